@@ -1,0 +1,19 @@
+//! SparseRL's core: from a sparse matrix to the CUDA source of a kernel made for it.
+//!
+//! The modules follow the data path:
+//!
+//! ```text
+//! bytes ─► matrix ─► structure ─► decode ─► language ─► layout ─► codegen
+//!          Coo, Csr  embedding    Policy    Program     Packed    CudaSource + Launch
+//! ```
+//!
+//! The crate is `no_std` with `alloc`; the `std` feature adds threads and `sprs` conversions.
+
+#![no_std]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+pub mod matrix;
+pub mod task;

@@ -1,0 +1,288 @@
+use alloc::vec::Vec;
+
+use thiserror::Error;
+
+use super::Scalar;
+
+/// Row offsets of an owned CSR matrix; `U64` only when nnz does not fit in 32 bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offsets {
+    /// nnz < 2³².
+    U32(Vec<u32>),
+    /// nnz ≥ 2³².
+    U64(Vec<u64>),
+}
+
+impl Offsets {
+    /// Borrows the offsets.
+    #[must_use]
+    pub fn view(&self) -> OffsetsView<'_> {
+        match self {
+            Self::U32(v) => OffsetsView::U32(v),
+            Self::U64(v) => OffsetsView::U64(v),
+        }
+    }
+}
+
+/// Borrowed row offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OffsetsView<'a> {
+    /// 32-bit offsets.
+    U32(&'a [u32]),
+    /// 64-bit offsets.
+    U64(&'a [u64]),
+}
+
+impl OffsetsView<'_> {
+    /// Number of offsets: rows + 1.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::U32(v) => v.len(),
+            Self::U64(v) => v.len(),
+        }
+    }
+
+    /// True when there is no offset at all, which no valid matrix has.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Offset `i`; panics when `i` is out of range, like a slice.
+    #[must_use]
+    pub fn at(&self, i: usize) -> usize {
+        match self {
+            Self::U32(v) => v[i] as usize,
+            Self::U64(v) => v[i] as usize,
+        }
+    }
+}
+
+/// Why arrays do not form a CSR matrix.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CsrError {
+    /// More rows or columns than 32-bit indices address.
+    #[error("{rows} × {cols} is too large: rows and columns must each be at most 2^32 - 1")]
+    TooLarge {
+        /// Rows asked for.
+        rows: usize,
+        /// Columns asked for.
+        cols: usize,
+    },
+    /// The offsets array has the wrong length.
+    #[error("{found} row offsets for {rows} rows: expected rows + 1")]
+    OffsetCount {
+        /// Rows of the matrix.
+        rows: usize,
+        /// Offsets given.
+        found: usize,
+    },
+    /// `columns` and `values` differ in length, or from the last offset.
+    #[error("row offsets end at {last} but there are {columns} columns and {values} values")]
+    EntryCount {
+        /// Last row offset.
+        last: u64,
+        /// Column indices given.
+        columns: usize,
+        /// Values given.
+        values: usize,
+    },
+    /// Offsets must start at 0 and never decrease.
+    #[error("row {row} starts at offset {start} and ends at {end}")]
+    OffsetOrder {
+        /// Row, from 0.
+        row: usize,
+        /// Its first offset.
+        start: u64,
+        /// The next row's offset.
+        end: u64,
+    },
+    /// A column index is not below the column count.
+    #[error("row {row} has column {col}, but the matrix has {cols} columns")]
+    ColumnRange {
+        /// Row, from 0.
+        row: usize,
+        /// The column, from 0.
+        col: u32,
+        /// Columns of the matrix.
+        cols: usize,
+    },
+    /// Columns must increase strictly within each row.
+    #[error("row {row}: column {col} repeats or is out of order; sort rows and merge duplicates")]
+    ColumnOrder {
+        /// Row, from 0.
+        row: usize,
+        /// The first column found out of order.
+        col: u32,
+    },
+    /// A stored value is NaN or infinite.
+    #[error("row {row}, column {col}: value {value} is not finite")]
+    NotFinite {
+        /// Row, from 0.
+        row: usize,
+        /// Column, from 0.
+        col: u32,
+        /// The value.
+        value: f64,
+    },
+}
+
+/// A borrowed, validated CSR matrix: columns increase strictly within each row, values are finite.
+#[derive(Clone, Copy, Debug)]
+pub struct CsrView<'a, T> {
+    rows: usize,
+    cols: usize,
+    offsets: OffsetsView<'a>,
+    columns: &'a [u32],
+    values: &'a [T],
+}
+
+impl<'a, T: Scalar> CsrView<'a, T> {
+    /// Checks the arrays, in one pass and without copying them.
+    ///
+    /// # Errors
+    /// The first way in which the arrays are not a CSR matrix, by row.
+    pub fn new(
+        rows: usize,
+        cols: usize,
+        offsets: OffsetsView<'a>,
+        columns: &'a [u32],
+        values: &'a [T],
+    ) -> Result<Self, CsrError> {
+        if u32::try_from(rows).is_err() || u32::try_from(cols).is_err() {
+            return Err(CsrError::TooLarge { rows, cols });
+        }
+        if offsets.len() != rows + 1 {
+            return Err(CsrError::OffsetCount { rows, found: offsets.len() });
+        }
+        let last = offsets.at(rows);
+        if last != columns.len() || columns.len() != values.len() {
+            return Err(CsrError::EntryCount {
+                last: last as u64,
+                columns: columns.len(),
+                values: values.len(),
+            });
+        }
+        let mut end = 0;
+        for row in 0..rows {
+            let start = offsets.at(row);
+            let next = offsets.at(row + 1);
+            if start != end || next < start || next > last {
+                return Err(CsrError::OffsetOrder { row, start: start as u64, end: next as u64 });
+            }
+            end = next;
+            let mut previous = None;
+            for (&col, &value) in columns[start..next].iter().zip(&values[start..next]) {
+                if col as usize >= cols {
+                    return Err(CsrError::ColumnRange { row, col, cols });
+                }
+                if previous.is_some_and(|p| p >= col) {
+                    return Err(CsrError::ColumnOrder { row, col });
+                }
+                if !value.to_f64().is_finite() {
+                    return Err(CsrError::NotFinite { row, col, value: value.to_f64() });
+                }
+                previous = Some(col);
+            }
+        }
+        Ok(Self { rows, cols, offsets, columns, values })
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of stored entries, explicit zeros included.
+    #[must_use]
+    pub fn nnz(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Row offsets.
+    #[must_use]
+    pub fn offsets(&self) -> OffsetsView<'a> {
+        self.offsets
+    }
+
+    /// Column of each entry, row by row.
+    #[must_use]
+    pub fn columns(&self) -> &'a [u32] {
+        self.columns
+    }
+
+    /// Value of each entry, row by row.
+    #[must_use]
+    pub fn values(&self) -> &'a [T] {
+        self.values
+    }
+
+    /// Number of entries of a row.
+    #[must_use]
+    pub fn row_len(&self, row: usize) -> usize {
+        self.offsets.at(row + 1) - self.offsets.at(row)
+    }
+
+    /// Columns and values of a row.
+    #[must_use]
+    pub fn row(&self, row: usize) -> (&'a [u32], &'a [T]) {
+        let range = self.offsets.at(row)..self.offsets.at(row + 1);
+        (&self.columns[range.clone()], &self.values[range])
+    }
+}
+
+/// An owned, validated CSR matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr<T> {
+    rows: usize,
+    cols: usize,
+    offsets: Offsets,
+    columns: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Scalar> Csr<T> {
+    /// Checks the arrays and takes them.
+    ///
+    /// # Errors
+    /// As [`CsrView::new`].
+    pub fn new(
+        rows: usize,
+        cols: usize,
+        offsets: Offsets,
+        columns: Vec<u32>,
+        values: Vec<T>,
+    ) -> Result<Self, CsrError> {
+        CsrView::new(rows, cols, offsets.view(), &columns, &values)?;
+        Ok(Self { rows, cols, offsets, columns, values })
+    }
+
+    /// Borrows the matrix.
+    #[must_use]
+    pub fn view(&self) -> CsrView<'_, T> {
+        CsrView {
+            rows: self.rows,
+            cols: self.cols,
+            offsets: self.offsets.view(),
+            columns: &self.columns,
+            values: &self.values,
+        }
+    }
+
+    /// The same matrix with its values rounded to another element type.
+    ///
+    /// # Errors
+    /// [`CsrError::NotFinite`] when a value overflows the new type.
+    pub fn cast<U: Scalar>(&self) -> Result<Csr<U>, CsrError> {
+        let values = self.values.iter().map(|v| U::from_f64(v.to_f64())).collect();
+        Csr::new(self.rows, self.cols, self.offsets.clone(), self.columns.clone(), values)
+    }
+}

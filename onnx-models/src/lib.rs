@@ -1,0 +1,1 @@
+//! Empty: nothing is implemented here yet.
