@@ -15,5 +15,8 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod codegen;
+pub mod language;
+pub mod layout;
 pub mod matrix;
 pub mod task;

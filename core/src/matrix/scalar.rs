@@ -23,6 +23,8 @@ pub trait Scalar:
     fn to_f64(self) -> f64;
     /// The bits, zero-extended: equality of bits is lossless equality (−0 ≠ +0).
     fn bits(self) -> u64;
+    /// The value with these [`Scalar::bits`].
+    fn from_bits(bits: u64) -> Self;
 }
 
 impl Scalar for f32 {
@@ -38,6 +40,9 @@ impl Scalar for f32 {
     fn bits(self) -> u64 {
         u64::from(self.to_bits())
     }
+    fn from_bits(bits: u64) -> Self {
+        Self::from_bits(bits as u32)
+    }
 }
 
 impl Scalar for f64 {
@@ -52,5 +57,8 @@ impl Scalar for f64 {
     }
     fn bits(self) -> u64 {
         self.to_bits()
+    }
+    fn from_bits(bits: u64) -> Self {
+        Self::from_bits(bits)
     }
 }

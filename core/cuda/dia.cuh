@@ -1,0 +1,23 @@
+#pragma once
+#include "dense.cuh"
+#include "rows.cuh"
+#include "values.cuh"
+
+// Diagonals: value d * row_count + position belongs to column row + diagonals[d]. NaN marks the
+// slots without an entry, so nothing outside the matrix is touched.
+template <int BLOCK, int STRIDE, int UNROLL, typename T, int V, typename Rows, typename Values,
+          typename In, typename Out>
+__device__ __forceinline__ void dia(u32 block, u32 row_count, Rows rows,
+                                    const int* __restrict__ diagonals, u32 diagonal_count,
+                                    Values values, In input, Out output) {
+  const u32 position = (block * BLOCK + threadIdx.x) / STRIDE;
+  if (position >= row_count) return;
+  const u32 row = rows.at(position);
+  auto sum = zero_pack<T, V>();
+#pragma unroll UNROLL
+  for (u32 d = 0; d < diagonal_count; ++d) {
+    const T value = values.at(u64(d) * row_count + position);
+    if (value == value) input.multiply_add(sum, value, row + __ldg(diagonals + d));
+  }
+  output.store(row, sum);
+}

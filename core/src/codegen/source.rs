@@ -1,0 +1,294 @@
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+use thiserror::Error;
+
+use super::blocks;
+use super::call::{DeviceCall, dense_names, scalar_type};
+use crate::language::Layout;
+use crate::layout::{ArrayRole, Launch, Packed, PackedPart};
+use crate::task::{Operation, Task};
+
+/// A CUDA translation unit with one kernel, and how to launch it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CudaSource {
+    /// The source; it includes nothing.
+    pub text: String,
+    /// Name of the kernel: `sparserl_spmv` or `sparserl_spmm`.
+    pub kernel: &'static str,
+    /// Launch geometry.
+    pub launch: Launch,
+    /// The kernel's arguments, in order.
+    pub arguments: Vec<Argument>,
+}
+
+/// An argument of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// Name in the source.
+    pub name: String,
+    /// What it is.
+    pub kind: ArgumentKind,
+    /// Element type, by its Rust name.
+    pub dtype: &'static str,
+    /// Elements; 1 for a scalar passed by value.
+    pub len: usize,
+}
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// The dense input x or B: device memory, row-major.
+    Input,
+    /// The dense output y or C: device memory, row-major; not read when β = 0.
+    Output,
+    /// α, by value.
+    Alpha,
+    /// β, by value.
+    Beta,
+    /// A packed array of the matrix: device memory.
+    Matrix,
+    /// Device memory that is zero before the first launch.
+    Workspace,
+}
+
+/// A kernel could not be written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EmitError {
+    /// A part lacks an array that its device block reads.
+    #[error("part {part} ({layout}) lacks an array that its device block reads")]
+    MissingArray {
+        /// Index of the part.
+        part: usize,
+        /// The layout's word.
+        layout: &'static str,
+    },
+    /// Formatting failed.
+    #[error("out of memory while writing the source")]
+    Format(#[from] fmt::Error),
+}
+
+/// Writes the kernel of a packed matrix.
+///
+/// # Errors
+/// When `packed` is not what [`crate::layout::pack`] gives.
+pub fn emit(packed: &Packed) -> Result<CudaSource, EmitError> {
+    let task = packed.program.task;
+    let kernel = match task.operation {
+        Operation::SpMV => "sparserl_spmv",
+        Operation::SpMM { .. } => "sparserl_spmm",
+    };
+    let arguments = arguments(packed);
+    let calls: Vec<(usize, &PackedPart, DeviceCall)> = packed
+        .parts
+        .iter()
+        .enumerate()
+        .filter(|(_, part)| part.blocks > 0)
+        .map(|(index, part)| (index, part, call(part, task, packed.launch.block)))
+        .collect();
+
+    let mut text = String::new();
+    write_header(&mut text, packed, kernel, &arguments)?;
+    let mut needed = alloc::vec!["types.cuh"];
+    needed.extend(calls.iter().map(|(_, _, call)| call.block));
+    for (name, lines) in blocks::inline(&needed) {
+        writeln!(text, "\n// ---- {name}\n")?;
+        for line in lines {
+            writeln!(text, "{line}")?;
+        }
+    }
+    writeln!(text, "\n// ---- the kernel\n")?;
+    write_kernel(&mut text, packed, kernel, &arguments, &calls)?;
+    Ok(CudaSource { text, kernel, launch: packed.launch, arguments })
+}
+
+fn call(part: &PackedPart, task: Task, block: u32) -> DeviceCall {
+    match &part.layout {
+        Layout::Csr(l) => l.call(part, task, block),
+        Layout::Sell(l) => l.call(part, task, block),
+        Layout::Dia(l) => l.call(part, task, block),
+        Layout::Bcsr(l) => l.call(part, task, block),
+        Layout::Merge(l) => l.call(part, task, block),
+    }
+}
+
+fn arguments(packed: &Packed) -> Vec<Argument> {
+    let task = packed.program.task;
+    let columns = task.operation.columns() as usize;
+    let (input, output) = dense_names(task.operation);
+    let dtype = match task.dtype {
+        crate::task::Dtype::F32 => "f32",
+        crate::task::Dtype::F64 => "f64",
+    };
+    let own = |name: &str, kind, len| Argument { name: name.to_string(), kind, dtype, len };
+    let mut arguments = alloc::vec![
+        own(input, ArgumentKind::Input, packed.cols * columns),
+        own(output, ArgumentKind::Output, packed.rows * columns),
+        own("alpha", ArgumentKind::Alpha, 1),
+        own("beta", ArgumentKind::Beta, 1),
+    ];
+    arguments.extend(packed.arguments().map(|(name, array)| {
+        let kind = match array.role {
+            ArrayRole::Matrix => ArgumentKind::Matrix,
+            ArrayRole::Workspace => ArgumentKind::Workspace,
+        };
+        Argument { name, kind, dtype: array.data.dtype(), len: array.data.len() }
+    }));
+    arguments
+}
+
+fn write_header(
+    text: &mut String,
+    packed: &Packed,
+    kernel: &str,
+    arguments: &[Argument],
+) -> fmt::Result {
+    let task = packed.program.task;
+    let nnz: usize = packed.parts.iter().map(|part| part.nnz).sum();
+    let Launch { grid, block, .. } = packed.launch;
+    let product = match task.operation {
+        Operation::SpMV => "SpMV, y = alpha * A * x + beta * y".to_string(),
+        Operation::SpMM { columns } => format!(
+            "SpMM, C = alpha * A * B + beta * C, with row-major B and C of {columns} columns"
+        ),
+    };
+    writeln!(text, "// {product}, in {}.", task.dtype)?;
+    writeln!(text, "//")?;
+    writeln!(
+        text,
+        "// Made for one matrix of {} rows, {} columns and {nnz} entries, packed as this program says:",
+        packed.rows, packed.cols
+    )?;
+    writeln!(text, "//")?;
+    for line in packed.program.to_string().lines() {
+        writeln!(text, "//   {line}")?;
+    }
+    writeln!(text, "//")?;
+    writeln!(text, "// Launch: {kernel}<<<{grid}, {block}>>>(arguments), no dynamic shared memory.")?;
+    writeln!(text, "// Arguments, in order (pointers are to device memory):")?;
+    writeln!(text, "//")?;
+    let width = arguments.iter().map(|a| a.name.len()).max().unwrap_or(0);
+    for Argument { name, kind, dtype, len } in arguments {
+        let what = match kind {
+            ArgumentKind::Input => format!("{len} x {dtype}, the dense input"),
+            ArgumentKind::Output => {
+                format!("{len} x {dtype}, the dense output; not read when beta is 0")
+            }
+            ArgumentKind::Alpha | ArgumentKind::Beta => format!("{dtype}, by value"),
+            ArgumentKind::Matrix => format!("{len} x {dtype}"),
+            ArgumentKind::Workspace => format!(
+                "{len} x {dtype}, workspace: zero before the first launch, not shared by launches \
+                 that overlap"
+            ),
+        };
+        writeln!(text, "//   {name:width$}  {what}")?;
+    }
+    if task.operation != Operation::SpMV {
+        writeln!(text, "//\n// Dense operands must be aligned to 16 bytes.")?;
+    }
+    Ok(())
+}
+
+fn write_kernel(
+    text: &mut String,
+    packed: &Packed,
+    kernel: &str,
+    arguments: &[Argument],
+    calls: &[(usize, &PackedPart, DeviceCall)],
+) -> Result<(), EmitError> {
+    let task = packed.program.task;
+    let Launch { block, shared, .. } = packed.launch;
+    writeln!(text, "extern \"C\" __global__ void __launch_bounds__({block})")?;
+    writeln!(text, "{kernel}(")?;
+    for (i, argument) in arguments.iter().enumerate() {
+        let comma = if i + 1 < arguments.len() { "," } else { ") {" };
+        writeln!(text, "    {}{comma}", parameter(argument, task, packed))?;
+    }
+    writeln!(text, "  static_assert({block} % 32 == 0, \"whole warps\");")?;
+    if shared > 0 {
+        writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{shared}];")?;
+    }
+    for (i, (index, part, call)) in calls.iter().enumerate() {
+        let nested = calls.len() > 1;
+        let indent = if nested { "    " } else { "  " };
+        if nested {
+            let opening = match i {
+                0 => format!("  if (blockIdx.x < {}u) {{", part.first_block + part.blocks),
+                _ if i + 1 < calls.len() => {
+                    format!("  }} else if (blockIdx.x < {}u) {{", part.first_block + part.blocks)
+                }
+                _ => "  } else {".to_string(),
+            };
+            writeln!(text, "{opening}")?;
+        }
+        write_part(text, indent, *index, part, call, task)?;
+        if nested && i + 1 == calls.len() {
+            writeln!(text, "  }}")?;
+        }
+    }
+    writeln!(text, "}}")?;
+    Ok(())
+}
+
+fn parameter(argument: &Argument, task: Task, packed: &Packed) -> String {
+    let Argument { name, kind, .. } = argument;
+    let scalar = scalar_type(task.dtype);
+    let array = || {
+        let mut arrays = packed.arguments();
+        arrays.find(|(found, _)| found == name).map_or("void", |(_, array)| array.data.cuda_type())
+    };
+    match kind {
+        ArgumentKind::Input => format!("const {scalar}* __restrict__ {name}"),
+        ArgumentKind::Output => format!("{scalar}* __restrict__ {name}"),
+        ArgumentKind::Alpha | ArgumentKind::Beta => format!("const {scalar} {name}"),
+        ArgumentKind::Matrix => format!("const {}* __restrict__ {name}", array()),
+        ArgumentKind::Workspace => format!("{}* {name}", array()),
+    }
+}
+
+fn write_part(
+    text: &mut String,
+    indent: &str,
+    index: usize,
+    part: &PackedPart,
+    call: &DeviceCall,
+    task: Task,
+) -> Result<(), EmitError> {
+    let layout = part.layout.word().text();
+    writeln!(text, "{indent}// Part {index}: {} rows with {} entries.", part.rows.len(), part.nnz)?;
+    let mapping = call.mapping;
+    let own_block = match part.first_block {
+        0 => "blockIdx.x".to_string(),
+        first => format!("(blockIdx.x - {first}u)"),
+    };
+    let own_block_bare = own_block.trim_start_matches('(').trim_end_matches(')');
+    match task.operation {
+        Operation::SpMV => {
+            writeln!(text, "{indent}const u32 block = {own_block_bare}, column = 0;")?;
+        }
+        Operation::SpMM { .. } => {
+            let (tiles, stride, vector) = (mapping.column_tiles, mapping.stride, mapping.vector);
+            if tiles == 1 {
+                writeln!(text, "{indent}const u32 block = {own_block_bare}, column_tile = 0;")?;
+            } else {
+                writeln!(text, "{indent}const u32 block = {own_block} / {tiles};")?;
+                writeln!(text, "{indent}const u32 column_tile = {own_block} % {tiles};")?;
+            }
+            writeln!(
+                text,
+                "{indent}const u32 column = (column_tile * {stride} + threadIdx.x % {stride}) * {vector};"
+            )?;
+        }
+    }
+    let arguments = call
+        .arguments(index, part, task)
+        .ok_or(EmitError::MissingArray { part: index, layout })?;
+    writeln!(text, "{indent}{}(", call.callee(task))?;
+    for (i, argument) in arguments.iter().enumerate() {
+        let end = if i + 1 < arguments.len() { "," } else { ");" };
+        writeln!(text, "{indent}    {argument}{end}")?;
+    }
+    Ok(())
+}

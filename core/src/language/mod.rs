@@ -1,0 +1,43 @@
+//! The kernel language: what a policy writes, token by token, and what a kernel is made from.
+//!
+//! A [`Program`] splits the rows of a matrix into parts; each part has its own row order, layout,
+//! compression and mapping to threads, and all parts run in one launch. Programs exist as
+//! [`Token`]s (for policies), as text (`.skl` files) and as a typed tree:
+//!
+//! ```text
+//! program := BLOCK rows
+//! rows    := split-length T rows rows      rows of at most T entries, then the longer ones
+//!          | split-nonzeros E rows rows    the first rows with E eighths of the entries, then the rest
+//!          | keep layout                   rows in matrix order
+//!          | sort W layout                 rows sorted by falling length in windows of W rows
+//! layout  := csr INDEX VALUES CACHE VECTOR LANES UNROLL
+//!          | sell H INDEX VALUES CACHE VECTOR LANES UNROLL
+//!          | dia VALUES CACHE VECTOR UNROLL
+//!          | bcsr B INDEX VALUES CACHE VECTOR LANES
+//!          | merge I INDEX VALUES CACHE VECTOR REDUCTION
+//! ```
+//!
+//! [`grammar`] is the single statement of these rules: the legal-next mask, the parser, uniform
+//! sampling and the count of programs all come from its `expand` function. [`Facts`] narrow it to
+//! the programs that are valid for one matrix.
+
+mod facts;
+pub mod grammar;
+mod program;
+mod rows;
+mod text;
+mod token;
+
+pub use facts::{Facts, MAX_DIAGONALS, MAX_PADDING, PaddingLimit};
+pub use grammar::{Derivation, Mask, Slot, Space};
+pub use program::{
+    Access, BlockSize, Cache, IndexCoding, Lanes, Layout, Node, Order, Part, Program, ProgramError,
+    SplitRule, ValueCoding,
+};
+pub(crate) use program::Reader;
+pub use rows::{RowSet, RowSetId, Rows};
+pub use text::TextError;
+pub use token::{Token, Word, vocabulary_hash};
+
+/// Version of the language; raised whenever a program's text, tokens or meaning change.
+pub const LANGUAGE_VERSION: u32 = 1;

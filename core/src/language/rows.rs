@@ -1,0 +1,137 @@
+use alloc::vec::Vec;
+
+use super::{Order, SplitRule};
+use crate::matrix::OffsetsView;
+
+/// Names a set of rows that [`super::Facts`] knows: what a chain of splits leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowSetId(pub(super) u32);
+
+impl RowSetId {
+    /// All rows of the matrix.
+    pub const ALL: Self = Self(0);
+}
+
+/// Rows of a matrix by their index, in the order in which a kernel walks them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// `count` rows from `first`.
+    Range {
+        /// First row.
+        first: u32,
+        /// Number of rows.
+        count: u32,
+    },
+    /// The listed rows.
+    List(Vec<u32>),
+}
+
+impl Rows {
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Range { count, .. } => *count as usize,
+            Self::List(rows) => rows.len(),
+        }
+    }
+
+    /// True when there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The row at a position; panics when `position` is out of range, like a slice.
+    #[must_use]
+    pub fn at(&self, position: usize) -> usize {
+        match self {
+            Self::Range { first, count } => {
+                assert!(position < *count as usize, "position {position} of {count} rows");
+                *first as usize + position
+            }
+            Self::List(rows) => rows[position] as usize,
+        }
+    }
+
+    /// The rows, in order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.len()).map(|position| self.at(position))
+    }
+
+    /// A list that turns out to be consecutive becomes a range.
+    fn from_list(rows: Vec<u32>) -> Self {
+        match rows.first() {
+            Some(&first) if rows.iter().zip(first..).all(|(&row, expected)| row == expected) => {
+                Self::Range { first, count: rows.len() as u32 }
+            }
+            Some(_) => Self::List(rows),
+            None => Self::Range { first: 0, count: 0 },
+        }
+    }
+
+    /// The two sides of a split: which rows the first sub-program gets, and which the second.
+    #[must_use]
+    pub fn split(&self, rule: SplitRule, offsets: OffsetsView<'_>) -> (Self, Self) {
+        let len = |row: usize| offsets.at(row + 1) - offsets.at(row);
+        let (low, high): (Vec<u32>, Vec<u32>) = match rule {
+            SplitRule::Length { threshold } => {
+                self.iter().map(|row| row as u32).partition(|&row| len(row as usize) <= threshold as usize)
+            }
+            SplitRule::Nonzeros { eighths } => {
+                let total: u128 = self.iter().map(|row| len(row) as u128).sum();
+                let mut before = 0u128;
+                self.iter().map(|row| row as u32).partition(|&row| {
+                    let first_side = before * 8 < total * u128::from(eighths);
+                    before += len(row as usize) as u128;
+                    first_side
+                })
+            }
+        };
+        (Self::from_list(low), Self::from_list(high))
+    }
+
+    /// The rows in the order that a part stores them.
+    #[must_use]
+    pub fn ordered(&self, order: Order, offsets: OffsetsView<'_>) -> Self {
+        match order {
+            Order::Keep => self.clone(),
+            Order::Sort { window } => {
+                let mut rows: Vec<u32> = self.iter().map(|row| row as u32).collect();
+                for chunk in rows.chunks_mut(window as usize) {
+                    // Stable: rows of equal length keep their locality in x.
+                    chunk.sort_by_key(|&row| {
+                        core::cmp::Reverse(offsets.at(row as usize + 1) - offsets.at(row as usize))
+                    });
+                }
+                Self::from_list(rows)
+            }
+        }
+    }
+}
+
+/// A set of rows with the sums that the grammar asks for.
+#[derive(Clone, Debug)]
+pub struct RowSet {
+    /// The rows, in matrix order.
+    pub rows: Rows,
+    /// Entries in these rows.
+    pub nnz: usize,
+    /// Entries in the shortest row; 0 when there are no rows.
+    pub shortest: usize,
+    /// Entries in the longest row; 0 when there are no rows.
+    pub longest: usize,
+}
+
+impl RowSet {
+    pub(super) fn new(rows: Rows, offsets: OffsetsView<'_>) -> Self {
+        let (mut nnz, mut shortest, mut longest) = (0, usize::MAX, 0);
+        for row in rows.iter() {
+            let len = offsets.at(row + 1) - offsets.at(row);
+            nnz += len;
+            shortest = shortest.min(len);
+            longest = longest.max(len);
+        }
+        Self { nnz, shortest: if rows.is_empty() { 0 } else { shortest }, longest, rows }
+    }
+}

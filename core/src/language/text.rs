@@ -1,0 +1,149 @@
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::num::NonZeroU32;
+
+use thiserror::Error;
+
+use super::{LANGUAGE_VERSION, Node, Order, Program, ProgramError, SplitRule, Token};
+use crate::task::{Dtype, Operation, Task};
+
+/// A program file that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TextError {
+    /// The file does not begin like a program.
+    #[error("line {line}: expected `sparserl {LANGUAGE_VERSION}`, found `{found}`")]
+    Version {
+        /// Line, from 1.
+        line: usize,
+        /// What stands there.
+        found: String,
+    },
+    /// The task is not one of ours.
+    #[error("line {line}: expected `spmv f32|f64` or `spmm COLUMNS f32|f64`, found `{found}`")]
+    Task {
+        /// Line, from 1.
+        line: usize,
+        /// What stands there.
+        found: String,
+    },
+    /// A word outside the vocabulary.
+    #[error("line {line}: `{found}` is not a word or number of the language")]
+    Word {
+        /// Line, from 1.
+        line: usize,
+        /// The word.
+        found: String,
+    },
+    /// The words do not form a program.
+    #[error("line {line}: {error}")]
+    Program {
+        /// Line of the word, from 1.
+        line: usize,
+        /// What is wrong.
+        error: ProgramError,
+    },
+}
+
+impl Program {
+    /// Reads a program from its text, the `.skl` format. Words may stand on any lines; `#` starts a
+    /// comment.
+    ///
+    /// # Errors
+    /// The first word that does not fit, with its line.
+    pub fn parse(text: &str) -> Result<Self, TextError> {
+        let mut lines = text
+            .lines()
+            .enumerate()
+            .map(|(i, line)| (i + 1, line.split('#').next().unwrap_or("").trim()))
+            .filter(|(_, line)| !line.is_empty());
+        let last = text.lines().count().max(1);
+
+        let (line, found) = lines.next().unwrap_or((last, ""));
+        let mut words = found.split_whitespace();
+        let version = words.next() == Some("sparserl")
+            && words.next().is_some_and(|n| n == LANGUAGE_VERSION.to_string())
+            && words.next().is_none();
+        if !version {
+            return Err(TextError::Version { line, found: found.into() });
+        }
+        let (line, found) = lines.next().unwrap_or((last, ""));
+        let task = parse_task(found).ok_or_else(|| TextError::Task { line, found: found.into() })?;
+
+        let mut tokens = Vec::new();
+        let mut token_lines = Vec::new();
+        for (line, words) in lines {
+            // `block` opens the first line of the body for the reader's sake only.
+            let words = match (tokens.is_empty(), words.strip_prefix("block ")) {
+                (true, Some(rest)) => rest,
+                _ => words,
+            };
+            for word in words.split_whitespace() {
+                let token = word.parse::<Token>();
+                tokens.push(token.map_err(|_| TextError::Word { line, found: word.into() })?);
+                token_lines.push(line);
+            }
+        }
+        Self::from_tokens(task, &tokens).map_err(|error| {
+            let position = match error {
+                ProgramError::Unexpected { position, .. }
+                | ProgramError::Incomplete { position, .. }
+                | ProgramError::Trailing { position, .. } => position,
+            };
+            TextError::Program { line: token_lines.get(position).copied().unwrap_or(last), error }
+        })
+    }
+}
+
+fn parse_task(text: &str) -> Option<Task> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (operation, dtype) = match words.as_slice() {
+        ["spmv", dtype] => (Operation::SpMV, dtype),
+        ["spmm", columns, dtype] => {
+            let canonical = !columns.starts_with(['0', '+']);
+            let columns = columns.parse::<NonZeroU32>().ok().filter(|_| canonical)?;
+            (Operation::SpMM { columns }, dtype)
+        }
+        _ => return None,
+    };
+    let dtype = match *dtype {
+        "f32" => Dtype::F32,
+        "f64" => Dtype::F64,
+        _ => return None,
+    };
+    Some(Task { operation, dtype })
+}
+
+impl fmt::Display for Program {
+    /// The program's text: [`Program::parse`] reads it back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "sparserl {LANGUAGE_VERSION}")?;
+        writeln!(f, "{}", self.task)?;
+        writeln!(f, "block {}", self.block.threads())?;
+        write_node(&self.body, 0, f)
+    }
+}
+
+fn write_node(node: &Node, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{:indent$}", "", indent = 2 * depth)?;
+    match node {
+        Node::Split { rule, low, high } => {
+            match rule {
+                SplitRule::Length { threshold } => writeln!(f, "split-length {threshold}")?,
+                SplitRule::Nonzeros { eighths } => writeln!(f, "split-nonzeros {eighths}")?,
+            }
+            write_node(low, depth + 1, f)?;
+            write_node(high, depth + 1, f)
+        }
+        Node::Part(part) => {
+            match part.order {
+                Order::Keep => write!(f, "keep")?,
+                Order::Sort { window } => write!(f, "sort {window}")?,
+            }
+            for token in part.layout.tokens() {
+                write!(f, " {token}")?;
+            }
+            writeln!(f)
+        }
+    }
+}

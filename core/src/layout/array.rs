@@ -1,0 +1,109 @@
+use alloc::vec::Vec;
+
+/// One array of a packed part, under its name within the part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// Name within the part, such as `offsets`.
+    pub name: &'static str,
+    /// Whether the kernel only reads it.
+    pub role: ArrayRole,
+    /// The elements.
+    pub data: ArrayData,
+}
+
+/// What an array is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayRole {
+    /// Holds the matrix; the kernel does not write it.
+    Matrix,
+    /// Scratch memory: zero before the first launch, zero counters again after each. Launches that
+    /// share it must not overlap.
+    Workspace,
+}
+
+macro_rules! element_types {
+    ($($variant:ident $rust:ident $cuda:literal,)*) => {
+        /// Elements of an array.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum ArrayData { $(#[doc = concat!("`", stringify!($rust), "`")] $variant(Vec<$rust>),)* }
+
+        impl ArrayData {
+            /// Number of elements.
+            #[must_use]
+            pub fn len(&self) -> usize {
+                match self { $(Self::$variant(v) => v.len(),)* }
+            }
+
+            /// The elements as they lie in memory (native byte order).
+            #[must_use]
+            pub fn bytes(&self) -> &[u8] {
+                match self { $(Self::$variant(v) => bytemuck::cast_slice(v),)* }
+            }
+
+            /// Rust's name of the element type.
+            #[must_use]
+            pub fn dtype(&self) -> &'static str {
+                match self { $(Self::$variant(_) => stringify!($rust),)* }
+            }
+
+            /// The element type as device code writes it.
+            #[must_use]
+            pub fn cuda_type(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $cuda,)* }
+            }
+        }
+    };
+}
+
+element_types! {
+    U8 u8 "u8",
+    U16 u16 "u16",
+    U32 u32 "u32",
+    U64 u64 "u64",
+    I32 i32 "int",
+    F32 f32 "float",
+    F64 f64 "double",
+}
+
+impl ArrayData {
+    /// True when there are no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Element `i` of an unsigned array; `None` past the end or for another type.
+    pub(crate) fn unsigned(&self, i: usize) -> Option<u64> {
+        match self {
+            Self::U8(v) => v.get(i).map(|&n| u64::from(n)),
+            Self::U16(v) => v.get(i).map(|&n| u64::from(n)),
+            Self::U32(v) => v.get(i).map(|&n| u64::from(n)),
+            Self::U64(v) => v.get(i).copied(),
+            Self::I32(_) | Self::F32(_) | Self::F64(_) => None,
+        }
+    }
+
+    /// Numbers as the smallest of `u8`, `u16` and `u32` that holds `most`.
+    pub(crate) fn smallest(most: usize, numbers: impl Iterator<Item = usize>) -> Self {
+        if u8::try_from(most).is_ok() {
+            Self::U8(numbers.map(|n| n as u8).collect())
+        } else if u16::try_from(most).is_ok() {
+            Self::U16(numbers.map(|n| n as u16).collect())
+        } else {
+            Self::U32(numbers.map(|n| n as u32).collect())
+        }
+    }
+
+    /// Running sums from 0 of counts: `u32` when `limit` fits, else `u64`.
+    pub(crate) fn offsets(limit: u64, counts: impl Iterator<Item = u64>) -> Self {
+        let sums = core::iter::once(0).chain(counts.scan(0u64, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        }));
+        if u32::try_from(limit).is_ok() {
+            Self::U32(sums.map(|n| n as u32).collect())
+        } else {
+            Self::U64(sums.collect())
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Block CSR: dense square blocks with one column index each.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::coding::{Decoder, pack_columns, pack_values};
+use super::cost::{PartCost, WarpSteps};
+use super::pack::LayoutArrays;
+use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
+use crate::codegen::DeviceCall;
+use crate::language::grammar::{Alternative, IndexUnit, Site};
+use crate::language::{
+    Access, Facts, IndexCoding, Lanes, MAX_PADDING, Mask, Order, Slot, Token, Word,
+};
+use crate::matrix::Scalar;
+use crate::task::Task;
+
+/// Rows and columns of a block: what 2-D and 3-D elements and their pairs give, and powers of two.
+const SIDES: [u32; 5] = [3, 2, 4, 6, 8];
+
+/// Block CSR; slots of a block without an entry hold NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BcsrLayout {
+    /// Rows and columns of a block: 2, 3, 4, 6 or 8.
+    pub side: u32,
+    /// Coding of block columns; relative codings start anew with each row of blocks.
+    pub index: IndexCoding,
+    /// Coding and caching of the arrays.
+    pub access: Access,
+    /// Threads that share the blocks of a row.
+    pub lanes: Lanes,
+}
+
+/// `bcsr B …`, for rows in matrix order whose entries fill blocks of some size.
+pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
+    let any = !sides(site, mask).is_empty();
+    any.then(|| Alternative::word(Word::Bcsr, vec![Slot::BlockSide(site)]))
+}
+
+/// The block sizes whose padding is bearable.
+pub(crate) fn sides(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
+    if site.order != Order::Keep {
+        return Vec::new();
+    }
+    let bearable = |&&side: &&u32| {
+        mask.allows(|facts| {
+            let slots = facts.blocks(site.rows, side) * u64::from(side * side);
+            MAX_PADDING.bears(slots, facts.rows(site.rows).nnz)
+        })
+    };
+    let fields = |&side: &u32| {
+        let index = Slot::Index(site, IndexUnit::BlockRows(side));
+        let values = Slot::Values { padded: true };
+        let lanes = Slot::Lanes { most: 32, block: false };
+        Alternative::number(side, vec![index, values, Slot::Cache, Slot::Vector, lanes])
+    };
+    SIDES.iter().filter(bearable).map(fields).collect()
+}
+
+impl BcsrLayout {
+    pub(crate) fn write(&self, out: &mut Vec<Token>) {
+        out.extend([Token::Number(self.side), self.index.token()]);
+        self.access.write(out);
+        out.push(self.lanes.token());
+    }
+
+    pub(crate) fn read(reader: &mut crate::language::Reader<'_>) -> Option<Self> {
+        let side = reader.number()?;
+        let index = IndexCoding::read(reader)?;
+        let access = Access::read(reader)?;
+        Some(Self { side, index, access, lanes: Lanes::read(reader)? })
+    }
+
+    fn mapping(&self, task: Task, block: u32) -> Mapping {
+        Mapping::new(task, self.lanes, self.access.vector, block)
+    }
+
+    pub(crate) fn pack<T: Scalar>(
+        &self,
+        source: &PartSource<'_, T>,
+    ) -> Result<LayoutArrays, PackError> {
+        let rows = source.row_count();
+        let side = self.side as usize;
+        let block_rows = rows.div_ceil(side);
+        // Block columns of each row of blocks, ascending.
+        let mut block_columns: Vec<u32> = Vec::new();
+        let mut counts = Vec::with_capacity(block_rows);
+        let mut here = Vec::new();
+        for block_row in 0..block_rows {
+            here.clear();
+            for position in block_row * side..rows.min((block_row + 1) * side) {
+                here.extend(source.row(position).0.iter().map(|&column| column / self.side));
+            }
+            here.sort_unstable();
+            here.dedup();
+            counts.push(here.len() as u64);
+            block_columns.extend_from_slice(&here);
+        }
+        let slots = block_columns.len() as u64 * u64::from(self.side * self.side);
+        MAX_PADDING.check("bcsr", slots, source.nnz())?;
+
+        let offsets = ArrayData::offsets(block_columns.len() as u64, counts.iter().copied());
+        let blocks = counts.iter().enumerate().flat_map(|(block_row, &count)| {
+            core::iter::repeat_n(block_row as u32, count as usize)
+        });
+        let blocks = blocks.zip(block_columns.iter().copied());
+        let columns = blocks.clone().map(|(unit, column)| (unit, Some((column, T::NAN))));
+        let entries = blocks.flat_map(|(block_row, block_column)| {
+            (0..side * side).map(move |slot| {
+                let position = block_row as usize * side + slot / side;
+                let column = u64::from(block_column) * side as u64 + (slot % side) as u64;
+                let entry = (position < rows).then(|| source.row(position)).and_then(|(c, v)| {
+                    let column = u32::try_from(column).ok()?;
+                    Some((column, v[c.binary_search(&column).ok()?]))
+                });
+                (block_row, entry)
+            })
+        });
+        let mut arrays = vec![Array { name: "offsets", role: ArrayRole::Matrix, data: offsets }];
+        arrays.extend(pack_columns(self.index, block_rows, columns)?);
+        arrays.extend(pack_values(self.access.values, source.table, true, entries)?);
+        let block = source.program.block.threads();
+        let blocks = self.mapping(source.program.task, block).blocks(rows as u64, block);
+        Ok(LayoutArrays { arrays, blocks, shared: 0 })
+    }
+
+    pub(crate) fn unpack<T: Scalar>(
+        &self,
+        part: &PackedPart,
+        emit: &mut impl FnMut(usize, u32, T),
+    ) -> Option<()> {
+        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let offsets = part.array("offsets")?;
+        let side = self.side as usize;
+        for position in 0..part.rows.len() {
+            let block_row = position / side;
+            for b in offsets.unsigned(block_row)?..offsets.unsigned(block_row + 1)? {
+                let first_column = decoder.column(block_row, b as usize)?.checked_mul(self.side)?;
+                let first = (b as usize * side + position % side) * side;
+                for j in 0..side {
+                    let value: T = decoder.value(first + j)?;
+                    if !value.to_f64().is_nan() {
+                        emit(position, first_column + j as u32, value);
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+
+    pub(crate) fn call(&self, part: &PackedPart, task: Task, block: u32) -> DeviceCall {
+        let mapping = self.mapping(task, block);
+        DeviceCall::new("bcsr.cuh", "bcsr", mapping)
+            .constants(&[block, self.side, mapping.lanes, mapping.stride])
+            .scalar_and_vector()
+            .block()
+            .count(part.rows.len())
+            .rows()
+            .array("offsets")
+            .columns(self.index)
+            .values()
+            .dense()
+    }
+
+    pub(crate) fn cost(&self, site: Site, facts: &Facts<'_>) -> PartCost {
+        let task = facts.task();
+        let mapping = self.mapping(task, site.block);
+        let set = facts.rows(site.rows);
+        let side = u64::from(self.side);
+        let blocks = facts.blocks(site.rows, self.side);
+        let block_rows = (set.rows.len() as u64).div_ceil(side);
+        let bases = if self.index.is_relative() { 4 * block_rows } else { 0 };
+        let value = self.access.values.size(task.dtype) as u64;
+        let bytes = blocks * (self.index.size() as u64 + side * side * value) + 4 * block_rows + bases;
+        // A row's blocks follow its length; a block takes `side` steps.
+        let fill = (blocks * side * side) as f64 / (set.nnz.max(1) as f64);
+        let rows = facts.row_steps(site, mapping.lanes, mapping.stride);
+        let steps = WarpSteps {
+            total: (rows.total as f64 * fill) as u64,
+            longest: (rows.longest as f64 * fill) as u64,
+        };
+        let rows_at_once = f64::from((32 / (mapping.lanes * mapping.stride)).max(1));
+        let filled = rows_at_once * f64::from(mapping.lanes) * value as f64 / 32.0;
+        PartCost::new(task, &mapping, steps)
+            .matrix(bytes, filled + rows_at_once * f64::from(mapping.lanes) / side as f64)
+            .shared_input(&mapping, task, self.side)
+            .unroll(self.side)
+    }
+}

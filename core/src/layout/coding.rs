@@ -1,0 +1,181 @@
+use alloc::vec::Vec;
+
+use super::{Array, ArrayData, ArrayRole, PackError};
+use crate::language::{IndexCoding, ValueCoding};
+use crate::matrix::Scalar;
+use crate::task::Dtype;
+
+/// The values of a matrix when there are few: at most 256, sorted by their bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Table(Vec<u64>);
+
+impl Table {
+    const MOST: usize = 256;
+
+    /// The distinct values; `None` when there are more than 256.
+    pub(crate) fn of<T: Scalar>(values: &[T]) -> Option<Self> {
+        let mut bits: Vec<u64> = Vec::new();
+        let mut last = None;
+        for value in values {
+            let value = value.bits();
+            if last == Some(value) {
+                continue;
+            }
+            last = Some(value);
+            if let Err(position) = bits.binary_search(&value) {
+                if bits.len() == Self::MOST {
+                    return None;
+                }
+                bits.insert(position, value);
+            }
+        }
+        Some(Self(bits))
+    }
+
+    /// Number of distinct values.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True when a code is left for the slots of a padded layout that hold no entry.
+    pub(crate) fn has_code_for_padding(&self) -> bool {
+        self.0.len() < Self::MOST
+    }
+}
+
+/// The entries of a part in storage order, `None` for the empty slots of a padded layout, each with
+/// the unit that it belongs to. Cloning it restarts it.
+pub(crate) trait Entries<T>: Iterator<Item = (u32, Option<(u32, T)>)> + Clone + Send {}
+impl<T, I: Iterator<Item = (u32, Option<(u32, T)>)> + Clone + Send> Entries<T> for I {}
+
+/// Packs column indices: `columns`, and `bases` for relative codings.
+pub(crate) fn pack_columns<T: Scalar>(
+    coding: IndexCoding,
+    units: usize,
+    entries: impl Entries<T>,
+) -> Result<Vec<Array>, PackError> {
+    let column = |(_, entry): (u32, Option<(u32, T)>)| entry.map_or(0, |(column, _)| column);
+    let narrow = |n: u32| {
+        if u64::from(n) <= coding.max() { Ok(n) } else { Err(PackError::IndexTooWide { coding, n }) }
+    };
+    let matrix = |name, data| Array { name, role: ArrayRole::Matrix, data };
+    if !coding.is_relative() {
+        let data = match coding {
+            IndexCoding::U32 => ArrayData::U32(entries.map(column).collect()),
+            _ => ArrayData::U16(
+                entries.map(|e| narrow(column(e)).map(|n| n as u16)).collect::<Result<_, _>>()?,
+            ),
+        };
+        return Ok(alloc::vec![matrix("columns", data)]);
+    }
+    let mut bases = alloc::vec![u32::MAX; units];
+    for (unit, entry) in entries.clone() {
+        if let Some((column, _)) = entry {
+            bases[unit as usize] = bases[unit as usize].min(column);
+        }
+    }
+    for base in &mut bases {
+        // A unit without entries reads no column, but its base is loaded.
+        *base = if *base == u32::MAX { 0 } else { *base };
+    }
+    let distances = entries.map(|(unit, entry)| {
+        narrow(entry.map_or(0, |(column, _)| column - bases[unit as usize]))
+    });
+    let data = match coding {
+        IndexCoding::D8 => {
+            ArrayData::U8(distances.map(|d| d.map(|n| n as u8)).collect::<Result<_, _>>()?)
+        }
+        _ => ArrayData::U16(distances.map(|d| d.map(|n| n as u16)).collect::<Result<_, _>>()?),
+    };
+    Ok(alloc::vec![matrix("columns", data), matrix("bases", ArrayData::U32(bases))])
+}
+
+/// Packs values: `values`, or `codes` and `table`. Empty slots hold NaN, or the code of a NaN.
+pub(crate) fn pack_values<T: Scalar>(
+    coding: ValueCoding,
+    table: Option<&Table>,
+    padded: bool,
+    entries: impl Entries<T>,
+) -> Result<Vec<Array>, PackError> {
+    let matrix = |name, data| Array { name, role: ArrayRole::Matrix, data };
+    match (coding, table) {
+        (ValueCoding::Plain, _) => {
+            let values = entries.map(|(_, entry)| entry.map_or(T::NAN, |(_, value)| value));
+            Ok(alloc::vec![matrix("values", float_array(values))])
+        }
+        (ValueCoding::Constant, Some(table)) if table.len() == 1 && !padded => {
+            let value = table.0.iter().map(|&bits| T::from_bits(bits));
+            Ok(alloc::vec![matrix("values", float_array(value))])
+        }
+        (ValueCoding::Constant, _) => Err(PackError::NotConstant),
+        (ValueCoding::Dictionary, Some(table)) if !padded || table.has_code_for_padding() => {
+            let code = |(_, entry): (u32, Option<(u32, T)>)| match entry {
+                // The table holds every value of the matrix.
+                Some((_, value)) => {
+                    table.0.binary_search(&value.bits()).unwrap_or_default() as u8
+                }
+                None => table.len() as u8,
+            };
+            let codes = ArrayData::U8(entries.map(code).collect());
+            let values = table.0.iter().map(|&bits| T::from_bits(bits));
+            let padding = padded.then_some(T::NAN);
+            let values = float_array(values.chain(padding));
+            Ok(alloc::vec![matrix("codes", codes), matrix("table", values)])
+        }
+        (ValueCoding::Dictionary, _) => Err(PackError::TooManyValues),
+    }
+}
+
+/// An array of the scalar's own type.
+pub(crate) fn float_array<T: Scalar>(values: impl Iterator<Item = T>) -> ArrayData {
+    match T::DTYPE {
+        Dtype::F32 => ArrayData::F32(values.map(|v| v.to_f64() as f32).collect()),
+        Dtype::F64 => ArrayData::F64(values.map(Scalar::to_f64).collect()),
+    }
+}
+
+/// Reads back what [`pack_columns`] and [`pack_values`] wrote.
+pub(crate) struct Decoder<'a> {
+    columns: Option<&'a ArrayData>,
+    bases: Option<&'a ArrayData>,
+    values: Option<&'a ArrayData>,
+    codes: Option<&'a ArrayData>,
+    table: Option<&'a ArrayData>,
+    constant: bool,
+}
+
+impl<'a> Decoder<'a> {
+    pub(crate) fn new(values: ValueCoding, arrays: &'a [Array]) -> Self {
+        let find = |name| arrays.iter().find(|a| a.name == name).map(|a| &a.data);
+        Self {
+            columns: find("columns"),
+            bases: find("bases"),
+            values: find("values"),
+            codes: find("codes"),
+            table: find("table"),
+            constant: values == ValueCoding::Constant,
+        }
+    }
+
+    /// Column of the entry at `slot`.
+    pub(crate) fn column(&self, unit: usize, slot: usize) -> Option<u32> {
+        let base = match self.bases {
+            Some(bases) => bases.unsigned(unit)?,
+            None => 0,
+        };
+        u32::try_from(base + self.columns?.unsigned(slot)?).ok()
+    }
+
+    /// Value of the entry at `slot`: NaN when the slot holds no entry.
+    pub(crate) fn value<T: Scalar>(&self, slot: usize) -> Option<T> {
+        let (array, i) = match self.codes {
+            Some(codes) => (self.table?, codes.unsigned(slot)? as usize),
+            None => (self.values?, if self.constant { 0 } else { slot }),
+        };
+        match array {
+            ArrayData::F32(v) => v.get(i).map(|&v| T::from_f64(f64::from(v))),
+            ArrayData::F64(v) => v.get(i).map(|&v| T::from_f64(v)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+use super::Mapping;
+use crate::task::Task;
+
+/// Loop iterations of a part, by warp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WarpSteps {
+    /// Over all warps.
+    pub(crate) total: u64,
+    /// Of the warp with most: the critical path.
+    pub(crate) longest: u64,
+}
+
+/// What a part is predicted to cost, before it is packed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PartCost {
+    /// Bytes of the matrix arrays that one product reads.
+    pub matrix_bytes: u64,
+    /// Warp-wide memory transactions (up to 128 bytes each) that the load units handle.
+    pub transactions: f64,
+    /// Loop iterations of the warp with most, divided by those in flight.
+    pub critical_steps: f64,
+    warp_steps: f64,
+    longest: f64,
+}
+
+// A nominal large GPU (close to an H100 or H200). The model ranks programs against each other; its
+// seconds are no claim.
+const BYTES_PER_SECOND: f64 = 3.3e12;
+const TRANSACTIONS_PER_SECOND: f64 = 1.5e11;
+const SECONDS_PER_STEP: f64 = 0.5e-6;
+const SECTORS_PER_TRANSACTION: f64 = 4.0;
+
+impl PartCost {
+    pub(crate) fn new(_: Task, mapping: &Mapping, steps: WarpSteps) -> Self {
+        let total = steps.total as f64 * f64::from(mapping.column_tiles);
+        Self {
+            matrix_bytes: 0,
+            transactions: 0.0,
+            critical_steps: steps.longest as f64,
+            warp_steps: total,
+            longest: steps.longest as f64,
+        }
+    }
+
+    /// Bytes of the arrays, and sectors (32 bytes) that one warp step touches.
+    pub(crate) fn matrix(mut self, bytes: u64, sectors: f64) -> Self {
+        self.matrix_bytes = bytes;
+        // Two loads, index and value, each at least one transaction.
+        let transactions = (sectors / SECTORS_PER_TRANSACTION).max(2.0);
+        self.transactions += self.warp_steps * transactions;
+        self
+    }
+
+    /// Rows of the input anywhere: each lane group reads a run of its own.
+    pub(crate) fn scattered_input(self, mapping: &Mapping, task: Task) -> Self {
+        self.input(mapping, task, 1.0)
+    }
+
+    /// `sharing` neighbouring lanes read the same rows of the input.
+    pub(crate) fn shared_input(self, mapping: &Mapping, task: Task, sharing: u32) -> Self {
+        self.input(mapping, task, f64::from(sharing))
+    }
+
+    /// Neighbouring lanes read neighbouring rows of the input.
+    pub(crate) fn contiguous_input(self, mapping: &Mapping, task: Task) -> Self {
+        self.input(mapping, task, f64::from(32 / mapping.stride))
+    }
+
+    fn input(mut self, mapping: &Mapping, task: Task, sharing: f64) -> Self {
+        let run = f64::from(mapping.stride * mapping.vector) * task.dtype.size() as f64;
+        let runs = (f64::from(32 / mapping.stride) / sharing).max(1.0);
+        // Half of the scattered sectors are taken to be shared with a neighbour.
+        let sectors = (runs * (run / 32.0).max(1.0)).max(run * f64::from(32 / mapping.stride) / 32.0 / sharing);
+        self.transactions += self.warp_steps * (sectors / SECTORS_PER_TRANSACTION / 2.0).max(1.0);
+        self
+    }
+
+    /// Entries in flight per thread. Unrolling past a short row only adds registers.
+    pub(crate) fn unroll(mut self, unroll: u32) -> Self {
+        let useful = f64::from(unroll).min(self.longest.max(1.0));
+        // The compiler overlaps some iterations unasked.
+        self.critical_steps = self.longest / (1.0 + useful);
+        self.transactions *= 1.0 + 0.005 * (f64::from(unroll) - useful).max(0.0);
+        self
+    }
+
+    /// Predicted seconds on the nominal GPU, launch excluded.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        let bandwidth = self.matrix_bytes as f64 / BYTES_PER_SECOND;
+        let load_units = self.transactions / TRANSACTIONS_PER_SECOND;
+        bandwidth.max(load_units) + 0.3 * bandwidth.min(load_units)
+            + self.critical_steps * SECONDS_PER_STEP
+    }
+}
+
+/// What a program is predicted to cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// Bytes of the matrix arrays that one product reads.
+    pub matrix_bytes: u64,
+    /// Bytes of the dense operands, each element moved once (β ≠ 0 reads the output as well).
+    pub dense_bytes: u64,
+    /// Floating-point operations: two for each entry and column.
+    pub flops: u64,
+    /// Predicted seconds on a nominal GPU; for ranking only.
+    pub seconds: f64,
+}

@@ -1,0 +1,146 @@
+//! CSR: offsets, columns and values, row by row.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::coding::{Decoder, pack_columns, pack_values};
+use super::cost::{PartCost, WarpSteps};
+use super::pack::LayoutArrays;
+use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
+use crate::codegen::DeviceCall;
+use crate::language::grammar::{Alternative, IndexUnit, Site};
+use crate::language::{Access, Facts, IndexCoding, Lanes, Mask, Slot, Token, Word};
+use crate::matrix::Scalar;
+use crate::task::Task;
+
+/// Compressed sparse rows, with 1–32 lanes or a block for each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CsrLayout {
+    /// Coding of column indices; relative codings start anew with each row.
+    pub index: IndexCoding,
+    /// Coding and caching of the arrays.
+    pub access: Access,
+    /// Threads that share a row.
+    pub lanes: Lanes,
+    /// Entries in flight per thread: 1, 2, 4 or 8.
+    pub unroll: u32,
+}
+
+/// `csr INDEX VALUES CACHE VECTOR LANES UNROLL`, for any rows.
+pub(crate) fn open(site: Site, _: Mask<'_>) -> Option<Alternative> {
+    let index = Slot::Index(site, IndexUnit::Rows(1));
+    let values = Slot::Values { padded: false };
+    let lanes = Slot::Lanes { most: 32, block: true };
+    let opens = vec![index, values, Slot::Cache, Slot::Vector, lanes, Slot::Unroll];
+    Some(Alternative::word(Word::Csr, opens))
+}
+
+impl CsrLayout {
+    pub(crate) fn write(&self, out: &mut Vec<Token>) {
+        out.push(self.index.token());
+        self.access.write(out);
+        out.extend([self.lanes.token(), Token::Number(self.unroll)]);
+    }
+
+    pub(crate) fn read(reader: &mut crate::language::Reader<'_>) -> Option<Self> {
+        let index = IndexCoding::read(reader)?;
+        let access = Access::read(reader)?;
+        Some(Self { index, access, lanes: Lanes::read(reader)?, unroll: reader.number()? })
+    }
+
+    fn mapping(&self, task: Task, block: u32) -> Mapping {
+        Mapping::new(task, self.lanes, self.access.vector, block)
+    }
+
+    pub(crate) fn pack<T: Scalar>(
+        &self,
+        source: &PartSource<'_, T>,
+    ) -> Result<LayoutArrays, PackError> {
+        let rows = source.row_count();
+        let nnz = source.nnz();
+        let entries = (0..rows).flat_map(move |position| {
+            let (columns, values) = source.row(position);
+            let row = columns.iter().zip(values);
+            row.map(move |(&column, &value)| (position as u32, Some((column, value))))
+        });
+        let data = ArrayData::offsets(nnz as u64, source.row_lens());
+        let mut arrays = vec![Array { name: "offsets", role: ArrayRole::Matrix, data }];
+        arrays.extend(pack_columns(self.index, rows, entries.clone())?);
+        arrays.extend(pack_values(self.access.values, source.table, false, entries)?);
+
+        let block = source.program.block.threads();
+        let task = source.program.task;
+        let mapping = self.mapping(task, block);
+        let shared = match self.lanes {
+            Lanes::Threads(_) => 0,
+            Lanes::Block => {
+                let pack = mapping.vector as usize * task.dtype.size();
+                (block / 32 * mapping.stride) as usize * pack
+            }
+        };
+        Ok(LayoutArrays { arrays, blocks: mapping.blocks(rows as u64, block), shared })
+    }
+
+    pub(crate) fn unpack<T: Scalar>(
+        &self,
+        part: &PackedPart,
+        emit: &mut impl FnMut(usize, u32, T),
+    ) -> Option<()> {
+        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let offsets = part.array("offsets")?;
+        for position in 0..part.rows.len() {
+            let slots = offsets.unsigned(position)?..offsets.unsigned(position + 1)?;
+            for slot in slots {
+                let slot = slot as usize;
+                emit(position, decoder.column(position, slot)?, decoder.value(slot)?);
+            }
+        }
+        Some(())
+    }
+
+    pub(crate) fn call(&self, part: &PackedPart, task: Task, block: u32) -> DeviceCall {
+        let mapping = self.mapping(task, block);
+        let call = match self.lanes {
+            Lanes::Threads(_) => DeviceCall::new("csr.cuh", "csr_lanes", mapping)
+                .constants(&[block, mapping.lanes, mapping.stride, self.unroll])
+                .scalar_and_vector()
+                .block()
+                .count(part.rows.len()),
+            Lanes::Block => DeviceCall::new("csr.cuh", "csr_block", mapping)
+                .constants(&[block, mapping.stride, self.unroll])
+                .scalar_and_vector()
+                .block(),
+        };
+        let call = call.rows().array("offsets").columns(self.index).values().dense();
+        if self.lanes == Lanes::Block { call.scratch() } else { call }
+    }
+
+    pub(crate) fn cost(&self, site: Site, facts: &Facts<'_>) -> PartCost {
+        let task = facts.task();
+        let mapping = self.mapping(task, site.block);
+        let set = facts.rows(site.rows);
+        let offsets = (set.rows.len() + 1) * if set.nnz < u32::MAX as usize { 4 } else { 8 };
+        let bases = if self.index.is_relative() { 4 * set.rows.len() } else { 0 };
+        let entry = self.index.size() + self.access.values.size(task.dtype);
+        let steps = match self.lanes {
+            Lanes::Threads(_) => facts.row_steps(site, mapping.lanes, mapping.stride),
+            Lanes::Block => {
+                let warps = u64::from(site.block / 32);
+                let longest = set.longest as u64;
+                let total: u64 = (set.nnz as u64).div_ceil(u64::from(mapping.lanes));
+                // Each block ends with a barrier and a walk over its warps.
+                WarpSteps {
+                    total: (total + set.rows.len() as u64 * 12) * warps,
+                    longest: longest.div_ceil(u64::from(mapping.lanes)) + 12,
+                }
+            }
+        };
+        // Each row's lanes read a run of their own; a run touches half a sector more than it fills.
+        let rows_at_once = (32 / (mapping.lanes * mapping.stride)).max(1) as f64;
+        let run = f64::from(mapping.lanes.min(32)) * entry as f64;
+        PartCost::new(task, &mapping, steps)
+            .matrix((offsets + bases + set.nnz * entry) as u64, rows_at_once * (run / 32.0 + 1.0))
+            .scattered_input(&mapping, task)
+            .unroll(self.unroll)
+    }
+}

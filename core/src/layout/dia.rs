@@ -1,0 +1,146 @@
+//! DIA: whole diagonals, without column indices.
+
+use alloc::collections::BTreeSet;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::coding::{Decoder, pack_values};
+use super::cost::{PartCost, WarpSteps};
+use super::pack::LayoutArrays;
+use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
+use crate::codegen::DeviceCall;
+use crate::language::grammar::{Alternative, Site};
+use crate::language::{
+    Access, Facts, Lanes, MAX_DIAGONALS, MAX_PADDING, Mask, Order, Slot, Token, Word,
+};
+use crate::matrix::Scalar;
+use crate::task::Task;
+
+/// Diagonals; slots without an entry hold NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DiaLayout {
+    /// Coding and caching of the values.
+    pub access: Access,
+    /// Diagonals in flight per thread.
+    pub unroll: u32,
+}
+
+/// `dia VALUES CACHE VECTOR UNROLL`, for rows in matrix order with few, well-filled diagonals.
+pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
+    let fits = site.order == Order::Keep
+        && mask.allows(|facts| {
+            let set = facts.rows(site.rows);
+            facts.diagonals(site.rows).is_some_and(|diagonals| {
+                let slots = diagonals as u64 * set.rows.len() as u64;
+                MAX_PADDING.bears(slots, set.nnz)
+            })
+        });
+    let values = Slot::Values { padded: true };
+    fits.then(|| {
+        Alternative::word(Word::Dia, vec![values, Slot::Cache, Slot::Vector, Slot::Unroll])
+    })
+}
+
+impl DiaLayout {
+    pub(crate) fn write(&self, out: &mut Vec<Token>) {
+        self.access.write(out);
+        out.push(Token::Number(self.unroll));
+    }
+
+    pub(crate) fn read(reader: &mut crate::language::Reader<'_>) -> Option<Self> {
+        Some(Self { access: Access::read(reader)?, unroll: reader.number()? })
+    }
+
+    fn mapping(&self, task: Task, block: u32) -> Mapping {
+        Mapping::new(task, Lanes::Threads(1), self.access.vector, block)
+    }
+
+    pub(crate) fn pack<T: Scalar>(
+        &self,
+        source: &PartSource<'_, T>,
+    ) -> Result<LayoutArrays, PackError> {
+        let rows = source.row_count();
+        let mut diagonals = BTreeSet::new();
+        for position in 0..rows {
+            let row = source.rows.at(position) as i64;
+            diagonals.extend(source.row(position).0.iter().map(|&c| i64::from(c) - row));
+            if diagonals.len() > MAX_DIAGONALS {
+                let found = diagonals.len();
+                return Err(PackError::Diagonals { found, most: MAX_DIAGONALS });
+            }
+        }
+        MAX_PADDING.check("dia", (diagonals.len() * rows) as u64, source.nnz())?;
+        let offsets = diagonals.iter().map(|&d| i32::try_from(d)).collect::<Result<_, _>>();
+        let offsets = offsets.map_err(|_| PackError::Field {
+            what: "distance of a diagonal",
+            found: u32::MAX,
+            expected: "less than 2^31",
+        })?;
+        let entries = diagonals.iter().flat_map(|&diagonal| {
+            (0..rows).map(move |position| {
+                let column = u32::try_from(source.rows.at(position) as i64 + diagonal).ok();
+                let (columns, values) = source.row(position);
+                let entry = column.and_then(|column| {
+                    let k = columns.binary_search(&column).ok()?;
+                    Some((column, values[k]))
+                });
+                (0, entry)
+            })
+        });
+        let matrix = |name, data| Array { name, role: ArrayRole::Matrix, data };
+        let mut arrays = vec![matrix("diagonals", ArrayData::I32(offsets))];
+        arrays.extend(pack_values(self.access.values, source.table, true, entries)?);
+        let block = source.program.block.threads();
+        let blocks = self.mapping(source.program.task, block).blocks(rows as u64, block);
+        Ok(LayoutArrays { arrays, blocks, shared: 0 })
+    }
+
+    pub(crate) fn unpack<T: Scalar>(
+        &self,
+        part: &PackedPart,
+        emit: &mut impl FnMut(usize, u32, T),
+    ) -> Option<()> {
+        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let ArrayData::I32(diagonals) = part.array("diagonals")? else { return None };
+        let rows = part.rows.len();
+        for position in 0..rows {
+            for (d, &diagonal) in diagonals.iter().enumerate() {
+                let value: T = decoder.value(d * rows + position)?;
+                if !value.to_f64().is_nan() {
+                    let column = part.rows.at(position) as i64 + i64::from(diagonal);
+                    emit(position, u32::try_from(column).ok()?, value);
+                }
+            }
+        }
+        Some(())
+    }
+
+    pub(crate) fn call(&self, part: &PackedPart, task: Task, block: u32) -> DeviceCall {
+        let mapping = self.mapping(task, block);
+        let diagonals = part.array("diagonals").map_or(0, ArrayData::len);
+        DeviceCall::new("dia.cuh", "dia", mapping)
+            .constants(&[block, mapping.stride, self.unroll])
+            .scalar_and_vector()
+            .block()
+            .count(part.rows.len())
+            .rows()
+            .array("diagonals")
+            .count(diagonals)
+            .values()
+            .dense()
+    }
+
+    pub(crate) fn cost(&self, site: Site, facts: &Facts<'_>) -> PartCost {
+        let task = facts.task();
+        let mapping = self.mapping(task, site.block);
+        let set = facts.rows(site.rows);
+        let diagonals = facts.diagonals(site.rows).unwrap_or(MAX_DIAGONALS) as u64;
+        let rows = set.rows.len() as u64;
+        let warps = rows.div_ceil(u64::from(32 / mapping.stride));
+        let value = self.access.values.size(task.dtype);
+        PartCost::new(task, &mapping, WarpSteps { total: warps * diagonals, longest: diagonals })
+            .matrix(diagonals * rows * value as u64, (32 / mapping.stride) as f64 * value as f64 / 32.0)
+            .contiguous_input(&mapping, task)
+            .unroll(self.unroll)
+    }
+}

@@ -1,0 +1,339 @@
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use thiserror::Error;
+
+use super::{Array, ArrayData, ArrayRole, Table};
+use crate::language::{IndexCoding, Layout, Node, Part, Program, Rows};
+use crate::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
+use crate::task::Dtype;
+
+/// A program that does not fit the matrix; only programs decoded freely meet this.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PackError {
+    /// The program's element type is not the matrix's.
+    #[error("the program is for {program} and the matrix holds {matrix}")]
+    Dtype {
+        /// Of the program.
+        program: Dtype,
+        /// Of the matrix.
+        matrix: Dtype,
+    },
+    /// An index or distance is wider than its coding.
+    #[error("column or distance {n} does not fit the index coding {coding:?}")]
+    IndexTooWide {
+        /// The coding.
+        coding: IndexCoding,
+        /// The number.
+        n: u32,
+    },
+    /// `constant` for values that differ.
+    #[error("`constant` needs a matrix of one value in a layout without padding")]
+    NotConstant,
+    /// `dictionary` for too many values.
+    #[error("`dictionary` needs at most 256 distinct values, padding counted as one")]
+    TooManyValues,
+    /// The layout would hold mostly padding.
+    #[error("{layout} would store {slots} slots for {nnz} entries")]
+    Padding {
+        /// The layout's word.
+        layout: &'static str,
+        /// Slots, empty ones included.
+        slots: u64,
+        /// Entries.
+        nnz: usize,
+    },
+    /// More diagonals than a `dia` part may have.
+    #[error("{found} diagonals, and `dia` takes at most {most}")]
+    Diagonals {
+        /// Diagonals with an entry.
+        found: usize,
+        /// Most allowed.
+        most: usize,
+    },
+    /// The grid exceeds what CUDA launches.
+    #[error("{blocks} blocks are more than the 2^31 - 1 of a CUDA grid")]
+    Grid {
+        /// Blocks needed.
+        blocks: u64,
+    },
+    /// More shared memory than a kernel gets without opting in.
+    #[error("{bytes} bytes of shared memory, and a block has at most 49152")]
+    SharedMemory {
+        /// Bytes needed.
+        bytes: usize,
+    },
+    /// A field outside what the layout's device block takes.
+    #[error("{what} is {found}, expected {expected}")]
+    Field {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        found: u32,
+        /// What the device block takes.
+        expected: &'static str,
+    },
+}
+
+/// A part's entries in the order of its rows: what a layout packs.
+pub(crate) struct PartSource<'a, T> {
+    pub(crate) matrix: CsrView<'a, T>,
+    /// Rows by position.
+    pub(crate) rows: &'a Rows,
+    pub(crate) table: Option<&'a Table>,
+    pub(crate) program: &'a Program,
+}
+
+impl<'a, T: Scalar> PartSource<'a, T> {
+    /// Number of rows.
+    pub(crate) fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Columns and values of the row at a position.
+    pub(crate) fn row(&self, position: usize) -> (&'a [u32], &'a [T]) {
+        self.matrix.row(self.rows.at(position))
+    }
+
+    /// Entries of the row at a position.
+    pub(crate) fn row_len(&self, position: usize) -> usize {
+        self.matrix.row_len(self.rows.at(position))
+    }
+
+    /// Row lengths by position.
+    pub(crate) fn row_lens(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.row_count()).map(|position| self.row_len(position) as u64)
+    }
+
+    /// Entries of the part.
+    pub(crate) fn nnz(&self) -> usize {
+        self.row_lens().sum::<u64>() as usize
+    }
+}
+
+/// What a layout makes of a part.
+pub(crate) struct LayoutArrays {
+    pub(crate) arrays: Vec<Array>,
+    /// Blocks of the part's share of the grid.
+    pub(crate) blocks: u64,
+    /// Bytes of the shared buffer that the part uses.
+    pub(crate) shared: usize,
+}
+
+/// A packed part of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PackedPart {
+    /// Its layout.
+    pub layout: Layout,
+    /// Its rows, by position.
+    pub rows: Rows,
+    /// Its entries.
+    pub nnz: usize,
+    /// First block of its share of the grid.
+    pub first_block: u32,
+    /// Blocks of its share of the grid; 0 when it has no rows.
+    pub blocks: u32,
+    /// Its arrays, in the order of the kernel's arguments.
+    pub arrays: Vec<Array>,
+}
+
+impl PackedPart {
+    /// An array by its name within the part.
+    #[must_use]
+    pub fn array(&self, name: &str) -> Option<&ArrayData> {
+        self.arrays.iter().find(|array| array.name == name).map(|array| &array.data)
+    }
+
+    /// Name of one of the part's arrays among the kernel's arguments.
+    #[must_use]
+    pub fn argument(index: usize, array: &Array) -> String {
+        alloc::format!("p{index}_{}", array.name)
+    }
+}
+
+/// How a kernel is launched: one-dimensional, no dynamic shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Blocks; at least 1, also for a matrix without rows.
+    pub grid: u32,
+    /// Threads of a block.
+    pub block: u32,
+    /// Bytes of the shared buffer that the kernel declares.
+    pub shared: usize,
+}
+
+/// A matrix in the layouts of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packed {
+    /// The program.
+    pub program: Program,
+    /// Rows of the matrix.
+    pub rows: usize,
+    /// Columns of the matrix.
+    pub cols: usize,
+    /// The parts, in the order of the program's text.
+    pub parts: Vec<PackedPart>,
+    /// Launch geometry.
+    pub launch: Launch,
+}
+
+impl Packed {
+    /// Bytes of the arrays with a role.
+    #[must_use]
+    pub fn bytes(&self, role: ArrayRole) -> u64 {
+        let arrays = self.parts.iter().flat_map(|part| &part.arrays);
+        arrays.filter(|a| a.role == role).map(|a| a.data.bytes().len() as u64).sum()
+    }
+
+    /// All arrays in the order of the kernel's arguments, under their argument names.
+    pub fn arguments(&self) -> impl Iterator<Item = (String, &Array)> {
+        self.parts.iter().enumerate().flat_map(|(index, part)| {
+            part.arrays.iter().map(move |array| (PackedPart::argument(index, array), array))
+        })
+    }
+}
+
+/// Bytes of shared memory that a kernel has without opting in to more.
+pub(crate) const SHARED_LIMIT: usize = 48 * 1024;
+
+/// Packs a matrix as a program says. With the `std` feature, parts and their arrays are packed in
+/// parallel.
+///
+/// # Errors
+/// When the program does not fit the matrix; never for a program decoded under
+/// [`crate::language::Mask::legal`] with the facts of this matrix.
+pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Packed, PackError> {
+    if program.task.dtype != T::DTYPE {
+        return Err(PackError::Dtype { program: program.task.dtype, matrix: T::DTYPE });
+    }
+    let table = Table::of(matrix.values());
+    let mut assigned = Vec::new();
+    assign(&program.body, all_rows(matrix), matrix, &mut assigned);
+
+    let pack_part = |(part, rows): (&Part, Rows)| -> Result<(LayoutArrays, Part, Rows), PackError> {
+        let source = PartSource { matrix, rows: &rows, table: table.as_ref(), program };
+        Ok((pack_layout(&part.layout, &source)?, part.clone(), rows))
+    };
+    #[cfg(feature = "std")]
+    let packed: Vec<_> = {
+        use rayon::prelude::*;
+        assigned.into_par_iter().map(pack_part).collect::<Result<_, _>>()?
+    };
+    #[cfg(not(feature = "std"))]
+    let packed: Vec<_> = assigned.into_iter().map(pack_part).collect::<Result<_, _>>()?;
+
+    let mut parts = Vec::new();
+    let (mut grid, mut shared) = (0u64, 0);
+    for (layout, part, rows) in packed {
+        let blocks = layout.blocks;
+        let too_large = |_| PackError::Grid { blocks: grid + blocks };
+        let first_block = u32::try_from(grid).map_err(too_large)?;
+        let count = u32::try_from(blocks).map_err(too_large)?;
+        if i32::try_from(grid + blocks).is_err() {
+            return Err(PackError::Grid { blocks: grid + blocks });
+        }
+        grid += blocks;
+        shared = shared.max(layout.shared);
+        let nnz = rows.iter().map(|row| matrix.row_len(row)).sum();
+        let mut arrays = Vec::new();
+        if let Rows::List(list) = &rows {
+            let data = ArrayData::U32(list.clone());
+            arrays.push(Array { name: "rows", role: ArrayRole::Matrix, data });
+        }
+        arrays.extend(layout.arrays);
+        parts.push(PackedPart { layout: part.layout, rows, nnz, first_block, blocks: count, arrays });
+    }
+    if shared > SHARED_LIMIT {
+        return Err(PackError::SharedMemory { bytes: shared });
+    }
+    // A CUDA grid has at least one block; without rows it finds nothing to do.
+    let launch = Launch { grid: grid.max(1) as u32, block: program.block.threads(), shared };
+    Ok(Packed { program: program.clone(), rows: matrix.rows(), cols: matrix.cols(), parts, launch })
+}
+
+fn all_rows<T: Scalar>(matrix: CsrView<'_, T>) -> Rows {
+    Rows::Range { first: 0, count: matrix.rows() as u32 }
+}
+
+/// Gives each part its rows, in the order of the program's text.
+fn assign<'p, T: Scalar>(
+    node: &'p Node,
+    rows: Rows,
+    matrix: CsrView<'_, T>,
+    assigned: &mut Vec<(&'p Part, Rows)>,
+) {
+    match node {
+        Node::Split { rule, low, high } => {
+            let (low_rows, high_rows) = rows.split(*rule, matrix.offsets());
+            assign(low, low_rows, matrix, assigned);
+            assign(high, high_rows, matrix, assigned);
+        }
+        Node::Part(part) => assigned.push((part, rows.ordered(part.order, matrix.offsets()))),
+    }
+}
+
+fn pack_layout<T: Scalar>(
+    layout: &Layout,
+    source: &PartSource<'_, T>,
+) -> Result<LayoutArrays, PackError> {
+    match layout {
+        Layout::Csr(l) => l.pack(source),
+        Layout::Sell(l) => l.pack(source),
+        Layout::Dia(l) => l.pack(source),
+        Layout::Bcsr(l) => l.pack(source),
+        Layout::Merge(l) => l.pack(source),
+    }
+}
+
+/// Arrays that no packing writes.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum UnpackError {
+    /// An array is missing, too short or of another type.
+    #[error("part {part} ({layout}): an array is missing, too short or of the wrong type")]
+    Array {
+        /// Index of the part.
+        part: usize,
+        /// The layout's word.
+        layout: &'static str,
+    },
+    /// The entries do not form a matrix.
+    #[error("the entries do not form a matrix: {0}")]
+    Matrix(#[from] CsrError),
+}
+
+/// The matrix that was packed: `unpack(&pack(a, program)?)` is `a`, bit for bit.
+///
+/// # Errors
+/// When the arrays are not what [`pack`] writes.
+pub fn unpack<T: Scalar>(packed: &Packed) -> Result<Csr<T>, UnpackError> {
+    let mut by_row: Vec<Vec<(u32, T)>> = alloc::vec![Vec::new(); packed.rows];
+    for (index, part) in packed.parts.iter().enumerate() {
+        let mut emit = |position: usize, column: u32, value: T| {
+            if let Some(row) = by_row.get_mut(part.rows.at(position)) {
+                row.push((column, value));
+            }
+        };
+        let complete = match &part.layout {
+            Layout::Csr(l) => l.unpack(part, &mut emit),
+            Layout::Sell(l) => l.unpack(part, &mut emit),
+            Layout::Dia(l) => l.unpack(part, &mut emit),
+            Layout::Bcsr(l) => l.unpack(part, &mut emit),
+            Layout::Merge(l) => {
+                let program = &packed.program;
+                l.unpack(part, program.task, program.block.threads(), &mut emit)
+            }
+        };
+        complete.ok_or(UnpackError::Array { part: index, layout: part.layout.word().text() })?;
+    }
+    let mut counts = by_row.iter().map(|row| row.len() as u64);
+    let total = counts.clone().sum();
+    let offsets = match ArrayData::offsets(total, &mut counts) {
+        ArrayData::U64(v) => Offsets::U64(v),
+        ArrayData::U32(v) => Offsets::U32(v),
+        other => Offsets::U64((0..other.len()).filter_map(|i| other.unsigned(i)).collect()),
+    };
+    let entries = || by_row.iter().flatten();
+    let columns = entries().map(|&(column, _)| column).collect();
+    let values = entries().map(|&(_, value)| value).collect();
+    Ok(Csr::new(packed.rows, packed.cols, offsets, columns, values)?)
+}

@@ -1,0 +1,178 @@
+//! SELL-C-σ: slices of C rows, each stored by columns and padded to its longest row.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::coding::{Decoder, pack_columns, pack_values};
+use super::cost::PartCost;
+use super::pack::LayoutArrays;
+use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
+use crate::codegen::DeviceCall;
+use crate::language::grammar::{Alternative, IndexUnit, Site};
+use crate::language::{Access, Facts, IndexCoding, Lanes, MAX_PADDING, Mask, Slot, Token, Word};
+use crate::matrix::Scalar;
+use crate::task::Task;
+
+/// Rows of a slice.
+const HEIGHTS: [u32; 4] = [32, 16, 8, 4];
+
+/// SELL-C-σ (Kreutzer et al., SIAM J. Sci. Comput. 36(5), 2014); σ is the part's order.
+///
+/// Padding holds NaN and is never read: each row stops at its own length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SellLayout {
+    /// Rows of a slice (C): 4, 8, 16 or 32.
+    pub height: u32,
+    /// Coding of column indices; relative codings start anew with each slice.
+    pub index: IndexCoding,
+    /// Coding and caching of the arrays.
+    pub access: Access,
+    /// Threads that share a row: 1, 2 or 4.
+    pub lanes: Lanes,
+    /// Entries in flight per thread.
+    pub unroll: u32,
+}
+
+/// `sell H …`, where the padding of some height is bearable.
+pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
+    let any = !heights(site, mask).is_empty();
+    any.then(|| Alternative::word(Word::Sell, vec![Slot::SliceHeight(site)]))
+}
+
+/// The heights whose padding is bearable.
+pub(crate) fn heights(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
+    let bearable = |&&height: &&u32| {
+        mask.allows(|facts| {
+            MAX_PADDING.bears(facts.slice_slots(site, height), facts.rows(site.rows).nnz)
+        })
+    };
+    let fields = |&height: &u32| {
+        let index = Slot::Index(site, IndexUnit::Rows(height));
+        let values = Slot::Values { padded: true };
+        let lanes = Slot::Lanes { most: 4, block: false };
+        let opens = vec![index, values, Slot::Cache, Slot::Vector, lanes, Slot::Unroll];
+        Alternative::number(height, opens)
+    };
+    HEIGHTS.iter().filter(bearable).map(fields).collect()
+}
+
+impl SellLayout {
+    pub(crate) fn write(&self, out: &mut Vec<Token>) {
+        out.extend([Token::Number(self.height), self.index.token()]);
+        self.access.write(out);
+        out.extend([self.lanes.token(), Token::Number(self.unroll)]);
+    }
+
+    pub(crate) fn read(reader: &mut crate::language::Reader<'_>) -> Option<Self> {
+        let height = reader.number()?;
+        let index = IndexCoding::read(reader)?;
+        let access = Access::read(reader)?;
+        Some(Self { height, index, access, lanes: Lanes::read(reader)?, unroll: reader.number()? })
+    }
+
+    fn mapping(&self, task: Task, block: u32) -> Mapping {
+        Mapping::new(task, self.lanes, self.access.vector, block)
+    }
+
+    pub(crate) fn pack<T: Scalar>(
+        &self,
+        source: &PartSource<'_, T>,
+    ) -> Result<LayoutArrays, PackError> {
+        let rows = source.row_count();
+        let height = self.height as usize;
+        let slices = rows.div_ceil(height);
+        let widths: Vec<usize> = (0..slices)
+            .map(|slice| {
+                let positions = slice * height..rows.min((slice + 1) * height);
+                positions.map(|position| source.row_len(position)).max().unwrap_or(0)
+            })
+            .collect();
+        let slots: u64 = widths.iter().map(|&width| (width * height) as u64).sum();
+        MAX_PADDING.check("sell", slots, source.nnz())?;
+
+        let entries = widths.iter().enumerate().flat_map(|(slice, &width)| {
+            (0..width * height).map(move |slot| {
+                let (k, position) = (slot / height, slice * height + slot % height);
+                let entry = (position < rows).then(|| source.row(position)).and_then(|(c, v)| {
+                    Some((*c.get(k)?, *v.get(k)?))
+                });
+                (slice as u32, entry)
+            })
+        });
+        let starts = widths.iter().map(|&width| (width * height) as u64);
+        let lens = (0..rows).map(|position| source.row_len(position));
+        let longest = lens.clone().max().unwrap_or(0);
+        let matrix = |name, data| Array { name, role: ArrayRole::Matrix, data };
+        let mut arrays = vec![
+            matrix("slices", ArrayData::offsets(slots, starts)),
+            matrix("lengths", ArrayData::smallest(longest, lens)),
+        ];
+        arrays.extend(pack_columns(self.index, slices, entries.clone())?);
+        arrays.extend(pack_values(self.access.values, source.table, true, entries)?);
+
+        let block = source.program.block.threads();
+        // Whole groups of rows go to each warp, so the last slice may need idle threads.
+        let positions = (slices * height) as u64;
+        let blocks = self.mapping(source.program.task, block).blocks(positions, block);
+        Ok(LayoutArrays { arrays, blocks, shared: 0 })
+    }
+
+    pub(crate) fn unpack<T: Scalar>(
+        &self,
+        part: &PackedPart,
+        emit: &mut impl FnMut(usize, u32, T),
+    ) -> Option<()> {
+        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let (slices, lengths) = (part.array("slices")?, part.array("lengths")?);
+        let height = self.height as usize;
+        for position in 0..part.rows.len() {
+            let slice = position / height;
+            let first = slices.unsigned(slice)? as usize + position % height;
+            for k in 0..lengths.unsigned(position)? as usize {
+                let slot = first + k * height;
+                emit(position, decoder.column(slice, slot)?, decoder.value(slot)?);
+            }
+        }
+        Some(())
+    }
+
+    pub(crate) fn call(&self, part: &PackedPart, task: Task, block: u32) -> DeviceCall {
+        let mapping = self.mapping(task, block);
+        DeviceCall::new("sell.cuh", "sell", mapping)
+            .constants(&[block, self.height, mapping.lanes, mapping.stride, self.unroll])
+            .scalar_and_vector()
+            .block()
+            .count(part.rows.len())
+            .rows()
+            .array("slices")
+            .array("lengths")
+            .columns(self.index)
+            .values()
+            .dense()
+    }
+
+    pub(crate) fn cost(&self, site: Site, facts: &Facts<'_>) -> PartCost {
+        let task = facts.task();
+        let mapping = self.mapping(task, site.block);
+        let set = facts.rows(site.rows);
+        let slots = facts.slice_slots(site, self.height);
+        let slices = set.rows.len().div_ceil(self.height as usize);
+        let bases = if self.index.is_relative() { 4 * slices } else { 0 };
+        let length = if set.longest < 256 { 1 } else { 2 };
+        let listed = if facts.is_listed(site) { 4 * set.rows.len() } else { 0 };
+        let entry = self.index.size() + self.access.values.size(task.dtype);
+        // Padding is skipped, but where it shares a sector with entries it is moved.
+        let moved = (set.nnz as u64 + slots) / 2 * entry as u64;
+        let steps = facts.row_steps(site, mapping.lanes, mapping.stride);
+        let rows_at_once = 32 / (mapping.lanes * mapping.stride);
+        let runs = f64::from((rows_at_once / self.height).max(1) * mapping.lanes);
+        let filled = f64::from(rows_at_once * mapping.lanes) * entry as f64 / 32.0;
+        PartCost::new(task, &mapping, steps)
+            .matrix(
+                moved + (slices * 4 + bases + set.rows.len() * length + listed) as u64,
+                filled + runs,
+            )
+            .scattered_input(&mapping, task)
+            .unroll(self.unroll)
+    }
+}
