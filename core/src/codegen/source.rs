@@ -200,7 +200,7 @@ fn write_kernel(
 ) -> Result<(), EmitError> {
     let task = packed.program.task;
     let Launch { block, shared, .. } = packed.launch;
-    writeln!(text, "extern \"C\" __global__ void __launch_bounds__({block})")?;
+    writeln!(text, "extern \"C\" __global__ void __launch_bounds__({block}, 1)")?;
     writeln!(text, "{kernel}(")?;
     for (i, argument) in arguments.iter().enumerate() {
         let comma = if i + 1 < arguments.len() { "," } else { ") {" };

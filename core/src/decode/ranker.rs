@@ -1,0 +1,223 @@
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::convert::Infallible;
+
+use super::Policy;
+use crate::language::grammar::{Alternative, Slot, expand};
+use crate::language::{Cache, Derivation, Facts, Mask, Node, RowSetId, Token, Word};
+use crate::structure::StructureEmbedding;
+use crate::task::Task;
+
+/// A cost model in the place of a learned policy.
+///
+/// Its logits are the negated, scaled logarithm of the predicted seconds of the best completion it
+/// knows: bytes of the packed arrays, memory transactions, and the longest dependent walk. It knows
+/// the choices listed in `considers`; the others remain legal, but unlikely. It takes what it needs
+/// from [`Facts`], not from the structure embedding.
+#[derive(Debug)]
+pub struct CostRanker<'f> {
+    facts: &'f Facts<'f>,
+    parts: RefCell<BTreeMap<(u32, RowSetId, bool), Rc<[RankedPart]>>>,
+}
+
+/// A part's tokens and predicted seconds.
+#[derive(Debug)]
+struct RankedPart {
+    tokens: Vec<Token>,
+    seconds: f64,
+}
+
+/// Logit units per e-fold of predicted time: 1 % slower is 0.4 less likely.
+const SHARPNESS: f64 = 40.0;
+/// Logit of a legal token that the ranker does not consider, below all it does.
+const UNCONSIDERED: f64 = 60.0;
+/// Matrices past this size stream through the caches; smaller ones stay in a large GPU's L2.
+const STREAM_BYTES: u64 = 32 << 20;
+/// Seconds that a further part costs, for its branch and its partly filled last blocks.
+const SPLIT_SECONDS: f64 = 0.3e-6;
+
+impl<'f> CostRanker<'f> {
+    /// A ranker for the matrix of `facts`.
+    #[must_use]
+    pub fn new(facts: &'f Facts<'f>) -> Self {
+        Self { facts, parts: RefCell::default() }
+    }
+
+    /// Whether a choice is worth pricing. What the cost model cannot tell apart is decided by rule.
+    fn considers(&self, slot: Slot, whole: bool, token: Token) -> bool {
+        match (slot, token) {
+            (Slot::Block, token) => matches!(token, Token::Number(128 | 256)),
+            (Slot::Rows { rows, .. }, Token::Word(Word::SplitLength)) => {
+                let set = self.facts.rows(rows);
+                // Lengths that hardly differ leave nothing to gain.
+                set.longest > 16 && set.longest * set.rows.len() > 4 * set.nnz
+            }
+            (Slot::Rows { .. }, token) => token != Token::Word(Word::SplitNonzeros),
+            (Slot::Threshold { .. }, token) => matches!(token, Token::Number(8 | 32 | 128 | 512)),
+            (Slot::Window { .. }, Token::Number(window)) => {
+                if whole { matches!(window, 256 | 16384) } else { window == 2048 }
+            }
+            (Slot::Cache, token) => {
+                let streams = self.facts.csr_bytes() > STREAM_BYTES;
+                let cache = if streams { Cache::Streamed } else { Cache::Cached };
+                token == cache.token()
+            }
+            (Slot::Unroll, token) => token == Token::Number(4),
+            _ => true,
+        }
+    }
+
+    fn considered(&self, slot: Slot, whole: bool) -> Vec<Alternative> {
+        let mut alternatives = expand(slot, Mask::legal(self.facts));
+        match slot {
+            // The grammar lists codings from the widest to the narrowest; all are lossless.
+            Slot::Index(..) | Slot::Values { .. } => alternatives.split_off(alternatives.len() - 1),
+            _ => {
+                alternatives.retain(|a| self.considers(slot, whole, a.token));
+                alternatives
+            }
+        }
+    }
+
+    /// All considered parts for some rows.
+    fn parts(&self, block: u32, rows: RowSetId, whole: bool) -> Rc<[RankedPart]> {
+        if let Some(parts) = self.parts.borrow().get(&(block, rows, whole)) {
+            return parts.clone();
+        }
+        let mut found = Vec::new();
+        let start = Slot::Rows { block, rows, depth: crate::language::grammar::MAX_SPLIT_DEPTH };
+        self.enumerate(block, rows, whole, &mut alloc::vec![start], &mut Vec::new(), &mut found);
+        let parts: Rc<[RankedPart]> = found.into();
+        self.parts.borrow_mut().insert((block, rows, whole), parts.clone());
+        parts
+    }
+
+    fn enumerate(
+        &self,
+        block: u32,
+        rows: RowSetId,
+        whole: bool,
+        open: &mut Vec<Slot>,
+        tokens: &mut Vec<Token>,
+        found: &mut Vec<RankedPart>,
+    ) {
+        let Some(slot) = open.pop() else {
+            if let Some(seconds) = self.price(block, rows, tokens) {
+                found.push(RankedPart { tokens: tokens.clone(), seconds });
+            }
+            return;
+        };
+        for alternative in self.considered(slot, whole) {
+            let depth = open.len();
+            open.extend(alternative.opens.iter().rev());
+            tokens.push(alternative.token);
+            let mut rest = open.clone();
+            self.enumerate(block, rows, whole, &mut rest, tokens, found);
+            tokens.pop();
+            open.truncate(depth);
+        }
+    }
+
+    fn price(&self, block: u32, rows: RowSetId, tokens: &[Token]) -> Option<f64> {
+        let part = Node::read_part(tokens)?;
+        let site = crate::language::grammar::Site { block, rows, order: part.order };
+        Some(self.facts.part_cost(site, &part).seconds())
+    }
+
+    /// Predicted seconds of the best program for some rows.
+    fn best(&self, slot: Slot) -> f64 {
+        let Slot::Rows { block, rows, depth } = slot else { return f64::INFINITY };
+        let whole = rows == RowSetId::ALL;
+        let parts = self.parts(block, rows, whole);
+        let unsplit = parts.iter().map(|part| part.seconds).fold(f64::INFINITY, f64::min);
+        unsplit.min(if whole { self.best_split(block, rows, depth) } else { f64::INFINITY })
+    }
+
+    fn best_split(&self, block: u32, rows: RowSetId, depth: u8) -> f64 {
+        let split = Slot::Rows { block, rows, depth };
+        if !self.considers(split, true, Token::Word(Word::SplitLength)) {
+            return f64::INFINITY;
+        }
+        let thresholds = self.considered(Slot::Threshold { block, rows, depth }, true);
+        thresholds.iter().map(|a| self.both_sides(&a.opens)).fold(f64::INFINITY, f64::min)
+    }
+
+    fn both_sides(&self, sides: &[Slot]) -> f64 {
+        sides.iter().map(|&side| self.best(side)).sum::<f64>() + SPLIT_SECONDS
+    }
+
+    /// Predicted seconds of the best completion through an alternative, for the rows of its slot.
+    fn completion(&self, state: &RankerState<'_>, slot: Slot, alternative: &Alternative) -> f64 {
+        match (slot, alternative.token) {
+            (Slot::Block, _) => alternative.opens.first().map_or(f64::INFINITY, |&s| self.best(s)),
+            (Slot::Threshold { .. } | Slot::Share { .. }, _) => self.both_sides(&alternative.opens),
+            (Slot::Rows { block, rows, depth }, Token::Word(Word::SplitLength)) => {
+                self.best_split(block, rows, depth)
+            }
+            (Slot::Rows { block, rows, .. }, token) => self.best_part(block, rows, &[], token),
+            _ => state.part.map_or(f64::INFINITY, |(start, block, rows)| {
+                let written = &state.derivation.tokens()[start..];
+                self.best_part(block, rows, written, alternative.token)
+            }),
+        }
+    }
+
+    /// The best considered part that begins with `written` and `next`.
+    fn best_part(&self, block: u32, rows: RowSetId, written: &[Token], next: Token) -> f64 {
+        let parts = self.parts(block, rows, rows == RowSetId::ALL);
+        let matching = parts.iter().filter(|part| {
+            part.tokens.starts_with(written) && part.tokens.get(written.len()) == Some(&next)
+        });
+        matching.map(|part| part.seconds).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// The ranker's decoder state: the derivation, and where the open part began.
+#[derive(Clone, Debug)]
+pub struct RankerState<'f> {
+    derivation: Derivation<'f>,
+    /// First token of the part being written, the threads of a block, its rows.
+    part: Option<(usize, u32, RowSetId)>,
+}
+
+impl<'f> Policy for CostRanker<'f> {
+    type State = RankerState<'f>;
+    type Error = Infallible;
+
+    fn start(&self, _: &StructureEmbedding, _: Task) -> Result<Self::State, Infallible> {
+        Ok(RankerState { derivation: Derivation::start(Mask::legal(self.facts)), part: None })
+    }
+
+    fn next(&self, state: &mut Self::State, prefix: &[Token]) -> Result<Vec<f32>, Infallible> {
+        for &token in prefix.iter().skip(state.derivation.tokens().len()) {
+            if let Some(&Slot::Rows { block, rows, .. }) = state.derivation.open().last() {
+                state.part = Some((state.derivation.tokens().len(), block, rows));
+            }
+            if state.derivation.push(token).is_err() {
+                break;
+            }
+        }
+        let mut logits = alloc::vec![f32::NEG_INFINITY; Token::VOCABULARY];
+        let Some(&slot) = state.derivation.open().last() else { return Ok(logits) };
+        let whole = matches!(slot, Slot::Window { rows: RowSetId::ALL, .. });
+        let considered = self.considered(slot, whole);
+        let seconds: Vec<f64> =
+            considered.iter().map(|a| self.completion(state, slot, a)).collect();
+        let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        for alternative in state.derivation.legal() {
+            if let Some(id) = alternative.token.id() {
+                logits[id] = -UNCONSIDERED as f32;
+            }
+        }
+        for (alternative, seconds) in considered.iter().zip(seconds) {
+            if let Some(id) = alternative.token.id().filter(|_| seconds.is_finite()) {
+                let regret = SHARPNESS * libm::log(seconds / best);
+                logits[id] = -regret.min(UNCONSIDERED / 2.0) as f32;
+            }
+        }
+        Ok(logits)
+    }
+}
+
