@@ -16,4 +16,5 @@ extern crate alloc;
 extern crate std;
 
 pub mod matrix;
+pub mod structure;
 pub mod task;
