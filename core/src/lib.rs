@@ -16,5 +16,6 @@ extern crate alloc;
 extern crate std;
 
 pub mod matrix;
+pub mod reference;
 pub mod structure;
 pub mod task;

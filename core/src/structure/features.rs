@@ -17,6 +17,21 @@ macro_rules! features {
         /// `row_…`, `…_rows` and sizes are exact. `band_max_…` are exact too. The rest is exact up
         /// to [`SAMPLE_LIMIT`](super::SAMPLE_LIMIT) nonzeros ([`PROBE_LIMIT`](super::PROBE_LIMIT)
         /// for `block_…`, `adjacent_below` and `symmetry`) and estimated from a sample above.
+        ///
+        /// # How they move when a matrix grows
+        ///
+        /// Repeating a matrix k times along the diagonal
+        /// - shifts `rows`, `cols`, `nonzeros` and `sparsity` by at most log2(k) / 8;
+        /// - divides `band_mean_share` and `band_max_share` by k;
+        /// - lowers `diagonal_…` unless the matrix is square, since the copies are then not on the
+        ///   same diagonals;
+        /// - leaves the others as they are, to rounding, as long as every column and diagonal has a
+        ///   bucket of its own (4096 of each), the rows are a multiple of 32 for `slice_padding`,
+        ///   rows and columns of 8 for `block_…`, and the columns of 100 for `column_top`.
+        ///
+        /// Permuting the rows of a matrix that is described exactly leaves the features of sizes,
+        /// row lengths (but for `slice_padding`), columns, `adjacent_left` and `gap` as they are,
+        /// to the last bit; it may change all others.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct Features {
             $($(#[doc = $doc])+ pub $name: f32,)+
