@@ -1,5 +1,6 @@
 //! `sparserl-core` without its `std` feature needs neither std nor anything of CUDA.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -7,7 +8,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn cargo(arguments: &[&str]) -> Output {
+fn cargo(arguments: &[&str]) -> io::Result<Output> {
     // Flags meant for this build, such as those of coverage, need a runtime with std.
     Command::new(env!("CARGO"))
         .args(arguments)
@@ -15,7 +16,6 @@ fn cargo(arguments: &[&str]) -> Output {
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .output()
-        .expect("cargo runs")
 }
 
 #[test]
@@ -29,7 +29,8 @@ fn core_runs_without_std() {
         "tests/no_std/Cargo.toml",
         "--target-dir",
         target.to_str().expect("a UTF-8 path"),
-    ]);
+    ])
+    .expect("cargo runs");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let status = Command::new(target.join("debug/sparserl-no-std")).status().expect("it starts");
     assert_eq!(status.code(), Some(0), "the number of the failed check; 101 for a panic");
@@ -49,7 +50,8 @@ fn core_depends_on_nothing_of_cuda_or_std() {
         "none",
         "--format",
         "{p} [{f}]",
-    ]);
+    ])
+    .expect("cargo runs");
     assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
     let tree = String::from_utf8(tree.stdout).expect("cargo prints UTF-8");
     assert!(tree.starts_with("sparserl-core "), "{tree}");
