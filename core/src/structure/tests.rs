@@ -165,6 +165,26 @@ fn degenerate_matrices_work() {
 }
 
 #[test]
+fn wide_offsets_change_nothing() {
+    let narrow = stencil(20).csr();
+    let view = narrow.view();
+    let offsets = (0..=view.rows()).map(|i| view.offsets().at(i) as u64).collect();
+    let wide = Csr::new(
+        view.rows(),
+        view.cols(),
+        Offsets::U64(offsets),
+        view.columns().to_vec(),
+        view.values().to_vec(),
+    )
+    .unwrap();
+    let config = EmbeddingConfig::default();
+    assert_eq!(
+        StructureEmbedding::new(wide.view(), &config),
+        StructureEmbedding::new(view, &config)
+    );
+}
+
+#[test]
 fn tokens_follow_the_formula() {
     let matrix = Positions::new(10, 4, [(7, 3)]).csr();
     let config = EmbeddingConfig { max_tokens: 4, frequencies: 3, ..Default::default() };
