@@ -37,6 +37,9 @@ use crate::task::Dtype;
 /// The factor c by which the bound exceeds the first-order worst case.
 pub const SAFETY: f64 = 2.0;
 
+/// Rows that one thread computes at a time.
+const ROWS_TOGETHER: usize = 256;
+
 /// Why operands do not fit a matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ShapeError {
@@ -130,32 +133,72 @@ pub fn multiply<T: Scalar>(
     if elements == 0 {
         return Ok(Reference { values: Vec::new(), bounds: Vec::new() });
     }
-    let mut reference =
-        Reference { values: Vec::with_capacity(elements), bounds: Vec::with_capacity(elements) };
-    let mut sums = vec![Sum::ZERO; n];
-    let (alpha, beta) = (alpha.to_f64(), beta.to_f64());
-    for row in 0..rows {
-        let (columns, values) = a.row(row);
-        sums.fill(Sum::ZERO);
-        for (&col, value) in columns.iter().zip(values) {
-            let start = col as usize * n;
-            let factor = value.to_f64();
-            for (sum, x) in sums.iter_mut().zip(&dense[start..start + n]) {
-                sum.add::<T>(factor, x.to_f64());
+    let product = Product { a, dense, n, alpha, beta, initial: reads_initial.then_some(initial) };
+    let mut reference = Reference { values: vec![0.0; elements], bounds: vec![0.0; elements] };
+    product.fill(&mut reference);
+    Ok(reference)
+}
+
+/// Checked operands of a product.
+#[derive(Clone, Copy)]
+struct Product<'a, T> {
+    a: CsrView<'a, T>,
+    dense: &'a [T],
+    n: usize,
+    alpha: T,
+    beta: T,
+    /// None when β is 0.
+    initial: Option<&'a [T]>,
+}
+
+impl<T: Scalar> Product<'_, T> {
+    /// Fills a reference, some rows at a time; on all cores where there are threads.
+    fn fill(self, reference: &mut Reference) {
+        let elements = ROWS_TOGETHER.saturating_mul(self.n);
+        #[cfg(feature = "std")]
+        {
+            use rayon::prelude::*;
+            let values = reference.values.par_chunks_mut(elements);
+            let bounds = reference.bounds.par_chunks_mut(elements);
+            values.zip(bounds).enumerate().for_each(|(i, (values, bounds))| {
+                self.fill_rows(i * ROWS_TOGETHER, values, bounds);
+            });
+        }
+        #[cfg(not(feature = "std"))]
+        {
+            let values = reference.values.chunks_mut(elements);
+            let bounds = reference.bounds.chunks_mut(elements);
+            for (i, (values, bounds)) in values.zip(bounds).enumerate() {
+                self.fill_rows(i * ROWS_TOGETHER, values, bounds);
             }
         }
-        for (j, sum) in sums.iter().enumerate() {
-            let start = if reads_initial { initial[row * n + j].to_f64() } else { 0.0 };
-            reference.values.push(sum.scaled(alpha, beta, start));
-            reference.bounds.push(bound::<T>(
-                columns.len(),
-                alpha.abs(),
-                sum.magnitude,
-                (beta * start).abs(),
-            ));
+    }
+
+    /// Fills the rows from `first` on that `values` and `bounds` have room for.
+    fn fill_rows(self, first: usize, values: &mut [f64], bounds: &mut [f64]) {
+        let n = self.n;
+        let (alpha, beta) = (self.alpha.to_f64(), self.beta.to_f64());
+        let mut sums = Sums::new(n);
+        let rows = values.chunks_mut(n).zip(bounds.chunks_mut(n));
+        for (row, (values, bounds)) in (first..).zip(rows) {
+            let (columns, factors) = self.a.row(row);
+            sums.clear();
+            for (&col, factor) in columns.iter().zip(factors) {
+                let start = col as usize * n;
+                sums.add(factor.to_f64(), &self.dense[start..start + n]);
+            }
+            for (j, (value, bound)) in values.iter_mut().zip(bounds).enumerate() {
+                let start = self.initial.map_or(0.0, |initial| initial[row * n + j].to_f64());
+                *value = sums.scaled(j, alpha, beta, start);
+                *bound = error_bound::<T>(
+                    columns.len(),
+                    alpha.abs(),
+                    sums.magnitude[j],
+                    (beta * start).abs(),
+                );
+            }
         }
     }
-    Ok(reference)
 }
 
 /// Compares a result, row-major like the reference, with it.
@@ -203,7 +246,7 @@ fn error_ratio(got: f64, value: f64, bound: f64) -> f64 {
 /// The error allowed in an element whose row has `n` entries.
 ///
 /// `magnitude` is Σ|a||x|, `start` is |β||y₀|.
-fn bound<T: Scalar>(n: usize, alpha: f64, magnitude: f64, start: f64) -> f64 {
+fn error_bound<T: Scalar>(n: usize, alpha: f64, magnitude: f64, start: f64) -> f64 {
     let limits = Limits::of(T::DTYPE);
     let gain = alpha.max(1.0);
     let peak = gain * magnitude + start;
@@ -241,40 +284,57 @@ impl Limits {
     }
 }
 
-/// A dot product in progress.
-#[derive(Clone, Copy)]
-struct Sum {
-    high: f64,
+/// The dot products of one row with each column of the dense operand, in progress.
+struct Sums {
+    high: Vec<f64>,
     /// What rounding has taken off `high`; stays 0 for `f32` operands.
-    low: f64,
+    low: Vec<f64>,
     /// Σ|a||x|.
-    magnitude: f64,
+    magnitude: Vec<f64>,
 }
 
-impl Sum {
-    const ZERO: Self = Self { high: 0.0, low: 0.0, magnitude: 0.0 };
+impl Sums {
+    fn new(n: usize) -> Self {
+        Self { high: vec![0.0; n], low: vec![0.0; n], magnitude: vec![0.0; n] }
+    }
 
+    fn clear(&mut self) {
+        self.high.fill(0.0);
+        self.low.fill(0.0);
+        self.magnitude.fill(0.0);
+    }
+
+    /// Adds `a` times each element of `x`.
     #[inline]
-    fn add<T: Scalar>(&mut self, a: f64, x: f64) {
-        let product = a * x;
-        self.magnitude += product.abs();
+    fn add<T: Scalar>(&mut self, a: f64, x: &[T]) {
+        let sums = self.high.iter_mut().zip(&mut self.magnitude).zip(x);
         match T::DTYPE {
             // 24 + 24 bits fit in 53: the product is exact, and the additions' 2⁻⁵³ is far below
             // the 2⁻²⁴ allowed.
-            Dtype::F32 => self.high += product,
+            Dtype::F32 => {
+                for ((high, magnitude), x) in sums {
+                    let product = a * x.to_f64();
+                    *high += product;
+                    *magnitude += product.abs();
+                }
+            }
             Dtype::F64 => {
-                let lost = fused(a, x, -product);
-                let (sum, error) = two_sum(self.high, product);
-                self.high = sum;
-                self.low += error + lost;
+                for (((high, magnitude), x), low) in sums.zip(&mut self.low) {
+                    let product = a * x.to_f64();
+                    *magnitude += product.abs();
+                    let lost = fused(a, x.to_f64(), -product);
+                    let (sum, error) = two_sum(*high, product);
+                    *high = sum;
+                    *low += error + lost;
+                }
             }
         }
     }
 
-    /// α · sum + β · start.
-    fn scaled(&self, alpha: f64, beta: f64, start: f64) -> f64 {
-        let first = alpha * self.high;
-        let first_lost = fused(alpha, self.high, -first) + alpha * self.low;
+    /// α · sum + β · start, for column `j`.
+    fn scaled(&self, j: usize, alpha: f64, beta: f64, start: f64) -> f64 {
+        let first = alpha * self.high[j];
+        let first_lost = fused(alpha, self.high[j], -first) + alpha * self.low[j];
         let second = beta * start;
         let second_lost = fused(beta, start, -second);
         let (sum, error) = two_sum(first, second);
