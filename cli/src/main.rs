@@ -1,2 +1,6 @@
 //! x
+
+#[allow(dead_code)]
+mod spy_plot;
+
 fn main() {}

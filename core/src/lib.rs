@@ -19,4 +19,6 @@ pub mod codegen;
 pub mod language;
 pub mod layout;
 pub mod matrix;
+pub mod reference;
+pub mod structure;
 pub mod task;

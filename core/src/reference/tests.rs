@@ -1,0 +1,232 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::matrix::{Csr, Offsets};
+
+/// A product to check: entries as (row, column, value), n columns of operands.
+#[derive(Clone, Debug)]
+struct Case {
+    matrix: Csr<f64>,
+    n: usize,
+    dense: Vec<f64>,
+    initial: Vec<f64>,
+    alpha: f64,
+    beta: f64,
+}
+
+fn csr(rows: usize, cols: usize, entries: &[(usize, u32, f64)]) -> Csr<f64> {
+    let mut offsets = vec![0; rows + 1];
+    for row in 0..rows {
+        offsets[row + 1] = offsets[row] + entries.iter().filter(|e| e.0 == row).count() as u32;
+    }
+    let columns = entries.iter().map(|e| e.1).collect();
+    let values = entries.iter().map(|e| e.2).collect();
+    Csr::new(rows, cols, Offsets::U32(offsets), columns, values).unwrap()
+}
+
+/// Numbers of both signs over many orders of magnitude, and zero.
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        1 => Just(0.0),
+        9 => (-1.0..1.0_f64, -18..18).prop_map(|(m, e)| f64::from((m * 2_f64.powi(e)) as f32)),
+    ]
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (1_usize..12, 1_usize..60, 1_usize..5).prop_flat_map(|(rows, cols, n)| {
+        let entries = prop::collection::btree_map((0..rows, 0..cols as u32), number(), 0..200);
+        let dense = prop::collection::vec(number(), cols * n);
+        let initial = prop::collection::vec(number(), rows * n);
+        let scale = || prop_oneof![Just(0.0), Just(1.0), number()];
+        (entries, dense, initial, scale(), scale()).prop_map(
+            move |(entries, dense, initial, alpha, beta)| {
+                let entries: Vec<_> = entries.into_iter().map(|((r, c), v)| (r, c, v)).collect();
+                Case { matrix: csr(rows, cols, &entries), n, dense, initial, alpha, beta }
+            },
+        )
+    })
+}
+
+fn narrow(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|&v| v as f32).collect()
+}
+
+/// What kernels do, in `f32`: four partial sums, from the right.
+fn naive_f32(case: &Case) -> Vec<f32> {
+    let (dense, initial) = (narrow(&case.dense), narrow(&case.initial));
+    let matrix = case.matrix.cast::<f32>().unwrap();
+    let mut out = vec![];
+    for row in 0..matrix.view().rows() {
+        let (columns, values) = matrix.view().row(row);
+        for j in 0..case.n {
+            let mut lanes = [0.0_f32; 4];
+            for (i, (&c, &v)) in columns.iter().zip(values).enumerate().rev() {
+                lanes[i % 4] += v * dense[c as usize * case.n + j];
+            }
+            let sum = (lanes[3] + lanes[1]) + (lanes[2] + lanes[0]);
+            let y = initial[row * case.n + j];
+            out.push(case.alpha as f32 * sum + case.beta as f32 * y);
+        }
+    }
+    out
+}
+
+fn naive_f64(case: &Case) -> Vec<f64> {
+    let mut out = vec![];
+    for row in 0..case.matrix.view().rows() {
+        let (columns, values) = case.matrix.view().row(row);
+        for j in 0..case.n {
+            let terms = columns.iter().zip(values).rev();
+            // α goes into each term, which costs a rounding more for each.
+            let sum = terms.fold(0.0, |sum, (&c, v)| {
+                (case.alpha * v).mul_add(case.dense[c as usize * case.n + j], sum)
+            });
+            out.push(case.beta.mul_add(case.initial[row * case.n + j], sum));
+        }
+    }
+    out
+}
+
+fn reference_f32(case: &Case) -> Reference {
+    multiply(
+        case.matrix.cast::<f32>().unwrap().view(),
+        &narrow(&case.dense),
+        case.n,
+        case.alpha as f32,
+        case.beta as f32,
+        &narrow(&case.initial),
+    )
+    .unwrap()
+}
+
+fn reference_f64(case: &Case) -> Reference {
+    multiply(case.matrix.view(), &case.dense, case.n, case.alpha, case.beta, &case.initial).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn another_order_passes(case in case()) {
+        let single = compare(&reference_f32(&case), &naive_f32(&case));
+        prop_assert!(single.passed(), "{:?}", single);
+        let double = compare(&reference_f64(&case), &naive_f64(&case));
+        prop_assert!(double.passed(), "{:?}", double);
+        prop_assert_eq!(single.unbounded + double.unbounded, 0);
+    }
+
+    #[test]
+    fn ten_bounds_off_fails(case in case(), at in any::<prop::sample::Index>(), up: bool) {
+        let reference = reference_f64(&case);
+        let mut got = reference.values.clone();
+        let at = at.index(got.len());
+        let off = 10.0 * reference.bounds[at];
+        got[at] += if up { off } else { -off };
+        let comparison = compare(&reference, &got);
+        prop_assert_eq!(comparison.violations, 1);
+        prop_assert_eq!(comparison.worst_index, Some(at));
+        prop_assert!(comparison.worst_ratio > 5.0);
+    }
+
+    #[test]
+    fn single_and_double_references_agree(mut case in case()) {
+        case.alpha = f64::from(case.alpha as f32);
+        let (single, double) = (reference_f32(&case), reference_f64(&case));
+        for ((a, b), bound) in single.values.iter().zip(&double.values).zip(&single.bounds) {
+            prop_assert!((a - b).abs() <= 1e-6 * bound);
+        }
+    }
+}
+
+fn row(values: &[f64]) -> Csr<f64> {
+    let entries: Vec<_> = (0..).zip(values).map(|(c, &v)| (0, c, v)).collect();
+    csr(1, values.len(), &entries)
+}
+
+#[test]
+fn cancellation_is_exact() {
+    let matrix = row(&[1e16, 1.0, -1e16]);
+    let got = multiply(matrix.view(), &[1.0; 3], 1, 1.0, 0.0, &[]).unwrap();
+    assert_eq!(got.values, [1.0]);
+    // The bound follows the sizes of the terms, not that of the result.
+    assert!(got.bounds[0] > 1.0 && got.bounds[0] < 50.0);
+}
+
+#[test]
+fn the_bound_is_the_formula() {
+    let matrix = row(&[1.0, -2.0, 3.0]);
+    let got = multiply(matrix.view(), &[1.0, 1.0, 2.0], 1, -2.0, 0.5, &[8.0]).unwrap();
+    assert_eq!(got.values, [-2.0 * 5.0 + 4.0]);
+    let expected = SAFETY * (f64::EPSILON / 2.0) * 5.0 * (2.0 * 9.0 + 4.0);
+    assert!((got.bounds[0] / expected - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn beta_zero_does_not_read_the_initial_result() {
+    let matrix = csr(2, 2, &[(0, 0, 2.0)]);
+    let got = multiply(matrix.view(), &[3.0, 1.0], 1, 1.0, 0.0, &[f64::NAN; 2]).unwrap();
+    assert_eq!(got.values, [6.0, 0.0]);
+    assert!(got.bounds.iter().all(|b| b.is_finite()));
+    assert_eq!(multiply(matrix.view(), &[3.0, 1.0], 1, 1.0, 0.0, &[]).unwrap(), got);
+}
+
+#[test]
+fn shapes_are_checked() {
+    let matrix = csr(2, 3, &[]);
+    let dense = |found| ShapeError::Dense { rows: 3, columns: 2, found };
+    assert_eq!(multiply(matrix.view(), &[0.0; 5], 2, 1.0, 0.0, &[]), Err(dense(5)));
+    let initial = ShapeError::Initial { rows: 2, columns: 2, found: 3 };
+    assert_eq!(multiply(matrix.view(), &[0.0; 6], 2, 1.0, 1.0, &[0.0; 3]), Err(initial));
+    let large = ShapeError::TooLarge { rows: 2, columns: usize::MAX };
+    assert_eq!(multiply(matrix.view(), &[], usize::MAX, 1.0, 0.0, &[]), Err(large));
+}
+
+#[test]
+fn empty_products() {
+    for (rows, cols, n) in [(0, 0, 1), (0, 4, 3), (3, 0, 2), (3, 4, 0)] {
+        let reference =
+            multiply(csr(rows, cols, &[]).view(), &vec![1.0; cols * n], n, 1.0, 0.0, &[]).unwrap();
+        assert_eq!(reference.values, vec![0.0; rows * n]);
+        assert!(compare(&reference, &vec![0.0; rows * n]).passed());
+    }
+}
+
+#[test]
+fn nan_missing_and_excess_fail() {
+    let reference = Reference { values: vec![1.0, 2.0], bounds: vec![0.1, f64::INFINITY] };
+    assert!(compare(&reference, &[1.0, -7.0]).passed());
+    assert!(compare(&reference, &[1.0, f64::INFINITY]).passed());
+    for bad in [&[f64::NAN, 2.0][..], &[1.0, f64::NAN], &[1.0], &[1.0, 2.0, 3.0], &[]] {
+        let comparison = compare(&reference, bad);
+        assert!(!comparison.passed());
+        assert_eq!(comparison.worst_ratio, f64::INFINITY);
+        assert_eq!(comparison.unbounded, 1);
+    }
+    assert_eq!(compare(&reference, &[f64::INFINITY, 0.0]).violations, 1);
+}
+
+#[test]
+fn what_may_overflow_is_unbounded() {
+    let huge = f32::MAX / 2.0;
+    let matrix = row(&[f64::from(huge), -f64::from(huge)]).cast::<f32>().unwrap();
+    let got = multiply(matrix.view(), &[1.0, 1.0], 1, 1.0, 0.0, &[]).unwrap();
+    assert_eq!((got.values[0], got.bounds[0]), (0.0, f64::INFINITY));
+    let overflown = multiply(row(&[1e300]).view(), &[1e300], 1, 1.0, 0.0, &[]).unwrap();
+    assert_eq!((overflown.values[0], overflown.bounds[0]), (f64::INFINITY, f64::INFINITY));
+    let small = multiply(matrix.view(), &[0.25, 0.125], 1, 1.0, 0.0, &[]).unwrap();
+    assert!(small.bounds[0].is_finite());
+}
+
+#[test]
+fn underflow_is_not_wrong() {
+    let tiny = f32::from_bits(3);
+    let matrix = row(&[f64::from(tiny), 1e-30]).cast::<f32>().unwrap();
+    let reference = multiply(matrix.view(), &[0.25, 1e-30], 1, 1.0, 0.0, &[]).unwrap();
+    assert!(compare(&reference, &[0.0_f32]).passed());
+    assert!(compare(&reference, &[tiny * 0.25]).passed());
+    assert!(!compare(&reference, &[f32::from_bits(100)]).passed());
+}
+
+#[test]
+fn an_empty_matrix_takes_any_number_of_columns() {
+    let reference = multiply(csr(0, 0, &[]).view(), &[], usize::MAX, 1.0, 0.0, &[]).unwrap();
+    assert!(reference.values.is_empty());
+}
