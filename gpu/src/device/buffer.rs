@@ -114,6 +114,9 @@ impl DeviceBuffer {
     /// # Errors
     /// When the driver fails.
     pub fn fill(&mut self, fill: Fill) -> Result<(), DeviceError> {
+        if self.is_empty() {
+            return Ok(());
+        }
         self.context.bind()?;
         let address = self.address();
         match fill {
@@ -124,10 +127,12 @@ impl DeviceBuffer {
             }
             Fill::Poison => {
                 let words = self.length / size_of::<u32>();
-                // SAFETY: `words` words from `address` are this buffer's own, and it is aligned to 256 bytes.
-                unsafe { sys::cuMemsetD32_v2(address, POISON_WORD, words) }
-                    .result()
-                    .check("cuMemsetD32")?;
+                if words > 0 {
+                    // SAFETY: `words` words from `address` are this buffer's own, and it is aligned to 256 bytes.
+                    unsafe { sys::cuMemsetD32_v2(address, POISON_WORD, words) }
+                        .result()
+                        .check("cuMemsetD32")?;
+                }
                 let rest = self.length % size_of::<u32>();
                 self.write(GUARD_BYTES + self.length - rest, &poison(rest))?;
             }
@@ -161,6 +166,9 @@ impl DeviceBuffer {
 
     /// Writes at `offset` bytes from `base`. The context is bound.
     fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         // SAFETY: callers stay within the `length + 2 * GUARD_BYTES` bytes from `base`, which are this buffer's own.
         // The copy is done, as far as the host's memory goes, when the call returns.
         unsafe { result::memcpy_htod_sync(self.base + offset as u64, bytes) }.check("cuMemcpyHtoD")
@@ -169,6 +177,9 @@ impl DeviceBuffer {
     /// Reads at `offset` bytes from `base`. The context is bound.
     fn read(&self, offset: usize, length: usize) -> Result<Vec<u8>, DeviceError> {
         let mut bytes = vec![0; length];
+        if length == 0 {
+            return Ok(bytes);
+        }
         // SAFETY: as in `write`.
         unsafe { result::memcpy_dtoh_sync(&mut bytes, self.base + offset as u64) }
             .check("cuMemcpyDtoH")?;
@@ -199,9 +210,10 @@ pub enum Guard {
 pub struct Damage {
     /// On which side of the buffer. When it is both, `After`.
     pub side: Side,
-    /// From the buffer's nearest byte to the nearest damaged byte, at least 1.
+    /// From the buffer's nearest byte to the nearest damaged byte, at least 1. A written byte that happens to be the
+    /// one that was there counts as undamaged.
     pub distance: usize,
-    /// Damaged bytes on both sides together.
+    /// Damaged bytes on both sides together, counted likewise.
     pub bytes: usize,
 }
 
@@ -218,7 +230,7 @@ pub enum Side {
 /// words alike nearby, so that copying them about is noticed, too.
 fn guard_pattern() -> Vec<u8> {
     let words = (0..GUARD_BYTES / size_of::<u32>()).map(|index| {
-        let scattered = (index as u32).wrapping_mul(0x9e37_79b1) >> 13;
+        let scattered = (index as u32 + 1).wrapping_mul(0x9e37_79b1) >> 13;
         0xfff8_0000 | scattered
     });
     words.flat_map(u32::to_le_bytes).collect()

@@ -9,7 +9,7 @@ use cudarc::driver::{DriverError, sys};
 use super::DeviceError;
 
 /// Every driver function that this crate calls. The bindings panic when one is missing, so all are looked up first.
-const SYMBOLS: [&str; 25] = [
+const SYMBOLS: [&str; 23] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -31,8 +31,6 @@ const SYMBOLS: [&str; 25] = [
     "cuModuleLoadData",
     "cuModuleUnload",
     "cuModuleGetFunction",
-    "cuFuncGetAttribute",
-    "cuFuncSetAttribute",
     "cuFuncGetParamInfo",
     "cuLaunchKernel",
 ];
