@@ -16,6 +16,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod codegen;
+pub mod decode;
 pub mod language;
 pub mod layout;
 pub mod matrix;

@@ -285,6 +285,14 @@ impl Node {
         }
     }
 
+    /// A part from its tokens; `None` when they are anything else.
+    pub(crate) fn read_part(tokens: &[Token]) -> Option<Part> {
+        match Self::read(&mut Reader { tokens })? {
+            Self::Part(part) => Some(part),
+            Self::Split { .. } => None,
+        }
+    }
+
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let rule = match reader.word()? {
             Word::SplitLength => SplitRule::Length { threshold: reader.number()? },
