@@ -182,7 +182,9 @@ mod tests {
         assert!(occurs(&|m| m.rows() == 0));
         assert!(occurs(&|m| m.cols() == 0));
         assert!(occurs(&|m| m.nnz() == 0 && m.rows() > 0 && m.cols() > 0));
-        assert!(occurs(&|m| m.cols() > 8 && (0..m.rows()).any(|r| m.view().row_len(r) == m.cols())));
+        assert!(
+            occurs(&|m| m.cols() > 8 && (0..m.rows()).any(|r| m.view().row_len(r) == m.cols()))
+        );
         assert!(occurs(&|m| m.rows() == 30 && m.cols() == 30));
         assert!(values(|v| *v == 0.0 && v.is_sign_negative()));
         assert!(values(|v| v.is_subnormal()));

@@ -231,14 +231,21 @@ mod tests {
         };
         assert!(matches!(new(1 << 32, 1, &[], &[], &[]), CooError::TooLarge { .. }));
         assert!(matches!(new(2, 2, &[0], &[], &[1.0]), CooError::Lengths { cols: 0, .. }));
-        assert!(matches!(new(2, 2, &[0, 2], &[0, 0], &[1.0, 1.0]), CooError::RowRange { entry: 1, row: 2, .. }));
-        assert!(matches!(new(2, 2, &[0], &[2], &[1.0]), CooError::ColumnRange { entry: 0, col: 2, .. }));
+        assert!(matches!(
+            new(2, 2, &[0, 2], &[0, 0], &[1.0, 1.0]),
+            CooError::RowRange { entry: 1, row: 2, .. }
+        ));
+        assert!(matches!(
+            new(2, 2, &[0], &[2], &[1.0]),
+            CooError::ColumnRange { entry: 0, col: 2, .. }
+        ));
         assert!(matches!(new(2, 2, &[0], &[1], &[f64::NAN]), CooError::NotFinite { entry: 0, .. }));
     }
 
     #[test]
     fn duplicates_are_summed_or_refused_and_zeros_kept() {
-        let coo = Coo::new(2, 3, vec![1, 0, 1, 1], vec![2, 1, 0, 2], vec![1.5, 0.0, 2.0, -1.5]).unwrap();
+        let coo =
+            Coo::new(2, 3, vec![1, 0, 1, 1], vec![2, 1, 0, 2], vec![1.5, 0.0, 2.0, -1.5]).unwrap();
         let csr = coo.to_csr(Duplicates::Sum).unwrap();
         assert_eq!(csr.view().row(0), (&[1][..], &[0.0][..]));
         assert_eq!(csr.view().row(1), (&[0, 2][..], &[2.0, 0.0][..]));

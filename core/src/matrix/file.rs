@@ -114,12 +114,13 @@ pub fn load_within<T: Scalar>(
         std::fs::read(path).map_err(|error| fail(None, MatrixFileErrorKind::Read(error)))?
     };
     match format {
-        Format::Market => market::parse(&bytes, duplicates).map_err(|MarketError { line, kind }| {
-            fail(Some(line), MatrixFileErrorKind::Market(kind))
-        }),
-        Format::Smtx => smtx::parse(&bytes).map_err(|SmtxError { line, kind }| {
-            fail(Some(line), MatrixFileErrorKind::Smtx(kind))
-        }),
+        Format::Market => {
+            market::parse(&bytes, duplicates).map_err(|MarketError { line, kind }| {
+                fail(Some(line), MatrixFileErrorKind::Market(kind))
+            })
+        }
+        Format::Smtx => smtx::parse(&bytes)
+            .map_err(|SmtxError { line, kind }| fail(Some(line), MatrixFileErrorKind::Smtx(kind))),
     }
 }
 

@@ -133,8 +133,7 @@ pub fn parse<T: Scalar>(bytes: &[u8]) -> Result<Csr<T>, SmtxError> {
     let mut list = Vec::with_capacity(columns.len());
     let row_of = |pair: &[u64]| (pair[1] - pair[0]) as usize;
     let row_indices = offsets.windows(2).zip(0_u32..);
-    let row_indices =
-        row_indices.flat_map(|(pair, row)| core::iter::repeat_n(row, row_of(pair)));
+    let row_indices = row_indices.flat_map(|(pair, row)| core::iter::repeat_n(row, row_of(pair)));
     for (entry, (&col, row)) in columns.iter().zip(row_indices).enumerate() {
         match u32::try_from(col) {
             Ok(col) if col < cols => list.push(Entry { row, col, value: T::from_f64(1.0) }),

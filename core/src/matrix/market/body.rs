@@ -34,10 +34,16 @@ pub(super) fn coordinates<T: Scalar>(
     let mut entries = 0;
     let mut at = 0;
     while let Some(start) = next_entry(chunk, at) {
-        let (listed, end) = coordinate(chunk, start, header)
-            .map_err(|kind| Stop { at: start, entries, kind: *kind })?;
-        at = end_of_line(chunk, end, header)
-            .map_err(|kind| Stop { at: start, entries, kind: *kind })?;
+        let (listed, end) = coordinate(chunk, start, header).map_err(|kind| Stop {
+            at: start,
+            entries,
+            kind: *kind,
+        })?;
+        at = end_of_line(chunk, end, header).map_err(|kind| Stop {
+            at: start,
+            entries,
+            kind: *kind,
+        })?;
         sink(listed);
         entries += 1;
     }
@@ -53,10 +59,13 @@ pub(super) fn array_values<T: Scalar>(
     let mut entries = 0;
     let mut at = 0;
     while let Some(start) = next_entry(chunk, at) {
-        let (number, end) = value(chunk, start, header)
-            .map_err(|kind| Stop { at: start, entries, kind: *kind })?;
-        at = end_of_line(chunk, end, header)
-            .map_err(|kind| Stop { at: start, entries, kind: *kind })?;
+        let (number, end) =
+            value(chunk, start, header).map_err(|kind| Stop { at: start, entries, kind: *kind })?;
+        at = end_of_line(chunk, end, header).map_err(|kind| Stop {
+            at: start,
+            entries,
+            kind: *kind,
+        })?;
         sink(start, number);
         entries += 1;
     }
@@ -97,13 +106,7 @@ fn coordinate<T: Scalar>(chunk: &[u8], at: usize, header: &Header) -> Parsed<(Li
 
 /// An index, counted from 0, and the position after it.
 #[inline]
-fn index(
-    chunk: &[u8],
-    at: usize,
-    axis: Axis,
-    limit: u32,
-    header: &Header,
-) -> Parsed<(u32, usize)> {
+fn index(chunk: &[u8], at: usize, axis: Axis, limit: u32, header: &Header) -> Parsed<(u32, usize)> {
     if let Some((number, end)) = scan::unsigned(chunk, at)
         && (1..=u64::from(limit)).contains(&number)
         && chunk.get(end).is_none_or(|&byte| scan::is_blank(byte) || byte == b'\n')

@@ -193,7 +193,9 @@ pub enum MarketErrorKind {
         expected: &'static str,
     },
     /// A skew-symmetric matrix has zeros on its diagonal.
-    #[error("entry ({index}, {index}) is on the diagonal, which a skew-symmetric matrix leaves out unless zero; remove it")]
+    #[error(
+        "entry ({index}, {index}) is on the diagonal, which a skew-symmetric matrix leaves out unless zero; remove it"
+    )]
     SkewDiagonal {
         /// Row and column.
         index: u32,

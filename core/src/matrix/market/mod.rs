@@ -21,6 +21,8 @@ mod body;
 mod error;
 mod header;
 mod parse;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use error::{Axis, MarketError, MarketErrorKind};

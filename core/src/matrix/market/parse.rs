@@ -27,7 +27,7 @@ pub fn parse<T: Scalar>(bytes: &[u8], duplicates: Duplicates) -> Result<Csr<T>, 
     parse_in_chunks(bytes, duplicates, CHUNK_BYTES)
 }
 
-fn parse_in_chunks<T: Scalar>(
+pub(super) fn parse_in_chunks<T: Scalar>(
     bytes: &[u8],
     duplicates: Duplicates,
     chunk_bytes: usize,

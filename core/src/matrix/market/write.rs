@@ -120,10 +120,7 @@ fn write_entry<T: Scalar>(
     }
 }
 
-fn check_symmetry<T: Scalar>(
-    matrix: CsrView<'_, T>,
-    symmetry: Symmetry,
-) -> Result<(), WriteError> {
+fn check_symmetry<T: Scalar>(matrix: CsrView<'_, T>, symmetry: Symmetry) -> Result<(), WriteError> {
     let sign = match symmetry {
         Symmetry::General => return Ok(()),
         Symmetry::Symmetric => 1.0,
