@@ -108,6 +108,12 @@ pub fn load_within<T: Scalar>(
     let fail = |line, kind| MatrixFileError { path: path.to_path_buf(), line, kind };
     let (format, compressed) =
         format(path).ok_or_else(|| fail(None, MatrixFileErrorKind::Extension))?;
+    if format == Format::Market
+        && !compressed
+        && let Some(matrix) = load_pieces(path, duplicates)
+    {
+        return Ok(matrix);
+    }
     let bytes = if compressed {
         decompress(path, limits).map_err(|(line, kind)| fail(line, kind))?
     } else {
@@ -122,6 +128,28 @@ pub fn load_within<T: Scalar>(
         Format::Smtx => smtx::parse(&bytes)
             .map_err(|SmtxError { line, kind }| fail(Some(line), MatrixFileErrorKind::Smtx(kind))),
     }
+}
+
+/// Reads a plain Matrix Market file piece by piece, without holding its text. `None` when anything
+/// is unusual: then it is read again as a whole, and that tells what and where.
+///
+/// Mapping the file into memory would be as fast, but another process that truncates the file
+/// meanwhile would kill this one.
+#[cfg(unix)]
+fn load_pieces<T: Scalar>(path: &Path, duplicates: Duplicates) -> Option<Csr<T>> {
+    use std::os::unix::fs::FileExt;
+
+    let file = std::fs::File::open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    // A pipe can be read only once, so it must not be tried.
+    let length = usize::try_from(metadata.len()).ok().filter(|_| metadata.is_file())?;
+    let read = |buffer: &mut [u8], at: usize| file.read_exact_at(buffer, at as u64).ok();
+    market::parse_pieces(length, read, duplicates)
+}
+
+#[cfg(not(unix))]
+fn load_pieces<T: Scalar>(_: &Path, _: Duplicates) -> Option<Csr<T>> {
+    None
 }
 
 /// The format and whether the file is compressed.

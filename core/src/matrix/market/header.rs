@@ -71,8 +71,9 @@ impl Header {
 
 /// Reads the header and returns it with the position at which the entries start.
 ///
-/// Nothing is allocated by the sizes found, and they are checked against the bytes that follow.
-pub(super) fn parse(bytes: &[u8]) -> Result<(Header, usize), MarketError> {
+/// `bytes` are the first of a file of `length` bytes. Nothing is allocated by the sizes found, and
+/// they are checked against the bytes that follow.
+pub(super) fn parse(bytes: &[u8], length: usize) -> Result<(Header, usize), MarketError> {
     let banner_end = scan::line_end(bytes, 0);
     let (format, field, symmetry) =
         banner(&bytes[..banner_end]).map_err(|kind| MarketError { line: 1, kind })?;
@@ -84,8 +85,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(Header, usize), MarketError> {
         match line.get(scan::skip_blanks(line, 0)) {
             None | Some(b'%') => at = end + 1,
             Some(_) => {
-                let body = (end + 1).min(bytes.len());
-                return size(line, format, field, symmetry, bytes.len() - body)
+                let body = (end + 1).min(length);
+                return size(line, format, field, symmetry, length - body)
                     .map(|header| (header, body))
                     .map_err(|kind| MarketError { line: scan::line_number(bytes, at), kind });
             }

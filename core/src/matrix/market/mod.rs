@@ -21,6 +21,8 @@ mod body;
 mod error;
 mod header;
 mod parse;
+#[cfg(feature = "std")]
+mod pieces;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -28,6 +30,8 @@ mod write;
 pub use error::{Axis, MarketError, MarketErrorKind};
 pub use header::{Field, Format, Header, Symmetry};
 pub use parse::parse;
+#[cfg(feature = "std")]
+pub(super) use pieces::parse_pieces;
 pub use write::{WriteError, write, write_as};
 
 /// Reads the header alone.
@@ -35,5 +39,5 @@ pub use write::{WriteError, write, write_as};
 /// # Errors
 /// As [`parse`], for the banner and the size line.
 pub fn header(bytes: &[u8]) -> Result<Header, MarketError> {
-    header::parse(bytes).map(|(header, _)| header)
+    header::parse(bytes, bytes.len()).map(|(header, _)| header)
 }

@@ -9,7 +9,7 @@ use crate::matrix::assemble::{self, Conflict, Entry, Part, RowBuckets};
 use crate::matrix::{Csr, Duplicates, Scalar, scan, tasks};
 
 /// Bytes of text whose entries fit in a core's cache.
-const CHUNK_BYTES: usize = 1 << 20;
+pub(super) const CHUNK_BYTES: usize = 1 << 20;
 
 /// Reads a Matrix Market file.
 ///
@@ -32,19 +32,43 @@ pub(super) fn parse_in_chunks<T: Scalar>(
     duplicates: Duplicates,
     chunk_bytes: usize,
 ) -> Result<Csr<T>, MarketError> {
-    let (header, start) = header::parse(bytes)?;
+    let (header, start) = header::parse(bytes, bytes.len())?;
     let file = File { bytes, start, header, chunks: chunks(&bytes[start..], chunk_bytes) };
-    let stored = match header.symmetry {
-        Symmetry::General => header.entries,
-        Symmetry::Symmetric | Symmetry::SkewSymmetric => 2 * header.entries,
-    };
-    let buckets = RowBuckets::new(header.rows as usize, stored);
+    let buckets = row_buckets(&header);
     let parts = match header.format {
         Format::Coordinate => file.coordinate_parts(buckets)?,
         Format::Array => file.array_parts(buckets)?,
     };
     assemble::assemble(header.rows as usize, header.cols as usize, buckets, &parts, duplicates)
         .map_err(|_| file.conflict::<T>(duplicates))
+}
+
+pub(super) fn row_buckets(header: &Header) -> RowBuckets {
+    let stored = match header.symmetry {
+        Symmetry::General => header.entries,
+        Symmetry::Symmetric | Symmetry::SkewSymmetric => 2 * header.entries,
+    };
+    RowBuckets::new(header.rows as usize, stored)
+}
+
+/// Reads the entries of one chunk, of a file with `body` bytes after its header. Returns how many
+/// the chunk lists, and the entries with those that a symmetry adds.
+pub(super) fn coordinate_part<T: Scalar>(
+    chunk: &[u8],
+    body: usize,
+    header: &Header,
+    buckets: RowBuckets,
+) -> Result<(usize, Part<T>), Stop> {
+    // Room for the chunk's share of the promised entries, but no more than it can hold.
+    let share = header.entries as u128 * chunk.len() as u128 / body.max(1) as u128;
+    let listed = (share as usize + share as usize / 16 + 16).min(chunk.len() / 2);
+    let stored = if header.symmetry == Symmetry::General { listed } else { 2 * listed };
+    let mut entries = Vec::with_capacity(stored);
+    let count = body::coordinates(chunk, header, |listed: Listed<T>| {
+        entries.push(Entry { row: listed.row, col: listed.col, value: listed.value });
+        entries.extend(mirrored(header, listed));
+    })?;
+    Ok((count, Part::new(entries, buckets)))
 }
 
 /// Cuts the bytes after line feeds, into pieces of about the given length.
@@ -74,23 +98,11 @@ impl File<'_> {
         &self,
         buckets: RowBuckets,
     ) -> Result<Vec<Part<T>>, MarketError> {
+        let body = self.bytes.len() - self.start;
         let read = tasks::map(self.chunks.clone(), |chunk| {
-            let mut entries = Vec::with_capacity(self.expected_entries(chunk));
-            let count = body::coordinates(chunk, &self.header, |listed: Listed<T>| {
-                entries.push(Entry { row: listed.row, col: listed.col, value: listed.value });
-                entries.extend(mirrored(&self.header, listed));
-            })?;
-            Ok((count, Part::new(entries, buckets)))
+            coordinate_part(chunk, body, &self.header, buckets)
         });
         self.complete(read)
-    }
-
-    /// Entries to make room for: the chunk's share, but no more than it can hold.
-    fn expected_entries(&self, chunk: &[u8]) -> usize {
-        let body = (self.bytes.len() - self.start).max(1) as u128;
-        let share = (self.header.entries as u128 * chunk.len() as u128 / body) as usize;
-        let listed = (share + share / 16 + 16).min(chunk.len() / 2);
-        if self.header.symmetry == Symmetry::General { listed } else { 2 * listed }
     }
 
     fn array_parts<T: Scalar>(&self, buckets: RowBuckets) -> Result<Vec<Part<T>>, MarketError> {
