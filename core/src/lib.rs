@@ -15,6 +15,8 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(feature = "arbitrary")]
+pub mod arbitrary;
 pub mod codegen;
 pub mod decode;
 pub mod language;

@@ -1,8 +1,9 @@
 use alloc::vec::Vec;
+use core::iter;
 
 use thiserror::Error;
 
-use super::Scalar;
+use super::{Coo, Scalar};
 
 /// Row offsets of an owned CSR matrix; `U64` only when nnz does not fit in 32 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,16 @@ impl Offsets {
         match self {
             Self::U32(v) => OffsetsView::U32(v),
             Self::U64(v) => OffsetsView::U64(v),
+        }
+    }
+
+    /// The same offsets in 32 bits if the last one fits.
+    pub(super) fn narrowed(self) -> Self {
+        match self {
+            Self::U64(v) if v.last().is_none_or(|&last| u32::try_from(last).is_ok()) => {
+                Self::U32(v.into_iter().map(|offset| offset as u32).collect())
+            }
+            other => other,
         }
     }
 }
@@ -54,7 +65,8 @@ impl OffsetsView<'_> {
     pub fn at(&self, i: usize) -> usize {
         match self {
             Self::U32(v) => v[i] as usize,
-            Self::U64(v) => v[i] as usize,
+            // Where usize has 32 bits no array is that long: saturating fails every range check.
+            Self::U64(v) => usize::try_from(v[i]).unwrap_or(usize::MAX),
         }
     }
 }
@@ -237,6 +249,19 @@ impl<'a, T: Scalar> CsrView<'a, T> {
         let range = self.offsets.at(row)..self.offsets.at(row + 1);
         (&self.columns[range.clone()], &self.values[range])
     }
+
+    /// The same matrix as a list of entries, row by row, columns increasing.
+    #[must_use]
+    pub fn to_coo(&self) -> Coo<T> {
+        let rows = (0..self.rows).flat_map(|row| iter::repeat_n(row as u32, self.row_len(row)));
+        Coo::from_valid(
+            self.rows,
+            self.cols,
+            rows.collect(),
+            self.columns.to_vec(),
+            self.values.to_vec(),
+        )
+    }
 }
 
 /// An owned, validated CSR matrix.
@@ -250,7 +275,7 @@ pub struct Csr<T> {
 }
 
 impl<T: Scalar> Csr<T> {
-    /// Checks the arrays and takes them.
+    /// Checks the arrays and takes them. 64-bit offsets that fit in 32 bits are narrowed.
     ///
     /// # Errors
     /// As [`CsrView::new`].
@@ -262,7 +287,41 @@ impl<T: Scalar> Csr<T> {
         values: Vec<T>,
     ) -> Result<Self, CsrError> {
         CsrView::new(rows, cols, offsets.view(), &columns, &values)?;
-        Ok(Self { rows, cols, offsets, columns, values })
+        Ok(Self { rows, cols, offsets: offsets.narrowed(), columns, values })
+    }
+
+    /// For callers in this module whose arrays are valid by construction.
+    pub(super) fn from_valid(
+        rows: usize,
+        cols: usize,
+        offsets: Offsets,
+        columns: Vec<u32>,
+        values: Vec<T>,
+    ) -> Self {
+        debug_assert_eq!(
+            CsrView::new(rows, cols, offsets.view(), &columns, &values).err(),
+            None,
+            "arrays built here must be valid"
+        );
+        Self { rows, cols, offsets, columns, values }
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of stored entries, explicit zeros included.
+    #[must_use]
+    pub fn nnz(&self) -> usize {
+        self.columns.len()
     }
 
     /// Borrows the matrix.

@@ -1,4 +1,4 @@
-use core::fmt::{Debug, Display};
+use core::fmt::{Debug, Display, LowerExp};
 
 use crate::task::Dtype;
 
@@ -10,7 +10,16 @@ mod sealed {
 
 /// An element type of a matrix: `f32` or `f64`.
 pub trait Scalar:
-    sealed::Sealed + bytemuck::Pod + Copy + Debug + Display + PartialOrd + Send + Sync + 'static
+    sealed::Sealed
+    + bytemuck::Pod
+    + Copy
+    + Debug
+    + Display
+    + LowerExp
+    + PartialOrd
+    + Send
+    + Sync
+    + 'static
 {
     /// The run-time name of this type.
     const DTYPE: Dtype;
