@@ -166,7 +166,10 @@ fn write_header(
         writeln!(text, "//   {line}")?;
     }
     writeln!(text, "//")?;
-    writeln!(text, "// Launch: {kernel}<<<{grid}, {block}>>>(arguments), no dynamic shared memory.")?;
+    writeln!(
+        text,
+        "// Launch: {kernel}<<<{grid}, {block}>>>(arguments), no dynamic shared memory."
+    )?;
     writeln!(text, "// Arguments, in order (pointers are to device memory):")?;
     writeln!(text, "//")?;
     let width = arguments.iter().map(|a| a.name.len()).max().unwrap_or(0);
@@ -282,9 +285,8 @@ fn write_part(
             )?;
         }
     }
-    let arguments = call
-        .arguments(index, part, task)
-        .ok_or(EmitError::MissingArray { part: index, layout })?;
+    let arguments =
+        call.arguments(index, part, task).ok_or(EmitError::MissingArray { part: index, layout })?;
     writeln!(text, "{indent}{}(", call.callee(task))?;
     for (i, argument) in arguments.iter().enumerate() {
         let end = if i + 1 < arguments.len() { "," } else { ");" };

@@ -57,7 +57,11 @@ impl<'f> CostRanker<'f> {
             (Slot::Rows { .. }, token) => token != Token::Word(Word::SplitNonzeros),
             (Slot::Threshold { .. }, token) => matches!(token, Token::Number(8 | 32 | 128 | 512)),
             (Slot::Window { .. }, Token::Number(window)) => {
-                if whole { matches!(window, 256 | 16384) } else { window == 2048 }
+                if whole {
+                    matches!(window, 256 | 16384)
+                } else {
+                    window == 2048
+                }
             }
             (Slot::Cache, token) => {
                 let streams = self.facts.csr_bytes() > STREAM_BYTES;
@@ -220,4 +224,3 @@ impl<'f> Policy for CostRanker<'f> {
         Ok(logits)
     }
 }
-

@@ -241,7 +241,14 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
             arrays.push(Array { name: "rows", role: ArrayRole::Matrix, data });
         }
         arrays.extend(layout.arrays);
-        parts.push(PackedPart { layout: part.layout, rows, nnz, first_block, blocks: count, arrays });
+        parts.push(PackedPart {
+            layout: part.layout,
+            rows,
+            nnz,
+            first_block,
+            blocks: count,
+            arrays,
+        });
     }
     if shared > SHARED_LIMIT {
         return Err(PackError::SharedMemory { bytes: shared });
