@@ -19,8 +19,11 @@ use crate::task::Task;
 #[derive(Debug)]
 pub struct CostRanker<'f> {
     facts: &'f Facts<'f>,
-    parts: RefCell<BTreeMap<(u32, RowSetId, bool), Rc<[RankedPart]>>>,
+    parts: RefCell<BTreeMap<PartKey, Rc<[RankedPart]>>>,
 }
+
+/// Threads of a block, the rows, and whether they are all rows of the matrix.
+type PartKey = (u32, RowSetId, bool);
 
 /// A part's tokens and predicted seconds.
 #[derive(Debug)]
