@@ -181,12 +181,15 @@ fn write_header(
             }
             ArgumentKind::Alpha | ArgumentKind::Beta => format!("{dtype}, by value"),
             ArgumentKind::Matrix => format!("{len} x {dtype}"),
-            ArgumentKind::Workspace => format!(
-                "{len} x {dtype}, workspace: zero before the first launch, not shared by launches \
-                 that overlap"
-            ),
+            ArgumentKind::Workspace => format!("{len} x {dtype}, workspace"),
         };
         writeln!(text, "//   {name:width$}  {what}")?;
+    }
+    if arguments.iter().any(|a| a.kind == ArgumentKind::Workspace) {
+        writeln!(
+            text,
+            "//\n// Workspace is zero before the first launch; launches that share it must not overlap."
+        )?;
     }
     if task.operation != Operation::SpMV {
         writeln!(text, "//\n// Dense operands must be aligned to 16 bytes.")?;
