@@ -343,7 +343,7 @@ mod tests {
 
     fn entries(rows: u32, cols: u32) -> impl Strategy<Value = Entries> {
         // Two rows are long enough for the other way of sorting.
-        let entry = (prop_oneof![0..2, 0..rows], 0..cols, -8_i8..8);
+        let entry = (prop_oneof![0..2_u32, 0..rows], 0..cols, -8_i8..8);
         let entry = entry.prop_map(|(row, col, v)| Entry { row, col, value: f64::from(v) });
         proptest::collection::vec(entry, 0..200)
     }
