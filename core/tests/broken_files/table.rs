@@ -10,9 +10,9 @@ const REAL: &str = "%%MatrixMarket matrix coordinate real general\n";
 const SYMMETRIC: &str = "%%MatrixMarket matrix coordinate real symmetric\n";
 
 /// A file name, its bytes, the line of the error (0: the message has none) and what it says.
-pub type Broken = (&'static str, Vec<u8>, usize, &'static str);
+pub(crate) type Broken = (&'static str, Vec<u8>, usize, &'static str);
 
-pub fn real(rest: &str) -> Vec<u8> {
+pub(crate) fn real(rest: &str) -> Vec<u8> {
     format!("{REAL}{rest}").into_bytes()
 }
 
@@ -20,13 +20,13 @@ fn banner(words: &str) -> Vec<u8> {
     format!("%%MatrixMarket {words}\n2 2 1\n1 1 1\n").into_bytes()
 }
 
-pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-pub fn long_file() -> Vec<u8> {
+pub(crate) fn long_file() -> Vec<u8> {
     let mut text = format!("{REAL}5000 5000 5000\n");
     for i in 1..=5000 {
         writeln!(text, "{i} {i} {}", f64::from(i).sqrt()).unwrap();
@@ -243,6 +243,6 @@ fn compressed_files() -> Vec<Broken> {
 }
 
 /// Every broken file.
-pub fn all() -> Vec<Broken> {
+pub(crate) fn all() -> Vec<Broken> {
     [market_files(), smtx_files(), compressed_files()].concat()
 }
