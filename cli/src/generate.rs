@@ -150,7 +150,8 @@ impl Job<'_> {
             .with_context(|| format!("{}: packing (a defect of SparseRL)", self.matrix.file))?;
         let pack_seconds = pack_start.elapsed().as_secs_f64();
         let source = emit(&packed)?;
-        self.progress.step(format!("compiling {subfolder}"));
+        let doing = if compiler.is_some() { "compiling" } else { "writing" };
+        self.progress.step(format!("{doing} {subfolder}"));
         let cubin = compiler.map(|compiler| compiler.compile(&source)).transpose()?;
 
         let policy = PolicyPlan {

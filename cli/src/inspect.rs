@@ -1,6 +1,6 @@
 //! `inspect`: what a policy sees of a matrix.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -11,6 +11,7 @@ use sparserl_core::task::{Dtype, Task};
 
 use crate::args::InspectArgs;
 use crate::console;
+use crate::feature_table::FeatureTable;
 use crate::load::{load, round};
 use crate::plan::{MatrixPlan, TaskPlan};
 use crate::progress::Progress;
@@ -23,7 +24,7 @@ const PICTURE: (usize, usize) = (32, 16);
 const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
 /// Counting the programs of a matrix with more nonzeros is left out unless asked for: it looks at
 /// every row for thousands of splits and orders.
-const COUNTED_NONZEROS: usize = 200_000;
+const COUNTED_NONZEROS: usize = 50_000;
 /// Row lengths that are shown: of the shares of the rows that are no longer.
 const QUANTILES: [(&str, f64); 7] = [
     ("min", 0.0),
@@ -96,7 +97,7 @@ struct Report {
     matrix: MatrixPlan,
     density: f64,
     rows: RowStatistics,
-    /// As the policy gets them; [`Reading`] tells what they stand for.
+    /// As the policy gets them; the table of the text tells what they stand for.
     features: Features,
     picture: Picture,
     samples: Samples,
@@ -216,7 +217,7 @@ impl fmt::Display for Report {
         write!(f, "{}", self.picture)?;
 
         writeln!(f, "\nFeatures, as the policy gets them and what they stand for")?;
-        write_features(f, &self.features)?;
+        write!(f, "{}", FeatureTable(&self.features))?;
 
         let Samples { nonzeros, width, embedding_version } = self.samples;
         writeln!(
@@ -226,10 +227,10 @@ impl fmt::Display for Report {
         )?;
         match &self.programs {
             Some(count) => {
-                writeln!(f, "Legal programs for {}: {}", self.task_text, grouped(count))?
+                writeln!(f, "Legal programs for {}: {}", self.task_text, grouped(count))?;
             }
             None => {
-                writeln!(f, "Legal programs for {}: not counted; --count does", self.task_text)?
+                writeln!(f, "Legal programs for {}: not counted; --count does", self.task_text)?;
             }
         }
         match &self.plot {
@@ -239,83 +240,11 @@ impl fmt::Display for Report {
     }
 }
 
-/// The features in two columns, to fit a screen.
-fn write_features(f: &mut fmt::Formatter<'_>, features: &Features) -> fmt::Result {
-    let cells: Vec<String> = Features::NAMES
-        .iter()
-        .zip(features.to_array())
-        .map(|(name, value)| {
-            format!("{name:<17}{value:>8.4}  {:<12}", Reading::of(name).text(f64::from(value)))
-        })
-        .collect();
-    let half = cells.len().div_ceil(2);
-    for i in 0..half {
-        let mut line = format!("  {}", cells[i]);
-        if let Some(right) = cells.get(half + i) {
-            write!(line, "  {right}")?;
-        }
-        writeln!(f, "{}", line.trim_end())?;
-    }
-    Ok(())
-}
-
-/// How a feature encodes what it stands for; see [`Features`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Reading {
-    /// log2(1 + x) / 8.
-    Count,
-    /// sign(x) · log2(1 + |x|) / 8.
-    Signed,
-    /// log2(x) / 8.
-    Ratio,
-    /// −log2(x) / 8.
-    Density,
-    /// x, in [0, 1].
-    Share,
-}
-
-impl Reading {
-    fn of(name: &str) -> Self {
-        match name {
-            "row_skewness" => Self::Signed,
-            "aspect" | "slice_padding" | "gap" => Self::Ratio,
-            "sparsity" => Self::Density,
-            "empty_rows" | "symmetry" | "column_top" => Self::Share,
-            _ if name.ends_with("_share") => Self::Share,
-            _ if ["diagonal_", "block_", "adjacent_"].iter().any(|p| name.starts_with(p)) => {
-                Self::Share
-            }
-            _ => Self::Count,
-        }
-    }
-
-    fn text(self, value: f64) -> String {
-        let power = (8.0 * value.abs()).exp2();
-        match self {
-            Self::Count => number(power - 1.0),
-            Self::Signed => number((power - 1.0).copysign(value)),
-            Self::Ratio => format!("× {}", number((8.0 * value).exp2())),
-            Self::Density => format!("1 in {}", number(power)),
-            Self::Share => format!("{:.2} %", 100.0 * value),
-        }
-    }
-}
-
-/// About four digits: features are single-precision logarithms.
-fn number(x: f64) -> String {
-    match x.abs() {
-        a if a < 9.9995 => format!("{x:.3}"),
-        a if a < 99.995 => format!("{x:.2}"),
-        a if a < 99_999.5 => format!("{x:.0}"),
-        _ => format!("{x:.3e}"),
-    }
-}
-
 /// Decimal digits in groups of three.
 fn grouped(digits: &str) -> String {
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -328,28 +257,6 @@ mod tests {
     use sparserl_core::matrix::Offsets;
 
     use super::*;
-
-    #[test]
-    fn features_read_back_what_they_stand_for() {
-        // 8 rows of 4 in a band of 16 columns.
-        let columns: Vec<u32> = (0..8).flat_map(|row| 2 * row..(2 * row + 4).min(16)).collect();
-        let mut offsets: Vec<u32> = (0..=8).map(|row| 4 * row).collect();
-        offsets[8] = columns.len() as u32;
-        let values = vec![1.0; columns.len()];
-        let matrix = Csr::new(8, 16, Offsets::U32(offsets), columns, values).unwrap();
-        let features = Features::new(matrix.view());
-        let shown = |name: &str| {
-            let i = Features::NAMES.iter().position(|n| *n == name).unwrap();
-            Reading::of(name).text(f64::from(features.to_array()[i]))
-        };
-        assert_eq!(shown("rows"), "8.000");
-        assert_eq!(shown("nonzeros"), "30.00");
-        assert_eq!(shown("aspect"), "× 0.500");
-        assert_eq!(shown("sparsity"), "1 in 4.267");
-        assert_eq!(shown("empty_rows"), "0.00 %");
-        assert_eq!(shown("row_q25"), "4.000");
-        assert!(shown("row_skewness").starts_with('-'));
-    }
 
     #[test]
     fn row_statistics_are_exact() {

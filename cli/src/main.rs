@@ -13,6 +13,7 @@ use std::process::ExitCode;
 mod args;
 mod compile;
 mod console;
+mod feature_table;
 mod fingerprint;
 mod generate;
 mod inspect;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use sparserl_gpu::nvrtc::Compilers;
+use sparserl_gpu::nvrtc::{Compilers, Nvrtc};
 
 use crate::support::{Place, Run, matrix, run};
 
@@ -37,6 +37,19 @@ fn without_nvrtc_the_rest_is_written_and_one_line_says_how_to_get_it() {
 }
 
 #[test]
+fn a_library_that_cannot_be_used_is_named() {
+    let place = Place::new();
+    fs::create_dir(place.path("nothing")).unwrap();
+    fs::write(place.path("nothing/libnvrtc.so.12"), "no library").unwrap();
+    let run = without_nvrtc(&place, &format!("gen {} -o out", matrix("beam.mtx")));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    if !run.stderr.is_empty() {
+        assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
+        assert!(run.stderr.contains("nothing/libnvrtc.so.12"), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn no_compile_does_not_look_for_nvrtc() {
     let place = Place::new();
     let run = without_nvrtc(&place, &format!("gen {} --no-compile -o out", matrix("beam.mtx")));
@@ -49,7 +62,7 @@ fn no_compile_does_not_look_for_nvrtc() {
 fn architectures() -> Vec<String> {
     let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/../.nvrtc");
     let compilers = Compilers::discover_in([workspace.into()]);
-    let known = compilers.iter().flat_map(Compilers::all).flat_map(|nvrtc| nvrtc.architectures());
+    let known = compilers.iter().flat_map(Compilers::all).flat_map(Nvrtc::architectures);
     let mut names: Vec<String> = known.map(ToString::to_string).collect();
     names.sort();
     names.dedup();
