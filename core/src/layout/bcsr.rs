@@ -189,5 +189,6 @@ impl BcsrLayout {
             .matrix(bytes, filled + rows_at_once * f64::from(mapping.lanes) / side as f64)
             .shared_input(&mapping, task, self.side)
             .unroll(2)
+            .latency(4.0e-6)
     }
 }

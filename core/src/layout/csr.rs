@@ -122,6 +122,7 @@ impl CsrLayout {
         let offsets = (set.rows.len() + 1) * if set.nnz < u32::MAX as usize { 4 } else { 8 };
         let bases = if self.index.is_relative() { 4 * set.rows.len() } else { 0 };
         let entry = self.index.size() + self.access.values.size(task.dtype);
+        let listed = if facts.is_listed(site) { 4 * set.rows.len() } else { 0 };
         let steps = match self.lanes {
             Lanes::Threads(_) => facts.row_steps(site, mapping.lanes, mapping.stride),
             Lanes::Block => {
@@ -131,8 +132,8 @@ impl CsrLayout {
                 // Each block ends with a barrier and a walk over its warps.
                 WarpSteps {
                     warps: set.rows.len() as u64 * warps,
-                    total: (total + set.rows.len() as u64 * 12) * warps,
-                    longest: longest.div_ceil(u64::from(mapping.lanes)) + 12,
+                    total: (total + set.rows.len() as u64 * 5) * warps,
+                    longest: longest.div_ceil(u64::from(mapping.lanes)) + 4,
                 }
             }
         };
@@ -140,8 +141,12 @@ impl CsrLayout {
         let rows_at_once = (32 / (mapping.lanes * mapping.stride)).max(1) as f64;
         let run = f64::from(mapping.lanes.min(32)) * entry as f64;
         PartCost::new(task, &mapping, steps)
-            .matrix((offsets + bases + set.nnz * entry) as u64, rows_at_once * (run / 32.0 + 1.0))
+            .matrix(
+                (offsets + bases + listed + set.nnz * entry) as u64,
+                rows_at_once * (run / 32.0 + 1.0),
+            )
             .scattered_input(&mapping, task)
             .unroll(self.unroll)
+            .latency(if listed > 0 { 4.2e-6 } else { 4.0e-6 })
     }
 }

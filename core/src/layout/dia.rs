@@ -146,5 +146,6 @@ impl DiaLayout {
         .matrix(diagonals * rows * value as u64, (32 / mapping.stride) as f64 * value as f64 / 32.0)
         .contiguous_input(&mapping, task)
         .unroll(self.unroll)
+        .latency(4.6e-6)
     }
 }

@@ -264,48 +264,52 @@ impl MergeLayout {
         let bases = if self.index.is_relative() { 4 * tiles } else { 0 };
         let entry = (self.index.size() + self.access.values.size(task.dtype)) as u64;
         let carry = tiles * 2 * u64::from(task.operation.columns()) * task.dtype.size() as u64;
-        let bytes = set.nnz as u64 * entry + (rows + 1) * offset + 4 * tiles + bases + carry;
+        let bytes = set.nnz as u64 * entry + (rows + 1) * offset + 4 * tiles + bases;
         // Whoever completes the longest row adds up the parts that its tiles left.
         let parts = set.longest as u64 / items;
         match task.operation {
             Operation::SpMV => {
                 let warps = u64::from(site.block / 32);
                 let rows_per_tile = rows.div_ceil(tiles.max(1));
+                // Steps of the longest walk, where one step is a trip to memory and a step in
+                // shared memory a twentieth of it.
                 let reduce = match self.reduction {
-                    // Rounds over the tile's rows, each as long as a clipped row takes its lanes.
                     Reduction::Rows(lanes) => {
-                        let groups = u64::from(site.block / lanes);
+                        let rounds = (rows_per_tile + 1).div_ceil(u64::from(site.block / lanes));
                         let average = (set.nnz as u64).div_ceil(rows.max(1));
-                        let longest = (set.longest as u64).min(items);
-                        let walk = (average * 2).min(longest).div_ceil(u64::from(lanes));
-                        rows_per_tile.div_ceil(groups) * (walk + u64::from(lanes.ilog2()) + 4)
-                            + longest.div_ceil(u64::from(lanes)) / warps
+                        let clipped = (set.longest as u64).min(items);
+                        let walks = rounds * (average * 2).min(clipped) + clipped;
+                        2 * rounds + walks / u64::from(lanes) / 20
                     }
-                    Reduction::Scan => u64::from(self.items) * 2 + 24,
+                    Reduction::Scan => 2,
                 };
-                // Products come in with full lines; a shared-memory step costs a third of a global.
-                let per_tile = u64::from(self.items) + reduce / 3 + 8;
+                // The products come in with full lines.
+                let per_tile = u64::from(self.items) + reduce + 8;
                 let steps = WarpSteps {
                     warps: tiles * warps,
                     total: tiles * warps * per_tile,
-                    longest: u64::from(self.items) + reduce / 3 + parts / 4,
+                    longest: u64::from(self.items) / 3 + reduce + parts / 8,
                 };
                 PartCost::new(task, &mapping, steps)
-                    .matrix(bytes, 32.0 * entry as f64 / 32.0)
+                    .matrix(bytes, entry as f64)
                     .scattered_input(&mapping, task)
                     .unroll(1)
+                    .workspace(carry)
+                    .latency(6.0e-6)
             }
             Operation::SpMM { .. } => {
                 let groups = u64::from(32 / mapping.stride);
                 let steps = WarpSteps {
                     warps: tiles.div_ceil(groups),
                     total: (tiles * items).div_ceil(groups),
-                    longest: items + parts,
+                    longest: items + parts / 4,
                 };
                 PartCost::new(task, &mapping, steps)
                     .matrix(bytes, groups as f64 * 2.0)
                     .scattered_input(&mapping, task)
                     .unroll(4)
+                    .workspace(carry)
+                    .latency(8.0e-6)
             }
         }
     }

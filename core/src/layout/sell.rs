@@ -174,5 +174,6 @@ impl SellLayout {
             )
             .scattered_input(&mapping, task)
             .unroll(self.unroll)
+            .latency(if listed > 0 { 4.2e-6 } else { 4.0e-6 })
     }
 }
