@@ -5,8 +5,10 @@
 //! - [`programs`]: programs drawn at random.
 //! - [`device`]: kernels on a CUDA device, compared with the reference product.
 
+pub mod device;
 pub mod golden;
 pub mod matrices;
+pub mod programs;
 
 use std::path::{Path, PathBuf};
 

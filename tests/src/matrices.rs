@@ -32,9 +32,7 @@ pub fn build<T: Scalar>(description: &str) -> Result<Csr<T>> {
     let matrix = family(shape).with_context(|| format!("matrix `{description}`"))?;
     match values {
         None => Ok(matrix.cast()?),
-        Some(values) => {
-            revalue(&matrix, values).with_context(|| format!("matrix `{description}`"))
-        }
+        Some(values) => revalue(&matrix, values).with_context(|| format!("matrix `{description}`")),
     }
 }
 
@@ -91,11 +89,7 @@ fn family(shape: &str) -> Result<Csr<f64>> {
 }
 
 /// A matrix of ordinary values from the columns of each row.
-fn by_rows(
-    rows: usize,
-    cols: usize,
-    columns_of: impl Fn(usize) -> Vec<usize>,
-) -> Result<Csr<f64>> {
+fn by_rows(rows: usize, cols: usize, columns_of: impl Fn(usize) -> Vec<usize>) -> Result<Csr<f64>> {
     let (mut offsets, mut columns) = (vec![0], Vec::new());
     for row in 0..rows {
         columns.extend(columns_of(row).into_iter().map(|column| column as u32));
@@ -190,9 +184,14 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for description in
-            ["", "cube 3", "stencil5 3", "stencil5 a 3", "full 2 2 values few 0", "full 2 2 values odd"]
-        {
+        for description in [
+            "",
+            "cube 3",
+            "stencil5 3",
+            "stencil5 a 3",
+            "full 2 2 values few 0",
+            "full 2 2 values odd",
+        ] {
             assert!(build::<f64>(description).is_err(), "{description}");
         }
     }
