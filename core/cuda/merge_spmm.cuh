@@ -5,8 +5,8 @@
 
 // One tile for each group of STRIDE threads, which hold neighbouring columns and walk the tile's
 // entries one after the other.
-template <int BLOCK, int STRIDE, typename T, int V, typename Tiles, typename Rows,
-          typename Columns, typename Values, typename In, typename Out>
+template <int BLOCK, int STRIDE, typename T, int V, typename Tiles, typename Rows, typename Columns,
+          typename Values, typename In, typename Out>
 __device__ __forceinline__ void merge_columns(u32 block, u32 column_tile, u32 tile_count,
                                               Tiles tiles, Rows rows, Columns columns,
                                               Values values, In input, Out output) {

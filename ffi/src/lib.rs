@@ -1,1 +1,3 @@
-//! Empty: nothing is implemented here yet.
+//! The C API.
+//!
+//! Nothing is implemented yet; Rust programs use `sparserl-core` and `sparserl-gpu`.

@@ -1,1 +1,3 @@
-//! Empty: nothing is implemented here yet.
+//! Fuzz targets.
+//!
+//! None yet; the generators that they will share are in `sparserl_core::arbitrary`.

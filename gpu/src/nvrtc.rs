@@ -34,6 +34,9 @@ pub struct Version {
     pub minor: u32,
 }
 
+/// The first version that knows `--no-cache`.
+const NO_CACHE_SINCE: Version = Version { major: 12, minor: 9 };
+
 impl std::fmt::Display for Version {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
@@ -180,7 +183,13 @@ impl Nvrtc {
         // The program's name ends up in messages and, with line information, in the cubin.
         let program = Program::new(&self.library, source, &format!("{kernel}.cu"))?
             .map_err(|status| self.library.failure("nvrtcCreateProgram", status))?;
-        let status = program.compile(arguments)?;
+        let mut arguments = arguments.to_vec();
+        if self.version >= NO_CACHE_SINCE {
+            // Where a driver is present NVRTC keeps what it compiled, and says nothing of registers
+            // and spills when it finds a source again.
+            arguments.push("--no-cache".to_owned());
+        }
+        let status = program.compile(&arguments)?;
         let log =
             program.log().map_err(|status| self.library.failure("nvrtcGetProgramLog", status))?;
         let log = text(log);

@@ -1,1 +1,3 @@
-//! Empty: nothing is implemented here yet.
+//! Training of policies.
+//!
+//! Nothing is implemented yet.

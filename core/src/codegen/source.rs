@@ -166,7 +166,10 @@ fn write_header(
         writeln!(text, "//   {line}")?;
     }
     writeln!(text, "//")?;
-    writeln!(text, "// Launch: {kernel}<<<{grid}, {block}>>>(arguments), no dynamic shared memory.")?;
+    writeln!(
+        text,
+        "// Launch: {kernel}<<<{grid}, {block}>>>(arguments), no dynamic shared memory."
+    )?;
     writeln!(text, "// Arguments, in order (pointers are to device memory):")?;
     writeln!(text, "//")?;
     let width = arguments.iter().map(|a| a.name.len()).max().unwrap_or(0);
@@ -178,12 +181,15 @@ fn write_header(
             }
             ArgumentKind::Alpha | ArgumentKind::Beta => format!("{dtype}, by value"),
             ArgumentKind::Matrix => format!("{len} x {dtype}"),
-            ArgumentKind::Workspace => format!(
-                "{len} x {dtype}, workspace: zero before the first launch, not shared by launches \
-                 that overlap"
-            ),
+            ArgumentKind::Workspace => format!("{len} x {dtype}, workspace"),
         };
         writeln!(text, "//   {name:width$}  {what}")?;
+    }
+    if arguments.iter().any(|a| a.kind == ArgumentKind::Workspace) {
+        writeln!(
+            text,
+            "//\n// Workspace is zero before the first launch; launches that share it must not overlap."
+        )?;
     }
     if task.operation != Operation::SpMV {
         writeln!(text, "//\n// Dense operands must be aligned to 16 bytes.")?;
@@ -282,9 +288,8 @@ fn write_part(
             )?;
         }
     }
-    let arguments = call
-        .arguments(index, part, task)
-        .ok_or(EmitError::MissingArray { part: index, layout })?;
+    let arguments =
+        call.arguments(index, part, task).ok_or(EmitError::MissingArray { part: index, layout })?;
     writeln!(text, "{indent}{}(", call.callee(task))?;
     for (i, argument) in arguments.iter().enumerate() {
         let end = if i + 1 < arguments.len() { "," } else { ");" };

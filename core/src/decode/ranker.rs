@@ -19,8 +19,11 @@ use crate::task::Task;
 #[derive(Debug)]
 pub struct CostRanker<'f> {
     facts: &'f Facts<'f>,
-    parts: RefCell<BTreeMap<(u32, RowSetId, bool), Rc<[RankedPart]>>>,
+    parts: RefCell<BTreeMap<PartKey, Rc<[RankedPart]>>>,
 }
+
+/// Threads of a block, the rows, and whether they are all rows of the matrix.
+type PartKey = (u32, RowSetId, bool);
 
 /// A part's tokens and predicted seconds.
 #[derive(Debug)]
@@ -57,7 +60,11 @@ impl<'f> CostRanker<'f> {
             (Slot::Rows { .. }, token) => token != Token::Word(Word::SplitNonzeros),
             (Slot::Threshold { .. }, token) => matches!(token, Token::Number(8 | 32 | 128 | 512)),
             (Slot::Window { .. }, Token::Number(window)) => {
-                if whole { matches!(window, 256 | 16384) } else { window == 2048 }
+                if whole {
+                    matches!(window, 256 | 16384)
+                } else {
+                    window == 2048
+                }
             }
             (Slot::Cache, token) => {
                 let streams = self.facts.csr_bytes() > STREAM_BYTES;
@@ -220,4 +227,3 @@ impl<'f> Policy for CostRanker<'f> {
         Ok(logits)
     }
 }
-

@@ -5,9 +5,11 @@ use core::cell::RefCell;
 use core::fmt;
 
 use super::grammar::{IndexUnit, Site};
-use super::{IndexCoding, Node, Order, Part, Program, RowSet, RowSetId, Rows, SplitRule, ValueCoding};
-use crate::layout::{Cost, PackError, PartCost, Table, tile_rows};
+use super::{
+    IndexCoding, Node, Order, Part, Program, RowSet, RowSetId, Rows, SplitRule, ValueCoding,
+};
 use crate::layout::WarpSteps;
+use crate::layout::{Cost, PackError, PartCost, Table, tile_rows};
 use crate::matrix::{CsrView, OffsetsView, Scalar};
 use crate::task::Task;
 
@@ -15,8 +17,9 @@ use crate::task::Task;
 pub const MAX_DIAGONALS: usize = 64;
 /// Padding that a layout may hold.
 pub const MAX_PADDING: PaddingLimit = PaddingLimit { factor: 4, free: 4096 };
-/// Rows of blocks whose fill is counted exactly; larger sets are sampled.
+/// Rows of blocks, and entries, whose fill is counted exactly; larger sets are sampled.
 const BLOCK_ROW_SAMPLES: usize = 2048;
+const BLOCK_ENTRY_SAMPLES: usize = 1 << 17;
 
 /// How many slots a padded layout may store for its entries: `factor · nnz + free`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +39,12 @@ impl PaddingLimit {
 
     /// As [`PaddingLimit::bears`] for packing, with twice the room: the mask goes by a sample of
     /// the blocks, and packing by all of them.
-    pub(crate) fn check(self, layout: &'static str, slots: u64, nnz: usize) -> Result<(), PackError> {
+    pub(crate) fn check(
+        self,
+        layout: &'static str,
+        slots: u64,
+        nnz: usize,
+    ) -> Result<(), PackError> {
         let room = Self { factor: 2 * self.factor, free: 2 * self.free };
         if room.bears(slots, nnz) { Ok(()) } else { Err(PackError::Padding { layout, slots, nnz }) }
     }
@@ -49,6 +57,8 @@ pub struct Facts<'a> {
     cols: usize,
     offsets: OffsetsView<'a>,
     columns: &'a [u32],
+    /// First and last column of each row; (1, 0) when it is empty.
+    ends: Vec<(u32, u32)>,
     table: Option<Table>,
     sets: RefCell<Vec<Rc<RowSet>>>,
     memory: RefCell<BTreeMap<Question, Answer>>,
@@ -81,6 +91,13 @@ impl fmt::Debug for Facts<'_> {
     }
 }
 
+fn ends(columns: &[u32]) -> (u32, u32) {
+    match (columns.first(), columns.last()) {
+        (Some(&first), Some(&last)) => (first, last),
+        _ => (1, 0),
+    }
+}
+
 impl<'a> Facts<'a> {
     /// The facts of a matrix for a task.
     #[must_use]
@@ -92,6 +109,7 @@ impl<'a> Facts<'a> {
             cols: matrix.cols(),
             offsets,
             columns: matrix.columns(),
+            ends: (0..matrix.rows()).map(|row| ends(matrix.row(row).0)).collect(),
             table: Table::of(matrix.values()),
             sets: RefCell::new(alloc::vec![Rc::new(all)]),
             memory: RefCell::default(),
@@ -160,12 +178,6 @@ impl<'a> Facts<'a> {
         self.offsets.at(row + 1) - self.offsets.at(row)
     }
 
-    /// First and last column of a row; `None` when it is empty.
-    fn ends(&self, row: usize) -> Option<(u32, u32)> {
-        let (begin, end) = (self.offsets.at(row), self.offsets.at(row + 1));
-        (begin < end).then(|| (self.columns[begin], self.columns[end - 1]))
-    }
-
     /// True when the part needs a list of its rows.
     pub(crate) fn is_listed(&self, site: Site) -> bool {
         matches!(*self.ordered(site), Rows::List(_))
@@ -204,7 +216,7 @@ impl<'a> Facts<'a> {
     }
 
     fn span_of(&self, rows: impl Iterator<Item = usize>, side: u32) -> u64 {
-        let ends = rows.filter_map(|row| self.ends(row));
+        let ends = rows.map(|row| self.ends[row]).filter(|(first, last)| first <= last);
         let bounds = ends.fold(None, |bounds: Option<(u32, u32)>, (first, last)| {
             let (low, high) = bounds.unwrap_or((first, last));
             Some((low.min(first), high.max(last)))
@@ -285,29 +297,39 @@ impl<'a> Facts<'a> {
     #[must_use]
     pub fn blocks(&self, id: RowSetId, side: u32) -> u64 {
         self.number(Question::Blocks(id, side), || {
-            let rows = &self.rows(id).rows;
-            let block_rows = rows.len().div_ceil(side as usize);
-            let step = (block_rows / BLOCK_ROW_SAMPLES).max(1);
-            let (mut blocks, mut entries, mut here) = (0u64, 0u64, Vec::new());
-            for block_row in (0..block_rows).step_by(step) {
-                here.clear();
-                let first = block_row * side as usize;
-                for position in first..rows.len().min(first + side as usize) {
-                    let row = rows.at(position);
-                    let columns = &self.columns[self.offsets.at(row)..self.offsets.at(row + 1)];
-                    here.extend(columns.iter().map(|&column| column / side));
-                }
-                entries += here.len() as u64;
-                here.sort_unstable();
-                here.dedup();
-                blocks += here.len() as u64;
-            }
-            if step == 1 {
-                return blocks;
-            }
-            let nnz = self.rows(id).nnz as u128;
-            (u128::from(blocks) * nnz / u128::from(entries.max(1))) as u64
+            let set = self.rows(id);
+            // Most matrices have no blocks at all, which a glance tells.
+            let glance = self.sampled_blocks(&set, side, 32);
+            let hopeless = glance * u64::from(side * side)
+                > 2 * (MAX_PADDING.factor * set.nnz as u64 + MAX_PADDING.free);
+            if hopeless { glance } else { self.sampled_blocks(&set, side, 1) }
         })
+    }
+
+    fn sampled_blocks(&self, set: &RowSet, side: u32, coarseness: usize) -> u64 {
+        let rows = &set.rows;
+        let block_rows = rows.len().div_ceil(side as usize);
+        let by_rows = block_rows * coarseness / BLOCK_ROW_SAMPLES;
+        let by_entries = set.nnz * coarseness / BLOCK_ENTRY_SAMPLES;
+        let step = by_rows.max(by_entries).max(1);
+        let (mut blocks, mut entries, mut here) = (0u64, 0u64, Vec::new());
+        for block_row in (0..block_rows).step_by(step) {
+            here.clear();
+            let first = block_row * side as usize;
+            for position in first..rows.len().min(first + side as usize) {
+                let row = rows.at(position);
+                let columns = &self.columns[self.offsets.at(row)..self.offsets.at(row + 1)];
+                here.extend(columns.iter().map(|&column| column / side));
+            }
+            entries += here.len() as u64;
+            here.sort_unstable();
+            here.dedup();
+            blocks += here.len() as u64;
+        }
+        if step == 1 {
+            return blocks;
+        }
+        (u128::from(blocks) * set.nnz as u128 / u128::from(entries.max(1))) as u64
     }
 
     /// Steps of warps in which `lanes × stride` threads share each row.
@@ -371,7 +393,12 @@ impl<'a> Facts<'a> {
                 }
                 None => {
                     let (first, _) = self.rows(rows).rows.split(*rule, self.offsets);
-                    self.add_cost(if first.is_empty() { high } else { low }, Some(rows), block, cost);
+                    self.add_cost(
+                        if first.is_empty() { high } else { low },
+                        Some(rows),
+                        block,
+                        cost,
+                    );
                 }
             },
             Node::Part(part) => {
@@ -391,4 +418,3 @@ impl<'a> Facts<'a> {
         nnz * (4 + self.task.dtype.size() as u64) + self.offsets.len() as u64 * offset
     }
 }
-

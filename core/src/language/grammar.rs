@@ -207,7 +207,9 @@ pub fn expand(slot: Slot, mask: Mask<'_>) -> Vec<Alternative> {
             .iter()
             .filter(|&&window| {
                 // A window of twice the rows sorts no better than one that just holds them.
-                mask.allows(|facts| window == WINDOWS[0] || window as usize / 8 < facts.rows(rows).rows.len())
+                mask.allows(|facts| {
+                    window == WINDOWS[0] || window as usize / 8 < facts.rows(rows).rows.len()
+                })
             })
             .map(|&window| {
                 let order = Order::Sort { window };
@@ -233,15 +235,15 @@ pub fn expand(slot: Slot, mask: Mask<'_>) -> Vec<Alternative> {
             .map(|coding| Alternative::leaf(coding.token()))
             .collect(),
         Slot::Cache => Cache::ALL.iter().map(|c| Alternative::leaf(c.token())).collect(),
-        Slot::Vector => vector_widths(mask.task).map(|n| Alternative::leaf(Token::Number(n))).collect(),
+        Slot::Vector => {
+            vector_widths(mask.task).map(|n| Alternative::leaf(Token::Number(n))).collect()
+        }
         Slot::Lanes { most, block } => {
             let threads = [1u32, 2, 4, 8, 16, 32].into_iter().filter(|&n| n <= most);
             let block = block.then_some(Token::Word(Word::Block));
             threads.map(Token::Number).chain(block).map(Alternative::leaf).collect()
         }
-        Slot::Unroll => {
-            [1, 2, 4, 8].iter().map(|&n| Alternative::leaf(Token::Number(n))).collect()
-        }
+        Slot::Unroll => [1, 2, 4, 8].iter().map(|&n| Alternative::leaf(Token::Number(n))).collect(),
         Slot::Reduction => {
             let lanes = [1, 2, 4, 8, 16, 32].into_iter().map(Token::Number);
             // The scan walks one entry per thread; SpMM groups walk rows instead.

@@ -30,11 +30,11 @@ mod token;
 
 pub use facts::{Facts, MAX_DIAGONALS, MAX_PADDING, PaddingLimit};
 pub use grammar::{Derivation, Mask, Slot, Space};
+pub(crate) use program::Reader;
 pub use program::{
     Access, BlockSize, Cache, IndexCoding, Lanes, Layout, Node, Order, Part, Program, ProgramError,
     SplitRule, ValueCoding,
 };
-pub(crate) use program::Reader;
 pub use rows::{RowSet, RowSetId, Rows};
 pub use text::TextError;
 pub use token::{Token, Word, vocabulary_hash};

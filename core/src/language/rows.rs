@@ -75,9 +75,10 @@ impl Rows {
     pub fn split(&self, rule: SplitRule, offsets: OffsetsView<'_>) -> (Self, Self) {
         let len = |row: usize| offsets.at(row + 1) - offsets.at(row);
         let (low, high): (Vec<u32>, Vec<u32>) = match rule {
-            SplitRule::Length { threshold } => {
-                self.iter().map(|row| row as u32).partition(|&row| len(row as usize) <= threshold as usize)
-            }
+            SplitRule::Length { threshold } => self
+                .iter()
+                .map(|row| row as u32)
+                .partition(|&row| len(row as usize) <= threshold as usize),
             SplitRule::Nonzeros { eighths } => {
                 let total: u128 = self.iter().map(|row| len(row) as u128).sum();
                 let mut before = 0u128;

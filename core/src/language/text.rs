@@ -68,7 +68,8 @@ impl Program {
             return Err(TextError::Version { line, found: found.into() });
         }
         let (line, found) = lines.next().unwrap_or((last, ""));
-        let task = parse_task(found).ok_or_else(|| TextError::Task { line, found: found.into() })?;
+        let task =
+            parse_task(found).ok_or_else(|| TextError::Task { line, found: found.into() })?;
 
         let mut tokens = Vec::new();
         let mut token_lines = Vec::new();

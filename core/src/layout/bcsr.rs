@@ -100,9 +100,10 @@ impl BcsrLayout {
         MAX_PADDING.check("bcsr", slots, source.nnz())?;
 
         let offsets = ArrayData::offsets(block_columns.len() as u64, counts.iter().copied());
-        let blocks = counts.iter().enumerate().flat_map(|(block_row, &count)| {
-            core::iter::repeat_n(block_row as u32, count as usize)
-        });
+        let blocks = counts
+            .iter()
+            .enumerate()
+            .flat_map(|(block_row, &count)| core::iter::repeat_n(block_row as u32, count as usize));
         let blocks = blocks.zip(block_columns.iter().copied());
         let columns = blocks.clone().map(|(unit, column)| (unit, Some((column, T::NAN))));
         let entries = blocks.flat_map(|(block_row, block_column)| {
@@ -171,7 +172,8 @@ impl BcsrLayout {
         let block_rows = (set.rows.len() as u64).div_ceil(side);
         let bases = if self.index.is_relative() { 4 * block_rows } else { 0 };
         let value = self.access.values.size(task.dtype) as u64;
-        let bytes = blocks * (self.index.size() as u64 + side * side * value) + 4 * block_rows + bases;
+        let bytes =
+            blocks * (self.index.size() as u64 + side * side * value) + 4 * block_rows + bases;
         // A row's blocks follow its length; a block takes `side` steps.
         let fill = (blocks * side * side) as f64 / (set.nnz.max(1) as f64);
         let rows = facts.row_steps(site, mapping.lanes, mapping.stride);

@@ -45,7 +45,10 @@ impl Table {
 
 /// The entries of a part in storage order, `None` for the empty slots of a padded layout, each with
 /// the unit that it belongs to. Cloning it restarts it.
-pub(crate) trait Entries<T>: Iterator<Item = (u32, Option<(u32, T)>)> + Clone + Send {}
+pub(crate) trait Entries<T>:
+    Iterator<Item = (u32, Option<(u32, T)>)> + Clone + Send
+{
+}
 impl<T, I: Iterator<Item = (u32, Option<(u32, T)>)> + Clone + Send> Entries<T> for I {}
 
 /// Packs column indices: `columns`, and `bases` for relative codings.
@@ -56,7 +59,11 @@ pub(crate) fn pack_columns<T: Scalar>(
 ) -> Result<Vec<Array>, PackError> {
     let column = |(_, entry): (u32, Option<(u32, T)>)| entry.map_or(0, |(column, _)| column);
     let narrow = |n: u32| {
-        if u64::from(n) <= coding.max() { Ok(n) } else { Err(PackError::IndexTooWide { coding, n }) }
+        if u64::from(n) <= coding.max() {
+            Ok(n)
+        } else {
+            Err(PackError::IndexTooWide { coding, n })
+        }
     };
     let matrix = |name, data| Array { name, role: ArrayRole::Matrix, data };
     if !coding.is_relative() {
@@ -78,9 +85,8 @@ pub(crate) fn pack_columns<T: Scalar>(
         // A unit without entries reads no column, but its base is loaded.
         *base = if *base == u32::MAX { 0 } else { *base };
     }
-    let distances = entries.map(|(unit, entry)| {
-        narrow(entry.map_or(0, |(column, _)| column - bases[unit as usize]))
-    });
+    let distances = entries
+        .map(|(unit, entry)| narrow(entry.map_or(0, |(column, _)| column - bases[unit as usize])));
     let data = match coding {
         IndexCoding::D8 => {
             ArrayData::U8(distances.map(|d| d.map(|n| n as u8)).collect::<Result<_, _>>()?)
@@ -111,9 +117,7 @@ pub(crate) fn pack_values<T: Scalar>(
         (ValueCoding::Dictionary, Some(table)) if !padded || table.has_code_for_padding() => {
             let code = |(_, entry): (u32, Option<(u32, T)>)| match entry {
                 // The table holds every value of the matrix.
-                Some((_, value)) => {
-                    table.0.binary_search(&value.bits()).unwrap_or_default() as u8
-                }
+                Some((_, value)) => table.0.binary_search(&value.bits()).unwrap_or_default() as u8,
                 None => table.len() as u8,
             };
             let codes = ArrayData::U8(entries.map(code).collect());

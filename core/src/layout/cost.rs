@@ -70,7 +70,8 @@ impl PartCost {
         let run = f64::from(mapping.stride * mapping.vector) * task.dtype.size() as f64;
         let runs = (f64::from(32 / mapping.stride) / sharing).max(1.0);
         // Half of the scattered sectors are taken to be shared with a neighbour.
-        let sectors = (runs * (run / 32.0).max(1.0)).max(run * f64::from(32 / mapping.stride) / 32.0 / sharing);
+        let sectors = (runs * (run / 32.0).max(1.0))
+            .max(run * f64::from(32 / mapping.stride) / 32.0 / sharing);
         self.transactions += self.warp_steps * (sectors / SECTORS_PER_TRANSACTION / 2.0).max(1.0);
         self
     }
@@ -89,7 +90,8 @@ impl PartCost {
     pub fn seconds(&self) -> f64 {
         let bandwidth = self.matrix_bytes as f64 / BYTES_PER_SECOND;
         let load_units = self.transactions / TRANSACTIONS_PER_SECOND;
-        bandwidth.max(load_units) + 0.3 * bandwidth.min(load_units)
+        bandwidth.max(load_units)
+            + 0.3 * bandwidth.min(load_units)
             + self.critical_steps * SECONDS_PER_STEP
     }
 }

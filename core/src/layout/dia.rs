@@ -139,7 +139,10 @@ impl DiaLayout {
         let warps = rows.div_ceil(u64::from(32 / mapping.stride));
         let value = self.access.values.size(task.dtype);
         PartCost::new(task, &mapping, WarpSteps { total: warps * diagonals, longest: diagonals })
-            .matrix(diagonals * rows * value as u64, (32 / mapping.stride) as f64 * value as f64 / 32.0)
+            .matrix(
+                diagonals * rows * value as u64,
+                (32 / mapping.stride) as f64 * value as f64 / 32.0,
+            )
             .contiguous_input(&mapping, task)
             .unroll(self.unroll)
     }

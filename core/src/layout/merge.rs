@@ -47,8 +47,7 @@ pub enum Reduction {
 
 /// `merge I …`, for any rows in matrix order: sorting would not even them out further.
 pub(crate) fn open(site: Site, _: Mask<'_>) -> Option<Alternative> {
-    (site.order == Order::Keep)
-        .then(|| Alternative::word(Word::Merge, vec![Slot::TileItems(site)]))
+    (site.order == Order::Keep).then(|| Alternative::word(Word::Merge, vec![Slot::TileItems(site)]))
 }
 
 /// Tile sizes whose products fit in shared memory.
@@ -205,7 +204,8 @@ impl MergeLayout {
         let (offsets, tile_rows) = (part.array("offsets")?, part.array("tile_rows")?);
         let tiles = tile_rows.len().checked_sub(1)?;
         let items = u64::from(tile_items(task, self.items, block));
-        let first_entry = |tile: usize| (tile as u64 * items).checked_sub(tile_rows.unsigned(tile)?);
+        let first_entry =
+            |tile: usize| (tile as u64 * items).checked_sub(tile_rows.unsigned(tile)?);
         let mut tile = 0;
         for position in 0..part.rows.len() {
             for slot in offsets.unsigned(position)?..offsets.unsigned(position + 1)? {
@@ -223,11 +223,13 @@ impl MergeLayout {
         let mapping = self.mapping(task, block);
         let tiles = part.array("tile_rows").map_or(0, |array| array.len() - 1);
         let call = match (task.operation, self.reduction) {
-            (Operation::SpMM { .. }, _) => DeviceCall::new("merge_spmm.cuh", "merge_columns", mapping)
-                .constants(&[block, mapping.stride])
-                .scalar_and_vector()
-                .block()
-                .column_tile(),
+            (Operation::SpMM { .. }, _) => {
+                DeviceCall::new("merge_spmm.cuh", "merge_columns", mapping)
+                    .constants(&[block, mapping.stride])
+                    .scalar_and_vector()
+                    .block()
+                    .column_tile()
+            }
             (Operation::SpMV, Reduction::Rows(lanes)) => {
                 DeviceCall::new("merge_spmv.cuh", "merge_rows", mapping)
                     .constants(&[block, self.items, lanes])

@@ -208,7 +208,7 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
     }
     let table = Table::of(matrix.values());
     let mut assigned = Vec::new();
-    assign(&program.body, all_rows(matrix), matrix, &mut assigned);
+    assign(&program.body, &all_rows(matrix), matrix, &mut assigned);
 
     let pack_part = |(part, rows): (&Part, Rows)| -> Result<(LayoutArrays, Part, Rows), PackError> {
         let source = PartSource { matrix, rows: &rows, table: table.as_ref(), program };
@@ -241,7 +241,14 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
             arrays.push(Array { name: "rows", role: ArrayRole::Matrix, data });
         }
         arrays.extend(layout.arrays);
-        parts.push(PackedPart { layout: part.layout, rows, nnz, first_block, blocks: count, arrays });
+        parts.push(PackedPart {
+            layout: part.layout,
+            rows,
+            nnz,
+            first_block,
+            blocks: count,
+            arrays,
+        });
     }
     if shared > SHARED_LIMIT {
         return Err(PackError::SharedMemory { bytes: shared });
@@ -258,15 +265,15 @@ fn all_rows<T: Scalar>(matrix: CsrView<'_, T>) -> Rows {
 /// Gives each part its rows, in the order of the program's text.
 fn assign<'p, T: Scalar>(
     node: &'p Node,
-    rows: Rows,
+    rows: &Rows,
     matrix: CsrView<'_, T>,
     assigned: &mut Vec<(&'p Part, Rows)>,
 ) {
     match node {
         Node::Split { rule, low, high } => {
             let (low_rows, high_rows) = rows.split(*rule, matrix.offsets());
-            assign(low, low_rows, matrix, assigned);
-            assign(high, high_rows, matrix, assigned);
+            assign(low, &low_rows, matrix, assigned);
+            assign(high, &high_rows, matrix, assigned);
         }
         Node::Part(part) => assigned.push((part, rows.ordered(part.order, matrix.offsets()))),
     }

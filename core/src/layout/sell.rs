@@ -93,9 +93,9 @@ impl SellLayout {
         let entries = widths.iter().enumerate().flat_map(|(slice, &width)| {
             (0..width * height).map(move |slot| {
                 let (k, position) = (slot / height, slice * height + slot % height);
-                let entry = (position < rows).then(|| source.row(position)).and_then(|(c, v)| {
-                    Some((*c.get(k)?, *v.get(k)?))
-                });
+                let entry = (position < rows)
+                    .then(|| source.row(position))
+                    .and_then(|(c, v)| Some((*c.get(k)?, *v.get(k)?)));
                 (slice as u32, entry)
             })
         });

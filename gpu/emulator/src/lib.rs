@@ -1,1 +1,3 @@
-//! Empty: nothing is implemented here yet.
+//! A PTX emulator.
+//!
+//! Nothing is implemented yet.

@@ -104,8 +104,8 @@ fn coordinate<T: Scalar>(chunk: &[u8], at: usize, header: &Header) -> Parsed<(Li
     Ok((Listed { at, row, col, value: number }, end))
 }
 
-/// An index, counted from 0, and the position after it.
-#[inline]
+/// An index, counted from 0, and the position after it. Two calls an entry: worth inlining.
+#[inline(always)]
 fn index(chunk: &[u8], at: usize, axis: Axis, limit: u32, header: &Header) -> Parsed<(u32, usize)> {
     if let Some((number, end)) = scan::unsigned(chunk, at)
         && (1..=u64::from(limit)).contains(&number)

@@ -9,7 +9,7 @@ use crate::matrix::assemble::{self, Conflict, Entry, Part, RowBuckets};
 use crate::matrix::{Csr, Duplicates, Scalar, scan, tasks};
 
 /// Bytes of text whose entries fit in a core's cache.
-pub(super) const CHUNK_BYTES: usize = 1 << 20;
+pub(super) const CHUNK_BYTES: usize = 1 << 18;
 
 /// Reads a Matrix Market file.
 ///

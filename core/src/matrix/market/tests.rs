@@ -112,6 +112,22 @@ fn writing_refuses_what_the_form_cannot_hold() {
     ));
 }
 
+#[cfg(feature = "std")]
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let matrix = crate::matrix::generate::rmat(9, 20, 3);
+    let text = written(&matrix);
+    for threads in [1, 2, 7] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let read = pool.install(|| parse_in_chunks(text.as_bytes(), Duplicates::Refuse, 500));
+        assert!(same(&read.unwrap(), &matrix));
+        let broken = text.replace(" 1\n", " x\n");
+        let error =
+            pool.install(|| parse_in_chunks::<f64>(broken.as_bytes(), Duplicates::Sum, 500));
+        assert_eq!(error.unwrap_err().line, 3);
+    }
+}
+
 /// Changes a file in ways that real files are broken: a byte replaced, a cut, a line repeated.
 fn damaged(text: &str, at: usize, byte: u8, kind: u8) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# All checks that need no GPU: formatting, lints, and every test. Installs NVRTC into .nvrtc first.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tests/install-nvrtc.sh
+cargo fmt --all --check
+cargo clippy --workspace --all-targets --locked -- -D warnings
+cargo test --workspace --locked
