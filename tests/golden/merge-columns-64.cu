@@ -18,8 +18,10 @@
 //   p0_offsets    257 x u32
 //   p0_columns    1504 x u16
 //   p0_values     1 x f32
-//   p0_carry      1792 x f32, workspace: zero before the first launch, not shared by launches that overlap
-//   p0_tickets    28 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p0_carry      1792 x f32, workspace
+//   p0_tickets    28 x u32, workspace
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 //
 // Dense operands must be aligned to 16 bytes.
 
@@ -272,8 +274,8 @@ struct DictionaryValues {
 
 // One tile for each group of STRIDE threads, which hold neighbouring columns and walk the tile's
 // entries one after the other.
-template <int BLOCK, int STRIDE, typename T, int V, typename Tiles, typename Rows,
-          typename Columns, typename Values, typename In, typename Out>
+template <int BLOCK, int STRIDE, typename T, int V, typename Tiles, typename Rows, typename Columns,
+          typename Values, typename In, typename Out>
 __device__ __forceinline__ void merge_columns(u32 block, u32 column_tile, u32 tile_count,
                                               Tiles tiles, Rows rows, Columns columns,
                                               Values values, In input, Out output) {

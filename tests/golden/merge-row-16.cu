@@ -18,8 +18,10 @@
 //   p0_offsets    101 x u32
 //   p0_columns    4000 x u16
 //   p0_values     4000 x f64
-//   p0_carry      10 x f64, workspace: zero before the first launch, not shared by launches that overlap
-//   p0_tickets    5 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p0_carry      10 x f64, workspace
+//   p0_tickets    5 x u32, workspace
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 
 // ---- types.cuh
 

@@ -18,8 +18,10 @@
 //   p0_offsets    10 x u32
 //   p0_columns    5008 x u16
 //   p0_values     5008 x f32
-//   p0_carry      40 x f32, workspace: zero before the first launch, not shared by launches that overlap
-//   p0_tickets    20 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p0_carry      40 x f32, workspace
+//   p0_tickets    20 x u32, workspace
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 
 // ---- types.cuh
 

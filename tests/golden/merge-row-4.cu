@@ -19,8 +19,10 @@
 //   p0_columns    1500 x u16
 //   p0_bases      8 x u32
 //   p0_values     1500 x f32
-//   p0_carry      16 x f32, workspace: zero before the first launch, not shared by launches that overlap
-//   p0_tickets    8 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p0_carry      16 x f32, workspace
+//   p0_tickets    8 x u32, workspace
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 
 // ---- types.cuh
 

@@ -18,8 +18,10 @@
 //   p0_offsets    201 x u32
 //   p0_columns    1800 x u32
 //   p0_values     1800 x f64
-//   p0_carry      4 x f64, workspace: zero before the first launch, not shared by launches that overlap
-//   p0_tickets    2 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p0_carry      4 x f64, workspace
+//   p0_tickets    2 x u32, workspace
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 
 // ---- types.cuh
 

@@ -20,8 +20,10 @@
 //   p0_bases      10 x u32
 //   p0_codes      1920 x u8
 //   p0_table      2 x f64
-//   p0_carry      20 x f64, workspace: zero before the first launch, not shared by launches that overlap
-//   p0_tickets    10 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p0_carry      20 x f64, workspace
+//   p0_tickets    10 x u32, workspace
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 
 // ---- types.cuh
 

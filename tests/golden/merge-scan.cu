@@ -18,8 +18,10 @@
 //   p0_offsets    513 x u32
 //   p0_columns    3182 x u16
 //   p0_values     3182 x f32
-//   p0_carry      8 x f32, workspace: zero before the first launch, not shared by launches that overlap
-//   p0_tickets    4 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p0_carry      8 x f32, workspace
+//   p0_tickets    4 x u32, workspace
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 
 // ---- types.cuh
 

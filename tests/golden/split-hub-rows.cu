@@ -26,8 +26,10 @@
 //   p1_offsets    17 x u32
 //   p1_columns    1020 x u16
 //   p1_values     1 x f32
-//   p1_carry      4352 x f32, workspace: zero before the first launch, not shared by launches that overlap
-//   p1_tickets    17 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p1_carry      4352 x f32, workspace
+//   p1_tickets    17 x u32, workspace
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 //
 // Dense operands must be aligned to 16 bytes.
 
@@ -345,8 +347,8 @@ struct MergeTiles {
 
 // One tile for each group of STRIDE threads, which hold neighbouring columns and walk the tile's
 // entries one after the other.
-template <int BLOCK, int STRIDE, typename T, int V, typename Tiles, typename Rows,
-          typename Columns, typename Values, typename In, typename Out>
+template <int BLOCK, int STRIDE, typename T, int V, typename Tiles, typename Rows, typename Columns,
+          typename Values, typename In, typename Out>
 __device__ __forceinline__ void merge_columns(u32 block, u32 column_tile, u32 tile_count,
                                               Tiles tiles, Rows rows, Columns columns,
                                               Values values, In input, Out output) {

@@ -38,8 +38,10 @@
 //   p3_offsets    13 x u32
 //   p3_columns    64512 x u16
 //   p3_values     64512 x f32
-//   p3_carry      64 x f32, workspace: zero before the first launch, not shared by launches that overlap
-//   p3_tickets    32 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p3_carry      64 x f32, workspace
+//   p3_tickets    32 x u32, workspace
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 
 // ---- types.cuh
 

@@ -29,8 +29,8 @@
 //   p1_offsets    5 x u32
 //   p1_columns    1536 x u16
 //   p1_values     1536 x f32
-//   p1_carry      2 x f32, workspace: zero before the first launch, not shared by launches that overlap
-//   p1_tickets    1 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p1_carry      2 x f32, workspace
+//   p1_tickets    1 x u32, workspace
 //   p2_rows       8 x u32
 //   p2_offsets    9 x u32
 //   p2_columns    30720 x u16
@@ -39,6 +39,8 @@
 //   p3_offsets    3 x u32
 //   p3_columns    32768 x u16
 //   p3_values     32768 x f32
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 
 // ---- types.cuh
 

@@ -37,8 +37,10 @@
 //   p3_offsets    7 x u32
 //   p3_columns    57344 x u16
 //   p3_values     57344 x f64
-//   p3_carry      450 x f64, workspace: zero before the first launch, not shared by launches that overlap
-//   p3_tickets    225 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p3_carry      450 x f64, workspace
+//   p3_tickets    225 x u32, workspace
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 
 // ---- types.cuh
 

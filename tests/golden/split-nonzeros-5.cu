@@ -25,8 +25,8 @@
 //   p0_columns    218 x u8
 //   p0_bases      1 x u32
 //   p0_values     218 x f64
-//   p0_carry      2 x f64, workspace: zero before the first launch, not shared by launches that overlap
-//   p0_tickets    1 x u32, workspace: zero before the first launch, not shared by launches that overlap
+//   p0_carry      2 x f64, workspace
+//   p0_tickets    1 x u32, workspace
 //   p1_offsets    94 x u32
 //   p1_columns    651 x u16
 //   p1_values     651 x f64
@@ -37,6 +37,8 @@
 //   p3_columns    208 x u8
 //   p3_bases      2 x u32
 //   p3_values     208 x f64
+//
+// Workspace is zero before the first launch; launches that share it must not overlap.
 
 // ---- types.cuh
 
