@@ -75,5 +75,4 @@ sparserl_spmv(
     double* p0_carry,
     u32* p0_tickets) {
   static_assert(64 % 32 == 0, "whole warps");
-  __shared__ alignas(16) unsigned char scratch[1024];
 }
