@@ -6,11 +6,11 @@
 use proptest::prelude::*;
 use sparserl_core::arbitrary::{Case, case, free_case, random_bits};
 use sparserl_core::codegen::{ArgumentKind, emit};
-use sparserl_core::language::Program;
+use sparserl_core::language::{Derivation, Facts, Mask, Program};
 use sparserl_core::layout::{PackError, Packed, pack, unpack};
-use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::matrix::{Csr, Offsets, Scalar};
 use sparserl_core::reference::{compare, multiply};
-use sparserl_core::task::Dtype;
+use sparserl_core::task::{Dtype, Operation, Task};
 
 /// Equality of bits: `==` would take −0 for 0.
 fn same<T: Scalar>(a: &Csr<T>, b: &Csr<T>) -> bool {
@@ -174,4 +174,34 @@ fn another_element_type_is_refused() {
     };
     let error = pack(matrix.cast::<f64>().unwrap().view(), &program).unwrap_err();
     assert_eq!(error, PackError::Dtype { program: Dtype::F32, matrix: Dtype::F64 });
+}
+
+/// Every other row of 8 × 8 blocks is dense, the others are scattered: whoever samples every second
+/// one finds the whole matrix dense, and packs it into blocks that hold mostly padding.
+#[test]
+fn the_mask_is_not_fooled_by_rows_that_repeat() {
+    let rows = 40_000;
+    let (mut offsets, mut columns) = (vec![0], Vec::new());
+    for row in 0..rows {
+        let block_row = row / 8;
+        match block_row % 2 {
+            0 => columns.extend((0..8).map(|j| block_row * 8 + j)),
+            _ => columns.extend([row % 8 * 16, 20_000 + row % 8 * 16]),
+        }
+        offsets.push(columns.len() as u32);
+    }
+    let values = vec![1.5; columns.len()];
+    let matrix =
+        Csr::<f64>::new(rows as usize, rows as usize, Offsets::U32(offsets), columns, values);
+    let matrix = matrix.unwrap();
+    let task = Task { operation: Operation::SpMV, dtype: Dtype::F64 };
+    let facts = Facts::new(matrix.view(), task);
+    let mut derivation = Derivation::start(Mask::legal(&facts));
+    let words = ["256", "keep", "bcsr", "8", "u16", "plain", "cached", "1", "1"];
+    for token in words.map(|word| word.parse().unwrap()) {
+        if derivation.push(token).is_err() {
+            return;
+        }
+    }
+    packs(&matrix, &derivation.finish().unwrap()).unwrap();
 }
