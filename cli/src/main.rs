@@ -1,6 +1,41 @@
-//! x
+//! `sparserl-cli`: from a matrix file to a CUDA kernel made for it.
+//!
+//! ```text
+//! args ─► generate ─► load ─► search ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
+//!     └─► inspect ──► load ─► text, JSON, spy_plot
+//! ```
+//!
+//! Results go to standard output; progress, notes and errors to standard error. The exit code is 1
+//! when something is wrong with what was given, 2 when the command line is.
 
-#[allow(dead_code)]
+use std::process::ExitCode;
+
+mod args;
+mod compile;
+mod console;
+mod feature_table;
+mod fingerprint;
+mod generate;
+mod inspect;
+mod load;
+mod output_folder;
+mod plan;
+mod progress;
 mod spy_plot;
+mod summary;
 
-fn main() {}
+use args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let result = match Cli::parse_or_exit().command {
+        Command::Gen(args) => generate::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            console::say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,9 +1,7 @@
 #pragma once
-#include "columns.cuh"
-#include "dense.cuh"
 #include "reduce.cuh"
 #include "rows.cuh"
-#include "values.cuh"
+#include "walk.cuh"
 
 // CSR with LANES neighbouring threads over a row's entries, times STRIDE threads over columns of
 // the dense operands.
@@ -18,12 +16,8 @@ __device__ __forceinline__ void csr_lanes(u32 block, u32 row_count, Rows rows,
 
   auto sum = zero_pack<T, V>();
   if (live) {
-    const Offset end = __ldg(offsets + position + 1);
-    const auto unit = columns.of(position);
-#pragma unroll UNROLL
-    for (Offset i = __ldg(offsets + position) + lane; i < end; i += LANES) {
-      input.multiply_add(sum, values.at(i), unit.at(i));
-    }
+    const Offset first = __ldg(offsets + position), end = __ldg(offsets + position + 1);
+    walk<LANES, UNROLL>(sum, first + lane, end, columns.of(position), values, input);
   }
   reduce_lanes<LANES, STRIDE>(sum);
   if (live && lane == 0) output.store(rows.at(position), sum);
@@ -35,13 +29,10 @@ template <int BLOCK, int STRIDE, int UNROLL, typename T, int V, typename Offset,
 __device__ __forceinline__ void csr_block(u32 block, Rows rows, const Offset* __restrict__ offsets,
                                           Columns columns, Values values, In input, Out output,
                                           void* scratch) {
-  const Offset end = __ldg(offsets + block + 1);
-  const auto unit = columns.of(block);
+  const Offset first = __ldg(offsets + block), end = __ldg(offsets + block + 1);
   auto sum = zero_pack<T, V>();
-#pragma unroll UNROLL
-  for (Offset i = __ldg(offsets + block) + threadIdx.x / STRIDE; i < end; i += BLOCK / STRIDE) {
-    input.multiply_add(sum, values.at(i), unit.at(i));
-  }
+  walk<BLOCK / STRIDE, UNROLL>(sum, first + threadIdx.x / STRIDE, end, columns.of(block), values,
+                               input);
   reduce_block<BLOCK, STRIDE>(sum, static_cast<Pack<T, V>*>(scratch));
   if (threadIdx.x < STRIDE) output.store(rows.at(block), sum);
 }

@@ -62,6 +62,8 @@ struct MergeTiles {
     if (threadIdx.x % STRIDE == 0) *ticket = 0;
     if (output.column >= COLUMNS) return;
     auto total = fetch(first_tile, true, output.column);
+    // A long row has many parts: their loads must not wait for each other.
+#pragma unroll 8
     for (u32 other = first_tile + 1; other <= last_tile; ++other) {
       const auto part = fetch(other, false, output.column);
 #pragma unroll

@@ -1,7 +1,6 @@
 #pragma once
-#include "columns.cuh"
 #include "merge.cuh"
-#include "values.cuh"
+#include "walk.cuh"
 
 // One tile for each group of STRIDE threads, which hold neighbouring columns and walk the tile's
 // entries one after the other.
@@ -20,8 +19,8 @@ __device__ __forceinline__ void merge_columns(u32 block, u32 column_tile, u32 ti
     const auto begin = i;
     const auto end = ends ? __ldg(tiles.offsets + position + 1) : span.end;
     auto sum = zero_pack<T, V>();
-#pragma unroll 4
-    for (; i < end; ++i) input.multiply_add(sum, values.at(i), unit.at(i));
+    walk<1, 4>(sum, begin, end, unit, values, input);
+    i = end;
     if (ends || begin < end) {
       tiles.template finish<STRIDE>(tile, column_tile, tile_count, span.first, position, ends, sum,
                                     rows, output);

@@ -11,13 +11,23 @@ __device__ __forceinline__ void stage_products(const Span& span, u32 tile, Colum
                                                Values values, In input, T* products) {
   const auto unit = columns.of(tile);
   const u32 count = u32(span.end - span.first);
+  if (threadIdx.x < count) {
+    T value[ITEMS];
+    u32 column[ITEMS];
+    // Loads past the end repeat the thread's first entry instead of branching.
 #pragma unroll
-  for (u32 j = 0; j < ITEMS; ++j) {
-    const u32 k = j * BLOCK + threadIdx.x;
-    if (k < count) {
-      auto product = zero_pack<T, 1>();
-      input.multiply_add(product, values.at(span.first + k), unit.at(span.first + k));
-      products[k] = product.at[0];
+    for (u32 j = 0; j < ITEMS; ++j) {
+      const u32 k = j * BLOCK + threadIdx.x;
+      const auto entry = span.first + (k < count ? k : threadIdx.x);
+      value[j] = values.at(entry);
+      column[j] = unit.at(entry);
+    }
+#pragma unroll
+    for (u32 j = 0; j < ITEMS; ++j) value[j] *= input.at(column[j]).at[0];
+#pragma unroll
+    for (u32 j = 0; j < ITEMS; ++j) {
+      const u32 k = j * BLOCK + threadIdx.x;
+      if (k < count) products[k] = value[j];
     }
   }
   __syncthreads();

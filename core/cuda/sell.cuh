@@ -1,9 +1,7 @@
 #pragma once
-#include "columns.cuh"
-#include "dense.cuh"
 #include "reduce.cuh"
 #include "rows.cuh"
-#include "values.cuh"
+#include "walk.cuh"
 
 // SELL-C-sigma (Kreutzer et al., SIAM J. Sci. Comput. 36(5), 2014): slices of HEIGHT rows, stored
 // by columns. Every row stops at its own length, so padding is never read.
@@ -26,12 +24,8 @@ __device__ __forceinline__ void sell(u32 block, u32 row_count, Rows rows,
     const u32 length = __ldg(lengths + position);
     const u32 slice = position / HEIGHT;
     const Offset first = __ldg(slices + slice) + position % HEIGHT;
-    const auto unit = columns.of(slice);
-#pragma unroll UNROLL
-    for (u32 k = lane; k < length; k += LANES) {
-      const Offset i = first + Offset(k) * HEIGHT;
-      input.multiply_add(sum, values.at(i), unit.at(i));
-    }
+    const Offset end = first + Offset(length) * HEIGHT;
+    walk<LANES * HEIGHT, UNROLL>(sum, first + lane * HEIGHT, end, columns.of(slice), values, input);
   }
   reduce_lanes<LANES, STRIDE * GROUP>(sum);
   if (live && lane == 0) output.store(rows.at(position), sum);

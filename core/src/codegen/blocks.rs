@@ -21,6 +21,7 @@ blocks! {
     "values.cuh",
     "rows.cuh",
     "dense.cuh",
+    "walk.cuh",
     "reduce.cuh",
     "csr.cuh",
     "sell.cuh",

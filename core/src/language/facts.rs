@@ -340,20 +340,21 @@ impl<'a> Facts<'a> {
         let compute = || {
             let rows = self.ordered(site);
             let at_once = (32 / (lanes * stride)).max(1) as usize;
-            let (mut total, mut longest) = (0, 0);
+            let (mut warps, mut total, mut longest) = (0, 0, 0);
             for first in (0..rows.len()).step_by(at_once) {
                 let warp = first..rows.len().min(first + at_once);
                 let lens = warp.map(|position| self.row_len(rows.at(position)) as u64);
                 let steps = lens.max().unwrap_or(0).div_ceil(u64::from(lanes));
                 // Offsets, the reduction and the store cost about two steps more.
+                warps += 1;
                 total += steps + 2;
                 longest = longest.max(steps);
             }
-            Answer::Steps(WarpSteps { total, longest })
+            Answer::Steps(WarpSteps { warps, total, longest })
         };
         match self.remember(Question::RowSteps(site.rows, site.order, lanes, stride), compute) {
             Answer::Steps(steps) => steps,
-            _ => WarpSteps { total: 0, longest: 0 },
+            _ => WarpSteps { warps: 0, total: 0, longest: 0 },
         }
     }
 

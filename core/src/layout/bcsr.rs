@@ -178,14 +178,16 @@ impl BcsrLayout {
         let fill = (blocks * side * side) as f64 / (set.nnz.max(1) as f64);
         let rows = facts.row_steps(site, mapping.lanes, mapping.stride);
         let steps = WarpSteps {
+            warps: rows.warps,
             total: (rows.total as f64 * fill) as u64,
-            longest: (rows.longest as f64 * fill) as u64,
+            // Of a long row each entry has a block of its own, at worst.
+            longest: rows.longest,
         };
         let rows_at_once = f64::from((32 / (mapping.lanes * mapping.stride)).max(1));
         let filled = rows_at_once * f64::from(mapping.lanes) * value as f64 / 32.0;
         PartCost::new(task, &mapping, steps)
             .matrix(bytes, filled + rows_at_once * f64::from(mapping.lanes) / side as f64)
             .shared_input(&mapping, task, self.side)
-            .unroll(self.side)
+            .unroll(2)
     }
 }

@@ -4,6 +4,8 @@ use crate::task::Task;
 /// Loop iterations of a part, by warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WarpSteps {
+    /// Number of warps.
+    pub(crate) warps: u64,
     /// Over all warps.
     pub(crate) total: u64,
     /// Of the warp with most: the critical path.
@@ -19,6 +21,9 @@ pub struct PartCost {
     pub transactions: f64,
     /// Loop iterations of the warp with most, divided by those in flight.
     pub critical_steps: f64,
+    /// Seconds before the first entry and after the last: the layout's chain of dependent loads.
+    pub latency: f64,
+    warps: f64,
     warp_steps: f64,
     longest: f64,
 }
@@ -27,13 +32,17 @@ pub struct PartCost {
 // seconds are no claim.
 const BYTES_PER_SECOND: f64 = 3.3e12;
 const TRANSACTIONS_PER_SECOND: f64 = 1.5e11;
+const SATURATING_WARPS: f64 = 132.0 * 16.0;
 const SECONDS_PER_STEP: f64 = 0.5e-6;
 const SECTORS_PER_TRANSACTION: f64 = 4.0;
 
 impl PartCost {
     pub(crate) fn new(_: Task, mapping: &Mapping, steps: WarpSteps) -> Self {
-        let total = steps.total as f64 * f64::from(mapping.column_tiles);
+        let tiles = f64::from(mapping.column_tiles);
+        let total = steps.total as f64 * tiles;
         Self {
+            latency: 0.0,
+            warps: steps.warps as f64 * tiles,
             matrix_bytes: 0,
             transactions: 0.0,
             critical_steps: steps.longest as f64,
@@ -76,6 +85,12 @@ impl PartCost {
         self
     }
 
+    /// The layout's chain of dependent loads, in seconds.
+    pub(crate) fn latency(mut self, seconds: f64) -> Self {
+        self.latency = seconds;
+        self
+    }
+
     /// Entries in flight per thread. Unrolling past a short row only adds registers.
     pub(crate) fn unroll(mut self, unroll: u32) -> Self {
         let useful = f64::from(unroll).min(self.longest.max(1.0));
@@ -85,11 +100,16 @@ impl PartCost {
         self
     }
 
+    pub fn warps(&self) -> f64 {
+        self.warps.max(1.0)
+    }
     /// Predicted seconds on the nominal GPU, launch excluded.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         let bandwidth = self.matrix_bytes as f64 / BYTES_PER_SECOND;
-        let load_units = self.transactions / TRANSACTIONS_PER_SECOND;
+        // Few warps leave load units idle.
+        let idle = (SATURATING_WARPS / self.warps.max(1.0)).max(1.0);
+        let load_units = self.transactions * idle / TRANSACTIONS_PER_SECOND;
         bandwidth.max(load_units)
             + 0.3 * bandwidth.min(load_units)
             + self.critical_steps * SECONDS_PER_STEP

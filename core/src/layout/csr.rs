@@ -130,6 +130,7 @@ impl CsrLayout {
                 let total: u64 = (set.nnz as u64).div_ceil(u64::from(mapping.lanes));
                 // Each block ends with a barrier and a walk over its warps.
                 WarpSteps {
+                    warps: set.rows.len() as u64 * warps,
                     total: (total + set.rows.len() as u64 * 12) * warps,
                     longest: longest.div_ceil(u64::from(mapping.lanes)) + 12,
                 }

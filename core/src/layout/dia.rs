@@ -138,12 +138,13 @@ impl DiaLayout {
         let rows = set.rows.len() as u64;
         let warps = rows.div_ceil(u64::from(32 / mapping.stride));
         let value = self.access.values.size(task.dtype);
-        PartCost::new(task, &mapping, WarpSteps { total: warps * diagonals, longest: diagonals })
-            .matrix(
-                diagonals * rows * value as u64,
-                (32 / mapping.stride) as f64 * value as f64 / 32.0,
-            )
-            .contiguous_input(&mapping, task)
-            .unroll(self.unroll)
+        PartCost::new(
+            task,
+            &mapping,
+            WarpSteps { warps, total: warps * diagonals, longest: diagonals },
+        )
+        .matrix(diagonals * rows * value as u64, (32 / mapping.stride) as f64 * value as f64 / 32.0)
+        .contiguous_input(&mapping, task)
+        .unroll(self.unroll)
     }
 }

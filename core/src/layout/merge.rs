@@ -265,6 +265,8 @@ impl MergeLayout {
         let entry = (self.index.size() + self.access.values.size(task.dtype)) as u64;
         let carry = tiles * 2 * u64::from(task.operation.columns()) * task.dtype.size() as u64;
         let bytes = set.nnz as u64 * entry + (rows + 1) * offset + 4 * tiles + bases + carry;
+        // Whoever completes the longest row adds up the parts that its tiles left.
+        let parts = set.longest as u64 / items;
         match task.operation {
             Operation::SpMV => {
                 let warps = u64::from(site.block / 32);
@@ -283,15 +285,23 @@ impl MergeLayout {
                 };
                 // Products come in with full lines; a shared-memory step costs a third of a global.
                 let per_tile = u64::from(self.items) + reduce / 3 + 8;
-                let steps = WarpSteps { total: tiles * warps * per_tile, longest: 8 + reduce / 3 };
+                let steps = WarpSteps {
+                    warps: tiles * warps,
+                    total: tiles * warps * per_tile,
+                    longest: u64::from(self.items) + reduce / 3 + parts / 4,
+                };
                 PartCost::new(task, &mapping, steps)
                     .matrix(bytes, 32.0 * entry as f64 / 32.0)
                     .scattered_input(&mapping, task)
-                    .unroll(self.items)
+                    .unroll(1)
             }
             Operation::SpMM { .. } => {
                 let groups = u64::from(32 / mapping.stride);
-                let steps = WarpSteps { total: (tiles * items).div_ceil(groups), longest: items };
+                let steps = WarpSteps {
+                    warps: tiles.div_ceil(groups),
+                    total: (tiles * items).div_ceil(groups),
+                    longest: items + parts,
+                };
                 PartCost::new(task, &mapping, steps)
                     .matrix(bytes, groups as f64 * 2.0)
                     .scattered_input(&mapping, task)

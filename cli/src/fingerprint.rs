@@ -1,0 +1,60 @@
+//! Tells matrices apart.
+
+use blake3::{Hash, Hasher};
+use sparserl_core::matrix::CsrView;
+
+/// Changes when the same matrix would hash differently.
+const DOMAIN: &[u8] = b"sparserl matrix 1";
+/// Bytes that are gathered before they are hashed.
+const PIECE: usize = 1 << 16;
+
+/// The BLAKE3 hash of a matrix's size, pattern and values.
+///
+/// It covers rows, columns and row offsets as u64, column indices as u32 and values as f64, all
+/// little-endian, whatever the file's format and however the matrix is held in memory.
+pub(crate) fn fingerprint(matrix: CsrView<'_, f64>) -> Hash {
+    let mut hasher = Hasher::new();
+    hasher.update(DOMAIN);
+    let sizes = [matrix.rows() as u64, matrix.cols() as u64];
+    let offsets = (0..matrix.offsets().len()).map(|i| matrix.offsets().at(i) as u64);
+    update(&mut hasher, sizes.into_iter().chain(offsets).map(u64::to_le_bytes));
+    update(&mut hasher, matrix.columns().iter().map(|c| c.to_le_bytes()));
+    update(&mut hasher, matrix.values().iter().map(|v| v.to_le_bytes()));
+    hasher.finalize()
+}
+
+fn update<const N: usize>(hasher: &mut Hasher, elements: impl Iterator<Item = [u8; N]>) {
+    let mut piece = Vec::with_capacity(PIECE);
+    for element in elements {
+        piece.extend_from_slice(&element);
+        if piece.len() >= PIECE {
+            hasher.update(&piece);
+            piece.clear();
+        }
+    }
+    hasher.update(&piece);
+}
+
+#[cfg(test)]
+mod tests {
+    use sparserl_core::matrix::{Csr, Offsets};
+
+    use super::*;
+
+    fn hash(cols: usize, offsets: Offsets, columns: &[u32], values: &[f64]) -> Hash {
+        let rows = offsets.view().len() - 1;
+        let matrix = Csr::new(rows, cols, offsets, columns.to_vec(), values.to_vec()).unwrap();
+        fingerprint(matrix.view())
+    }
+
+    #[test]
+    fn size_pattern_and_values_count_and_the_offsets_width_does_not() {
+        let narrow = || Offsets::U32(vec![0, 1, 2]);
+        let base = hash(3, narrow(), &[0, 2], &[1.0, 2.0]);
+        assert_eq!(base, hash(3, Offsets::U64(vec![0, 1, 2]), &[0, 2], &[1.0, 2.0]));
+        assert_ne!(base, hash(4, narrow(), &[0, 2], &[1.0, 2.0]));
+        assert_ne!(base, hash(3, Offsets::U32(vec![0, 2, 2]), &[0, 2], &[1.0, 2.0]));
+        assert_ne!(base, hash(3, narrow(), &[0, 1], &[1.0, 2.0]));
+        assert_ne!(base, hash(3, narrow(), &[0, 2], &[1.0, -2.0]));
+    }
+}

@@ -1,0 +1,230 @@
+//! `gen`: from a matrix file to a folder with a kernel.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use safetensors::tensor::{TensorView, serialize_to_file};
+use serde::Serialize;
+use sparserl_core::codegen::emit;
+use sparserl_core::decode::{Candidate, CostRanker, beam_search};
+use sparserl_core::language::{Facts, Mask};
+use sparserl_core::layout::{ArrayRole, Packed, pack};
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
+use sparserl_core::task::{Dtype, Task};
+
+use crate::args::GenerateArgs;
+use crate::compile::Compiler;
+use crate::console;
+use crate::load::{load, round};
+use crate::output_folder::OutputFolder;
+use crate::plan::{self, CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan};
+use crate::progress::Progress;
+use crate::summary::{Kernel, Seconds, Summary};
+
+const POLICY: &str = "cost-ranker";
+/// Raised when the ranker's choice for some matrix changes.
+const POLICY_VERSION: u32 = 1;
+/// Programs that the search keeps, at least.
+const BEAM_WIDTH: usize = 8;
+
+pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
+    let task = args.task.task();
+    let output = args.output(task);
+    // Before the work, although it is checked again after it.
+    OutputFolder::check(&output)?;
+
+    // Loading, searching, then packing and compiling each kernel.
+    let progress = Progress::new(2 + 2 * args.candidates().get(), !args.json && !args.quiet);
+    progress.step(format!("loading {}", args.matrix.file_name()));
+    let start = Instant::now();
+    let matrix = load(&args.matrix)?;
+    let facts = MatrixPlan::new(args.matrix.file_name(), matrix.view());
+    let job = Job { args, task, output: &output, matrix: facts, progress: &progress, start };
+    let summary = match task.dtype {
+        Dtype::F32 => {
+            let rounded = round::<f32>(&matrix, &args.matrix)?;
+            drop(matrix);
+            job.generate(rounded.view())?
+        }
+        Dtype::F64 => job.generate(matrix.view())?,
+    };
+    drop(progress);
+
+    if !args.quiet {
+        for note in &summary.notes {
+            console::say(&format!("note: {note}"));
+        }
+    }
+    match (args.json, args.quiet) {
+        (true, _) => console::print(&summary.json()?),
+        (false, false) => console::print(&summary.to_string()),
+        (false, true) => Ok(()),
+    }
+}
+
+/// One run, once the matrix is read.
+struct Job<'a> {
+    args: &'a GenerateArgs,
+    task: Task,
+    output: &'a Path,
+    matrix: MatrixPlan,
+    progress: &'a Progress,
+    start: Instant,
+}
+
+impl Job<'_> {
+    fn generate<T: Scalar>(self, matrix: CsrView<'_, T>) -> anyhow::Result<Summary> {
+        let load = self.start.elapsed().as_secs_f64();
+        let wanted = self.args.candidates().get();
+        self.progress.step("searching");
+        let search_start = Instant::now();
+        let facts = Facts::new(matrix, self.task);
+        let mut candidates = search(matrix, &facts, BEAM_WIDTH.max(2 * wanted));
+        candidates.truncate(wanted);
+        let search = search_start.elapsed().as_secs_f64();
+        if candidates.is_empty() {
+            bail!("{}: the search found no program (a defect of SparseRL)", self.matrix.file);
+        }
+
+        let mut notes = Vec::new();
+        if candidates.len() < wanted {
+            notes.push(format!("the search found only {} programs", candidates.len()));
+        }
+        let compiler = if self.args.no_compile {
+            None
+        } else {
+            Compiler::find(self.args.arch)
+                .map_err(|why| notes.push(format!("not compiled: {why}")))
+                .ok()
+        };
+        let folder = OutputFolder::begin(self.output)?;
+        let mut kernels = Vec::new();
+        for (candidate, rank) in candidates.iter().zip(1_usize..) {
+            let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
+            kernels.push(self.kernel(
+                matrix,
+                &facts,
+                candidate,
+                compiler.as_ref(),
+                &folder,
+                subfolder,
+            )?);
+        }
+        if wanted > 1 {
+            let entries =
+                candidates.iter().zip(&kernels).map(|(c, k)| (k.subfolder.clone(), c, &k.plan));
+            let list = CandidateList::new(&self.matrix, self.task, entries);
+            folder.write(plan::CANDIDATES, pretty(&list)?)?;
+        }
+        folder.finish()?;
+
+        let total = self.start.elapsed().as_secs_f64();
+        Ok(Summary {
+            output: self.output.to_owned(),
+            matrix: self.matrix,
+            task: self.task,
+            kernels,
+            seconds: Seconds { load, search, total },
+            notes,
+        })
+    }
+
+    /// Makes a kernel of a program, and its files.
+    fn kernel<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        facts: &Facts<'_>,
+        candidate: &Candidate,
+        compiler: Option<&Compiler>,
+        folder: &OutputFolder,
+        subfolder: String,
+    ) -> anyhow::Result<Kernel> {
+        let program = candidate.program.to_string();
+        self.progress.step(format!("packing {subfolder}"));
+        let pack_start = Instant::now();
+        let packed = pack(matrix, &candidate.program)
+            .with_context(|| format!("{}: packing (a defect of SparseRL)", self.matrix.file))?;
+        let pack_seconds = pack_start.elapsed().as_secs_f64();
+        let source = emit(&packed)?;
+        let doing = if compiler.is_some() { "compiling" } else { "writing" };
+        self.progress.step(format!("{doing} {subfolder}"));
+        let cubin = compiler.map(|compiler| compiler.compile(&source)).transpose()?;
+
+        let policy = PolicyPlan {
+            name: POLICY,
+            version: POLICY_VERSION,
+            log_probability: candidate.log_probability,
+        };
+        let machine_code = cubin.as_ref().map(MachineCode::from);
+        let mut plan =
+            Plan::new(self.matrix.clone(), facts, policy, &packed, &source, machine_code);
+        let at = Path::new(&subfolder);
+        folder.write(at.join(plan::SOURCE), &source.text)?;
+        folder.write(at.join(plan::PROGRAM), &program)?;
+        if let Some(cubin) = &cubin {
+            folder.write(at.join(plan::CUBIN), cubin.bytes())?;
+            plan.files.push(plan::CUBIN);
+        }
+        if self.args.packed {
+            write_arrays(&packed, folder, &at.join(plan::PACKED))?;
+            plan.files.push(plan::PACKED);
+        }
+        folder.write(at.join(plan::PLAN), pretty(&plan)?)?;
+        Ok(Kernel { subfolder, program, pack_seconds, plan })
+    }
+}
+
+/// The likeliest programs, best first.
+fn search<T: Scalar>(matrix: CsrView<'_, T>, facts: &Facts<'_>, width: usize) -> Vec<Candidate> {
+    let embedding = StructureEmbedding::new(matrix, &EmbeddingConfig::default());
+    let ranker = CostRanker::new(facts);
+    let Ok(candidates) = beam_search(&ranker, &embedding, Mask::legal(facts), width);
+    candidates
+}
+
+/// Writes the packed arrays under their argument names. The metadata lists those that are
+/// workspace, which only needs to be as large and zero.
+fn write_arrays(packed: &Packed, folder: &OutputFolder, name: &Path) -> anyhow::Result<()> {
+    let arrays: Vec<_> = packed.arguments().collect();
+    let views = arrays.iter().map(|(name, array)| {
+        let dtype = dtype(array.data.dtype())?;
+        Ok((name, TensorView::new(dtype, vec![array.data.len()], array.data.bytes())?))
+    });
+    let views = views.collect::<anyhow::Result<Vec<_>>>()?;
+    let workspace: Vec<_> = arrays
+        .iter()
+        .filter(|(_, a)| a.role == ArrayRole::Workspace)
+        .map(|(name, _)| name)
+        .collect();
+    // One key: the order of several would differ from run to run.
+    let metadata = HashMap::from([("workspace".to_owned(), serde_json::to_string(&workspace)?)]);
+    folder.write_with(name, |path| {
+        // The library makes a private file; this one is as readable as any other that is created.
+        let permissions = File::create(path)?.metadata()?.permissions();
+        serialize_to_file(views, Some(metadata), path)?;
+        Ok(fs::set_permissions(path, permissions)?)
+    })
+}
+
+/// The element type of the file format, by its Rust name.
+fn dtype(name: &str) -> anyhow::Result<safetensors::Dtype> {
+    use safetensors::Dtype;
+    Ok(match name {
+        "u8" => Dtype::U8,
+        "u16" => Dtype::U16,
+        "u32" => Dtype::U32,
+        "u64" => Dtype::U64,
+        "i32" => Dtype::I32,
+        "f32" => Dtype::F32,
+        "f64" => Dtype::F64,
+        _ => bail!("packed.safetensors: no element type for {name} (a defect of SparseRL)"),
+    })
+}
+
+fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}

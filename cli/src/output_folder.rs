@@ -1,0 +1,239 @@
+//! A folder that appears whole or not at all.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use tempfile::TempDir;
+
+/// Begins the `format` of every file by which a folder is known as ours.
+pub(crate) const FORMAT_PREFIX: &str = "sparserl ";
+/// The files by which a folder is known as ours.
+const MARKS: [&str; 2] = ["plan.json", "candidates.json"];
+
+/// A folder in the making, under another name beside the one it will have. When it is dropped
+/// unfinished, nothing of it stays; when the process is killed, a hidden folder does.
+pub(crate) struct OutputFolder {
+    target: PathBuf,
+    work: TempDir,
+}
+
+impl OutputFolder {
+    /// Refuses a target that must not be written: anything but a folder that an earlier run wrote,
+    /// an empty one or none at all.
+    pub(crate) fn check(target: &Path) -> anyhow::Result<()> {
+        let shown = target.display();
+        if target.file_name().is_none() {
+            bail!("{shown}: cannot be replaced; give the output folder a name of its own");
+        }
+        match fs::read_dir(target).map(Iterator::count) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                bail!("{shown}: is not a folder; choose another with --output")
+            }
+            Err(error) => {
+                Err(error).with_context(|| format!("{shown}: cannot look into the folder"))
+            }
+            Ok(1..) if !is_ours(target) => bail!(
+                "{shown}: holds other files (no plan.json of ours); empty it or choose another \
+                 folder with --output"
+            ),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Begins a folder that will be `target`.
+    pub(crate) fn begin(target: &Path) -> anyhow::Result<Self> {
+        Self::check(target)?;
+        // A link to a folder stays a link: what it leads to is replaced.
+        let target = target.canonicalize().unwrap_or_else(|_| target.to_owned());
+        let parent = parent(&target);
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let prefix = format!(".{name}.");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(".part");
+        // Temporary folders are private by default; this one becomes an ordinary one, under the
+        // umask.
+        #[cfg(unix)]
+        builder
+            .permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777));
+        let work = fs::create_dir_all(parent)
+            .and_then(|()| builder.tempdir_in(parent))
+            .with_context(|| format!("{}: cannot create the folder", target.display()))?;
+        Ok(Self { target, work })
+    }
+
+    /// Writes a file, and the folders above it.
+    pub(crate) fn write(
+        &self,
+        name: impl AsRef<Path>,
+        bytes: impl AsRef<[u8]>,
+    ) -> anyhow::Result<()> {
+        self.write_with(name, |path| Ok(fs::write(path, bytes)?))
+    }
+
+    /// Has `write` fill a file, and makes the folders above it.
+    pub(crate) fn write_with(
+        &self,
+        name: impl AsRef<Path>,
+        write: impl FnOnce(&Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let path = self.work.path().join(&name);
+        fs::create_dir_all(parent(&path))
+            .map_err(anyhow::Error::new)
+            .and_then(|()| write(&path))
+            .with_context(|| format!("{}: cannot write", self.target.join(&name).display()))
+    }
+
+    /// Gives the folder its name, in one step.
+    pub(crate) fn finish(mut self) -> anyhow::Result<()> {
+        // Someone may have put something there meanwhile.
+        Self::check(&self.target)?;
+        let failed = || format!("{}: cannot create the folder", self.target.display());
+        // Takes the place of an empty folder, but of no other.
+        match fs::rename(self.work.path(), &self.target) {
+            Ok(()) => self.work.disable_cleanup(true),
+            // What was there has the temporary name now, and is removed with `self.work`.
+            Err(error) if is_occupied(&error) => {
+                exchange(self.work.path(), &self.target).with_context(failed)?;
+            }
+            Err(error) => return Err(error).with_context(failed),
+        }
+        Ok(())
+    }
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn is_ours(folder: &Path) -> bool {
+    #[derive(Deserialize)]
+    struct Marked {
+        format: String,
+    }
+    MARKS.iter().any(|mark| {
+        let text = fs::read(folder.join(mark)).unwrap_or_default();
+        serde_json::from_slice::<Marked>(&text).is_ok_and(|m| m.format.starts_with(FORMAT_PREFIX))
+    })
+}
+
+fn is_occupied(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
+}
+
+/// Swaps two folders, at no moment without one of either name where the system can.
+fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        match renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE) {
+            // Some file systems cannot.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+            result => return Ok(result?),
+        }
+    }
+    let aside = TempDir::with_prefix_in(".old.", parent(b))?;
+    let old = aside.path().join("old");
+    fs::rename(b, &old)?;
+    fs::rename(a, b).and_then(|()| fs::rename(&old, a)).inspect_err(|_| {
+        // Back to where it was, if that is possible.
+        let _ = fs::rename(&old, b);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = r#"{"format": "sparserl plan 1"}"#;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn write(target: &Path, text: &str) -> anyhow::Result<()> {
+        let folder = OutputFolder::begin(target)?;
+        folder.write("plan.json", PLAN)?;
+        folder.write("1/kernel.cu", text)?;
+        folder.finish()
+    }
+
+    #[test]
+    fn a_folder_appears_whole_and_is_replaced_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let target = place.path().join("deep/er/out");
+        write(&target, "old").unwrap();
+        fs::write(target.join("stale"), "").unwrap();
+        write(&target, "new").unwrap();
+        assert_eq!(fs::read_to_string(target.join("1/kernel.cu")).unwrap(), "new");
+        assert_eq!(names(&target), ["1", "plan.json"]);
+        assert_eq!(names(target.parent().unwrap()), ["out"], "nothing is left behind");
+    }
+
+    #[test]
+    fn an_empty_folder_is_filled() {
+        let place = tempfile::tempdir().unwrap();
+        let target = place.path().join("out");
+        fs::create_dir(&target).unwrap();
+        write(&target, "x").unwrap();
+        assert_eq!(names(&target), ["1", "plan.json"]);
+    }
+
+    #[test]
+    fn an_unfinished_folder_leaves_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = OutputFolder::begin(&place.path().join("out")).unwrap();
+        folder.write("plan.json", PLAN).unwrap();
+        drop(folder);
+        assert_eq!(names(place.path()), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_refused_and_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let target = place.path().join("out");
+        fs::create_dir(&target).unwrap();
+        for (name, text) in [("thesis.tex", "years"), ("plan.json", r#"{"format": "terraform"}"#)] {
+            fs::write(target.join(name), text).unwrap();
+            assert!(write(&target, "x").is_err());
+            assert_eq!(fs::read_to_string(target.join(name)).unwrap(), text);
+            fs::remove_file(target.join(name)).unwrap();
+        }
+        fs::write(place.path().join("file"), "").unwrap();
+        for name in ["file", ".."] {
+            assert!(OutputFolder::check(&place.path().join(name)).is_err());
+        }
+        assert!(OutputFolder::check(Path::new(".")).is_err());
+    }
+
+    #[test]
+    fn what_comes_meanwhile_is_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let target = place.path().join("out");
+        let folder = OutputFolder::begin(&target).unwrap();
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("other"), "").unwrap();
+        assert!(folder.finish().is_err());
+        assert_eq!(names(&target), ["other"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_stays_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let (real, link) = (place.path().join("real"), place.path().join("link"));
+        write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        write(&link, "new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(real.join("1/kernel.cu")).unwrap(), "new");
+    }
+}

@@ -1,0 +1,306 @@
+//! `plan.json`: all that a caller needs to launch a kernel, and what the kernel was made for.
+//!
+//! Two runs on the same input write the same bytes, so nothing in here depends on time.
+
+use serde::Serialize;
+use sparserl_core::codegen::{ArgumentKind, CudaSource};
+use sparserl_core::decode::Candidate;
+use sparserl_core::language::{Facts, LANGUAGE_VERSION, vocabulary_hash};
+use sparserl_core::layout::{ArrayRole, Packed};
+use sparserl_core::matrix::CsrView;
+use sparserl_core::task::{Operation, Task};
+use sparserl_gpu::nvrtc::Cubin;
+
+use crate::fingerprint::fingerprint;
+
+/// The files of a kernel's folder.
+pub(crate) const SOURCE: &str = "kernel.cu";
+pub(crate) const PROGRAM: &str = "program.skl";
+pub(crate) const PLAN: &str = "plan.json";
+pub(crate) const CUBIN: &str = "kernel.cubin";
+pub(crate) const PACKED: &str = "packed.safetensors";
+/// Lists the kernels where there are several.
+pub(crate) const CANDIDATES: &str = "candidates.json";
+
+/// What `plan.json` is; the number changes with the meaning of its fields.
+const PLAN_FORMAT: &str = "sparserl plan 1";
+const CANDIDATES_FORMAT: &str = "sparserl candidates 1";
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Plan {
+    format: &'static str,
+    language: LanguagePlan,
+    policy: PolicyPlan,
+    task: TaskPlan,
+    matrix: MatrixPlan,
+    kernel: KernelPlan,
+    pub(crate) launch: LaunchPlan,
+    pub(crate) arguments: Vec<ArgumentPlan>,
+    pub(crate) parts: Vec<PartPlan>,
+    pub(crate) predicted: Prediction,
+    /// Of what was compiled; absent where nothing was.
+    pub(crate) machine_code: Option<MachineCode>,
+    /// Names of the files in this folder, this one included.
+    pub(crate) files: Vec<&'static str>,
+}
+
+/// The language that the program is written in.
+#[derive(Clone, Debug, Serialize)]
+struct LanguagePlan {
+    version: u32,
+    vocabulary_hash: String,
+}
+
+/// Who wrote the program.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PolicyPlan {
+    pub(crate) name: &'static str,
+    pub(crate) version: u32,
+    /// Of the program under the policy, among the legal ones.
+    pub(crate) log_probability: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct TaskPlan {
+    operation: &'static str,
+    /// Columns of the dense operands; absent for SpMV.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    columns: Option<u32>,
+    dtype: String,
+}
+
+impl From<Task> for TaskPlan {
+    fn from(task: Task) -> Self {
+        let (operation, columns) = match task.operation {
+            Operation::SpMV => ("spmv", None),
+            Operation::SpMM { columns } => ("spmm", Some(columns.get())),
+        };
+        Self { operation, columns, dtype: task.dtype.to_string() }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct MatrixPlan {
+    /// Name without its folder.
+    pub(crate) file: String,
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) nnz: usize,
+    /// Of the matrix as it was read, in double precision.
+    pub(crate) blake3: String,
+}
+
+impl MatrixPlan {
+    pub(crate) fn new(file: String, matrix: CsrView<'_, f64>) -> Self {
+        let blake3 = fingerprint(matrix).to_hex().to_string();
+        Self { file, rows: matrix.rows(), cols: matrix.cols(), nnz: matrix.nnz(), blake3 }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct KernelPlan {
+    name: &'static str,
+}
+
+/// A launch of one dimension.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct LaunchPlan {
+    /// Blocks.
+    pub(crate) grid: u32,
+    /// Threads of a block.
+    pub(crate) block: u32,
+    /// Bytes of shared memory that the kernel declares itself; the launch asks for none.
+    pub(crate) shared: usize,
+}
+
+/// An argument of the kernel, in order.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ArgumentPlan {
+    pub(crate) name: String,
+    /// `input`, `output`, `alpha`, `beta`, `matrix` or `workspace`; α and β are passed by value, the
+    /// others as pointers to device memory. Workspace is zero before the first launch.
+    pub(crate) kind: &'static str,
+    pub(crate) dtype: &'static str,
+    /// Elements; 1 where it is passed by value.
+    pub(crate) length: usize,
+    pub(crate) bytes: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PartPlan {
+    pub(crate) layout: &'static str,
+    pub(crate) rows: usize,
+    pub(crate) nnz: usize,
+    /// First of its blocks in the grid.
+    first_block: u32,
+    blocks: u32,
+}
+
+/// What the cost model expects of one product.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Prediction {
+    /// Of the matrix arrays that are read, and of the workspace.
+    pub(crate) matrix_bytes: u64,
+    /// Of the dense operands, each element moved once.
+    pub(crate) dense_bytes: u64,
+    /// Of the matrix in plain CSR, for comparison.
+    pub(crate) csr_bytes: u64,
+    pub(crate) flops: u64,
+    /// On a nominal GPU, to rank programs; no claim.
+    pub(crate) seconds: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct MachineCode {
+    pub(crate) architecture: String,
+    pub(crate) nvrtc: String,
+    pub(crate) registers: u32,
+    pub(crate) spill_store_bytes: u32,
+    pub(crate) spill_load_bytes: u32,
+    pub(crate) stack_bytes: u32,
+    pub(crate) shared_bytes: u32,
+}
+
+impl From<&Cubin> for MachineCode {
+    fn from(cubin: &Cubin) -> Self {
+        let used = cubin.resources();
+        Self {
+            architecture: cubin.architecture().to_string(),
+            nvrtc: cubin.nvrtc_version().to_string(),
+            registers: used.registers,
+            spill_store_bytes: used.spill_stores,
+            spill_load_bytes: used.spill_loads,
+            stack_bytes: used.stack,
+            shared_bytes: used.shared,
+        }
+    }
+}
+
+impl Plan {
+    pub(crate) fn new(
+        matrix: MatrixPlan,
+        facts: &Facts<'_>,
+        policy: PolicyPlan,
+        packed: &Packed,
+        source: &CudaSource,
+        machine_code: Option<MachineCode>,
+    ) -> Self {
+        let launch = source.launch;
+        Self {
+            format: PLAN_FORMAT,
+            language: LanguagePlan {
+                version: LANGUAGE_VERSION,
+                vocabulary_hash: format!("{:016x}", vocabulary_hash()),
+            },
+            policy,
+            task: packed.program.task.into(),
+            matrix,
+            kernel: KernelPlan { name: source.kernel },
+            launch: LaunchPlan { grid: launch.grid, block: launch.block, shared: launch.shared },
+            arguments: arguments(packed, source),
+            parts: parts(packed),
+            predicted: Prediction::new(facts, packed),
+            machine_code,
+            files: vec![SOURCE, PROGRAM, PLAN],
+        }
+    }
+
+    /// Bytes of the packed arrays with a role.
+    pub(crate) fn packed_bytes(&self, role: ArrayRole) -> usize {
+        let kind = match role {
+            ArrayRole::Matrix => kind_name(ArgumentKind::Matrix),
+            ArrayRole::Workspace => kind_name(ArgumentKind::Workspace),
+        };
+        self.arguments.iter().filter(|a| a.kind == kind).map(|a| a.bytes).sum()
+    }
+}
+
+impl Prediction {
+    fn new(facts: &Facts<'_>, packed: &Packed) -> Self {
+        let cost = facts.cost(&packed.program);
+        Self {
+            matrix_bytes: cost.matrix_bytes,
+            dense_bytes: cost.dense_bytes,
+            csr_bytes: facts.csr_bytes(),
+            flops: cost.flops,
+            seconds: cost.seconds,
+        }
+    }
+}
+
+fn kind_name(kind: ArgumentKind) -> &'static str {
+    match kind {
+        ArgumentKind::Input => "input",
+        ArgumentKind::Output => "output",
+        ArgumentKind::Alpha => "alpha",
+        ArgumentKind::Beta => "beta",
+        ArgumentKind::Matrix => "matrix",
+        ArgumentKind::Workspace => "workspace",
+    }
+}
+
+fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
+    let size = packed.program.task.dtype.size();
+    let array_bytes = |name: &str| {
+        packed.arguments().find(|(n, _)| n == name).map(|(_, array)| array.data.bytes().len())
+    };
+    let plan = |argument: &sparserl_core::codegen::Argument| ArgumentPlan {
+        name: argument.name.clone(),
+        kind: kind_name(argument.kind),
+        dtype: argument.dtype,
+        length: argument.len,
+        // What is no packed array has the task's element type.
+        bytes: array_bytes(&argument.name).unwrap_or(argument.len * size),
+    };
+    source.arguments.iter().map(plan).collect()
+}
+
+fn parts(packed: &Packed) -> Vec<PartPlan> {
+    let plan = |part: &sparserl_core::layout::PackedPart| PartPlan {
+        layout: part.layout.word().text(),
+        rows: part.rows.len(),
+        nnz: part.nnz,
+        first_block: part.first_block,
+        blocks: part.blocks,
+    };
+    packed.parts.iter().map(plan).collect()
+}
+
+/// `candidates.json`: the kernels of a folder with several, best first.
+#[derive(Debug, Serialize)]
+pub(crate) struct CandidateList<'a> {
+    format: &'static str,
+    matrix: &'a MatrixPlan,
+    task: TaskPlan,
+    candidates: Vec<CandidateEntry<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct CandidateEntry<'a> {
+    /// Subfolder with the kernel.
+    folder: String,
+    log_probability: f64,
+    program: String,
+    predicted: &'a Prediction,
+}
+
+impl<'a> CandidateList<'a> {
+    pub(crate) fn new(
+        matrix: &'a MatrixPlan,
+        task: Task,
+        candidates: impl Iterator<Item = (String, &'a Candidate, &'a Plan)>,
+    ) -> Self {
+        let entry = |(folder, candidate, plan): (String, &Candidate, &'a Plan)| CandidateEntry {
+            folder,
+            log_probability: candidate.log_probability,
+            program: candidate.program.to_string(),
+            predicted: &plan.predicted,
+        };
+        Self {
+            format: CANDIDATES_FORMAT,
+            matrix,
+            task: task.into(),
+            candidates: candidates.map(entry).collect(),
+        }
+    }
+}

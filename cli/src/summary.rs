@@ -1,0 +1,215 @@
+//! What `gen` says when it is done: as text for people, as JSON for machines.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use indicatif::{HumanBytes, HumanCount};
+use serde::Serialize;
+use sparserl_core::layout::ArrayRole;
+use sparserl_core::task::Task;
+
+use crate::plan::{
+    self, LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
+};
+
+/// One run of `gen`.
+pub(crate) struct Summary {
+    pub(crate) output: PathBuf,
+    pub(crate) matrix: MatrixPlan,
+    pub(crate) task: Task,
+    /// Best first.
+    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) seconds: Seconds,
+    pub(crate) notes: Vec<String>,
+}
+
+/// One kernel that was written.
+pub(crate) struct Kernel {
+    /// Empty where the kernel is in the folder itself.
+    pub(crate) subfolder: String,
+    pub(crate) program: String,
+    pub(crate) pack_seconds: f64,
+    pub(crate) plan: Plan,
+}
+
+/// Where the time went.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct Seconds {
+    pub(crate) load: f64,
+    pub(crate) search: f64,
+    /// All of it, packing, compiling and writing included.
+    pub(crate) total: f64,
+}
+
+impl Summary {
+    /// The document of `--json`, with a line break at its end.
+    pub(crate) fn json(&self) -> anyhow::Result<String> {
+        let document = Document {
+            output: &self.output,
+            matrix: &self.matrix,
+            task: self.task.into(),
+            seconds: self.seconds,
+            notes: &self.notes,
+            kernels: self.kernels.iter().map(|kernel| kernel.document(&self.output)).collect(),
+        };
+        Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    output: &'a Path,
+    matrix: &'a MatrixPlan,
+    task: TaskPlan,
+    seconds: Seconds,
+    notes: &'a [String],
+    kernels: Vec<KernelDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct KernelDocument<'a> {
+    folder: PathBuf,
+    files: &'a [&'static str],
+    program: &'a str,
+    launch: &'a LaunchPlan,
+    parts: &'a [PartPlan],
+    predicted: &'a Prediction,
+    machine_code: Option<&'a MachineCode>,
+    packed_matrix_bytes: usize,
+    packed_workspace_bytes: usize,
+    pack_seconds: f64,
+}
+
+impl Kernel {
+    fn document(&self, output: &Path) -> KernelDocument<'_> {
+        KernelDocument {
+            folder: if self.subfolder.is_empty() {
+                output.into()
+            } else {
+                output.join(&self.subfolder)
+            },
+            files: &self.plan.files,
+            program: &self.program,
+            launch: &self.plan.launch,
+            parts: &self.plan.parts,
+            predicted: &self.plan.predicted,
+            machine_code: self.plan.machine_code.as_ref(),
+            packed_matrix_bytes: self.plan.packed_bytes(ArrayRole::Matrix),
+            packed_workspace_bytes: self.plan.packed_bytes(ArrayRole::Workspace),
+            pack_seconds: self.pack_seconds,
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "matrix     {}: {}", self.matrix.file, size(&self.matrix))?;
+        writeln!(f, "task       {}", self.task)?;
+        match self.kernels.as_slice() {
+            [kernel] if kernel.subfolder.is_empty() => write!(f, "{kernel}")?,
+            kernels => {
+                for kernel in kernels {
+                    writeln!(f, "\ncandidate  {}", kernel.subfolder)?;
+                    write!(f, "{kernel}")?;
+                }
+                writeln!(f)?;
+            }
+        }
+        let files = match self.kernels.as_slice() {
+            [kernel] if kernel.subfolder.is_empty() => kernel.plan.files.join(", "),
+            kernels => format!("{}, 1/ to {}/", plan::CANDIDATES, kernels.len()),
+        };
+        writeln!(f, "written    {}: {files}", self.output.join("").display())?;
+        let Seconds { load, search, total } = self.seconds;
+        let time = |s| format!("{}", Duration(s));
+        writeln!(f, "time       {} (loading {}, search {})", time(total), time(load), time(search))
+    }
+}
+
+/// `10,974 × 10,974, 428,650 nonzeros, 39.06 a row`
+pub(crate) fn size(matrix: &MatrixPlan) -> String {
+    let &MatrixPlan { rows, cols, nnz, .. } = matrix;
+    let count = |n: usize| HumanCount(n as u64);
+    let noun = if nnz == 1 { "nonzero" } else { "nonzeros" };
+    let mean = nnz as f64 / rows.max(1) as f64;
+    format!("{} × {}, {} {noun}, {mean:.2} a row", count(rows), count(cols), count(nnz))
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Version and task stand above already.
+        for (i, line) in self.program.lines().skip(2).enumerate() {
+            writeln!(f, "{:11}{line}", if i == 0 { "program" } else { "" })?;
+        }
+        if let [first, second, ..] = self.plan.parts.as_slice() {
+            let shown = |p: &PartPlan| {
+                format!(
+                    "{} {} rows, {} nonzeros",
+                    p.layout,
+                    HumanCount(p.rows as u64),
+                    HumanCount(p.nnz as u64)
+                )
+            };
+            let rest = self.plan.parts.iter().skip(2).map(|p| format!("; {}", shown(p)));
+            writeln!(
+                f,
+                "parts      {}; {}{}",
+                shown(first),
+                shown(second),
+                rest.collect::<String>()
+            )?;
+        }
+        let LaunchPlan { grid, block, shared, .. } = self.plan.launch;
+        writeln!(
+            f,
+            "launch     {grid} blocks of {block} threads, {} shared",
+            HumanBytes(shared as u64)
+        )?;
+        let Prediction { matrix_bytes, csr_bytes, .. } = self.plan.predicted;
+        let share = 100.0 * matrix_bytes as f64 / csr_bytes.max(1) as f64;
+        writeln!(
+            f,
+            "predicted  moves {} for the matrix, {share:.0} % of the {} of CSR",
+            HumanBytes(matrix_bytes),
+            HumanBytes(csr_bytes)
+        )?;
+        let packed = HumanBytes(self.plan.packed_bytes(ArrayRole::Matrix) as u64);
+        write!(f, "packed     {packed} in {}", Duration(self.pack_seconds))?;
+        match self.plan.packed_bytes(ArrayRole::Workspace) {
+            0 => writeln!(f)?,
+            bytes => writeln!(f, ", and {} of workspace", HumanBytes(bytes as u64))?,
+        }
+        if let Some(code) = &self.plan.machine_code {
+            let MachineCode {
+                architecture,
+                nvrtc,
+                registers,
+                spill_store_bytes,
+                spill_load_bytes,
+                ..
+            } = code;
+            let spills = match spill_store_bytes + spill_load_bytes {
+                0 => "no spills".to_owned(),
+                _ => format!("spills: {spill_store_bytes} bytes stored, {spill_load_bytes} loaded"),
+            };
+            writeln!(
+                f,
+                "compiled   {architecture} by NVRTC {nvrtc}: {registers} registers, {spills}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Seconds in a unit that suits them.
+struct Duration(f64);
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            s if s < 1e-3 => write!(f, "{:.0} µs", s * 1e6),
+            s if s < 1.0 => write!(f, "{:.1} ms", s * 1e3),
+            s => write!(f, "{s:.2} s"),
+        }
+    }
+}

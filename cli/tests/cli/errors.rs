@@ -1,0 +1,105 @@
+//! What goes wrong is said in one line, and nothing is written.
+
+use std::fs;
+
+use crate::broken_files;
+use crate::support::{Place, matrix, run};
+
+#[test]
+fn broken_files_give_one_line_with_the_line_number() {
+    let files = broken_files::all();
+    assert!(files.len() >= 30);
+    for (name, bytes, line, text) in files {
+        let place = Place::new();
+        fs::write(place.path(name), bytes).unwrap();
+        let at = if line == 0 { format!("{name}: ") } else { format!("{name}:{line}: ") };
+        for command in ["gen", "inspect"] {
+            let error = place.fail(&format!("{command} {name} --duplicates refuse"));
+            assert!(error.starts_with(&format!("error: {at}")), "{error}");
+            assert!(error.contains(text), "{error}");
+        }
+        assert_eq!(place.names(""), [name], "nothing is written");
+    }
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let place = Place::new();
+    for command in ["gen", "inspect"] {
+        let error = place.fail(&format!("{command} no/such.mtx"));
+        assert!(error.starts_with("error: no/such.mtx: cannot read the file"), "{error}");
+    }
+    assert!(place.names("").is_empty());
+}
+
+#[test]
+fn a_file_name_with_a_line_break_does_not_break_the_line() {
+    let place = Place::new();
+    let run = run(place.command("gen").arg("no\nsuch.mtx"));
+    assert_eq!(run.code, Some(1));
+    assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
+}
+
+#[test]
+fn values_too_large_for_single_precision_are_named() {
+    let place = Place::new();
+    let text = "%%MatrixMarket matrix coordinate real general\n9 9 2\n1 1 1\n7 3 1e39\n";
+    fs::write(place.path("large.mtx"), text).unwrap();
+    let error = place.fail("gen large.mtx");
+    assert_eq!(error, "error: large.mtx: entry (7, 3) is 1e39, too large for f32; use --dtype f64");
+    assert_eq!(place.names(""), ["large.mtx"]);
+    place.succeed("gen large.mtx --dtype f64 --no-compile");
+}
+
+#[test]
+fn a_folder_that_is_not_ours_is_kept() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    fs::create_dir(place.path("mine")).unwrap();
+    fs::write(place.path("mine/thesis.tex"), "years").unwrap();
+    let error = place.fail(&format!("gen {beam} --no-compile -o mine"));
+    assert!(error.contains("mine: holds other files") && error.contains("--output"), "{error}");
+    assert_eq!(place.text("mine/thesis.tex"), "years");
+
+    fs::write(place.path("mine/plan.json"), "{\"format\": \"someone else's\"}").unwrap();
+    place.fail(&format!("gen {beam} --no-compile -o mine"));
+
+    fs::write(place.path("file"), "").unwrap();
+    let error = place.fail(&format!("gen {beam} --no-compile -o file"));
+    assert!(error.contains("is not a folder"), "{error}");
+    place.fail(&format!("gen {beam} --no-compile -o ."));
+    assert_eq!(place.names(""), ["file", "mine"]);
+    assert_eq!(place.names("mine"), ["plan.json", "thesis.tex"]);
+}
+
+#[test]
+fn a_wrong_command_line_is_2() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    for arguments in [
+        "".to_owned(),
+        "gen".to_owned(),
+        "frobnicate".to_owned(),
+        format!("gen {beam} --op spmm"),
+        format!("gen {beam} --cols 8"),
+        format!("gen {beam} --op spmm --cols 0"),
+        format!("gen {beam} --dtype f16"),
+        format!("gen {beam} --arch sm_91"),
+        format!("gen {beam} --candidates 0"),
+        format!("gen {beam} --json --quiet"),
+        format!("inspect {beam} --embedding"),
+    ] {
+        let run = place.run(&arguments);
+        assert_eq!(run.code, Some(2), "{arguments}: {}", run.stderr);
+        assert_eq!(run.stdout, "", "{arguments}");
+    }
+    assert!(place.names("").is_empty());
+}
+
+#[test]
+fn the_version_names_the_language() {
+    let version = Place::new().succeed("--version");
+    let language = sparserl_core::language::LANGUAGE_VERSION;
+    assert!(version.contains(&format!("kernel language {language}")), "{version}");
+    assert_eq!(version.lines().count(), 1);
+}

@@ -1,0 +1,11 @@
+//! Runs the program as a user does, and looks at what it prints and writes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
+
+#[path = "../../../core/tests/broken_files/table.rs"]
+mod broken_files;
+mod compile;
+mod errors;
+mod generate;
+mod inspect;
+mod support;
