@@ -101,15 +101,19 @@ struct Input {
   const T* __restrict__ data;
   u32 column;
 
-  // acc += a * (row of the input)
-  __device__ __forceinline__ void multiply_add(Pack<T, V>& acc, T a, u32 row) const {
+  __device__ __forceinline__ Pack<T, V> at(u32 row) const {
     static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
-    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return;
-    const auto x = *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
-#pragma unroll
-    for (int v = 0; v < V; ++v) acc.at[v] = fma(a, x.at[v], acc.at[v]);
+    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return zero_pack<T, V>();
+    return *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
   }
 };
+
+// sum += a * x where `live`. A dead lane's x may be anything, also infinite.
+template <typename T, int V>
+__device__ __forceinline__ void multiply_add(Pack<T, V>& sum, bool live, T a, const Pack<T, V>& x) {
+#pragma unroll
+  for (int v = 0; v < V; ++v) sum.at[v] = live ? fma(a, x.at[v], sum.at[v]) : sum.at[v];
+}
 
 template <typename T, int COLUMNS, int V>
 struct Output {
@@ -235,7 +239,9 @@ __device__ __forceinline__ void bcsr(u32 block, u32 row_count, Rows rows,
 #pragma unroll
       for (u32 j = 0; j < SIDE; ++j) {
         const T value = values.at(first + j);
-        if (value == value) input.multiply_add(sum, value, column + j);
+        const bool live = value == value;
+        // Empty slots read the block's first column, which exists.
+        multiply_add(sum, live, value, input.at(live ? column + j : column));
       }
     }
   }

@@ -66,15 +66,19 @@ struct Input {
   const T* __restrict__ data;
   u32 column;
 
-  // acc += a * (row of the input)
-  __device__ __forceinline__ void multiply_add(Pack<T, V>& acc, T a, u32 row) const {
+  __device__ __forceinline__ Pack<T, V> at(u32 row) const {
     static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
-    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return;
-    const auto x = *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
-#pragma unroll
-    for (int v = 0; v < V; ++v) acc.at[v] = fma(a, x.at[v], acc.at[v]);
+    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return zero_pack<T, V>();
+    return *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
   }
 };
+
+// sum += a * x where `live`. A dead lane's x may be anything, also infinite.
+template <typename T, int V>
+__device__ __forceinline__ void multiply_add(Pack<T, V>& sum, bool live, T a, const Pack<T, V>& x) {
+#pragma unroll
+  for (int v = 0; v < V; ++v) sum.at[v] = live ? fma(a, x.at[v], sum.at[v]) : sum.at[v];
+}
 
 template <typename T, int COLUMNS, int V>
 struct Output {
@@ -161,7 +165,9 @@ __device__ __forceinline__ void dia(u32 block, u32 row_count, Rows rows,
 #pragma unroll UNROLL
   for (u32 d = 0; d < diagonal_count; ++d) {
     const T value = values.at(u64(d) * row_count + position);
-    if (value == value) input.multiply_add(sum, value, row + __ldg(diagonals + d));
+    const bool live = value == value;
+    // Empty slots read the first row, not a row outside: a load that need not wait for a branch.
+    multiply_add(sum, live, value, input.at(live ? row + __ldg(diagonals + d) : 0));
   }
   output.store(row, sum);
 }

@@ -62,41 +62,6 @@ __device__ __forceinline__ Pack<T, V> zero_pack() {
   return pack;
 }
 
-// ---- columns.cuh
-
-// Columns of a part's entries. A unit (row, slice, block row or tile) shares one base;
-// `of(unit)` reads it once, `at(i)` gives the column of entry i.
-
-template <typename Index, Cache CACHE>
-struct AbsoluteColumns {
-  const Index* __restrict__ index;
-
-  struct Unit {
-    const Index* __restrict__ index;
-    template <typename Offset>
-    __device__ __forceinline__ u32 at(Offset i) const {
-      return load<CACHE>(index + i);
-    }
-  };
-  __device__ __forceinline__ Unit of(u32) const { return {index}; }
-};
-
-template <typename Index, Cache CACHE>
-struct RelativeColumns {
-  const Index* __restrict__ distance;
-  const u32* __restrict__ bases;
-
-  struct Unit {
-    const Index* __restrict__ distance;
-    u32 base;
-    template <typename Offset>
-    __device__ __forceinline__ u32 at(Offset i) const {
-      return base + load<CACHE>(distance + i);
-    }
-  };
-  __device__ __forceinline__ Unit of(u32 unit) const { return {distance, __ldg(bases + unit)}; }
-};
-
 // ---- dense.cuh
 
 // The dense operands, row-major with COLUMNS columns (1 for SpMV). A thread handles V columns
@@ -107,15 +72,19 @@ struct Input {
   const T* __restrict__ data;
   u32 column;
 
-  // acc += a * (row of the input)
-  __device__ __forceinline__ void multiply_add(Pack<T, V>& acc, T a, u32 row) const {
+  __device__ __forceinline__ Pack<T, V> at(u32 row) const {
     static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
-    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return;
-    const auto x = *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
-#pragma unroll
-    for (int v = 0; v < V; ++v) acc.at[v] = fma(a, x.at[v], acc.at[v]);
+    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return zero_pack<T, V>();
+    return *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
   }
 };
+
+// sum += a * x where `live`. A dead lane's x may be anything, also infinite.
+template <typename T, int V>
+__device__ __forceinline__ void multiply_add(Pack<T, V>& sum, bool live, T a, const Pack<T, V>& x) {
+#pragma unroll
+  for (int v = 0; v < V; ++v) sum.at[v] = live ? fma(a, x.at[v], sum.at[v]) : sum.at[v];
+}
 
 template <typename T, int COLUMNS, int V>
 struct Output {
@@ -215,6 +184,8 @@ struct MergeTiles {
     if (threadIdx.x % STRIDE == 0) *ticket = 0;
     if (output.column >= COLUMNS) return;
     auto total = fetch(first_tile, true, output.column);
+    // A long row has many parts: their loads must not wait for each other.
+#pragma unroll 8
     for (u32 other = first_tile + 1; other <= last_tile; ++other) {
       const auto part = fetch(other, false, output.column);
 #pragma unroll
@@ -236,6 +207,41 @@ struct MergeTiles {
     for (int v = 0; v < V; ++v) pack.at[v] = __ldcg(slot + v);
     return pack;
   }
+};
+
+// ---- columns.cuh
+
+// Columns of a part's entries. A unit (row, slice, block row or tile) shares one base;
+// `of(unit)` reads it once, `at(i)` gives the column of entry i.
+
+template <typename Index, Cache CACHE>
+struct AbsoluteColumns {
+  const Index* __restrict__ index;
+
+  struct Unit {
+    const Index* __restrict__ index;
+    template <typename Offset>
+    __device__ __forceinline__ u32 at(Offset i) const {
+      return load<CACHE>(index + i);
+    }
+  };
+  __device__ __forceinline__ Unit of(u32) const { return {index}; }
+};
+
+template <typename Index, Cache CACHE>
+struct RelativeColumns {
+  const Index* __restrict__ distance;
+  const u32* __restrict__ bases;
+
+  struct Unit {
+    const Index* __restrict__ distance;
+    u32 base;
+    template <typename Offset>
+    __device__ __forceinline__ u32 at(Offset i) const {
+      return base + load<CACHE>(distance + i);
+    }
+  };
+  __device__ __forceinline__ Unit of(u32 unit) const { return {distance, __ldg(bases + unit)}; }
 };
 
 // ---- values.cuh
@@ -270,6 +276,35 @@ struct DictionaryValues {
   }
 };
 
+// ---- walk.cuh
+
+// Adds up entries i, i + STEP, ... before `end`, with UNROLL of them in flight. Loads past the end
+// repeat the batch's first entry instead of branching: a branch between two loads would make the
+// second wait for the first.
+template <int STEP, int UNROLL, typename T, int V, typename Offset, typename Unit, typename Values,
+          typename In>
+__device__ __forceinline__ void walk(Pack<T, V>& sum, Offset i, Offset end, const Unit& unit,
+                                     Values values, In input) {
+  while (i < end) {
+    const Offset left = end - i;
+    T value[UNROLL];
+    u32 column[UNROLL];
+    Pack<T, V> x[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      const Offset entry = u * STEP < left ? i + u * STEP : i;
+      value[u] = values.at(entry);
+      column[u] = unit.at(entry);
+    }
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) x[u] = input.at(column[u]);
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) multiply_add(sum, u * STEP < left, value[u], x[u]);
+    if (left <= UNROLL * STEP) break;
+    i += UNROLL * STEP;
+  }
+}
+
 // ---- merge_spmm.cuh
 
 // One tile for each group of STRIDE threads, which hold neighbouring columns and walk the tile's
@@ -289,8 +324,8 @@ __device__ __forceinline__ void merge_columns(u32 block, u32 column_tile, u32 ti
     const auto begin = i;
     const auto end = ends ? __ldg(tiles.offsets + position + 1) : span.end;
     auto sum = zero_pack<T, V>();
-#pragma unroll 4
-    for (; i < end; ++i) input.multiply_add(sum, values.at(i), unit.at(i));
+    walk<1, 4>(sum, begin, end, unit, values, input);
+    i = end;
     if (ends || begin < end) {
       tiles.template finish<STRIDE>(tile, column_tile, tile_count, span.first, position, ends, sum,
                                     rows, output);

@@ -105,15 +105,19 @@ struct Input {
   const T* __restrict__ data;
   u32 column;
 
-  // acc += a * (row of the input)
-  __device__ __forceinline__ void multiply_add(Pack<T, V>& acc, T a, u32 row) const {
+  __device__ __forceinline__ Pack<T, V> at(u32 row) const {
     static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
-    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return;
-    const auto x = *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
-#pragma unroll
-    for (int v = 0; v < V; ++v) acc.at[v] = fma(a, x.at[v], acc.at[v]);
+    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return zero_pack<T, V>();
+    return *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
   }
 };
+
+// sum += a * x where `live`. A dead lane's x may be anything, also infinite.
+template <typename T, int V>
+__device__ __forceinline__ void multiply_add(Pack<T, V>& sum, bool live, T a, const Pack<T, V>& x) {
+#pragma unroll
+  for (int v = 0; v < V; ++v) sum.at[v] = live ? fma(a, x.at[v], sum.at[v]) : sum.at[v];
+}
 
 template <typename T, int COLUMNS, int V>
 struct Output {
@@ -213,6 +217,8 @@ struct MergeTiles {
     if (threadIdx.x % STRIDE == 0) *ticket = 0;
     if (output.column >= COLUMNS) return;
     auto total = fetch(first_tile, true, output.column);
+    // A long row has many parts: their loads must not wait for each other.
+#pragma unroll 8
     for (u32 other = first_tile + 1; other <= last_tile; ++other) {
       const auto part = fetch(other, false, output.column);
 #pragma unroll
@@ -308,13 +314,23 @@ __device__ __forceinline__ void stage_products(const Span& span, u32 tile, Colum
                                                Values values, In input, T* products) {
   const auto unit = columns.of(tile);
   const u32 count = u32(span.end - span.first);
+  if (threadIdx.x < count) {
+    T value[ITEMS];
+    u32 column[ITEMS];
+    // Loads past the end repeat the thread's first entry instead of branching.
 #pragma unroll
-  for (u32 j = 0; j < ITEMS; ++j) {
-    const u32 k = j * BLOCK + threadIdx.x;
-    if (k < count) {
-      auto product = zero_pack<T, 1>();
-      input.multiply_add(product, values.at(span.first + k), unit.at(span.first + k));
-      products[k] = product.at[0];
+    for (u32 j = 0; j < ITEMS; ++j) {
+      const u32 k = j * BLOCK + threadIdx.x;
+      const auto entry = span.first + (k < count ? k : threadIdx.x);
+      value[j] = values.at(entry);
+      column[j] = unit.at(entry);
+    }
+#pragma unroll
+    for (u32 j = 0; j < ITEMS; ++j) value[j] *= input.at(column[j]).at[0];
+#pragma unroll
+    for (u32 j = 0; j < ITEMS; ++j) {
+      const u32 k = j * BLOCK + threadIdx.x;
+      if (k < count) products[k] = value[j];
     }
   }
   __syncthreads();

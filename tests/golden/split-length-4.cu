@@ -74,84 +74,6 @@ __device__ __forceinline__ Pack<T, V> zero_pack() {
   return pack;
 }
 
-// ---- columns.cuh
-
-// Columns of a part's entries. A unit (row, slice, block row or tile) shares one base;
-// `of(unit)` reads it once, `at(i)` gives the column of entry i.
-
-template <typename Index, Cache CACHE>
-struct AbsoluteColumns {
-  const Index* __restrict__ index;
-
-  struct Unit {
-    const Index* __restrict__ index;
-    template <typename Offset>
-    __device__ __forceinline__ u32 at(Offset i) const {
-      return load<CACHE>(index + i);
-    }
-  };
-  __device__ __forceinline__ Unit of(u32) const { return {index}; }
-};
-
-template <typename Index, Cache CACHE>
-struct RelativeColumns {
-  const Index* __restrict__ distance;
-  const u32* __restrict__ bases;
-
-  struct Unit {
-    const Index* __restrict__ distance;
-    u32 base;
-    template <typename Offset>
-    __device__ __forceinline__ u32 at(Offset i) const {
-      return base + load<CACHE>(distance + i);
-    }
-  };
-  __device__ __forceinline__ Unit of(u32 unit) const { return {distance, __ldg(bases + unit)}; }
-};
-
-// ---- dense.cuh
-
-// The dense operands, row-major with COLUMNS columns (1 for SpMV). A thread handles V columns
-// from `column`; threads past the last column load zeros and store nothing.
-
-template <typename T, int COLUMNS, int V>
-struct Input {
-  const T* __restrict__ data;
-  u32 column;
-
-  // acc += a * (row of the input)
-  __device__ __forceinline__ void multiply_add(Pack<T, V>& acc, T a, u32 row) const {
-    static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
-    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return;
-    const auto x = *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
-#pragma unroll
-    for (int v = 0; v < V; ++v) acc.at[v] = fma(a, x.at[v], acc.at[v]);
-  }
-};
-
-template <typename T, int COLUMNS, int V>
-struct Output {
-  T* __restrict__ data;
-  u32 column;
-  T alpha;
-  T beta;
-
-  // output row = alpha * sum + beta * output row; the old row is not read when beta is 0.
-  __device__ __forceinline__ void store(u32 row, const Pack<T, V>& sum) const {
-    if (column >= COLUMNS) return;
-    auto* target = reinterpret_cast<Pack<T, V>*>(data + u64(row) * COLUMNS + column);
-    Pack<T, V> result;
-#pragma unroll
-    for (int v = 0; v < V; ++v) result.at[v] = alpha * sum.at[v];
-    if (beta != T(0)) {
-      const auto old = *target;
-#pragma unroll
-      for (int v = 0; v < V; ++v) result.at[v] = fma(beta, old.at[v], result.at[v]);
-    }
-    *target = result;
-  }
-};
-
 // ---- reduce.cuh
 
 constexpr u32 FULL_WARP = 0xffffffffu;
@@ -197,6 +119,88 @@ struct RowList {
   __device__ __forceinline__ u32 at(u32 position) const { return __ldg(rows + position); }
 };
 
+// ---- columns.cuh
+
+// Columns of a part's entries. A unit (row, slice, block row or tile) shares one base;
+// `of(unit)` reads it once, `at(i)` gives the column of entry i.
+
+template <typename Index, Cache CACHE>
+struct AbsoluteColumns {
+  const Index* __restrict__ index;
+
+  struct Unit {
+    const Index* __restrict__ index;
+    template <typename Offset>
+    __device__ __forceinline__ u32 at(Offset i) const {
+      return load<CACHE>(index + i);
+    }
+  };
+  __device__ __forceinline__ Unit of(u32) const { return {index}; }
+};
+
+template <typename Index, Cache CACHE>
+struct RelativeColumns {
+  const Index* __restrict__ distance;
+  const u32* __restrict__ bases;
+
+  struct Unit {
+    const Index* __restrict__ distance;
+    u32 base;
+    template <typename Offset>
+    __device__ __forceinline__ u32 at(Offset i) const {
+      return base + load<CACHE>(distance + i);
+    }
+  };
+  __device__ __forceinline__ Unit of(u32 unit) const { return {distance, __ldg(bases + unit)}; }
+};
+
+// ---- dense.cuh
+
+// The dense operands, row-major with COLUMNS columns (1 for SpMV). A thread handles V columns
+// from `column`; threads past the last column load zeros and store nothing.
+
+template <typename T, int COLUMNS, int V>
+struct Input {
+  const T* __restrict__ data;
+  u32 column;
+
+  __device__ __forceinline__ Pack<T, V> at(u32 row) const {
+    static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
+    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return zero_pack<T, V>();
+    return *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
+  }
+};
+
+// sum += a * x where `live`. A dead lane's x may be anything, also infinite.
+template <typename T, int V>
+__device__ __forceinline__ void multiply_add(Pack<T, V>& sum, bool live, T a, const Pack<T, V>& x) {
+#pragma unroll
+  for (int v = 0; v < V; ++v) sum.at[v] = live ? fma(a, x.at[v], sum.at[v]) : sum.at[v];
+}
+
+template <typename T, int COLUMNS, int V>
+struct Output {
+  T* __restrict__ data;
+  u32 column;
+  T alpha;
+  T beta;
+
+  // output row = alpha * sum + beta * output row; the old row is not read when beta is 0.
+  __device__ __forceinline__ void store(u32 row, const Pack<T, V>& sum) const {
+    if (column >= COLUMNS) return;
+    auto* target = reinterpret_cast<Pack<T, V>*>(data + u64(row) * COLUMNS + column);
+    Pack<T, V> result;
+#pragma unroll
+    for (int v = 0; v < V; ++v) result.at[v] = alpha * sum.at[v];
+    if (beta != T(0)) {
+      const auto old = *target;
+#pragma unroll
+      for (int v = 0; v < V; ++v) result.at[v] = fma(beta, old.at[v], result.at[v]);
+    }
+    *target = result;
+  }
+};
+
 // ---- values.cuh
 
 // Values of a part's entries. Padded layouts mark the slots that hold no entry with NaN.
@@ -229,6 +233,35 @@ struct DictionaryValues {
   }
 };
 
+// ---- walk.cuh
+
+// Adds up entries i, i + STEP, ... before `end`, with UNROLL of them in flight. Loads past the end
+// repeat the batch's first entry instead of branching: a branch between two loads would make the
+// second wait for the first.
+template <int STEP, int UNROLL, typename T, int V, typename Offset, typename Unit, typename Values,
+          typename In>
+__device__ __forceinline__ void walk(Pack<T, V>& sum, Offset i, Offset end, const Unit& unit,
+                                     Values values, In input) {
+  while (i < end) {
+    const Offset left = end - i;
+    T value[UNROLL];
+    u32 column[UNROLL];
+    Pack<T, V> x[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      const Offset entry = u * STEP < left ? i + u * STEP : i;
+      value[u] = values.at(entry);
+      column[u] = unit.at(entry);
+    }
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) x[u] = input.at(column[u]);
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) multiply_add(sum, u * STEP < left, value[u], x[u]);
+    if (left <= UNROLL * STEP) break;
+    i += UNROLL * STEP;
+  }
+}
+
 // ---- csr.cuh
 
 // CSR with LANES neighbouring threads over a row's entries, times STRIDE threads over columns of
@@ -244,12 +277,8 @@ __device__ __forceinline__ void csr_lanes(u32 block, u32 row_count, Rows rows,
 
   auto sum = zero_pack<T, V>();
   if (live) {
-    const Offset end = __ldg(offsets + position + 1);
-    const auto unit = columns.of(position);
-#pragma unroll UNROLL
-    for (Offset i = __ldg(offsets + position) + lane; i < end; i += LANES) {
-      input.multiply_add(sum, values.at(i), unit.at(i));
-    }
+    const Offset first = __ldg(offsets + position), end = __ldg(offsets + position + 1);
+    walk<LANES, UNROLL>(sum, first + lane, end, columns.of(position), values, input);
   }
   reduce_lanes<LANES, STRIDE>(sum);
   if (live && lane == 0) output.store(rows.at(position), sum);
@@ -261,13 +290,10 @@ template <int BLOCK, int STRIDE, int UNROLL, typename T, int V, typename Offset,
 __device__ __forceinline__ void csr_block(u32 block, Rows rows, const Offset* __restrict__ offsets,
                                           Columns columns, Values values, In input, Out output,
                                           void* scratch) {
-  const Offset end = __ldg(offsets + block + 1);
-  const auto unit = columns.of(block);
+  const Offset first = __ldg(offsets + block), end = __ldg(offsets + block + 1);
   auto sum = zero_pack<T, V>();
-#pragma unroll UNROLL
-  for (Offset i = __ldg(offsets + block) + threadIdx.x / STRIDE; i < end; i += BLOCK / STRIDE) {
-    input.multiply_add(sum, values.at(i), unit.at(i));
-  }
+  walk<BLOCK / STRIDE, UNROLL>(sum, first + threadIdx.x / STRIDE, end, columns.of(block), values,
+                               input);
   reduce_block<BLOCK, STRIDE>(sum, static_cast<Pack<T, V>*>(scratch));
   if (threadIdx.x < STRIDE) output.store(rows.at(block), sum);
 }

@@ -111,15 +111,19 @@ struct Input {
   const T* __restrict__ data;
   u32 column;
 
-  // acc += a * (row of the input)
-  __device__ __forceinline__ void multiply_add(Pack<T, V>& acc, T a, u32 row) const {
+  __device__ __forceinline__ Pack<T, V> at(u32 row) const {
     static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
-    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return;
-    const auto x = *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
-#pragma unroll
-    for (int v = 0; v < V; ++v) acc.at[v] = fma(a, x.at[v], acc.at[v]);
+    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return zero_pack<T, V>();
+    return *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
   }
 };
+
+// sum += a * x where `live`. A dead lane's x may be anything, also infinite.
+template <typename T, int V>
+__device__ __forceinline__ void multiply_add(Pack<T, V>& sum, bool live, T a, const Pack<T, V>& x) {
+#pragma unroll
+  for (int v = 0; v < V; ++v) sum.at[v] = live ? fma(a, x.at[v], sum.at[v]) : sum.at[v];
+}
 
 template <typename T, int COLUMNS, int V>
 struct Output {
@@ -245,12 +249,43 @@ __device__ __forceinline__ void bcsr(u32 block, u32 row_count, Rows rows,
 #pragma unroll
       for (u32 j = 0; j < SIDE; ++j) {
         const T value = values.at(first + j);
-        if (value == value) input.multiply_add(sum, value, column + j);
+        const bool live = value == value;
+        // Empty slots read the block's first column, which exists.
+        multiply_add(sum, live, value, input.at(live ? column + j : column));
       }
     }
   }
   reduce_lanes<LANES, STRIDE>(sum);
   if (live && lane == 0) output.store(rows.at(position), sum);
+}
+
+// ---- walk.cuh
+
+// Adds up entries i, i + STEP, ... before `end`, with UNROLL of them in flight. Loads past the end
+// repeat the batch's first entry instead of branching: a branch between two loads would make the
+// second wait for the first.
+template <int STEP, int UNROLL, typename T, int V, typename Offset, typename Unit, typename Values,
+          typename In>
+__device__ __forceinline__ void walk(Pack<T, V>& sum, Offset i, Offset end, const Unit& unit,
+                                     Values values, In input) {
+  while (i < end) {
+    const Offset left = end - i;
+    T value[UNROLL];
+    u32 column[UNROLL];
+    Pack<T, V> x[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      const Offset entry = u * STEP < left ? i + u * STEP : i;
+      value[u] = values.at(entry);
+      column[u] = unit.at(entry);
+    }
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) x[u] = input.at(column[u]);
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) multiply_add(sum, u * STEP < left, value[u], x[u]);
+    if (left <= UNROLL * STEP) break;
+    i += UNROLL * STEP;
+  }
 }
 
 // ---- csr.cuh
@@ -268,12 +303,8 @@ __device__ __forceinline__ void csr_lanes(u32 block, u32 row_count, Rows rows,
 
   auto sum = zero_pack<T, V>();
   if (live) {
-    const Offset end = __ldg(offsets + position + 1);
-    const auto unit = columns.of(position);
-#pragma unroll UNROLL
-    for (Offset i = __ldg(offsets + position) + lane; i < end; i += LANES) {
-      input.multiply_add(sum, values.at(i), unit.at(i));
-    }
+    const Offset first = __ldg(offsets + position), end = __ldg(offsets + position + 1);
+    walk<LANES, UNROLL>(sum, first + lane, end, columns.of(position), values, input);
   }
   reduce_lanes<LANES, STRIDE>(sum);
   if (live && lane == 0) output.store(rows.at(position), sum);
@@ -285,13 +316,10 @@ template <int BLOCK, int STRIDE, int UNROLL, typename T, int V, typename Offset,
 __device__ __forceinline__ void csr_block(u32 block, Rows rows, const Offset* __restrict__ offsets,
                                           Columns columns, Values values, In input, Out output,
                                           void* scratch) {
-  const Offset end = __ldg(offsets + block + 1);
-  const auto unit = columns.of(block);
+  const Offset first = __ldg(offsets + block), end = __ldg(offsets + block + 1);
   auto sum = zero_pack<T, V>();
-#pragma unroll UNROLL
-  for (Offset i = __ldg(offsets + block) + threadIdx.x / STRIDE; i < end; i += BLOCK / STRIDE) {
-    input.multiply_add(sum, values.at(i), unit.at(i));
-  }
+  walk<BLOCK / STRIDE, UNROLL>(sum, first + threadIdx.x / STRIDE, end, columns.of(block), values,
+                               input);
   reduce_block<BLOCK, STRIDE>(sum, static_cast<Pack<T, V>*>(scratch));
   if (threadIdx.x < STRIDE) output.store(rows.at(block), sum);
 }

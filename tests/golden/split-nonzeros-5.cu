@@ -122,15 +122,19 @@ struct Input {
   const T* __restrict__ data;
   u32 column;
 
-  // acc += a * (row of the input)
-  __device__ __forceinline__ void multiply_add(Pack<T, V>& acc, T a, u32 row) const {
+  __device__ __forceinline__ Pack<T, V> at(u32 row) const {
     static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
-    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return;
-    const auto x = *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
-#pragma unroll
-    for (int v = 0; v < V; ++v) acc.at[v] = fma(a, x.at[v], acc.at[v]);
+    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return zero_pack<T, V>();
+    return *reinterpret_cast<const Pack<T, V>*>(data + u64(row) * COLUMNS + column);
   }
 };
+
+// sum += a * x where `live`. A dead lane's x may be anything, also infinite.
+template <typename T, int V>
+__device__ __forceinline__ void multiply_add(Pack<T, V>& sum, bool live, T a, const Pack<T, V>& x) {
+#pragma unroll
+  for (int v = 0; v < V; ++v) sum.at[v] = live ? fma(a, x.at[v], sum.at[v]) : sum.at[v];
+}
 
 template <typename T, int COLUMNS, int V>
 struct Output {
@@ -230,6 +234,8 @@ struct MergeTiles {
     if (threadIdx.x % STRIDE == 0) *ticket = 0;
     if (output.column >= COLUMNS) return;
     auto total = fetch(first_tile, true, output.column);
+    // A long row has many parts: their loads must not wait for each other.
+#pragma unroll 8
     for (u32 other = first_tile + 1; other <= last_tile; ++other) {
       const auto part = fetch(other, false, output.column);
 #pragma unroll
@@ -325,13 +331,23 @@ __device__ __forceinline__ void stage_products(const Span& span, u32 tile, Colum
                                                Values values, In input, T* products) {
   const auto unit = columns.of(tile);
   const u32 count = u32(span.end - span.first);
+  if (threadIdx.x < count) {
+    T value[ITEMS];
+    u32 column[ITEMS];
+    // Loads past the end repeat the thread's first entry instead of branching.
 #pragma unroll
-  for (u32 j = 0; j < ITEMS; ++j) {
-    const u32 k = j * BLOCK + threadIdx.x;
-    if (k < count) {
-      auto product = zero_pack<T, 1>();
-      input.multiply_add(product, values.at(span.first + k), unit.at(span.first + k));
-      products[k] = product.at[0];
+    for (u32 j = 0; j < ITEMS; ++j) {
+      const u32 k = j * BLOCK + threadIdx.x;
+      const auto entry = span.first + (k < count ? k : threadIdx.x);
+      value[j] = values.at(entry);
+      column[j] = unit.at(entry);
+    }
+#pragma unroll
+    for (u32 j = 0; j < ITEMS; ++j) value[j] *= input.at(column[j]).at[0];
+#pragma unroll
+    for (u32 j = 0; j < ITEMS; ++j) {
+      const u32 k = j * BLOCK + threadIdx.x;
+      if (k < count) products[k] = value[j];
     }
   }
   __syncthreads();
@@ -472,6 +488,35 @@ __device__ __forceinline__ void merge_scan(u32 tile, u32 tile_count, Tiles tiles
   }
 }
 
+// ---- walk.cuh
+
+// Adds up entries i, i + STEP, ... before `end`, with UNROLL of them in flight. Loads past the end
+// repeat the batch's first entry instead of branching: a branch between two loads would make the
+// second wait for the first.
+template <int STEP, int UNROLL, typename T, int V, typename Offset, typename Unit, typename Values,
+          typename In>
+__device__ __forceinline__ void walk(Pack<T, V>& sum, Offset i, Offset end, const Unit& unit,
+                                     Values values, In input) {
+  while (i < end) {
+    const Offset left = end - i;
+    T value[UNROLL];
+    u32 column[UNROLL];
+    Pack<T, V> x[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      const Offset entry = u * STEP < left ? i + u * STEP : i;
+      value[u] = values.at(entry);
+      column[u] = unit.at(entry);
+    }
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) x[u] = input.at(column[u]);
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) multiply_add(sum, u * STEP < left, value[u], x[u]);
+    if (left <= UNROLL * STEP) break;
+    i += UNROLL * STEP;
+  }
+}
+
 // ---- csr.cuh
 
 // CSR with LANES neighbouring threads over a row's entries, times STRIDE threads over columns of
@@ -487,12 +532,8 @@ __device__ __forceinline__ void csr_lanes(u32 block, u32 row_count, Rows rows,
 
   auto sum = zero_pack<T, V>();
   if (live) {
-    const Offset end = __ldg(offsets + position + 1);
-    const auto unit = columns.of(position);
-#pragma unroll UNROLL
-    for (Offset i = __ldg(offsets + position) + lane; i < end; i += LANES) {
-      input.multiply_add(sum, values.at(i), unit.at(i));
-    }
+    const Offset first = __ldg(offsets + position), end = __ldg(offsets + position + 1);
+    walk<LANES, UNROLL>(sum, first + lane, end, columns.of(position), values, input);
   }
   reduce_lanes<LANES, STRIDE>(sum);
   if (live && lane == 0) output.store(rows.at(position), sum);
@@ -504,13 +545,10 @@ template <int BLOCK, int STRIDE, int UNROLL, typename T, int V, typename Offset,
 __device__ __forceinline__ void csr_block(u32 block, Rows rows, const Offset* __restrict__ offsets,
                                           Columns columns, Values values, In input, Out output,
                                           void* scratch) {
-  const Offset end = __ldg(offsets + block + 1);
-  const auto unit = columns.of(block);
+  const Offset first = __ldg(offsets + block), end = __ldg(offsets + block + 1);
   auto sum = zero_pack<T, V>();
-#pragma unroll UNROLL
-  for (Offset i = __ldg(offsets + block) + threadIdx.x / STRIDE; i < end; i += BLOCK / STRIDE) {
-    input.multiply_add(sum, values.at(i), unit.at(i));
-  }
+  walk<BLOCK / STRIDE, UNROLL>(sum, first + threadIdx.x / STRIDE, end, columns.of(block), values,
+                               input);
   reduce_block<BLOCK, STRIDE>(sum, static_cast<Pack<T, V>*>(scratch));
   if (threadIdx.x < STRIDE) output.store(rows.at(block), sum);
 }
@@ -531,7 +569,9 @@ __device__ __forceinline__ void dia(u32 block, u32 row_count, Rows rows,
 #pragma unroll UNROLL
   for (u32 d = 0; d < diagonal_count; ++d) {
     const T value = values.at(u64(d) * row_count + position);
-    if (value == value) input.multiply_add(sum, value, row + __ldg(diagonals + d));
+    const bool live = value == value;
+    // Empty slots read the first row, not a row outside: a load that need not wait for a branch.
+    multiply_add(sum, live, value, input.at(live ? row + __ldg(diagonals + d) : 0));
   }
   output.store(row, sum);
 }
@@ -559,12 +599,8 @@ __device__ __forceinline__ void sell(u32 block, u32 row_count, Rows rows,
     const u32 length = __ldg(lengths + position);
     const u32 slice = position / HEIGHT;
     const Offset first = __ldg(slices + slice) + position % HEIGHT;
-    const auto unit = columns.of(slice);
-#pragma unroll UNROLL
-    for (u32 k = lane; k < length; k += LANES) {
-      const Offset i = first + Offset(k) * HEIGHT;
-      input.multiply_add(sum, values.at(i), unit.at(i));
-    }
+    const Offset end = first + Offset(length) * HEIGHT;
+    walk<LANES * HEIGHT, UNROLL>(sum, first + lane * HEIGHT, end, columns.of(slice), values, input);
   }
   reduce_lanes<LANES, STRIDE * GROUP>(sum);
   if (live && lane == 0) output.store(rows.at(position), sum);
