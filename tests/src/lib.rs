@@ -16,11 +16,13 @@ use std::path::{Path, PathBuf};
 /// on.
 pub const ROOT_VARIABLE: &str = "SPARSERL_ROOT";
 
-/// The root of the repository.
+/// The root of the repository: what [`ROOT_VARIABLE`] says, else where this was built, else, when
+/// that is on another machine, the working directory.
 #[must_use]
 pub fn root() -> PathBuf {
-    match std::env::var_os(ROOT_VARIABLE).filter(|root| !root.is_empty()) {
-        Some(root) => root.into(),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+    if let Some(root) = std::env::var_os(ROOT_VARIABLE).filter(|root| !root.is_empty()) {
+        return root.into();
     }
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    if built.is_dir() { built } else { PathBuf::from(".") }
 }

@@ -26,10 +26,9 @@ pub fn check<T: Scalar>(gpu: &Gpu, matrix: &Csr<T>, program: &Program, seed: u64
     let source = codegen::emit(&packed)?;
     let cubin = gpu.compile(&source)?;
 
-    let operands = |round| {
-        let columns = program.task.operation.columns() as usize;
-        Operands::<T>::new(matrix.cols() * columns, matrix.rows() * columns, round, seed)
-    };
+    let columns = program.task.operation.columns() as usize;
+    let operands =
+        |round| Operands::<T>::new(matrix.cols() * columns, matrix.rows() * columns, round, seed);
     let first = operands(0);
     let before = initial_bytes(&source, &first);
     let mut case = Case::new(gpu.device(), &cubin, &arguments(&source, &packed, &first, &before))?;
@@ -50,7 +49,7 @@ pub fn check<T: Scalar>(gpu: &Gpu, matrix: &Csr<T>, program: &Program, seed: u64
         case.launch(source.launch.grid, source.launch.block).with_context(at)?;
         let outcome = case.outcome().with_context(at)?;
         is_clean(&source, &outcome).with_context(at)?;
-        is_right(matrix, &source, &operands, &outcome).with_context(at)?;
+        is_right(matrix, columns, &source, &operands, &outcome).with_context(at)?;
     }
     Ok(ROUNDS)
 }
@@ -104,6 +103,7 @@ fn is_clean(source: &CudaSource, outcome: &CaseOutcome) -> Result<()> {
 
 fn is_right<T: Scalar>(
     matrix: &Csr<T>,
+    columns: usize,
     source: &CudaSource,
     operands: &Operands<T>,
     outcome: &CaseOutcome,
@@ -112,10 +112,6 @@ fn is_right<T: Scalar>(
     let output = outcome.outputs.iter().find(|output| Some(output.position) == position);
     let got: Vec<T> = bytemuck::pod_collect_to_vec(&output.context("no output")?.bytes);
 
-    let columns = operands.input.len().checked_div(matrix.cols()).unwrap_or_else(|| {
-        // Without matrix columns B is empty, and C alone tells how wide it is.
-        got.len().checked_div(matrix.rows()).unwrap_or(1)
-    });
     let Operands { alpha, beta, input, initial } = operands;
     let initial = initial.as_deref().unwrap_or_default();
     let reference = multiply(matrix.view(), input, columns, *alpha, *beta, initial)?;

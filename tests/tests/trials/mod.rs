@@ -45,10 +45,10 @@ pub(crate) struct Planned {
 #[derive(Debug)]
 enum Kind {
     Golden(Golden),
-    /// Several programs for a matrix from a file, so that it is read but once.
+    /// A program for a matrix from a file: the ranker's for index 0, else a random one.
     File {
         path: PathBuf,
-        programs: usize,
+        index: usize,
     },
     /// A random program for a described matrix.
     Awkward {
@@ -87,8 +87,10 @@ pub(crate) fn plan() -> Result<Vec<Planned>> {
     let programs = crate::number("SPARSERL_PROGRAMS_PER_MATRIX", 3)?;
     for path in matrix_files()? {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = format!("file::{file}");
-        planned.push(Planned { name, seed, kind: Kind::File { path, programs } });
+        for index in 0..programs {
+            let name = format!("file::{file}::{index}");
+            planned.push(Planned { name, seed, kind: Kind::File { path: path.clone(), index } });
+        }
     }
     for index in 0..crate::number("SPARSERL_RANDOM_PROGRAMS", 300)? {
         let matrix = awkward::MATRICES[index % awkward::MATRICES.len()].to_owned();
@@ -127,7 +129,7 @@ pub(crate) fn run(planned: &Planned, gpu: &Gpu) -> Outcome {
             Dtype::F32 => runner.golden::<f32>(golden),
             Dtype::F64 => runner.golden::<f64>(golden),
         },
-        Kind::File { path, programs } => runner.file(path, *programs),
+        Kind::File { path, index } => runner.file(path, *index),
         Kind::Awkward { matrix, task } => match task.dtype {
             Dtype::F32 => runner.awkward::<f32>(matrix, *task),
             Dtype::F64 => runner.awkward::<f64>(matrix, *task),
@@ -154,25 +156,21 @@ impl Runner<'_> {
         self.check(description, &matrix, &programs::legal(matrix.view(), task, self.seed))
     }
 
-    /// The ranker's program for SpMV in f32, then random ones.
-    fn file(&self, path: &Path, programs: usize) -> Result<()> {
+    /// The ranker's program for SpMV in f32, or a random one.
+    fn file(&self, path: &Path, index: usize) -> Result<()> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let (columns, dtype) = match index {
+            0 => (0, Dtype::F32),
+            _ => COLUMNS[(index - 1) % COLUMNS.len()],
+        };
         let double: Csr<f64> = file::load(path, Duplicates::Sum)?;
-        // Values that f32 does not hold are infinite there: such a matrix has f64 programs only.
-        let single = double.cast::<f32>().ok();
-        for index in 0..programs {
-            let (columns, dtype) = match index {
-                0 => (0, Dtype::F32),
-                _ => COLUMNS[(index - 1) % COLUMNS.len()],
-            };
-            match &single {
-                Some(single) if dtype == Dtype::F32 => {
-                    self.file_program(&name, single, task(columns, dtype), index)?;
-                }
-                _ => self.file_program(&name, &double, task(columns, Dtype::F64), index)?,
+        // Values that f32 does not hold would be infinite: such a matrix has f64 programs only.
+        match double.cast::<f32>() {
+            Ok(single) if dtype == Dtype::F32 => {
+                self.file_program(&name, &single, task(columns, dtype), index)
             }
+            _ => self.file_program(&name, &double, task(columns, Dtype::F64), index),
         }
-        Ok(())
     }
 
     fn file_program<T: Scalar>(
