@@ -1,5 +1,7 @@
 //! Proptest strategies, shared by the property tests of every crate and by fuzzing.
 
+mod program;
+
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
@@ -8,6 +10,11 @@ use proptest::sample::select;
 
 use crate::matrix::{Coo, Csr, Duplicates, Scalar};
 use crate::task::Dtype;
+
+pub use program::{
+    COLUMNS, Case, case, free_case, free_program, legal_program, mutated_tokens, random_bits, task,
+    tokens,
+};
 
 /// Where the entries of a matrix are.
 #[derive(Clone, Copy, Debug)]

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use cudarc::driver::{result, sys};
 
 pub use buffer::{Damage, DeviceBuffer, Fill, GUARD_BYTES, Guard, POISON_WORD, Side, poison};
-pub use case::{CaseArgument, CaseError, CaseOutcome, CaseOutput, run_case};
+pub use case::{Case, CaseArgument, CaseError, CaseOutcome, CaseOutput, run_case};
 pub use driver::DriverFailure;
 pub use kernel::{Argument, Kernel, LaunchError, Module};
 

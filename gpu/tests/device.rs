@@ -6,15 +6,15 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use sparserl_gpu::device::{
-    Argument, CaseArgument, CaseError, CaseOutcome, Device, DeviceBuffer, Fill, GUARD_BYTES, Guard,
-    LaunchError, Module, POISON_WORD, Side, poison, run_case,
+    Argument, Case, CaseArgument, CaseError, CaseOutcome, Device, DeviceBuffer, Fill, GUARD_BYTES,
+    Guard, LaunchError, Module, POISON_WORD, Side, poison, run_case,
 };
 use sparserl_gpu::nvrtc::{CompileOptions, Compilers, Cubin};
 
 type Check = fn(&Gpu) -> Result<(), Failed>;
 
 /// The tests written here, by hand. A module that generates more adds its own list to [`trials`].
-const CHECKS: [(&str, Check); 9] = [
+const CHECKS: [(&str, Check); 10] = [
     ("device::is_known", device_is_known),
     ("buffer::round_trip", buffers_give_back_what_they_were_given),
     ("buffer::fill", fills_reach_every_byte),
@@ -23,6 +23,7 @@ const CHECKS: [(&str, Check); 9] = [
     ("guard::underrun", writing_before_an_output_is_caught),
     ("poison::unwritten", an_unwritten_output_stays_poisoned),
     ("input::mutated", changing_an_input_is_caught),
+    ("case::again", a_case_keeps_its_buffers_from_launch_to_launch),
     ("launch::refused", wrong_launches_are_typed_errors),
 ];
 
@@ -182,6 +183,42 @@ fn changing_an_input_is_caught(gpu: &Gpu) -> Result<(), Failed> {
     let outcome = run_case(&gpu.device, &cubin, 1, 32, &arguments)?;
     equal(&outcome.changed_inputs, &vec![0])?;
     ensure(!outcome.is_clean() && outcome.outputs.is_empty(), "the change was not reported")
+}
+
+/// Counts its launches in `counter`.
+const COUNTING: &str = r#"
+extern "C" __global__ void counting(const unsigned* step, unsigned* counter, unsigned factor) {
+    counter[threadIdx.x] += *step * factor;
+}
+"#;
+
+fn a_case_keeps_its_buffers_from_launch_to_launch(gpu: &Gpu) -> Result<(), Failed> {
+    let cubin = gpu.compile(COUNTING, "counting")?;
+    let words = |value: u32, count: usize| value.to_le_bytes().repeat(count);
+    let arguments = [
+        CaseArgument::Input(&words(3, 1)),
+        CaseArgument::Output(&words(1, 32)),
+        CaseArgument::U32(1),
+    ];
+    let mut case = Case::new(&gpu.device, &cubin, &arguments)?;
+    case.launch(1, 32)?;
+    case.launch(1, 32)?;
+    let counter = |case: &Case| Ok::<_, CaseError>(case.outcome()?.outputs[0].bytes.clone());
+    equal(&counter(&case)?, &words(7, 32))?;
+
+    case.set(0, CaseArgument::Input(&words(5, 1)))?;
+    case.set(2, CaseArgument::U32(2))?;
+    case.launch(1, 32)?;
+    equal(&counter(&case)?, &words(17, 32))?;
+    ensure(case.outcome()?.is_clean(), "setting an input looks like a change of it")?;
+
+    for (position, argument) in
+        [(0, CaseArgument::U32(1)), (2, CaseArgument::F32(1.0)), (3, CaseArgument::U32(1))]
+    {
+        let refused = case.set(position, argument);
+        ensure(refused == Err(CaseError::Unlike { position }), &format!("{refused:?}"))?;
+    }
+    ensure(case.set(1, CaseArgument::Output(&[0; 4])).is_err(), "another length was taken")
 }
 
 fn wrong_launches_are_typed_errors(gpu: &Gpu) -> Result<(), Failed> {

@@ -313,7 +313,10 @@ impl<'a> Facts<'a> {
         let by_entries = set.nnz * coarseness / BLOCK_ENTRY_SAMPLES;
         let step = by_rows.max(by_entries).max(1);
         let (mut blocks, mut entries, mut here) = (0u64, 0u64, Vec::new());
-        for block_row in (0..block_rows).step_by(step) {
+        for stratum in (0..block_rows).step_by(step) {
+            // Anywhere within the step, lest rows that repeat with it pass for all rows.
+            let scattered = (stratum as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            let block_row = (stratum + scattered as usize % step).min(block_rows - 1);
             here.clear();
             let first = block_row * side as usize;
             for position in first..rows.len().min(first + side as usize) {

@@ -233,7 +233,8 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
             return Err(PackError::Grid { blocks: grid + blocks });
         }
         grid += blocks;
-        shared = shared.max(layout.shared);
+        // A part without rows is left out of the kernel, and so is its buffer.
+        shared = shared.max(if blocks > 0 { layout.shared } else { 0 });
         let nnz = rows.iter().map(|row| matrix.row_len(row)).sum();
         let mut arrays = Vec::new();
         if let Rows::List(list) = &rows {

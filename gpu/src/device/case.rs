@@ -1,6 +1,6 @@
 //! One kernel run from bytes to bytes: what tests and verification are made of.
 
-use super::{Argument, Device, DeviceBuffer, DeviceError, Guard, LaunchError, Module};
+use super::{Argument, Device, DeviceBuffer, DeviceError, Guard, Kernel, LaunchError, Module};
 use crate::nvrtc::Cubin;
 
 /// One argument of a case, in the kernel's order.
@@ -48,6 +48,134 @@ pub struct CaseOutput {
     pub bytes: Vec<u8>,
 }
 
+/// A kernel with buffers of its own, to be launched any number of times.
+///
+/// ```text
+/// Case::new ─► launch ─► outcome ─► set (new operands, same addresses) ─► launch ─► outcome ─► …
+/// ```
+///
+/// What a launch leaves in its outputs is there at the next one, unless it is set again.
+#[derive(Debug)]
+pub struct Case {
+    kernel: Kernel,
+    arguments: Vec<Held>,
+}
+
+/// An argument as a case holds it.
+#[derive(Debug)]
+enum Held {
+    /// With a hash of what it must go on holding.
+    Input(DeviceBuffer, blake3::Hash),
+    Output(DeviceBuffer),
+    F32(f32),
+    F64(f64),
+    U32(u32),
+    U64(u64),
+}
+
+impl Held {
+    fn new(device: &Device, argument: &CaseArgument<'_>) -> Result<Self, DeviceError> {
+        Ok(match *argument {
+            CaseArgument::Input(bytes) => {
+                Self::Input(DeviceBuffer::from_bytes(device, bytes)?, blake3::hash(bytes))
+            }
+            CaseArgument::Output(bytes) => Self::Output(DeviceBuffer::from_bytes(device, bytes)?),
+            CaseArgument::F32(value) => Self::F32(value),
+            CaseArgument::F64(value) => Self::F64(value),
+            CaseArgument::U32(value) => Self::U32(value),
+            CaseArgument::U64(value) => Self::U64(value),
+        })
+    }
+
+    fn as_argument(&self) -> Argument<'_> {
+        match self {
+            Self::Input(buffer, _) | Self::Output(buffer) => Argument::Buffer(buffer),
+            Self::F32(value) => Argument::F32(*value),
+            Self::F64(value) => Argument::F64(*value),
+            Self::U32(value) => Argument::U32(*value),
+            Self::U64(value) => Argument::U64(*value),
+        }
+    }
+
+    fn buffer(&self) -> Option<&DeviceBuffer> {
+        match self {
+            Self::Input(buffer, _) | Self::Output(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+}
+
+impl Case {
+    /// Loads `cubin` and takes a buffer for each argument that needs one.
+    ///
+    /// # Errors
+    /// When the cubin does not load or memory does not suffice.
+    pub fn new(
+        device: &Device,
+        cubin: &Cubin,
+        arguments: &[CaseArgument<'_>],
+    ) -> Result<Self, CaseError> {
+        let kernel = Module::load(device, cubin)?.kernel(cubin.kernel())?;
+        let arguments = arguments.iter().map(|argument| Held::new(device, argument));
+        Ok(Self { kernel, arguments: arguments.collect::<Result<_, _>>()? })
+    }
+
+    /// Gives the argument at `position` another value. A buffer keeps its address, and so its length.
+    ///
+    /// # Errors
+    /// When the argument at `position` is of another kind or length, or when the driver fails.
+    pub fn set(&mut self, position: usize, argument: CaseArgument<'_>) -> Result<(), CaseError> {
+        let unlike = CaseError::Unlike { position };
+        match (self.arguments.get_mut(position), argument) {
+            (Some(Held::Input(buffer, hash)), CaseArgument::Input(bytes)) => {
+                buffer.upload(bytes)?;
+                *hash = blake3::hash(bytes);
+            }
+            (Some(Held::Output(buffer)), CaseArgument::Output(bytes)) => buffer.upload(bytes)?,
+            (Some(Held::F32(held)), CaseArgument::F32(value)) => *held = value,
+            (Some(Held::F64(held)), CaseArgument::F64(value)) => *held = value,
+            (Some(Held::U32(held)), CaseArgument::U32(value)) => *held = value,
+            (Some(Held::U64(held)), CaseArgument::U64(value)) => *held = value,
+            _ => return Err(unlike),
+        }
+        Ok(())
+    }
+
+    /// Launches the kernel with `grid` blocks of `block` threads and waits for it.
+    ///
+    /// # Errors
+    /// When the kernel does not run to its end.
+    pub fn launch(&self, grid: u32, block: u32) -> Result<(), CaseError> {
+        let arguments: Vec<_> = self.arguments.iter().map(Held::as_argument).collect();
+        Ok(self.kernel.launch(grid, block, &arguments)?)
+    }
+
+    /// What the buffers hold now.
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub fn outcome(&self) -> Result<CaseOutcome, CaseError> {
+        let mut outcome =
+            CaseOutcome { outputs: Vec::new(), changed_inputs: Vec::new(), damaged: Vec::new() };
+        for (position, argument) in self.arguments.iter().enumerate() {
+            let Some(buffer) = argument.buffer() else { continue };
+            if let Guard::Damaged(damage) = buffer.guard()? {
+                outcome.damaged.push((position, damage));
+            }
+            match argument {
+                Held::Input(buffer, hash) if buffer.checksum()? != *hash.as_bytes() => {
+                    outcome.changed_inputs.push(position);
+                }
+                Held::Output(buffer) => {
+                    outcome.outputs.push(CaseOutput { position, bytes: buffer.download()? });
+                }
+                _ => {}
+            }
+        }
+        Ok(outcome)
+    }
+}
+
 /// Runs `cubin`'s kernel once with `grid` blocks of `block` threads on fresh buffers and gives back what it wrote.
 ///
 /// # Errors
@@ -60,49 +188,9 @@ pub fn run_case(
     block: u32,
     arguments: &[CaseArgument<'_>],
 ) -> Result<CaseOutcome, CaseError> {
-    let kernel = Module::load(device, cubin)?.kernel(cubin.kernel())?;
-    let buffers = arguments
-        .iter()
-        .map(|argument| match argument {
-            CaseArgument::Input(bytes) | CaseArgument::Output(bytes) => {
-                DeviceBuffer::from_bytes(device, bytes).map(Some)
-            }
-            _ => Ok(None),
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-
-    let launched: Vec<_> = arguments
-        .iter()
-        .zip(&buffers)
-        .filter_map(|pair| match pair {
-            (CaseArgument::Input(_) | CaseArgument::Output(_), buffer) => {
-                buffer.as_ref().map(Argument::Buffer)
-            }
-            (CaseArgument::F32(value), _) => Some(Argument::F32(*value)),
-            (CaseArgument::F64(value), _) => Some(Argument::F64(*value)),
-            (CaseArgument::U32(value), _) => Some(Argument::U32(*value)),
-            (CaseArgument::U64(value), _) => Some(Argument::U64(*value)),
-        })
-        .collect();
-    kernel.launch(grid, block, &launched)?;
-
-    let mut outcome =
-        CaseOutcome { outputs: Vec::new(), changed_inputs: Vec::new(), damaged: Vec::new() };
-    for (position, (argument, buffer)) in arguments.iter().zip(&buffers).enumerate() {
-        let Some(buffer) = buffer else { continue };
-        if let Guard::Damaged(damage) = buffer.guard()? {
-            outcome.damaged.push((position, damage));
-        }
-        let bytes = buffer.download()?;
-        match argument {
-            CaseArgument::Input(before) if bytes != *before => {
-                outcome.changed_inputs.push(position);
-            }
-            CaseArgument::Output(_) => outcome.outputs.push(CaseOutput { position, bytes }),
-            _ => {}
-        }
-    }
-    Ok(outcome)
+    let case = Case::new(device, cubin, arguments)?;
+    case.launch(grid, block)?;
+    case.outcome()
 }
 
 /// A case was not run to its end.
@@ -114,4 +202,18 @@ pub enum CaseError {
     /// The kernel's run.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// [`Case::set`] was given something that the argument cannot become.
+    #[error("argument {position} is of another kind than what it is set to")]
+    Unlike {
+        /// Its place among the arguments, from 0.
+        position: usize,
+    },
+}
+
+impl CaseError {
+    /// Whether the process can no longer use the device.
+    #[must_use]
+    pub fn lost_the_device(&self) -> bool {
+        matches!(self, Self::Launch(LaunchError::Faulted { .. }))
+    }
 }

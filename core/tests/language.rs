@@ -1,0 +1,206 @@
+//! The kernel language: text and tokens round-trip, nothing panics on nonsense, and the mask leads
+//! to programs only.
+
+#![allow(clippy::panic, clippy::unwrap_used, clippy::print_stdout)]
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use sparserl_core::arbitrary::{
+    Case, case, csr, free_program, mutated_tokens, random_bits, task, tokens,
+};
+use sparserl_core::language::{Derivation, Facts, Mask, Program, ProgramError, TextError, Token};
+use sparserl_core::layout::pack;
+use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::task::{Dtype, Task};
+
+fn any_task() -> impl Strategy<Value = Task> {
+    prop_oneof![task(Dtype::F32), task(Dtype::F64)]
+}
+
+fn round_trips(program: &Program) -> Result<(), TestCaseError> {
+    let text = program.to_string();
+    prop_assert_eq!(&Program::parse(&text).unwrap(), program);
+    prop_assert_eq!(&Program::from_tokens(program.task, &program.tokens()).unwrap(), program);
+    prop_assert_eq!(Program::parse(&text).unwrap().to_string(), text);
+    Ok(())
+}
+
+/// The error is about the first token that no program goes on with.
+fn is_first_misfit(
+    task: Task,
+    tokens: &[Token],
+    error: &ProgramError,
+) -> Result<(), TestCaseError> {
+    let (ProgramError::Unexpected { position, .. }
+    | ProgramError::Incomplete { position, .. }
+    | ProgramError::Trailing { position, .. }) = *error;
+    prop_assert!(position <= tokens.len());
+    let mut derivation = Derivation::start(Mask::free(task));
+    for &token in &tokens[..position] {
+        prop_assert_eq!(derivation.push(token), Ok(()));
+    }
+    if let Some(&token) = tokens.get(position) {
+        prop_assert!(derivation.push(token).is_err());
+    } else {
+        prop_assert!(!derivation.is_complete());
+    }
+    Ok(())
+}
+
+fn line_of(error: &TextError) -> usize {
+    match *error {
+        TextError::Version { line, .. }
+        | TextError::Task { line, .. }
+        | TextError::Word { line, .. }
+        | TextError::Program { line, .. } => line,
+    }
+}
+
+proptest! {
+    #[test]
+    fn free_programs_round_trip(task in any_task(), seed: u64) {
+        round_trips(&free_program(task, seed))?;
+    }
+
+    #[test]
+    fn random_tokens_are_a_program_or_an_error_in_place(task in any_task(), tokens in tokens(70)) {
+        match Program::from_tokens(task, &tokens) {
+            Ok(program) => prop_assert_eq!(program.tokens(), tokens),
+            Err(error) => is_first_misfit(task, &tokens, &error)?,
+        }
+    }
+
+    #[test]
+    fn mutated_tokens_are_a_program_or_an_error_in_place(
+        (task, tokens) in any_task().prop_flat_map(|task| (Just(task), mutated_tokens(task)))
+    ) {
+        match Program::from_tokens(task, &tokens) {
+            Ok(program) => {
+                prop_assert_eq!(program.tokens(), tokens);
+                round_trips(&program)?;
+            }
+            Err(error) => is_first_misfit(task, &tokens, &error)?,
+        }
+    }
+
+    #[test]
+    fn mutated_text_is_a_program_or_an_error_with_its_line(
+        task in any_task(),
+        seed: u64,
+        edits in proptest::collection::vec((any::<Index>(), any::<char>(), 0..3u8), 1..4),
+    ) {
+        let mut text: Vec<char> = free_program(task, seed).to_string().chars().collect();
+        for (at, with, kind) in edits {
+            let at = at.index(text.len());
+            match kind {
+                0 => text[at] = with,
+                1 => text.insert(at, with),
+                _ => drop(text.remove(at)),
+            }
+        }
+        let text: String = text.into_iter().collect();
+        match Program::parse(&text) {
+            Ok(program) => round_trips(&program)?,
+            Err(error) => {
+                let line = line_of(&error);
+                prop_assert!((1..=text.lines().count().max(1)).contains(&line), "{error}");
+                prop_assert!(error.to_string().starts_with(&format!("line {line}: ")), "{error}");
+                if let TextError::Word { found, .. } = &error {
+                    prop_assert!(text.lines().nth(line - 1).unwrap().contains(found), "{error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_without_panic(text in "\\PC*", body in "(sparserl 1\n)?(spmv f32\n)?(block )?[a-z0-9# \n-]{0,80}") {
+        let _ = Program::parse(&text);
+        let _ = Program::parse(&body);
+    }
+
+    #[test]
+    fn words_may_stand_on_any_lines(task in any_task(), seed: u64, breaks in proptest::collection::vec(0..4u8, 60)) {
+        let program = free_program(task, seed);
+        let mut text = format!("# a comment\n\nsparserl 1 # version\n  {task}\n");
+        for (token, gap) in program.tokens().iter().zip(breaks.iter().cycle()) {
+            text.push_str(&token.to_string());
+            text.push_str([" ", "\n", "\t \r\n\n", " # words of a comment, sell\n"][usize::from(*gap)]);
+        }
+        prop_assert_eq!(Program::parse(&text).unwrap(), program);
+    }
+}
+
+proptest! {
+    // Facts and counts of a space take milliseconds where tests are not optimised.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn legal_programs_round_trip_and_are_legal(case in case::<f32>(40, 60, 150)) {
+        let Case { matrix, program } = case;
+        round_trips(&program)?;
+        let facts = Facts::new(matrix.view(), program.task);
+        let mut derivation = Derivation::start(Mask::legal(&facts));
+        for token in program.tokens() {
+            prop_assert_eq!(derivation.push(token), Ok(()));
+        }
+        prop_assert_eq!(derivation.finish().unwrap(), program.clone());
+        let cost = facts.cost(&program);
+        prop_assert!(cost.seconds.is_finite() && cost.seconds >= 0.0, "{cost:?}");
+    }
+
+    #[test]
+    fn whatever_the_mask_offers_leads_to_a_program_that_packs(
+        matrix in csr::<f64>(40, 60, 150),
+        task in task(Dtype::F64),
+        seed: u64,
+    ) {
+        every_offer_leads_to_a_program(&matrix, task, seed)?;
+    }
+
+    #[test]
+    fn also_for_wide_matrices(
+        matrix in csr::<f32>(30, 200_000, 60),
+        task in task(Dtype::F32),
+        seed: u64,
+    ) {
+        every_offer_leads_to_a_program(&matrix, task, seed)?;
+    }
+}
+
+/// Walks one random derivation and, at each step, completes every alternative at random.
+fn every_offer_leads_to_a_program<T: Scalar>(
+    matrix: &Csr<T>,
+    task: Task,
+    seed: u64,
+) -> Result<(), TestCaseError> {
+    let facts = Facts::new(matrix.view(), task);
+    let mut random = random_bits(seed);
+    let mut walk = Derivation::start(Mask::legal(&facts));
+    while !walk.is_complete() {
+        let legal = walk.legal();
+        prop_assert!(!legal.is_empty(), "nothing may follow {:?}", walk.tokens());
+        for alternative in &legal {
+            let mut branch = walk.clone();
+            prop_assert_eq!(branch.push(alternative.token), Ok(()));
+            let program = complete(branch, &mut random)?;
+            let packed = pack(matrix.view(), &program);
+            prop_assert!(packed.is_ok(), "{}\n{program}", packed.unwrap_err());
+        }
+        let chosen = &legal[random() as usize % legal.len()];
+        prop_assert_eq!(walk.push(chosen.token), Ok(()));
+    }
+    Ok(())
+}
+
+fn complete(
+    mut derivation: Derivation<'_>,
+    random: &mut impl FnMut() -> u64,
+) -> Result<Program, TestCaseError> {
+    while !derivation.is_complete() {
+        let legal = derivation.legal();
+        prop_assert!(!legal.is_empty(), "nothing may follow {:?}", derivation.tokens());
+        let token = legal[random() as usize % legal.len()].token;
+        prop_assert_eq!(derivation.push(token), Ok(()));
+    }
+    Ok(derivation.finish().unwrap())
+}

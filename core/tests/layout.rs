@@ -1,0 +1,207 @@
+//! Packing: every legal program packs, unpacking gives the matrix back bit for bit, and what packs
+//! can be emitted; programs that do not fit are typed errors.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use sparserl_core::arbitrary::{Case, case, free_case, random_bits};
+use sparserl_core::codegen::{ArgumentKind, emit};
+use sparserl_core::language::{Derivation, Facts, Mask, Program};
+use sparserl_core::layout::{PackError, Packed, pack, unpack};
+use sparserl_core::matrix::{Csr, Offsets, Scalar};
+use sparserl_core::reference::{compare, multiply};
+use sparserl_core::task::{Dtype, Operation, Task};
+
+/// Equality of bits: `==` would take −0 for 0.
+fn same<T: Scalar>(a: &Csr<T>, b: &Csr<T>) -> bool {
+    let bits = |m: &Csr<T>| m.view().values().iter().map(|v| v.bits()).collect::<Vec<_>>();
+    a == b && bits(a) == bits(b)
+}
+
+/// The grid and the rows are divided among the parts, nothing twice, nothing left over.
+fn parts_fit_together(packed: &Packed) -> Result<(), TestCaseError> {
+    let (mut blocks, mut rows) = (0, vec![0; packed.rows]);
+    for part in &packed.parts {
+        prop_assert_eq!(part.first_block, blocks);
+        blocks += part.blocks;
+        part.rows.iter().for_each(|row| rows[row] += 1);
+        // Without rows there is nothing to do, and with some they may need β.
+        prop_assert_eq!(part.blocks == 0, part.rows.is_empty());
+    }
+    prop_assert_eq!(packed.launch.grid, blocks.max(1));
+    prop_assert!(rows.iter().all(|&count| count == 1));
+    prop_assert_eq!(packed.launch.block, packed.program.block.threads());
+    prop_assert!(packed.launch.shared <= 48 * 1024);
+    Ok(())
+}
+
+/// The source states as many arguments as the packed matrix has, under their names.
+fn source_is_complete<T: Scalar>(
+    matrix: &Csr<T>,
+    program: &Program,
+    packed: &Packed,
+) -> Result<(), TestCaseError> {
+    let source = emit(packed).unwrap();
+    let columns = program.task.operation.columns() as usize;
+    let (own, arrays) = source.arguments.split_at(4);
+    let kinds: Vec<_> = own.iter().map(|argument| (argument.kind, argument.len)).collect();
+    prop_assert_eq!(
+        kinds,
+        [
+            (ArgumentKind::Input, matrix.cols() * columns),
+            (ArgumentKind::Output, matrix.rows() * columns),
+            (ArgumentKind::Alpha, 1),
+            (ArgumentKind::Beta, 1),
+        ]
+    );
+    let packed_arrays: Vec<_> = packed.arguments().collect();
+    prop_assert_eq!(arrays.len(), packed_arrays.len());
+    for (argument, (name, array)) in arrays.iter().zip(packed_arrays) {
+        prop_assert_eq!(&argument.name, &name);
+        prop_assert_eq!(argument.len, array.data.len());
+        prop_assert_eq!(argument.dtype, array.data.dtype());
+    }
+    // The header repeats the program, so that the file alone says what it is.
+    for line in program.to_string().lines() {
+        let line = format!("//   {line}\n");
+        prop_assert!(source.text.contains(&line), "{line}");
+    }
+    Ok(())
+}
+
+/// The product of what was unpacked, in the element type, against the reference of the matrix.
+fn product_is_right<T: Scalar>(
+    matrix: &Csr<T>,
+    unpacked: &Csr<T>,
+    seed: u64,
+) -> Result<(), TestCaseError> {
+    let mut random = random_bits(seed);
+    let x: Vec<T> =
+        (0..matrix.cols()).map(|_| T::from_f64(random() as f64 / u64::MAX as f64 - 0.5)).collect();
+    let one = T::from_f64(1.0);
+    let zero = T::from_f64(0.0);
+    let reference = multiply(matrix.view(), &x, 1, one, zero, &[]).unwrap();
+    let y: Vec<T> = (0..unpacked.rows())
+        .map(|row| {
+            let (columns, values) = unpacked.view().row(row);
+            let products = columns.iter().zip(values).map(|(&column, value)| {
+                // In T: a product of two f32 is exact in f64, so rounding it once is rounding it.
+                T::from_f64(value.to_f64() * x[column as usize].to_f64())
+            });
+            products.fold(zero, |sum, product| T::from_f64(sum.to_f64() + product.to_f64()))
+        })
+        .collect();
+    let comparison = compare(&reference, &y);
+    prop_assert!(comparison.passed(), "{comparison:?}");
+    Ok(())
+}
+
+fn packs<T: Scalar>(matrix: &Csr<T>, program: &Program) -> Result<(), TestCaseError> {
+    let packed = pack(matrix.view(), program).unwrap_or_else(|e| panic!("{e}\n{program}"));
+    is_faithful(matrix, program, &packed)
+}
+
+fn is_faithful<T: Scalar>(
+    matrix: &Csr<T>,
+    program: &Program,
+    packed: &Packed,
+) -> Result<(), TestCaseError> {
+    let unpacked = unpack::<T>(packed).unwrap_or_else(|e| panic!("{e}\n{program}"));
+    prop_assert!(same(&unpacked, matrix), "{program}");
+    parts_fit_together(packed)?;
+    source_is_complete(matrix, program, packed)?;
+    product_is_right(matrix, &unpacked, matrix.nnz() as u64)
+}
+
+fn packs_or_says_why<T: Scalar>(matrix: &Csr<T>, program: &Program) -> Result<(), TestCaseError> {
+    match pack(matrix.view(), program) {
+        Ok(packed) => is_faithful(matrix, program, &packed),
+        Err(error) => {
+            prop_assert!(!error.to_string().is_empty());
+            // The dtype is right, and the other fields are the grammar's own.
+            let is_expected = !matches!(error, PackError::Dtype { .. } | PackError::Grid { .. });
+            prop_assert!(is_expected, "{}", error);
+            Ok(())
+        }
+    }
+}
+
+proptest! {
+    // The space of programs takes milliseconds to count where tests are not optimised.
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn legal_programs_pack_in_f32(case in case::<f32>(50, 70, 200)) {
+        packs(&case.matrix, &case.program)?;
+    }
+
+    #[test]
+    fn legal_programs_pack_in_f64(case in case::<f64>(50, 70, 200)) {
+        packs(&case.matrix, &case.program)?;
+    }
+
+    #[test]
+    fn legal_programs_pack_wide_matrices(case in case::<f64>(20, 300_000, 80)) {
+        packs(&case.matrix, &case.program)?;
+    }
+
+    #[test]
+    fn legal_programs_pack_tall_matrices(case in case::<f32>(3000, 20, 80)) {
+        packs(&case.matrix, &case.program)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn free_programs_pack_or_say_why(case in free_case::<f32>(60, 90, 300)) {
+        packs_or_says_why(&case.matrix, &case.program)?;
+    }
+
+    #[test]
+    fn free_programs_pack_wide_matrices_or_say_why(case in free_case::<f64>(40, 300_000, 100)) {
+        packs_or_says_why(&case.matrix, &case.program)?;
+    }
+}
+
+#[test]
+fn another_element_type_is_refused() {
+    let Case { matrix, program } = {
+        use proptest::strategy::ValueTree;
+        use proptest::test_runner::TestRunner;
+        case::<f32>(9, 9, 9).new_tree(&mut TestRunner::deterministic()).unwrap().current()
+    };
+    let error = pack(matrix.cast::<f64>().unwrap().view(), &program).unwrap_err();
+    assert_eq!(error, PackError::Dtype { program: Dtype::F32, matrix: Dtype::F64 });
+}
+
+/// Every other row of 8 × 8 blocks is dense, the others are scattered: whoever samples every second
+/// one finds the whole matrix dense, and packs it into blocks that hold mostly padding.
+#[test]
+fn the_mask_is_not_fooled_by_rows_that_repeat() {
+    let rows = 40_000;
+    let (mut offsets, mut columns) = (vec![0], Vec::new());
+    for row in 0..rows {
+        let block_row = row / 8;
+        match block_row % 2 {
+            0 => columns.extend((0..8).map(|j| block_row * 8 + j)),
+            _ => columns.extend([row % 8 * 16, 20_000 + row % 8 * 16]),
+        }
+        offsets.push(columns.len() as u32);
+    }
+    let values = vec![1.5; columns.len()];
+    let matrix =
+        Csr::<f64>::new(rows as usize, rows as usize, Offsets::U32(offsets), columns, values);
+    let matrix = matrix.unwrap();
+    let task = Task { operation: Operation::SpMV, dtype: Dtype::F64 };
+    let facts = Facts::new(matrix.view(), task);
+    let mut derivation = Derivation::start(Mask::legal(&facts));
+    let words = ["256", "keep", "bcsr", "8", "u16", "plain", "cached", "1", "1"];
+    for token in words.map(|word| word.parse().unwrap()) {
+        if derivation.push(token).is_err() {
+            return;
+        }
+    }
+    packs(&matrix, &derivation.finish().unwrap()).unwrap();
+}

@@ -1,0 +1,87 @@
+//! The programs of `tests/golden`, each beside the CUDA source that it gives.
+//!
+//! A case is a file `NAME.skl`. Its first line says which matrix the program is for,
+//! `# matrix: DESCRIPTION` (see [`crate::matrices`]); beside it lies `NAME.cu`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use sparserl_core::codegen::{self, CudaSource};
+use sparserl_core::language::Program;
+use sparserl_core::layout;
+use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::task::Dtype;
+
+use crate::matrices;
+
+/// A golden program.
+#[derive(Clone, Debug)]
+pub struct Golden {
+    /// Name of its files, without extension.
+    pub name: String,
+    /// Description of its matrix.
+    pub matrix: String,
+    /// The program.
+    pub program: Program,
+}
+
+/// The folder of golden programs.
+#[must_use]
+pub fn folder() -> PathBuf {
+    crate::root().join("tests/golden")
+}
+
+/// All golden programs, by name.
+///
+/// # Errors
+/// When a file cannot be read, or is not of the form above.
+pub fn load() -> Result<Vec<Golden>> {
+    let folder = folder();
+    let files = fs::read_dir(&folder)
+        .with_context(|| format!("{} (is {} set?)", folder.display(), crate::ROOT_VARIABLE))?;
+    let paths = files.map(|file| Ok(file?.path())).collect::<Result<Vec<_>>>()?;
+    let mut paths: Vec<_> =
+        paths.into_iter().filter(|path| path.extension().is_some_and(|e| e == "skl")).collect();
+    paths.sort();
+    ensure!(!paths.is_empty(), "no programs in {}", folder.display());
+    paths
+        .into_iter()
+        .map(|path| {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            read(name, &fs::read_to_string(&path)?).with_context(|| path.display().to_string())
+        })
+        .collect()
+}
+
+fn read(name: String, text: &str) -> Result<Golden> {
+    let matrix = text.lines().next().and_then(|line| line.strip_prefix("# matrix: "));
+    let matrix = matrix.context("the first line is not `# matrix: DESCRIPTION`")?.to_owned();
+    Ok(Golden { name, matrix, program: Program::parse(text)? })
+}
+
+impl Golden {
+    /// The matrix. `T` must be the element type of the program's task.
+    ///
+    /// # Errors
+    /// When the description is not one.
+    pub fn build<T: Scalar>(&self) -> Result<Csr<T>> {
+        matrices::build(&self.matrix)
+    }
+
+    /// The CUDA source.
+    ///
+    /// # Errors
+    /// When the program does not fit its matrix.
+    pub fn emit(&self) -> Result<CudaSource> {
+        fn emit<T: Scalar>(golden: &Golden) -> Result<CudaSource> {
+            let packed = layout::pack(golden.build::<T>()?.view(), &golden.program)?;
+            Ok(codegen::emit(&packed)?)
+        }
+        match self.program.task.dtype {
+            Dtype::F32 => emit::<f32>(self),
+            Dtype::F64 => emit::<f64>(self),
+        }
+        .with_context(|| format!("golden program {}", self.name))
+    }
+}

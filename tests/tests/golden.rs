@@ -1,0 +1,181 @@
+//! The golden programs: what they generate, and that they use the whole language.
+//!
+//! `SPARSERL_BLESS=1 cargo test -p sparserl-tests --test golden` writes the sources anew.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+
+use sparserl_core::language::grammar::expand;
+use sparserl_core::language::{Derivation, Facts, Mask, Slot, Token, Word};
+use sparserl_core::matrix::Scalar;
+use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_tests::golden::{self, Golden};
+
+#[test]
+fn sources_are_as_committed() {
+    let bless = std::env::var_os("SPARSERL_BLESS").is_some();
+    let mut changed = Vec::new();
+    for golden in golden::load().unwrap() {
+        let path = golden::folder().join(format!("{}.cu", golden.name));
+        let text = golden.emit().unwrap().text;
+        let committed = fs::read_to_string(&path).unwrap_or_default();
+        if committed == text {
+            continue;
+        }
+        if bless {
+            fs::write(&path, text).unwrap();
+        } else {
+            changed.push(first_difference(&golden.name, &committed, &text));
+        }
+    }
+    assert!(
+        changed.is_empty(),
+        "{} sources differ from the committed ones; if that is meant, write them anew with \
+         SPARSERL_BLESS=1 and read the difference.\n{}",
+        changed.len(),
+        changed.join("\n")
+    );
+}
+
+#[test]
+fn every_source_has_a_program() {
+    let programs: HashSet<String> = golden::load().unwrap().into_iter().map(|g| g.name).collect();
+    for file in fs::read_dir(golden::folder()).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "cu") {
+            let name = path.file_stem().unwrap().to_string_lossy();
+            assert!(programs.contains(name.as_ref()), "{name}.cu has no {name}.skl");
+        }
+    }
+}
+
+fn first_difference(name: &str, committed: &str, generated: &str) -> String {
+    let (mut old, mut new) = (committed.lines(), generated.lines());
+    let mut line = 0;
+    loop {
+        line += 1;
+        let (before, after) = (old.next(), new.next());
+        if before != after || before.is_none() {
+            let show = |text: Option<&str>| text.unwrap_or("(the end)").to_owned();
+            return format!("{name}.cu:{line}\n- {}\n+ {}", show(before), show(after));
+        }
+    }
+}
+
+/// A use of the grammar that some golden program has to make.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Use {
+    slot: &'static str,
+    /// For slots where each operation has code of its own.
+    operation: Option<&'static str>,
+    /// For slots where each layout has code of its own.
+    layout: Option<Word>,
+    token: Token,
+}
+
+impl Use {
+    /// `layout` is the one that the slot stands in.
+    fn new(slot: Slot, task: Task, layout: Option<Word>, token: Token) -> Self {
+        let operation = match task.operation {
+            Operation::SpMV => "spmv",
+            Operation::SpMM { .. } => "spmm",
+        };
+        let (slot, by_operation, by_layout) = match slot {
+            Slot::Block => ("block", false, false),
+            Slot::Rows { .. } => ("rows", true, false),
+            Slot::Threshold { .. } => ("threshold", false, false),
+            Slot::Share { .. } => ("share", false, false),
+            Slot::Window { .. } => ("window", false, false),
+            Slot::Layout(_) => ("layout", true, false),
+            Slot::SliceHeight(_) => ("slice height", false, false),
+            Slot::BlockSide(_) => ("block side", false, false),
+            Slot::TileItems(_) => ("tile items", true, false),
+            Slot::Index(..) => ("index", false, true),
+            Slot::Values { .. } => ("values", false, true),
+            Slot::Cache => ("cache", true, true),
+            Slot::Vector => ("vector", false, true),
+            Slot::Lanes { .. } => ("lanes", false, true),
+            Slot::Unroll => ("unroll", false, false),
+            Slot::Reduction => ("reduction", true, false),
+        };
+        let operation = by_operation.then_some(operation);
+        Self { slot, operation, layout: layout.filter(|_| by_layout), token }
+    }
+}
+
+/// The layout that the slots which a token opens stand in.
+fn layout_after(slot: Slot, layout: Option<Word>, token: Token) -> Option<Word> {
+    match (slot, token) {
+        (Slot::Layout(_), Token::Word(word)) => Some(word),
+        _ => layout,
+    }
+}
+
+/// All uses that the language offers in a task.
+fn offered(task: Task, uses: &mut BTreeSet<Use>) {
+    let mask = Mask::free(task);
+    let mut seen = HashSet::new();
+    let mut open = vec![(Slot::Block, None)];
+    while let Some((slot, layout)) = open.pop() {
+        if !seen.insert((slot, layout)) {
+            continue;
+        }
+        for alternative in expand(slot, mask) {
+            let inner = layout_after(slot, layout, alternative.token);
+            uses.insert(Use::new(slot, task, layout, alternative.token));
+            open.extend(alternative.opens.into_iter().map(|slot| (slot, inner)));
+        }
+    }
+}
+
+/// The uses that a golden program makes; also checks that it is legal for its matrix.
+fn made<T: Scalar>(golden: &Golden, uses: &mut BTreeSet<Use>) {
+    let matrix = golden.build::<T>().unwrap();
+    let task = golden.program.task;
+    let facts = Facts::new(matrix.view(), task);
+    let mut derivation = Derivation::start(Mask::legal(&facts));
+    let mut layout = None;
+    for token in golden.program.tokens() {
+        let slot = *derivation.open().last().unwrap();
+        if matches!(slot, Slot::Rows { .. }) {
+            layout = None;
+        }
+        uses.insert(Use::new(slot, task, layout, token));
+        layout = layout_after(slot, layout, token);
+        derivation.push(token).unwrap_or_else(|e| panic!("{}: {e}", golden.name));
+    }
+    assert_eq!(derivation.finish().unwrap(), golden.program);
+}
+
+/// Numbers of the vocabulary that the grammar has no use for yet.
+const UNUSED: [u32; 4] = [1024, 4096, 32_768, 65_536];
+
+#[test]
+fn programs_are_legal_and_use_the_whole_language() {
+    let mut made_uses = BTreeSet::new();
+    for golden in golden::load().unwrap() {
+        match golden.program.task.dtype {
+            Dtype::F32 => made::<f32>(&golden, &mut made_uses),
+            Dtype::F64 => made::<f64>(&golden, &mut made_uses),
+        }
+    }
+    let mut offered_uses = BTreeSet::new();
+    for dtype in [Dtype::F32, Dtype::F64] {
+        offered(Task { operation: Operation::SpMV, dtype }, &mut offered_uses);
+        let columns = 16.try_into().unwrap();
+        offered(Task { operation: Operation::SpMM { columns }, dtype }, &mut offered_uses);
+    }
+    let missing: Vec<_> = offered_uses.difference(&made_uses).collect();
+    assert!(
+        missing.is_empty(),
+        "{} of {} uses of the grammar are in no golden program: {missing:#?}",
+        missing.len(),
+        offered_uses.len()
+    );
+
+    let tokens: HashSet<Token> = offered_uses.iter().map(|offered| offered.token).collect();
+    let unused: Vec<_> = Token::all().filter(|token| !tokens.contains(token)).collect();
+    assert_eq!(unused, UNUSED.map(Token::Number), "tokens that no slot offers");
+}
