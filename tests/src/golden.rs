@@ -1,7 +1,7 @@
 //! The programs of `tests/golden`, each beside the CUDA source that it gives.
 //!
 //! A case is a file `NAME.skl`. Its first line says which matrix the program is for,
-//! `# matrix: DESCRIPTION` (see [`crate::matrices`]); beside it lies `NAME.cu`.
+//! `# matrix: DESCRIPTION` (see [`crate::matrices`]); beside it lies `NAME.snap`.
 
 use std::fs;
 use std::path::PathBuf;

@@ -64,10 +64,8 @@ words! {
 }
 
 /// Every number that a program can hold.
-const NUMBERS: &[u32] = &[
-    1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536,
-    131_072,
-];
+const NUMBERS: &[u32] =
+    &[1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512, 2048, 8192, 16384, 131_072];
 
 /// One token of a program: a [`Word`] or one of the language's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
