@@ -12,7 +12,7 @@ template <int BLOCK, int SIDE, int LANES, int STRIDE, typename T, int V, typenam
 __device__ __forceinline__ void bcsr(u32 block, u32 row_count, Rows rows,
                                      const Offset* __restrict__ offsets, Columns columns,
                                      Values values, In input, Out output) {
-  const u32 position = (block * BLOCK + threadIdx.x) / (LANES * STRIDE);
+  const u32 position = place<BLOCK, LANES * STRIDE>(block);
   const u32 lane = threadIdx.x / STRIDE % LANES;
   const bool live = position < row_count;
 

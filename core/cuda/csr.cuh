@@ -10,7 +10,7 @@ template <int BLOCK, int LANES, int STRIDE, int UNROLL, typename T, int V, typen
 __device__ __forceinline__ void csr_lanes(u32 block, u32 row_count, Rows rows,
                                           const Offset* __restrict__ offsets, Columns columns,
                                           Values values, In input, Out output) {
-  const u32 position = (block * BLOCK + threadIdx.x) / (LANES * STRIDE);
+  const u32 position = place<BLOCK, LANES * STRIDE>(block);
   const u32 lane = threadIdx.x / STRIDE % LANES;
   const bool live = position < row_count;
 

@@ -10,7 +10,7 @@ template <int BLOCK, int STRIDE, int UNROLL, typename T, int V, typename Rows, t
 __device__ __forceinline__ void dia(u32 block, u32 row_count, Rows rows,
                                     const int* __restrict__ diagonals, u32 diagonal_count,
                                     Values values, In input, Out output) {
-  const u32 position = (block * BLOCK + threadIdx.x) / STRIDE;
+  const u32 position = place<BLOCK, STRIDE>(block);
   if (position >= row_count) return;
   const u32 row = rows.at(position);
   auto sum = zero_pack<T, V>();

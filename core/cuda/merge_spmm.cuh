@@ -9,7 +9,7 @@ template <int BLOCK, int STRIDE, typename T, int V, typename Tiles, typename Row
 __device__ __forceinline__ void merge_columns(u32 block, u32 column_tile, u32 tile_count,
                                               Tiles tiles, Rows rows, Columns columns,
                                               Values values, In input, Out output) {
-  const u32 tile = (block * BLOCK + threadIdx.x) / STRIDE;
+  const u32 tile = place<BLOCK, STRIDE>(block);
   if (tile >= tile_count) return;
   const auto span = tiles.span(tile);
   const auto unit = columns.of(tile);

@@ -14,9 +14,9 @@ __device__ __forceinline__ void sell(u32 block, u32 row_count, Rows rows,
                                      Values values, In input, Out output) {
   // Neighbouring threads take neighbouring rows of a slice, where the entries lie side by side.
   constexpr u32 GROUP = HEIGHT * LANES * STRIDE < 32 ? HEIGHT : 32 / (LANES * STRIDE);
-  const u32 thread = block * BLOCK + threadIdx.x;
-  const u32 lane = thread / (STRIDE * GROUP) % LANES;
-  const u32 position = thread / (STRIDE * GROUP * LANES) * GROUP + thread / STRIDE % GROUP;
+  const u32 lane = threadIdx.x / (STRIDE * GROUP) % LANES;
+  const u32 position =
+      place<BLOCK, STRIDE * GROUP * LANES>(block) * GROUP + threadIdx.x / STRIDE % GROUP;
   const bool live = position < row_count;
 
   auto sum = zero_pack<T, V>();

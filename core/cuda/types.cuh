@@ -33,3 +33,11 @@ __device__ __forceinline__ Pack<T, V> zero_pack() {
   for (int v = 0; v < V; ++v) pack.at[v] = T(0);
   return pack;
 }
+
+// Which group of THREADS neighbouring threads this is, over all blocks. Threads themselves are not
+// counted: there can be more than 2^32.
+template <int BLOCK, int THREADS>
+__device__ __forceinline__ u32 place(u32 block) {
+  static_assert(BLOCK % THREADS == 0, "a group does not cross blocks");
+  return block * (BLOCK / THREADS) + threadIdx.x / THREADS;
+}

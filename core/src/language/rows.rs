@@ -99,7 +99,7 @@ impl Rows {
             Order::Keep => self.clone(),
             Order::Sort { window } => {
                 let mut rows: Vec<u32> = self.iter().map(|row| row as u32).collect();
-                for chunk in rows.chunks_mut(window as usize) {
+                for chunk in rows.chunks_mut(window.max(1) as usize) {
                     // Stable: rows of equal length keep their locality in x.
                     chunk.sort_by_key(|&row| {
                         core::cmp::Reverse(offsets.at(row as usize + 1) - offsets.at(row as usize))

@@ -1,5 +1,8 @@
 use alloc::vec::Vec;
 
+/// Entries that a block has in flight, at most: 512 threads with 8 each.
+const STEP_PAST: u64 = 4096;
+
 /// One array of a packed part, under its name within the part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
@@ -94,13 +97,14 @@ impl ArrayData {
         }
     }
 
-    /// Running sums from 0 of counts: `u32` when `limit` fits, else `u64`.
+    /// Running sums from 0 of counts: `u32` when `limit` fits, else `u64`. Device code steps past
+    /// an offset by up to a block's entries in flight, which has to fit as well.
     pub(crate) fn offsets(limit: u64, counts: impl Iterator<Item = u64>) -> Self {
         let sums = core::iter::once(0).chain(counts.scan(0u64, |sum, count| {
             *sum += count;
             Some(*sum)
         }));
-        if u32::try_from(limit).is_ok() {
+        if u32::try_from(limit + STEP_PAST).is_ok() {
             Self::U32(sums.map(|n| n as u32).collect())
         } else {
             Self::U64(sums.collect())

@@ -22,13 +22,13 @@ const SIDES: [u32; 5] = [3, 2, 4, 6, 8];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BcsrLayout {
     /// Rows and columns of a block: 2, 3, 4, 6 or 8.
-    pub side: u32,
+    pub(crate) side: u32,
     /// Coding of block columns; relative codings start anew with each row of blocks.
-    pub index: IndexCoding,
+    pub(crate) index: IndexCoding,
     /// Coding and caching of the arrays.
-    pub access: Access,
+    pub(crate) access: Access,
     /// Threads that share the blocks of a row.
-    pub lanes: Lanes,
+    pub(crate) lanes: Lanes,
 }
 
 /// `bcsr B …`, for rows in matrix order whose entries fill blocks of some size.

@@ -17,13 +17,13 @@ use crate::task::Task;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CsrLayout {
     /// Coding of column indices; relative codings start anew with each row.
-    pub index: IndexCoding,
+    pub(crate) index: IndexCoding,
     /// Coding and caching of the arrays.
-    pub access: Access,
+    pub(crate) access: Access,
     /// Threads that share a row.
-    pub lanes: Lanes,
+    pub(crate) lanes: Lanes,
     /// Entries in flight per thread: 1, 2, 4 or 8.
-    pub unroll: u32,
+    pub(crate) unroll: u32,
 }
 
 /// `csr INDEX VALUES CACHE VECTOR LANES UNROLL`, for any rows.

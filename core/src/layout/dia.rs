@@ -20,9 +20,9 @@ use crate::task::Task;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiaLayout {
     /// Coding and caching of the values.
-    pub access: Access,
+    pub(crate) access: Access,
     /// Diagonals in flight per thread.
-    pub unroll: u32,
+    pub(crate) unroll: u32,
 }
 
 /// `dia VALUES CACHE VECTOR UNROLL`, for rows in matrix order with few, well-filled diagonals.
@@ -70,12 +70,10 @@ impl DiaLayout {
             }
         }
         MAX_PADDING.check("dia", (diagonals.len() * rows) as u64, source.nnz())?;
-        let offsets = diagonals.iter().map(|&d| i32::try_from(d)).collect::<Result<_, _>>();
-        let offsets = offsets.map_err(|_| PackError::Field {
-            what: "distance of a diagonal",
-            found: u32::MAX,
-            expected: "less than 2^31",
-        })?;
+        let offset = |&diagonal: &i64| {
+            i32::try_from(diagonal).map_err(|_| PackError::DiagonalTooFar { diagonal })
+        };
+        let offsets = diagonals.iter().map(offset).collect::<Result<_, _>>()?;
         let entries = diagonals.iter().flat_map(|&diagonal| {
             (0..rows).map(move |position| {
                 let column = u32::try_from(source.rows.at(position) as i64 + diagonal).ok();

@@ -27,13 +27,13 @@ const REDUCTION_BYTES: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MergeLayout {
     /// SpMV: items per thread, a tile per block. SpMM: items per tile, a tile per group of threads.
-    pub items: u32,
+    pub(crate) items: u32,
     /// Coding of column indices; relative codings start anew with each tile.
-    pub index: IndexCoding,
+    pub(crate) index: IndexCoding,
     /// Coding and caching of the arrays.
-    pub access: Access,
+    pub(crate) access: Access,
     /// How a tile's products become row sums.
-    pub reduction: Reduction,
+    pub(crate) reduction: Reduction,
 }
 
 /// How a merge tile adds up its rows.

@@ -63,15 +63,11 @@ pub enum PackError {
         /// Bytes needed.
         bytes: usize,
     },
-    /// A field outside what the layout's device block takes.
-    #[error("{what} is {found}, expected {expected}")]
-    Field {
-        /// The field.
-        what: &'static str,
-        /// Its value.
-        found: u32,
-        /// What the device block takes.
-        expected: &'static str,
+    /// A diagonal further away than the 32-bit distances of `dia` reach.
+    #[error("`dia` takes diagonals within 2^31 of the main one, found {diagonal}")]
+    DiagonalTooFar {
+        /// Column minus row.
+        diagonal: i64,
     },
 }
 

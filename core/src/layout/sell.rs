@@ -22,15 +22,15 @@ const HEIGHTS: [u32; 4] = [32, 16, 8, 4];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SellLayout {
     /// Rows of a slice (C): 4, 8, 16 or 32.
-    pub height: u32,
+    pub(crate) height: u32,
     /// Coding of column indices; relative codings start anew with each slice.
-    pub index: IndexCoding,
+    pub(crate) index: IndexCoding,
     /// Coding and caching of the arrays.
-    pub access: Access,
+    pub(crate) access: Access,
     /// Threads that share a row: 1, 2 or 4.
-    pub lanes: Lanes,
+    pub(crate) lanes: Lanes,
     /// Entries in flight per thread.
-    pub unroll: u32,
+    pub(crate) unroll: u32,
 }
 
 /// `sell H …`, where the padding of some height is bearable.
