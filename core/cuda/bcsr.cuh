@@ -27,9 +27,9 @@ __device__ __forceinline__ void bcsr(u32 block, u32 row_count, Rows rows,
 #pragma unroll
       for (u32 j = 0; j < SIDE; ++j) {
         const T value = values.at(first + j);
-        const bool live = value == value;
+        const bool present = value == value;
         // Empty slots read the block's first column, which exists.
-        multiply_add(sum, live, value, input.at(live ? column + j : column));
+        multiply_add(sum, present, value, input.at(present ? column + j : column));
       }
     }
   }

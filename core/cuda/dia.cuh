@@ -17,9 +17,9 @@ __device__ __forceinline__ void dia(u32 block, u32 row_count, Rows rows,
 #pragma unroll UNROLL
   for (u32 d = 0; d < diagonal_count; ++d) {
     const T value = values.at(u64(d) * row_count + position);
-    const bool live = value == value;
+    const bool present = value == value;
     // Empty slots read the first row, not a row outside: a load that need not wait for a branch.
-    multiply_add(sum, live, value, input.at(live ? row + __ldg(diagonals + d) : 0));
+    multiply_add(sum, present, value, input.at(present ? row + __ldg(diagonals + d) : 0));
   }
   output.store(row, sum);
 }

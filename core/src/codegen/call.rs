@@ -188,6 +188,7 @@ impl Context<'_> {
         };
         Some(match operand {
             Operand::Block => "block".into(),
+            Operand::ColumnTile if self.mapping.column_tiles == 1 => "0u".into(),
             Operand::ColumnTile => "column_tile".into(),
             Operand::Count(n) => format!("{n}u"),
             Operand::Rows => match &self.part.rows {

@@ -150,9 +150,9 @@ fn write_header(
     let Launch { grid, block, .. } = packed.launch;
     let product = match task.operation {
         Operation::SpMV => "SpMV, y = alpha * A * x + beta * y".to_string(),
-        Operation::SpMM { columns } => format!(
-            "SpMM, C = alpha * A * B + beta * C, with row-major B and C of {columns} columns"
-        ),
+        Operation::SpMM { columns } => {
+            format!("SpMM, C = alpha * A * B + beta * C, with row-major B and C of width {columns}")
+        }
     };
     writeln!(text, "// {product}, in {}.", task.dtype)?;
     writeln!(text, "//")?;
@@ -277,15 +277,21 @@ fn write_part(
         Operation::SpMM { .. } => {
             let (tiles, stride, vector) = (mapping.column_tiles, mapping.stride, mapping.vector);
             if tiles == 1 {
-                writeln!(text, "{indent}const u32 block = {own_block_bare}, column_tile = 0;")?;
+                writeln!(text, "{indent}const u32 block = {own_block_bare};")?;
             } else {
                 writeln!(text, "{indent}const u32 block = {own_block} / {tiles};")?;
                 writeln!(text, "{indent}const u32 column_tile = {own_block} % {tiles};")?;
             }
-            writeln!(
-                text,
-                "{indent}const u32 column = (column_tile * {stride} + threadIdx.x % {stride}) * {vector};"
-            )?;
+            let lane = match (tiles, stride) {
+                (1, 1) => "0".to_string(),
+                (1, _) => format!("threadIdx.x % {stride}"),
+                (_, 1) => "column_tile".to_string(),
+                _ => format!("(column_tile * {stride} + threadIdx.x % {stride})"),
+            };
+            match (lane.as_str(), vector) {
+                ("0", _) | (_, 1) => writeln!(text, "{indent}const u32 column = {lane};")?,
+                _ => writeln!(text, "{indent}const u32 column = {lane} * {vector};")?,
+            }
         }
     }
     let arguments =

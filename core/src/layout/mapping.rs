@@ -25,7 +25,7 @@ impl Mapping {
             Lanes::Block => 32,
         };
         let packs = task.operation.columns().div_ceil(vector.max(1));
-        let stride = packs.next_power_of_two().min(room);
+        let stride = packs.min(room).next_power_of_two();
         let lanes = match lanes {
             Lanes::Threads(n) => n,
             Lanes::Block => block / stride,
@@ -38,5 +38,25 @@ impl Mapping {
     pub fn blocks(&self, groups: u64, block: u32) -> u64 {
         let threads = groups * u64::from(self.lanes) * u64::from(self.stride);
         threads.div_ceil(u64::from(block)) * u64::from(self.column_tiles)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::{Dtype, Operation};
+
+    #[test]
+    fn columns_of_any_number_are_covered() {
+        for columns in [1, 2, 3, 8, 33, 128, 1000, u32::MAX] {
+            let operation = Operation::SpMM { columns: columns.try_into().unwrap() };
+            let task = Task { operation, dtype: Dtype::F32 };
+            for lanes in [Lanes::Threads(1), Lanes::Threads(4), Lanes::Threads(32), Lanes::Block] {
+                let mapping = Mapping::new(task, lanes, 1, 256);
+                let covered = u64::from(mapping.column_tiles) * u64::from(mapping.stride);
+                assert!(covered >= u64::from(columns), "{columns}: {mapping:?}");
+                assert!(mapping.stride.is_power_of_two() && mapping.stride <= 32);
+            }
+        }
     }
 }
