@@ -25,14 +25,15 @@ __device__ __forceinline__ void csr_lanes(u32 block, u32 row_count, Rows rows,
 
 // CSR with a whole block for each row.
 template <int BLOCK, int STRIDE, int UNROLL, typename T, int V, typename Offset, typename Rows,
-          typename Columns, typename Values, typename In, typename Out>
+          typename Columns, typename Values, typename In, typename Out, int SCRATCH>
 __device__ __forceinline__ void csr_block(u32 block, Rows rows, const Offset* __restrict__ offsets,
                                           Columns columns, Values values, In input, Out output,
-                                          void* scratch) {
+                                          unsigned char (&scratch)[SCRATCH]) {
+  static_assert(SCRATCH >= BLOCK / 32 * STRIDE * sizeof(Pack<T, V>), "a pack per warp and column");
   const Offset first = __ldg(offsets + block), end = __ldg(offsets + block + 1);
   auto sum = zero_pack<T, V>();
   walk<BLOCK / STRIDE, UNROLL>(sum, first + threadIdx.x / STRIDE, end, columns.of(block), values,
                                input);
-  reduce_block<BLOCK, STRIDE>(sum, static_cast<Pack<T, V>*>(scratch));
+  reduce_block<BLOCK, STRIDE>(sum, reinterpret_cast<Pack<T, V>*>(scratch));
   if (threadIdx.x < STRIDE) output.store(rows.at(block), sum);
 }

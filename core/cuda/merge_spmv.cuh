@@ -35,11 +35,12 @@ __device__ __forceinline__ void stage_products(const Span& span, u32 tile, Colum
 
 // One tile per block; LANES threads add up each row's products.
 template <int BLOCK, int ITEMS, int LANES, typename T, typename Tiles, typename Rows,
-          typename Columns, typename Values, typename In, typename Out>
+          typename Columns, typename Values, typename In, typename Out, int SCRATCH>
 __device__ __forceinline__ void merge_rows(u32 tile, u32 tile_count, Tiles tiles, Rows rows,
                                            Columns columns, Values values, In input, Out output,
-                                           void* scratch) {
-  T* products = static_cast<T*>(scratch);
+                                           unsigned char (&scratch)[SCRATCH]) {
+  static_assert(SCRATCH >= BLOCK * ITEMS * sizeof(T), "a product per item");
+  T* products = reinterpret_cast<T*>(scratch);
   const auto span = tiles.span(tile);
   stage_products<BLOCK, ITEMS>(span, tile, columns, values, input, products);
 
@@ -67,11 +68,12 @@ __device__ __forceinline__ void merge_rows(u32 tile, u32 tile_count, Tiles tiles
 // One tile per block; each thread walks ITEMS merged items and a segmented scan over the block
 // joins the rows that several threads share.
 template <int BLOCK, int ITEMS, typename T, typename Tiles, typename Rows, typename Columns,
-          typename Values, typename In, typename Out>
+          typename Values, typename In, typename Out, int SCRATCH>
 __device__ __forceinline__ void merge_scan(u32 tile, u32 tile_count, Tiles tiles, Rows rows,
                                            Columns columns, Values values, In input, Out output,
-                                           void* scratch) {
-  T* products = static_cast<T*>(scratch);
+                                           unsigned char (&scratch)[SCRATCH]) {
+  static_assert(SCRATCH >= BLOCK * ITEMS * sizeof(T), "a product per item");
+  T* products = reinterpret_cast<T*>(scratch);
   const auto span = tiles.span(tile);
   stage_products<BLOCK, ITEMS>(span, tile, columns, values, input, products);
 

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::blocks;
 use super::call::{DeviceCall, dense_names, scalar_type};
-use crate::language::Layout;
+use crate::language::each_layout;
 use crate::layout::{ArrayRole, Launch, Packed, PackedPart};
 use crate::task::{Operation, Task};
 
@@ -105,13 +105,7 @@ pub fn emit(packed: &Packed) -> Result<CudaSource, EmitError> {
 }
 
 fn call(part: &PackedPart, task: Task, block: u32) -> DeviceCall {
-    match &part.layout {
-        Layout::Csr(l) => l.call(part, task, block),
-        Layout::Sell(l) => l.call(part, task, block),
-        Layout::Dia(l) => l.call(part, task, block),
-        Layout::Bcsr(l) => l.call(part, task, block),
-        Layout::Merge(l) => l.call(part, task, block),
-    }
+    each_layout!(&part.layout, layout => layout.call(part, task, block))
 }
 
 fn arguments(packed: &Packed) -> Vec<Argument> {
@@ -185,14 +179,17 @@ fn write_header(
         };
         writeln!(text, "//   {name:width$}  {what}")?;
     }
-    if arguments.iter().any(|a| a.kind == ArgumentKind::Workspace) {
+    writeln!(text, "//\n// Input and output must not overlap.")?;
+    let workspace = arguments.iter().any(|a| a.kind == ArgumentKind::Workspace);
+    if workspace {
         writeln!(
             text,
-            "//\n// Workspace is zero before the first launch; launches that share it must not overlap."
+            "// Workspace must be zero before the first launch; launches that share it must not overlap."
         )?;
     }
     if task.operation != Operation::SpMV {
-        writeln!(text, "//\n// Dense operands must be aligned to 16 bytes.")?;
+        let and = if workspace { ", and workspace," } else { "" };
+        writeln!(text, "// Input and output{and} must be aligned to 16 bytes.")?;
     }
     Ok(())
 }

@@ -30,6 +30,9 @@ pub fn beam_search<P: Policy>(
     mask: Mask<'_>,
     width: usize,
 ) -> Result<Vec<Candidate>, P::Error> {
+    if width == 0 {
+        return Ok(Vec::new());
+    }
     let state = policy.start(matrix, mask.task())?;
     let mut open =
         alloc::vec![Beam { derivation: Derivation::start(mask), state, log_probability: 0.0 }];

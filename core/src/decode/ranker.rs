@@ -7,6 +7,7 @@ use core::convert::Infallible;
 use super::Policy;
 use crate::language::grammar::{Alternative, Slot, expand};
 use crate::language::{Cache, Derivation, Facts, Mask, Node, RowSetId, Token, Word};
+use crate::layout::PartTime;
 use crate::structure::StructureEmbedding;
 use crate::task::Task;
 
@@ -15,7 +16,8 @@ use crate::task::Task;
 /// Its logits are the negated, scaled logarithm of the predicted seconds of the best completion it
 /// knows: bytes of the packed arrays, memory transactions, and the longest dependent walk. It knows
 /// the choices listed in `considers`; the others remain legal, but unlikely. It takes what it needs
-/// from [`Facts`], not from the structure embedding.
+/// from [`Facts`], not from the structure embedding, and so decodes only under the mask of the same
+/// facts.
 #[derive(Debug)]
 pub struct CostRanker<'f> {
     facts: &'f Facts<'f>,
@@ -25,11 +27,11 @@ pub struct CostRanker<'f> {
 /// Threads of a block, the rows, and whether they are all rows of the matrix.
 type PartKey = (u32, RowSetId, bool);
 
-/// A part's tokens and predicted seconds.
+/// A part's tokens and predicted time.
 #[derive(Debug)]
 struct RankedPart {
     tokens: Vec<Token>,
-    seconds: f64,
+    time: PartTime,
 }
 
 /// Logit units per e-fold of predicted time: 1 % slower is 0.4 less likely.
@@ -38,8 +40,6 @@ const SHARPNESS: f64 = 40.0;
 const UNCONSIDERED: f64 = 60.0;
 /// Matrices past this size stream through the caches; smaller ones stay in a large GPU's L2.
 const STREAM_BYTES: u64 = 32 << 20;
-/// Seconds that a further part costs, for its branch and its partly filled last blocks.
-const SPLIT_SECONDS: f64 = 0.3e-6;
 
 impl<'f> CostRanker<'f> {
     /// A ranker for the matrix of `facts`.
@@ -111,8 +111,8 @@ impl<'f> CostRanker<'f> {
         found: &mut Vec<RankedPart>,
     ) {
         let Some(slot) = open.pop() else {
-            if let Some(seconds) = self.price(block, rows, tokens) {
-                found.push(RankedPart { tokens: tokens.clone(), seconds });
+            if let Some(time) = self.price(block, rows, tokens) {
+                found.push(RankedPart { tokens: tokens.clone(), time });
             }
             return;
         };
@@ -127,44 +127,52 @@ impl<'f> CostRanker<'f> {
         }
     }
 
-    fn price(&self, block: u32, rows: RowSetId, tokens: &[Token]) -> Option<f64> {
+    fn price(&self, block: u32, rows: RowSetId, tokens: &[Token]) -> Option<PartTime> {
         let part = Node::read_part(tokens)?;
         let site = crate::language::grammar::Site { block, rows, order: part.order };
-        Some(self.facts.part_cost(site, &part).seconds())
+        Some(self.facts.part_cost(site, &part).time())
     }
 
-    /// Predicted seconds of the best program for some rows.
-    fn best(&self, slot: Slot) -> f64 {
-        let Slot::Rows { block, rows, depth } = slot else { return f64::INFINITY };
+    /// Predicted time of the best program for some rows.
+    fn best(&self, slot: Slot) -> PartTime {
+        let Slot::Rows { block, rows, depth } = slot else { return PartTime::NEVER };
         let whole = rows == RowSetId::ALL;
-        let parts = self.parts(block, rows, whole);
-        let unsplit = parts.iter().map(|part| part.seconds).fold(f64::INFINITY, f64::min);
-        unsplit.min(if whole { self.best_split(block, rows, depth) } else { f64::INFINITY })
+        let unsplit = quickest(self.parts(block, rows, whole).iter().map(|part| part.time));
+        let split = if whole { self.best_split(block, rows, depth) } else { PartTime::NEVER };
+        quickest([unsplit, split].into_iter())
     }
 
-    fn best_split(&self, block: u32, rows: RowSetId, depth: u8) -> f64 {
+    fn best_split(&self, block: u32, rows: RowSetId, depth: u8) -> PartTime {
         let split = Slot::Rows { block, rows, depth };
         if !self.considers(split, true, Token::Word(Word::SplitLength)) {
-            return f64::INFINITY;
+            return PartTime::NEVER;
         }
         let thresholds = self.considered(Slot::Threshold { block, rows, depth }, true);
-        thresholds.iter().map(|a| self.both_sides(&a.opens)).fold(f64::INFINITY, f64::min)
+        quickest(thresholds.iter().map(|a| self.both_sides(&a.opens)))
     }
 
-    fn both_sides(&self, sides: &[Slot]) -> f64 {
-        sides.iter().map(|&side| self.best(side)).sum::<f64>() + SPLIT_SECONDS
+    fn both_sides(&self, sides: &[Slot]) -> PartTime {
+        let times = sides.iter().map(|&side| self.best(side));
+        times.reduce(PartTime::beside).unwrap_or(PartTime::NEVER)
     }
 
     /// Predicted seconds of the best completion through an alternative, for the rows of its slot.
-    fn completion(&self, state: &RankerState<'_>, slot: Slot, alternative: &Alternative) -> f64 {
+    fn completion(
+        &self,
+        state: &RankerState<'_>,
+        slot: Slot,
+        alternative: &Alternative,
+    ) -> PartTime {
         match (slot, alternative.token) {
-            (Slot::Block, _) => alternative.opens.first().map_or(f64::INFINITY, |&s| self.best(s)),
+            (Slot::Block, _) => {
+                alternative.opens.first().map_or(PartTime::NEVER, |&s| self.best(s))
+            }
             (Slot::Threshold { .. } | Slot::Share { .. }, _) => self.both_sides(&alternative.opens),
             (Slot::Rows { block, rows, depth }, Token::Word(Word::SplitLength)) => {
                 self.best_split(block, rows, depth)
             }
             (Slot::Rows { block, rows, .. }, token) => self.best_part(block, rows, &[], token),
-            _ => state.part.map_or(f64::INFINITY, |(start, block, rows)| {
+            _ => state.part.map_or(PartTime::NEVER, |(start, block, rows)| {
                 let written = &state.derivation.tokens()[start..];
                 self.best_part(block, rows, written, alternative.token)
             }),
@@ -172,13 +180,23 @@ impl<'f> CostRanker<'f> {
     }
 
     /// The best considered part that begins with `written` and `next`.
-    fn best_part(&self, block: u32, rows: RowSetId, written: &[Token], next: Token) -> f64 {
+    fn best_part(&self, block: u32, rows: RowSetId, written: &[Token], next: Token) -> PartTime {
         let parts = self.parts(block, rows, rows == RowSetId::ALL);
         let matching = parts.iter().filter(|part| {
             part.tokens.starts_with(written) && part.tokens.get(written.len()) == Some(&next)
         });
-        matching.map(|part| part.seconds).fold(f64::INFINITY, f64::min)
+        quickest(matching.map(|part| part.time))
     }
+}
+
+/// The least of some times.
+fn quickest(times: impl Iterator<Item = PartTime>) -> PartTime {
+    times.fold(
+        PartTime::NEVER,
+        |best, time| {
+            if time.seconds() < best.seconds() { time } else { best }
+        },
+    )
 }
 
 /// The ranker's decoder state: the derivation, and where the open part began.
@@ -211,7 +229,7 @@ impl<'f> Policy for CostRanker<'f> {
         let whole = matches!(slot, Slot::Window { rows: RowSetId::ALL, .. });
         let considered = self.considered(slot, whole);
         let seconds: Vec<f64> =
-            considered.iter().map(|a| self.completion(state, slot, a)).collect();
+            considered.iter().map(|a| self.completion(state, slot, a).seconds()).collect();
         let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
         for alternative in state.derivation.legal() {
             if let Some(id) = alternative.token.id() {

@@ -7,9 +7,10 @@ use core::fmt;
 use super::grammar::{IndexUnit, Site};
 use super::{
     IndexCoding, Node, Order, Part, Program, RowSet, RowSetId, Rows, SplitRule, ValueCoding,
+    each_layout,
 };
 use crate::layout::WarpSteps;
-use crate::layout::{Cost, PackError, PartCost, Table, tile_rows};
+use crate::layout::{Cost, PackError, PartCost, PartTime, Table, tile_rows};
 use crate::matrix::{CsrView, OffsetsView, Scalar};
 use crate::task::Task;
 
@@ -91,6 +92,13 @@ impl fmt::Debug for Facts<'_> {
     }
 }
 
+/// Blocks and entries counted so far.
+#[derive(Default)]
+struct Tally {
+    blocks: u64,
+    entries: u64,
+}
+
 fn ends(columns: &[u32]) -> (u32, u32) {
     match (columns.first(), columns.last()) {
         (Some(&first), Some(&last)) => (first, last),
@@ -99,7 +107,7 @@ fn ends(columns: &[u32]) -> (u32, u32) {
 }
 
 impl<'a> Facts<'a> {
-    /// The facts of a matrix for a task.
+    /// The facts of a matrix for a task, whose element type should be the matrix's.
     #[must_use]
     pub fn new<T: Scalar>(matrix: CsrView<'a, T>, task: Task) -> Self {
         let offsets = matrix.offsets();
@@ -126,6 +134,23 @@ impl<'a> Facts<'a> {
     #[must_use]
     pub fn rows(&self, id: RowSetId) -> Rc<RowSet> {
         self.sets.borrow()[id.0 as usize].clone()
+    }
+
+    /// True when a split leaves rows on both sides; cheaper than [`Facts::split`].
+    #[must_use]
+    pub fn splits(&self, id: RowSetId, rule: SplitRule) -> bool {
+        let set = self.rows(id);
+        match rule {
+            SplitRule::Length { threshold } => {
+                set.shortest <= threshold as usize && (threshold as usize) < set.longest
+            }
+            SplitRule::Nonzeros { eighths } => {
+                // The last row is on the high side when enough entries lie before it.
+                let Some(last) = set.rows.len().checked_sub(1) else { return false };
+                let before = (set.nnz - self.row_len(set.rows.at(last))) as u128;
+                set.nnz > 0 && before * 8 >= set.nnz as u128 * u128::from(eighths)
+            }
+        }
     }
 
     /// The two sides of a split; `None` when one is empty.
@@ -306,33 +331,49 @@ impl<'a> Facts<'a> {
         })
     }
 
+    /// Heavy rows of blocks are counted one by one, the others by a sample of them: a few rows can
+    /// hold most of the entries, and no sample would find them.
     fn sampled_blocks(&self, set: &RowSet, side: u32, coarseness: usize) -> u64 {
         let rows = &set.rows;
         let block_rows = rows.len().div_ceil(side as usize);
         let by_rows = block_rows * coarseness / BLOCK_ROW_SAMPLES;
         let by_entries = set.nnz * coarseness / BLOCK_ENTRY_SAMPLES;
         let step = by_rows.max(by_entries).max(1);
-        let (mut blocks, mut entries, mut here) = (0u64, 0u64, Vec::new());
-        for stratum in (0..block_rows).step_by(step) {
-            // Anywhere within the step, lest rows that repeat with it pass for all rows.
-            let scattered = (stratum as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-            let block_row = (stratum + scattered as usize % step).min(block_rows - 1);
-            here.clear();
+        let heavy = if step == 1 { 0 } else { set.nnz * coarseness / BLOCK_ROW_SAMPLES };
+        let (mut exact, mut light, mut sampled) = (0u64, Tally::default(), Tally::default());
+        let mut here = Vec::new();
+        for block_row in 0..block_rows {
             let first = block_row * side as usize;
-            for position in first..rows.len().min(first + side as usize) {
+            let block = first..rows.len().min(first + side as usize);
+            let entries: usize = block.clone().map(|p| self.row_len(rows.at(p))).sum();
+            // Anywhere within the step, lest rows that repeat with it pass for all rows.
+            let scattered = (block_row as u64 / step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let chosen = block_row % step == (scattered >> 32) as usize % step;
+            light.entries += if entries > heavy { 0 } else { entries as u64 };
+            if entries <= heavy && !chosen {
+                continue;
+            }
+            here.clear();
+            for position in block {
                 let row = rows.at(position);
                 let columns = &self.columns[self.offsets.at(row)..self.offsets.at(row + 1)];
                 here.extend(columns.iter().map(|&column| column / side));
             }
-            entries += here.len() as u64;
             here.sort_unstable();
             here.dedup();
-            blocks += here.len() as u64;
+            if entries > heavy {
+                exact += here.len() as u64;
+            } else {
+                sampled.blocks += here.len() as u64;
+                sampled.entries += entries as u64;
+            }
         }
-        if step == 1 {
-            return blocks;
-        }
-        (u128::from(blocks) * set.nnz as u128 / u128::from(entries.max(1))) as u64
+        // Light entries that no sample met count as a block each, which is the worst they can be.
+        let (blocks, entries) = match sampled.entries {
+            0 => (1, 1),
+            entries => (sampled.blocks, entries),
+        };
+        exact + (u128::from(blocks) * u128::from(light.entries) / u128::from(entries)) as u64
     }
 
     /// Steps of warps in which `lanes × stride` threads share each row.
@@ -361,13 +402,11 @@ impl<'a> Facts<'a> {
     /// Predicted cost of a part at its site.
     #[must_use]
     pub fn part_cost(&self, site: Site, part: &Part) -> PartCost {
-        use super::Layout;
-        match &part.layout {
-            Layout::Csr(l) => l.cost(site, self),
-            Layout::Sell(l) => l.cost(site, self),
-            Layout::Dia(l) => l.cost(site, self),
-            Layout::Bcsr(l) => l.cost(site, self),
-            Layout::Merge(l) => l.cost(site, self),
+        let cost = each_layout!(&part.layout, layout => layout.cost(site, self));
+        if self.is_listed(site) {
+            cost.listed(self.rows(site.rows).rows.len() as u64)
+        } else {
+            cost
         }
     }
 
@@ -383,33 +422,30 @@ impl<'a> Facts<'a> {
             flops: 2 * self.columns.len() as u64 * columns,
             seconds: 0.0,
         };
-        self.add_cost(&program.body, Some(RowSetId::ALL), program.block.threads(), &mut cost);
+        let block = program.block.threads();
+        cost.seconds = self.node_time(&program.body, RowSetId::ALL, block, &mut cost).seconds();
         cost
     }
 
-    fn add_cost(&self, node: &Node, rows: Option<RowSetId>, block: u32, cost: &mut Cost) {
-        let Some(rows) = rows else { return };
+    fn node_time(&self, node: &Node, rows: RowSetId, block: u32, cost: &mut Cost) -> PartTime {
         match node {
             Node::Split { rule, low, high } => match self.split(rows, *rule) {
                 Some((low_rows, high_rows)) => {
-                    self.add_cost(low, Some(low_rows), block, cost);
-                    self.add_cost(high, Some(high_rows), block, cost);
+                    let low = self.node_time(low, low_rows, block, cost);
+                    low.beside(self.node_time(high, high_rows, block, cost))
                 }
+                // All rows are on one side, and the other has no blocks.
                 None => {
                     let (first, _) = self.rows(rows).rows.split(*rule, self.offsets);
-                    self.add_cost(
-                        if first.is_empty() { high } else { low },
-                        Some(rows),
-                        block,
-                        cost,
-                    );
+                    let side = if first.is_empty() { high } else { low };
+                    self.node_time(side, rows, block, cost)
                 }
             },
             Node::Part(part) => {
                 let site = Site { block, rows, order: part.order };
                 let part = self.part_cost(site, part);
                 cost.matrix_bytes += part.matrix_bytes;
-                cost.seconds += part.seconds();
+                part.time()
             }
         }
     }

@@ -50,11 +50,6 @@ impl<'f> Mask<'f> {
         self.task
     }
 
-    /// The facts of the matrix; `None` when decoding freely.
-    pub(crate) fn facts(&self) -> Option<&'f Facts<'f>> {
-        self.facts
-    }
-
     /// True when decoding freely or when the facts allow it.
     pub(crate) fn allows(&self, test: impl FnOnce(&Facts<'f>) -> bool) -> bool {
         self.facts.is_none_or(test)
@@ -269,14 +264,15 @@ fn expand_rows(block: u32, rows: RowSetId, depth: u8, mask: Mask<'_>) -> Vec<Alt
         alternatives.push(Alternative::word(Word::Sort, vec![Slot::Window { block, rows }]));
     }
     if depth < MAX_SPLIT_DEPTH {
-        let splits = [
-            (Word::SplitLength, Slot::Threshold { block, rows, depth }),
-            (Word::SplitNonzeros, Slot::Share { block, rows, depth }),
-        ];
-        for (word, slot) in splits {
-            if mask.facts.is_none() || !expand(slot, mask).is_empty() {
-                alternatives.push(Alternative::word(word, vec![slot]));
-            }
+        let mut lengths = THRESHOLDS.iter().map(|&threshold| SplitRule::Length { threshold });
+        if mask.allows(|facts| lengths.any(|rule| facts.splits(rows, rule))) {
+            let slot = Slot::Threshold { block, rows, depth };
+            alternatives.push(Alternative::word(Word::SplitLength, vec![slot]));
+        }
+        let mut shares = (1..8).map(|eighths| SplitRule::Nonzeros { eighths });
+        if mask.allows(|facts| shares.any(|rule| facts.splits(rows, rule))) {
+            let slot = Slot::Share { block, rows, depth };
+            alternatives.push(Alternative::word(Word::SplitNonzeros, vec![slot]));
         }
     }
     alternatives
@@ -291,7 +287,8 @@ fn sides(
     mask: Mask<'_>,
 ) -> Option<Vec<Slot>> {
     let (low, high) = match mask.facts {
-        Some(facts) => facts.split(rows, rule)?,
+        Some(facts) if facts.splits(rows, rule) => facts.split(rows, rule)?,
+        Some(_) => return None,
         None => (rows, rows),
     };
     let depth = depth + 1;

@@ -23,6 +23,7 @@
 
 mod facts;
 pub mod grammar;
+mod hash;
 mod program;
 mod rows;
 mod text;
@@ -30,14 +31,15 @@ mod token;
 
 pub use facts::{Facts, MAX_DIAGONALS, MAX_PADDING, PaddingLimit};
 pub use grammar::{Derivation, Mask, Slot, Space};
-pub(crate) use program::Reader;
+pub use hash::{grammar_hash, vocabulary_hash};
 pub use program::{
     Access, BlockSize, Cache, IndexCoding, Lanes, Layout, Node, Order, Part, Program, ProgramError,
     SplitRule, ValueCoding,
 };
+pub(crate) use program::{Reader, each_layout};
 pub use rows::{RowSet, RowSetId, Rows};
 pub use text::TextError;
-pub use token::{Token, Word, vocabulary_hash};
+pub use token::{Token, Word};
 
 /// Version of the language; raised whenever a program's text, tokens or meaning change.
 pub const LANGUAGE_VERSION: u32 = 1;

@@ -102,6 +102,20 @@ pub enum Layout {
     Merge(MergeLayout),
 }
 
+/// Evaluates an expression for whichever layout it is.
+macro_rules! each_layout {
+    ($layout:expr, $l:ident => $body:expr) => {
+        match $layout {
+            $crate::language::Layout::Csr($l) => $body,
+            $crate::language::Layout::Sell($l) => $body,
+            $crate::language::Layout::Dia($l) => $body,
+            $crate::language::Layout::Bcsr($l) => $body,
+            $crate::language::Layout::Merge($l) => $body,
+        }
+    };
+}
+pub(crate) use each_layout;
+
 /// How the arrays of a part are coded and read; common to the layouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Access {
@@ -328,13 +342,7 @@ impl Layout {
     /// Coding and caching of the layout's arrays.
     #[must_use]
     pub fn access(&self) -> Access {
-        match self {
-            Self::Csr(l) => l.access,
-            Self::Sell(l) => l.access,
-            Self::Dia(l) => l.access,
-            Self::Bcsr(l) => l.access,
-            Self::Merge(l) => l.access,
-        }
+        each_layout!(self, layout => layout.access)
     }
 
     /// The layout's tokens.
@@ -347,13 +355,7 @@ impl Layout {
 
     fn write(&self, out: &mut Vec<Token>) {
         out.push(Token::Word(self.word()));
-        match self {
-            Self::Csr(l) => l.write(out),
-            Self::Sell(l) => l.write(out),
-            Self::Dia(l) => l.write(out),
-            Self::Bcsr(l) => l.write(out),
-            Self::Merge(l) => l.write(out),
-        }
+        each_layout!(self, layout => layout.write(out));
     }
 
     fn read(reader: &mut Reader<'_>) -> Option<Self> {

@@ -135,29 +135,6 @@ impl FromStr for Token {
     }
 }
 
-/// FNV-1a hash of the language version and the vocabulary in order; a model trained on another
-/// vocabulary has another hash.
-#[must_use]
-pub fn vocabulary_hash() -> u64 {
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    struct Fnv(u64);
-    impl fmt::Write for Fnv {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            for byte in text.bytes() {
-                self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(PRIME);
-            }
-            Ok(())
-        }
-    }
-    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
-    // Writing into `Fnv` cannot fail.
-    let _ = fmt::Write::write_fmt(&mut hash, format_args!("{}", super::LANGUAGE_VERSION));
-    for token in Token::all() {
-        let _ = fmt::Write::write_fmt(&mut hash, format_args!(" {token}"));
-    }
-    hash.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,14 +3,14 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::coding::{Decoder, pack_columns, pack_values};
+use super::coding::{Decoder, pack_entries};
 use super::cost::{PartCost, WarpSteps};
 use super::pack::LayoutArrays;
 use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
 use crate::language::{
-    Access, Facts, IndexCoding, Lanes, MAX_PADDING, Mask, Order, Slot, Token, Word,
+    Access, Facts, IndexCoding, Lanes, MAX_PADDING, Mask, Order, Program, Slot, Token, Word,
 };
 use crate::matrix::Scalar;
 use crate::task::Task;
@@ -118,8 +118,8 @@ impl BcsrLayout {
             })
         });
         let mut arrays = vec![Array { name: "offsets", role: ArrayRole::Matrix, data: offsets }];
-        arrays.extend(pack_columns(self.index, block_rows, columns)?);
-        arrays.extend(pack_values(self.access.values, source.table, true, entries)?);
+        let (index, values) = ((self.index, block_rows), (self.access.values, source.table));
+        arrays.extend(pack_entries(index, values, true, columns, entries)?);
         let block = source.program.block.threads();
         let blocks = self.mapping(source.program.task, block).blocks(rows as u64, block);
         Ok(LayoutArrays { arrays, blocks, shared: 0 })
@@ -128,6 +128,7 @@ impl BcsrLayout {
     pub(crate) fn unpack<T: Scalar>(
         &self,
         part: &PackedPart,
+        _: &Program,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
         let decoder = Decoder::new(self.access.values, &part.arrays);
@@ -185,7 +186,7 @@ impl BcsrLayout {
         };
         let rows_at_once = f64::from((32 / (mapping.lanes * mapping.stride)).max(1));
         let filled = rows_at_once * f64::from(mapping.lanes) * value as f64 / 32.0;
-        PartCost::new(task, &mapping, steps)
+        PartCost::new(&mapping, steps)
             .matrix(bytes, filled + rows_at_once * f64::from(mapping.lanes) / side as f64)
             .shared_input(&mapping, task, self.side)
             .unroll(2)

@@ -52,7 +52,7 @@ pub(crate) trait Entries<T>:
 impl<T, I: Iterator<Item = (u32, Option<(u32, T)>)> + Clone + Send> Entries<T> for I {}
 
 /// Packs column indices: `columns`, and `bases` for relative codings.
-pub(crate) fn pack_columns<T: Scalar>(
+fn pack_columns<T: Scalar>(
     coding: IndexCoding,
     units: usize,
     entries: impl Entries<T>,
@@ -96,7 +96,8 @@ pub(crate) fn pack_columns<T: Scalar>(
     Ok(alloc::vec![matrix("columns", data), matrix("bases", ArrayData::U32(bases))])
 }
 
-/// Packs values: `values`, or `codes` and `table`. Empty slots hold NaN, or the code of a NaN.
+/// Packs values: `values`, or `codes` and `table`. In a `padded` layout, whose kernel reads empty
+/// slots, they hold NaN or the code of a NaN.
 pub(crate) fn pack_values<T: Scalar>(
     coding: ValueCoding,
     table: Option<&Table>,
@@ -118,7 +119,9 @@ pub(crate) fn pack_values<T: Scalar>(
             let code = |(_, entry): (u32, Option<(u32, T)>)| match entry {
                 // The table holds every value of the matrix.
                 Some((_, value)) => table.0.binary_search(&value.bits()).unwrap_or_default() as u8,
-                None => table.len() as u8,
+                None if padded => table.len() as u8,
+                // Never read.
+                None => 0,
             };
             let codes = ArrayData::U8(entries.map(code).collect());
             let values = table.0.iter().map(|&bits| T::from_bits(bits));
@@ -128,6 +131,25 @@ pub(crate) fn pack_values<T: Scalar>(
         }
         (ValueCoding::Dictionary, _) => Err(PackError::TooManyValues),
     }
+}
+
+/// Packs columns and values, side by side where there are threads.
+pub(crate) fn pack_entries<T: Scalar>(
+    (index, units): (IndexCoding, usize),
+    (values, table): (ValueCoding, Option<&Table>),
+    padded: bool,
+    columns: impl Entries<T>,
+    entries: impl Entries<T>,
+) -> Result<Vec<Array>, PackError> {
+    let columns = || pack_columns(index, units, columns);
+    let values = || pack_values(values, table, padded, entries);
+    #[cfg(feature = "std")]
+    let (columns, values) = rayon::join(columns, values);
+    #[cfg(not(feature = "std"))]
+    let (columns, values) = (columns(), values());
+    let mut arrays = columns?;
+    arrays.extend(values?);
+    Ok(arrays)
 }
 
 /// An array of the scalar's own type.

@@ -38,7 +38,7 @@ const SECONDS_PER_STEP: f64 = 0.65e-6;
 const SECTORS_PER_TRANSACTION: f64 = 4.0;
 
 impl PartCost {
-    pub(crate) fn new(_: Task, mapping: &Mapping, steps: WarpSteps) -> Self {
+    pub(crate) fn new(mapping: &Mapping, steps: WarpSteps) -> Self {
         let tiles = f64::from(mapping.column_tiles);
         // Shuffles go through the load units as well.
         let lanes = mapping.lanes.min(32 / mapping.stride).max(1);
@@ -54,6 +54,13 @@ impl PartCost {
             warp_steps: total,
             longest: steps.longest as f64,
         }
+    }
+
+    /// Adds the list of a part's rows, when it needs one.
+    pub(crate) fn listed(mut self, rows: u64) -> Self {
+        self.matrix_bytes += 4 * rows;
+        self.latency += 0.2e-6;
+        self
     }
 
     /// Bytes of scratch memory that is written and read back.
@@ -90,8 +97,7 @@ impl PartCost {
         let run = f64::from(mapping.stride * mapping.vector) * task.dtype.size() as f64;
         let runs = (f64::from(32 / mapping.stride) / sharing).max(1.0);
         // Half of the scattered sectors are taken to be shared with a neighbour.
-        let sectors = (runs * (run / 32.0).max(1.0))
-            .max(run * f64::from(32 / mapping.stride) / 32.0 / sharing);
+        let sectors = runs * (run / 32.0).max(1.0);
         self.transactions += self.warp_steps * (sectors / SECTORS_PER_TRANSACTION / 2.0).max(1.0);
         self
     }
@@ -111,18 +117,45 @@ impl PartCost {
         self
     }
 
-    /// Predicted seconds on the nominal GPU, launch excluded.
+    /// Predicted time on the nominal GPU, launch excluded.
     #[must_use]
-    pub fn seconds(&self) -> f64 {
+    pub fn time(&self) -> PartTime {
         let bytes = self.matrix_bytes + 2 * self.workspace_bytes;
-        let bandwidth = bytes as f64 / BYTES_PER_SECOND;
         // Few warps leave load units idle.
         let idle = (SATURATING_WARPS / self.warps.max(1.0)).max(1.0);
-        let load_units = self.transactions * idle / TRANSACTIONS_PER_SECOND;
-        self.latency
-            + bandwidth.max(load_units)
-            + bandwidth.min(load_units)
-            + self.critical_steps * SECONDS_PER_STEP
+        PartTime {
+            busy: bytes as f64 / BYTES_PER_SECOND
+                + self.transactions * idle / TRANSACTIONS_PER_SECOND,
+            delay: self.latency + self.critical_steps * SECONDS_PER_STEP,
+        }
+    }
+}
+
+/// Predicted seconds of parts that run in one launch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PartTime {
+    /// Seconds of the memory system, which parts share.
+    pub busy: f64,
+    /// Seconds of the longest chain of dependent steps, which parts go through side by side.
+    pub delay: f64,
+}
+
+impl PartTime {
+    /// A part that there is no program for.
+    pub(crate) const NEVER: Self = Self { busy: f64::INFINITY, delay: f64::INFINITY };
+    /// Seconds that a further part costs, for its branch and its partly filled last blocks.
+    const SPLIT: f64 = 0.3e-6;
+
+    /// Seconds of the launch.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        self.busy + self.delay
+    }
+
+    /// Both in one launch.
+    #[must_use]
+    pub fn beside(self, other: Self) -> Self {
+        Self { busy: self.busy + other.busy + Self::SPLIT, delay: self.delay.max(other.delay) }
     }
 }
 

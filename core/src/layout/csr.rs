@@ -3,13 +3,13 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::coding::{Decoder, pack_columns, pack_values};
+use super::coding::{Decoder, pack_entries};
 use super::cost::{PartCost, WarpSteps};
 use super::pack::LayoutArrays;
 use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
-use crate::language::{Access, Facts, IndexCoding, Lanes, Mask, Slot, Token, Word};
+use crate::language::{Access, Facts, IndexCoding, Lanes, Mask, Program, Slot, Token, Word};
 use crate::matrix::Scalar;
 use crate::task::Task;
 
@@ -27,10 +27,13 @@ pub struct CsrLayout {
 }
 
 /// `csr INDEX VALUES CACHE VECTOR LANES UNROLL`, for any rows.
-pub(crate) fn open(site: Site, _: Mask<'_>) -> Option<Alternative> {
+pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
     let index = Slot::Index(site, IndexUnit::Rows(1));
     let values = Slot::Values { padded: false };
-    let lanes = Slot::Lanes { most: 32, block: true };
+    // A block for each row and column tile has to fit in a grid, beside those of other parts.
+    let columns = u64::from(mask.task().operation.columns());
+    let block = mask.allows(|facts| facts.rows(site.rows).rows.len() as u64 * columns < 1 << 28);
+    let lanes = Slot::Lanes { most: 32, block };
     let opens = vec![index, values, Slot::Cache, Slot::Vector, lanes, Slot::Unroll];
     Some(Alternative::word(Word::Csr, opens))
 }
@@ -65,8 +68,8 @@ impl CsrLayout {
         });
         let data = ArrayData::offsets(nnz as u64, source.row_lens());
         let mut arrays = vec![Array { name: "offsets", role: ArrayRole::Matrix, data }];
-        arrays.extend(pack_columns(self.index, rows, entries.clone())?);
-        arrays.extend(pack_values(self.access.values, source.table, false, entries)?);
+        let (index, values) = ((self.index, rows), (self.access.values, source.table));
+        arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
 
         let block = source.program.block.threads();
         let task = source.program.task;
@@ -84,6 +87,7 @@ impl CsrLayout {
     pub(crate) fn unpack<T: Scalar>(
         &self,
         part: &PackedPart,
+        _: &Program,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
         let decoder = Decoder::new(self.access.values, &part.arrays);
@@ -122,7 +126,6 @@ impl CsrLayout {
         let offsets = (set.rows.len() + 1) * if set.nnz < u32::MAX as usize { 4 } else { 8 };
         let bases = if self.index.is_relative() { 4 * set.rows.len() } else { 0 };
         let entry = self.index.size() + self.access.values.size(task.dtype);
-        let listed = if facts.is_listed(site) { 4 * set.rows.len() } else { 0 };
         let steps = match self.lanes {
             Lanes::Threads(_) => facts.row_steps(site, mapping.lanes, mapping.stride),
             Lanes::Block => {
@@ -140,13 +143,10 @@ impl CsrLayout {
         // Each row's lanes read a run of their own; a run touches half a sector more than it fills.
         let rows_at_once = (32 / (mapping.lanes * mapping.stride)).max(1) as f64;
         let run = f64::from(mapping.lanes.min(32)) * entry as f64;
-        PartCost::new(task, &mapping, steps)
-            .matrix(
-                (offsets + bases + listed + set.nnz * entry) as u64,
-                rows_at_once * (run / 32.0 + 1.0),
-            )
+        PartCost::new(&mapping, steps)
+            .matrix((offsets + bases + set.nnz * entry) as u64, rows_at_once * (run / 32.0 + 1.0))
             .scattered_input(&mapping, task)
             .unroll(self.unroll)
-            .latency(if listed > 0 { 4.2e-6 } else { 4.0e-6 })
+            .latency(4.0e-6)
     }
 }

@@ -11,7 +11,7 @@ use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSou
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, Site};
 use crate::language::{
-    Access, Facts, Lanes, MAX_DIAGONALS, MAX_PADDING, Mask, Order, Slot, Token, Word,
+    Access, Facts, Lanes, MAX_DIAGONALS, MAX_PADDING, Mask, Order, Program, Slot, Token, Word,
 };
 use crate::matrix::Scalar;
 use crate::task::Task;
@@ -96,6 +96,7 @@ impl DiaLayout {
     pub(crate) fn unpack<T: Scalar>(
         &self,
         part: &PackedPart,
+        _: &Program,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
         let decoder = Decoder::new(self.access.values, &part.arrays);
@@ -136,14 +137,13 @@ impl DiaLayout {
         let rows = set.rows.len() as u64;
         let warps = rows.div_ceil(u64::from(32 / mapping.stride));
         let value = self.access.values.size(task.dtype);
-        PartCost::new(
-            task,
-            &mapping,
-            WarpSteps { warps, total: warps * diagonals, longest: diagonals },
-        )
-        .matrix(diagonals * rows * value as u64, (32 / mapping.stride) as f64 * value as f64 / 32.0)
-        .contiguous_input(&mapping, task)
-        .unroll(self.unroll)
-        .latency(4.6e-6)
+        PartCost::new(&mapping, WarpSteps { warps, total: warps * diagonals, longest: diagonals })
+            .matrix(
+                diagonals * rows * value as u64,
+                (32 / mapping.stride) as f64 * value as f64 / 32.0,
+            )
+            .contiguous_input(&mapping, task)
+            .unroll(self.unroll)
+            .latency(4.6e-6)
     }
 }

@@ -3,13 +3,13 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::coding::{Decoder, float_array, pack_columns, pack_values};
+use super::coding::{Decoder, float_array, pack_entries};
 use super::cost::{PartCost, WarpSteps};
 use super::pack::{LayoutArrays, SHARED_LIMIT};
 use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
-use crate::language::{Access, Facts, IndexCoding, Lanes, Mask, Order, Slot, Token, Word};
+use crate::language::{Access, Facts, IndexCoding, Lanes, Mask, Order, Program, Slot, Token, Word};
 use crate::matrix::Scalar;
 use crate::task::{Operation, Task};
 
@@ -17,6 +17,8 @@ use crate::task::{Operation, Task};
 const THREAD_ITEMS: [u32; 4] = [8, 4, 16, 2];
 /// Items of a tile (SpMM: a tile per group of threads side by side over columns).
 const GROUP_ITEMS: [u32; 5] = [64, 32, 128, 256, 16];
+/// Most bytes of workspace of a part.
+const WORKSPACE_LIMIT: u64 = 1 << 30;
 /// Shared memory left to the reductions beside a tile's products.
 const REDUCTION_BYTES: usize = 1024;
 
@@ -60,8 +62,13 @@ pub(crate) fn items(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
         Alternative::number(items, opens)
     };
     let fits = |&&items: &&u32| {
-        mask.facts().is_none()
-            || shared_bytes(task, items, site.block) + REDUCTION_BYTES <= SHARED_LIMIT
+        mask.allows(|facts| {
+            let set = facts.rows(site.rows);
+            let merged = (set.rows.len() + set.nnz) as u64;
+            let tiles = merged.div_ceil(u64::from(tile_items(task, items, site.block)));
+            shared_bytes(task, items, site.block) + REDUCTION_BYTES <= SHARED_LIMIT
+                && carry_bytes(task, tiles) <= WORKSPACE_LIMIT
+        })
     };
     let sizes: &[u32] = match task.operation {
         Operation::SpMV => &THREAD_ITEMS,
@@ -83,6 +90,11 @@ fn shared_bytes(task: Task, items: u32, block: u32) -> usize {
         Operation::SpMV => (items * block) as usize * task.dtype.size(),
         Operation::SpMM { .. } => 0,
     }
+}
+
+/// Bytes of the sums that tiles leave for the rows they share.
+fn carry_bytes(task: Task, tiles: u64) -> u64 {
+    tiles * 2 * u64::from(task.operation.columns()) * task.dtype.size() as u64
 }
 
 /// First row of each tile, and the row count at the end. `ends[r]` is the number of entries up to
@@ -160,12 +172,16 @@ impl MergeLayout {
         let units = tile_sizes.flat_map(|(tile, count)| core::iter::repeat_n(tile, count));
         let entries = units.zip(entries).map(|(tile, entry)| (tile, Some(entry)));
 
-        let columns = pack_columns(self.index, tiles, entries.clone())?;
-        let values = pack_values(self.access.values, source.table, false, entries)?;
+        let (index, values) = ((self.index, tiles), (self.access.values, source.table));
+        let coded = pack_entries(index, values, false, entries.clone(), entries)?;
         // Device code adds items and rows to offsets, so those sums must fit as well.
         let limit = nnz + ends.len() as u64 + u64::from(items);
         let mapping = self.mapping(task, block);
-        let carried = tiles * 2 * task.operation.columns() as usize;
+        let workspace = carry_bytes(task, tiles as u64);
+        if workspace > WORKSPACE_LIMIT {
+            return Err(PackError::Workspace { bytes: workspace });
+        }
+        let carried = workspace as usize / task.dtype.size();
         let tickets = tiles * mapping.column_tiles as usize;
         let array = |name, role, data| Array { name, role, data };
         let offsets = ArrayData::offsets(limit, source.row_lens());
@@ -173,8 +189,7 @@ impl MergeLayout {
             array("tile_rows", ArrayRole::Matrix, ArrayData::U32(tile_rows)),
             array("offsets", ArrayRole::Matrix, offsets),
         ];
-        arrays.extend(columns);
-        arrays.extend(values);
+        arrays.extend(coded);
         let zeros = float_array((0..carried).map(|_| T::from_f64(0.0)));
         arrays.push(array("carry", ArrayRole::Workspace, zeros));
         arrays.push(array("tickets", ArrayRole::Workspace, ArrayData::U32(vec![0; tickets])));
@@ -196,14 +211,13 @@ impl MergeLayout {
     pub(crate) fn unpack<T: Scalar>(
         &self,
         part: &PackedPart,
-        task: Task,
-        block: u32,
+        program: &Program,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
         let decoder = Decoder::new(self.access.values, &part.arrays);
         let (offsets, tile_rows) = (part.array("offsets")?, part.array("tile_rows")?);
         let tiles = tile_rows.len().checked_sub(1)?;
-        let items = u64::from(tile_items(task, self.items, block));
+        let items = u64::from(tile_items(program.task, self.items, program.block.threads()));
         let first_entry =
             |tile: usize| (tile as u64 * items).checked_sub(tile_rows.unsigned(tile)?);
         let mut tile = 0;
@@ -221,7 +235,7 @@ impl MergeLayout {
 
     pub(crate) fn call(&self, part: &PackedPart, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        let tiles = part.array("tile_rows").map_or(0, |array| array.len() - 1);
+        let tiles = part.array("tile_rows").map_or(0, |array| array.len().saturating_sub(1));
         let call = match (task.operation, self.reduction) {
             (Operation::SpMM { .. }, _) => {
                 DeviceCall::new("merge_spmm.cuh", "merge_columns", mapping)
@@ -263,7 +277,7 @@ impl MergeLayout {
         let offset = if set.nnz < u32::MAX as usize { 4 } else { 8 };
         let bases = if self.index.is_relative() { 4 * tiles } else { 0 };
         let entry = (self.index.size() + self.access.values.size(task.dtype)) as u64;
-        let carry = tiles * 2 * u64::from(task.operation.columns()) * task.dtype.size() as u64;
+        let carry = carry_bytes(task, tiles);
         let bytes = set.nnz as u64 * entry + (rows + 1) * offset + 4 * tiles + bases;
         // Whoever completes the longest row adds up the parts that its tiles left.
         let parts = set.longest as u64 / items;
@@ -290,7 +304,7 @@ impl MergeLayout {
                     total: tiles * warps * per_tile,
                     longest: u64::from(self.items) / 3 + reduce + parts / 8,
                 };
-                PartCost::new(task, &mapping, steps)
+                PartCost::new(&mapping, steps)
                     .matrix(bytes, entry as f64)
                     .scattered_input(&mapping, task)
                     .unroll(1)
@@ -304,7 +318,7 @@ impl MergeLayout {
                     total: (tiles * items).div_ceil(groups),
                     longest: items + parts / 4,
                 };
-                PartCost::new(task, &mapping, steps)
+                PartCost::new(&mapping, steps)
                     .matrix(bytes, groups as f64 * 2.0)
                     .scattered_input(&mapping, task)
                     .unroll(4)

@@ -17,7 +17,7 @@ pub(crate) mod sell;
 
 pub use array::{Array, ArrayData, ArrayRole};
 pub use bcsr::BcsrLayout;
-pub use cost::{Cost, PartCost};
+pub use cost::{Cost, PartCost, PartTime};
 pub use csr::CsrLayout;
 pub use dia::DiaLayout;
 pub use mapping::Mapping;

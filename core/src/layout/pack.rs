@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use thiserror::Error;
 
 use super::{Array, ArrayData, ArrayRole, Table};
-use crate::language::{IndexCoding, Layout, Node, Part, Program, Rows};
+use crate::language::{IndexCoding, Layout, Node, Part, Program, Rows, each_layout};
 use crate::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
 use crate::task::Dtype;
 
@@ -62,6 +62,12 @@ pub enum PackError {
     SharedMemory {
         /// Bytes needed.
         bytes: usize,
+    },
+    /// More scratch memory than a part may ask for.
+    #[error("{bytes} bytes of workspace, and a part takes at most 1 GiB; use larger tiles")]
+    Workspace {
+        /// Bytes needed.
+        bytes: u64,
     },
     /// A diagonal further away than the 32-bit distances of `dia` reach.
     #[error("`dia` takes diagonals within 2^31 of the main one, found {diagonal}")]
@@ -192,12 +198,13 @@ impl Packed {
 /// Bytes of shared memory that a kernel has without opting in to more.
 pub(crate) const SHARED_LIMIT: usize = 48 * 1024;
 
-/// Packs a matrix as a program says. With the `std` feature, parts and their arrays are packed in
-/// parallel.
+/// Packs a matrix as a program says. With the `std` feature, parts are packed in parallel, and so are
+/// the columns and the values of a part.
 ///
 /// # Errors
-/// When the program does not fit the matrix; never for a program decoded under
-/// [`crate::language::Mask::legal`] with the facts of this matrix.
+/// When the program does not fit the matrix. A program decoded under
+/// [`crate::language::Mask::legal`] with the facts of this matrix fits, unless the matrix needs more
+/// blocks than CUDA launches (10⁸ rows and more).
 pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Packed, PackError> {
     if program.task.dtype != T::DTYPE {
         return Err(PackError::Dtype { program: program.task.dtype, matrix: T::DTYPE });
@@ -208,7 +215,8 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
 
     let pack_part = |(part, rows): (&Part, Rows)| -> Result<(LayoutArrays, Part, Rows), PackError> {
         let source = PartSource { matrix, rows: &rows, table: table.as_ref(), program };
-        Ok((pack_layout(&part.layout, &source)?, part.clone(), rows))
+        let arrays = each_layout!(&part.layout, layout => layout.pack(&source))?;
+        Ok((arrays, part.clone(), rows))
     };
     #[cfg(feature = "std")]
     let packed: Vec<_> = {
@@ -276,19 +284,6 @@ fn assign<'p, T: Scalar>(
     }
 }
 
-fn pack_layout<T: Scalar>(
-    layout: &Layout,
-    source: &PartSource<'_, T>,
-) -> Result<LayoutArrays, PackError> {
-    match layout {
-        Layout::Csr(l) => l.pack(source),
-        Layout::Sell(l) => l.pack(source),
-        Layout::Dia(l) => l.pack(source),
-        Layout::Bcsr(l) => l.pack(source),
-        Layout::Merge(l) => l.pack(source),
-    }
-}
-
 /// Arrays that no packing writes.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum UnpackError {
@@ -317,16 +312,9 @@ pub fn unpack<T: Scalar>(packed: &Packed) -> Result<Csr<T>, UnpackError> {
                 row.push((column, value));
             }
         };
-        let complete = match &part.layout {
-            Layout::Csr(l) => l.unpack(part, &mut emit),
-            Layout::Sell(l) => l.unpack(part, &mut emit),
-            Layout::Dia(l) => l.unpack(part, &mut emit),
-            Layout::Bcsr(l) => l.unpack(part, &mut emit),
-            Layout::Merge(l) => {
-                let program = &packed.program;
-                l.unpack(part, program.task, program.block.threads(), &mut emit)
-            }
-        };
+        let program = &packed.program;
+        let complete =
+            each_layout!(&part.layout, layout => layout.unpack(part, program, &mut emit));
         complete.ok_or(UnpackError::Array { part: index, layout: part.layout.word().text() })?;
     }
     let mut counts = by_row.iter().map(|row| row.len() as u64);

@@ -3,13 +3,15 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::coding::{Decoder, pack_columns, pack_values};
+use super::coding::{Decoder, pack_entries};
 use super::cost::PartCost;
 use super::pack::LayoutArrays;
 use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
-use crate::language::{Access, Facts, IndexCoding, Lanes, MAX_PADDING, Mask, Slot, Token, Word};
+use crate::language::{
+    Access, Facts, IndexCoding, Lanes, MAX_PADDING, Mask, Program, Slot, Token, Word,
+};
 use crate::matrix::Scalar;
 use crate::task::Task;
 
@@ -18,7 +20,7 @@ const HEIGHTS: [u32; 4] = [32, 16, 8, 4];
 
 /// SELL-C-σ (Kreutzer et al., SIAM J. Sci. Comput. 36(5), 2014); σ is the part's order.
 ///
-/// Padding holds NaN and is never read: each row stops at its own length.
+/// Padding is never read: each row stops at its own length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SellLayout {
     /// Rows of a slice (C): 4, 8, 16 or 32.
@@ -48,7 +50,8 @@ pub(crate) fn heights(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
     };
     let fields = |&height: &u32| {
         let index = Slot::Index(site, IndexUnit::Rows(height));
-        let values = Slot::Values { padded: true };
+        // Rows stop at their own length, so an empty slot needs no code of its own.
+        let values = Slot::Values { padded: false };
         let lanes = Slot::Lanes { most: 4, block: false };
         let opens = vec![index, values, Slot::Cache, Slot::Vector, lanes, Slot::Unroll];
         Alternative::number(height, opens)
@@ -107,8 +110,8 @@ impl SellLayout {
             matrix("slices", ArrayData::offsets(slots, starts)),
             matrix("lengths", ArrayData::smallest(longest, lens)),
         ];
-        arrays.extend(pack_columns(self.index, slices, entries.clone())?);
-        arrays.extend(pack_values(self.access.values, source.table, true, entries)?);
+        let (index, values) = ((self.index, slices), (self.access.values, source.table));
+        arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
 
         let block = source.program.block.threads();
         // Whole groups of rows go to each warp, so the last slice may need idle threads.
@@ -120,6 +123,7 @@ impl SellLayout {
     pub(crate) fn unpack<T: Scalar>(
         &self,
         part: &PackedPart,
+        _: &Program,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
         let decoder = Decoder::new(self.access.values, &part.arrays);
@@ -159,7 +163,6 @@ impl SellLayout {
         let slices = set.rows.len().div_ceil(self.height as usize);
         let bases = if self.index.is_relative() { 4 * slices } else { 0 };
         let length = if set.longest < 256 { 1 } else { 2 };
-        let listed = if facts.is_listed(site) { 4 * set.rows.len() } else { 0 };
         let entry = self.index.size() + self.access.values.size(task.dtype);
         // Padding is skipped, but where it shares a sector with entries it is moved.
         let moved = (set.nnz as u64 + slots) / 2 * entry as u64;
@@ -167,13 +170,10 @@ impl SellLayout {
         let rows_at_once = 32 / (mapping.lanes * mapping.stride);
         let runs = f64::from((rows_at_once / self.height).max(1) * mapping.lanes);
         let filled = f64::from(rows_at_once * mapping.lanes) * entry as f64 / 32.0;
-        PartCost::new(task, &mapping, steps)
-            .matrix(
-                moved + (slices * 4 + bases + set.rows.len() * length + listed) as u64,
-                filled + runs,
-            )
+        PartCost::new(&mapping, steps)
+            .matrix(moved + (slices * 4 + bases + set.rows.len() * length) as u64, filled + runs)
             .scattered_input(&mapping, task)
             .unroll(self.unroll)
-            .latency(if listed > 0 { 4.2e-6 } else { 4.0e-6 })
+            .latency(4.0e-6)
     }
 }

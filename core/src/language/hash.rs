@@ -1,0 +1,78 @@
+use alloc::collections::BTreeSet;
+use core::fmt;
+use core::num::NonZeroU32;
+
+use super::grammar::{Mask, Slot, expand};
+use super::{LANGUAGE_VERSION, Token};
+use crate::task::{Dtype, Operation, Task};
+
+/// FNV-1a hash of the vocabulary in order; a model trained on another vocabulary has another hash.
+#[must_use]
+pub fn vocabulary_hash() -> u64 {
+    let mut hash = Fnv::new();
+    for token in Token::all() {
+        hash.add(format_args!(" {token}"));
+    }
+    hash.0
+}
+
+/// FNV-1a hash of the language version and of what the free grammar offers at every slot, for SpMV
+/// and for SpMM.
+#[must_use]
+pub fn grammar_hash() -> u64 {
+    let mut hash = Fnv::new();
+    hash.add(format_args!("{LANGUAGE_VERSION}"));
+    let columns = NonZeroU32::MIN.saturating_add(31);
+    for operation in [Operation::SpMV, Operation::SpMM { columns }] {
+        let mask = Mask::free(Task { operation, dtype: Dtype::F32 });
+        let mut seen = BTreeSet::new();
+        let mut open = alloc::vec![Slot::Block];
+        while let Some(slot) = open.pop() {
+            if seen.insert(slot) {
+                for alternative in expand(slot, mask) {
+                    hash.add(format_args!("{slot:?} {alternative:?}"));
+                    open.extend(alternative.opens);
+                }
+            }
+        }
+    }
+    hash.0
+}
+
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, text: fmt::Arguments<'_>) {
+        // Writing into `Fnv` cannot fail.
+        let _ = fmt::Write::write_fmt(self, text);
+    }
+}
+
+impl fmt::Write for Fnv {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A change here is a change of the language: raise `LANGUAGE_VERSION` once models exist.
+    #[test]
+    fn the_language_is_as_released() {
+        assert_eq!(LANGUAGE_VERSION, 1);
+        assert_eq!(vocabulary_hash(), VOCABULARY);
+        assert_eq!(grammar_hash(), GRAMMAR);
+    }
+
+    const VOCABULARY: u64 = 11_633_011_841_983_855_712;
+    const GRAMMAR: u64 = 1708566118777121405;
+}
