@@ -13,6 +13,8 @@ use sparserl_gpu::Architecture;
 
 /// More than anyone looks at; the search keeps a beam of twice as many programs.
 const MOST_CANDIDATES: i64 = 1000;
+/// More than any dense operand has in practice.
+const MOST_COLUMNS: i64 = 65_536;
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -105,8 +107,11 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_enum, default_value_t = OperationArg::Spmv)]
     op: OperationArg,
     /// Columns of B and C (spmm only)
-    #[arg(long, value_name = "N", required_if_eq("op", "spmm"))]
-    cols: Option<NonZeroU32>,
+    #[arg(
+        long, value_name = "N", required_if_eq("op", "spmm"),
+        value_parser = clap::value_parser!(u32).range(1..=MOST_COLUMNS)
+    )]
+    cols: Option<u32>,
     /// Element type of the matrix and of the dense operands
     #[arg(long, value_enum, default_value_t = DtypeArg::F32)]
     dtype: DtypeArg,
@@ -115,7 +120,7 @@ pub(crate) struct TaskArgs {
 impl TaskArgs {
     /// The task.
     pub(crate) fn task(&self) -> Task {
-        let operation = match (self.op, self.cols) {
+        let operation = match (self.op, self.cols.and_then(NonZeroU32::new)) {
             (OperationArg::Spmm, Some(columns)) => Operation::SpMM { columns },
             _ => Operation::SpMV,
         };
@@ -153,7 +158,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "SM", default_value_t = Architecture::Sm90)]
     pub(crate) arch: Architecture,
     /// Folder to write [default: <matrix>.<spmv|spmmN>.<dtype> in the current folder]; a folder
-    /// that an earlier run wrote is replaced, with all that is in it
+    /// that holds nothing but what an earlier run wrote is replaced
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Kernels to write, best first; more than one go into subfolders 1, 2, …

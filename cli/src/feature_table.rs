@@ -13,7 +13,9 @@ impl fmt::Display for FeatureTable<'_> {
             .iter()
             .zip(self.0.to_array())
             .map(|(name, value)| {
-                format!("{name:<17}{value:>8.4}  {:<12}", Reading::of(name).text(f64::from(value)))
+                let text = Reading::of(name).text(f64::from(value));
+                let mark = if is_approximate(name, f64::from(value)) { "≈ " } else { "" };
+                format!("{name:<17}{:>8.4}  {:<12}", value + 0.0, format!("{mark}{text}"))
             })
             .collect();
         let half = cells.len().div_ceil(2);
@@ -26,6 +28,15 @@ impl fmt::Display for FeatureTable<'_> {
         }
         Ok(())
     }
+}
+
+/// Matrices have fewer places for an entry.
+const NO_DENSITY: f64 = (1_u64 << 63) as f64;
+
+/// Quantiles of row lengths are exact below 256, and above it to 3 %.
+fn is_approximate(name: &str, value: f64) -> bool {
+    let is_quantile = name.starts_with("row_q") || matches!(name, "row_min" | "row_median");
+    is_quantile && Reading::count(value) >= 255.5
 }
 
 /// How a feature encodes what it stands for; see [`Features`].
@@ -58,12 +69,19 @@ impl Reading {
         }
     }
 
+    /// What a count stands for.
+    fn count(value: f64) -> f64 {
+        (8.0 * value.abs()).exp2() - 1.0
+    }
+
     fn text(self, value: f64) -> String {
         let power = (8.0 * value.abs()).exp2();
         match self {
-            Self::Count => number(power - 1.0),
-            Self::Signed => number((power - 1.0).copysign(value)),
+            Self::Count => number(Self::count(value)),
+            Self::Signed => number((power - 1.0).copysign(value) + 0.0),
             Self::Ratio => format!("× {}", number((8.0 * value).exp2())),
+            // What stands for a density of 0.
+            Self::Density if power >= NO_DENSITY => "no entries".to_owned(),
             Self::Density => format!("1 in {}", number(power)),
             Self::Share => format!("{:.2} %", 100.0 * value),
         }
@@ -106,5 +124,29 @@ mod tests {
         assert_eq!(shown("empty_rows"), "0.00 %");
         assert_eq!(shown("row_q25"), "4.000");
         assert!(shown("row_skewness").starts_with('-'));
+    }
+
+    #[test]
+    fn an_empty_matrix_has_no_density_and_no_negative_zeros() {
+        for (rows, cols) in [(0, 0), (7, 9)] {
+            let offsets = Offsets::U32(vec![0; rows + 1]);
+            let matrix = Csr::<f64>::new(rows, cols, offsets, vec![], vec![]).unwrap();
+            let table = FeatureTable(&Features::new(matrix.view())).to_string();
+            assert!(!table.contains("-0.0000") && !table.contains("e19"), "{table}");
+            assert!(table.contains("no entries"), "{table}");
+        }
+    }
+
+    #[test]
+    fn long_quantiles_are_marked() {
+        let shown = |length: u32| {
+            let offsets = Offsets::U32((0..=3).map(|row| row * length).collect());
+            let columns = (0..3).flat_map(|_| 0..length).collect();
+            let values = vec![1.0; 3 * length as usize];
+            let matrix = Csr::new(3, 1000, offsets, columns, values).unwrap();
+            FeatureTable(&Features::new(matrix.view())).to_string()
+        };
+        assert!(!shown(255).contains('≈'), "{}", shown(255));
+        assert_eq!(shown(300).matches('≈').count(), 7, "{}", shown(300));
     }
 }

@@ -41,9 +41,10 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     let progress = Progress::new(2 + 2 * args.candidates().get(), !args.json && !args.quiet);
     progress.step(format!("loading {}", args.matrix.file_name()));
     let start = Instant::now();
-    let matrix = load(&args.matrix)?;
+    let (matrix, note) = load(&args.matrix)?;
     let facts = MatrixPlan::new(args.matrix.file_name(), matrix.view());
-    let job = Job { args, task, output: &output, matrix: facts, progress: &progress, start };
+    let notes = note.into_iter().collect();
+    let job = Job { args, task, output: &output, matrix: facts, notes, progress: &progress, start };
     let summary = match task.dtype {
         Dtype::F32 => {
             let rounded = round::<f32>(&matrix, &args.matrix)?;
@@ -72,12 +73,14 @@ struct Job<'a> {
     task: Task,
     output: &'a Path,
     matrix: MatrixPlan,
+    /// What to say at the end.
+    notes: Vec<String>,
     progress: &'a Progress,
     start: Instant,
 }
 
 impl Job<'_> {
-    fn generate<T: Scalar>(self, matrix: CsrView<'_, T>) -> anyhow::Result<Summary> {
+    fn generate<T: Scalar>(mut self, matrix: CsrView<'_, T>) -> anyhow::Result<Summary> {
         let load = self.start.elapsed().as_secs_f64();
         let wanted = self.args.candidates().get();
         self.progress.step("searching");
@@ -90,7 +93,7 @@ impl Job<'_> {
             bail!("{}: the search found no program (a defect of SparseRL)", self.matrix.file);
         }
 
-        let mut notes = Vec::new();
+        let mut notes = std::mem::take(&mut self.notes);
         if candidates.len() < wanted {
             notes.push(format!("the search found only {} programs", candidates.len()));
         }
@@ -122,13 +125,19 @@ impl Job<'_> {
         }
         folder.finish()?;
 
-        let total = self.start.elapsed().as_secs_f64();
+        let seconds = Seconds {
+            load,
+            search,
+            pack: kernels.iter().map(|kernel| kernel.pack_seconds).sum(),
+            compile: kernels.iter().map(|kernel| kernel.compile_seconds).sum(),
+            total: self.start.elapsed().as_secs_f64(),
+        };
         Ok(Summary {
             output: self.output.to_owned(),
             matrix: self.matrix,
             task: self.task,
             kernels,
-            seconds: Seconds { load, search, total },
+            seconds,
             notes,
         })
     }
@@ -152,7 +161,10 @@ impl Job<'_> {
         let source = emit(&packed)?;
         let doing = if compiler.is_some() { "compiling" } else { "writing" };
         self.progress.step(format!("{doing} {subfolder}"));
+        let compile_start = Instant::now();
         let cubin = compiler.map(|compiler| compiler.compile(&source)).transpose()?;
+        let compile_seconds =
+            if cubin.is_some() { compile_start.elapsed().as_secs_f64() } else { 0.0 };
 
         let policy = PolicyPlan {
             name: POLICY,
@@ -174,7 +186,7 @@ impl Job<'_> {
             plan.files.push(plan::PACKED);
         }
         folder.write(at.join(plan::PLAN), pretty(&plan)?)?;
-        Ok(Kernel { subfolder, program, pack_seconds, plan })
+        Ok(Kernel { subfolder, program, pack_seconds, compile_seconds, plan })
     }
 }
 

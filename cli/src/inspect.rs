@@ -39,7 +39,7 @@ const QUANTILES: [(&str, f64); 7] = [
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     let progress = Progress::new(4, !args.json);
     progress.step(format!("loading {}", args.matrix.file_name()));
-    let matrix = load(&args.matrix)?;
+    let (matrix, note) = load(&args.matrix)?;
     progress.step("looking at the structure");
     let embedding = StructureEmbedding::new(matrix.view(), &EmbeddingConfig::default());
     let task = args.task.task();
@@ -71,6 +71,9 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
         spy_plot::draw(matrix.view(), path)?;
     }
     drop(progress);
+    if let Some(note) = note {
+        console::say(&format!("note: {note}"));
+    }
     if args.json {
         console::print(&(serde_json::to_string_pretty(&report)? + "\n"))
     } else {
@@ -146,7 +149,8 @@ impl RowStatistics {
         Self {
             empty: lengths.partition_point(|&n| n == 0),
             mean,
-            deviation: variance.sqrt(),
+            // The sum over no rows is −0.
+            deviation: variance.sqrt() + 0.0,
             max: quantile(1.0),
             quantiles: QUANTILES.map(|(_, share)| (share, quantile(share))).to_vec(),
         }

@@ -1,13 +1,24 @@
 //! Reads the matrix in the precision of the task.
 
-use anyhow::anyhow;
-use sparserl_core::matrix::{Csr, CsrError, Scalar, file};
+use anyhow::{anyhow, bail};
+use sparserl_core::matrix::file::{self, Loaded};
+use sparserl_core::matrix::{Csr, CsrError, Scalar};
 
 use crate::args::MatrixArgs;
 
-/// Reads a matrix file in double precision.
-pub(crate) fn load(args: &MatrixArgs) -> anyhow::Result<Csr<f64>> {
-    Ok(file::load(&args.matrix, args.duplicates())?)
+/// Names of standard input; the extension of a file tells its format.
+const STANDARD_INPUT: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+
+/// Reads a matrix file in double precision. Also gives a note where duplicates were summed.
+pub(crate) fn load(args: &MatrixArgs) -> anyhow::Result<(Csr<f64>, Option<String>)> {
+    if STANDARD_INPUT.iter().any(|name| args.matrix.as_os_str() == *name) {
+        bail!("{}: standard input is not supported; give a file", args.matrix.display());
+    }
+    let Loaded { matrix, summed } = file::load_counted(&args.matrix, args.duplicates())?;
+    let entries = if summed == 1 { "entry was" } else { "entries were" };
+    let note = (summed > 0)
+        .then(|| format!("{summed} duplicate {entries} summed; --duplicates refuse rejects them"));
+    Ok((matrix, note))
 }
 
 /// Rounds a matrix to the task's precision.

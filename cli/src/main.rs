@@ -17,6 +17,7 @@ mod feature_table;
 mod fingerprint;
 mod generate;
 mod inspect;
+mod interrupt;
 mod load;
 mod output_folder;
 mod plan;

@@ -8,13 +8,20 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use crate::interrupt;
+use crate::plan;
+
 /// Begins the `format` of every file by which a folder is known as ours.
 pub(crate) const FORMAT_PREFIX: &str = "sparserl ";
 /// The files by which a folder is known as ours.
-const MARKS: [&str; 2] = ["plan.json", "candidates.json"];
+const MARKS: [&str; 2] = [plan::PLAN, plan::CANDIDATES];
+/// The files of a folder of ours. One that holds anything else is not replaced.
+const OURS: [&str; 6] =
+    [plan::SOURCE, plan::PROGRAM, plan::PLAN, plan::CUBIN, plan::PACKED, plan::CANDIDATES];
 
 /// A folder in the making, under another name beside the one it will have. When it is dropped
-/// unfinished, nothing of it stays; when the process is killed, a hidden folder does.
+/// unfinished or the run is interrupted, nothing of it stays; when the process is killed, a hidden
+/// folder does.
 pub(crate) struct OutputFolder {
     target: PathBuf,
     work: TempDir,
@@ -36,11 +43,22 @@ impl OutputFolder {
             Err(error) => {
                 Err(error).with_context(|| format!("{shown}: cannot look into the folder"))
             }
-            Ok(1..) if !is_ours(target) => bail!(
-                "{shown}: holds other files (no plan.json of ours); empty it or choose another \
-                 folder with --output"
-            ),
-            Ok(_) => Ok(()),
+            Ok(0) => Ok(()),
+            Ok(_) => match foreign(target, true) {
+                Ok(None) if is_marked(target) => Ok(()),
+                Ok(None) => bail!(
+                    "{shown}: holds other files (no plan.json of ours); empty it or choose another \
+                     folder with --output"
+                ),
+                Ok(Some(name)) => bail!(
+                    "{shown}: holds {}, which no run wrote; move it away or choose another folder \
+                     with --output",
+                    name.display()
+                ),
+                Err(error) => {
+                    Err(error).with_context(|| format!("{shown}: cannot look into the folder"))
+                }
+            },
         }
     }
 
@@ -59,9 +77,11 @@ impl OutputFolder {
         #[cfg(unix)]
         builder
             .permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777));
+        let mut pending = interrupt::watch();
         let work = fs::create_dir_all(parent)
             .and_then(|()| builder.tempdir_in(parent))
             .with_context(|| format!("{}: cannot create the folder", target.display()))?;
+        *pending = Some(work.path().to_owned());
         Ok(Self { target, work })
     }
 
@@ -80,6 +100,7 @@ impl OutputFolder {
         name: impl AsRef<Path>,
         write: impl FnOnce(&Path) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
+        let _pending = interrupt::watch();
         let path = self.work.path().join(&name);
         fs::create_dir_all(parent(&path))
             .map_err(anyhow::Error::new)
@@ -89,6 +110,7 @@ impl OutputFolder {
 
     /// Gives the folder its name, in one step.
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
+        let mut pending = interrupt::watch();
         // Someone may have put something there meanwhile.
         Self::check(&self.target)?;
         let failed = || format!("{}: cannot create the folder", self.target.display());
@@ -101,6 +123,8 @@ impl OutputFolder {
             }
             Err(error) => return Err(error).with_context(failed),
         }
+        drop(self.work);
+        *pending = None;
         Ok(())
     }
 }
@@ -109,7 +133,27 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn is_ours(folder: &Path) -> bool {
+/// A name in a folder that we do not write; in the numbered subfolders too where `numbered`.
+fn foreign(folder: &Path, numbered: bool) -> io::Result<Option<PathBuf>> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (kind, file_name) = (entry.file_type()?, entry.file_name());
+        let name = file_name.to_string_lossy();
+        if kind.is_file() && OURS.contains(&&*name) {
+            continue;
+        }
+        if kind.is_dir() && numbered && name.bytes().all(|byte| byte.is_ascii_digit()) {
+            if let Some(inner) = foreign(&entry.path(), false)? {
+                return Ok(Some(Path::new(&file_name).join(inner)));
+            }
+            continue;
+        }
+        return Ok(Some(file_name.into()));
+    }
+    Ok(None)
+}
+
+fn is_marked(folder: &Path) -> bool {
     #[derive(Deserialize)]
     struct Marked {
         format: String,
@@ -171,7 +215,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let target = place.path().join("deep/er/out");
         write(&target, "old").unwrap();
-        fs::write(target.join("stale"), "").unwrap();
+        fs::write(target.join("kernel.cubin"), "stale").unwrap();
         write(&target, "new").unwrap();
         assert_eq!(fs::read_to_string(target.join("1/kernel.cu")).unwrap(), "new");
         assert_eq!(names(&target), ["1", "plan.json"]);
@@ -212,6 +256,29 @@ mod tests {
             assert!(OutputFolder::check(&place.path().join(name)).is_err());
         }
         assert!(OutputFolder::check(Path::new(".")).is_err());
+    }
+
+    #[test]
+    fn a_folder_of_ours_with_a_file_of_someone_else_is_refused_and_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let target = place.path().join("out");
+        for (name, named) in [
+            ("input.mtx", "input.mtx"),
+            ("1/notes.txt", "1/notes.txt"),
+            ("x/kernel.cu", "x"),
+            ("1/2/kernel.cu", "1/2"),
+            ("kernel.cu/x", "kernel.cu"),
+        ] {
+            write(&target, "old").unwrap();
+            let file = target.join(name);
+            fs::create_dir_all(parent(&file)).unwrap();
+            fs::write(&file, "years").unwrap();
+            let error = write(&target, "new").unwrap_err().to_string();
+            assert!(error.contains(&format!("holds {named}, ")), "{error}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), "years");
+            assert_eq!(fs::read_to_string(target.join("1/kernel.cu")).unwrap(), "old");
+            fs::remove_dir_all(&target).unwrap();
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Two runs on the same input write the same bytes, so nothing in here depends on time.
 
 use serde::Serialize;
-use sparserl_core::codegen::{ArgumentKind, CudaSource};
+use sparserl_core::codegen::{Argument, ArgumentKind, CudaSource};
 use sparserl_core::decode::Candidate;
 use sparserl_core::language::{Facts, LANGUAGE_VERSION, vocabulary_hash};
 use sparserl_core::layout::{ArrayRole, Packed};
@@ -36,6 +36,10 @@ pub(crate) struct Plan {
     kernel: KernelPlan,
     pub(crate) launch: LaunchPlan,
     pub(crate) arguments: Vec<ArgumentPlan>,
+    /// How the elements of an argument with several dimensions lie.
+    order: &'static str,
+    /// What launches must observe; null where the kernel needs no workspace.
+    workspace: Option<WorkspacePlan>,
     pub(crate) parts: Vec<PartPlan>,
     pub(crate) predicted: Prediction,
     /// Of what was compiled; absent where nothing was.
@@ -109,21 +113,42 @@ pub(crate) struct LaunchPlan {
     pub(crate) grid: u32,
     /// Threads of a block.
     pub(crate) block: u32,
-    /// Bytes of shared memory that the kernel declares itself; the launch asks for none.
-    pub(crate) shared: usize,
+    /// Bytes of shared memory that the kernel declares itself.
+    pub(crate) static_shared: usize,
+    /// Bytes of shared memory that the launch asks for.
+    dynamic_shared: usize,
 }
 
 /// An argument of the kernel, in order.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ArgumentPlan {
     pub(crate) name: String,
-    /// `input`, `output`, `alpha`, `beta`, `matrix` or `workspace`; α and β are passed by value, the
-    /// others as pointers to device memory. Workspace is zero before the first launch.
+    /// `input`, `output`, `alpha`, `beta`, `matrix` or `workspace`.
     pub(crate) kind: &'static str,
     pub(crate) dtype: &'static str,
+    /// `value`, or `pointer` to device memory.
+    passed: &'static str,
+    /// Rows and columns of a dense matrix, the length of any other array, nothing for a scalar.
+    shape: Vec<usize>,
     /// Elements; 1 where it is passed by value.
     pub(crate) length: usize,
     pub(crate) bytes: usize,
+    /// Bytes to which the pointer, or the value, must be aligned.
+    alignment: usize,
+    /// `zero` where the memory must be zero before the first launch; absent where the caller fills
+    /// it or it does not matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    initial: Option<&'static str>,
+}
+
+/// Of all the workspace arguments together.
+#[derive(Clone, Debug, Serialize)]
+struct WorkspacePlan {
+    bytes: usize,
+    /// It is zero before the first launch; no launch needs it cleared again.
+    zeroed: bool,
+    /// Launches that share it must not overlap.
+    exclusive: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -139,7 +164,7 @@ pub(crate) struct PartPlan {
 /// What the cost model expects of one product.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Prediction {
-    /// Of the matrix arrays that are read, and of the workspace.
+    /// Of the matrix arrays that are read; traffic of the workspace is not among them.
     pub(crate) matrix_bytes: u64,
     /// Of the dense operands, each element moved once.
     pub(crate) dense_bytes: u64,
@@ -186,6 +211,9 @@ impl Plan {
         machine_code: Option<MachineCode>,
     ) -> Self {
         let launch = source.launch;
+        let arguments = arguments(packed, source);
+        let workspace = arguments.iter().filter(|a| a.kind == kind_name(ArgumentKind::Workspace));
+        let workspace: usize = workspace.map(|a| a.bytes).sum();
         Self {
             format: PLAN_FORMAT,
             language: LanguagePlan {
@@ -196,8 +224,19 @@ impl Plan {
             task: packed.program.task.into(),
             matrix,
             kernel: KernelPlan { name: source.kernel },
-            launch: LaunchPlan { grid: launch.grid, block: launch.block, shared: launch.shared },
-            arguments: arguments(packed, source),
+            launch: LaunchPlan {
+                grid: launch.grid,
+                block: launch.block,
+                static_shared: launch.shared,
+                dynamic_shared: 0,
+            },
+            arguments,
+            order: "row-major",
+            workspace: (workspace > 0).then_some(WorkspacePlan {
+                bytes: workspace,
+                zeroed: true,
+                exclusive: true,
+            }),
             parts: parts(packed),
             predicted: Prediction::new(facts, packed),
             machine_code,
@@ -239,18 +278,50 @@ fn kind_name(kind: ArgumentKind) -> &'static str {
     }
 }
 
+/// Bytes of an element, whose type's Rust name ends in its bits.
+fn element_bytes(dtype: &str) -> usize {
+    dtype.trim_start_matches(char::is_alphabetic).parse().unwrap_or(8) / 8
+}
+
+/// Bytes of the widest accesses to dense operands and workspace.
+const VECTOR_BYTES: usize = 16;
+
 fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
-    let size = packed.program.task.dtype.size();
-    let array_bytes = |name: &str| {
-        packed.arguments().find(|(n, _)| n == name).map(|(_, array)| array.data.bytes().len())
-    };
-    let plan = |argument: &sparserl_core::codegen::Argument| ArgumentPlan {
-        name: argument.name.clone(),
-        kind: kind_name(argument.kind),
-        dtype: argument.dtype,
-        length: argument.len,
-        // What is no packed array has the task's element type.
-        bytes: array_bytes(&argument.name).unwrap_or(argument.len * size),
+    let task = packed.program.task;
+    let plan = |argument: &Argument| {
+        let &Argument { ref name, kind, dtype, len } = argument;
+        let size = element_bytes(dtype);
+        let dense = |rows| match task.operation {
+            Operation::SpMV => vec![rows],
+            Operation::SpMM { columns } => vec![rows, columns.get() as usize],
+        };
+        let shape = match kind {
+            ArgumentKind::Input => dense(packed.cols),
+            ArgumentKind::Output => dense(packed.rows),
+            ArgumentKind::Alpha | ArgumentKind::Beta => Vec::new(),
+            ArgumentKind::Matrix | ArgumentKind::Workspace => vec![len],
+        };
+        let alignment = match (kind, task.operation) {
+            (
+                ArgumentKind::Input | ArgumentKind::Output | ArgumentKind::Workspace,
+                Operation::SpMM { .. },
+            ) => VECTOR_BYTES,
+            _ => size,
+        };
+        ArgumentPlan {
+            name: name.clone(),
+            kind: kind_name(kind),
+            dtype,
+            passed: match kind {
+                ArgumentKind::Alpha | ArgumentKind::Beta => "value",
+                _ => "pointer",
+            },
+            shape,
+            length: len,
+            bytes: len * size,
+            alignment,
+            initial: (kind == ArgumentKind::Workspace).then_some("zero"),
+        }
     };
     source.arguments.iter().map(plan).collect()
 }

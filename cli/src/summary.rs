@@ -29,6 +29,8 @@ pub(crate) struct Kernel {
     pub(crate) subfolder: String,
     pub(crate) program: String,
     pub(crate) pack_seconds: f64,
+    /// Zero where nothing was compiled.
+    pub(crate) compile_seconds: f64,
     pub(crate) plan: Plan,
 }
 
@@ -37,7 +39,11 @@ pub(crate) struct Kernel {
 pub(crate) struct Seconds {
     pub(crate) load: f64,
     pub(crate) search: f64,
-    /// All of it, packing, compiling and writing included.
+    /// Of all kernels.
+    pub(crate) pack: f64,
+    /// Of all kernels; zero where nothing was compiled.
+    pub(crate) compile: f64,
+    /// All of it, writing included.
     pub(crate) total: f64,
 }
 
@@ -78,6 +84,7 @@ struct KernelDocument<'a> {
     packed_matrix_bytes: usize,
     packed_workspace_bytes: usize,
     pack_seconds: f64,
+    compile_seconds: f64,
 }
 
 impl Kernel {
@@ -97,6 +104,7 @@ impl Kernel {
             packed_matrix_bytes: self.plan.packed_bytes(ArrayRole::Matrix),
             packed_workspace_bytes: self.plan.packed_bytes(ArrayRole::Workspace),
             pack_seconds: self.pack_seconds,
+            compile_seconds: self.compile_seconds,
         }
     }
 }
@@ -120,9 +128,19 @@ impl fmt::Display for Summary {
             kernels => format!("{}, 1/ to {}/", plan::CANDIDATES, kernels.len()),
         };
         writeln!(f, "written    {}: {files}", self.output.join("").display())?;
-        let Seconds { load, search, total } = self.seconds;
-        let time = |s| format!("{}", Duration(s));
-        writeln!(f, "time       {} (loading {}, search {})", time(total), time(load), time(search))
+        let Seconds { load, search, pack, compile, total } = self.seconds;
+        write!(
+            f,
+            "time       {} (loading {}, search {}, packing {}",
+            Duration(total),
+            Duration(load),
+            Duration(search),
+            Duration(pack)
+        )?;
+        if compile > 0.0 {
+            write!(f, ", compiling {}", Duration(compile))?;
+        }
+        writeln!(f, ")")
     }
 }
 
@@ -159,11 +177,12 @@ impl fmt::Display for Kernel {
                 rest.collect::<String>()
             )?;
         }
-        let LaunchPlan { grid, block, shared, .. } = self.plan.launch;
+        let LaunchPlan { grid, block, static_shared, .. } = self.plan.launch;
+        let noun = if grid == 1 { "block" } else { "blocks" };
         writeln!(
             f,
-            "launch     {grid} blocks of {block} threads, {} shared",
-            HumanBytes(shared as u64)
+            "launch     {grid} {noun} of {block} threads, {} shared",
+            HumanBytes(static_shared as u64)
         )?;
         let Prediction { matrix_bytes, csr_bytes, .. } = self.plan.predicted;
         let share = 100.0 * matrix_bytes as f64 / csr_bytes.max(1) as f64;
@@ -174,11 +193,12 @@ impl fmt::Display for Kernel {
             HumanBytes(csr_bytes)
         )?;
         let packed = HumanBytes(self.plan.packed_bytes(ArrayRole::Matrix) as u64);
-        write!(f, "packed     {packed} in {}", Duration(self.pack_seconds))?;
+        write!(f, "packed     {packed}")?;
         match self.plan.packed_bytes(ArrayRole::Workspace) {
-            0 => writeln!(f)?,
-            bytes => writeln!(f, ", and {} of workspace", HumanBytes(bytes as u64))?,
+            0 => {}
+            bytes => write!(f, " + {} workspace", HumanBytes(bytes as u64))?,
         }
+        writeln!(f, " in {}", Duration(self.pack_seconds))?;
         if let Some(code) = &self.plan.machine_code {
             let MachineCode {
                 architecture,

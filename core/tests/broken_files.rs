@@ -1,12 +1,12 @@
 //! Files that are broken in every way met so far: each gives a typed error whose one-line message
 //! names the file, the line and the problem. None panics.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test")]
+#![allow(clippy::unwrap_used, reason = "test code")]
 
 use proptest::prelude::*;
 use sparserl_core::arbitrary;
 use sparserl_core::matrix::file::{
-    Limits, MatrixFileError, MatrixFileErrorKind, load, load_within,
+    Limits, MatrixFileError, MatrixFileErrorKind, load, load_counted, load_within,
 };
 use sparserl_core::matrix::{Csr, Duplicates, market, smtx};
 
@@ -54,6 +54,43 @@ fn truncation_anywhere_is_noticed() {
     for kept in (0..last_entry).step_by(997).chain([last_entry]) {
         let loaded = load_bytes("cut.mtx", &plain[..kept]);
         assert!(loaded.is_err(), "cut after {kept} bytes");
+    }
+}
+
+#[test]
+fn members_and_padding_of_compressed_files_are_read() {
+    let text = long_file();
+    let (head, tail) = text.split_at(30_000);
+    let whole = load_bytes("whole.mtx", &text).unwrap();
+    for padding in [&[][..], &[0; 700]] {
+        let members = [&gzip(head)[..], &gzip(tail), padding].concat();
+        assert_eq!(load_bytes("members.mtx.gz", &members).unwrap(), whole);
+    }
+}
+
+#[test]
+fn summed_duplicates_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    for (symmetry, entries, summed) in [
+        ("general", &["1 1 1", "1 2 1", "2 1 1"][..], 0),
+        ("general", &["1 1 1", "1 2 1", "1 1 1", "1 1 1"], 2),
+        ("symmetric", &["1 1 1", "2 1 1", "3 2 1"], 0),
+        ("symmetric", &["1 1 1", "2 1 1", "1 2 1", "3 3 1", "3 3 1"], 2),
+        ("skew-symmetric", &["2 1 1", "3 1 1", "2 1 1"], 1),
+    ] {
+        let count = entries.len();
+        let text = format!(
+            "%%MatrixMarket matrix coordinate real {symmetry}\n3 3 {count}\n{}\n",
+            entries.join("\n")
+        );
+        for (name, bytes) in
+            [("a.mtx", text.as_bytes().to_vec()), ("a.mtx.gz", gzip(text.as_bytes()))]
+        {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let loaded = load_counted::<f64>(&path, Duplicates::Sum).unwrap();
+            assert_eq!(loaded.summed, summed, "{text}");
+        }
     }
 }
 

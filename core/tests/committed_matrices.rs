@@ -1,7 +1,7 @@
 //! The files of `tests/matrices` are what the generators give. With `SPARSERL_BLESS` set they are
 //! written again.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test")]
+#![allow(clippy::unwrap_used, reason = "test code")]
 
 use std::io::Write as _;
 use std::path::PathBuf;

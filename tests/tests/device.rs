@@ -48,18 +48,18 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let session = Arc::new(Session::default());
+    let suite = Arc::new(Suite::default());
     let trials = planned.into_iter().map(|planned| {
-        let session = Arc::clone(&session);
-        Trial::test(planned.name.clone(), move || session.run(&planned)).with_ignored_flag(absent)
+        let suite = Arc::clone(&suite);
+        Trial::test(planned.name.clone(), move || suite.run(&planned)).with_ignored_flag(absent)
     });
     let trials = trials.collect();
     if !absent {
-        let session = Arc::clone(&session);
-        std::thread::spawn(move || session.watch());
+        let suite = Arc::clone(&suite);
+        std::thread::spawn(move || suite.watch());
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    if let Some(report) = &mut lock(&session.state).report {
+    if let Some(report) = &mut lock(&suite.state).report {
         match report.write() {
             Ok(line) => println!("{line}"),
             Err(error) => eprintln!("error: the report cannot be written: {error}"),
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 
 /// What all trials share.
 #[derive(Default)]
-struct Session {
+struct Suite {
     gpu: Mutex<Option<Gpu>>,
     state: Mutex<State>,
 }
@@ -85,7 +85,7 @@ struct State {
     lost_in: Option<String>,
 }
 
-impl Session {
+impl Suite {
     fn run(&self, planned: &Planned) -> Result<(), Failed> {
         if let Some(culprit) = &lock(&self.state).lost_in {
             return Err(format!("not run: the device was lost in {culprit}").into());

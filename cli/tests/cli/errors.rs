@@ -1,6 +1,8 @@
 //! What goes wrong is said in one line, and nothing is written.
 
 use std::fs;
+use std::process::Command;
+use std::time::Duration;
 
 use crate::broken_files;
 use crate::support::{Place, matrix, run};
@@ -33,6 +35,14 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
+fn standard_input_is_refused() {
+    for name in ["-", "/dev/stdin"] {
+        let error = Place::new().fail(&format!("gen {name}"));
+        assert_eq!(error, format!("error: {name}: standard input is not supported; give a file"));
+    }
+}
+
+#[test]
 fn a_file_name_with_a_line_break_does_not_break_the_line() {
     let place = Place::new();
     let run = run(place.command("gen").arg("no\nsuch.mtx"));
@@ -58,18 +68,46 @@ fn a_folder_that_is_not_ours_is_kept() {
     fs::create_dir(place.path("mine")).unwrap();
     fs::write(place.path("mine/thesis.tex"), "years").unwrap();
     let error = place.fail(&format!("gen {beam} --no-compile -o mine"));
-    assert!(error.contains("mine: holds other files") && error.contains("--output"), "{error}");
+    assert!(error.contains("mine: holds thesis.tex, ") && error.contains("--output"), "{error}");
     assert_eq!(place.text("mine/thesis.tex"), "years");
 
     fs::write(place.path("mine/plan.json"), "{\"format\": \"someone else's\"}").unwrap();
     place.fail(&format!("gen {beam} --no-compile -o mine"));
+
+    // Not even beside what an earlier run wrote.
+    fs::remove_file(place.path("mine/plan.json")).unwrap();
+    fs::remove_file(place.path("mine/thesis.tex")).unwrap();
+    place.succeed(&format!("gen {beam} --no-compile -o mine"));
+    fs::copy(&beam, place.path("mine/beam.mtx")).unwrap();
+    let error = place.fail("gen mine/beam.mtx --no-compile -o mine");
+    assert!(error.contains("mine: holds beam.mtx, "), "{error}");
+    assert!(place.path("mine/beam.mtx").exists());
 
     fs::write(place.path("file"), "").unwrap();
     let error = place.fail(&format!("gen {beam} --no-compile -o file"));
     assert!(error.contains("is not a folder"), "{error}");
     place.fail(&format!("gen {beam} --no-compile -o ."));
     assert_eq!(place.names(""), ["file", "mine"]);
-    assert_eq!(place.names("mine"), ["plan.json", "thesis.tex"]);
+    assert_eq!(place.names("mine"), ["beam.mtx", "kernel.cu", "plan.json", "program.skl"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_leaves_nothing() {
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let place = Place::new();
+        let arguments =
+            format!("gen {} --no-compile --packed --candidates 300", matrix("beam.mtx"));
+        let mut child = place.command(&arguments).spawn().unwrap();
+        while place.names("").is_empty() {
+            assert!(child.try_wait().unwrap().is_none(), "ended before it wrote");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(place.names(""), [""; 0]);
+    }
 }
 
 #[test]
@@ -83,6 +121,7 @@ fn a_wrong_command_line_is_2() {
         format!("gen {beam} --op spmm"),
         format!("gen {beam} --cols 8"),
         format!("gen {beam} --op spmm --cols 0"),
+        format!("gen {beam} --op spmm --cols 65537"),
         format!("gen {beam} --dtype f16"),
         format!("gen {beam} --arch sm_91"),
         format!("gen {beam} --candidates 0"),

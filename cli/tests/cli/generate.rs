@@ -107,7 +107,32 @@ fn check_arguments(place: &Place, folder: &str) {
         assert_eq!(*parameter, expected, "{folder}");
         let length = argument["length"].as_u64().unwrap();
         assert_eq!(argument["bytes"].as_u64().unwrap(), size * length, "{expected}");
+        let shape: Vec<u64> =
+            argument["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+        assert_eq!(shape.iter().product::<u64>(), length, "{expected}");
+        let is_value = matches!(text("kind"), "alpha" | "beta");
+        assert_eq!(text("passed"), if is_value { "value" } else { "pointer" });
+        assert_eq!(argument.get("initial").is_some(), text("kind") == "workspace");
+        let columns = plan["task"]["columns"].as_u64();
+        let dense = matches!(text("kind"), "input" | "output");
+        let wide = columns.is_some() && (dense || text("kind") == "workspace");
+        assert_eq!(argument["alignment"], if wide { 16 } else { size }, "{expected}");
+        if dense {
+            let rows = &plan["matrix"][if text("kind") == "input" { "cols" } else { "rows" }];
+            let rows = rows.as_u64().unwrap();
+            assert_eq!(shape, columns.map_or(vec![rows], |columns| vec![rows, columns]));
+        }
     }
+    let workspace = arguments.iter().filter(|a| a["kind"] == "workspace");
+    let workspace: u64 = workspace.map(|a| a["bytes"].as_u64().unwrap()).sum();
+    let expected = serde_json::json!({"bytes": workspace, "zeroed": true, "exclusive": true});
+    assert_eq!(plan["workspace"], if workspace > 0 { expected } else { Value::Null });
+    assert_eq!(plan["order"], "row-major");
+    assert_eq!(plan["launch"]["dynamic_shared"], 0);
+    let declared = source
+        .split_once("unsigned char scratch[")
+        .map_or("0", |(_, rest)| rest.split_once(']').unwrap().0);
+    assert_eq!(plan["launch"]["static_shared"].to_string(), declared);
 }
 
 /// The arrays are the plan's, under the same names.
@@ -247,7 +272,11 @@ fn duplicates_are_summed_or_refused() {
     let place = Place::new();
     let text = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n1 1 2\n";
     fs::write(place.path("twice.mtx"), text).unwrap();
-    place.succeed("gen twice.mtx --no-compile");
+    for command in ["gen twice.mtx --no-compile", "inspect twice.mtx"] {
+        let run = place.run(command);
+        let note = "note: 1 duplicate entry was summed; --duplicates refuse rejects them\n";
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), note));
+    }
     assert_eq!(place.json("twice.spmv.f32/plan.json")["matrix"]["nnz"], 1);
     let error = place.fail("gen twice.mtx --no-compile --duplicates refuse -o refused");
     assert!(error.contains("twice.mtx:4: "), "{error}");

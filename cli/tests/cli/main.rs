@@ -1,6 +1,6 @@
 //! Runs the program as a user does, and looks at what it prints and writes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
 
 #[path = "../../../core/tests/broken_files/table.rs"]
 mod broken_files;

@@ -4,10 +4,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::vec::Vec;
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use thiserror::Error;
 
-use super::market::{self, MarketError, MarketErrorKind};
+use super::market::{self, Header, MarketError, MarketErrorKind};
 use super::smtx::{self, SmtxError, SmtxErrorKind};
 use super::{Csr, Duplicates, Scalar, scan};
 
@@ -38,6 +38,12 @@ pub enum MatrixFileErrorKind {
     /// The compressed bytes are damaged or end early, after the line given.
     #[error("cannot decompress: {0}; the file is truncated or damaged, fetch it again")]
     Decompress(#[source] io::Error),
+    /// Something that is neither compressed nor padding follows the compressed text.
+    #[error("{bytes} bytes after the compressed data; cut them off or fetch the file again")]
+    TrailingBytes {
+        /// How many there are.
+        bytes: usize,
+    },
     /// The text is longer than [`Limits`] allow.
     #[error(
         "decompresses to more than {limit} bytes; if it is genuine, decompress it first or raise the limit"
@@ -78,6 +84,9 @@ impl Limits {
     }
 }
 
+/// Begins each compressed member of a `.gz` file.
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Market,
@@ -96,6 +105,27 @@ pub fn load<T: Scalar>(path: &Path, duplicates: Duplicates) -> Result<Csr<T>, Ma
     load_within(path, duplicates, Limits::default())
 }
 
+/// A matrix from a file, and what became of the file's entries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded<T> {
+    /// The matrix.
+    pub matrix: Csr<T>,
+    /// Entries of the file that were added to an earlier one at the same position. In a symmetric
+    /// file both triangles are the same positions.
+    pub summed: usize,
+}
+
+/// [`load`], which also tells how many duplicates were summed.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_counted<T: Scalar>(
+    path: &Path,
+    duplicates: Duplicates,
+) -> Result<Loaded<T>, MatrixFileError> {
+    load_counted_within(path, duplicates, Limits::default())
+}
+
 /// [`load`] with other limits for compressed files.
 ///
 /// # Errors
@@ -105,14 +135,23 @@ pub fn load_within<T: Scalar>(
     duplicates: Duplicates,
     limits: Limits,
 ) -> Result<Csr<T>, MatrixFileError> {
+    load_counted_within(path, duplicates, limits).map(|loaded| loaded.matrix)
+}
+
+fn load_counted_within<T: Scalar>(
+    path: &Path,
+    duplicates: Duplicates,
+    limits: Limits,
+) -> Result<Loaded<T>, MatrixFileError> {
     let fail = |line, kind| MatrixFileError { path: path.to_path_buf(), line, kind };
     let (format, compressed) =
         format(path).ok_or_else(|| fail(None, MatrixFileErrorKind::Extension))?;
     if format == Format::Market
         && !compressed
-        && let Some(matrix) = load_pieces(path, duplicates)
+        && let Some((matrix, header)) = load_pieces(path, duplicates)
     {
-        return Ok(matrix);
+        let summed = header.summed(matrix.view());
+        return Ok(Loaded { matrix, summed });
     }
     let bytes = if compressed {
         decompress(path, limits).map_err(|(line, kind)| fail(line, kind))?
@@ -120,12 +159,13 @@ pub fn load_within<T: Scalar>(
         std::fs::read(path).map_err(|error| fail(None, MatrixFileErrorKind::Read(error)))?
     };
     match format {
-        Format::Market => {
-            market::parse(&bytes, duplicates).map_err(|MarketError { line, kind }| {
+        Format::Market => market::parse_with_header(&bytes, duplicates)
+            .map(|(matrix, header)| Loaded { summed: header.summed(matrix.view()), matrix })
+            .map_err(|MarketError { line, kind }| {
                 fail(Some(line), MatrixFileErrorKind::Market(kind))
-            })
-        }
+            }),
         Format::Smtx => smtx::parse(&bytes)
+            .map(|matrix| Loaded { matrix, summed: 0 })
             .map_err(|SmtxError { line, kind }| fail(Some(line), MatrixFileErrorKind::Smtx(kind))),
     }
 }
@@ -136,19 +176,19 @@ pub fn load_within<T: Scalar>(
 /// Mapping the file into memory would be as fast, but another process that truncates the file
 /// meanwhile would kill this one.
 #[cfg(unix)]
-fn load_pieces<T: Scalar>(path: &Path, duplicates: Duplicates) -> Option<Csr<T>> {
+fn load_pieces<T: Scalar>(path: &Path, duplicates: Duplicates) -> Option<(Csr<T>, Header)> {
     use std::os::unix::fs::FileExt;
 
-    let file = std::fs::File::open(path).ok()?;
-    let metadata = file.metadata().ok()?;
-    // A pipe can be read only once, so it must not be tried.
+    let metadata = std::fs::metadata(path).ok()?;
+    // A pipe can be opened and read only once, so it must not be tried.
     let length = usize::try_from(metadata.len()).ok().filter(|_| metadata.is_file())?;
+    let file = std::fs::File::open(path).ok()?;
     let read = |buffer: &mut [u8], at: usize| file.read_exact_at(buffer, at as u64).ok();
     market::parse_pieces(length, read, duplicates)
 }
 
 #[cfg(not(unix))]
-fn load_pieces<T: Scalar>(_: &Path, _: Duplicates) -> Option<Csr<T>> {
+fn load_pieces<T: Scalar>(_: &Path, _: Duplicates) -> Option<(Csr<T>, Header)> {
     None
 }
 
@@ -171,11 +211,18 @@ fn decompress(
     let unreadable = |error| (None, MatrixFileErrorKind::Read(error));
     let compressed = std::fs::read(path).map_err(unreadable)?;
     let limit = limits.text_bytes(compressed.len() as u64);
-    let mut decoder = MultiGzDecoder::new(compressed.as_slice());
+    let mut decoder = GzDecoder::new(compressed.as_slice());
     let mut text = Vec::new();
     loop {
         match decoder.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut text) {
-            Ok(0) => return Ok(text),
+            Ok(0) => match decoder.into_inner() {
+                // Some archivers pad with zeros.
+                rest if rest.iter().all(|&byte| byte == 0) => return Ok(text),
+                rest if rest.starts_with(&MAGIC) => decoder = GzDecoder::new(rest),
+                rest => {
+                    return Err((None, MatrixFileErrorKind::TrailingBytes { bytes: rest.len() }));
+                }
+            },
             Ok(_) if text.len() as u64 > limit => {
                 return Err((None, MatrixFileErrorKind::TooLong { limit }));
             }

@@ -30,7 +30,7 @@ pub(super) fn word(bytes: &[u8], at: usize) -> &[u8] {
 }
 
 /// The words of one line.
-pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     line.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty())
 }
 

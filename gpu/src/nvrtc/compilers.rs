@@ -19,6 +19,16 @@ const LOADER_NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.s
 const TOOLKIT_FOLDERS: [&str; 2] =
     ["/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib"];
 
+/// Folders of a Python environment that hold NVRTC where NVIDIA's wheels are installed.
+const WHEEL_FOLDERS: [&str; 2] = ["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"];
+
+/// Variables with the folder of a Python environment.
+const ENVIRONMENT_VARIABLES: [&str; 2] = ["VIRTUAL_ENV", "CONDA_PREFIX"];
+
+/// The end of messages.
+const HOW_TO_GET_IT: &str = "run `pip install --target DIR nvidia-cuda-nvrtc-cu12` and set \
+                             SPARSERL_NVRTC=DIR/nvidia/cuda_nvrtc/lib";
+
 /// The NVRTC libraries found, newest first, one of each version.
 #[derive(Debug)]
 pub struct Compilers {
@@ -27,8 +37,9 @@ pub struct Compilers {
 }
 
 impl Compilers {
-    /// Opens every `libnvrtc.so*` in the folders that [`SEARCH_VARIABLE`] names and one level below them, in the
-    /// loader's search path, and in `/usr/local/cuda`. Of several with the same version the first in this order stays.
+    /// Opens every `libnvrtc.so*` in the folders that [`SEARCH_VARIABLE`] names and one level below them, in NVIDIA's
+    /// wheels in the active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), in the loader's search path, and in
+    /// `/usr/local/cuda`. Of several with the same version the first in this order stays.
     ///
     /// # Errors
     /// When there is none, or none that works.
@@ -58,6 +69,12 @@ impl Compilers {
             }
         }
         if system {
+            for variable in ENVIRONMENT_VARIABLES {
+                let Some(environment) = env::var_os(variable) else { continue };
+                for folder in wheel_folders(Path::new(&environment)) {
+                    compilers.open_folder(&folder, &mut seen);
+                }
+            }
             for name in LOADER_NAMES {
                 // That the loader knows no such name is the usual case, no finding.
                 if let Ok(nvrtc) = Nvrtc::open(name) {
@@ -111,7 +128,7 @@ impl Compilers {
     /// # Errors
     /// When none does. The error says which versions there are.
     pub fn for_arch(&self, architecture: Architecture) -> Result<&Nvrtc, UnsupportedByAll> {
-        self.newest(architecture, u32::MAX)
+        self.newest(architecture, None)
     }
 
     /// The newest that compiles for `architecture` and whose cubins a driver of CUDA `driver_major` loads.
@@ -125,15 +142,21 @@ impl Compilers {
         architecture: Architecture,
         driver_major: u32,
     ) -> Result<&Nvrtc, UnsupportedByAll> {
-        self.newest(architecture, driver_major)
+        self.newest(architecture, Some(driver_major))
     }
 
-    fn newest(&self, architecture: Architecture, major: u32) -> Result<&Nvrtc, UnsupportedByAll> {
+    fn newest(
+        &self,
+        architecture: Architecture,
+        driver_major: Option<u32>,
+    ) -> Result<&Nvrtc, UnsupportedByAll> {
+        let most = driver_major.unwrap_or(u32::MAX);
         self.found
             .iter()
-            .find(|n| n.version().major <= major && n.architectures().contains(&architecture))
+            .find(|n| n.version().major <= most && n.architectures().contains(&architecture))
             .ok_or_else(|| UnsupportedByAll {
                 architecture,
+                driver_major,
                 versions: self.found.iter().map(|n| n.version().to_string()).collect(),
             })
     }
@@ -143,6 +166,15 @@ impl Compilers {
 fn libraries(folder: &Path) -> Vec<PathBuf> {
     let is_nvrtc = |name: &OsStr| name.to_string_lossy().starts_with("libnvrtc.so");
     sorted(folder, |path| path.is_file() && path.file_name().is_some_and(is_nvrtc))
+}
+
+/// Where wheels in a Python environment have their libraries.
+fn wheel_folders(environment: &Path) -> Vec<PathBuf> {
+    let is_python =
+        |path: &Path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("python3"));
+    let pythons = sorted(&environment.join("lib"), is_python);
+    let packages = pythons.into_iter().map(|python| python.join("site-packages"));
+    packages.flat_map(|packages| WHEEL_FOLDERS.map(|folder| packages.join(folder))).collect()
 }
 
 fn subfolders(folder: &Path) -> Vec<PathBuf> {
@@ -169,8 +201,7 @@ pub struct Rejected {
 /// No usable NVRTC was found.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "no usable CUDA compiler (libnvrtc) found{}: run `pip install nvidia-cuda-nvrtc-cu12` and set {SEARCH_VARIABLE} to \
-     the folder of its libnvrtc.so.12",
+    "no usable CUDA compiler (libnvrtc) found{}: {HOW_TO_GET_IT}",
     rejected.first().map(|r| format!(" ({})", r.error)).unwrap_or_default()
 )]
 pub struct NoCompiler {
@@ -181,12 +212,15 @@ pub struct NoCompiler {
 /// None of the compilers found suits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no NVRTC for {architecture} that the driver can use: found {}; NVRTC 12.9 knows sm_70 to sm_120, 13.x sm_75 and later",
+    "no NVRTC for {architecture}{}: found {}; NVRTC 12.9 knows sm_70 to sm_120 ({HOW_TO_GET_IT}), 13.x sm_75 and later",
+    driver_major.map(|major| format!(" whose code a driver of CUDA {major} loads")).unwrap_or_default(),
     versions.join(", ")
 )]
 pub struct UnsupportedByAll {
     /// The target.
     pub architecture: Architecture,
+    /// The driver's major CUDA version, where the code is for a device.
+    pub driver_major: Option<u32>,
     /// The versions found.
     pub versions: Vec<String>,
 }
@@ -201,6 +235,29 @@ mod tests {
         let error = Compilers::discover_in([folder.path().to_path_buf()]).unwrap_err().to_string();
         assert!(error.contains("pip install") && error.contains(SEARCH_VARIABLE), "{error}");
         assert_eq!(error.lines().count(), 1);
+    }
+
+    #[test]
+    fn wheels_of_an_environment_are_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("lib/python3.12")).unwrap();
+        fs::create_dir_all(folder.path().join("lib/pkgconfig")).unwrap();
+        let packages = folder.path().join("lib/python3.12/site-packages/nvidia");
+        let expected = [packages.join("cu13/lib"), packages.join("cuda_nvrtc/lib")];
+        assert_eq!(wheel_folders(folder.path()), expected);
+        assert!(wheel_folders(&folder.path().join("none")).is_empty());
+    }
+
+    #[test]
+    fn an_unknown_architecture_speaks_of_a_driver_only_where_there_is_one() {
+        let error = |driver_major| {
+            let versions = vec!["13.0".to_owned()];
+            UnsupportedByAll { architecture: Architecture::Sm70, driver_major, versions }
+                .to_string()
+        };
+        assert!(!error(None).contains("driver") && error(None).contains("pip install"));
+        assert!(error(Some(12)).contains("a driver of CUDA 12"));
+        assert!(HOW_TO_GET_IT.contains(SEARCH_VARIABLE));
     }
 
     #[test]

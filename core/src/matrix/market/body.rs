@@ -131,7 +131,7 @@ fn index_error(
             MarketErrorKind::Missing { what, expected: header.entry_fields() }
         }
         Some(0) => MarketErrorKind::ZeroIndex { axis },
-        Some(index) => MarketErrorKind::IndexRange { axis, index, limit },
+        Some(_) => MarketErrorKind::IndexRange { axis, index: scan::quoted(word), limit },
         None => MarketErrorKind::Index { axis, found: scan::quoted(word) },
     }
 }

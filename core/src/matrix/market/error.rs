@@ -45,6 +45,9 @@ pub enum MarketErrorKind {
         /// The first word.
         found: String,
     },
+    /// The file begins with U+FEFF in UTF-8.
+    #[error("the file begins with a byte order mark; remove it")]
+    ByteOrderMark,
     /// The banner has too few or too many words.
     #[error(
         "the banner has {found} words instead of 5; write e.g. `%%MatrixMarket matrix coordinate real general`"
@@ -97,10 +100,10 @@ pub enum MarketErrorKind {
     /// More rows or columns than 32-bit indices address.
     #[error("{rows} × {cols} is too large: rows and columns must each be at most 2^32 - 1")]
     TooLarge {
-        /// Rows promised.
-        rows: u64,
-        /// Columns promised.
-        cols: u64,
+        /// Rows promised, as written.
+        rows: String,
+        /// Columns promised, as written.
+        cols: String,
     },
     /// So many empty rows or columns that the sizes are surely wrong.
     #[error(
@@ -153,8 +156,8 @@ pub enum MarketErrorKind {
     IndexRange {
         /// Which index.
         axis: Axis,
-        /// The index, at most 2⁶⁴ − 1.
-        index: u64,
+        /// The index, as written.
+        index: String,
         /// Rows or columns of the matrix.
         limit: u32,
     },

@@ -4,6 +4,13 @@ use alloc::string::String;
 
 use super::error::{MarketError, MarketErrorKind};
 use crate::matrix::scan;
+#[cfg(feature = "std")]
+use crate::matrix::{CsrView, Scalar};
+
+/// With which some editors begin a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// Bytes of the shortest line that is not empty.
+const SHORTEST_LINE: usize = 2;
 
 /// How the entries are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +70,26 @@ impl Header {
         }
     }
 
+    /// How many entries of a file with this header were added to an earlier one at the same
+    /// position, given the matrix that was read. Array files have one entry for each position.
+    #[cfg(feature = "std")]
+    pub(in crate::matrix) fn summed<T: Scalar>(&self, matrix: CsrView<'_, T>) -> usize {
+        let positions = match (self.format, self.symmetry) {
+            (Format::Array, _) => return 0,
+            (_, Symmetry::General) => matrix.nnz(),
+            _ => {
+                let on_diagonal = |&row: &usize| {
+                    let (columns, _) = matrix.row(row);
+                    columns.binary_search(&(row as u32)).is_ok()
+                };
+                let diagonal = (0..matrix.rows()).filter(on_diagonal).count();
+                // Each of the others stands for two.
+                (matrix.nnz() - diagonal) / 2 + diagonal
+            }
+        };
+        self.entries - positions
+    }
+
     /// Bytes of the shortest line with an entry, such as `1 1` and a line feed.
     fn shortest_entry(&self) -> usize {
         2 * self.entry_fields().split(' ').count()
@@ -101,6 +128,9 @@ pub(super) fn last_line(bytes: &[u8]) -> usize {
 }
 
 fn banner(line: &[u8]) -> Result<(Format, Field, Symmetry), MarketErrorKind> {
+    if line.starts_with(BYTE_ORDER_MARK) {
+        return Err(MarketErrorKind::ByteOrderMark);
+    }
     let mut words = scan::words(line);
     let Some(first) = words.next() else {
         return Err(match line.is_empty() {
@@ -157,12 +187,15 @@ fn size(
         Format::Array => "rows columns",
     };
     let unreadable = || MarketErrorKind::Size { found: scan::quoted(line.trim_ascii()), expected };
-    let mut numbers = scan::words(line).map(scan::whole_unsigned);
+    let mut words = scan::words(line);
+    let mut numbers = words.clone().map(scan::whole_unsigned);
     let (Some(Some(rows)), Some(Some(cols))) = (numbers.next(), numbers.next()) else {
         return Err(unreadable());
     };
     let (Ok(rows_32), Ok(cols_32)) = (u32::try_from(rows), u32::try_from(cols)) else {
-        return Err(MarketErrorKind::TooLarge { rows, cols });
+        // As they are written: the numbers stop at 2⁶⁴ − 1.
+        let mut next = || words.next().map(scan::quoted).unwrap_or_default();
+        return Err(MarketErrorKind::TooLarge { rows: next(), cols: next() });
     };
     if symmetry != Symmetry::General && rows != cols {
         return Err(MarketErrorKind::NotSquare { rows, cols });
@@ -180,11 +213,14 @@ fn size(
         return Err(unreadable());
     }
     let header = Header { format, field, symmetry, rows: rows_32, cols: cols_32, entries: 0 };
-    // The last line may lack its line feed.
-    let most = (body_bytes + 1) / header.shortest_entry();
+    // The last line may lack its line feed. Where there are lines enough, but too short ones, the
+    // first of them is at fault.
     let entries = match usize::try_from(entries) {
-        Ok(entries) if entries <= most => entries,
-        _ => return Err(MarketErrorKind::TooShort { entries, bytes: body_bytes, most }),
+        Ok(entries) if entries <= (body_bytes + 1) / SHORTEST_LINE => entries,
+        _ => {
+            let most = (body_bytes + 1) / header.shortest_entry();
+            return Err(MarketErrorKind::TooShort { entries, bytes: body_bytes, most });
+        }
     };
     // Keeps a file of a few bytes from asking for gigabytes of row offsets.
     let limit = (1 << 24) + 64 * entries as u64;

@@ -31,6 +31,8 @@ pub use error::{Axis, MarketError, MarketErrorKind};
 pub use header::{Field, Format, Header, Symmetry};
 pub use parse::parse;
 #[cfg(feature = "std")]
+pub(super) use parse::parse_with_header;
+#[cfg(feature = "std")]
 pub(super) use pieces::parse_pieces;
 pub use write::{WriteError, write, write_as};
 

@@ -27,11 +27,28 @@ pub fn parse<T: Scalar>(bytes: &[u8], duplicates: Duplicates) -> Result<Csr<T>, 
     parse_in_chunks(bytes, duplicates, CHUNK_BYTES)
 }
 
+/// [`parse`], with what the file says of itself.
+#[cfg(feature = "std")]
+pub(in crate::matrix) fn parse_with_header<T: Scalar>(
+    bytes: &[u8],
+    duplicates: Duplicates,
+) -> Result<(Csr<T>, Header), MarketError> {
+    parse_whole(bytes, duplicates, CHUNK_BYTES)
+}
+
 pub(super) fn parse_in_chunks<T: Scalar>(
     bytes: &[u8],
     duplicates: Duplicates,
     chunk_bytes: usize,
 ) -> Result<Csr<T>, MarketError> {
+    parse_whole(bytes, duplicates, chunk_bytes).map(|(matrix, _)| matrix)
+}
+
+fn parse_whole<T: Scalar>(
+    bytes: &[u8],
+    duplicates: Duplicates,
+    chunk_bytes: usize,
+) -> Result<(Csr<T>, Header), MarketError> {
     let (header, start) = header::parse(bytes, bytes.len())?;
     let file = File { bytes, start, header, chunks: chunks(&bytes[start..], chunk_bytes) };
     let buckets = row_buckets(&header);
@@ -40,6 +57,7 @@ pub(super) fn parse_in_chunks<T: Scalar>(
         Format::Array => file.array_parts(buckets)?,
     };
     assemble::assemble(header.rows as usize, header.cols as usize, buckets, &parts, duplicates)
+        .map(|matrix| (matrix, header))
         .map_err(|_| file.conflict::<T>(duplicates))
 }
 

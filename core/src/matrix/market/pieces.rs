@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use rayon::prelude::*;
 
-use super::header::{self, Format};
+use super::header::{self, Format, Header};
 use super::parse::{CHUNK_BYTES, coordinate_part, row_buckets};
 use crate::matrix::assemble::{self, Part};
 use crate::matrix::{Csr, Duplicates, Scalar, scan};
@@ -23,7 +23,7 @@ pub(in crate::matrix) fn parse_pieces<T: Scalar>(
     length: usize,
     read: impl Fn(&mut [u8], usize) -> Option<()> + Sync,
     duplicates: Duplicates,
-) -> Option<Csr<T>> {
+) -> Option<(Csr<T>, Header)> {
     pieces_of(length, read, duplicates, CHUNK_BYTES, LINE_BYTES)
 }
 
@@ -33,7 +33,7 @@ fn pieces_of<T: Scalar>(
     duplicates: Duplicates,
     piece_bytes: usize,
     line_bytes: usize,
-) -> Option<Csr<T>> {
+) -> Option<(Csr<T>, Header)> {
     let mut head = std::vec![0; length.min(HEADER_BYTES)];
     read(&mut head, 0)?;
     let (header, start) = header::parse(&head, length).ok()?;
@@ -60,7 +60,8 @@ fn pieces_of<T: Scalar>(
         return None;
     }
     let (rows, cols) = (header.rows as usize, header.cols as usize);
-    assemble::assemble(rows, cols, buckets, &parts, duplicates).ok()
+    let matrix = assemble::assemble(rows, cols, buckets, &parts, duplicates).ok()?;
+    Some((matrix, header))
 }
 
 /// The lines that start within bytes 1 to `end` of a buffer. `None` when the last of them goes on
@@ -91,6 +92,7 @@ mod tests {
             Some(())
         };
         pieces_of(text.len(), read, Duplicates::Refuse, piece_bytes, line_bytes)
+            .map(|(matrix, _)| matrix)
     }
 
     proptest! {

@@ -1,0 +1,42 @@
+//! Takes the unfinished folder away when the run is interrupted (SIGINT, SIGTERM).
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+/// The folder that must not stay.
+static PENDING: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The folder to take away, if any. While the guard lives an interruption waits, so that nothing is
+/// written into a folder that is being removed.
+pub(crate) fn watch() -> MutexGuard<'static, Option<PathBuf>> {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(install);
+    lock()
+}
+
+fn lock() -> MutexGuard<'static, Option<PathBuf>> {
+    PENDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Without a handler, which is not to be expected, an interruption leaves the folder.
+#[cfg(unix)]
+#[allow(clippy::exit, reason = "the main thread cannot be stopped in any other way")]
+fn install() {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let pending = lock();
+            if let Some(folder) = &*pending {
+                let _ = std::fs::remove_dir_all(folder);
+            }
+            // As a shell reports a process that a signal ended.
+            std::process::exit(128 + signal);
+        }
+    });
+}
+
+#[cfg(not(unix))]
+fn install() {}
