@@ -5,7 +5,7 @@
 use serde::Serialize;
 use sparserl_core::codegen::{Argument, ArgumentKind, CudaSource};
 use sparserl_core::decode::Candidate;
-use sparserl_core::language::{Facts, LANGUAGE_VERSION, vocabulary_hash};
+use sparserl_core::language::{Facts, LANGUAGE_VERSION, grammar_hash, vocabulary_hash};
 use sparserl_core::layout::{ArrayRole, Packed};
 use sparserl_core::matrix::CsrView;
 use sparserl_core::task::{Operation, Task};
@@ -53,6 +53,8 @@ pub(crate) struct Plan {
 struct LanguagePlan {
     version: u32,
     vocabulary_hash: String,
+    /// FNV-1a, hexadecimal.
+    grammar_hash: String,
 }
 
 /// Who wrote the program.
@@ -219,6 +221,7 @@ impl Plan {
             language: LanguagePlan {
                 version: LANGUAGE_VERSION,
                 vocabulary_hash: format!("{:016x}", vocabulary_hash()),
+                grammar_hash: format!("{:016x}", grammar_hash()),
             },
             policy,
             task: packed.program.task.into(),
