@@ -157,8 +157,8 @@ pub(crate) struct GenerateArgs {
     /// GPU architecture to compile for, sm_70 to sm_120
     #[arg(long, value_name = "SM", default_value_t = Architecture::Sm90)]
     pub(crate) arch: Architecture,
-    /// Folder to write [default: <matrix>.<spmv|spmmN>.<dtype> in the current folder]; a folder
-    /// that holds nothing but what an earlier run wrote is replaced
+    /// Folder to write [default: MATRIX.spmv.DTYPE or MATRIX.spmmN.DTYPE in the current folder]; a
+    /// folder that holds nothing but what an earlier run wrote is replaced
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Kernels to write, best first; more than one go into subfolders 1, 2, …
