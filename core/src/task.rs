@@ -49,6 +49,15 @@ pub enum Dtype {
 }
 
 impl Dtype {
+    /// Rust's name of the type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+
     /// Size of one element in bytes.
     #[must_use]
     pub fn size(self) -> usize {
@@ -61,10 +70,7 @@ impl Dtype {
 
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        })
+        f.write_str(self.name())
     }
 }
 

@@ -112,10 +112,7 @@ fn arguments(packed: &Packed) -> Vec<Argument> {
     let task = packed.program.task;
     let columns = task.operation.columns() as usize;
     let (input, output) = dense_names(task.operation);
-    let dtype = match task.dtype {
-        crate::task::Dtype::F32 => "f32",
-        crate::task::Dtype::F64 => "f64",
-    };
+    let dtype = task.dtype.name();
     let own = |name: &str, kind, len| Argument { name: name.to_string(), kind, dtype, len };
     let mut arguments = alloc::vec![
         own(input, ArgumentKind::Input, packed.cols * columns),
@@ -205,9 +202,14 @@ fn write_kernel(
     let Launch { block, shared, .. } = packed.launch;
     writeln!(text, "extern \"C\" __global__ void __launch_bounds__({block}, 1)")?;
     writeln!(text, "{kernel}(")?;
-    for (i, argument) in arguments.iter().enumerate() {
+    // The dense operands and the factors come first; they are of the element type.
+    let scalar = scalar_type(task.dtype);
+    let own = arguments.len() - packed.arguments().count();
+    let arrays = packed.arguments().map(|(_, array)| array.data.cuda_type());
+    let types = core::iter::repeat_n(scalar, own).chain(arrays);
+    for (i, (argument, ty)) in arguments.iter().zip(types).enumerate() {
         let comma = if i + 1 < arguments.len() { "," } else { ") {" };
-        writeln!(text, "    {}{comma}", parameter(argument, task, packed))?;
+        writeln!(text, "    {}{comma}", parameter(argument, ty))?;
     }
     writeln!(text, "  static_assert({block} % 32 == 0, \"whole warps\");")?;
     if shared > 0 {
@@ -235,19 +237,13 @@ fn write_kernel(
     Ok(())
 }
 
-fn parameter(argument: &Argument, task: Task, packed: &Packed) -> String {
+fn parameter(argument: &Argument, ty: &str) -> String {
     let Argument { name, kind, .. } = argument;
-    let scalar = scalar_type(task.dtype);
-    let array = || {
-        let mut arrays = packed.arguments();
-        arrays.find(|(found, _)| found == name).map_or("void", |(_, array)| array.data.cuda_type())
-    };
     match kind {
-        ArgumentKind::Input => format!("const {scalar}* __restrict__ {name}"),
-        ArgumentKind::Output => format!("{scalar}* __restrict__ {name}"),
-        ArgumentKind::Alpha | ArgumentKind::Beta => format!("const {scalar} {name}"),
-        ArgumentKind::Matrix => format!("const {}* __restrict__ {name}", array()),
-        ArgumentKind::Workspace => format!("{}* {name}", array()),
+        ArgumentKind::Input | ArgumentKind::Matrix => format!("const {ty}* __restrict__ {name}"),
+        ArgumentKind::Output => format!("{ty}* __restrict__ {name}"),
+        ArgumentKind::Alpha | ArgumentKind::Beta => format!("const {ty} {name}"),
+        ArgumentKind::Workspace => format!("{ty}* {name}"),
     }
 }
 

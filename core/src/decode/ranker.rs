@@ -5,7 +5,7 @@ use core::cell::RefCell;
 use core::convert::Infallible;
 
 use super::Policy;
-use crate::language::grammar::{Alternative, Slot, expand};
+use crate::language::grammar::{Alternative, MAX_SPLIT_DEPTH, Site, Slot, expand};
 use crate::language::{Cache, Derivation, Facts, Mask, Node, RowSetId, Token, Word};
 use crate::layout::PartTime;
 use crate::structure::StructureEmbedding;
@@ -24,8 +24,8 @@ pub struct CostRanker<'f> {
     parts: RefCell<BTreeMap<PartKey, Rc<[RankedPart]>>>,
 }
 
-/// Threads of a block, the rows, and whether they are all rows of the matrix.
-type PartKey = (u32, RowSetId, bool);
+/// Threads of a block, and the rows.
+type PartKey = (u32, RowSetId);
 
 /// A part's tokens and predicted time.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl<'f> CostRanker<'f> {
     }
 
     /// Whether a choice is worth pricing. What the cost model cannot tell apart is decided by rule.
-    fn considers(&self, slot: Slot, whole: bool, token: Token) -> bool {
+    fn considers(&self, slot: Slot, token: Token) -> bool {
         match (slot, token) {
             (Slot::Block, token) => matches!(token, Token::Number(128 | 256)),
             (Slot::Rows { rows, .. }, Token::Word(Word::SplitLength)) => {
@@ -59,8 +59,8 @@ impl<'f> CostRanker<'f> {
             }
             (Slot::Rows { .. }, token) => token != Token::Word(Word::SplitNonzeros),
             (Slot::Threshold { .. }, token) => matches!(token, Token::Number(8 | 32 | 128 | 512)),
-            (Slot::Window { .. }, Token::Number(window)) => {
-                if whole {
+            (Slot::Window { rows, .. }, Token::Number(window)) => {
+                if rows == RowSetId::ALL {
                     matches!(window, 256 | 16384)
                 } else {
                     window == 2048
@@ -76,28 +76,28 @@ impl<'f> CostRanker<'f> {
         }
     }
 
-    fn considered(&self, slot: Slot, whole: bool) -> Vec<Alternative> {
+    fn considered(&self, slot: Slot) -> Vec<Alternative> {
         let mut alternatives = expand(slot, Mask::legal(self.facts));
         match slot {
             // The grammar lists codings from the widest to the narrowest; all are lossless.
             Slot::Index(..) | Slot::Values { .. } => alternatives.split_off(alternatives.len() - 1),
             _ => {
-                alternatives.retain(|a| self.considers(slot, whole, a.token));
+                alternatives.retain(|a| self.considers(slot, a.token));
                 alternatives
             }
         }
     }
 
     /// All considered parts for some rows.
-    fn parts(&self, block: u32, rows: RowSetId, whole: bool) -> Rc<[RankedPart]> {
-        if let Some(parts) = self.parts.borrow().get(&(block, rows, whole)) {
+    fn parts(&self, block: u32, rows: RowSetId) -> Rc<[RankedPart]> {
+        if let Some(parts) = self.parts.borrow().get(&(block, rows)) {
             return parts.clone();
         }
         let mut found = Vec::new();
-        let start = Slot::Rows { block, rows, depth: crate::language::grammar::MAX_SPLIT_DEPTH };
-        self.enumerate(block, rows, whole, &mut alloc::vec![start], &mut Vec::new(), &mut found);
+        let start = Slot::Rows { block, rows, depth: MAX_SPLIT_DEPTH };
+        self.enumerate(block, rows, alloc::vec![start], &mut Vec::new(), &mut found);
         let parts: Rc<[RankedPart]> = found.into();
-        self.parts.borrow_mut().insert((block, rows, whole), parts.clone());
+        self.parts.borrow_mut().insert((block, rows), parts.clone());
         parts
     }
 
@@ -105,8 +105,7 @@ impl<'f> CostRanker<'f> {
         &self,
         block: u32,
         rows: RowSetId,
-        whole: bool,
-        open: &mut Vec<Slot>,
+        mut open: Vec<Slot>,
         tokens: &mut Vec<Token>,
         found: &mut Vec<RankedPart>,
     ) {
@@ -116,20 +115,18 @@ impl<'f> CostRanker<'f> {
             }
             return;
         };
-        for alternative in self.considered(slot, whole) {
-            let depth = open.len();
-            open.extend(alternative.opens.iter().rev());
+        for alternative in self.considered(slot) {
+            let mut next = open.clone();
+            next.extend(alternative.opens.iter().rev());
             tokens.push(alternative.token);
-            let mut rest = open.clone();
-            self.enumerate(block, rows, whole, &mut rest, tokens, found);
+            self.enumerate(block, rows, next, tokens, found);
             tokens.pop();
-            open.truncate(depth);
         }
     }
 
     fn price(&self, block: u32, rows: RowSetId, tokens: &[Token]) -> Option<PartTime> {
         let part = Node::read_part(tokens)?;
-        let site = crate::language::grammar::Site { block, rows, order: part.order };
+        let site = Site { block, rows, order: part.order };
         Some(self.facts.part_cost(site, &part).time())
     }
 
@@ -137,17 +134,17 @@ impl<'f> CostRanker<'f> {
     fn best(&self, slot: Slot) -> PartTime {
         let Slot::Rows { block, rows, depth } = slot else { return PartTime::NEVER };
         let whole = rows == RowSetId::ALL;
-        let unsplit = quickest(self.parts(block, rows, whole).iter().map(|part| part.time));
+        let unsplit = quickest(self.parts(block, rows).iter().map(|part| part.time));
         let split = if whole { self.best_split(block, rows, depth) } else { PartTime::NEVER };
         quickest([unsplit, split].into_iter())
     }
 
     fn best_split(&self, block: u32, rows: RowSetId, depth: u8) -> PartTime {
         let split = Slot::Rows { block, rows, depth };
-        if !self.considers(split, true, Token::Word(Word::SplitLength)) {
+        if !self.considers(split, Token::Word(Word::SplitLength)) {
             return PartTime::NEVER;
         }
-        let thresholds = self.considered(Slot::Threshold { block, rows, depth }, true);
+        let thresholds = self.considered(Slot::Threshold { block, rows, depth });
         quickest(thresholds.iter().map(|a| self.both_sides(&a.opens)))
     }
 
@@ -181,7 +178,7 @@ impl<'f> CostRanker<'f> {
 
     /// The best considered part that begins with `written` and `next`.
     fn best_part(&self, block: u32, rows: RowSetId, written: &[Token], next: Token) -> PartTime {
-        let parts = self.parts(block, rows, rows == RowSetId::ALL);
+        let parts = self.parts(block, rows);
         let matching = parts.iter().filter(|part| {
             part.tokens.starts_with(written) && part.tokens.get(written.len()) == Some(&next)
         });
@@ -226,8 +223,7 @@ impl<'f> Policy for CostRanker<'f> {
         }
         let mut logits = alloc::vec![f32::NEG_INFINITY; Token::VOCABULARY];
         let Some(&slot) = state.derivation.open().last() else { return Ok(logits) };
-        let whole = matches!(slot, Slot::Window { rows: RowSetId::ALL, .. });
-        let considered = self.considered(slot, whole);
+        let considered = self.considered(slot);
         let seconds: Vec<f64> =
             considered.iter().map(|a| self.completion(state, slot, a).seconds()).collect();
         let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);

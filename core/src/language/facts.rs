@@ -1,4 +1,4 @@
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -9,8 +9,10 @@ use super::{
     IndexCoding, Node, Order, Part, Program, RowSet, RowSetId, Rows, SplitRule, ValueCoding,
     each_layout,
 };
-use crate::layout::WarpSteps;
-use crate::layout::{Cost, PackError, PartCost, PartTime, Table, tile_rows};
+use crate::layout::{
+    Cost, PackError, PartCost, PartTime, Table, WarpSteps, block_columns, diagonals, row_ends,
+    tile_rows,
+};
 use crate::matrix::{CsrView, OffsetsView, Scalar};
 use crate::task::Task;
 
@@ -78,7 +80,7 @@ enum Question {
 
 #[derive(Clone)]
 enum Answer {
-    Split(Option<(RowSetId, RowSetId)>),
+    Split(RowSetId, RowSetId),
     Ordered(Rc<Rows>),
     Number(u64),
     Diagonals(Option<usize>),
@@ -156,19 +158,19 @@ impl<'a> Facts<'a> {
     /// The two sides of a split; `None` when one is empty.
     #[must_use]
     pub fn split(&self, id: RowSetId, rule: SplitRule) -> Option<(RowSetId, RowSetId)> {
+        if !self.splits(id, rule) {
+            return None;
+        }
         let answer = self.remember(Question::Split(id, rule), || {
             let (low, high) = self.rows(id).rows.split(rule, self.offsets);
-            if low.is_empty() || high.is_empty() {
-                return Answer::Split(None);
-            }
             let mut sets = self.sets.borrow_mut();
             let first = sets.len() as u32;
             sets.push(Rc::new(RowSet::new(low, self.offsets)));
             sets.push(Rc::new(RowSet::new(high, self.offsets)));
-            Answer::Split(Some((RowSetId(first), RowSetId(first + 1))))
+            Answer::Split(RowSetId(first), RowSetId(first + 1))
         });
         match answer {
-            Answer::Split(sides) => sides,
+            Answer::Split(low, high) => Some((low, high)),
             _ => None,
         }
     }
@@ -201,6 +203,10 @@ impl<'a> Facts<'a> {
 
     fn row_len(&self, row: usize) -> usize {
         self.offsets.at(row + 1) - self.offsets.at(row)
+    }
+
+    fn row(&self, row: usize) -> &'a [u32] {
+        &self.columns[self.offsets.at(row)..self.offsets.at(row + 1)]
     }
 
     /// True when the part needs a list of its rows.
@@ -250,14 +256,7 @@ impl<'a> Facts<'a> {
     }
 
     fn tile_span(&self, rows: &Rows, items: u32) -> u64 {
-        let mut sum = 0;
-        let ends: Vec<u64> = rows
-            .iter()
-            .map(|row| {
-                sum += self.row_len(row) as u64;
-                sum
-            })
-            .collect();
+        let ends = row_ends(rows.iter().map(|row| self.row_len(row) as u64));
         let starts = tile_rows(&ends, items);
         let spans = starts.windows(2).map(|tile| {
             // The last row of a tile may go on in the next one.
@@ -300,16 +299,9 @@ impl<'a> Facts<'a> {
             if i32::try_from(self.cols.max(self.offsets.len())).is_err() {
                 return Answer::Diagonals(None);
             }
-            let mut found = BTreeSet::new();
-            for row in self.rows(id).rows.iter() {
-                for &column in &self.columns[self.offsets.at(row)..self.offsets.at(row + 1)] {
-                    found.insert(i64::from(column) - row as i64);
-                }
-                if found.len() > MAX_DIAGONALS {
-                    return Answer::Diagonals(None);
-                }
-            }
-            Answer::Diagonals(Some(found.len()))
+            let set = self.rows(id);
+            let found = diagonals(set.rows.iter().map(|row| (row, self.row(row))));
+            Answer::Diagonals(found.ok().map(|found| found.len()))
         };
         match self.remember(Question::Diagonals(id), compute) {
             Answer::Diagonals(count) => count,
@@ -353,14 +345,7 @@ impl<'a> Facts<'a> {
             if entries <= heavy && !chosen {
                 continue;
             }
-            here.clear();
-            for position in block {
-                let row = rows.at(position);
-                let columns = &self.columns[self.offsets.at(row)..self.offsets.at(row + 1)];
-                here.extend(columns.iter().map(|&column| column / side));
-            }
-            here.sort_unstable();
-            here.dedup();
+            block_columns(block.map(|p| self.row(rows.at(p))), side, &mut here);
             if entries > heavy {
                 exact += here.len() as u64;
             } else {

@@ -240,12 +240,13 @@ pub fn expand(slot: Slot, mask: Mask<'_>) -> Vec<Alternative> {
         }
         Slot::Unroll => [1, 2, 4, 8].iter().map(|&n| Alternative::leaf(Token::Number(n))).collect(),
         Slot::Reduction => {
-            let lanes = [1, 2, 4, 8, 16, 32].into_iter().map(Token::Number);
             // The scan walks one entry per thread; SpMM groups walk rows instead.
-            let scan = (mask.task.operation == Operation::SpMV).then_some(Token::Word(Word::Scan));
-            let lanes = lanes.filter(|_| mask.task.operation == Operation::SpMV);
-            let walk = (mask.task.operation != Operation::SpMV).then_some(Token::Number(1));
-            scan.into_iter().chain(lanes).chain(walk).map(Alternative::leaf).collect()
+            let (scan, lanes): (_, &[u32]) = match mask.task.operation {
+                Operation::SpMV => (Some(Token::Word(Word::Scan)), &[1, 2, 4, 8, 16, 32]),
+                Operation::SpMM { .. } => (None, &[1]),
+            };
+            let lanes = lanes.iter().map(|&n| Token::Number(n));
+            scan.into_iter().chain(lanes).map(Alternative::leaf).collect()
         }
     }
 }
@@ -287,8 +288,7 @@ fn sides(
     mask: Mask<'_>,
 ) -> Option<Vec<Slot>> {
     let (low, high) = match mask.facts {
-        Some(facts) if facts.splits(rows, rule) => facts.split(rows, rule)?,
-        Some(_) => return None,
+        Some(facts) => facts.split(rows, rule)?,
         None => (rows, rows),
     };
     let depth = depth + 1;

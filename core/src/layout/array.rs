@@ -14,6 +14,18 @@ pub struct Array {
     pub data: ArrayData,
 }
 
+impl Array {
+    /// An array that holds the matrix.
+    pub(crate) fn matrix(name: &'static str, data: ArrayData) -> Self {
+        Self { name, role: ArrayRole::Matrix, data }
+    }
+
+    /// Scratch memory.
+    pub(crate) fn workspace(name: &'static str, data: ArrayData) -> Self {
+        Self { name, role: ArrayRole::Workspace, data }
+    }
+}
+
 /// What an array is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrayRole {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::coding::{Decoder, pack_entries};
 use super::cost::{PartCost, WarpSteps};
 use super::pack::LayoutArrays;
-use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
+use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
 use crate::language::{
@@ -57,6 +57,18 @@ pub(crate) fn sides(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
     SIDES.iter().filter(bearable).map(fields).collect()
 }
 
+/// The block columns in which some rows have entries, ascending; `found` is overwritten.
+pub(crate) fn block_columns<'a>(
+    rows: impl Iterator<Item = &'a [u32]>,
+    side: u32,
+    found: &mut Vec<u32>,
+) {
+    found.clear();
+    found.extend(rows.flatten().map(|&column| column / side));
+    found.sort_unstable();
+    found.dedup();
+}
+
 impl BcsrLayout {
     pub(crate) fn write(&self, out: &mut Vec<Token>) {
         out.extend([Token::Number(self.side), self.index.token()]);
@@ -83,28 +95,24 @@ impl BcsrLayout {
         let side = self.side as usize;
         let block_rows = rows.div_ceil(side);
         // Block columns of each row of blocks, ascending.
-        let mut block_columns: Vec<u32> = Vec::new();
+        let mut all_columns: Vec<u32> = Vec::new();
         let mut counts = Vec::with_capacity(block_rows);
         let mut here = Vec::new();
         for block_row in 0..block_rows {
-            here.clear();
-            for position in block_row * side..rows.min((block_row + 1) * side) {
-                here.extend(source.row(position).0.iter().map(|&column| column / self.side));
-            }
-            here.sort_unstable();
-            here.dedup();
+            let positions = block_row * side..rows.min((block_row + 1) * side);
+            block_columns(positions.map(|p| source.row(p).0), self.side, &mut here);
             counts.push(here.len() as u64);
-            block_columns.extend_from_slice(&here);
+            all_columns.extend_from_slice(&here);
         }
-        let slots = block_columns.len() as u64 * u64::from(self.side * self.side);
+        let slots = all_columns.len() as u64 * u64::from(self.side * self.side);
         MAX_PADDING.check("bcsr", slots, source.nnz())?;
 
-        let offsets = ArrayData::offsets(block_columns.len() as u64, counts.iter().copied());
+        let offsets = ArrayData::offsets(all_columns.len() as u64, counts.iter().copied());
         let blocks = counts
             .iter()
             .enumerate()
             .flat_map(|(block_row, &count)| core::iter::repeat_n(block_row as u32, count as usize));
-        let blocks = blocks.zip(block_columns.iter().copied());
+        let blocks = blocks.zip(all_columns.iter().copied());
         let columns = blocks.clone().map(|(unit, column)| (unit, Some((column, T::NAN))));
         let entries = blocks.flat_map(|(block_row, block_column)| {
             (0..side * side).map(move |slot| {
@@ -117,7 +125,7 @@ impl BcsrLayout {
                 (block_row, entry)
             })
         });
-        let mut arrays = vec![Array { name: "offsets", role: ArrayRole::Matrix, data: offsets }];
+        let mut arrays = vec![Array::matrix("offsets", offsets)];
         let (index, values) = ((self.index, block_rows), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, true, columns, entries)?);
         let block = source.program.block.threads();

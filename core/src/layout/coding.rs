@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
 
-use super::{Array, ArrayData, ArrayRole, PackError};
+use super::{Array, ArrayData, PackError};
 use crate::language::{IndexCoding, ValueCoding};
 use crate::matrix::Scalar;
 use crate::task::Dtype;
@@ -65,7 +65,6 @@ fn pack_columns<T: Scalar>(
             Err(PackError::IndexTooWide { coding, n })
         }
     };
-    let matrix = |name, data| Array { name, role: ArrayRole::Matrix, data };
     if !coding.is_relative() {
         let data = match coding {
             IndexCoding::U32 => ArrayData::U32(entries.map(column).collect()),
@@ -73,7 +72,7 @@ fn pack_columns<T: Scalar>(
                 entries.map(|e| narrow(column(e)).map(|n| n as u16)).collect::<Result<_, _>>()?,
             ),
         };
-        return Ok(alloc::vec![matrix("columns", data)]);
+        return Ok(alloc::vec![Array::matrix("columns", data)]);
     }
     let mut bases = alloc::vec![u32::MAX; units];
     for (unit, entry) in entries.clone() {
@@ -93,7 +92,7 @@ fn pack_columns<T: Scalar>(
         }
         _ => ArrayData::U16(distances.map(|d| d.map(|n| n as u16)).collect::<Result<_, _>>()?),
     };
-    Ok(alloc::vec![matrix("columns", data), matrix("bases", ArrayData::U32(bases))])
+    Ok(alloc::vec![Array::matrix("columns", data), Array::matrix("bases", ArrayData::U32(bases))])
 }
 
 /// Packs values: `values`, or `codes` and `table`. In a `padded` layout, whose kernel reads empty
@@ -104,15 +103,14 @@ pub(crate) fn pack_values<T: Scalar>(
     padded: bool,
     entries: impl Entries<T>,
 ) -> Result<Vec<Array>, PackError> {
-    let matrix = |name, data| Array { name, role: ArrayRole::Matrix, data };
     match (coding, table) {
         (ValueCoding::Plain, _) => {
             let values = entries.map(|(_, entry)| entry.map_or(T::NAN, |(_, value)| value));
-            Ok(alloc::vec![matrix("values", float_array(values))])
+            Ok(alloc::vec![Array::matrix("values", float_array(values))])
         }
         (ValueCoding::Constant, Some(table)) if table.len() == 1 && !padded => {
             let value = table.0.iter().map(|&bits| T::from_bits(bits));
-            Ok(alloc::vec![matrix("values", float_array(value))])
+            Ok(alloc::vec![Array::matrix("values", float_array(value))])
         }
         (ValueCoding::Constant, _) => Err(PackError::NotConstant),
         (ValueCoding::Dictionary, Some(table)) if !padded || table.has_code_for_padding() => {
@@ -127,7 +125,7 @@ pub(crate) fn pack_values<T: Scalar>(
             let values = table.0.iter().map(|&bits| T::from_bits(bits));
             let padding = padded.then_some(T::NAN);
             let values = float_array(values.chain(padding));
-            Ok(alloc::vec![matrix("codes", codes), matrix("table", values)])
+            Ok(alloc::vec![Array::matrix("codes", codes), Array::matrix("table", values)])
         }
         (ValueCoding::Dictionary, _) => Err(PackError::TooManyValues),
     }

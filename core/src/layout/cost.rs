@@ -30,7 +30,7 @@ pub struct PartCost {
 }
 
 // A nominal large GPU. The constants were fitted to the times of 1,900 programs on an H200 with a
-// cold L2; the model ranks programs against each other, and its seconds are no claim.
+// cold L2, 2026-11-21; the model ranks programs against each other, and its seconds are no claim.
 const BYTES_PER_SECOND: f64 = 4.2e12;
 const TRANSACTIONS_PER_SECOND: f64 = 1.3e11;
 const SATURATING_WARPS: f64 = 132.0 * 16.0;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::coding::{Decoder, pack_entries};
 use super::cost::{PartCost, WarpSteps};
 use super::pack::LayoutArrays;
-use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
+use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
 use crate::language::{Access, Facts, IndexCoding, Lanes, Mask, Program, Slot, Token, Word};
@@ -67,7 +67,7 @@ impl CsrLayout {
             row.map(move |(&column, &value)| (position as u32, Some((column, value))))
         });
         let data = ArrayData::offsets(nnz as u64, source.row_lens());
-        let mut arrays = vec![Array { name: "offsets", role: ArrayRole::Matrix, data }];
+        let mut arrays = vec![Array::matrix("offsets", data)];
         let (index, values) = ((self.index, rows), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
 

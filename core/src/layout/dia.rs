@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::coding::{Decoder, pack_values};
 use super::cost::{PartCost, WarpSteps};
 use super::pack::LayoutArrays;
-use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
+use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, Site};
 use crate::language::{
@@ -41,6 +41,23 @@ pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
     })
 }
 
+/// The diagonals of some rows, by row index and columns.
+///
+/// # Errors
+/// The number found so far, once it exceeds [`MAX_DIAGONALS`].
+pub(crate) fn diagonals<'a>(
+    rows: impl Iterator<Item = (usize, &'a [u32])>,
+) -> Result<BTreeSet<i64>, usize> {
+    let mut found = BTreeSet::new();
+    for (row, columns) in rows {
+        found.extend(columns.iter().map(|&column| i64::from(column) - row as i64));
+        if found.len() > MAX_DIAGONALS {
+            return Err(found.len());
+        }
+    }
+    Ok(found)
+}
+
 impl DiaLayout {
     pub(crate) fn write(&self, out: &mut Vec<Token>) {
         self.access.write(out);
@@ -60,15 +77,9 @@ impl DiaLayout {
         source: &PartSource<'_, T>,
     ) -> Result<LayoutArrays, PackError> {
         let rows = source.row_count();
-        let mut diagonals = BTreeSet::new();
-        for position in 0..rows {
-            let row = source.rows.at(position) as i64;
-            diagonals.extend(source.row(position).0.iter().map(|&c| i64::from(c) - row));
-            if diagonals.len() > MAX_DIAGONALS {
-                let found = diagonals.len();
-                return Err(PackError::Diagonals { found, most: MAX_DIAGONALS });
-            }
-        }
+        let by_position = (0..rows).map(|p| (source.rows.at(p), source.row(p).0));
+        let diagonals = diagonals(by_position)
+            .map_err(|found| PackError::Diagonals { found, most: MAX_DIAGONALS })?;
         MAX_PADDING.check("dia", (diagonals.len() * rows) as u64, source.nnz())?;
         let offset = |&diagonal: &i64| {
             i32::try_from(diagonal).map_err(|_| PackError::DiagonalTooFar { diagonal })
@@ -85,8 +96,7 @@ impl DiaLayout {
                 (0, entry)
             })
         });
-        let matrix = |name, data| Array { name, role: ArrayRole::Matrix, data };
-        let mut arrays = vec![matrix("diagonals", ArrayData::I32(offsets))];
+        let mut arrays = vec![Array::matrix("diagonals", ArrayData::I32(offsets))];
         arrays.extend(pack_values(self.access.values, source.table, true, entries)?);
         let block = source.program.block.threads();
         let blocks = self.mapping(source.program.task, block).blocks(rows as u64, block);

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::coding::{Decoder, float_array, pack_entries};
 use super::cost::{PartCost, WarpSteps};
 use super::pack::{LayoutArrays, SHARED_LIMIT};
-use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
+use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
 use crate::language::{Access, Facts, IndexCoding, Lanes, Mask, Order, Program, Slot, Token, Word};
@@ -97,6 +97,15 @@ fn carry_bytes(task: Task, tiles: u64) -> u64 {
     tiles * 2 * u64::from(task.operation.columns()) * task.dtype.size() as u64
 }
 
+/// Entries up to the end of each row.
+pub(crate) fn row_ends(lens: impl Iterator<Item = u64>) -> Vec<u64> {
+    let add = |sum: &mut u64, len| {
+        *sum += len;
+        Some(*sum)
+    };
+    lens.scan(0, add).collect()
+}
+
 /// First row of each tile, and the row count at the end. `ends[r]` is the number of entries up to
 /// the end of row `r`. Row `r`'s end is item `ends[r] + r` of the merged list.
 pub(crate) fn tile_rows(ends: &[u64], items: u32) -> Vec<u32> {
@@ -148,13 +157,7 @@ impl MergeLayout {
         let task = source.program.task;
         let block = source.program.block.threads();
         let items = tile_items(task, self.items, block);
-        let ends: Vec<u64> = source
-            .row_lens()
-            .scan(0, |sum, len| {
-                *sum += len;
-                Some(*sum)
-            })
-            .collect();
+        let ends = row_ends(source.row_lens());
         let tile_rows = tile_rows(&ends, items);
         let tiles = tile_rows.len() - 1;
         let nnz = ends.last().copied().unwrap_or(0);
@@ -183,16 +186,15 @@ impl MergeLayout {
         }
         let carried = workspace as usize / task.dtype.size();
         let tickets = tiles * mapping.column_tiles as usize;
-        let array = |name, role, data| Array { name, role, data };
         let offsets = ArrayData::offsets(limit, source.row_lens());
         let mut arrays = vec![
-            array("tile_rows", ArrayRole::Matrix, ArrayData::U32(tile_rows)),
-            array("offsets", ArrayRole::Matrix, offsets),
+            Array::matrix("tile_rows", ArrayData::U32(tile_rows)),
+            Array::matrix("offsets", offsets),
         ];
         arrays.extend(coded);
         let zeros = float_array((0..carried).map(|_| T::from_f64(0.0)));
-        arrays.push(array("carry", ArrayRole::Workspace, zeros));
-        arrays.push(array("tickets", ArrayRole::Workspace, ArrayData::U32(vec![0; tickets])));
+        arrays.push(Array::workspace("carry", zeros));
+        arrays.push(Array::workspace("tickets", ArrayData::U32(vec![0; tickets])));
 
         let blocks = match task.operation {
             Operation::SpMV => tiles as u64,

@@ -25,7 +25,9 @@ pub use merge::{MergeLayout, Reduction};
 pub use pack::{Launch, PackError, Packed, PackedPart, UnpackError, pack, unpack};
 pub use sell::SellLayout;
 
+pub(crate) use bcsr::block_columns;
 pub(crate) use coding::Table;
 pub(crate) use cost::WarpSteps;
-pub(crate) use merge::tile_rows;
+pub(crate) use dia::diagonals;
+pub(crate) use merge::{row_ends, tile_rows};
 pub(crate) use pack::PartSource;

@@ -3,8 +3,8 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
-use super::{Array, ArrayData, ArrayRole, Table};
-use crate::language::{IndexCoding, Layout, Node, Part, Program, Rows, each_layout};
+use super::{Array, ArrayData, ArrayRole, Table, row_ends};
+use crate::language::{IndexCoding, Layout, Node, Part, Program, Rows, ValueCoding, each_layout};
 use crate::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
 use crate::task::Dtype;
 
@@ -209,7 +209,8 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
     if program.task.dtype != T::DTYPE {
         return Err(PackError::Dtype { program: program.task.dtype, matrix: T::DTYPE });
     }
-    let table = Table::of(matrix.values());
+    let coded = |part: &&Part| part.layout.access().values != ValueCoding::Plain;
+    let table = program.parts().iter().any(coded).then(|| Table::of(matrix.values())).flatten();
     let mut assigned = Vec::new();
     assign(&program.body, &all_rows(matrix), matrix, &mut assigned);
 
@@ -230,28 +231,27 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
     let (mut grid, mut shared) = (0u64, 0);
     for (layout, part, rows) in packed {
         let blocks = layout.blocks;
-        let too_large = |_| PackError::Grid { blocks: grid + blocks };
-        let first_block = u32::try_from(grid).map_err(too_large)?;
-        let count = u32::try_from(blocks).map_err(too_large)?;
-        if i32::try_from(grid + blocks).is_err() {
-            return Err(PackError::Grid { blocks: grid + blocks });
-        }
+        let first_block = grid;
         grid += blocks;
+        // CUDA's limit, below which all block numbers fit in 32 bits.
+        if i32::try_from(grid).is_err() {
+            return Err(PackError::Grid { blocks: grid });
+        }
         // A part without rows is left out of the kernel, and so is its buffer.
         shared = shared.max(if blocks > 0 { layout.shared } else { 0 });
         let nnz = rows.iter().map(|row| matrix.row_len(row)).sum();
         let mut arrays = Vec::new();
         if let Rows::List(list) = &rows {
             let data = ArrayData::U32(list.clone());
-            arrays.push(Array { name: "rows", role: ArrayRole::Matrix, data });
+            arrays.push(Array::matrix("rows", data));
         }
         arrays.extend(layout.arrays);
         parts.push(PackedPart {
             layout: part.layout,
             rows,
             nnz,
-            first_block,
-            blocks: count,
+            first_block: first_block as u32,
+            blocks: blocks as u32,
             arrays,
         });
     }
@@ -317,13 +317,9 @@ pub fn unpack<T: Scalar>(packed: &Packed) -> Result<Csr<T>, UnpackError> {
             each_layout!(&part.layout, layout => layout.unpack(part, program, &mut emit));
         complete.ok_or(UnpackError::Array { part: index, layout: part.layout.word().text() })?;
     }
-    let mut counts = by_row.iter().map(|row| row.len() as u64);
-    let total = counts.clone().sum();
-    let offsets = match ArrayData::offsets(total, &mut counts) {
-        ArrayData::U64(v) => Offsets::U64(v),
-        ArrayData::U32(v) => Offsets::U32(v),
-        other => Offsets::U64((0..other.len()).filter_map(|i| other.unsigned(i)).collect()),
-    };
+    let mut offsets = alloc::vec![0];
+    offsets.extend(row_ends(by_row.iter().map(|row| row.len() as u64)));
+    let offsets = Offsets::U64(offsets);
     let entries = || by_row.iter().flatten();
     let columns = entries().map(|&(column, _)| column).collect();
     let values = entries().map(|&(_, value)| value).collect();

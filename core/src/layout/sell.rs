@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::coding::{Decoder, pack_entries};
 use super::cost::PartCost;
 use super::pack::LayoutArrays;
-use super::{Array, ArrayData, ArrayRole, Mapping, PackError, PackedPart, PartSource};
+use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
 use crate::language::{
@@ -105,10 +105,9 @@ impl SellLayout {
         let starts = widths.iter().map(|&width| (width * height) as u64);
         let lens = (0..rows).map(|position| source.row_len(position));
         let longest = lens.clone().max().unwrap_or(0);
-        let matrix = |name, data| Array { name, role: ArrayRole::Matrix, data };
         let mut arrays = vec![
-            matrix("slices", ArrayData::offsets(slots, starts)),
-            matrix("lengths", ArrayData::smallest(longest, lens)),
+            Array::matrix("slices", ArrayData::offsets(slots, starts)),
+            Array::matrix("lengths", ArrayData::smallest(longest, lens)),
         ];
         let (index, values) = ((self.index, slices), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
