@@ -14,7 +14,6 @@ mod args;
 mod compile;
 mod console;
 mod feature_table;
-mod fingerprint;
 mod generate;
 mod inspect;
 mod interrupt;

@@ -9,9 +9,8 @@ use sparserl_core::language::{Facts, LANGUAGE_VERSION, grammar_hash, vocabulary_
 use sparserl_core::layout::{ArrayRole, Packed};
 use sparserl_core::matrix::CsrView;
 use sparserl_core::task::{Operation, Task};
+use sparserl_gpu::fingerprint::fingerprint;
 use sparserl_gpu::nvrtc::Cubin;
-
-use crate::fingerprint::fingerprint;
 
 /// The files of a kernel's folder.
 pub(crate) const SOURCE: &str = "kernel.cu";

@@ -22,6 +22,7 @@ pub mod decode;
 pub mod language;
 pub mod layout;
 pub mod matrix;
+pub mod outcome;
 pub mod reference;
 pub mod structure;
 pub mod task;

@@ -1,8 +1,8 @@
 //! Runs compiled kernels on a CUDA device, through the driver.
 //!
 //! The driver is loaded when a device is first opened; without one, [`Device::open`] gives an error of one line. Memory
-//! comes from plain `cuMemAlloc`, with guard zones around every buffer. Everything here is synchronous: a call returns
-//! when the device has done what was asked.
+//! comes from plain `cuMemAlloc`, with guard zones around every buffer. A call returns when the device has done what was
+//! asked, except for those on a [`Stream`].
 //!
 //! **A kernel is foreign code.** Launching one is a safe function as far as the host's side goes (the argument list is
 //! checked against the kernel's), but a wrong kernel can write anywhere that the device can, never return, or fault,
@@ -12,7 +12,9 @@
 mod buffer;
 mod case;
 mod driver;
+mod facts;
 mod kernel;
+mod stream;
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -22,7 +24,9 @@ use cudarc::driver::{result, sys};
 pub use buffer::{Damage, DeviceBuffer, Fill, GUARD_BYTES, Guard, POISON_WORD, Side, poison};
 pub use case::{Case, CaseArgument, CaseError, CaseOutcome, CaseOutput, run_case};
 pub use driver::DriverFailure;
-pub use kernel::{Argument, Kernel, LaunchError, Module};
+pub use facts::DeviceFacts;
+pub use kernel::{Argument, BoundKernel, Geometry, Kernel, LaunchError, Module};
+pub use stream::{Event, Graph, Stream};
 
 use crate::Architecture;
 use driver::Check;
@@ -37,7 +41,7 @@ impl Device {
     /// Opens the device with this number, as `nvidia-smi` and `CUDA_VISIBLE_DEVICES` leave them, from 0.
     ///
     /// # Errors
-    /// Without a driver, with one older than CUDA 12.4, without such a device, or when the driver fails.
+    /// Without a driver, with one older than CUDA 12.8, without such a device, or when the driver fails.
     /// [`DeviceError::is_absence`] tells the first and third from the others.
     pub fn open(ordinal: u32) -> Result<Self, DeviceError> {
         driver::load()?;
@@ -145,7 +149,7 @@ pub enum DeviceError {
     #[error("no CUDA driver: libcuda.so.1 is not installed (it comes with the NVIDIA driver)")]
     NoDriver,
     /// The driver lacks a function that is needed.
-    #[error("the CUDA driver is too old: it has no {symbol}; install one for CUDA 12.4 or later")]
+    #[error("the CUDA driver is too old: it has no {symbol}; install one for CUDA 12.8 or later")]
     DriverTooOld {
         /// The first function that it lacks.
         symbol: &'static str,

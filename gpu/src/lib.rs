@@ -16,6 +16,7 @@
 pub mod architecture;
 pub mod cache;
 pub mod device;
+pub mod fingerprint;
 pub mod nvrtc;
 
 pub use architecture::Architecture;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use sparserl_gpu::device::{
     Argument, Case, CaseArgument, CaseError, CaseOutcome, Device, DeviceBuffer, Fill, GUARD_BYTES,
-    Guard, LaunchError, Module, POISON_WORD, Side, poison, run_case,
+    Geometry, Guard, LaunchError, Module, POISON_WORD, Side, poison, run_case,
 };
 use sparserl_gpu::nvrtc::{CompileOptions, Compilers, Cubin};
 
@@ -228,19 +228,19 @@ fn wrong_launches_are_typed_errors(gpu: &Gpu) -> Result<(), Failed> {
     let buffer = DeviceBuffer::new(&gpu.device, 4)?;
     let right = [Argument::Buffer(&buffer), Argument::U64(0), Argument::U32(1)];
     for (grid, block) in [(1, 0), (0, 32), (1, 1025), (u32::MAX, 32)] {
-        let error = kernel.launch(grid, block, &right);
+        let error = kernel.launch(Geometry::linear(grid, block), &right);
         ensure(
             matches!(error, Err(LaunchError::Refused { .. })),
             &format!("{grid} blocks of {block} threads gave {error:?}"),
         )?;
     }
     for wrong in [&right[..2], &[Argument::U32(0); 3], &[]] {
-        let error = kernel.launch(1, 32, wrong);
+        let error = kernel.launch(Geometry::linear(1, 32), wrong);
         ensure(matches!(error, Err(LaunchError::Arguments { .. })), &format!("{error:?}"))?;
     }
     ensure(Module::load(&gpu.device, &cubin)?.kernel("reader").is_err(), "found a reader")?;
     // All of these leave the device usable.
-    Ok(kernel.launch(1, 32, &right)?)
+    Ok(kernel.launch(Geometry::linear(1, 32), &right)?)
 }
 
 fn bytes(floats: &[f32]) -> Vec<u8> {

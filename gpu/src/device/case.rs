@@ -1,6 +1,8 @@
 //! One kernel run from bytes to bytes: what tests and verification are made of.
 
-use super::{Argument, Device, DeviceBuffer, DeviceError, Guard, Kernel, LaunchError, Module};
+use super::{
+    Argument, Device, DeviceBuffer, DeviceError, Geometry, Guard, Kernel, LaunchError, Module,
+};
 use crate::nvrtc::Cubin;
 
 /// One argument of a case, in the kernel's order.
@@ -147,7 +149,7 @@ impl Case {
     /// When the kernel does not run to its end.
     pub fn launch(&self, grid: u32, block: u32) -> Result<(), CaseError> {
         let arguments: Vec<_> = self.arguments.iter().map(Held::as_argument).collect();
-        Ok(self.kernel.launch(grid, block, &arguments)?)
+        Ok(self.kernel.launch(Geometry::linear(grid, block), &arguments)?)
     }
 
     /// What the buffers hold now.

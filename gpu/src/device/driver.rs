@@ -9,7 +9,7 @@ use cudarc::driver::{DriverError, sys};
 use super::DeviceError;
 
 /// Every driver function that this crate calls. The bindings panic when one is missing, so all are looked up first.
-const SYMBOLS: [&str; 23] = [
+const SYMBOLS: [&str; 42] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -32,7 +32,26 @@ const SYMBOLS: [&str; 23] = [
     "cuModuleUnload",
     "cuModuleGetFunction",
     "cuFuncGetParamInfo",
+    "cuFuncSetAttribute",
     "cuLaunchKernel",
+    "cuMemGetInfo_v2",
+    "cuMemsetD8Async",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+    "cuStreamCreate",
+    "cuStreamDestroy_v2",
+    "cuStreamSynchronize",
+    "cuStreamBeginCapture_v2",
+    "cuStreamEndCapture",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventRecord",
+    "cuEventElapsedTime_v2",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+    "cuGraphDestroy",
+    "cuGraphExecDestroy",
 ];
 
 /// Loads the driver once per process.

@@ -1,12 +1,13 @@
 //! Loaded machine code and its launch.
 
 use std::ffi::{CString, c_void};
+use std::fmt;
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
 
 use super::driver::Check;
-use super::{Context, Device, DeviceBuffer, DeviceError, DriverFailure};
+use super::{Context, Device, DeviceBuffer, DeviceError, DriverFailure, Stream};
 use crate::nvrtc::Cubin;
 
 /// A cubin on a device. Unloaded when it and its kernels are dropped.
@@ -144,17 +145,15 @@ impl Kernel {
         &self.parameters
     }
 
-    /// Runs `grid` blocks of `block` threads and waits for them. There is no time limit.
+    /// Sees that the arguments are those that it takes, and readies it for launches with them.
     ///
     /// # Errors
-    /// [`LaunchError`] tells a launch that the driver refuses from a fault on the device. After a fault, every later
-    /// call in this process fails.
-    pub fn launch(
-        &self,
-        grid: u32,
-        block: u32,
-        arguments: &[Argument<'_>],
-    ) -> Result<(), LaunchError> {
+    /// When the arguments do not fit, or the driver refuses that much shared memory.
+    pub fn bind<'k>(
+        &'k self,
+        geometry: Geometry,
+        arguments: &[Argument<'k>],
+    ) -> Result<BoundKernel<'k>, LaunchError> {
         let given: Vec<usize> = arguments.iter().map(|argument| argument.size()).collect();
         if given != self.parameters {
             return Err(LaunchError::Arguments { expected: self.parameters.clone(), given });
@@ -165,27 +164,118 @@ impl Kernel {
         if let Some(position) = arguments.iter().position(is_foreign) {
             return Err(LaunchError::ForeignBuffer { position });
         }
-        context.bind()?;
+        if geometry.dynamic_shared > UNASKED_SHARED {
+            self.ask_for_shared(geometry)?;
+        }
+        let values = arguments.iter().map(|argument| argument.bits()).collect();
+        Ok(BoundKernel { kernel: self, geometry, values })
+    }
 
-        let mut values: Vec<u64> = arguments.iter().map(|argument| argument.bits()).collect();
+    /// More dynamic shared memory than a kernel gets unasked.
+    fn ask_for_shared(&self, geometry: Geometry) -> Result<(), LaunchError> {
+        self.module.context.bind()?;
+        let attribute =
+            sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let bytes = i32::try_from(geometry.dynamic_shared).unwrap_or(i32::MAX);
+        // SAFETY: the function is of a loaded module.
+        unsafe { result::function::set_function_attribute(self.function, attribute, bytes) }
+            .map_err(|error| LaunchError::Refused { geometry, failure: error.into() })
+    }
+
+    /// Runs it once and waits for it. There is no time limit.
+    ///
+    /// # Errors
+    /// [`LaunchError`] tells a launch that the driver refuses from a fault on the device. After a fault, every later
+    /// call in this process fails.
+    pub fn launch(
+        &self,
+        geometry: Geometry,
+        arguments: &[Argument<'_>],
+    ) -> Result<(), LaunchError> {
+        let context = &self.module.context;
+        self.bind(geometry, arguments)?.enqueue_on(result::stream::null())?;
+        context.bind()?;
+        // The whole context, so that a kernel that starts others leaves no work behind.
+        result::ctx::synchronize().map_err(|error| LaunchError::Faulted { failure: error.into() })
+    }
+}
+
+/// Bytes of dynamic shared memory that every kernel may use.
+const UNASKED_SHARED: u32 = 48 << 10;
+
+/// The shape of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Geometry {
+    /// Blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [u32; 3],
+    /// Bytes of shared memory besides what the kernel declares.
+    pub dynamic_shared: u32,
+}
+
+impl Geometry {
+    /// A launch of one dimension without dynamic shared memory.
+    #[must_use]
+    pub fn linear(grid: u32, block: u32) -> Self {
+        Self { grid: [grid, 1, 1], block: [block, 1, 1], dynamic_shared: 0 }
+    }
+}
+
+impl fmt::Display for Geometry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let extent = |[x, y, z]: [u32; 3]| match (y, z) {
+            (1, 1) => x.to_string(),
+            _ => format!("{x} × {y} × {z}"),
+        };
+        write!(f, "{} blocks of {} threads", extent(self.grid), extent(self.block))?;
+        match self.dynamic_shared {
+            0 => Ok(()),
+            bytes => write!(f, " with {bytes} bytes of shared memory"),
+        }
+    }
+}
+
+/// A kernel with its arguments. Holds on to the buffers among them.
+#[derive(Clone, Debug)]
+pub struct BoundKernel<'k> {
+    kernel: &'k Kernel,
+    geometry: Geometry,
+    values: Vec<u64>,
+}
+
+impl BoundKernel<'_> {
+    /// Asks for one run; does not wait for it.
+    ///
+    /// # Errors
+    /// When the driver refuses the launch.
+    pub fn enqueue(&self, stream: &Stream) -> Result<(), LaunchError> {
+        self.enqueue_on(stream.handle())
+    }
+
+    fn enqueue_on(&self, stream: sys::CUstream) -> Result<(), LaunchError> {
+        let Geometry { grid, block, dynamic_shared } = self.geometry;
+        self.kernel.module.context.bind()?;
+        let mut values = self.values.clone();
         let mut pointers: Vec<*mut c_void> =
             values.iter_mut().map(|value| (&raw mut *value).cast()).collect();
-        // SAFETY: the module is loaded. The driver reads as many parameters of as many bytes as were compared above,
-        // each from an aligned word of `values`, and copies them before it returns. What the kernel does on the device
-        // is the condition that this module's documentation states.
+        // SAFETY: the module is loaded. The driver reads as many parameters of as many bytes as were compared in
+        // `bind`, each from an aligned word of `values`, and copies them before it returns. What the kernel does on
+        // the device is the condition that this module's documentation states.
         let launched = unsafe {
             result::launch_kernel(
-                self.function,
-                (grid, 1, 1),
-                (block, 1, 1),
-                0,
-                result::stream::null(),
+                self.kernel.function,
+                grid.into(),
+                block.into(),
+                dynamic_shared,
+                stream,
                 &mut pointers,
             )
         };
-        launched.map_err(|error| LaunchError::Refused { grid, block, failure: error.into() })?;
-        // The whole context, so that a kernel that starts others leaves no work behind.
-        result::ctx::synchronize().map_err(|error| LaunchError::Faulted { failure: error.into() })
+        launched.map_err(|error| LaunchError::Refused {
+            geometry: self.geometry,
+            failure: error.into(),
+        })
     }
 }
 
@@ -207,12 +297,10 @@ pub enum LaunchError {
         position: usize,
     },
     /// The driver refuses to launch it: too many threads, registers or bytes of shared memory, or a grid of 0 blocks.
-    #[error("cannot launch {grid} blocks of {block} threads: {failure}")]
+    #[error("cannot launch {geometry}: {failure}")]
     Refused {
-        /// Blocks.
-        grid: u32,
-        /// Threads in a block.
-        block: u32,
+        /// The shape of the launch.
+        geometry: Geometry,
         /// The driver's reason.
         failure: DriverFailure,
     },

@@ -1,7 +1,7 @@
 //! Tells matrices apart.
 
 use blake3::{Hash, Hasher};
-use sparserl_core::matrix::CsrView;
+use sparserl_core::matrix::{CsrView, Scalar};
 
 /// Changes when the same matrix would hash differently.
 const DOMAIN: &[u8] = b"sparserl matrix 1";
@@ -12,14 +12,15 @@ const PIECE: usize = 1 << 16;
 ///
 /// It covers rows, columns and row offsets as u64, column indices as u32 and values as f64, all
 /// little-endian, whatever the file's format and however the matrix is held in memory.
-pub(crate) fn fingerprint(matrix: CsrView<'_, f64>) -> Hash {
+#[must_use]
+pub fn fingerprint<T: Scalar>(matrix: CsrView<'_, T>) -> Hash {
     let mut hasher = Hasher::new();
     hasher.update(DOMAIN);
     let sizes = [matrix.rows() as u64, matrix.cols() as u64];
     let offsets = (0..matrix.offsets().len()).map(|i| matrix.offsets().at(i) as u64);
     update(&mut hasher, sizes.into_iter().chain(offsets).map(u64::to_le_bytes));
     update(&mut hasher, matrix.columns().iter().map(|c| c.to_le_bytes()));
-    update(&mut hasher, matrix.values().iter().map(|v| v.to_le_bytes()));
+    update(&mut hasher, matrix.values().iter().map(|v| v.to_f64().to_le_bytes()));
     hasher.finalize()
 }
 

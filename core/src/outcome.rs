@@ -1,0 +1,324 @@
+//! What became of a kernel on a matrix, and who finds out.
+//!
+//! An [`Evaluator`] is given a matrix and programs; it says of each program what became of it, with
+//! the times of the library that it is measured against. A GPU is one, recorded outcomes are
+//! another.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::language::Program;
+use crate::matrix::{CsrView, Scalar};
+
+/// Judges programs.
+pub trait Evaluator {
+    /// Why nothing can be said: what is broken is the evaluator, not a program.
+    type Error;
+
+    /// Judges programs for one matrix; one outcome for each, in their order.
+    ///
+    /// # Errors
+    /// When the evaluator itself fails. Whatever a program does is an [`Outcome`].
+    fn evaluate<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        programs: &[Program],
+    ) -> Result<Evaluation, Self::Error>;
+}
+
+/// What an [`Evaluator`] found out about some kernels for one matrix and task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// One for each kernel, in their order.
+    pub outcomes: Vec<Outcome>,
+    /// The library's algorithms, measured in turn with the kernels; empty when none were asked for.
+    pub baselines: Vec<Baseline>,
+    /// Bytes a second, read and written, of a device-to-device copy in the same run; absent when it
+    /// was not measured.
+    pub copy_bandwidth: Option<f64>,
+}
+
+impl Evaluation {
+    /// The baseline that people call: the library's default algorithm.
+    #[must_use]
+    pub fn default_baseline(&self) -> Option<&Baseline> {
+        self.baselines.iter().find(|baseline| baseline.is_default)
+    }
+
+    /// The least median of the baselines that ran, in seconds.
+    #[must_use]
+    pub fn best_baseline(&self, cache: CacheState) -> Option<f64> {
+        let medians = self.baselines.iter().filter_map(|baseline| baseline.median(cache));
+        medians.min_by(f64::total_cmp)
+    }
+}
+
+/// What became of a kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// It is right, and this is how fast it is.
+    Measured(Measurement),
+    /// It does not parse, pack or compile.
+    CompileFailed {
+        /// Why, in one line.
+        reason: String,
+    },
+    /// The driver refuses to load or to launch it.
+    LaunchFailed {
+        /// Why, in one line.
+        reason: String,
+    },
+    /// It faulted on the device, or took its process down.
+    Faulted {
+        /// Why, in one line.
+        reason: String,
+    },
+    /// It ran, but what it did is not what it should do.
+    WrongResult {
+        /// What it did.
+        violation: Violation,
+        /// What was seen, in one line.
+        reason: String,
+    },
+    /// It did not end in time.
+    TimedOut {
+        /// The time that it had, in seconds.
+        seconds: f64,
+    },
+}
+
+impl Outcome {
+    /// The measurement of a right kernel.
+    #[must_use]
+    pub fn measurement(&self) -> Option<&Measurement> {
+        match self {
+            Self::Measured(measurement) => Some(measurement),
+            _ => None,
+        }
+    }
+
+    /// One word for tables and stores.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Measured(_) => "measured",
+            Self::CompileFailed { .. } => "compile-failed",
+            Self::LaunchFailed { .. } => "launch-failed",
+            Self::Faulted { .. } => "faulted",
+            Self::WrongResult { .. } => "wrong-result",
+            Self::TimedOut { .. } => "timed-out",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Measured(measurement) => {
+                let median = measurement.timing.warm.median();
+                write!(f, "right in {} checks, {:.2} µs warm", measurement.checks, median * 1e6)
+            }
+            Self::CompileFailed { reason } => write!(f, "does not compile: {reason}"),
+            Self::LaunchFailed { reason } => write!(f, "does not launch: {reason}"),
+            Self::Faulted { reason } => write!(f, "faults: {reason}"),
+            Self::WrongResult { violation, reason } => write!(f, "wrong ({violation}): {reason}"),
+            Self::TimedOut { seconds } => write!(f, "did not end within {seconds:.1} s"),
+        }
+    }
+}
+
+/// What a kernel that ran did wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Violation {
+    /// An element is further off than the error bound allows, or was not written.
+    Inexact,
+    /// It changed an operand or an array of the matrix, which it may only read.
+    InputChanged,
+    /// It wrote outside of its buffers.
+    WroteOutside,
+    /// It keeps state from launch to launch, where results could be hidden.
+    KeepsState,
+    /// It was faster than its compulsory traffic allows.
+    TooFast,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Inexact => "inexact",
+            Self::InputChanged => "input changed",
+            Self::WroteOutside => "wrote outside",
+            Self::KeepsState => "keeps state",
+            Self::TooFast => "too fast",
+        })
+    }
+}
+
+/// A right kernel's checks and times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Results that were compared with the reference, each for inputs of its own.
+    pub checks: u32,
+    /// The largest |error| / bound of all of them; at most 1.
+    pub worst_ratio: f64,
+    /// How long a launch takes.
+    pub timing: Timing,
+}
+
+/// One of the library's algorithms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// Name, such as `CSR_ALG2`.
+    pub algorithm: String,
+    /// Whether this is what the library does unasked.
+    pub is_default: bool,
+    /// Seconds to convert and analyse the matrix, before the first product.
+    pub analysis_seconds: f64,
+    /// Bytes of device memory that it needs besides the operands.
+    pub buffer_bytes: u64,
+    /// Times, or in one line why there are none.
+    pub timing: Result<Timing, String>,
+}
+
+impl Baseline {
+    /// Median seconds of a product; absent when it did not run.
+    #[must_use]
+    pub fn median(&self, cache: CacheState) -> Option<f64> {
+        self.timing.as_ref().ok()?.median(cache)
+    }
+}
+
+/// Whether the level-2 cache holds the operands when a launch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheState {
+    /// As the launch before left it.
+    Warm,
+    /// Flushed before each launch.
+    Cold,
+}
+
+/// Times of a launch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// Launches back to back.
+    pub warm: Samples,
+    /// Launches after a flush of the level-2 cache; absent when only screened.
+    pub cold: Option<Samples>,
+}
+
+impl Timing {
+    /// Median seconds.
+    #[must_use]
+    pub fn median(&self, cache: CacheState) -> Option<f64> {
+        match cache {
+            CacheState::Warm => Some(self.warm.median()),
+            CacheState::Cold => self.cold.as_ref().map(Samples::median),
+        }
+    }
+}
+
+/// Seconds of a launch, measured several times: at least one, each finite and above 0, in the order
+/// of measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<f64>", into = "Vec<f64>")]
+pub struct Samples(Vec<f64>);
+
+impl Samples {
+    /// All of them.
+    #[must_use]
+    pub fn seconds(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// The middle one in size, or the mean of the two in the middle.
+    #[must_use]
+    pub fn median(&self) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        let upper = sorted.get(middle).copied().unwrap_or(f64::NAN);
+        match sorted.len() % 2 {
+            0 => f64::midpoint(sorted.get(middle.wrapping_sub(1)).copied().unwrap_or(upper), upper),
+            _ => upper,
+        }
+    }
+}
+
+impl TryFrom<Vec<f64>> for Samples {
+    type Error = NotSamples;
+
+    fn try_from(seconds: Vec<f64>) -> Result<Self, NotSamples> {
+        let valid = |s: &f64| s.is_finite() && *s > 0.0;
+        if seconds.is_empty() || !seconds.iter().all(valid) {
+            return Err(NotSamples);
+        }
+        Ok(Self(seconds))
+    }
+}
+
+impl From<Samples> for Vec<f64> {
+    fn from(samples: Samples) -> Self {
+        samples.0
+    }
+}
+
+/// Not times of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not samples: expected at least one, each finite and above 0")]
+pub struct NotSamples;
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    use super::*;
+
+    fn samples(seconds: &[f64]) -> Samples {
+        seconds.to_vec().try_into().unwrap()
+    }
+
+    fn baseline(algorithm: &str, timing: Result<f64, &str>) -> Baseline {
+        Baseline {
+            algorithm: algorithm.to_string(),
+            is_default: algorithm == "DEFAULT",
+            analysis_seconds: 0.0,
+            buffer_bytes: 0,
+            timing: timing
+                .map(|s| Timing { warm: samples(&[s]), cold: Some(samples(&[2.0 * s])) })
+                .map_err(ToString::to_string),
+        }
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(samples(&[3.0]).median(), 3.0);
+        assert_eq!(samples(&[9.0, 1.0, 2.0]).median(), 2.0);
+        assert_eq!(samples(&[4.0, 1.0, 2.0, 9.0]).median(), 3.0);
+    }
+
+    #[test]
+    fn what_is_no_time_is_no_sample() {
+        for wrong in [vec![], vec![0.0], vec![1.0, f64::NAN], vec![-1.0], vec![f64::INFINITY]] {
+            assert_eq!(Samples::try_from(wrong), Err(NotSamples));
+        }
+    }
+
+    #[test]
+    fn the_best_baseline_is_one_that_ran() {
+        let baselines = vec![
+            baseline("DEFAULT", Ok(3.0)),
+            baseline("CSR_ALG1", Err("refused")),
+            baseline("CSR_ALG2", Ok(2.0)),
+        ];
+        let evaluation = Evaluation { outcomes: vec![], baselines, copy_bandwidth: None };
+        assert_eq!(evaluation.best_baseline(CacheState::Warm), Some(2.0));
+        assert_eq!(evaluation.best_baseline(CacheState::Cold), Some(4.0));
+        assert_eq!(evaluation.default_baseline().unwrap().median(CacheState::Cold), Some(6.0));
+    }
+}
