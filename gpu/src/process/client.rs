@@ -1,0 +1,90 @@
+//! The child's end of a connection.
+
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::frame::{self, FrameError};
+
+/// Takes requests of `Q` and gives answers of `A`.
+#[derive(Debug)]
+pub(crate) struct Client<Q, A> {
+    stream: UnixStream,
+    kinds: PhantomData<fn(A) -> Q>,
+}
+
+impl<Q: DeserializeOwned, A: Serialize> Client<Q, A> {
+    /// Takes over the connection that the parent left as standard input. From now on this process dies with its
+    /// parent.
+    ///
+    /// # Errors
+    /// When standard input is no socket, as when the program was started by hand.
+    pub(crate) fn from_stdin() -> io::Result<Self> {
+        // Also where this process hangs. That the parent died before this line shows as the end of the stream.
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        stream.peer_addr()?;
+        Ok(Self::over(stream))
+    }
+
+    fn over(stream: UnixStream) -> Self {
+        Self { stream, kinds: PhantomData }
+    }
+
+    /// The next request with its blobs; `None` when there are no more.
+    ///
+    /// # Errors
+    /// When the connection breaks, or when what arrives is no request ([`io::ErrorKind::InvalidData`]).
+    pub(crate) fn receive(&mut self) -> io::Result<Option<(Q, Vec<Vec<u8>>)>> {
+        Ok(frame::read(&mut self.stream)?)
+    }
+
+    /// Answers.
+    ///
+    /// # Errors
+    /// When the connection breaks, or when the answer does not encode.
+    pub(crate) fn send(&mut self, answer: &A, blobs: &[&[u8]]) -> io::Result<()> {
+        Ok(frame::write(&mut self.stream, answer, blobs)?)
+    }
+}
+
+impl From<FrameError> for io::Error {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Stream(error) => error,
+            FrameError::Malformed(_) => Self::new(io::ErrorKind::InvalidData, error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn requests_are_answered_until_the_stream_ends() {
+        let (mut parent, child) = UnixStream::pair().unwrap();
+        let mut client = Client::<u32, String>::over(child);
+        frame::write(&mut parent, &7u32, &[b"seven", b""]).unwrap();
+        assert_eq!(client.receive().unwrap(), Some((7, vec![b"seven".to_vec(), vec![]])));
+        client.send(&"seven".to_owned(), &[b"7"]).unwrap();
+        let answer = frame::read::<String>(&mut parent).unwrap();
+        assert_eq!(answer, Some(("seven".to_owned(), vec![b"7".to_vec()])));
+        drop(parent);
+        assert_eq!(client.receive().unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_no_request_is_an_error() {
+        let (mut parent, child) = UnixStream::pair().unwrap();
+        parent.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+        let error = Client::<u32, String>::over(child).receive().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+}
