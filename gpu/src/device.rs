@@ -108,6 +108,16 @@ impl Device {
         result::ctx::synchronize().check("cuCtxSynchronize")
     }
 
+    /// Bounds what kernels can take of the device's memory by themselves, with `malloc`.
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub(crate) fn limit_heap(&self, bytes: usize) -> Result<(), DeviceError> {
+        self.context.bind()?;
+        result::ctx::set_limit(sys::CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE, bytes)
+            .check("cuCtxSetLimit")
+    }
+
     fn attribute(&self, attribute: sys::CUdevice_attribute_enum) -> Result<u32, DeviceError> {
         // SAFETY: the device comes from `device::get`.
         let value = unsafe { result::device::get_attribute(self.context.device, attribute) };
@@ -183,6 +193,18 @@ pub enum DeviceError {
         buffer: usize,
         /// The length given, in bytes.
         given: usize,
+    },
+    /// A kernel of this crate's own does not take the arguments that it is given.
+    #[error("{reason}")]
+    WrongArguments {
+        /// What does not fit.
+        reason: String,
+    },
+    /// The device's clock did not move.
+    #[error("the device says that {what} took no time")]
+    NoTime {
+        /// What was timed.
+        what: &'static str,
     },
     /// A call failed. After a kernel's fault, every later call does.
     #[error("{call} failed: {failure}")]

@@ -17,8 +17,12 @@
 pub mod architecture;
 pub mod cache;
 pub mod device;
+mod device_csr;
+pub mod executable;
 pub mod fingerprint;
+mod judge;
 pub mod nvrtc;
 pub mod process;
+pub mod worker;
 
 pub use architecture::Architecture;

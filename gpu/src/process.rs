@@ -61,6 +61,10 @@ impl ServerCommand {
 pub fn serve(role: &[String]) -> Result<(), ServeError> {
     let words: Vec<&str> = role.iter().map(String::as_str).collect();
     match words.as_slice() {
+        ["device", ordinal] => match ordinal.parse() {
+            Ok(ordinal) => Ok(crate::worker::serve(ordinal)?),
+            Err(_) => Err(ServeError::Role { role: role.join(" ") }),
+        },
         _ => Err(ServeError::Role { role: role.join(" ") }),
     }
 }

@@ -93,6 +93,11 @@ impl DeviceBuffer {
     /// # Errors
     /// When their number is not the buffer's length, or when the driver fails.
     pub fn upload(&mut self, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.overwrite(bytes)
+    }
+
+    /// [`upload`](Self::upload) for memory that this crate's own kernels write to.
+    pub(crate) fn overwrite(&self, bytes: &[u8]) -> Result<(), DeviceError> {
         if bytes.len() != self.length {
             return Err(DeviceError::WrongLength { buffer: self.length, given: bytes.len() });
         }
@@ -158,6 +163,17 @@ impl DeviceBuffer {
         let before = self.read(0, GUARD_BYTES)?;
         let after = self.read(GUARD_BYTES + self.length, GUARD_BYTES)?;
         Ok(compare_guards(&before, &after))
+    }
+
+    /// The allocation, guard zones included, as (address, bytes). The address is a multiple of 256.
+    pub(crate) fn whole(&self) -> (u64, u64) {
+        (self.base, (self.length + 2 * GUARD_BYTES) as u64)
+    }
+
+    /// The guard zones, as (address, bytes).
+    pub(crate) fn guards(&self) -> [(u64, u64); 2] {
+        let after = self.address() + self.length as u64;
+        [(self.base, GUARD_BYTES as u64), (after, GUARD_BYTES as u64)]
     }
 
     pub(super) fn belongs_to(&self, context: &Arc<Context>) -> bool {

@@ -9,7 +9,7 @@ use cudarc::driver::{DriverError, sys};
 use super::DeviceError;
 
 /// Every driver function that this crate calls. The bindings panic when one is missing, so all are looked up first.
-const SYMBOLS: [&str; 42] = [
+const SYMBOLS: [&str; 44] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -36,6 +36,8 @@ const SYMBOLS: [&str; 42] = [
     "cuLaunchKernel",
     "cuMemGetInfo_v2",
     "cuMemsetD8Async",
+    "cuMemsetD32Async",
+    "cuCtxSetLimit",
     "cuMemcpyDtoDAsync_v2",
     "cuMemcpyHtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",

@@ -54,7 +54,7 @@ impl Stream {
         unsafe { result::event::record(event.handle, self.handle) }.check("cuEventRecord")
     }
 
-    /// Asks for `length` bytes from `address` on to become 0.
+    /// Asks for every byte of a buffer to become 0.
     ///
     /// # Errors
     /// When the driver fails.
@@ -66,6 +66,22 @@ impl Stream {
         // SAFETY: the bytes are the buffer's own; it lives until the caller has waited for the stream.
         unsafe { result::memset_d8_async(buffer.address(), 0, buffer.len(), self.handle) }
             .check("cuMemsetD8Async")
+    }
+
+    /// Asks for a buffer of whole words to be filled with [`POISON_WORD`](super::POISON_WORD).
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub(crate) fn poison(&self, buffer: &super::DeviceBuffer) -> Result<(), DeviceError> {
+        let words = buffer.len() / size_of::<u32>();
+        if words == 0 {
+            return Ok(());
+        }
+        self.context.bind()?;
+        // SAFETY: the words are the buffer's own, and aligned; it lives until the caller has waited for the stream.
+        unsafe { sys::cuMemsetD32Async(buffer.address(), super::POISON_WORD, words, self.handle) }
+            .result()
+            .check("cuMemsetD32Async")
     }
 
     /// Asks for a copy of a whole buffer into another of the same length.

@@ -58,20 +58,20 @@ impl CompileOptions {
 ///
 /// Made by [`Nvrtc::compile`](super::Nvrtc::compile) and by the [cache](crate::cache) only, never from arbitrary bytes:
 /// the driver is given no length and trusts what it reads.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cubin {
     parts: CubinParts,
 }
 
-impl fmt::Debug for Cubin {
+impl fmt::Debug for CubinParts {
     /// Everything but the bytes, which are thousands.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cubin")
-            .field("kernel", &self.kernel())
-            .field("architecture", &self.architecture())
-            .field("nvrtc_version", &self.nvrtc_version())
-            .field("bytes", &self.bytes().len())
-            .field("resources", &self.resources())
+        f.debug_struct("CubinParts")
+            .field("kernel", &self.kernel)
+            .field("architecture", &self.architecture)
+            .field("version", &self.version)
+            .field("bytes", &self.bytes.len())
+            .field("resources", &self.resources)
             .finish_non_exhaustive()
     }
 }

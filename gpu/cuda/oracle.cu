@@ -1,0 +1,256 @@
+// What verifies kernels on the device: fresh operands, an independent product with error bounds, and digests of memory.
+//
+// The product is the reference of sparserl_core::reference, computed the same way: float operands in double, where
+// their products are exact, double ones with the compensated dot product Dot2 (Ogita, Rump and Oishi, Accurate Sum and
+// Dot Product, 2005). The intrinsics keep the compiler from fusing what must be rounded.
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+// ---- operands
+
+// The output function of SplitMix64 (Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, 2014).
+__device__ u64 scramble(u64 z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+__device__ u64 random_bits(u64 seed, u64 i) { return scramble(seed + (i + 1) * 0x9e3779b97f4a7c15ull); }
+
+// Uniform in [-1, 1), with all the bits that the type has there.
+__device__ void uniform(float& out, u64 bits) { out = float(bits >> 40) * 0x1p-23f - 1.0f; }
+__device__ void uniform(double& out, u64 bits) { out = double(bits >> 11) * 0x1p-52 - 1.0; }
+
+__device__ u64 first_index() { return u64(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ u64 stride() { return u64(gridDim.x) * blockDim.x; }
+
+template <typename T>
+__device__ void fill(T* out, u64 n, u64 seed) {
+  for (u64 i = first_index(); i < n; i += stride()) uniform(out[i], random_bits(seed, i));
+}
+
+// Replaces one element in about 32, and at least one, by a number that is no result.
+template <typename T>
+__device__ void corrupt(T* out, u64 n, u64 seed) {
+  for (u64 i = first_index(); i < n; i += stride()) {
+    if (random_bits(seed, i) % 32 == 0 || i == seed % n) out[i] = T(12345.678);
+  }
+}
+
+// ---- digests
+
+// A whole allocation or a part of one. Addresses are multiples of 4.
+struct Region {
+  u64 address, bytes;
+};
+
+// Sums over a region's words, each scrambled with its place, so that no order of addition matters.
+extern "C" __global__ void digest(const Region* regions, u64* digests) {
+  const Region region = regions[blockIdx.y];
+  const u32* words = reinterpret_cast<const u32*>(region.address);
+  u64 sum = 0;
+  for (u64 i = first_index(); i < region.bytes / 4; i += stride()) {
+    sum += scramble((i << 32) ^ words[i] ^ 0x5bd1e995a5a5a5a5ull * (i + 1));
+  }
+  if (first_index() == 0) {
+    const unsigned char* bytes = reinterpret_cast<const unsigned char*>(region.address);
+    for (u64 i = region.bytes & ~3ull; i < region.bytes; ++i) sum += scramble(i * 257 + bytes[i]);
+  }
+  for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_down_sync(~0u, sum, lane);
+  if (threadIdx.x % 32 == 0) atomicAdd(&digests[blockIdx.y], sum);
+}
+
+// ---- the product
+
+// A dot product in progress.
+struct Sum {
+  double high, low, magnitude;
+};
+
+// a + b and its rounding error, exactly (Knuth, The Art of Computer Programming, vol. 2, 4.2.2).
+__device__ double two_sum(double a, double b, double& error) {
+  const double sum = __dadd_rn(a, b), b_part = __dsub_rn(sum, a);
+  error = __dadd_rn(__dsub_rn(a, __dsub_rn(sum, b_part)), __dsub_rn(b, b_part));
+  return sum;
+}
+
+__device__ void accumulate(Sum& sum, float a, float x) {
+  const double product = __dmul_rn(a, x);
+  sum.high = __dadd_rn(sum.high, product);
+  sum.magnitude += fabs(product);
+}
+
+__device__ void accumulate(Sum& sum, double a, double x) {
+  const double product = __dmul_rn(a, x), lost = __fma_rn(a, x, -product);
+  double error;
+  sum.high = two_sum(sum.high, product, error);
+  sum.low += error + lost;
+  sum.magnitude += fabs(product);
+}
+
+__device__ void merge(Sum& sum, const Sum& other) {
+  double error;
+  sum.high = two_sum(sum.high, other.high, error);
+  sum.low += error + other.low;
+  sum.magnitude += other.magnitude;
+}
+
+template <typename T>
+struct Limits;
+template <>
+struct Limits<float> {
+  static constexpr double roundoff = 0x1p-24, smallest = 0x1p-149, largest = 0x1.fffffep127;
+};
+template <>
+struct Limits<double> {
+  static constexpr double roundoff = 0x1p-53, smallest = 0x1p-1074, largest = 0x1.fffffffffffffp1023;
+};
+
+// What the comparison of a result found.
+struct Verdict {
+  u64 violations;       // elements off by more than their bound
+  u64 unbounded;        // elements that no finite bound could be given for
+  u64 worst_ratio;      // bits of the largest |error| / bound; non-negative doubles order as their bits do
+  u64 first_violation;  // least index of a violation
+};
+
+// Operands of alpha * A * X + beta * Y0 and the result to be judged. Where `values` is not null, the product and its
+// bounds are written there instead of judging.
+template <typename T, typename Offset>
+struct Product {
+  const Offset* offsets;
+  const u32* columns;
+  const T* entries;
+  const T* dense;
+  const T* initial;
+  const T* result;
+  double* values;
+  double* bounds;
+  Verdict* verdict;
+  u64 rows;
+  u32 width;
+  T alpha, beta;
+};
+
+template <typename T, typename Offset>
+__device__ void conclude(const Product<T, Offset>& p, u64 row, u32 column, const Sum& sum) {
+  const u64 index = row * p.width + column;
+  const double alpha = p.alpha, beta = p.beta;
+  const double start = beta != 0 ? double(p.initial[index]) : 0.0;
+  // alpha * sum + beta * start to about twice the precision of double.
+  const double first = __dmul_rn(alpha, sum.high), second = __dmul_rn(beta, start);
+  const double first_lost = __fma_rn(alpha, sum.high, -first) + alpha * sum.low;
+  const double second_lost = __fma_rn(beta, start, -second);
+  double error;
+  const double value = two_sum(first, second, error);
+  const double correction = error + first_lost + second_lost;
+
+  const double roundings = double(p.offsets[row + 1] - p.offsets[row]) + 2;
+  const double gain = fmax(fabs(alpha), 1.0), offset = fabs(beta * start);
+  const double peak = gain * sum.magnitude + offset;
+  const bool bounded = peak <= Limits<T>::largest / 4;
+  const double bound = bounded ? 2 * Limits<T>::roundoff * roundings * (fabs(alpha) * sum.magnitude + offset) +
+                                     roundings * gain * Limits<T>::smallest
+                               : __longlong_as_double(0x7ff0000000000000ll);
+  if (p.values) {
+    const double corrected = value + correction;
+    p.values[index] = isnan(corrected) ? value : corrected;
+    p.bounds[index] = bound;
+    return;
+  }
+  const double got = p.result[index];
+  double ratio = 0;
+  if (isnan(got)) {
+    ratio = __longlong_as_double(0x7ff0000000000000ll);
+  } else if (bounded) {
+    ratio = fabs(__dsub_rn(got, value) - correction) / bound;
+    if (isnan(ratio)) ratio = __longlong_as_double(0x7ff0000000000000ll);
+  }
+  if (!bounded) atomicAdd(&p.verdict->unbounded, 1ull);
+  // Most results are no worse than one seen before, which a plain read tells without an atomic.
+  const u64 bits = __double_as_longlong(ratio);
+  if (bits > *reinterpret_cast<volatile u64*>(&p.verdict->worst_ratio)) atomicMax(&p.verdict->worst_ratio, bits);
+  if (ratio > 1) {
+    atomicAdd(&p.verdict->violations, 1ull);
+    atomicMin(&p.verdict->first_violation, index);
+  }
+}
+
+// The entries of a row from `begin` on in steps of `step`, for one column of the dense operand.
+template <typename T, typename Offset>
+__device__ Sum dot(const Product<T, Offset>& p, Offset begin, Offset end, u32 step, u32 column) {
+  Sum sum = {0, 0, 0};
+#pragma unroll 4
+  for (Offset k = begin; k < end; k += step) {
+    accumulate(sum, p.entries[k], p.dense[u64(p.columns[k]) * p.width + column]);
+  }
+  return sum;
+}
+
+// Rows with more entries are shared by the warps of a block.
+constexpr u32 long_row = 2048;
+constexpr u32 warps = 8;
+
+// Blocks of 256 threads take 8 rows at a time, one for each warp; lanes share a row's entries when there is one column,
+// and take a column each otherwise.
+template <typename T, typename Offset>
+__device__ void judge(const Product<T, Offset>& p) {
+  __shared__ Sum partial[warps][32];
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const bool single = p.width == 1;
+  for (u64 first = u64(blockIdx.x) * warps; first < p.rows; first += u64(gridDim.x) * warps) {
+    for (u32 tile = 0; tile < p.width; tile += 32) {
+      const u32 column = single ? 0 : tile + lane;
+      const bool active = single || column < p.width;
+      for (u32 i = 0; i < warps && first + i < p.rows; ++i) {
+        const u64 row = first + i;
+        const Offset begin = p.offsets[row], end = p.offsets[row + 1];
+        const bool shared = end - begin > long_row;
+        if (!shared && i != warp) continue;
+        const u32 slices = shared ? warps : 1, slice = shared ? warp : 0;
+        Sum sum = {0, 0, 0};
+        if (active) {
+          const u32 step = single ? slices * 32 : slices;
+          const Offset from = begin + (single ? slice * 32 + lane : slice);
+          sum = dot(p, from, end, step, column);
+        }
+        if (single) {
+          for (int other = 16; other > 0; other /= 2) {
+            const Sum theirs = {__shfl_down_sync(~0u, sum.high, other), __shfl_down_sync(~0u, sum.low, other),
+                                __shfl_down_sync(~0u, sum.magnitude, other)};
+            merge(sum, theirs);
+          }
+        }
+        if (shared) {
+          partial[warp][lane] = sum;
+          __syncthreads();
+          if (warp == 0) {
+            for (u32 w = 1; w < warps; ++w) merge(sum, partial[w][lane]);
+          }
+          __syncthreads();
+        }
+        if (active && (!shared || warp == 0) && (!single || lane == 0)) conclude(p, row, column, sum);
+      }
+    }
+  }
+}
+
+#define DEFINE(type, name)                                                                                     \
+  extern "C" __global__ void fill_##name(type* out, u64 n, u64 seed) { fill(out, n, seed); }                   \
+  extern "C" __global__ void corrupt_##name(type* out, u64 n, u64 seed) { corrupt(out, n, seed); }             \
+  extern "C" __global__ void __launch_bounds__(256)                                                            \
+      judge_##name##_u32(const u32* offsets, const u32* columns, const type* entries, const type* dense,       \
+                         const type* initial, const type* result, double* values, double* bounds, Verdict* v,  \
+                         u64 rows, u32 width, type alpha, type beta) {                                         \
+    judge<type, u32>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows, width, alpha, beta}); \
+  }                                                                                                            \
+  extern "C" __global__ void __launch_bounds__(256)                                                            \
+      judge_##name##_u64(const u64* offsets, const u32* columns, const type* entries, const type* dense,       \
+                         const type* initial, const type* result, double* values, double* bounds, Verdict* v,  \
+                         u64 rows, u32 width, type alpha, type beta) {                                         \
+    judge<type, u64>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows, width, alpha, beta}); \
+  }
+
+DEFINE(float, f32)
+DEFINE(double, f64)

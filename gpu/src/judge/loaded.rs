@@ -1,0 +1,125 @@
+//! Kernels on a device, and the arrays that they share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sparserl_core::matrix::Scalar;
+use sparserl_core::outcome::Outcome;
+
+use super::Stop;
+use super::oracle::{Region, scalar};
+use super::problem::Operands;
+use crate::device::{Argument, BoundKernel, Device, DeviceBuffer, DeviceError, Kernel, Module};
+use crate::executable::{ArrayKey, Launch, Parameter};
+use crate::nvrtc::Cubin;
+
+/// Arrays that are on the device, by what they hold.
+#[derive(Debug, Default)]
+pub(crate) struct Holdings {
+    arrays: BTreeMap<ArrayKey, Arc<DeviceBuffer>>,
+}
+
+impl Holdings {
+    pub(crate) fn add(
+        &mut self,
+        device: &Device,
+        key: ArrayKey,
+        bytes: &[u8],
+    ) -> Result<(), DeviceError> {
+        self.arrays.insert(key, Arc::new(DeviceBuffer::from_bytes(device, bytes)?));
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, key: ArrayKey) {
+        self.arrays.remove(&key);
+    }
+}
+
+/// A kernel on the device with everything it needs but the dense operands.
+#[derive(Debug)]
+pub(crate) struct LoadedKernel {
+    kernel: Kernel,
+    pub(crate) launch: Launch,
+    arrays: Vec<Arc<DeviceBuffer>>,
+    workspace: Vec<DeviceBuffer>,
+}
+
+impl LoadedKernel {
+    /// Loads a kernel; `keys` are those of the arrays that its launch refers to.
+    pub(crate) fn load(
+        device: &Device,
+        holdings: &Holdings,
+        cubin: &Cubin,
+        launch: Launch,
+        keys: &[ArrayKey],
+    ) -> Result<Self, Stop> {
+        let refused = |error: DeviceError| match error {
+            DeviceError::Driver { .. } => {
+                Stop::Outcome(Outcome::LaunchFailed { reason: error.to_string() })
+            }
+            other => Stop::Broken(other),
+        };
+        let module = Module::load(device, cubin).map_err(refused)?;
+        let kernel = module.kernel(cubin.kernel()).map_err(refused)?;
+        let missing = || DeviceError::WrongArguments { reason: "an array was not sent".into() };
+        let held = |key| holdings.arrays.get(key).cloned().ok_or_else(missing);
+        let arrays = keys.iter().map(held).collect::<Result<_, _>>()?;
+        let mut workspace = Vec::new();
+        for parameter in &launch.parameters {
+            if let &Parameter::Workspace(bytes) = parameter {
+                // Whole words, so that it can be digested.
+                let bytes = usize::try_from(bytes.next_multiple_of(4)).unwrap_or(usize::MAX);
+                let mut buffer = DeviceBuffer::new(device, bytes)?;
+                buffer.fill(crate::device::Fill::Byte(0))?;
+                workspace.push(buffer);
+            }
+        }
+        Ok(Self { kernel, launch, arrays, workspace })
+    }
+
+    /// Whether it computes with the α that it is given.
+    pub(crate) fn takes_alpha(&self) -> bool {
+        self.launch.parameters.contains(&Parameter::Alpha)
+    }
+
+    /// Whether it computes with the β that it is given.
+    pub(crate) fn takes_beta(&self) -> bool {
+        self.launch.parameters.contains(&Parameter::Beta)
+    }
+
+    /// Readies it for launches on some operands.
+    pub(crate) fn bind<'k, T: Scalar>(
+        &'k self,
+        operands: &'k Operands,
+        alpha: T,
+        beta: T,
+    ) -> Result<BoundKernel<'k>, Stop> {
+        let mut workspace = self.workspace.iter();
+        let missing = || DeviceError::WrongArguments { reason: "no such array".into() };
+        let mut arguments = Vec::new();
+        for &parameter in &self.launch.parameters {
+            arguments.push(match parameter {
+                Parameter::Input => Argument::Buffer(&operands.input),
+                Parameter::Output => Argument::Buffer(&operands.output),
+                Parameter::Alpha => scalar(alpha),
+                Parameter::Beta => scalar(beta),
+                Parameter::Array(index) => {
+                    Argument::Buffer(self.arrays.get(index).ok_or_else(missing)?)
+                }
+                Parameter::Workspace(_) => Argument::Buffer(workspace.next().ok_or_else(missing)?),
+                Parameter::I32(value) => Argument::U32(value.cast_unsigned()),
+            });
+        }
+        self.kernel.bind(self.launch.geometry, &arguments).map_err(Stop::of_launch)
+    }
+
+    /// The arrays that it must not change.
+    pub(crate) fn array_regions(&self) -> impl Iterator<Item = Region> {
+        self.arrays.iter().map(|array| array.whole())
+    }
+
+    /// The guard zones of its own memory.
+    pub(crate) fn workspace_guards(&self) -> impl Iterator<Item = Region> {
+        self.workspace.iter().flat_map(DeviceBuffer::guards)
+    }
+}

@@ -1,0 +1,251 @@
+//! The device code that kernels are judged with.
+
+use sparserl_core::matrix::Scalar;
+use sparserl_core::task::Dtype;
+
+use crate::device::{
+    Argument, Device, DeviceBuffer, DeviceError, Geometry, Kernel, LaunchError, Module, Stream,
+};
+use crate::device_csr::DeviceCsr;
+use crate::nvrtc::Cubin;
+
+/// The source of the device code.
+pub(crate) const ORACLE_SOURCE: &str = include_str!("../../cuda/oracle.cu");
+/// One of its kernels, to compile it by.
+pub(crate) const ORACLE_KERNEL: &str = "digest";
+
+/// Threads of a block, for all kernels.
+const THREADS: u32 = 256;
+/// Rows that a block takes at a time.
+const ROWS: u64 = 8;
+/// Enough blocks to fill any device; each goes on with the next share of the work.
+const MOST_BLOCKS: u64 = 4096;
+
+/// Operands, reference products and digests, made on the device.
+#[derive(Debug)]
+pub(crate) struct Oracle {
+    fill: [Kernel; 2],
+    corrupt: [Kernel; 2],
+    /// By element type, then by the width of offsets.
+    judge: [[Kernel; 2]; 2],
+    digest: Kernel,
+    verdict: DeviceBuffer,
+    device: Device,
+}
+
+/// How a result compares with the reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Verdict {
+    /// Elements off by more than their bound, or NaN.
+    pub(crate) violations: u64,
+    /// Elements that no finite bound could be given for.
+    pub(crate) unbounded: u64,
+    /// The largest |error| / bound.
+    pub(crate) worst_ratio: f64,
+    /// The first element in violation; arbitrary when there is none.
+    pub(crate) first_violation: u64,
+}
+
+/// Memory to be digested, as (address, bytes); the address is a multiple of 4.
+pub(crate) type Region = (u64, u64);
+
+/// A product alpha · A · X + beta · Y₀ with its operands in place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Product<'a, T> {
+    pub(crate) csr: &'a DeviceCsr,
+    /// Columns of X.
+    pub(crate) width: u32,
+    pub(crate) dense: &'a DeviceBuffer,
+    /// Not read when beta is 0.
+    pub(crate) initial: &'a DeviceBuffer,
+    pub(crate) alpha: T,
+    pub(crate) beta: T,
+}
+
+impl Oracle {
+    pub(crate) fn load(device: &Device, cubin: &Cubin) -> Result<Self, DeviceError> {
+        let module = Module::load(device, cubin)?;
+        let both = |name: &str| -> Result<[Kernel; 2], DeviceError> {
+            Ok([module.kernel(&format!("{name}_f32"))?, module.kernel(&format!("{name}_f64"))?])
+        };
+        let judge = |dtype: &str| -> Result<[Kernel; 2], DeviceError> {
+            let kernel = |offset: &str| module.kernel(&format!("judge_{dtype}_{offset}"));
+            Ok([kernel("u32")?, kernel("u64")?])
+        };
+        Ok(Self {
+            fill: both("fill")?,
+            corrupt: both("corrupt")?,
+            judge: [judge("f32")?, judge("f64")?],
+            digest: module.kernel(ORACLE_KERNEL)?,
+            verdict: DeviceBuffer::new(device, 4 * size_of::<u64>())?,
+            device: device.clone(),
+        })
+    }
+
+    /// Asks for random numbers in [−1, 1) all over a buffer.
+    pub(crate) fn fill<T: Scalar>(
+        &self,
+        stream: &Stream,
+        buffer: &DeviceBuffer,
+        seed: u64,
+    ) -> Result<(), DeviceError> {
+        elementwise::<T>(&self.fill[index(T::DTYPE)], stream, buffer, seed)
+    }
+
+    /// Asks for some elements of a buffer to be overwritten by what is no result.
+    pub(crate) fn corrupt<T: Scalar>(
+        &self,
+        stream: &Stream,
+        buffer: &DeviceBuffer,
+        seed: u64,
+    ) -> Result<(), DeviceError> {
+        elementwise::<T>(&self.corrupt[index(T::DTYPE)], stream, buffer, seed)
+    }
+
+    /// Compares `result` with a product. Waits for the stream.
+    pub(crate) fn judge<T: Scalar>(
+        &self,
+        stream: &Stream,
+        product: Product<'_, T>,
+        result: &DeviceBuffer,
+    ) -> Result<Verdict, DeviceError> {
+        let fresh = [0, 0, 0, u64::MAX];
+        self.verdict.overwrite(bytemuck::cast_slice(&fresh))?;
+        self.multiply(stream, product, Argument::Buffer(result), [Argument::U64(0); 2])?;
+        stream.synchronize()?;
+        let words: Vec<u64> = bytemuck::pod_collect_to_vec(&self.verdict.download()?);
+        let word = |i: usize| words.get(i).copied().unwrap_or_default();
+        Ok(Verdict {
+            violations: word(0),
+            unbounded: word(1),
+            worst_ratio: f64::from_bits(word(2)),
+            first_violation: word(3),
+        })
+    }
+
+    /// A product's elements and the bounds on their errors. Waits for the stream.
+    pub(crate) fn product<T: Scalar>(
+        &self,
+        stream: &Stream,
+        product: Product<'_, T>,
+    ) -> Result<(Vec<f64>, Vec<f64>), DeviceError> {
+        let length = product.csr.rows * product.width as usize * size_of::<f64>();
+        let values = DeviceBuffer::new(&self.device, length)?;
+        let bounds = DeviceBuffer::new(&self.device, length)?;
+        let into = [Argument::Buffer(&values), Argument::Buffer(&bounds)];
+        self.multiply(stream, product, Argument::U64(0), into)?;
+        stream.synchronize()?;
+        let download = |buffer: &DeviceBuffer| -> Result<Vec<f64>, DeviceError> {
+            Ok(bytemuck::pod_collect_to_vec(&buffer.download()?))
+        };
+        Ok((download(&values)?, download(&bounds)?))
+    }
+
+    fn multiply<T: Scalar>(
+        &self,
+        stream: &Stream,
+        product: Product<'_, T>,
+        result: Argument<'_>,
+        [values, bounds]: [Argument<'_>; 2],
+    ) -> Result<(), DeviceError> {
+        let Product { csr, width, dense, initial, alpha, beta } = product;
+        let kernel = &self.judge[index(T::DTYPE)][usize::from(csr.wide_offsets)];
+        let rows = csr.rows as u64;
+        let arguments = [
+            Argument::Buffer(&csr.offsets),
+            Argument::Buffer(&csr.columns),
+            Argument::Buffer(&csr.values),
+            Argument::Buffer(dense),
+            Argument::Buffer(initial),
+            result,
+            values,
+            bounds,
+            Argument::Buffer(&self.verdict),
+            Argument::U64(rows),
+            Argument::U32(width),
+            scalar(alpha),
+            scalar(beta),
+        ];
+        enqueue(kernel, stream, rows.div_ceil(ROWS), 1, &arguments)
+    }
+
+    /// Waits for everything on the device.
+    pub(crate) fn wait(&self) -> Result<(), DeviceError> {
+        self.device.synchronize()
+    }
+
+    /// A hash of each region's bytes. Waits for the stream.
+    pub(crate) fn digest(
+        &self,
+        stream: &Stream,
+        regions: &[Region],
+    ) -> Result<Vec<u64>, DeviceError> {
+        let table: Vec<u64> =
+            regions.iter().flat_map(|&(address, bytes)| [address, bytes]).collect();
+        let table = DeviceBuffer::from_bytes(&self.device, bytemuck::cast_slice(&table))?;
+        let zeros = vec![0; size_of_val(regions) / 2];
+        let digests = DeviceBuffer::from_bytes(&self.device, &zeros)?;
+        let longest = regions.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0);
+        let blocks = (longest / 4).div_ceil(u64::from(THREADS) * 8).min(MOST_BLOCKS / 4);
+        let arguments = [Argument::Buffer(&table), Argument::Buffer(&digests)];
+        let count = u32::try_from(regions.len()).unwrap_or(u32::MAX);
+        if count > 0 {
+            enqueue(&self.digest, stream, blocks, count, &arguments)?;
+        }
+        stream.synchronize()?;
+        Ok(bytemuck::pod_collect_to_vec(&digests.download()?))
+    }
+}
+
+fn elementwise<T: Scalar>(
+    kernel: &Kernel,
+    stream: &Stream,
+    buffer: &DeviceBuffer,
+    seed: u64,
+) -> Result<(), DeviceError> {
+    let elements = (buffer.len() / size_of::<T>()) as u64;
+    if elements == 0 {
+        return Ok(());
+    }
+    let arguments = [Argument::Buffer(buffer), Argument::U64(elements), Argument::U64(seed)];
+    enqueue(kernel, stream, elements.div_ceil(u64::from(THREADS) * 4), 1, &arguments)
+}
+
+/// Launches a kernel of the oracle. It is right by assumption: a launch that fails is the device's failure.
+fn enqueue(
+    kernel: &Kernel,
+    stream: &Stream,
+    blocks: u64,
+    layers: u32,
+    arguments: &[Argument<'_>],
+) -> Result<(), DeviceError> {
+    let blocks = blocks.clamp(1, MOST_BLOCKS) as u32;
+    let geometry =
+        Geometry { grid: [blocks, layers, 1], block: [THREADS, 1, 1], dynamic_shared: 0 };
+    kernel.bind(geometry, arguments).and_then(|bound| bound.enqueue(stream)).map_err(|error| {
+        match error {
+            LaunchError::Device(error) => error,
+            LaunchError::Refused { failure, .. } | LaunchError::Faulted { failure } => {
+                DeviceError::Driver { call: "cuLaunchKernel", failure }
+            }
+            LaunchError::Arguments { .. } | LaunchError::ForeignBuffer { .. } => {
+                DeviceError::WrongArguments { reason: error.to_string() }
+            }
+        }
+    })
+}
+
+fn index(dtype: Dtype) -> usize {
+    match dtype {
+        Dtype::F32 => 0,
+        Dtype::F64 => 1,
+    }
+}
+
+/// A factor as a kernel's argument.
+pub(crate) fn scalar<T: Scalar>(value: T) -> Argument<'static> {
+    match T::DTYPE {
+        Dtype::F32 => Argument::F32(value.to_f64() as f32),
+        Dtype::F64 => Argument::F64(value.to_f64()),
+    }
+}

@@ -1,0 +1,178 @@
+//! A matrix and dense operands on a device.
+
+use sparserl_core::matrix::{Csr, Offsets, Scalar};
+use sparserl_core::reference;
+use sparserl_core::task::Operation;
+
+use super::oracle::{Oracle, Product};
+use crate::device::{Device, DeviceBuffer, DeviceError, Stream};
+use crate::device_csr::DeviceCsr;
+
+/// What kernels are judged on: a matrix, and memory for the dense operands of an operation.
+#[derive(Debug)]
+pub(crate) struct Problem<T> {
+    /// The matrix on the host.
+    pub(crate) host: Csr<T>,
+    pub(crate) csr: DeviceCsr,
+    pub(crate) operation: Operation,
+    /// Two, so that a kernel finds its operands at other addresses from check to check.
+    pub(crate) operands: [Operands; 2],
+    /// What an output holds before a product that adds to it.
+    pub(crate) initial: DeviceBuffer,
+}
+
+/// The dense operands of a product.
+#[derive(Debug)]
+pub(crate) struct Operands {
+    pub(crate) input: DeviceBuffer,
+    pub(crate) output: DeviceBuffer,
+}
+
+/// The oracle does not agree with the host's reference.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProblemError {
+    /// The device cannot hold it.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The operands do not fit the matrix.
+    #[error(transparent)]
+    Shape(#[from] reference::ShapeError),
+    /// The reference on the device is wrong, and so would be everything judged by it.
+    #[error(
+        "the reference product on the device is wrong in row {row}: {device:e} ± {device_bound:e} instead of {host:e} ± {host_bound:e}"
+    )]
+    Oracle {
+        /// Row of the matrix.
+        row: usize,
+        /// Found on the device.
+        device: f64,
+        /// Its bound.
+        device_bound: f64,
+        /// Found on the host.
+        host: f64,
+        /// Its bound.
+        host_bound: f64,
+    },
+}
+
+/// Entries of rows that the oracle is compared with the host on, at most, times columns of the dense operand.
+const COMPARED: usize = 1 << 20;
+
+impl<T: Scalar> Problem<T> {
+    /// Takes the memory, and compares the oracle with the host's reference on some of the rows.
+    pub(crate) fn new(
+        device: &Device,
+        stream: &Stream,
+        oracle: &Oracle,
+        host: Csr<T>,
+        operation: Operation,
+        seed: u64,
+    ) -> Result<Self, ProblemError> {
+        let width = operation.columns() as usize;
+        let bytes = |rows: usize| rows.saturating_mul(width).saturating_mul(size_of::<T>());
+        let (rows, cols) = (host.rows(), host.cols());
+        let operands = || -> Result<Operands, DeviceError> {
+            Ok(Operands {
+                input: DeviceBuffer::new(device, bytes(cols))?,
+                output: DeviceBuffer::new(device, bytes(rows))?,
+            })
+        };
+        let problem = Self {
+            csr: DeviceCsr::upload(device, host.view())?,
+            host,
+            operation,
+            operands: [operands()?, operands()?],
+            initial: DeviceBuffer::new(device, bytes(rows))?,
+        };
+        problem.certify(device, stream, oracle, seed)?;
+        Ok(problem)
+    }
+
+    /// Columns of the dense operands.
+    pub(crate) fn width(&self) -> u32 {
+        self.operation.columns()
+    }
+
+    /// The product of one pair of operands.
+    pub(crate) fn product<'a>(
+        &'a self,
+        operands: &'a Operands,
+        alpha: T,
+        beta: T,
+    ) -> Product<'a, T> {
+        let dense = &operands.input;
+        Product { csr: &self.csr, width: self.width(), dense, initial: &self.initial, alpha, beta }
+    }
+
+    /// Compares the oracle with the host's reference on rows all over the matrix.
+    fn certify(
+        &self,
+        device: &Device,
+        stream: &Stream,
+        oracle: &Oracle,
+        seed: u64,
+    ) -> Result<(), ProblemError> {
+        let rows = self.sampled_rows(seed);
+        let Some(sample) = self.of_rows(&rows) else { return Ok(()) };
+        let csr = DeviceCsr::upload(device, sample.view())?;
+        let (width, input) = (self.width() as usize, &self.operands[0].input);
+        let initial = DeviceBuffer::new(device, rows.len() * width * size_of::<T>())?;
+        oracle.fill::<T>(stream, input, seed)?;
+        oracle.fill::<T>(stream, &initial, seed ^ 1)?;
+        let (alpha, beta) = (T::from_f64(-1.75), T::from_f64(0.6));
+        let (columns, dense) = (self.width(), input);
+        let product = Product { csr: &csr, width: columns, dense, initial: &initial, alpha, beta };
+        let (values, bounds) = oracle.product(stream, product)?;
+
+        let dense: Vec<T> = bytemuck::pod_collect_to_vec(&input.download()?);
+        let initial: Vec<T> = bytemuck::pod_collect_to_vec(&initial.download()?);
+        let host = reference::multiply(sample.view(), &dense, width, alpha, beta, &initial)?;
+        let pairs = values.iter().zip(&bounds).zip(host.values.iter().zip(&host.bounds));
+        for (index, ((&device, &device_bound), (&host, &host_bound))) in pairs.enumerate() {
+            // Both are far more precise than the bound, and the bounds differ by the order of summation only.
+            let agree = (device - host).abs() <= 0.05 * host_bound
+                && (device_bound - host_bound).abs() <= 1e-6 * host_bound;
+            let unbounded = host_bound.is_infinite() && device_bound.is_infinite();
+            if !agree && !unbounded {
+                let row = rows.get(index / width).copied().unwrap_or_default();
+                return Err(ProblemError::Oracle { row, device, device_bound, host, host_bound });
+            }
+        }
+        Ok(())
+    }
+
+    /// The matrix of some of the rows; `None` when there are none.
+    fn of_rows(&self, rows: &[usize]) -> Option<Csr<T>> {
+        let view = self.host.view();
+        let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for &row in rows {
+            let (row_columns, row_values) = view.row(row);
+            columns.extend_from_slice(row_columns);
+            values.extend_from_slice(row_values);
+            offsets.push(columns.len() as u64);
+        }
+        if rows.is_empty() {
+            return None;
+        }
+        // Rows of a valid matrix are a valid matrix.
+        Csr::new(rows.len(), self.host.cols(), Offsets::U64(offsets), columns, values).ok()
+    }
+
+    /// The first, the last and the longest row, and others at random, as many as [`COMPARED`] allows.
+    fn sampled_rows(&self, seed: u64) -> Vec<usize> {
+        let (rows, matrix) = (self.host.rows(), self.host.view());
+        let Some(longest) = (0..rows).max_by_key(|&row| matrix.row_len(row)) else {
+            return Vec::new();
+        };
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut sampled = vec![0, rows - 1, longest];
+        let mut left = COMPARED / self.width() as usize;
+        for _ in 0..rows.min(500) {
+            let row = random.usize(..rows);
+            let Some(rest) = left.checked_sub(matrix.row_len(row)) else { break };
+            left = rest;
+            sampled.push(row);
+        }
+        sampled
+    }
+}

@@ -1,0 +1,234 @@
+//! Is a kernel right?
+//!
+//! A kernel is launched several times. Each launch has fresh random inputs; what its output holds before differs:
+//!
+//! | check | before | shows |
+//! |---|---|---|
+//! | fresh | NaN everywhere, α = 1, β = 0 as when timed | elements that are not written, or made from old ones |
+//! | added | random numbers, α and β random | β, and reading the output |
+//! | in place | the result of the launch before, new numbers at the same input address | results kept by pointer, work skipped because there is a result |
+//! | patched | the right result but for scattered elements | work skipped because a part of the result is right |
+//!
+//! The order of addresses alternates between two pairs of operands. Around each launch everything that it must not
+//! change is digested: arrays, input, the other operands, and the guard zones of all buffers.
+
+use sparserl_core::matrix::Scalar;
+use sparserl_core::outcome::{Outcome, Violation};
+
+use super::oracle::{Oracle, Region, Verdict};
+use super::problem::{Operands, Problem};
+use super::{LoadedKernel, Stop};
+use crate::device::{DeviceError, Stream};
+
+/// What the checks of a right kernel found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Verified {
+    /// Results that were compared.
+    pub(crate) checks: u32,
+    /// The largest |error| / bound.
+    pub(crate) worst_ratio: f64,
+}
+
+impl Verified {
+    pub(crate) fn add(&mut self, verdict: Verdict) {
+        self.checks += 1;
+        self.worst_ratio = self.worst_ratio.max(verdict.worst_ratio);
+    }
+}
+
+/// What an output holds before a check, and so what the check is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    Fresh,
+    Added,
+    InPlace,
+    Patched,
+}
+
+impl Check {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fresh => "on fresh inputs",
+            Self::Added => "adding to an output",
+            Self::InPlace => "over an old result",
+            Self::Patched => "over a partly right result",
+        }
+    }
+}
+
+/// Checks a kernel `rounds` times over, each time in all ways.
+pub(crate) fn verify<T: Scalar>(
+    problem: &Problem<T>,
+    stream: &Stream,
+    oracle: &Oracle,
+    kernel: &LoadedKernel,
+    rounds: u32,
+    random: &mut fastrand::Rng,
+) -> Result<Verified, Stop> {
+    let mut verified = Verified::default();
+    let checker = Checker { problem, stream, oracle, kernel };
+    let [first, second] = &problem.operands;
+    for round in 0..rounds {
+        // Another launch finds its operands elsewhere.
+        let (here, there) = if round % 2 == 0 { (first, second) } else { (second, first) };
+        let checks = [
+            (Check::Fresh, here, there),
+            (Check::Added, there, here),
+            (Check::InPlace, here, there),
+            (Check::Patched, here, there),
+        ];
+        for (check, operands, others) in checks {
+            verified.add(checker.check(check, operands, others, random)?);
+        }
+    }
+    Ok(verified)
+}
+
+struct Checker<'a, T> {
+    problem: &'a Problem<T>,
+    stream: &'a Stream,
+    oracle: &'a Oracle,
+    kernel: &'a LoadedKernel,
+}
+
+impl<T: Scalar> Checker<'_, T> {
+    fn check(
+        &self,
+        check: Check,
+        operands: &Operands,
+        others: &Operands,
+        random: &mut fastrand::Rng,
+    ) -> Result<Verdict, Stop> {
+        let Self { problem, stream, oracle, kernel } = *self;
+        let (alpha, beta) = self.factors(check, random);
+        if check != Check::Patched {
+            oracle.fill::<T>(stream, &operands.input, random.u64(..))?;
+        }
+        match check {
+            Check::Fresh => stream.poison(&operands.output)?,
+            Check::Added => {
+                oracle.fill::<T>(stream, &problem.initial, random.u64(..))?;
+                stream.copy(&problem.initial, &operands.output)?;
+            }
+            Check::InPlace => {}
+            Check::Patched => oracle.corrupt::<T>(stream, &operands.output, random.u64(..))?,
+        }
+        let audit = Audit::begin(self, operands, others)?;
+        let bound = kernel.bind(operands, alpha, beta)?;
+        bound.enqueue(stream).map_err(Stop::of_launch)?;
+        // Everything on the device, so that no launch leaves work behind.
+        oracle.wait().map_err(Stop::after_launch)?;
+        audit.end(self)?;
+        let product = problem.product(operands, alpha, beta);
+        let verdict = oracle.judge(stream, product, &operands.output)?;
+        if verdict.violations > 0 {
+            return Err(wrong(problem, operands, check.name(), alpha, beta, verdict)?);
+        }
+        Ok(verdict)
+    }
+
+    /// α and β of a check, as far as the kernel takes them.
+    fn factors(&self, check: Check, random: &mut fastrand::Rng) -> (T, T) {
+        let mut factor = || {
+            let magnitude = 0.5 + 1.5 * random.f64();
+            if random.bool() { magnitude } else { -magnitude }
+        };
+        let alpha = match check {
+            Check::Fresh => 1.0,
+            _ if self.kernel.takes_alpha() => factor(),
+            _ => 1.0,
+        };
+        let beta = match check {
+            Check::Added if self.kernel.takes_beta() => factor(),
+            _ => 0.0,
+        };
+        (T::from_f64(alpha), T::from_f64(beta))
+    }
+}
+
+/// What a wrong result looks like.
+pub(crate) fn wrong<T: Scalar>(
+    problem: &Problem<T>,
+    operands: &Operands,
+    when: &str,
+    alpha: T,
+    beta: T,
+    verdict: Verdict,
+) -> Result<Stop, DeviceError> {
+    let width = u64::from(problem.width());
+    let (row, column) = (verdict.first_violation / width, verdict.first_violation % width);
+    let at = usize::try_from(verdict.first_violation).unwrap_or(usize::MAX);
+    let output: Vec<T> = bytemuck::pod_collect_to_vec(&operands.output.download()?);
+    let got = output.get(at).map_or(f64::NAN, |got| got.to_f64());
+    let unwritten = if got.is_nan() { " (not written)" } else { "" };
+    let elements = output.len();
+    let reason = format!(
+        "{} of {elements} elements are wrong {when}, with alpha = {alpha} and beta = {beta}; the first is row \
+         {row}, column {column}: {got:e}{unwritten}; the worst is {:.3e} times its error bound off",
+        verdict.violations, verdict.worst_ratio
+    );
+    Ok(Stop::Outcome(Outcome::WrongResult { violation: Violation::Inexact, reason }))
+}
+
+/// Digests of all that a launch must leave alone.
+struct Audit {
+    watched: Vec<(Watched, Region)>,
+    before: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Watched {
+    Input,
+    Array,
+    /// A guard zone, or memory that the kernel was not given.
+    Elsewhere,
+}
+
+impl Audit {
+    fn begin<T: Scalar>(
+        checker: &Checker<'_, T>,
+        operands: &Operands,
+        others: &Operands,
+    ) -> Result<Self, DeviceError> {
+        let Checker { problem, stream, oracle, kernel } = *checker;
+        let mut watched = vec![(Watched::Input, operands.input.whole())];
+        watched.extend(kernel.array_regions().map(|region| (Watched::Array, region)));
+        let csr = &problem.csr;
+        let elsewhere =
+            operands.output.guards().into_iter().chain(kernel.workspace_guards()).chain([
+                others.input.whole(),
+                others.output.whole(),
+                problem.initial.whole(),
+                csr.offsets.whole(),
+                csr.columns.whole(),
+                csr.values.whole(),
+            ]);
+        watched.extend(elsewhere.map(|region| (Watched::Elsewhere, region)));
+        let regions: Vec<_> = watched.iter().map(|&(_, region)| region).collect();
+        Ok(Self { before: oracle.digest(stream, &regions)?, watched })
+    }
+
+    fn end<T: Scalar>(self, checker: &Checker<'_, T>) -> Result<(), Stop> {
+        let regions: Vec<_> = self.watched.iter().map(|&(_, region)| region).collect();
+        let after = checker.oracle.digest(checker.stream, &regions)?;
+        let pairs = self.before.iter().zip(&after).zip(&self.watched);
+        let Some((_, &(watched, _))) =
+            pairs.into_iter().find(|((before, after), _)| before != after)
+        else {
+            return Ok(());
+        };
+        let (violation, reason) = match watched {
+            Watched::Input => {
+                (Violation::InputChanged, "it changed the dense input, which it may only read")
+            }
+            Watched::Array => (
+                Violation::InputChanged,
+                "it changed an array of the matrix, which it may only read",
+            ),
+            Watched::Elsewhere => {
+                (Violation::WroteOutside, "it wrote outside of the buffers that it was given")
+            }
+        };
+        Err(Stop::Outcome(Outcome::WrongResult { violation, reason: reason.to_owned() }))
+    }
+}

@@ -1,0 +1,322 @@
+//! The process behind a worker.
+
+use std::io;
+
+use sparserl_core::matrix::{Csr, Offsets, Scalar};
+use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome};
+use sparserl_core::task::{Dtype, Operation};
+
+use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
+use crate::device::{Device, DeviceError, DeviceFacts, Stream};
+use crate::judge::{
+    Contender, Holdings, LoadedKernel, Oracle, Problem, Rounds, Stop, Stopwatch, Verified, verify,
+    wrong,
+};
+use crate::nvrtc::{Cubin, CubinParts};
+use crate::process::Client;
+
+/// Bytes that kernels may take with `malloc`, all together.
+const HEAP_BYTES: usize = 8 << 20;
+
+/// Judges kernels on a device until the worker has no more.
+pub(crate) fn serve(ordinal: u32) -> io::Result<()> {
+    let mut client = Client::<Request, Answer>::from_stdin()?;
+    let mut server = match Server::open(ordinal) {
+        Ok(server) => server,
+        Err(error) => return client.send(&Answer::Unable { reason: error.to_string() }, &[]),
+    };
+    client.send(&Answer::Ready(Box::new(server.facts.clone())), &[])?;
+    while let Some((request, blobs)) = client.receive()? {
+        let answer = match request {
+            Request::Judge { gone, new, kernels, protocol, seed } => {
+                let batch = Batch { gone, new, kernels, blobs };
+                match server.judge(batch, &protocol, seed, &mut client)? {
+                    Some(answer) => answer,
+                    // The device is lost to this process.
+                    None => return Ok(()),
+                }
+            }
+            Request::Oracle { cubin } => done(server.take_oracle(cubin, blobs)),
+            Request::Matrix(header) => done(server.take_matrix(&header, blobs)),
+            Request::Operation(operation) => done(server.take_operation(operation)),
+        };
+        client.send(&answer, &[])?;
+    }
+    Ok(())
+}
+
+fn done(result: Result<(), String>) -> Answer {
+    match result {
+        Ok(()) => Answer::Done,
+        Err(reason) => Answer::Unable { reason },
+    }
+}
+
+struct Server {
+    device: Device,
+    facts: DeviceFacts,
+    stream: Stream,
+    oracle: Option<Oracle>,
+    matrix: Option<Matrix>,
+    problem: Option<AnyProblem>,
+    holdings: Holdings,
+    /// There from the first timing on.
+    stopwatch: Option<Stopwatch>,
+}
+
+/// A matrix before its operation is known.
+#[derive(Clone)]
+enum Matrix {
+    F32(Csr<f32>),
+    F64(Csr<f64>),
+}
+
+enum AnyProblem {
+    F32(Problem<f32>),
+    F64(Problem<f64>),
+}
+
+/// Kernels to be judged together.
+struct Batch {
+    gone: Vec<crate::executable::ArrayKey>,
+    new: Vec<crate::executable::ArrayKey>,
+    kernels: Vec<KernelHeader>,
+    blobs: Vec<Vec<u8>>,
+}
+
+/// The device can no longer be used by this process.
+struct Lost;
+
+impl Server {
+    fn open(ordinal: u32) -> Result<Self, DeviceError> {
+        let device = Device::open(ordinal)?;
+        device.limit_heap(HEAP_BYTES)?;
+        Ok(Self {
+            facts: device.facts()?,
+            stream: Stream::new(&device)?,
+            device,
+            oracle: None,
+            matrix: None,
+            problem: None,
+            holdings: Holdings::default(),
+            stopwatch: None,
+        })
+    }
+
+    fn take_oracle(&mut self, cubin: CubinParts, blobs: Vec<Vec<u8>>) -> Result<(), String> {
+        let bytes = blobs.into_iter().next().unwrap_or_default();
+        let cubin = Cubin::new(CubinParts { bytes, ..cubin });
+        self.oracle = Some(Oracle::load(&self.device, &cubin).map_err(|e| e.to_string())?);
+        Ok(())
+    }
+
+    fn take_matrix(&mut self, header: &MatrixHeader, blobs: Vec<Vec<u8>>) -> Result<(), String> {
+        // Before memory is taken for the next.
+        (self.problem, self.matrix, self.holdings) = (None, None, Holdings::default());
+        self.matrix = Some(match header.dtype {
+            Dtype::F32 => Matrix::F32(read(header, blobs)?),
+            Dtype::F64 => Matrix::F64(read(header, blobs)?),
+        });
+        Ok(())
+    }
+
+    fn take_operation(&mut self, operation: Operation) -> Result<(), String> {
+        self.problem = None;
+        let (Some(oracle), Some(matrix)) = (&self.oracle, &self.matrix) else {
+            return Err("no matrix was sent".to_owned());
+        };
+        let (device, stream, seed) = (&self.device, &self.stream, fastrand::u64(..));
+        self.problem = Some(match matrix.clone() {
+            Matrix::F32(host) => AnyProblem::F32(
+                Problem::new(device, stream, oracle, host, operation, seed)
+                    .map_err(|e| e.to_string())?,
+            ),
+            Matrix::F64(host) => AnyProblem::F64(
+                Problem::new(device, stream, oracle, host, operation, seed)
+                    .map_err(|e| e.to_string())?,
+            ),
+        });
+        Ok(())
+    }
+
+    /// Judges kernels, with an answer on the way for each. `None` when the device is lost.
+    fn judge(
+        &mut self,
+        batch: Batch,
+        protocol: &Protocol,
+        seed: u64,
+        client: &mut Client<Request, Answer>,
+    ) -> io::Result<Option<Answer>> {
+        for key in batch.gone {
+            self.holdings.remove(key);
+        }
+        let mut blobs = batch.blobs.into_iter();
+        for (key, bytes) in batch.new.iter().zip(blobs.by_ref()) {
+            if let Err(error) = self.holdings.add(&self.device, *key, &bytes) {
+                return Ok(Some(Answer::Unable { reason: error.to_string() }));
+            }
+        }
+        if self.stopwatch.is_none() {
+            match Stopwatch::new(&self.device, &self.stream, &self.facts) {
+                Ok(stopwatch) => self.stopwatch = Some(stopwatch),
+                Err(error) => return Ok(Some(Answer::Unable { reason: error.to_string() })),
+            }
+        }
+        let (Some(oracle), Some(problem), Some(stopwatch)) =
+            (&self.oracle, &self.problem, &self.stopwatch)
+        else {
+            return Ok(Some(Answer::Unable { reason: "no matrix was sent".to_owned() }));
+        };
+        let kernels: Vec<_> = batch.kernels.into_iter().zip(blobs).collect();
+        let (device, stream, holdings) = (&self.device, &self.stream, &self.holdings);
+        let random = fastrand::Rng::with_seed(seed);
+        match problem {
+            AnyProblem::F32(problem) => {
+                Session { device, stream, oracle, holdings, stopwatch, problem, protocol, random }
+                    .judge(kernels, client)
+            }
+            AnyProblem::F64(problem) => {
+                Session { device, stream, oracle, holdings, stopwatch, problem, protocol, random }
+                    .judge(kernels, client)
+            }
+        }
+    }
+}
+
+fn read<T: Scalar>(header: &MatrixHeader, blobs: Vec<Vec<u8>>) -> Result<Csr<T>, String> {
+    let [offsets, columns, values] =
+        <[Vec<u8>; 3]>::try_from(blobs).map_err(|_| "a matrix has three arrays")?;
+    let offsets = match header.wide_offsets {
+        false => Offsets::U32(bytemuck::pod_collect_to_vec(&offsets)),
+        true => Offsets::U64(bytemuck::pod_collect_to_vec(&offsets)),
+    };
+    let size = |n: u64| usize::try_from(n).map_err(|e| e.to_string());
+    let (columns, values) =
+        (bytemuck::pod_collect_to_vec(&columns), bytemuck::pod_collect_to_vec(&values));
+    Csr::new(size(header.rows)?, size(header.cols)?, offsets, columns, values)
+        .map_err(|e| e.to_string())
+}
+
+/// Everything that judging some kernels takes.
+struct Session<'a, T> {
+    device: &'a Device,
+    stream: &'a Stream,
+    oracle: &'a Oracle,
+    holdings: &'a Holdings,
+    stopwatch: &'a Stopwatch,
+    problem: &'a Problem<T>,
+    protocol: &'a Protocol,
+    random: fastrand::Rng,
+}
+
+impl<T: Scalar> Session<'_, T> {
+    fn judge(
+        mut self,
+        kernels: Vec<(KernelHeader, Vec<u8>)>,
+        client: &mut Client<Request, Answer>,
+    ) -> io::Result<Option<Answer>> {
+        let mut checked = Vec::new();
+        for (header, bytes) in kernels {
+            let outcome = match self.check(header, bytes) {
+                Ok(right) => Ok(right),
+                Err(Stop::Outcome(Outcome::Faulted { reason })) => {
+                    client.send(&Answer::Judged { fault: Some(reason) }, &[])?;
+                    return Ok(None);
+                }
+                Err(Stop::Outcome(outcome)) => Err(outcome),
+                Err(Stop::Broken(error)) => {
+                    return Ok(Some(Answer::Unable { reason: error.to_string() }));
+                }
+            };
+            checked.push(outcome);
+            client.send(&Answer::Judged { fault: None }, &[])?;
+        }
+        match self.measure(checked) {
+            Ok(Ok(evaluation)) => Ok(Some(Answer::Evaluated(Box::new(evaluation)))),
+            Ok(Err(Lost)) => {
+                let reason = "the device was lost while kernels were timed".to_owned();
+                client.send(&Answer::Judged { fault: Some(reason) }, &[])?;
+                Ok(None)
+            }
+            Err(error) => Ok(Some(Answer::Unable { reason: error.to_string() })),
+        }
+    }
+
+    /// Loads and verifies a kernel.
+    fn check(
+        &mut self,
+        header: KernelHeader,
+        bytes: Vec<u8>,
+    ) -> Result<(LoadedKernel, Verified), Stop> {
+        let KernelHeader { cubin, launch, arrays } = header;
+        let cubin = Cubin::new(CubinParts { bytes, ..cubin });
+        let kernel = LoadedKernel::load(self.device, self.holdings, &cubin, launch, &arrays)?;
+        let rounds = self.protocol.checks.max(1);
+        let verified =
+            verify(self.problem, self.stream, self.oracle, &kernel, rounds, &mut self.random)?;
+        Ok((kernel, verified))
+    }
+
+    /// Times the right kernels and the baselines in turn.
+    fn measure(
+        &mut self,
+        checked: Vec<Result<(LoadedKernel, Verified), Outcome>>,
+    ) -> Result<Result<Evaluation, Lost>, DeviceError> {
+        let Self { stream, oracle, problem, protocol, .. } = *self;
+        let operands = &problem.operands[0];
+        oracle.fill::<T>(stream, &operands.input, self.random.u64(..))?;
+        let (alpha, beta) = (T::from_f64(1.0), T::from_f64(0.0));
+        let mut verified: Vec<Verified> =
+            checked.iter().flatten().map(|(_, verified)| *verified).collect();
+
+        let mut contenders = Vec::new();
+        for ((kernel, _), verified) in checked.iter().flatten().zip(&mut verified) {
+            let bound = match kernel.bind(operands, alpha, beta) {
+                Ok(bound) => bound,
+                // It was bound before, with the same arguments but for their values.
+                Err(Stop::Broken(error)) => return Err(error),
+                Err(Stop::Outcome(_)) => return Ok(Err(Lost)),
+            };
+            contenders.push(Contender {
+                enqueue: Box::new(move |stream| bound.enqueue(stream).map_err(Stop::of_launch)),
+                before_last: Box::new(|stream| Ok(stream.poison(&operands.output)?)),
+                after_last: Box::new(|_| {
+                    let product = problem.product(operands, alpha, beta);
+                    let verdict = oracle.judge(stream, product, &operands.output)?;
+                    if verdict.violations > 0 {
+                        let when = "after timing";
+                        return Err(wrong(problem, operands, when, alpha, beta, verdict)?);
+                    }
+                    verified.add(verdict);
+                    Ok(())
+                }),
+            });
+        }
+        let rounds = Rounds { warm: protocol.warm_samples.max(1), cold: protocol.cold_samples };
+        let timings = self.stopwatch.time(stream, &mut contenders, rounds);
+        drop(contenders);
+        if stream.synchronize().is_err() {
+            return Ok(Err(Lost));
+        }
+
+        let mut timed = timings.into_iter().zip(verified);
+        let mut outcomes = Vec::new();
+        for kernel in checked {
+            let outcome = match kernel {
+                Err(outcome) => outcome,
+                Ok(_) => match timed.next() {
+                    Some((Ok(timing), Verified { checks, worst_ratio })) => {
+                        Outcome::Measured(Measurement { checks, worst_ratio, timing })
+                    }
+                    Some((Err(Stop::Outcome(outcome)), _)) => outcome,
+                    Some((Err(Stop::Broken(error)), _)) => return Err(error),
+                    None => return Ok(Err(Lost)),
+                },
+            };
+            outcomes.push(outcome);
+        }
+        let copy_bandwidth = Some(self.stopwatch.copy_bandwidth());
+        let baselines: Vec<Baseline> = Vec::new();
+        Ok(Ok(Evaluation { outcomes, baselines, copy_bandwidth }))
+    }
+}
