@@ -89,22 +89,27 @@ impl CubinCache {
         architecture: Architecture,
         options: &CompileOptions,
     ) -> Result<Fetched, CompileError> {
-        let key = Key {
-            source,
-            kernel,
-            arguments: &options.cubin_arguments(architecture),
-            build: nvrtc.build()?,
-        };
+        let arguments = options.cubin_arguments(architecture);
+        let key = Key { source, kernel, arguments: &arguments, build: nvrtc.build()? };
+        self.fetch(&key, || nvrtc.compile(source, kernel, architecture, options))
+    }
+
+    /// What `compile` makes of what `key` describes, unless it is here already.
+    pub(crate) fn fetch<E>(
+        &self,
+        key: &Key<'_>,
+        compile: impl FnOnce() -> Result<Cubin, E>,
+    ) -> Result<Fetched, E> {
         let name = key.hash().to_hex();
         // Two levels, because a training run leaves hundreds of thousands of entries.
         let folder = self.directory.join(&name.as_str()[..2]);
         let path = folder.join(format!("{name}.cubin"));
 
         let kept = fs::read(&path).ok().and_then(|bytes| decode(&bytes));
-        if let Some(cubin) = kept.filter(|cubin| cubin.kernel() == kernel) {
+        if let Some(cubin) = kept.filter(|cubin| cubin.kernel() == key.kernel) {
             return Ok(Fetched { cubin, origin: Origin::Cache });
         }
-        let cubin = nvrtc.compile(source, kernel, architecture, options)?;
+        let cubin = compile()?;
         let origin = match keep(&folder, &path, &cubin) {
             Ok(()) => Origin::Compiled,
             Err(source) => Origin::NotKept(CacheError::Write { path, source }),
@@ -114,11 +119,13 @@ impl CubinCache {
 }
 
 /// Everything that machine code depends on.
-struct Key<'a> {
-    source: &'a str,
-    kernel: &'a str,
-    arguments: &'a [String],
-    build: &'a str,
+pub(crate) struct Key<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) kernel: &'a str,
+    /// The compiler's command line, which has the architecture.
+    pub(crate) arguments: &'a [String],
+    /// [`Nvrtc::build`].
+    pub(crate) build: &'a str,
 }
 
 impl Key<'_> {

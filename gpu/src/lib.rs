@@ -8,6 +8,7 @@
 //!
 //! - [`nvrtc`] finds NVIDIA's run-time compilers and turns source into a [`Cubin`](nvrtc::Cubin). No GPU is needed.
 //! - [`cache`] keeps cubins on disk, so that nothing is compiled twice.
+//! - [`pool`] compiles in processes, many at once, and outlives sources that crash the compiler.
 //! - [`device`] runs a cubin on a CUDA device, with guard zones around every buffer.
 //! - [`process`] starts the processes that do what may crash or hang, and is what those processes run.
 //!
@@ -22,6 +23,7 @@ pub mod executable;
 pub mod fingerprint;
 mod judge;
 pub mod nvrtc;
+pub mod pool;
 pub mod process;
 pub mod worker;
 

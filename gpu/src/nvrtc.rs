@@ -5,13 +5,16 @@
 //! installed and picks one; [`Nvrtc`] is one of them.
 //!
 //! Compiling takes tens of milliseconds and **does not scale with threads**: NVRTC holds one lock for the whole process.
-//! Whoever needs throughput starts processes.
+//! Whoever needs throughput
+//! starts processes: [`CompilePool`](crate::pool::CompilePool).
 
 mod compilers;
 mod cubin;
+mod include;
 mod library;
 mod resources;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -36,6 +39,9 @@ pub struct Version {
 
 /// The first version that knows `--no-cache`.
 const NO_CACHE_SINCE: Version = Version { major: 12, minor: 9 };
+
+/// The first version that knows `--minimal`.
+const MINIMAL_SINCE: Version = Version { major: 12, minor: 4 };
 
 impl std::fmt::Display for Version {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -119,7 +125,8 @@ impl Nvrtc {
 
     /// Compiles the `extern "C"` kernel called `kernel` in `source` to machine code for `architecture`.
     ///
-    /// The standard is C++17; fast-math is never used. `source` stands alone: there is no include path.
+    /// The standard is C++17; fast-math is never used. `source` stands alone: a directive that includes a file is
+    /// refused.
     ///
     /// # Errors
     /// [`CompileError`] says whether the source is at fault or the installation. Warnings are no error; they are in
@@ -180,10 +187,16 @@ impl Nvrtc {
                 version: self.version,
             });
         }
+        if include::has_include(source) {
+            return Err(CompileError::Include);
+        }
         // The program's name ends up in messages and, with line information, in the cubin.
         let program = Program::new(&self.library, source, &format!("{kernel}.cu"))?
             .map_err(|status| self.library.failure("nvrtcCreateProgram", status))?;
         let mut arguments = arguments.to_vec();
+        if self.version < MINIMAL_SINCE {
+            arguments.retain(|argument| argument != cubin::MINIMAL);
+        }
         if self.version >= NO_CACHE_SINCE {
             // Where a driver is present NVRTC keeps what it compiled, and says nothing of registers
             // and spills when it finds a source again.
@@ -201,7 +214,7 @@ impl Nvrtc {
             }
             // NVRTC explains the others in the log, if at all.
             other => Err(NvrtcError::Call {
-                call: "nvrtcCompileProgram",
+                call: "nvrtcCompileProgram".into(),
                 message: match log.trim() {
                     "" => self.library.describe(other),
                     log => one_line(log),
@@ -228,7 +241,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// NVRTC could not be used. The installation is at fault, not the source.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub enum NvrtcError {
     /// There is no such file, or it is no shared library that this machine can load.
     #[error("cannot load `{}`: {message}", path.display())]
@@ -244,7 +257,7 @@ pub enum NvrtcError {
         /// The library asked for.
         path: PathBuf,
         /// The first function that it lacks.
-        symbol: &'static str,
+        symbol: Cow<'static, str>,
     },
     /// It compiles for no architecture that is known here.
     #[error("`{}` compiles for none of the known architectures", path.display())]
@@ -256,14 +269,14 @@ pub enum NvrtcError {
     #[error("{call} failed: {message}")]
     Call {
         /// The function.
-        call: &'static str,
+        call: Cow<'static, str>,
         /// NVRTC's reason.
         message: String,
     },
 }
 
 /// A source was not compiled.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub enum CompileError {
     /// The compiler or the assembler refuses the source.
     #[error("does not compile for {architecture}: {}", first_error(log))]
@@ -285,8 +298,12 @@ pub enum CompileError {
     #[error("the {part} holds a NUL character")]
     Nul {
         /// What holds it.
-        part: &'static str,
+        part: Cow<'static, str>,
     },
+    /// The source includes a file. NVRTC would read any file of this machine and quote it in its log, and a cached cubin
+    /// would not notice that the file changed.
+    #[error("the source has an #include directive: it must stand alone")]
+    Include,
     /// This NVRTC does not know the architecture.
     #[error("NVRTC {version} does not compile for {architecture}")]
     UnsupportedArchitecture {
@@ -305,7 +322,9 @@ impl CompileError {
     #[must_use]
     pub fn is_sources_fault(&self) -> bool {
         match self {
-            Self::Failed { .. } | Self::KernelMissing { .. } | Self::Nul { .. } => true,
+            Self::Failed { .. } | Self::KernelMissing { .. } | Self::Nul { .. } | Self::Include => {
+                true
+            }
             Self::UnsupportedArchitecture { .. } | Self::Nvrtc(_) => false,
         }
     }

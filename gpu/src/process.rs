@@ -18,10 +18,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-// What the serving roles are built from.
-#[allow(unused_imports)]
+use crate::pool;
 pub(crate) use client::Client;
-#[allow(unused_imports)]
 pub(crate) use server::{Limits, Server, ServerError};
 
 /// How to start a serving process: a program and its leading arguments. The role follows as the last arguments, and
@@ -61,10 +59,14 @@ impl ServerCommand {
 pub fn serve(role: &[String]) -> Result<(), ServeError> {
     let words: Vec<&str> = role.iter().map(String::as_str).collect();
     match words.as_slice() {
+<<<<<<< HEAD
         ["device", ordinal] => match ordinal.parse() {
             Ok(ordinal) => Ok(crate::worker::serve(ordinal)?),
             Err(_) => Err(ServeError::Role { role: role.join(" ") }),
         },
+=======
+        [pool::ROLE] => Ok(pool::serve()?),
+>>>>>>> b032c33 (Compile in a pool of processes behind the cache)
         _ => Err(ServeError::Role { role: role.join(" ") }),
     }
 }

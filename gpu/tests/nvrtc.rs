@@ -123,7 +123,10 @@ fn a_kernel_that_is_not_there_is_an_error() {
         assert!(matches!(error, CompileError::KernelMissing { .. }), "{error}");
     }
     let error = nvrtc.compile("a\0b", "k", Architecture::Sm90, &none()).unwrap_err();
-    assert!(matches!(error, CompileError::Nul { part: "source" }), "{error}");
+    assert!(matches!(&error, CompileError::Nul { part } if part == "source"), "{error}");
+    let includes = format!("#include \"/etc/hostname\"\n{SAXPY}");
+    let error = nvrtc.compile(&includes, "saxpy", Architecture::Sm90, &none()).unwrap_err();
+    assert!(matches!(error, CompileError::Include) && error.is_sources_fault(), "{error}");
 }
 
 #[test]

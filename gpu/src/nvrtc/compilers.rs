@@ -190,7 +190,7 @@ fn sorted(folder: &Path, keep: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
 }
 
 /// A file that is called like NVRTC but cannot be used.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Rejected {
     /// The file.
     pub path: PathBuf,
@@ -199,7 +199,7 @@ pub struct Rejected {
 }
 
 /// No usable NVRTC was found.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[error(
     "no usable CUDA compiler (libnvrtc) found{}: {HOW_TO_GET_IT}",
     rejected.first().map(|r| format!(" ({})", r.error)).unwrap_or_default()
@@ -210,7 +210,7 @@ pub struct NoCompiler {
 }
 
 /// None of the compilers found suits.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[error(
     "no NVRTC for {architecture}{}: found {}; NVRTC 12.9 knows sm_70 to sm_120 ({HOW_TO_GET_IT}), 13.x sm_75 and later",
     driver_major.map(|major| format!(" whose code a driver of CUDA {major} loads")).unwrap_or_default(),

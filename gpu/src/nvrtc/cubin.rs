@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::{Resources, Version};
 use crate::Architecture;
 
+/// The option behind [`CompileOptions::minimal`].
+pub(super) const MINIMAL: &str = "--minimal";
+
 /// What a caller may choose. All of it is part of a cubin's cache key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileOptions {
     /// Most registers a thread may use; the rest spills. `None` leaves it to the compiler and to launch bounds.
     pub max_registers: Option<u32>,
@@ -16,6 +19,10 @@ pub struct CompileOptions {
     pub line_information: bool,
     /// Macros to define, as (name, value).
     pub defines: Vec<(String, String)>,
+    /// Leaves out NVRTC's declarations of textures, surfaces, atomics on objects and the device runtime: 3 to 5 ms less
+    /// for each source, which must not use them. The machine code is the same. NVRTC before 12.4 has no such option and
+    /// compiles as without.
+    pub minimal: bool,
 }
 
 impl CompileOptions {
@@ -48,6 +55,9 @@ impl CompileOptions {
         if self.line_information {
             arguments.push("--generate-line-info".to_owned());
         }
+        if self.minimal {
+            arguments.push(MINIMAL.to_owned());
+        }
         for (name, value) in &self.defines {
             arguments.push(format!("--define-macro={name}={value}"));
         }
@@ -56,8 +66,8 @@ impl CompileOptions {
 
 /// One kernel's machine code, with what the compiler said about it.
 ///
-/// Made by [`Nvrtc::compile`](super::Nvrtc::compile) and by the [cache](crate::cache) only, never from arbitrary bytes:
-/// the driver is given no length and trusts what it reads.
+/// Made by [`Nvrtc::compile`](super::Nvrtc::compile), here or in a process of the [pool](crate::pool), and by the
+/// [cache](crate::cache) only, never from arbitrary bytes: the driver is given no length and trusts what it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cubin {
     parts: CubinParts,
@@ -92,6 +102,10 @@ pub(crate) struct CubinParts {
 impl Cubin {
     pub(crate) fn new(parts: CubinParts) -> Self {
         Self { parts }
+    }
+
+    pub(crate) fn into_parts(self) -> CubinParts {
+        self.parts
     }
 
     pub(crate) fn parts(&self) -> &CubinParts {

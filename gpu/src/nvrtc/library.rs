@@ -41,7 +41,7 @@ macro_rules! functions {
                     // SAFETY: the type is the one in nvrtc.h, unchanged since the function exists. The pointer is kept
                     // beside the library, in `Library`, and so does not outlive it.
                     $field: unsafe { library.get::<$type>($symbol) }.map(|f| *f).map_err(|_| {
-                        NvrtcError::NotNvrtc { path: path.to_path_buf(), symbol: $symbol }
+                        NvrtcError::NotNvrtc { path: path.to_path_buf(), symbol: $symbol.into() }
                     })?,
                 )* })
             }
@@ -117,7 +117,7 @@ impl Library {
     }
 
     pub(super) fn failure(&self, call: &'static str, status: Status) -> NvrtcError {
-        NvrtcError::Call { call, message: self.describe(status) }
+        NvrtcError::Call { call: call.into(), message: self.describe(status) }
     }
 }
 
@@ -157,8 +157,10 @@ impl<'a> Program<'a> {
         source: &str,
         name: &str,
     ) -> Result<Result<Self, Status>, CompileError> {
-        let source = CString::new(source).map_err(|_| CompileError::Nul { part: "source" })?;
-        let name = CString::new(name).map_err(|_| CompileError::Nul { part: "kernel's name" })?;
+        let source =
+            CString::new(source).map_err(|_| CompileError::Nul { part: "source".into() })?;
+        let name =
+            CString::new(name).map_err(|_| CompileError::Nul { part: "kernel's name".into() })?;
         let functions = &library.functions;
         let mut raw = std::ptr::null_mut();
         // SAFETY: two strings that live through the call, which copies them, and no headers.
@@ -180,7 +182,7 @@ impl<'a> Program<'a> {
             .iter()
             .map(|argument| CString::new(argument.as_str()))
             .collect::<Result<_, _>>()
-            .map_err(|_| CompileError::Nul { part: "list of options" })?;
+            .map_err(|_| CompileError::Nul { part: "list of options".into() })?;
         let pointers: Vec<*const c_char> = arguments.iter().map(|a| a.as_ptr()).collect();
         // The list is a handful long.
         let count = c_int::try_from(pointers.len()).unwrap_or(c_int::MAX);

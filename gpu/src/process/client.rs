@@ -9,10 +9,9 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::frame::{self, FrameError};
+use super::frame::{self, Blobs, FrameError};
 
 /// Takes requests of `Q` and gives answers of `A`.
-#[derive(Debug)]
 pub(crate) struct Client<Q, A> {
     stream: UnixStream,
     kinds: PhantomData<fn(A) -> Q>,
@@ -40,7 +39,7 @@ impl<Q: DeserializeOwned, A: Serialize> Client<Q, A> {
     ///
     /// # Errors
     /// When the connection breaks, or when what arrives is no request ([`io::ErrorKind::InvalidData`]).
-    pub(crate) fn receive(&mut self) -> io::Result<Option<(Q, Vec<Vec<u8>>)>> {
+    pub(crate) fn receive(&mut self) -> io::Result<Option<(Q, Blobs)>> {
         Ok(frame::read(&mut self.stream)?)
     }
 

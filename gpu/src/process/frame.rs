@@ -22,6 +22,9 @@ const MOST_BLOB: u64 = 1 << 40;
 /// How much is read before more memory is touched.
 const CHUNK: usize = 1 << 20;
 
+/// What follows a message.
+pub(crate) type Blobs = Vec<Vec<u8>>;
+
 /// A message was not written or not read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
@@ -61,7 +64,7 @@ pub(super) fn write<T: Serialize>(
 /// Reads one frame. `None` when the stream ends before it.
 pub(super) fn read<T: DeserializeOwned>(
     stream: &mut impl Read,
-) -> Result<Option<(T, Vec<Vec<u8>>)>, FrameError> {
+) -> Result<Option<(T, Blobs)>, FrameError> {
     let Some(magic) = read_magic(stream)? else { return Ok(None) };
     if magic != *MAGIC {
         return Err(malformed("it does not start as one".to_owned()));
@@ -155,7 +158,7 @@ mod tests {
         bytes
     }
 
-    fn decoded(mut bytes: &[u8]) -> Result<Option<(Header, Vec<Vec<u8>>)>, FrameError> {
+    fn decoded(mut bytes: &[u8]) -> Result<Option<(Header, Blobs)>, FrameError> {
         read(&mut bytes)
     }
 

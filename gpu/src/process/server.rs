@@ -1,5 +1,6 @@
 //! The parent's end of a connection, and the child behind it.
 
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
@@ -11,12 +12,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::net::{SendFlags, send};
-use rustix::process::{Pid, Resource, Rlimit, WaitOptions, prlimit, waitpid};
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions, getrlimit, prlimit, waitpid};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::ServerCommand;
-use super::frame::{self, FrameError};
+use super::frame::{self, Blobs, FrameError};
 
 /// How much of the child's standard error is kept, in bytes.
 const KEPT_STDERR: usize = 4096;
@@ -34,7 +35,6 @@ pub(crate) struct Limits {
 /// A child process that takes requests of `Q` and gives answers of `A`. Killed when dropped.
 ///
 /// After an error the child is gone and every call fails: start another.
-#[derive(Debug)]
 pub(crate) struct Server<Q, A> {
     child: Child,
     state: State,
@@ -120,7 +120,7 @@ impl<Q: Serialize, A: DeserializeOwned> Server<Q, A> {
     }
 
     /// Waits for an answer with its blobs.
-    pub(crate) fn receive(&mut self, deadline: Instant) -> Result<(A, Vec<Vec<u8>>), ServerError> {
+    pub(crate) fn receive(&mut self, deadline: Instant) -> Result<(A, Blobs), ServerError> {
         self.check_running()?;
         let answer = frame::read(&mut Timed { stream: &self.stream, deadline })
             .map_err(|error| self.fail(error))?;
@@ -196,6 +196,13 @@ impl<Q, A> Server<Q, A> {
     }
 }
 
+impl<Q, A> fmt::Debug for Server<Q, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Server");
+        fields.field("id", &self.id()).field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
 impl<Q, A> Drop for Server<Q, A> {
     fn drop(&mut self) {
         self.kill();
@@ -204,8 +211,12 @@ impl<Q, A> Drop for Server<Q, A> {
 
 impl Limits {
     fn apply(self, child: Pid) -> io::Result<()> {
-        let limit = |resource, most| {
-            prlimit(Some(child), resource, Rlimit { current: Some(most), maximum: Some(most) })
+        let limit = |resource, most: u64| {
+            // The child has this process's limits, which only the privileged may raise.
+            let inherited = getrlimit(resource);
+            let current = Some(inherited.current.map_or(most, |current| current.min(most)));
+            let maximum = Some(inherited.maximum.map_or(most, |maximum| maximum.min(most)));
+            prlimit(Some(child), resource, Rlimit { current, maximum })
         };
         // These children are expected to crash: no core files.
         limit(Resource::Core, 0)?;
