@@ -15,6 +15,7 @@ mod compile;
 mod console;
 mod feature_table;
 mod generate;
+mod gpu;
 mod inspect;
 mod interrupt;
 mod load;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse_or_exit().command {
         Command::Gen(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Serve { role } => sparserl_gpu::process::serve(&role).map_err(Into::into),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

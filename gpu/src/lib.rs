@@ -19,12 +19,14 @@ pub mod architecture;
 pub mod cache;
 pub mod device;
 mod device_csr;
+pub mod evaluator;
 pub mod executable;
 pub mod fingerprint;
 mod judge;
 pub mod nvrtc;
 pub mod pool;
 pub mod process;
+pub mod raw;
 pub mod worker;
 
 pub use architecture::Architecture;

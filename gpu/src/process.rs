@@ -59,14 +59,11 @@ impl ServerCommand {
 pub fn serve(role: &[String]) -> Result<(), ServeError> {
     let words: Vec<&str> = role.iter().map(String::as_str).collect();
     match words.as_slice() {
-<<<<<<< HEAD
         ["device", ordinal] => match ordinal.parse() {
             Ok(ordinal) => Ok(crate::worker::serve(ordinal)?),
             Err(_) => Err(ServeError::Role { role: role.join(" ") }),
         },
-=======
         [pool::ROLE] => Ok(pool::serve()?),
->>>>>>> b032c33 (Compile in a pool of processes behind the cache)
         _ => Err(ServeError::Role { role: role.join(" ") }),
     }
 }

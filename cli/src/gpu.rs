@@ -1,0 +1,32 @@
+//! The GPUs that kernels are measured on.
+
+use std::sync::Arc;
+
+use sparserl_gpu::evaluator::{GpuError, GpuEvaluator, compile_pool};
+use sparserl_gpu::pool::{CompilePool, PoolError};
+use sparserl_gpu::process::ServerCommand;
+use sparserl_gpu::worker::Protocol;
+
+/// The hidden command that this program starts its own processes with.
+const SERVE: &str = "serve";
+
+/// Processes of this program that compile, as many as there are cores.
+pub(crate) fn compilers() -> anyhow::Result<Arc<CompilePool>> {
+    let pool: Result<_, PoolError> = compile_pool(server_command()?);
+    Ok(Arc::new(pool?))
+}
+
+/// Opens a device by its number.
+pub(crate) fn open(
+    compilers: &Arc<CompilePool>,
+    ordinal: u32,
+    protocol: Protocol,
+) -> anyhow::Result<GpuEvaluator> {
+    let opened: Result<_, GpuError> =
+        GpuEvaluator::open(server_command()?, Arc::clone(compilers), ordinal, protocol);
+    Ok(opened?)
+}
+
+fn server_command() -> anyhow::Result<ServerCommand> {
+    Ok(ServerCommand::this_program([SERVE])?)
+}

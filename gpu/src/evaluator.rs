@@ -1,0 +1,371 @@
+//! From programs to outcomes on a GPU.
+//!
+//! ```text
+//! program ─► pack ─► emit ─► CompilePool ─► Executable ─► Worker ─► Outcome
+//! ```
+//!
+//! Packing and compiling run on all cores, a few programs ahead of the device.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use rayon::prelude::*;
+use sparserl_core::codegen::emit;
+use sparserl_core::language::Program;
+use sparserl_core::layout::pack;
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::outcome::{
+    Baseline, CacheState, Evaluation, Evaluator, Outcome, Samples, Timing, Violation,
+};
+use sparserl_core::task::Operation;
+
+use crate::cache::CubinCache;
+use crate::device::DeviceFacts;
+use crate::executable::Executable;
+use crate::judge::{ORACLE_KERNEL, ORACLE_SOURCE};
+use crate::nvrtc::{CompileOptions, Cubin};
+use crate::pool::{CompilePool, PoolCompileError, PoolError};
+use crate::process::ServerCommand;
+use crate::worker::{Protocol, Worker, WorkerError};
+
+/// Kernels that are judged together, and so timed in turn.
+const TOGETHER: usize = 32;
+/// A gain over the best baseline above this is measured again by a new process.
+const INCREDIBLE: f64 = 3.0;
+/// Memory may be read this much faster than the copy that bandwidth was measured with.
+const FASTER_THAN_A_COPY: f64 = 1.25;
+
+/// Judges programs on one GPU.
+#[derive(Debug)]
+pub struct GpuEvaluator {
+    compilers: Arc<CompilePool>,
+    worker: Worker,
+    protocol: Protocol,
+}
+
+/// The GPU, or what is needed to use it, failed.
+#[derive(Debug, thiserror::Error)]
+pub enum GpuError {
+    /// The device or the process that uses it.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// The compiler.
+    #[error(transparent)]
+    Compiler(#[from] PoolCompileError),
+    /// The processes that compile.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// A generated kernel could not be written down.
+    #[error(transparent)]
+    Emit(#[from] sparserl_core::codegen::EmitError),
+}
+
+impl GpuEvaluator {
+    /// Opens a device. Compilers and the device are used by processes started with `command`, which serve as
+    /// [`process::serve`](crate::process::serve) says.
+    ///
+    /// # Errors
+    /// Without such a device or a compiler for it.
+    pub fn open(
+        command: ServerCommand,
+        compilers: Arc<CompilePool>,
+        ordinal: u32,
+        protocol: Protocol,
+    ) -> Result<Self, GpuError> {
+        let oracle = |facts: &DeviceFacts| -> Result<Cubin, GpuError> {
+            let options = CompileOptions::default();
+            let fetched = compilers.compile(
+                ORACLE_SOURCE,
+                ORACLE_KERNEL,
+                facts.architecture,
+                Some(facts.driver.0),
+                &options,
+            )?;
+            Ok(fetched.cubin)
+        };
+        let worker = Worker::start(command, ordinal, oracle)?;
+        Ok(Self { compilers, worker, protocol })
+    }
+
+    /// What is known of the device.
+    #[must_use]
+    pub fn facts(&self) -> &DeviceFacts {
+        self.worker.facts()
+    }
+
+    /// How thoroughly it judges.
+    #[must_use]
+    pub fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// Judges so thoroughly from now on.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    /// Compiles a source for the device; `Err` is the source's fault.
+    ///
+    /// # Errors
+    /// When the compiler fails for a reason that is not the source's.
+    pub fn compile(
+        &self,
+        source: &str,
+        kernel: &str,
+        options: &CompileOptions,
+    ) -> Result<Result<Cubin, Outcome>, GpuError> {
+        let facts = self.worker.facts();
+        compile(&self.compilers, facts, source, kernel, options)
+    }
+
+    /// Judges kernels that are ready.
+    ///
+    /// # Errors
+    /// When the device or its process fails for a reason that is not a kernel's.
+    pub fn judge<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        operation: Operation,
+        executables: &[Executable],
+    ) -> Result<Evaluation, GpuError> {
+        let mut evaluation = self.worker.judge(matrix, operation, executables, &self.protocol)?;
+        let input_bytes = input_bytes(matrix, operation);
+        for (outcome, executable) in evaluation.outcomes.iter_mut().zip(executables) {
+            let bytes = executable.launch.compulsory_bytes + input_bytes;
+            distrust(outcome, executable, bytes, evaluation.copy_bandwidth);
+        }
+        self.confirm(matrix, operation, executables, &mut evaluation)?;
+        Ok(evaluation)
+    }
+
+    /// Measures the fastest kernel again, by a process that has never run it, when its gain is hard to believe; the
+    /// slower measurement counts.
+    fn confirm<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        operation: Operation,
+        executables: &[Executable],
+        evaluation: &mut Evaluation,
+    ) -> Result<(), GpuError> {
+        let Some(fastest) = evaluation.fastest() else { return Ok(()) };
+        let gain = |evaluation: &Evaluation, index: usize, cache: CacheState| {
+            let timing = &evaluation.outcomes.get(index)?.measurement()?.timing;
+            Some(evaluation.best_baseline(cache)? / timing.median(cache)?)
+        };
+        let is_incredible = [CacheState::Cold, CacheState::Warm]
+            .into_iter()
+            .any(|cache| gain(evaluation, fastest, cache).is_some_and(|gain| gain > INCREDIBLE));
+        let Some(executable) = executables.get(fastest).filter(|_| is_incredible) else {
+            return Ok(());
+        };
+        self.worker.restart();
+        let alone = std::slice::from_ref(executable);
+        let again = self.worker.judge(matrix, operation, alone, &self.protocol)?;
+        let worse = [CacheState::Cold, CacheState::Warm]
+            .into_iter()
+            .any(|cache| gain(&again, 0, cache) < gain(evaluation, fastest, cache));
+        if let Some(slot) = evaluation.outcomes.get_mut(fastest)
+            && let Some(outcome) = again.outcomes.into_iter().next()
+            && (worse || outcome.measurement().is_none())
+        {
+            *slot = outcome;
+        }
+        Ok(())
+    }
+}
+
+impl Evaluator for GpuEvaluator {
+    type Error = GpuError;
+
+    fn evaluate<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        programs: &[Program],
+    ) -> Result<Evaluation, GpuError> {
+        let Some(first) = programs.first() else {
+            let (outcomes, baselines) = (Vec::new(), Vec::new());
+            return Ok(Evaluation { outcomes, baselines, copy_bandwidth: None });
+        };
+        let operation = first.task.operation;
+        let compilers = Arc::clone(&self.compilers);
+        let facts = self.worker.facts().clone();
+        let batches = programs.chunks(TOGETHER);
+        thread::scope(|scope| {
+            // One batch ahead of the device.
+            let (made, ready) = sync_channel(1);
+            scope.spawn(move || {
+                for batch in batches {
+                    let make = |program| executable(&compilers, &facts, matrix, program);
+                    let batch: Result<Vec<_>, GpuError> = batch.par_iter().map(make).collect();
+                    if made.send(batch).is_err() {
+                        break;
+                    }
+                }
+            });
+            let mut whole: Option<Evaluation> = None;
+            for batch in ready {
+                let mut outcomes = Vec::new();
+                let mut executables = Vec::new();
+                for made in batch? {
+                    outcomes.push(made.as_ref().err().cloned());
+                    executables.extend(made.ok());
+                }
+                let judged = self.judge(matrix, operation, &executables)?;
+                let mut judged_outcomes = judged.outcomes.into_iter();
+                let outcomes =
+                    outcomes.into_iter().filter_map(|made| made.or_else(|| judged_outcomes.next()));
+                match &mut whole {
+                    Some(whole) => {
+                        whole.outcomes.extend(outcomes);
+                        pool_samples(&mut whole.baselines, judged.baselines);
+                    }
+                    None => {
+                        let outcomes = outcomes.collect();
+                        whole = Some(Evaluation { outcomes, ..judged });
+                    }
+                }
+            }
+            let none = Evaluation { outcomes: vec![], baselines: vec![], copy_bandwidth: None };
+            Ok(whole.unwrap_or(none))
+        })
+    }
+}
+
+/// Packs, writes and compiles a program; an `Err` within is what became of it.
+fn executable<T: Scalar>(
+    compilers: &CompilePool,
+    facts: &DeviceFacts,
+    matrix: CsrView<'_, T>,
+    program: &Program,
+) -> Result<Result<Executable, Outcome>, GpuError> {
+    let packed = match pack(matrix, program) {
+        Ok(packed) => packed,
+        Err(error) => {
+            let reason = format!("it does not fit the matrix: {error}");
+            return Ok(Err(Outcome::CompileFailed { reason }));
+        }
+    };
+    let source = emit(&packed)?;
+    let options = CompileOptions { minimal: true, ..CompileOptions::default() };
+    let cubin = compile(compilers, facts, &source.text, source.kernel, &options)?;
+    Ok(cubin.map(|cubin| Executable::of_program(packed, &source, cubin)))
+}
+
+fn compile(
+    compilers: &CompilePool,
+    facts: &DeviceFacts,
+    source: &str,
+    kernel: &str,
+    options: &CompileOptions,
+) -> Result<Result<Cubin, Outcome>, GpuError> {
+    let driver_major = Some(facts.driver.0);
+    match compilers.compile(source, kernel, facts.architecture, driver_major, options) {
+        Ok(fetched) => Ok(Ok(fetched.cubin)),
+        Err(error) if error.is_sources_fault() => {
+            Ok(Err(Outcome::CompileFailed { reason: error.to_string() }))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes back the trust in a kernel that could hide something, or that is faster than memory.
+fn distrust(
+    outcome: &mut Outcome,
+    executable: &Executable,
+    compulsory_bytes: u64,
+    copy_bandwidth: Option<f64>,
+) {
+    let Some(measurement) = outcome.measurement() else { return };
+    let cold = measurement.timing.median(CacheState::Cold);
+    if let Some((seconds, bandwidth)) = cold.zip(copy_bandwidth)
+        && is_too_fast(seconds, compulsory_bytes, bandwidth)
+    {
+        let reason = format!(
+            "{:.2} µs for {compulsory_bytes} bytes that it has to read, at {:.0} GB/s of a copy",
+            seconds * 1e6,
+            bandwidth * 1e-9
+        );
+        *outcome = Outcome::WrongResult { violation: Violation::TooFast, reason };
+    } else if let Some(reason) = executable.state() {
+        *outcome = Outcome::WrongResult { violation: Violation::KeepsState, reason };
+    }
+}
+
+/// Whether no memory of this bandwidth gives so many bytes in that time.
+fn is_too_fast(seconds: f64, bytes: u64, copy_bandwidth: f64) -> bool {
+    seconds * copy_bandwidth * FASTER_THAN_A_COPY < bytes as f64
+}
+
+/// Bytes of the rows of the dense input that some entry multiplies.
+fn input_bytes<T: Scalar>(matrix: CsrView<'_, T>, operation: Operation) -> u64 {
+    let mut touched = vec![false; matrix.cols()];
+    for &column in matrix.columns() {
+        if let Some(touched) = touched.get_mut(column as usize) {
+            *touched = true;
+        }
+    }
+    let rows = touched.into_iter().filter(|&touched| touched).count() as u64;
+    rows * u64::from(operation.columns()) * size_of::<T>() as u64
+}
+
+/// Adds the samples of baselines that were measured with a later batch.
+fn pool_samples(baselines: &mut [Baseline], later: Vec<Baseline>) {
+    let join = |one: &Samples, other: &Samples| {
+        Samples::try_from([one.seconds(), other.seconds()].concat()).ok()
+    };
+    for baseline in later {
+        let same = baselines.iter_mut().find(|b| b.algorithm == baseline.algorithm);
+        if let Some(Baseline { timing: Ok(timing), .. }) = same
+            && let Ok(Timing { warm, cold }) = baseline.timing
+        {
+            if let Some(joined) = join(&timing.warm, &warm) {
+                timing.warm = joined;
+            }
+            if let (Some(one), Some(other)) = (&timing.cold, &cold) {
+                timing.cold = join(one, other);
+            }
+        }
+    }
+}
+
+/// As many compiling processes as there are cores, behind the user's cache.
+///
+/// # Errors
+/// When no process starts or there is no compiler.
+pub fn compile_pool(command: ServerCommand) -> Result<CompilePool, PoolError> {
+    let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    // Without a cache folder everything is compiled anew, and all is well otherwise.
+    CompilePool::start(command, cores, CubinCache::open().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_impossible_is_too_fast() {
+        let bandwidth = 4e12;
+        // 4 GB take 1 ms.
+        assert!(!is_too_fast(1e-3, 4_000_000_000, bandwidth));
+        assert!(!is_too_fast(0.81e-3, 4_000_000_000, bandwidth));
+        assert!(is_too_fast(0.79e-3, 4_000_000_000, bandwidth));
+        assert!(!is_too_fast(1e-6, 0, bandwidth));
+    }
+
+    #[test]
+    fn samples_of_one_algorithm_are_pooled() {
+        let baseline = |name: &str, seconds: f64| Baseline {
+            algorithm: name.into(),
+            is_default: false,
+            analysis_seconds: 0.0,
+            buffer_bytes: 0,
+            timing: Ok(Timing { warm: vec![seconds].try_into().unwrap(), cold: None }),
+        };
+        let mut pooled = vec![baseline("A", 1.0), baseline("B", 2.0)];
+        pool_samples(&mut pooled, vec![baseline("B", 4.0), baseline("C", 5.0)]);
+        let medians: Vec<_> = pooled.iter().filter_map(|b| b.median(CacheState::Warm)).collect();
+        assert_eq!(medians, [1.0, 3.0]);
+    }
+}

@@ -1,0 +1,1 @@
+//! CUDA kernels from anywhere, over plain CSR.
