@@ -108,6 +108,11 @@ impl Device {
         result::ctx::synchronize().check("cuCtxSynchronize")
     }
 
+    /// Makes its context the calling thread's current one, as CUDA's libraries need.
+    pub(crate) fn bind(&self) -> Result<(), DeviceError> {
+        self.context.bind()
+    }
+
     fn attribute(&self, attribute: sys::CUdevice_attribute_enum) -> Result<u32, DeviceError> {
         // SAFETY: the device comes from `device::get`.
         let value = unsafe { result::device::get_attribute(self.context.device, attribute) };

@@ -15,7 +15,9 @@
 
 pub mod architecture;
 pub mod cache;
+mod cusparse;
 pub mod device;
+mod device_csr;
 pub mod fingerprint;
 pub mod nvrtc;
 
