@@ -11,6 +11,7 @@
 
 mod buffer;
 mod case;
+mod clocks;
 mod driver;
 mod facts;
 mod kernel;
@@ -23,6 +24,7 @@ use cudarc::driver::{result, sys};
 
 pub use buffer::{Damage, DeviceBuffer, Fill, GUARD_BYTES, Guard, POISON_WORD, Side, poison};
 pub use case::{Case, CaseArgument, CaseError, CaseOutcome, CaseOutput, run_case};
+pub use clocks::Clocks;
 pub use driver::DriverFailure;
 pub use facts::DeviceFacts;
 pub use kernel::{Argument, BoundKernel, Geometry, Kernel, LaunchError, Module};
