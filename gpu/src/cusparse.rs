@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The library is loaded when it is first opened; without it, [`Cusparse::open`] gives an error of one line. A baseline
-//! that fails is a finding of a comparison, not its end: every error concerns one algorithm on one matrix.
+//! that fails is a finding of a comparison, not its end: every error concerns one algorithm on one matrix. The library
+//! itself writes a line to the standard error stream for some of them, which it has no switch for.
 
 mod algorithm;
 mod bsr;
@@ -15,6 +16,8 @@ mod library;
 mod prepared;
 mod sell;
 mod stored;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::c_int;
 

@@ -17,9 +17,6 @@ const NAME: &str = "libcusparse.so.12";
 const TOOLKIT_FOLDERS: [&str; 2] =
     ["/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib"];
 
-/// What cuSPARSE is linked with, in CUDA 13 and 12. Loaded first, as it need not find it beside itself.
-const NEEDED: [&str; 2] = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
-
 /// `cusparseStatus_t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
@@ -183,11 +180,6 @@ fn find() -> Result<libloading::Library, CusparseError> {
         let path = folder.join(NAME);
         if !path.exists() {
             continue;
-        }
-        for needed in NEEDED {
-            if let Ok(needed) = load(&folder.join(needed)) {
-                std::mem::forget(needed);
-            }
         }
         match load(&path) {
             Ok(library) => return Ok(library),
