@@ -11,6 +11,7 @@
 
 mod buffer;
 mod case;
+mod clocks;
 mod driver;
 mod facts;
 mod kernel;
@@ -23,6 +24,7 @@ use cudarc::driver::{result, sys};
 
 pub use buffer::{Damage, DeviceBuffer, Fill, GUARD_BYTES, Guard, POISON_WORD, Side, poison};
 pub use case::{Case, CaseArgument, CaseError, CaseOutcome, CaseOutput, run_case};
+pub use clocks::Clocks;
 pub use driver::DriverFailure;
 pub use facts::DeviceFacts;
 pub use kernel::{Argument, BoundKernel, Geometry, Kernel, LaunchError, Module};
@@ -116,6 +118,11 @@ impl Device {
         self.context.bind()?;
         result::ctx::set_limit(sys::CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE, bytes)
             .check("cuCtxSetLimit")
+    }
+
+    /// Makes its context the calling thread's current one, as CUDA's libraries need.
+    pub(crate) fn bind(&self) -> Result<(), DeviceError> {
+        self.context.bind()
     }
 
     fn attribute(&self, attribute: sys::CUdevice_attribute_enum) -> Result<u32, DeviceError> {

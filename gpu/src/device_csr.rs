@@ -1,23 +1,30 @@
-//! A matrix in plain CSR on a device: what results are verified against, and the operand of the baselines.
+//! A matrix as CSR on a device: what cuSPARSE multiplies with.
 
+use bytemuck::cast_slice;
 use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
 use sparserl_core::task::Dtype;
 
 use crate::device::{Device, DeviceBuffer, DeviceError};
 
-/// A matrix in CSR on a device.
+/// A CSR matrix on a device, base 0.
 #[derive(Debug)]
 pub(crate) struct DeviceCsr {
-    /// rows + 1 of them, `u64` when `wide_offsets`, else `u32`.
+    /// `rows + 1` row offsets: u64 when `offsets_wide`, u32 below 2³¹ otherwise.
     pub(crate) offsets: DeviceBuffer,
-    /// `u32`.
+    /// Column of each entry, u32.
     pub(crate) columns: DeviceBuffer,
+    /// Value of each entry, of type `dtype`.
     pub(crate) values: DeviceBuffer,
-    pub(crate) wide_offsets: bool,
+    /// Number of rows.
     pub(crate) rows: usize,
+    /// Number of columns.
     pub(crate) cols: usize,
+    /// Number of stored entries.
     pub(crate) nnz: usize,
+    /// Type of the values.
     pub(crate) dtype: Dtype,
+    /// Whether the offsets are 64-bit. They are where a signed 32-bit integer cannot hold them.
+    pub(crate) offsets_wide: bool,
 }
 
 impl DeviceCsr {
@@ -29,19 +36,36 @@ impl DeviceCsr {
         device: &Device,
         matrix: CsrView<'_, T>,
     ) -> Result<Self, DeviceError> {
-        let (offsets, wide_offsets) = match matrix.offsets() {
-            OffsetsView::U32(offsets) => (bytemuck::cast_slice(offsets), false),
-            OffsetsView::U64(offsets) => (bytemuck::cast_slice(offsets), true),
-        };
+        let offsets_wide = i32::try_from(matrix.nnz()).is_err();
         Ok(Self {
-            offsets: DeviceBuffer::from_bytes(device, offsets)?,
-            columns: DeviceBuffer::from_bytes(device, bytemuck::cast_slice(matrix.columns()))?,
-            values: DeviceBuffer::from_bytes(device, bytemuck::cast_slice(matrix.values()))?,
-            wide_offsets,
+            offsets: upload_offsets(device, matrix.offsets(), offsets_wide)?,
+            columns: DeviceBuffer::from_bytes(device, cast_slice(matrix.columns()))?,
+            values: DeviceBuffer::from_bytes(device, cast_slice(matrix.values()))?,
             rows: matrix.rows(),
             cols: matrix.cols(),
             nnz: matrix.nnz(),
             dtype: T::DTYPE,
+            offsets_wide,
         })
+    }
+}
+
+fn upload_offsets(
+    device: &Device,
+    offsets: OffsetsView<'_>,
+    wide: bool,
+) -> Result<DeviceBuffer, DeviceError> {
+    match offsets {
+        OffsetsView::U32(offsets) if !wide => DeviceBuffer::from_bytes(device, cast_slice(offsets)),
+        OffsetsView::U64(offsets) if wide => DeviceBuffer::from_bytes(device, cast_slice(offsets)),
+        offsets if wide => {
+            let widened: Vec<u64> = (0..offsets.len()).map(|i| offsets.at(i) as u64).collect();
+            DeviceBuffer::from_bytes(device, cast_slice(&widened))
+        }
+        offsets => {
+            // None is above the last, which fits.
+            let narrowed: Vec<u32> = (0..offsets.len()).map(|i| offsets.at(i) as u32).collect();
+            DeviceBuffer::from_bytes(device, cast_slice(&narrowed))
+        }
     }
 }

@@ -20,8 +20,8 @@ mod timing;
 mod verify;
 
 pub(crate) use loaded::{Holdings, LoadedKernel};
-pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle};
-pub(crate) use problem::Problem;
+pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle, Verdict};
+pub(crate) use problem::{Operands, Problem};
 pub(crate) use timing::{Contender, Rounds, Stopwatch};
 pub(crate) use verify::{Verified, verify, wrong};
 

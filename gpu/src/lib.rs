@@ -17,6 +17,7 @@
 
 pub mod architecture;
 pub mod cache;
+mod cusparse;
 pub mod device;
 mod device_csr;
 pub mod evaluator;

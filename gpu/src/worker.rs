@@ -42,6 +42,7 @@ pub struct Worker {
     ordinal: u32,
     facts: DeviceFacts,
     oracle: Cubin,
+    cusparse: Option<String>,
     child: Option<Child>,
 }
 
@@ -108,7 +109,7 @@ impl Worker {
     ) -> Result<Self, E> {
         let (server, facts) = open(&command, ordinal)?;
         let oracle = oracle(&facts)?;
-        let mut worker = Self { command, ordinal, facts, oracle, child: None };
+        let mut worker = Self { command, ordinal, facts, oracle, cusparse: None, child: None };
         worker.equip(server)?;
         Ok(worker)
     }
@@ -117,6 +118,12 @@ impl Worker {
     #[must_use]
     pub fn facts(&self) -> &DeviceFacts {
         &self.facts
+    }
+
+    /// The version of cuSPARSE, once its algorithms were measured.
+    #[must_use]
+    pub fn cusparse(&self) -> Option<&str> {
+        self.cusparse.as_deref()
     }
 
     /// Ends the process; the next judgement starts another.
@@ -212,7 +219,10 @@ impl Worker {
         }
         let all = patience * (2 + kernels.len() as u32);
         match self.receive(Instant::now() + all) {
-            Ok(Answer::Evaluated(evaluation)) => Ok(*evaluation),
+            Ok(Answer::Evaluated { evaluation, library }) => {
+                self.cusparse = library.or(self.cusparse.take());
+                Ok(*evaluation)
+            }
             Ok(Answer::Judged { fault: Some(reason) }) => {
                 Err(Interruption::Lost { kernel: None, outcome: Outcome::Faulted { reason } })
             }

@@ -149,7 +149,7 @@ impl Oracle {
         [values, bounds]: [Argument<'_>; 2],
     ) -> Result<(), DeviceError> {
         let Product { csr, width, dense, initial, alpha, beta } = product;
-        let kernel = &self.judge[index(T::DTYPE)][usize::from(csr.wide_offsets)];
+        let kernel = &self.judge[index(T::DTYPE)][usize::from(csr.offsets_wide)];
         let rows = csr.rows as u64;
         let arguments = [
             Argument::Buffer(&csr.offsets),

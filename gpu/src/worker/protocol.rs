@@ -113,5 +113,9 @@ pub(crate) enum Answer {
     /// The next kernel was checked. After a fault the process ends.
     Judged { fault: Option<String> },
     /// What became of all kernels.
-    Evaluated(Box<Evaluation>),
+    Evaluated {
+        evaluation: Box<Evaluation>,
+        /// The version of cuSPARSE, where its algorithms were measured.
+        library: Option<String>,
+    },
 }

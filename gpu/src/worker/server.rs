@@ -1,16 +1,18 @@
 //! The process behind a worker.
 
 use std::io;
+use std::sync::Arc;
 
 use sparserl_core::matrix::{Csr, Offsets, Scalar};
-use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome};
+use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing};
 use sparserl_core::task::{Dtype, Operation};
 
 use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
+use crate::cusparse::{Algorithm, Cusparse, CusparseError, Prepared, Product};
 use crate::device::{Device, DeviceError, DeviceFacts, Stream};
 use crate::judge::{
-    Contender, Holdings, LoadedKernel, Oracle, Problem, Rounds, Stop, Stopwatch, Verified, verify,
-    wrong,
+    Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch, Verdict,
+    Verified, verify, wrong,
 };
 use crate::nvrtc::{Cubin, CubinParts};
 use crate::process::Client;
@@ -55,13 +57,15 @@ fn done(result: Result<(), String>) -> Answer {
 struct Server {
     device: Device,
     facts: DeviceFacts,
-    stream: Stream,
+    stream: Arc<Stream>,
     oracle: Option<Oracle>,
     matrix: Option<Matrix>,
     problem: Option<AnyProblem>,
     holdings: Holdings,
     /// There from the first timing on.
     stopwatch: Option<Stopwatch>,
+    /// There from the first measurement of baselines on; why not, where it is not.
+    cusparse: Option<Result<Cusparse, String>>,
 }
 
 /// A matrix before its operation is known.
@@ -93,13 +97,14 @@ impl Server {
         device.limit_heap(HEAP_BYTES)?;
         Ok(Self {
             facts: device.facts()?,
-            stream: Stream::new(&device)?,
+            stream: Arc::new(Stream::new(&device)?),
             device,
             oracle: None,
             matrix: None,
             problem: None,
             holdings: Holdings::default(),
             stopwatch: None,
+            cusparse: None,
         })
     }
 
@@ -162,23 +167,29 @@ impl Server {
                 Err(error) => return Ok(Some(Answer::Unable { reason: error.to_string() })),
             }
         }
+        if protocol.baselines && self.cusparse.is_none() {
+            let opened = Cusparse::open(&self.device, Arc::clone(&self.stream));
+            self.cusparse = Some(opened.map_err(|error| error.to_string()));
+        }
         let (Some(oracle), Some(problem), Some(stopwatch)) =
             (&self.oracle, &self.problem, &self.stopwatch)
         else {
             return Ok(Some(Answer::Unable { reason: "no matrix was sent".to_owned() }));
         };
         let kernels: Vec<_> = batch.kernels.into_iter().zip(blobs).collect();
-        let (device, stream, holdings) = (&self.device, &self.stream, &self.holdings);
+        let tools = Tools {
+            device: &self.device,
+            stream: &self.stream,
+            oracle,
+            holdings: &self.holdings,
+            stopwatch,
+            cusparse: self.cusparse.as_ref().filter(|_| protocol.baselines),
+            protocol,
+        };
         let random = fastrand::Rng::with_seed(seed);
         match problem {
-            AnyProblem::F32(problem) => {
-                Session { device, stream, oracle, holdings, stopwatch, problem, protocol, random }
-                    .judge(kernels, client)
-            }
-            AnyProblem::F64(problem) => {
-                Session { device, stream, oracle, holdings, stopwatch, problem, protocol, random }
-                    .judge(kernels, client)
-            }
+            AnyProblem::F32(problem) => Session { tools, problem, random }.judge(kernels, client),
+            AnyProblem::F64(problem) => Session { tools, problem, random }.judge(kernels, client),
         }
     }
 }
@@ -197,17 +208,28 @@ fn read<T: Scalar>(header: &MatrixHeader, blobs: Vec<Vec<u8>>) -> Result<Csr<T>,
         .map_err(|e| e.to_string())
 }
 
-/// Everything that judging some kernels takes.
-struct Session<'a, T> {
+/// Everything that judging kernels takes, whatever the element type.
+#[derive(Clone, Copy)]
+struct Tools<'a> {
     device: &'a Device,
     stream: &'a Stream,
     oracle: &'a Oracle,
     holdings: &'a Holdings,
     stopwatch: &'a Stopwatch,
-    problem: &'a Problem<T>,
+    /// What to measure baselines with; why not, where that cannot be.
+    cusparse: Option<&'a Result<Cusparse, String>>,
     protocol: &'a Protocol,
+}
+
+/// The judgement of some kernels.
+struct Session<'a, T> {
+    tools: Tools<'a>,
+    problem: &'a Problem<T>,
     random: fastrand::Rng,
 }
+
+/// A kernel that passed its checks.
+type Right = (LoadedKernel, Verified);
 
 impl<T: Scalar> Session<'_, T> {
     fn judge(
@@ -232,7 +254,10 @@ impl<T: Scalar> Session<'_, T> {
             client.send(&Answer::Judged { fault: None }, &[])?;
         }
         match self.measure(checked) {
-            Ok(Ok(evaluation)) => Ok(Some(Answer::Evaluated(Box::new(evaluation)))),
+            Ok(Ok(evaluation)) => {
+                let library = self.tools.cusparse.and_then(|c| c.as_ref().ok()?.version().ok());
+                Ok(Some(Answer::Evaluated { evaluation: Box::new(evaluation), library }))
+            }
             Ok(Err(Lost)) => {
                 let reason = "the device was lost while kernels were timed".to_owned();
                 client.send(&Answer::Judged { fault: Some(reason) }, &[])?;
@@ -243,62 +268,53 @@ impl<T: Scalar> Session<'_, T> {
     }
 
     /// Loads and verifies a kernel.
-    fn check(
-        &mut self,
-        header: KernelHeader,
-        bytes: Vec<u8>,
-    ) -> Result<(LoadedKernel, Verified), Stop> {
+    fn check(&mut self, header: KernelHeader, bytes: Vec<u8>) -> Result<Right, Stop> {
+        let Tools { device, stream, oracle, holdings, protocol, .. } = self.tools;
         let KernelHeader { cubin, launch, arrays } = header;
         let cubin = Cubin::new(CubinParts { bytes, ..cubin });
-        let kernel = LoadedKernel::load(self.device, self.holdings, &cubin, launch, &arrays)?;
-        let rounds = self.protocol.checks.max(1);
-        let verified =
-            verify(self.problem, self.stream, self.oracle, &kernel, rounds, &mut self.random)?;
+        let kernel = LoadedKernel::load(device, holdings, &cubin, launch, &arrays)?;
+        let rounds = protocol.checks.max(1);
+        let verified = verify(self.problem, stream, oracle, &kernel, rounds, &mut self.random)?;
         Ok((kernel, verified))
     }
 
     /// Times the right kernels and the baselines in turn.
     fn measure(
         &mut self,
-        checked: Vec<Result<(LoadedKernel, Verified), Outcome>>,
+        checked: Vec<Result<Right, Outcome>>,
     ) -> Result<Result<Evaluation, Lost>, DeviceError> {
-        let Self { stream, oracle, problem, protocol, .. } = *self;
-        let operands = &problem.operands[0];
+        let Tools { stream, oracle, stopwatch, protocol, .. } = self.tools;
+        let operands = &self.problem.operands[0];
         oracle.fill::<T>(stream, &operands.input, self.random.u64(..))?;
-        let (alpha, beta) = (T::from_f64(1.0), T::from_f64(0.0));
         let mut verified: Vec<Verified> =
             checked.iter().flatten().map(|(_, verified)| *verified).collect();
+        let mut baselines = self.baselines();
 
         let mut contenders = Vec::new();
         for ((kernel, _), verified) in checked.iter().flatten().zip(&mut verified) {
-            let bound = match kernel.bind(operands, alpha, beta) {
+            let bound = match kernel.bind(operands, T::from_f64(1.0), T::from_f64(0.0)) {
                 Ok(bound) => bound,
-                // It was bound before, with the same arguments but for their values.
                 Err(Stop::Broken(error)) => return Err(error),
+                // It was bound before, with the same arguments but for their values.
                 Err(Stop::Outcome(_)) => return Ok(Err(Lost)),
             };
-            contenders.push(Contender {
-                enqueue: Box::new(move |stream| bound.enqueue(stream).map_err(Stop::of_launch)),
-                before_last: Box::new(|stream| Ok(stream.poison(&operands.output)?)),
-                after_last: Box::new(|_| {
-                    let product = problem.product(operands, alpha, beta);
-                    let verdict = oracle.judge(stream, product, &operands.output)?;
-                    if verdict.violations > 0 {
-                        let when = "after timing";
-                        return Err(wrong(problem, operands, when, alpha, beta, verdict)?);
-                    }
-                    verified.add(verdict);
-                    Ok(())
-                }),
-            });
+            let enqueue = move |stream: &Stream| bound.enqueue(stream).map_err(Stop::of_launch);
+            contenders.push(self.contender(enqueue, |verdict| verified.add(verdict)));
+        }
+        let kernels = contenders.len();
+        for (_, ready) in &baselines {
+            let Ok(ready) = ready else { continue };
+            let enqueue = |_: &Stream| ready.enqueue().map_err(refused);
+            contenders.push(self.contender(enqueue, |_| {}));
         }
         let rounds = Rounds { warm: protocol.warm_samples.max(1), cold: protocol.cold_samples };
-        let timings = self.stopwatch.time(stream, &mut contenders, rounds);
+        let mut timings = stopwatch.time(stream, &mut contenders, rounds);
         drop(contenders);
         if stream.synchronize().is_err() {
             return Ok(Err(Lost));
         }
 
+        let mut baseline_timings = timings.split_off(kernels).into_iter();
         let mut timed = timings.into_iter().zip(verified);
         let mut outcomes = Vec::new();
         for kernel in checked {
@@ -315,8 +331,99 @@ impl<T: Scalar> Session<'_, T> {
             };
             outcomes.push(outcome);
         }
-        let copy_bandwidth = Some(self.stopwatch.copy_bandwidth());
-        let baselines: Vec<Baseline> = Vec::new();
+        let baselines = baselines
+            .drain(..)
+            .map(|(algorithm, ready)| {
+                let timing = ready.as_ref().ok().and_then(|_| baseline_timings.next());
+                baseline(algorithm, ready, timing)
+            })
+            .collect();
+        let copy_bandwidth = Some(stopwatch.copy_bandwidth());
         Ok(Ok(Evaluation { outcomes, baselines, copy_bandwidth }))
+    }
+
+    /// Something to be timed on the first operands, with α = 1 and β = 0, its result looked at after the last sample.
+    fn contender<'c>(
+        &'c self,
+        enqueue: impl Fn(&Stream) -> Result<(), Stop> + 'c,
+        mut right: impl FnMut(Verdict) + 'c,
+    ) -> Contender<'c, Stop> {
+        let Tools { stream, oracle, .. } = self.tools;
+        let (problem, operands) = (self.problem, &self.problem.operands[0]);
+        let (alpha, beta) = (T::from_f64(1.0), T::from_f64(0.0));
+        Contender {
+            enqueue: Box::new(enqueue),
+            before_last: Box::new(|stream| Ok(stream.poison(&operands.output)?)),
+            after_last: Box::new(move |_| {
+                let product = problem.product(operands, alpha, beta);
+                let verdict = oracle.judge(stream, product, &operands.output)?;
+                if verdict.violations > 0 {
+                    return Err(wrong(problem, operands, "after timing", alpha, beta, verdict)?);
+                }
+                right(verdict);
+                Ok(())
+            }),
+        }
+    }
+
+    /// The library's algorithms that apply, made ready, or why they cannot be.
+    fn baselines(&self) -> Vec<(Algorithm, Result<Prepared<'_>, String>)> {
+        let operation = self.problem.operation;
+        let cusparse = match self.tools.cusparse {
+            None => return Vec::new(),
+            Some(Err(reason)) => return vec![(Algorithm::Default, Err(reason.clone()))],
+            Some(Ok(cusparse)) => cusparse,
+        };
+        let Operands { input, output } = &self.problem.operands[0];
+        let product = Product {
+            operation,
+            host: self.problem.host.view(),
+            csr: &self.problem.csr,
+            input,
+            output,
+            alpha: T::from_f64(1.0),
+            beta: T::from_f64(0.0),
+        };
+        let prepare = |&algorithm: &Algorithm| match cusparse.prepare(algorithm, &product) {
+            Ok(prepared) => Some((algorithm, Ok(prepared))),
+            Err(error) if error.is_not_applicable() => None,
+            Err(error) => Some((algorithm, Err(error.to_string()))),
+        };
+        Algorithm::all(operation).iter().filter_map(prepare).collect()
+    }
+}
+
+/// A baseline's own failure, which is never a kernel's.
+fn refused(error: CusparseError) -> Stop {
+    Stop::Outcome(Outcome::LaunchFailed { reason: error.to_string() })
+}
+
+fn baseline(
+    algorithm: Algorithm,
+    ready: Result<Prepared<'_>, String>,
+    timing: Option<Result<Timing, Stop>>,
+) -> Baseline {
+    let timing = timing.map(|timing| {
+        timing.map_err(|stop| match stop {
+            Stop::Outcome(outcome) => outcome.to_string(),
+            Stop::Broken(error) => error.to_string(),
+        })
+    });
+    let is_default = algorithm.is_default();
+    match ready {
+        Ok(prepared) => Baseline {
+            algorithm: prepared.name().to_owned(),
+            is_default,
+            analysis_seconds: prepared.analysis_seconds,
+            buffer_bytes: prepared.buffer_bytes,
+            timing: timing.unwrap_or_else(|| Err("it was not timed".to_owned())),
+        },
+        Err(reason) => Baseline {
+            algorithm: algorithm.name().to_owned(),
+            is_default,
+            analysis_seconds: 0.0,
+            buffer_bytes: 0,
+            timing: Err(reason),
+        },
     }
 }

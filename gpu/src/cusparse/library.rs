@@ -1,0 +1,196 @@
+//! The C interface: functions looked up by name in a library found where CUDA's toolkit has it.
+//!
+//! Declared here, not taken from a binding crate: those look for the library nowhere but in the loader's search path,
+//! panic when a function is missing, and give statuses as a Rust `enum`, which a newer library's unknown status would
+//! make undefined behaviour.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use super::CusparseError;
+
+/// Name in the loader's search path, of CUDA 12 and 13 alike.
+const NAME: &str = "libcusparse.so.12";
+
+/// Where NVIDIA's installer puts the toolkit, which is often not in the loader's search path.
+const TOOLKIT_FOLDERS: [&str; 2] =
+    ["/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib"];
+
+/// `cusparseStatus_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(super) struct Status(c_int);
+
+impl Status {
+    const SUCCESS: Self = Self(0);
+}
+
+/// `cusparseHandle_t`.
+pub(super) type Handle = *mut c_void;
+/// `cusparseSpMatDescr_t`, `cusparseDnVecDescr_t` or `cusparseDnMatDescr_t`.
+pub(super) type Descriptor = *mut c_void;
+/// An address on the device.
+pub(super) type Address = *mut c_void;
+/// An `α` or `β` in the host's memory.
+pub(super) type ScalarPointer = *const c_void;
+
+/// `cusparseOperation_t`: not transposed.
+pub(super) const AS_IS: c_int = 0;
+/// `cusparseIndexBase_t`: counted from 0.
+pub(super) const FROM_ZERO: c_int = 0;
+/// `cusparseOrder_t`: row-major.
+pub(super) const ROW_MAJOR: c_int = 2;
+/// `cusparseIndexType_t`: `int`.
+pub(super) const INDEX_32: c_int = 2;
+/// `cusparseIndexType_t`: `int64_t`.
+pub(super) const INDEX_64: c_int = 3;
+/// `cudaDataType`: `float`.
+pub(super) const FLOAT: c_int = 0;
+/// `cudaDataType`: `double`.
+pub(super) const DOUBLE: c_int = 1;
+
+/// A function of SpMV. The last argument is where the size goes, or the work buffer.
+pub(super) type SpMv<Last> = unsafe extern "C" fn(
+    Handle,
+    c_int,
+    ScalarPointer,
+    Descriptor,
+    Descriptor,
+    ScalarPointer,
+    Descriptor,
+    c_int,
+    c_int,
+    Last,
+) -> Status;
+/// A function of SpMM, likewise.
+pub(super) type SpMm<Last> = unsafe extern "C" fn(
+    Handle,
+    c_int,
+    c_int,
+    ScalarPointer,
+    Descriptor,
+    Descriptor,
+    ScalarPointer,
+    Descriptor,
+    c_int,
+    c_int,
+    Last,
+) -> Status;
+pub(super) type Destroy = unsafe extern "C" fn(*mut c_void) -> Status;
+
+/// Declares the functions that are used and looks them up under their own names.
+macro_rules! functions {
+    ($($field:ident = $symbol:literal: $type:ty,)*) => {
+        #[derive(Debug)]
+        pub(super) struct Functions { $(pub(super) $field: $type,)* }
+
+        impl Functions {
+            fn load(library: &libloading::Library) -> Result<Self, CusparseError> {
+                Ok(Self { $(
+                    // SAFETY: the type is the one in cusparse.h, unchanged since CUDA 12.4. The pointer outlives no
+                    // library, as the library is never unloaded.
+                    $field: *unsafe { library.get::<$type>($symbol) }
+                        .map_err(|_| CusparseError::TooOld { symbol: $symbol })?,
+                )* })
+            }
+        }
+    };
+}
+
+functions! {
+    property = "cusparseGetProperty": unsafe extern "C" fn(c_int, *mut c_int) -> Status,
+    error_string = "cusparseGetErrorString": unsafe extern "C" fn(Status) -> *const c_char,
+    create = "cusparseCreate": unsafe extern "C" fn(*mut Handle) -> Status,
+    destroy = "cusparseDestroy": Destroy,
+    set_stream = "cusparseSetStream": unsafe extern "C" fn(Handle, *mut c_void) -> Status,
+    create_csr = "cusparseCreateCsr": unsafe extern "C" fn(
+        *mut Descriptor, i64, i64, i64, Address, Address, Address, c_int, c_int, c_int, c_int,
+    ) -> Status,
+    create_sell = "cusparseCreateSlicedEll": unsafe extern "C" fn(
+        *mut Descriptor, i64, i64, i64, i64, i64, Address, Address, Address, c_int, c_int, c_int, c_int,
+    ) -> Status,
+    create_bsr = "cusparseCreateBsr": unsafe extern "C" fn(
+        *mut Descriptor, i64, i64, i64, i64, i64, Address, Address, Address, c_int, c_int, c_int, c_int, c_int,
+    ) -> Status,
+    create_vector = "cusparseCreateDnVec": unsafe extern "C" fn(*mut Descriptor, i64, Address, c_int) -> Status,
+    create_dense = "cusparseCreateDnMat": unsafe extern "C" fn(
+        *mut Descriptor, i64, i64, i64, Address, c_int, c_int,
+    ) -> Status,
+    destroy_sparse = "cusparseDestroySpMat": Destroy,
+    destroy_vector = "cusparseDestroyDnVec": Destroy,
+    destroy_dense = "cusparseDestroyDnMat": Destroy,
+    spmv_buffer_size = "cusparseSpMV_bufferSize": SpMv<*mut usize>,
+    spmv_preprocess = "cusparseSpMV_preprocess": SpMv<Address>,
+    spmv = "cusparseSpMV": SpMv<Address>,
+    spmm_buffer_size = "cusparseSpMM_bufferSize": SpMm<*mut usize>,
+    spmm_preprocess = "cusparseSpMM_preprocess": SpMm<Address>,
+    spmm = "cusparseSpMM": SpMm<Address>,
+}
+
+impl Functions {
+    /// Loads the library once per process, for as long as it runs.
+    pub(super) fn get() -> Result<&'static Self, CusparseError> {
+        static LOADED: OnceLock<Result<Functions, CusparseError>> = OnceLock::new();
+        let loaded = LOADED.get_or_init(|| {
+            let library = find()?;
+            let functions = Functions::load(&library);
+            // Code that CUDA has been told of is better never unloaded.
+            std::mem::forget(library);
+            functions
+        });
+        loaded.as_ref().map_err(Clone::clone)
+    }
+
+    /// The library's version, `12.6.3` say.
+    pub(super) fn version(&self) -> Result<String, CusparseError> {
+        let mut parts = [0; 3];
+        for (property, part) in (0..).zip(&mut parts) {
+            // SAFETY: the pointer is to a live integer.
+            let status = unsafe { (self.property)(property, part) };
+            self.check("cusparseGetProperty", status)?;
+        }
+        let [major, minor, patch] = parts;
+        Ok(format!("{major}.{minor}.{patch}"))
+    }
+
+    /// Names the call that failed, with the library's own reason.
+    pub(super) fn check(&self, call: &'static str, status: Status) -> Result<(), CusparseError> {
+        if status == Status::SUCCESS {
+            return Ok(());
+        }
+        // SAFETY: takes any number.
+        let text = unsafe { (self.error_string)(status) };
+        let message = if text.is_null() {
+            "no reason given".to_owned()
+        } else {
+            // SAFETY: a string of the library's own, which stays.
+            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        };
+        Err(CusparseError::Call { call, status: status.0, message })
+    }
+}
+
+fn find() -> Result<libloading::Library, CusparseError> {
+    let mut reason = match load(Path::new(NAME)) {
+        Ok(library) => return Ok(library),
+        Err(error) => error,
+    };
+    for folder in TOOLKIT_FOLDERS.map(Path::new) {
+        let path = folder.join(NAME);
+        if !path.exists() {
+            continue;
+        }
+        match load(&path) {
+            Ok(library) => return Ok(library),
+            Err(error) => reason = error,
+        }
+    }
+    Err(CusparseError::NotFound { reason: reason.to_string().replace('\n', " ") })
+}
+
+fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    // SAFETY: runs the initialisers of NVIDIA's library, trusted as the driver is, from the loader's own path or from
+    // where only an administrator can write.
+    unsafe { libloading::Library::new(path) }
+}
