@@ -14,13 +14,14 @@ use sparserl_gpu::process::{self, ServerCommand};
 
 type Check = fn() -> Result<(), Failed>;
 
-const CHECKS: [(&str, Check); 9] = [
+const CHECKS: [(&str, Check); 10] = [
     ("pool::same_cubins", many_threads_get_the_cubins_of_one),
     ("pool::driver", the_driver_decides_on_the_compiler),
     ("pool::cache", what_is_kept_needs_no_process),
     ("pool::refused", refused_sources_leave_their_process_alone),
     ("pool::endless", an_endless_source_is_stopped_and_others_go_on),
     ("pool::crash", a_crash_is_the_sources_outcome),
+    ("pool::starting_thread", processes_outlive_the_thread_that_started_them),
     ("pool::orphan", processes_die_with_their_parent),
     ("pool::no_server", a_program_that_does_not_serve_is_an_error),
     ("serve::by_hand", serving_by_hand_is_refused),
@@ -225,12 +226,18 @@ fn a_crash_is_the_sources_outcome() -> Result<(), Failed> {
     Ok(())
 }
 
+fn processes_outlive_the_thread_that_started_them() -> Result<(), Failed> {
+    let pool = thread::scope(|scope| scope.spawn(|| pool(1, None)).join());
+    let pool = pool.map_err(|_| "the thread panicked")??;
+    // Which process there is.
+    let started = format!("{pool:?}");
+    thread::sleep(Duration::from_millis(200));
+    compile(&pool, SAXPY)?;
+    ensure(started.contains("id: ") && format!("{pool:?}") == started, "it was replaced")
+}
+
 fn compile_without_end() -> Result<(), Failed> {
-    let pool = pool(1, None)?;
-    // From a thread that ends: only the end of the process must count.
-    thread::scope(|scope| scope.spawn(|| compile(&pool, SAXPY)).join())
-        .map_err(|_| "panicked")??;
-    compile(&pool, ENDLESS)?;
+    compile(&pool(1, None)?, ENDLESS)?;
     Ok(())
 }
 

@@ -2,7 +2,8 @@
 //!
 //! NVRTC opens whatever `#include` names, in the file system of the process, and quotes what does not compile in its
 //! log: `#include "/etc/passwd"` shows the first line of it. Its `--no-source-include` does not hold for absolute paths.
-//! So sources with such a directive are refused before NVRTC sees them.
+//! So sources with such a directive are refused before NVRTC sees them. `__has_include` is left: it tells whether a file
+//! exists, and no more.
 
 /// Whether `source` has an `#include` directive in any spelling, or what might be one.
 ///
