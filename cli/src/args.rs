@@ -11,6 +11,8 @@ use sparserl_core::matrix::Duplicates;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::Architecture;
 
+use crate::measure::Budget;
+
 /// More than anyone looks at; the search keeps a beam of twice as many programs.
 const MOST_CANDIDATES: i64 = 1000;
 /// More than any dense operand has in practice.
@@ -163,13 +165,23 @@ pub(crate) struct GenerateArgs {
     pub(crate) matrix: MatrixArgs,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
-    /// GPU architecture to compile for, sm_70 to sm_120
-    #[arg(long, value_name = "SM", default_value_t = Architecture::Sm90)]
-    pub(crate) arch: Architecture,
+    /// GPU architecture to compile for, sm_70 to sm_120 [default: that of the GPU, else sm_90]
+    #[arg(long, value_name = "SM")]
+    pub(crate) arch: Option<Architecture>,
     /// Folder to write [default: MATRIX.spmv.DTYPE or MATRIX.spmmN.DTYPE in the current folder]; a
     /// folder that holds nothing but what an earlier run wrote is replaced
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
+    /// Candidates to measure on the GPU, or seconds to spend on that (10s); the fastest right one
+    /// is written. Without a GPU for --arch nothing is measured
+    #[arg(long, value_name = "BUDGET", default_value = "8")]
+    pub(crate) budget: Budget,
+    /// Number of the GPU to measure on
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) device: u32,
+    /// Measure nothing: take the candidate that the cost model finds best
+    #[arg(long, conflicts_with = "budget")]
+    pub(crate) no_measure: bool,
     /// Kernels to write, best first; more than one go into subfolders 1, 2, …
     #[arg(
         long, value_name = "K", default_value = "1",

@@ -15,15 +15,18 @@ use sparserl_core::layout::{ArrayRole, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
 use sparserl_core::task::{Dtype, Task};
+use sparserl_gpu::Architecture;
+use sparserl_gpu::evaluator::GpuEvaluator;
 
 use crate::args::GenerateArgs;
 use crate::compile::Compiler;
-use crate::console;
 use crate::load::{load, round};
+use crate::measure::Measured;
 use crate::output_folder::OutputFolder;
-use crate::plan::{self, CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan};
+use crate::plan::{self, CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan, Prediction};
 use crate::progress::Progress;
 use crate::summary::{Kernel, Seconds, Summary};
+use crate::{console, gpu};
 
 const POLICY: &str = "cost-ranker";
 /// Raised when the ranker's choice for some matrix changes.
@@ -37,8 +40,8 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     // Before the work, although it is checked again after it.
     OutputFolder::check(&output)?;
 
-    // Loading, searching, then packing and compiling each kernel.
-    let progress = Progress::new(2 + 2 * args.candidates().get(), !args.json && !args.quiet);
+    // Loading, searching, measuring, then packing and compiling each kernel.
+    let progress = Progress::new(3 + 2 * args.candidates().get(), !args.json && !args.quiet);
     progress.step(format!("loading {}", args.matrix.file_name()));
     let start = Instant::now();
     let (matrix, note) = load(&args.matrix)?;
@@ -86,40 +89,61 @@ impl Job<'_> {
         self.progress.step("searching");
         let search_start = Instant::now();
         let facts = Facts::new(matrix, self.task);
-        let mut candidates = search(matrix, &facts, BEAM_WIDTH.max(2 * wanted));
-        candidates.truncate(wanted);
+        let gpu = self.open_gpu()?;
+        let considered = match &gpu {
+            Some(_) => self.args.budget.candidates().max(wanted),
+            None => wanted,
+        };
+        let mut candidates = search(matrix, &facts, BEAM_WIDTH.max(2 * considered));
+        candidates.truncate(considered);
         let search = search_start.elapsed().as_secs_f64();
         if candidates.is_empty() {
             bail!("{}: the search found no program (a defect of SparseRL)", self.matrix.file);
         }
 
         let mut notes = std::mem::take(&mut self.notes);
+        let measure_start = Instant::now();
+        let architecture = self.args.arch.or(gpu.as_ref().map(|gpu| gpu.facts().architecture));
+        let measured = gpu.map(|gpu| self.measure(gpu, matrix, &candidates)).transpose()?;
+        let measure = measure_start.elapsed().as_secs_f64();
+        // Fastest first, or else as the search found them, with their places in the measurement.
+        let order: Vec<usize> = match &measured {
+            Some(measured) => measured.ranking(),
+            None => (0..candidates.len()).collect(),
+        };
+        let candidates: Vec<(usize, Candidate)> = order
+            .into_iter()
+            .take(wanted)
+            .filter_map(|index| Some((index, candidates.get(index)?.clone())))
+            .collect();
         if candidates.len() < wanted {
-            notes.push(format!("the search found only {} programs", candidates.len()));
+            notes.push(format!("there are only {} programs", candidates.len()));
         }
         let compiler = if self.args.no_compile {
             None
         } else {
-            Compiler::find(self.args.arch)
+            Compiler::find(architecture.unwrap_or(Architecture::Sm90))
                 .map_err(|why| notes.push(format!("not compiled: {why}")))
                 .ok()
         };
         let folder = OutputFolder::begin(self.output)?;
         let mut kernels = Vec::new();
-        for (candidate, rank) in candidates.iter().zip(1_usize..) {
+        for ((index, candidate), rank) in candidates.iter().zip(1_usize..) {
             let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
-            kernels.push(self.kernel(
-                matrix,
-                &facts,
-                candidate,
-                compiler.as_ref(),
-                &folder,
-                subfolder,
-            )?);
+            let mut kernel =
+                self.kernel(matrix, &facts, candidate, compiler.as_ref(), &folder, subfolder)?;
+            kernel.comparison = measured.as_ref().and_then(|measured| {
+                let Prediction { matrix_bytes, dense_bytes, .. } = kernel.plan.predicted;
+                let bytes = matrix_bytes + dense_bytes;
+                measured.comparison(*index, self.task, matrix.nnz(), bytes, kernel.pack_seconds)
+            });
+            kernels.push(kernel);
         }
         if wanted > 1 {
-            let entries =
-                candidates.iter().zip(&kernels).map(|(c, k)| (k.subfolder.clone(), c, &k.plan));
+            let entries = candidates
+                .iter()
+                .zip(&kernels)
+                .map(|((_, c), k)| (k.subfolder.clone(), c, &k.plan));
             let list = CandidateList::new(&self.matrix, self.task, entries);
             folder.write(plan::CANDIDATES, pretty(&list)?)?;
         }
@@ -128,6 +152,7 @@ impl Job<'_> {
         let seconds = Seconds {
             load,
             search,
+            measure: if measured.is_some() { measure } else { 0.0 },
             pack: kernels.iter().map(|kernel| kernel.pack_seconds).sum(),
             compile: kernels.iter().map(|kernel| kernel.compile_seconds).sum(),
             total: self.start.elapsed().as_secs_f64(),
@@ -136,10 +161,36 @@ impl Job<'_> {
             output: self.output.to_owned(),
             matrix: self.matrix,
             task: self.task,
+            tried: measured.map(|measured| measured.outcomes),
             kernels,
             seconds,
             notes,
         })
+    }
+
+    /// The GPU to measure on, if there is one that runs what is asked for.
+    fn open_gpu(&self) -> anyhow::Result<Option<GpuEvaluator>> {
+        if self.args.no_measure || self.args.no_compile {
+            return Ok(None);
+        }
+        let gpu = gpu::find(self.args.device)?;
+        let fits = |gpu: &GpuEvaluator| {
+            self.args.arch.is_none_or(|architecture| architecture == gpu.facts().architecture)
+        };
+        Ok(gpu.filter(fits))
+    }
+
+    fn measure<T: Scalar>(
+        &self,
+        mut gpu: GpuEvaluator,
+        matrix: CsrView<'_, T>,
+        candidates: &[Candidate],
+    ) -> anyhow::Result<Measured> {
+        self.progress.step(format!("measuring on {}", gpu.facts().name));
+        let programs: Vec<_> = candidates.iter().map(|c| c.program.clone()).collect();
+        let device = gpu.facts().clone();
+        Measured::measure(&mut gpu, device, matrix, &programs, self.args.budget)
+            .with_context(|| self.matrix.file.clone())
     }
 
     /// Makes a kernel of a program, and its files.
@@ -186,7 +237,8 @@ impl Job<'_> {
             plan.files.push(plan::PACKED);
         }
         folder.write(at.join(plan::PLAN), pretty(&plan)?)?;
-        Ok(Kernel { subfolder, program, pack_seconds, compile_seconds, plan })
+        let comparison = None;
+        Ok(Kernel { subfolder, program, comparison, pack_seconds, compile_seconds, plan })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sparserl_gpu::device;
 use sparserl_gpu::evaluator::{GpuError, GpuEvaluator, compile_pool};
 use sparserl_gpu::pool::{CompilePool, PoolError};
 use sparserl_gpu::process::ServerCommand;
@@ -25,6 +26,15 @@ pub(crate) fn open(
     let opened: Result<_, GpuError> =
         GpuEvaluator::open(server_command()?, Arc::clone(compilers), ordinal, protocol);
     Ok(opened?)
+}
+
+/// Opens a device for `gen`; `None` where this machine has none.
+pub(crate) fn find(ordinal: u32) -> anyhow::Result<Option<GpuEvaluator>> {
+    match device::count() {
+        Err(error) if error.is_absence() => Ok(None),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(Some(open(&compilers()?, ordinal, Protocol::full())?)),
+    }
 }
 
 fn server_command() -> anyhow::Result<ServerCommand> {

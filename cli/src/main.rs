@@ -1,7 +1,7 @@
 //! `sparserl-cli`: from a matrix file to a CUDA kernel made for it.
 //!
 //! ```text
-//! args ─► generate ─► load ─► search ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
+//! args ─► generate ─► load ─► search ─► measure ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
 //!     └─► inspect ──► load ─► text, JSON, spy_plot
 //! ```
 //!
@@ -19,6 +19,7 @@ mod gpu;
 mod inspect;
 mod interrupt;
 mod load;
+mod measure;
 mod output_folder;
 mod plan;
 mod progress;

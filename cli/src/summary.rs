@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 use sparserl_core::layout::ArrayRole;
+use sparserl_core::outcome::Outcome;
 use sparserl_core::task::Task;
 
+use crate::measure::{Comparison, Times};
 use crate::plan::{
     self, LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
 };
@@ -17,6 +19,8 @@ pub(crate) struct Summary {
     pub(crate) output: PathBuf,
     pub(crate) matrix: MatrixPlan,
     pub(crate) task: Task,
+    /// What became of each candidate, where they were measured.
+    pub(crate) tried: Option<Vec<Outcome>>,
     /// Best first.
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) seconds: Seconds,
@@ -28,6 +32,8 @@ pub(crate) struct Kernel {
     /// Empty where the kernel is in the folder itself.
     pub(crate) subfolder: String,
     pub(crate) program: String,
+    /// Where it was measured.
+    pub(crate) comparison: Option<Comparison>,
     pub(crate) pack_seconds: f64,
     /// Zero where nothing was compiled.
     pub(crate) compile_seconds: f64,
@@ -39,6 +45,8 @@ pub(crate) struct Kernel {
 pub(crate) struct Seconds {
     pub(crate) load: f64,
     pub(crate) search: f64,
+    /// Opening the GPU included; zero where nothing was measured.
+    pub(crate) measure: f64,
     /// Of all kernels.
     pub(crate) pack: f64,
     /// Of all kernels; zero where nothing was compiled.
@@ -56,6 +64,7 @@ impl Summary {
             task: self.task.into(),
             seconds: self.seconds,
             notes: &self.notes,
+            tried: self.tried.as_deref(),
             kernels: self.kernels.iter().map(|kernel| kernel.document(&self.output)).collect(),
         };
         Ok(serde_json::to_string_pretty(&document)? + "\n")
@@ -69,6 +78,7 @@ struct Document<'a> {
     task: TaskPlan,
     seconds: Seconds,
     notes: &'a [String],
+    tried: Option<&'a [Outcome]>,
     kernels: Vec<KernelDocument<'a>>,
 }
 
@@ -81,6 +91,7 @@ struct KernelDocument<'a> {
     parts: &'a [PartPlan],
     predicted: &'a Prediction,
     machine_code: Option<&'a MachineCode>,
+    measured: Option<&'a Comparison>,
     packed_matrix_bytes: usize,
     packed_workspace_bytes: usize,
     pack_seconds: f64,
@@ -101,6 +112,7 @@ impl Kernel {
             parts: &self.plan.parts,
             predicted: &self.plan.predicted,
             machine_code: self.plan.machine_code.as_ref(),
+            measured: self.comparison.as_ref(),
             packed_matrix_bytes: self.plan.packed_bytes(ArrayRole::Matrix),
             packed_workspace_bytes: self.plan.packed_bytes(ArrayRole::Workspace),
             pack_seconds: self.pack_seconds,
@@ -123,12 +135,16 @@ impl fmt::Display for Summary {
                 writeln!(f)?;
             }
         }
+        if let Some(tried) = &self.tried {
+            let right = tried.iter().filter(|outcome| outcome.measurement().is_some()).count();
+            writeln!(f, "tried      {} candidates, {right} right", tried.len())?;
+        }
         let files = match self.kernels.as_slice() {
             [kernel] if kernel.subfolder.is_empty() => kernel.plan.files.join(", "),
             kernels => format!("{}, 1/ to {}/", plan::CANDIDATES, kernels.len()),
         };
         writeln!(f, "written    {}: {files}", self.output.join("").display())?;
-        let Seconds { load, search, pack, compile, total } = self.seconds;
+        let Seconds { load, search, measure, pack, compile, total } = self.seconds;
         write!(
             f,
             "time       {} (loading {}, search {}, packing {}",
@@ -137,6 +153,9 @@ impl fmt::Display for Summary {
             Duration(search),
             Duration(pack)
         )?;
+        if measure > 0.0 {
+            write!(f, ", measuring {}", Duration(measure))?;
+        }
         if compile > 0.0 {
             write!(f, ", compiling {}", Duration(compile))?;
         }
@@ -217,6 +236,53 @@ impl fmt::Display for Kernel {
                 "compiled   {architecture} by NVRTC {nvrtc}: {registers} registers, {spills}"
             )?;
         }
+        self.comparison.as_ref().map_or(Ok(()), |comparison| comparison.fmt(f))
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { checks, worst_ratio, cold, warm, gflops, gigabytes_per_second, .. } = self;
+        writeln!(
+            f,
+            "checked    right in {checks} checks, at most {:.0} % of the error bound",
+            100.0 * worst_ratio
+        )?;
+        let times = match cold {
+            Some(cold) => {
+                format!("{} cold, {} warm", Duration(cold.seconds), Duration(warm.seconds))
+            }
+            None => format!("{} warm", Duration(warm.seconds)),
+        };
+        let floor = self
+            .floor_share
+            .map_or_else(String::new, |share| format!(", {:.0} % of the floor", 100.0 * share));
+        writeln!(
+            f,
+            "measured   {times}: {gflops:.1} GFLOPS, {gigabytes_per_second:.0} GB/s{floor} ({})",
+            self.device
+        )?;
+        let named = [("cold", cold.as_ref()), ("warm", Some(warm))];
+        for (name, times) in named {
+            let Some(Times { seconds, default: Some(default), best: Some(best) }) = times else {
+                continue;
+            };
+            writeln!(
+                f,
+                "cuSPARSE   {name}: DEFAULT {}, {:.2} times as long; best {}, {:.2} times",
+                Duration(*default),
+                default / seconds,
+                Duration(*best),
+                best / seconds
+            )?;
+        }
+        if let Some(algorithm) = &self.best_algorithm {
+            let calls = match self.break_even_calls {
+                Some(calls) => format!("pays after {calls:.0} products against DEFAULT"),
+                None => "never pays against DEFAULT".to_owned(),
+            };
+            writeln!(f, "packing    {calls}; cuSPARSE's best is {algorithm}")?;
+        }
         Ok(())
     }
 }
@@ -227,6 +293,7 @@ struct Duration(f64);
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
+            s if s < 1e-4 => write!(f, "{:.2} µs", s * 1e6),
             s if s < 1e-3 => write!(f, "{:.0} µs", s * 1e6),
             s if s < 1.0 => write!(f, "{:.1} ms", s * 1e3),
             s => write!(f, "{s:.2} s"),

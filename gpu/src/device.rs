@@ -46,14 +46,12 @@ impl Device {
     /// Without a driver, with one older than CUDA 12.8, without such a device, or when the driver fails.
     /// [`DeviceError::is_absence`] tells the first and third from the others.
     pub fn open(ordinal: u32) -> Result<Self, DeviceError> {
-        driver::load()?;
-        match result::init() {
-            Err(error) if driver::means_no_device(error) => {
-                return Err(DeviceError::NoDevice { ordinal, count: 0 });
+        let count = match count() {
+            Err(DeviceError::NoDevice { count, .. }) => {
+                return Err(DeviceError::NoDevice { ordinal, count });
             }
-            other => other.check("cuInit")?,
-        }
-        let count = result::device::get_count().check("cuDeviceGetCount")?.unsigned_abs();
+            other => other?,
+        };
         let Some(number) = c_int::try_from(ordinal).ok().filter(|_| ordinal < count) else {
             return Err(DeviceError::NoDevice { ordinal, count });
         };
@@ -129,6 +127,23 @@ impl Device {
         // SAFETY: the device comes from `device::get`.
         let value = unsafe { result::device::get_attribute(self.context.device, attribute) };
         Ok(value.check("cuDeviceGetAttribute")?.unsigned_abs())
+    }
+}
+
+/// Number of CUDA devices that this process can see, at least 1. Opens none of them.
+///
+/// # Errors
+/// Without a driver, with one that is too old, without a device, or when the driver fails.
+pub fn count() -> Result<u32, DeviceError> {
+    driver::load()?;
+    let none = DeviceError::NoDevice { ordinal: 0, count: 0 };
+    match result::init() {
+        Err(error) if driver::means_no_device(error) => return Err(none),
+        other => other.check("cuInit")?,
+    }
+    match result::device::get_count().check("cuDeviceGetCount")?.unsigned_abs() {
+        0 => Err(none),
+        count => Ok(count),
     }
 }
 
