@@ -134,7 +134,7 @@ impl GpuEvaluator {
         let input_bytes = input_bytes(matrix, operation);
         for (outcome, executable) in evaluation.outcomes.iter_mut().zip(executables) {
             let bytes = executable.launch.compulsory_bytes + input_bytes;
-            distrust(outcome, executable, bytes, evaluation.copy_bandwidth);
+            distrust(outcome, bytes, evaluation.copy_bandwidth);
         }
         self.confirm(matrix, operation, executables, &mut evaluation)?;
         Ok(evaluation)
@@ -270,13 +270,8 @@ fn compile(
     }
 }
 
-/// Takes back the trust in a kernel that could hide something, or that is faster than memory.
-fn distrust(
-    outcome: &mut Outcome,
-    executable: &Executable,
-    compulsory_bytes: u64,
-    copy_bandwidth: Option<f64>,
-) {
+/// Takes back the trust in a kernel that is faster than memory.
+fn distrust(outcome: &mut Outcome, compulsory_bytes: u64, copy_bandwidth: Option<f64>) {
     let Some(measurement) = outcome.measurement() else { return };
     let cold = measurement.timing.median(CacheState::Cold);
     if let Some((seconds, bandwidth)) = cold.zip(copy_bandwidth)
@@ -288,8 +283,6 @@ fn distrust(
             bandwidth * 1e-9
         );
         *outcome = Outcome::WrongResult { violation: Violation::TooFast, reason };
-    } else if let Some(reason) = executable.state() {
-        *outcome = Outcome::WrongResult { violation: Violation::KeepsState, reason };
     }
 }
 

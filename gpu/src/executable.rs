@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use object::{Object, ObjectSection};
 use serde::{Deserialize, Serialize};
 use sparserl_core::codegen::{ArgumentKind, CudaSource};
 use sparserl_core::layout::{ArrayData, ArrayRole, Packed};
@@ -106,23 +105,6 @@ impl Executable {
     ) -> Self {
         let launch = Launch { geometry, parameters, compulsory_bytes: 0 };
         Self { cubin, launch, arrays: arrays.into_iter().map(HostArray::new).collect() }
-    }
-
-    /// Where the kernel could keep something from one launch to the next: variables in global memory that the machine
-    /// code declares.
-    ///
-    /// Generated kernels have none. In others they are `__device__` variables, and what `printf` and `assert` leave.
-    pub(crate) fn state(&self) -> Option<String> {
-        let Ok(file) = object::File::parse(self.cubin.bytes()) else {
-            return Some("the machine code cannot be read".to_owned());
-        };
-        let is_state = |section: &object::Section<'_, '_>| {
-            section.name().is_ok_and(|name| name.starts_with(".nv.global")) && section.size() > 0
-        };
-        let bytes: u64 = file.sections().filter(is_state).map(|section| section.size()).sum();
-        (bytes > 0).then(|| {
-            format!("it declares {bytes} bytes of global variables; tables belong in __constant__")
-        })
     }
 }
 

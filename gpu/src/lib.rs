@@ -11,6 +11,7 @@
 //! - [`pool`] compiles in processes, many at once, and outlives sources that crash the compiler.
 //! - [`device`] runs a cubin on a CUDA device, with guard zones around every buffer.
 //! - [`process`] starts the processes that do what may crash or hang, and is what those processes run.
+//! - [`recording`] keeps what was found out about programs, and answers from it where there is no GPU.
 //!
 //! Neither CUDA nor a GPU is needed to build this crate: NVRTC and the driver are loaded when they are first used, and
 //! a missing one is an error of one line.
@@ -28,6 +29,7 @@ pub mod nvrtc;
 pub mod pool;
 pub mod process;
 pub mod raw;
+pub mod recording;
 pub mod worker;
 
 pub use architecture::Architecture;

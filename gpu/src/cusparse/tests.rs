@@ -1,5 +1,7 @@
 //! Every algorithm on a device: `cargo test -p sparserl-gpu --lib cusparse -- --ignored --nocapture`.
 
+use std::sync::Arc;
+
 use bytemuck::{cast_slice, pod_read_unaligned};
 use sparserl_core::matrix::{Coo, Csr, Duplicates, Scalar, generate};
 use sparserl_core::reference;
@@ -26,8 +28,8 @@ fn every_algorithm_is_right_at_once_and_in_a_graph() {
     let spmm = [1u32, 8, 33].map(|n| Operation::SpMM { columns: n.try_into().unwrap() });
     let device = Device::open(0).unwrap();
     println!("clocks: {:?}", device.clocks());
-    let stream = Stream::new(&device).unwrap();
-    let cusparse = Cusparse::open(&device, &stream).unwrap();
+    let stream = Arc::new(Stream::new(&device).unwrap());
+    let cusparse = Cusparse::open(&device, Arc::clone(&stream)).unwrap();
     println!("cuSPARSE {}", cusparse.version().unwrap());
     let mut failures = Vec::new();
     for (name, matrix) in &matrices {

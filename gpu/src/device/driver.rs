@@ -9,7 +9,7 @@ use cudarc::driver::{DriverError, sys};
 use super::DeviceError;
 
 /// Every driver function that this crate calls. The bindings panic when one is missing, so all are looked up first.
-const SYMBOLS: [&str; 44] = [
+const SYMBOLS: [&str; 45] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -31,6 +31,7 @@ const SYMBOLS: [&str; 44] = [
     "cuModuleLoadData",
     "cuModuleUnload",
     "cuModuleGetFunction",
+    "cuModuleGetGlobal_v2",
     "cuFuncGetParamInfo",
     "cuFuncSetAttribute",
     "cuLaunchKernel",

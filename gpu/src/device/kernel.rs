@@ -62,6 +62,21 @@ impl Module {
     }
 }
 
+impl Module {
+    /// Where the variable of this name lies, as (address, bytes).
+    ///
+    /// # Errors
+    /// When there is none, or when the driver fails.
+    pub(crate) fn variable(&self, name: &str) -> Result<(u64, u64), DeviceError> {
+        self.inner.context.bind()?;
+        let name = CString::new(name).unwrap_or_default();
+        // SAFETY: the module is loaded until `inner` is dropped.
+        let (address, bytes) = unsafe { result::module::get_global(self.inner.handle, name) }
+            .check("cuModuleGetGlobal")?;
+        Ok((address, bytes as u64))
+    }
+}
+
 impl Drop for Loaded {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sparserl_core::matrix::Scalar;
-use sparserl_core::outcome::Outcome;
+use sparserl_core::outcome::{Outcome, Violation};
 
 use super::Stop;
 use super::oracle::{Region, scalar};
@@ -42,6 +42,8 @@ pub(crate) struct LoadedKernel {
     pub(crate) launch: Launch,
     arrays: Vec<Arc<DeviceBuffer>>,
     workspace: Vec<DeviceBuffer>,
+    /// Variables that its machine code declares, to see whether it keeps anything there.
+    variables: Vec<Region>,
 }
 
 impl LoadedKernel {
@@ -74,7 +76,8 @@ impl LoadedKernel {
                 workspace.push(buffer);
             }
         }
-        Ok(Self { kernel, launch, arrays, workspace })
+        let variables = watched_variables(&module, cubin)?;
+        Ok(Self { kernel, launch, arrays, workspace, variables })
     }
 
     /// Whether it computes with the α that it is given.
@@ -113,6 +116,11 @@ impl LoadedKernel {
         self.kernel.bind(self.launch.geometry, &arguments).map_err(Stop::of_launch)
     }
 
+    /// The variables that its machine code declares; it must not change them.
+    pub(crate) fn variables(&self) -> &[Region] {
+        &self.variables
+    }
+
     /// The arrays that it must not change.
     pub(crate) fn array_regions(&self) -> impl Iterator<Item = Region> {
         self.arrays.iter().map(|array| array.whole())
@@ -122,4 +130,23 @@ impl LoadedKernel {
     pub(crate) fn workspace_guards(&self) -> impl Iterator<Item = Region> {
         self.workspace.iter().flat_map(DeviceBuffer::guards)
     }
+}
+
+/// Where the variables of a kernel's machine code lie, in whole words.
+fn watched_variables(module: &Module, cubin: &Cubin) -> Result<Vec<Region>, Stop> {
+    let hidden = |reason: String| {
+        let violation = Violation::KeepsState;
+        Stop::Outcome(Outcome::WrongResult { violation, reason })
+    };
+    let names = cubin
+        .global_variables()
+        .ok_or_else(|| hidden("its machine code cannot be searched for variables".to_owned()))?;
+    let region = |name: &String| match module.variable(name) {
+        Ok((address, bytes)) => {
+            let start = address & !3;
+            Ok((start, (address + bytes).next_multiple_of(4) - start))
+        }
+        Err(error) => Err(hidden(format!("its variable `{name}` cannot be watched: {error}"))),
+    };
+    names.iter().map(region).collect()
 }

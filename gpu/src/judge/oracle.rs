@@ -180,6 +180,9 @@ impl Oracle {
         stream: &Stream,
         regions: &[Region],
     ) -> Result<Vec<u64>, DeviceError> {
+        if regions.is_empty() {
+            return Ok(Vec::new());
+        }
         let table: Vec<u64> =
             regions.iter().flat_map(|&(address, bytes)| [address, bytes]).collect();
         let table = DeviceBuffer::from_bytes(&self.device, bytemuck::cast_slice(&table))?;
@@ -189,9 +192,7 @@ impl Oracle {
         let blocks = (longest / 4).div_ceil(u64::from(THREADS) * 8).min(MOST_BLOCKS / 4);
         let arguments = [Argument::Buffer(&table), Argument::Buffer(&digests)];
         let count = u32::try_from(regions.len()).unwrap_or(u32::MAX);
-        if count > 0 {
-            enqueue(&self.digest, stream, blocks, count, &arguments)?;
-        }
+        enqueue(&self.digest, stream, blocks, count, &arguments)?;
         stream.synchronize()?;
         Ok(bytemuck::pod_collect_to_vec(&digests.download()?))
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use serde::{Deserialize, Serialize};
 
 use super::{Resources, Version};
@@ -106,6 +107,24 @@ impl Cubin {
 
     pub(crate) fn into_parts(self) -> CubinParts {
         self.parts
+    }
+
+    /// Names of the variables in global memory that the machine code declares, where a kernel could keep something from
+    /// one launch to the next. Generated kernels write to none.
+    ///
+    /// `None` when the machine code cannot be read.
+    pub(crate) fn global_variables(&self) -> Option<Vec<String>> {
+        let file = object::File::parse(self.bytes()).ok()?;
+        let is_global = |section: &object::Section<'_, '_>| {
+            section.name().is_ok_and(|name| name.starts_with(".nv.global"))
+        };
+        let sections: Vec<_> = file.sections().filter(is_global).map(|s| s.index()).collect();
+        let variable = |symbol: object::Symbol<'_, '_>| {
+            let section = symbol.section_index()?;
+            let is_variable = symbol.kind() == SymbolKind::Data && sections.contains(&section);
+            is_variable.then(|| symbol.name().map(str::to_owned).unwrap_or_default())
+        };
+        Some(file.symbols().filter_map(variable).collect())
     }
 
     pub(crate) fn parts(&self) -> &CubinParts {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use sparserl_core::matrix::{Csr, Offsets, Scalar};
-use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing};
+use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing, Violation};
 use sparserl_core::task::{Dtype, Operation};
 
 use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
@@ -229,7 +229,12 @@ struct Session<'a, T> {
 }
 
 /// A kernel that passed its checks.
-type Right = (LoadedKernel, Verified);
+struct Right {
+    kernel: LoadedKernel,
+    verified: Verified,
+    /// Of the variables that its machine code declares, before it ran.
+    state: Vec<u64>,
+}
 
 impl<T: Scalar> Session<'_, T> {
     fn judge(
@@ -273,9 +278,10 @@ impl<T: Scalar> Session<'_, T> {
         let KernelHeader { cubin, launch, arrays } = header;
         let cubin = Cubin::new(CubinParts { bytes, ..cubin });
         let kernel = LoadedKernel::load(device, holdings, &cubin, launch, &arrays)?;
+        let state = oracle.digest(stream, kernel.variables())?;
         let rounds = protocol.checks.max(1);
         let verified = verify(self.problem, stream, oracle, &kernel, rounds, &mut self.random)?;
-        Ok((kernel, verified))
+        Ok(Right { kernel, verified, state })
     }
 
     /// Times the right kernels and the baselines in turn.
@@ -287,12 +293,12 @@ impl<T: Scalar> Session<'_, T> {
         let operands = &self.problem.operands[0];
         oracle.fill::<T>(stream, &operands.input, self.random.u64(..))?;
         let mut verified: Vec<Verified> =
-            checked.iter().flatten().map(|(_, verified)| *verified).collect();
+            checked.iter().flatten().map(|right| right.verified).collect();
         let mut baselines = self.baselines();
 
         let mut contenders = Vec::new();
-        for ((kernel, _), verified) in checked.iter().flatten().zip(&mut verified) {
-            let bound = match kernel.bind(operands, T::from_f64(1.0), T::from_f64(0.0)) {
+        for (right, verified) in checked.iter().flatten().zip(&mut verified) {
+            let bound = match right.kernel.bind(operands, T::from_f64(1.0), T::from_f64(0.0)) {
                 Ok(bound) => bound,
                 Err(Stop::Broken(error)) => return Err(error),
                 // It was bound before, with the same arguments but for their values.
@@ -320,6 +326,12 @@ impl<T: Scalar> Session<'_, T> {
         for kernel in checked {
             let outcome = match kernel {
                 Err(outcome) => outcome,
+                Ok(right) if oracle.digest(stream, right.kernel.variables())? != right.state => {
+                    timed.next();
+                    let violation = Violation::KeepsState;
+                    let reason = "it changes variables that outlive a launch".to_owned();
+                    Outcome::WrongResult { violation, reason }
+                }
                 Ok(_) => match timed.next() {
                     Some((Ok(timing), Verified { checks, worst_ratio })) => {
                         Outcome::Measured(Measurement { checks, worst_ratio, timing })

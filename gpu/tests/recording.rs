@@ -1,0 +1,449 @@
+//! Stores of recorded outcomes, and replays of them. Needs no GPU.
+
+// Clippy's exception for tests does not reach the helper functions between them.
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+use std::convert::Infallible;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use sparserl_core::arbitrary::{csr, free_program, task};
+use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
+use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
+use sparserl_core::outcome::{
+    Baseline, Evaluation, Evaluator, Measurement, Outcome, Samples, Timing, Violation,
+};
+use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_gpu::Architecture;
+use sparserl_gpu::device::DeviceFacts;
+use sparserl_gpu::fingerprint::fingerprint;
+use sparserl_gpu::nvrtc::Version;
+use sparserl_gpu::recording::{
+    Context, Recorded, Recorder, RecordingError, Recordings, Replay, ReplayError,
+};
+
+const SPMV: Task = Task { operation: Operation::SpMV, dtype: Dtype::F32 };
+
+/// Any number, with every bit pattern that equals itself.
+fn number() -> impl Strategy<Value = f64> {
+    any::<u64>().prop_map(f64::from_bits).prop_filter("compares", |x| !x.is_nan())
+}
+
+fn samples() -> impl Strategy<Value = Samples> {
+    let second = prop_oneof![Just(f64::from_bits(1)), Just(f64::MAX), 1e-7..1e-2];
+    vec(second, 1..30).prop_map(|seconds| seconds.try_into().unwrap())
+}
+
+fn timing() -> impl Strategy<Value = Timing> {
+    (samples(), option::of(samples())).prop_map(|(warm, cold)| Timing { warm, cold })
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    let violation = select(vec![
+        Violation::Inexact,
+        Violation::InputChanged,
+        Violation::WroteOutside,
+        Violation::KeepsState,
+        Violation::TooFast,
+    ]);
+    prop_oneof![
+        (any::<u32>(), number(), timing()).prop_map(|(checks, worst_ratio, timing)| {
+            Outcome::Measured(Measurement { checks, worst_ratio, timing })
+        }),
+        any::<String>().prop_map(|reason| Outcome::CompileFailed { reason }),
+        any::<String>().prop_map(|reason| Outcome::LaunchFailed { reason }),
+        any::<String>().prop_map(|reason| Outcome::Faulted { reason }),
+        (violation, any::<String>())
+            .prop_map(|(violation, reason)| Outcome::WrongResult { violation, reason }),
+        number().prop_map(|seconds| Outcome::TimedOut { seconds }),
+    ]
+}
+
+fn baseline() -> impl Strategy<Value = Baseline> {
+    let timing = prop_oneof![timing().prop_map(Ok), any::<String>().prop_map(Err)];
+    (any::<String>(), any::<bool>(), number(), any::<u64>(), timing).prop_map(
+        |(algorithm, is_default, analysis_seconds, buffer_bytes, timing)| Baseline {
+            algorithm,
+            is_default,
+            analysis_seconds,
+            buffer_bytes,
+            timing,
+        },
+    )
+}
+
+prop_compose! {
+    /// Distinct programs for one task, and an evaluation of them.
+    fn judged(dtype: Dtype)(
+        task in task(dtype),
+        seed in any::<u64>(),
+        outcomes in vec(outcome(), 1..6),
+        baselines in vec(baseline(), 0..3),
+        copy_bandwidth in option::of(number()),
+    ) -> (Vec<Program>, Evaluation) {
+        let mut programs = Vec::new();
+        for seed in (0..).map(|i| seed.wrapping_add(i)) {
+            let program = free_program(task, seed);
+            if programs.len() == outcomes.len() {
+                break;
+            }
+            if !programs.contains(&program) {
+                programs.push(program);
+            }
+        }
+        (programs, Evaluation { outcomes, baselines, copy_bandwidth })
+    }
+}
+
+prop_compose! {
+    fn context()(
+        (name, protocol) in any::<(String, String)>(),
+        architecture in select(&Architecture::ALL[..]),
+        (driver, nvrtc, multiprocessors) in any::<((u32, u32), (u32, u32), u32)>(),
+        (memory_bytes, l2_bytes) in any::<(u64, u64)>(),
+    ) -> Context {
+        let nvrtc = Version { major: nvrtc.0, minor: nvrtc.1 };
+        let device =
+            DeviceFacts { name, architecture, driver, multiprocessors, memory_bytes, l2_bytes };
+        Context { device, nvrtc, protocol }
+    }
+}
+
+fn a_context(protocol: &str) -> Context {
+    let device = DeviceFacts {
+        name: "NVIDIA H200".into(),
+        architecture: Architecture::Sm90,
+        driver: (13, 0),
+        multiprocessors: 132,
+        memory_bytes: 150_754_820_096,
+        l2_bytes: 62_914_560,
+    };
+    Context { device, nvrtc: Version { major: 12, minor: 9 }, protocol: protocol.into() }
+}
+
+fn a_matrix() -> Csr<f32> {
+    Csr::new(2, 3, Offsets::U32(vec![0, 1, 2]), vec![0, 2], vec![1.0, -0.5]).unwrap()
+}
+
+fn measured(seconds: f64) -> Outcome {
+    let warm = vec![seconds, 2.0 * seconds].try_into().unwrap();
+    let timing = Timing { warm, cold: None };
+    Outcome::Measured(Measurement { checks: 3, worst_ratio: 0.1 + 0.2, timing })
+}
+
+/// An evaluation with a baseline of that name, if any.
+fn evaluation(outcomes: &[Outcome], baseline: Option<&str>) -> Evaluation {
+    let baseline = baseline.map(|algorithm| Baseline {
+        algorithm: algorithm.into(),
+        is_default: true,
+        analysis_seconds: 1e-3,
+        buffer_bytes: 8,
+        timing: Err("refused".into()),
+    });
+    let baselines: Vec<_> = baseline.into_iter().collect();
+    let copy_bandwidth = baselines.first().map(|_| 4.1e12);
+    Evaluation { outcomes: outcomes.to_vec(), baselines, copy_bandwidth }
+}
+
+fn record(folder: &Path, programs: &[Program], evaluation: &Evaluation) {
+    let mut recorder = Recorder::append_to(folder).unwrap();
+    let context = a_context("full");
+    recorder.record(a_matrix().view(), "a", programs, evaluation, &context).unwrap();
+    recorder.flush().unwrap();
+}
+
+fn parts(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Bits, which `==` on floating-point numbers does not compare; `{:?}` of f64 is exact and signed.
+fn exact(value: &impl std::fmt::Debug) -> String {
+    format!("{value:?}")
+}
+
+fn round_trip<T: Scalar>(
+    matrix: CsrView<'_, T>,
+    name: &str,
+    (programs, evaluation): &(Vec<Program>, Evaluation),
+    context: &Context,
+) -> Result<(), TestCaseError> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::append_to(folder.path()).unwrap();
+    recorder.record(matrix, name, programs, evaluation, context).unwrap();
+    recorder.record(matrix, "another", &programs[..0], &evaluation_of_none(), context).unwrap();
+    drop(recorder);
+
+    let recordings = Recordings::read(folder.path()).unwrap();
+    let [recording] = recordings.as_slice() else { panic!("{recordings:?}") };
+    prop_assert_eq!(exact(&recording.evaluation), exact(evaluation));
+    prop_assert_eq!(&recording.evaluation, evaluation);
+    prop_assert_eq!(&recording.context, context);
+    prop_assert_eq!(recording.task, programs[0].task);
+    prop_assert_eq!(recording.language.version, LANGUAGE_VERSION);
+    prop_assert_eq!(recording.language.grammar_hash, grammar_hash());
+    prop_assert_eq!(recording.matrix.fingerprint, fingerprint(matrix));
+    prop_assert_eq!(recording.matrix.name.as_str(), name);
+    let sizes = (recording.matrix.rows, recording.matrix.cols, recording.matrix.nnz);
+    prop_assert_eq!(sizes, (matrix.rows() as u64, matrix.cols() as u64, matrix.nnz() as u64));
+    let parsed: Vec<_> = recording.programs.iter().map(|p| Program::parse(p).unwrap()).collect();
+    prop_assert_eq!(&parsed, programs);
+
+    let mut replay = Replay::new(recordings).unwrap();
+    let replayed = replay.evaluate(matrix, programs).unwrap();
+    prop_assert_eq!(exact(&replayed), exact(evaluation));
+    Ok(())
+}
+
+fn evaluation_of_none() -> Evaluation {
+    evaluation(&[], None)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn what_is_recorded_reads_back_and_replays(
+        narrow in csr::<f32>(8, 8, 20),
+        wide in csr::<f64>(8, 8, 20),
+        name in any::<String>(),
+        of_narrow in judged(Dtype::F32),
+        of_wide in judged(Dtype::F64),
+        context in context(),
+    ) {
+        round_trip(narrow.view(), &name, &of_narrow, &context)?;
+        round_trip(wide.view(), &name, &of_wide, &context)?;
+    }
+}
+
+#[test]
+fn many_recorders_append_to_one_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("made/for/it");
+    let program = free_program(SPMV, 0);
+    std::thread::scope(|scope| {
+        for recorder in 0..4_u32 {
+            let (store, program) = (&store, &program);
+            scope.spawn(move || {
+                for second in 1..=5_u32 {
+                    let outcome = measured(f64::from(recorder * 100 + second));
+                    record(store, std::slice::from_ref(program), &evaluation(&[outcome], None));
+                }
+            });
+        }
+    });
+    assert_eq!(parts(&store).len(), 20, "no part replaced another, none is left half-written");
+    let recordings = Recordings::read(&store).unwrap();
+    let seconds = |outcome: &Outcome| outcome.measurement().unwrap().timing.warm.seconds()[0];
+    let mut all: Vec<_> =
+        (&recordings).into_iter().map(|r| seconds(&r.evaluation.outcomes[0])).collect();
+    all.sort_by(f64::total_cmp);
+    let expected: Vec<_> =
+        (0..4).flat_map(|r| (1..=5).map(move |s| f64::from(r * 100 + s))).collect();
+    assert_eq!(all, expected);
+    assert!(recordings.as_slice().is_sorted_by_key(|r| r.time));
+}
+
+#[test]
+fn a_long_recording_is_written_along_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::append_to(folder.path()).unwrap();
+    let programs = vec![free_program(SPMV, 0); 1000];
+    let evaluation = evaluation(&vec![measured(1.0); 1000], None);
+    let mut written = Vec::new();
+    for _ in 0..9 {
+        let context = a_context("screening");
+        recorder.record(a_matrix().view(), "a", &programs, &evaluation, &context).unwrap();
+        written.push(parts(folder.path()).len());
+    }
+    assert_eq!(written, [0, 0, 0, 0, 1, 1, 1, 1, 1]);
+    recorder.flush().unwrap();
+    recorder.flush().unwrap();
+    assert_eq!(parts(folder.path()).len(), 2);
+    let recordings = Recordings::read(folder.path()).unwrap();
+    let times: Vec<_> = (&recordings).into_iter().map(|r| r.time).collect();
+    assert_eq!(times.len(), 9);
+    assert!(times.is_sorted_by(|a, b| a < b), "each has a time of its own: {times:?}");
+}
+
+#[test]
+fn the_latest_outcome_counts_and_brings_its_baselines() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs: Vec<_> = [1, 2].map(|seed| free_program(SPMV, seed)).into();
+    let [one, two] = [&programs[..1], &programs[1..]];
+    record(folder.path(), &programs, &evaluation(&[measured(1.0), measured(2.0)], Some("OLD")));
+    record(folder.path(), one, &evaluation(&[measured(3.0)], Some("NEW")));
+    let mut replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
+    let mut answer = |programs: &[Program]| replay.evaluate(a_matrix().view(), programs).unwrap();
+    assert_eq!(answer(one), evaluation(&[measured(3.0)], Some("NEW")));
+    assert_eq!(answer(two), evaluation(&[measured(2.0)], Some("OLD")));
+    assert_eq!(answer(&programs), evaluation(&[measured(3.0), measured(2.0)], Some("NEW")));
+    assert_eq!(answer(&[]), evaluation_of_none());
+
+    // One without baselines does not hide those of another.
+    record(folder.path(), two, &evaluation(&[measured(4.0)], None));
+    let mut replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
+    let answer = replay.evaluate(a_matrix().view(), &programs).unwrap();
+    assert_eq!(answer, evaluation(&[measured(3.0), measured(4.0)], Some("NEW")));
+}
+
+#[test]
+fn what_was_not_recorded_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let known = free_program(SPMV, 1);
+    record(folder.path(), std::slice::from_ref(&known), &evaluation(&[measured(1.0)], None));
+    let mut replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
+    let other_task = Task { dtype: Dtype::F64, ..SPMV };
+    let other_matrix =
+        Csr::new(2, 3, Offsets::U32(vec![0, 1, 2]), vec![0, 2], vec![1.0_f32, 0.5]).unwrap();
+    for (matrix, program) in [
+        (a_matrix(), free_program(SPMV, 2)),
+        (a_matrix(), Program { task: other_task, ..known.clone() }),
+        (other_matrix, known.clone()),
+    ] {
+        let error = replay.evaluate(matrix.view(), &[known.clone(), program.clone()]).unwrap_err();
+        let text = error.to_string();
+        let hash = fingerprint(matrix.view()).to_hex();
+        let expected = [hash.as_str(), &program.task.to_string(), "record it"];
+        assert!(expected.iter().all(|word| text.contains(word)), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let last = program.to_string().lines().last().unwrap().trim().to_owned();
+        assert!(text.contains(&last), "{text}");
+    }
+}
+
+#[test]
+fn only_what_is_kept_is_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = [free_program(SPMV, 1)];
+    let mut recorder = Recorder::append_to(folder.path()).unwrap();
+    for (protocol, seconds) in [("full", 1.0), ("screening", 2.0)] {
+        let evaluation = evaluation(&[measured(seconds)], None);
+        let context = a_context(protocol);
+        recorder.record(a_matrix().view(), "a", &program, &evaluation, &context).unwrap();
+    }
+    recorder.flush().unwrap();
+    let mut recordings = Recordings::read(folder.path()).unwrap();
+    recordings.retain(|recording| recording.context.protocol == "full");
+    let mut replay = Replay::new(recordings).unwrap();
+    let answer = replay.evaluate(a_matrix().view(), &program).unwrap();
+    assert_eq!(answer.outcomes, [measured(1.0)]);
+}
+
+#[test]
+fn a_damaged_part_is_one_line_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    record(folder.path(), &[free_program(SPMV, 1)], &evaluation(&[measured(1.0)], Some("A")));
+    let [part] = <[PathBuf; 1]>::try_from(parts(folder.path())).unwrap();
+    let whole = fs::read(&part).unwrap();
+    let flipped = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let damages = (0..whole.len()).step_by(97).flat_map(|at| [whole[..at].to_vec(), flipped(at)]);
+    for bytes in damages {
+        fs::write(&part, bytes).unwrap();
+        let error = Recordings::read(folder.path()).unwrap_err();
+        assert!(matches!(error, RecordingError::Damaged { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(part.to_str().unwrap()) && text.lines().count() == 1, "{text}");
+    }
+    fs::write(&part, &whole).unwrap();
+    assert_eq!(Recordings::read(folder.path()).unwrap().as_slice().len(), 1);
+}
+
+#[test]
+fn a_foreign_file_is_one_line_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    // Under the name that a part of this content would have, so that only the content is wrong.
+    let text = b"PAR1, or so it says\n\nPAR1";
+    let path = folder.path().join(format!("part-{}.parquet", blake3::hash(text).to_hex()));
+    fs::write(&path, text).unwrap();
+    let error = Recordings::read(folder.path()).unwrap_err();
+    assert!(matches!(error, RecordingError::Foreign { .. }), "{error}");
+    let message = error.to_string();
+    assert!(message.contains(path.to_str().unwrap()) && message.lines().count() == 1, "{message}");
+
+    fs::rename(&path, folder.path().join("table.parquet")).unwrap();
+    let error = Recordings::read(folder.path()).unwrap_err();
+    assert!(matches!(error, RecordingError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("table.parquet"), "{error}");
+}
+
+#[test]
+fn other_files_and_empty_folders_hold_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(Recordings::read(folder.path()).unwrap(), Recordings::default());
+    fs::write(folder.path().join("README.md"), "notes").unwrap();
+    // As a recorder that is writing has it.
+    fs::write(folder.path().join(".part-x"), "half").unwrap();
+    drop(Recorder::append_to(folder.path()).unwrap());
+    let recordings = Recordings::read(folder.path()).unwrap();
+    assert_eq!(recordings, Recordings::default());
+    let answer =
+        Replay::new(recordings).unwrap().evaluate(a_matrix().view(), &[free_program(SPMV, 1)]);
+    assert!(matches!(answer, Err(ReplayError::Unknown { .. })), "{answer:?}");
+
+    let missing = folder.path().join("missing");
+    let error = Recordings::read(&missing).unwrap_err().to_string();
+    assert!(error.contains("missing"), "{error}");
+}
+
+#[test]
+fn what_does_not_belong_together_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::append_to(folder.path()).unwrap();
+    let two = evaluation(&[measured(1.0), measured(1.0)], None);
+    let matrix = a_matrix();
+    let context = a_context("full");
+    let mut refused = |programs: &[Program]| {
+        recorder.record(matrix.view(), "a", programs, &two, &context).unwrap_err()
+    };
+    let spmv = free_program(SPMV, 1);
+    let wide = free_program(Task { dtype: Dtype::F64, ..SPMV }, 1);
+    let count = refused(std::slice::from_ref(&spmv));
+    assert!(matches!(count, RecordingError::Count { programs: 1, outcomes: 2 }), "{count}");
+    for programs in [[spmv, wide.clone()], [wide.clone(), wide]] {
+        let error = refused(&programs);
+        assert!(matches!(error, RecordingError::Task { .. }), "{error}");
+    }
+    drop(recorder);
+    assert_eq!(parts(folder.path()).len(), 0);
+}
+
+/// Finds every program right.
+struct Kind;
+
+impl Evaluator for Kind {
+    type Error = Infallible;
+
+    fn evaluate<T: Scalar>(
+        &mut self,
+        _: CsrView<'_, T>,
+        programs: &[Program],
+    ) -> Result<Evaluation, Infallible> {
+        Ok(evaluation(&vec![measured(1.0); programs.len()], Some("A")))
+    }
+}
+
+#[test]
+fn a_recorded_evaluator_can_be_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorded = Recorded {
+        evaluator: Kind,
+        recorder: Recorder::append_to(folder.path()).unwrap(),
+        context: a_context("full"),
+        matrix_name: "tiny".into(),
+    };
+    let programs: Vec<_> = [1, 2].map(|seed| free_program(SPMV, seed)).into();
+    let answer = recorded.evaluate(a_matrix().view(), &programs).unwrap();
+    recorded.recorder.flush().unwrap();
+    let recordings = Recordings::read(folder.path()).unwrap();
+    assert_eq!(recordings.as_slice()[0].matrix.name, "tiny");
+    let mut replay = Replay::new(recordings).unwrap();
+    assert_eq!(replay.evaluate(a_matrix().view(), &programs).unwrap(), answer);
+}
