@@ -58,41 +58,53 @@ fn pack_columns<T: Scalar>(
     entries: impl Entries<T>,
 ) -> Result<Vec<Array>, PackError> {
     let column = |(_, entry): (u32, Option<(u32, T)>)| entry.map_or(0, |(column, _)| column);
-    let narrow = |n: u32| {
-        if u64::from(n) <= coding.max() {
-            Ok(n)
-        } else {
-            Err(PackError::IndexTooWide { coding, n })
-        }
+    let mut widest = 0;
+    let mut fits = |n: u32| {
+        widest = widest.max(n);
+        n
     };
     if !coding.is_relative() {
         let data = match coding {
-            IndexCoding::U32 => ArrayData::U32(entries.map(column).collect()),
-            _ => ArrayData::U16(
-                entries.map(|e| narrow(column(e)).map(|n| n as u16)).collect::<Result<_, _>>()?,
-            ),
+            IndexCoding::U32 => ArrayData::U32(gather(entries, column)),
+            _ => ArrayData::U16(gather(entries, |entry| fits(column(entry)) as u16)),
         };
+        check_width(coding, widest)?;
         return Ok(alloc::vec![Array::matrix("columns", data)]);
     }
     let mut bases = alloc::vec![u32::MAX; units];
-    for (unit, entry) in entries.clone() {
+    entries.clone().for_each(|(unit, entry)| {
         if let Some((column, _)) = entry {
             bases[unit as usize] = bases[unit as usize].min(column);
         }
-    }
+    });
     for base in &mut bases {
         // A unit without entries reads no column, but its base is loaded.
         *base = if *base == u32::MAX { 0 } else { *base };
     }
-    let distances = entries
-        .map(|(unit, entry)| narrow(entry.map_or(0, |(column, _)| column - bases[unit as usize])));
-    let data = match coding {
-        IndexCoding::D8 => {
-            ArrayData::U8(distances.map(|d| d.map(|n| n as u8)).collect::<Result<_, _>>()?)
-        }
-        _ => ArrayData::U16(distances.map(|d| d.map(|n| n as u16)).collect::<Result<_, _>>()?),
+    let mut distance = |(unit, entry): (u32, Option<(u32, T)>)| {
+        fits(entry.map_or(0, |(column, _)| column - bases[unit as usize]))
     };
+    let data = match coding {
+        IndexCoding::D8 => ArrayData::U8(gather(entries, |entry| distance(entry) as u8)),
+        _ => ArrayData::U16(gather(entries, |entry| distance(entry) as u16)),
+    };
+    check_width(coding, widest)?;
     Ok(alloc::vec![Array::matrix("columns", data), Array::matrix("bases", ArrayData::U32(bases))])
+}
+
+/// Whether all of the numbers fit, of which `widest` is the largest.
+fn check_width(coding: IndexCoding, widest: u32) -> Result<(), PackError> {
+    if coding != IndexCoding::U32 && u64::from(widest) > coding.max() {
+        return Err(PackError::IndexTooWide { coding, n: widest });
+    }
+    Ok(())
+}
+
+/// Collects what `of` makes of entries. Nested iterators run several times as fast from within.
+fn gather<E, U>(entries: impl Iterator<Item = E>, mut of: impl FnMut(E) -> U) -> Vec<U> {
+    let mut gathered = Vec::with_capacity(entries.size_hint().0);
+    entries.for_each(|entry| gathered.push(of(entry)));
+    gathered
 }
 
 /// Packs values: `values`, or `codes` and `table`. In a `padded` layout, whose kernel reads empty
@@ -121,7 +133,7 @@ pub(crate) fn pack_values<T: Scalar>(
                 // Never read.
                 None => 0,
             };
-            let codes = ArrayData::U8(entries.map(code).collect());
+            let codes = ArrayData::U8(gather(entries, code));
             let values = table.0.iter().map(|&bits| T::from_bits(bits));
             let padding = padded.then_some(T::NAN);
             let values = float_array(values.chain(padding));
@@ -153,8 +165,8 @@ pub(crate) fn pack_entries<T: Scalar>(
 /// An array of the scalar's own type.
 pub(crate) fn float_array<T: Scalar>(values: impl Iterator<Item = T>) -> ArrayData {
     match T::DTYPE {
-        Dtype::F32 => ArrayData::F32(values.map(|v| v.to_f64() as f32).collect()),
-        Dtype::F64 => ArrayData::F64(values.map(Scalar::to_f64).collect()),
+        Dtype::F32 => ArrayData::F32(gather(values, |v| v.to_f64() as f32)),
+        Dtype::F64 => ArrayData::F64(gather(values, Scalar::to_f64)),
     }
 }
 

@@ -94,12 +94,13 @@ impl SellLayout {
         MAX_PADDING.check("sell", slots, source.nnz())?;
 
         let entries = widths.iter().enumerate().flat_map(|(slice, &width)| {
-            (0..width * height).map(move |slot| {
-                let (k, position) = (slot / height, slice * height + slot % height);
-                let entry = (position < rows)
-                    .then(|| source.row(position))
-                    .and_then(|(c, v)| Some((*c.get(k)?, *v.get(k)?)));
-                (slice as u32, entry)
+            (0..width).flat_map(move |k| {
+                (slice * height..(slice + 1) * height).map(move |position| {
+                    let entry = (position < rows)
+                        .then(|| source.row(position))
+                        .and_then(|(c, v)| Some((*c.get(k)?, *v.get(k)?)));
+                    (slice as u32, entry)
+                })
             })
         });
         let starts = widths.iter().map(|&width| (width * height) as u64);
