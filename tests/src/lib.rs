@@ -3,12 +3,12 @@
 //! - [`matrices`]: matrices that a line of words describes, so that a failure can be repeated.
 //! - [`golden`]: the programs of `tests/golden`, each with its matrix.
 //! - [`programs`]: programs drawn at random.
-//! - [`device`]: kernels on a CUDA device, compared with the reference product.
+//! - [`report`]: what a run on a CUDA device came to.
 
-pub mod device;
 pub mod golden;
 pub mod matrices;
 pub mod programs;
+pub mod report;
 
 use std::path::{Path, PathBuf};
 

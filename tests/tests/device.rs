@@ -11,36 +11,46 @@
 //! | `SPARSERL_SEED` | other programs and operands; 1 unless given |
 //! | `SPARSERL_REPORT` | file for a report as JSON |
 //!
-//! The binary needs no Rust toolchain, only NVRTC and a driver. A kernel that faults takes the
-//! device away from this process, so that the trials after it are not run and fail; a kernel that
-//! does not return ends the process after a while, with the report written.
+//! The binary needs no Rust toolchain, only NVRTC and a driver. It starts itself to compile and to
+//! run kernels, so that one that faults or does not return fails its own trial and no other.
 
-// The process has to end when the device hangs; there is nobody else to tell.
-#![allow(clippy::exit, clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod trials;
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use libtest_mimic::{Arguments, Failed, Trial};
-use sparserl_gpu::device::Device;
-use sparserl_tests::device::{Failure, Gpu, Report, lost_the_device};
+use sparserl_gpu::device;
+use sparserl_gpu::evaluator::{GpuEvaluator, compile_pool};
+use sparserl_gpu::process::{ServerCommand, serve};
+use sparserl_gpu::worker::Protocol;
+use sparserl_tests::report::{Failure, Report};
 
 use trials::{Kernel, Outcome, Planned};
 
-/// Longer than any trial takes that ends.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The first argument with which this program starts itself.
+const SERVE: &str = "serve";
 
 fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() == Some(SERVE) {
+        return match serve(&words.collect::<Vec<_>>()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let mut arguments = Arguments::from_args();
-    // One after the other: trials share a device and a compiler that holds a lock.
+    // One after the other: trials share a device.
     arguments.test_threads = Some(1);
 
     // A broken driver is no absent one: then the trials run and fail.
-    let absent = Device::open(0).is_err_and(|error| error.is_absence());
+    let absent = device::count().is_err_and(|error| error.is_absence());
     let planned = match trials::plan() {
         Ok(planned) => planned,
         Err(error) => {
@@ -48,18 +58,14 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let suite = Arc::new(Suite::default());
+    let suite = Arc::new(Mutex::new(Suite::default()));
     let trials = planned.into_iter().map(|planned| {
         let suite = Arc::clone(&suite);
-        Trial::test(planned.name.clone(), move || suite.run(&planned)).with_ignored_flag(absent)
+        Trial::test(planned.name.clone(), move || lock(&suite).run(&planned))
+            .with_ignored_flag(absent)
     });
-    let trials = trials.collect();
-    if !absent {
-        let suite = Arc::clone(&suite);
-        std::thread::spawn(move || suite.watch());
-    }
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    if let Some(report) = &mut lock(&suite.state).report {
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    if let Some((_, report)) = &mut lock(&suite).opened {
         match report.write() {
             Ok(line) => println!("{line}"),
             Err(error) => eprintln!("error: the report cannot be written: {error}"),
@@ -71,47 +77,21 @@ fn main() -> ExitCode {
 /// What all trials share.
 #[derive(Default)]
 struct Suite {
-    gpu: Mutex<Option<Gpu>>,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
     /// There from the first trial on.
-    report: Option<Report>,
-    /// The trial that runs, and since when.
-    running: Option<(Arc<str>, Instant)>,
-    /// The trial whose kernel took the device away.
-    lost_in: Option<String>,
+    opened: Option<(GpuEvaluator, Report)>,
 }
 
 impl Suite {
-    fn run(&self, planned: &Planned) -> Result<(), Failed> {
-        if let Some(culprit) = &lock(&self.state).lost_in {
-            return Err(format!("not run: the device was lost in {culprit}").into());
+    fn run(&mut self, planned: &Planned) -> Result<(), Failed> {
+        if self.opened.is_none() {
+            let gpu = open().map_err(|error| format!("{error:#}"))?;
+            let report = Report::new(gpu.facts().name.clone());
+            self.opened = Some((gpu, report));
         }
-        let mut gpu = lock(&self.gpu);
-        if gpu.is_none() {
-            *gpu = Some(Gpu::open().map_err(|error| format!("{error:#}"))?);
-        }
-        let Some(gpu) = gpu.as_ref() else { return Err("no device".into()) };
-        let device = gpu.description().map_err(|error| format!("{error:#}"))?;
-        {
-            let mut state = lock(&self.state);
-            state.report.get_or_insert_with(|| Report::new(device));
-            state.running = Some((planned.name.as_str().into(), Instant::now()));
-        }
-
+        let Some((gpu, report)) = &mut self.opened else { return Err("no device".into()) };
         let Outcome { kernels, result } = trials::run(planned, gpu);
-
-        let mut state = lock(&self.state);
-        state.running = None;
-        if result.as_ref().is_err_and(lost_the_device) {
-            state.lost_in = Some(planned.name.clone());
-        }
-        let report = state.report.as_mut().ok_or("no report")?;
         report.cases += kernels.len();
-        report.checks += kernels.iter().map(|kernel| kernel.checks).sum::<usize>();
+        report.checks += kernels.iter().map(|kernel| u64::from(kernel.checks)).sum::<u64>();
         result.map_err(|error| {
             let message = format!("{error:#}");
             let Kernel { matrix, program, .. } = kernels.into_iter().last().unwrap_or_default();
@@ -121,27 +101,15 @@ impl Suite {
             failed.into()
         })
     }
-
-    /// Ends the process when a kernel does not return: it cannot be stopped in any other way.
-    fn watch(&self) -> ! {
-        loop {
-            std::thread::sleep(Duration::from_secs(1));
-            let mut state = lock(&self.state);
-            let overdue = state.running.take_if(|(_, since)| since.elapsed() > PATIENCE);
-            let Some((name, _)) = overdue else { continue };
-            let message = format!("did not end within {} s", PATIENCE.as_secs());
-            eprintln!("error: {name} {message}");
-            if let Some(report) = &mut state.report {
-                let (matrix, program) = (String::new(), String::new());
-                report.failures.push(Failure { trial: name.to_string(), matrix, program, message });
-                println!("{}", report.write().unwrap_or_default());
-            }
-            std::process::exit(3);
-        }
-    }
 }
 
-/// A trial that panics leaves nothing half done behind these locks.
+fn open() -> Result<GpuEvaluator> {
+    let command = ServerCommand::this_program([SERVE])?;
+    let compilers = Arc::new(compile_pool(command.clone())?);
+    Ok(GpuEvaluator::open(command, compilers, 0, Protocol::screening())?)
+}
+
+/// A trial that panics leaves nothing half done behind this lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,18 +2,18 @@
 
 mod awkward;
 
-use std::cell::RefCell;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Context, Error, Result, ensure};
 use sparserl_core::decode::{CostRanker, beam_search};
 use sparserl_core::language::{Facts, Mask, Program};
 use sparserl_core::matrix::{Csr, Duplicates, Scalar, file};
+use sparserl_core::outcome::Evaluator;
 use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
 use sparserl_core::task::{Dtype, Task};
-use sparserl_tests::device::{Gpu, check};
+use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_tests::golden::{self, Golden};
 use sparserl_tests::programs::{self, task};
 use sparserl_tests::{matrices, root};
@@ -63,7 +63,7 @@ pub(crate) struct Kernel {
     pub(crate) matrix: String,
     pub(crate) program: String,
     /// Results found right.
-    pub(crate) checks: usize,
+    pub(crate) checks: u32,
 }
 
 /// What became of a trial. The last kernel is the one that the error is about.
@@ -122,8 +122,8 @@ fn matrix_files() -> Result<Vec<PathBuf>> {
 }
 
 /// Runs a trial. A panic in it is an error like others.
-pub(crate) fn run(planned: &Planned, gpu: &Gpu) -> Outcome {
-    let runner = Runner { gpu, seed: planned.seed, kernels: RefCell::default() };
+pub(crate) fn run(planned: &Planned, gpu: &mut GpuEvaluator) -> Outcome {
+    let mut runner = Runner { gpu, seed: planned.seed, kernels: Vec::new() };
     let result = catch_unwind(AssertUnwindSafe(|| match &planned.kind {
         Kind::Golden(golden) => match golden.program.task.dtype {
             Dtype::F32 => runner.golden::<f32>(golden),
@@ -136,28 +136,28 @@ pub(crate) fn run(planned: &Planned, gpu: &Gpu) -> Outcome {
         },
     }));
     let panicked = || Err(Error::msg("the host's side panicked; its message is above"));
-    Outcome { kernels: runner.kernels.into_inner(), result: result.unwrap_or_else(|_| panicked()) }
+    Outcome { kernels: runner.kernels, result: result.unwrap_or_else(|_| panicked()) }
 }
 
 struct Runner<'g> {
-    gpu: &'g Gpu,
+    gpu: &'g mut GpuEvaluator,
     seed: u64,
     /// Kernels so far.
-    kernels: RefCell<Vec<Kernel>>,
+    kernels: Vec<Kernel>,
 }
 
 impl Runner<'_> {
-    fn golden<T: Scalar>(&self, golden: &Golden) -> Result<()> {
+    fn golden<T: Scalar>(&mut self, golden: &Golden) -> Result<()> {
         self.check(&golden.matrix, &golden.build::<T>()?, &golden.program)
     }
 
-    fn awkward<T: Scalar>(&self, description: &str, task: Task) -> Result<()> {
+    fn awkward<T: Scalar>(&mut self, description: &str, task: Task) -> Result<()> {
         let matrix = matrices::build::<T>(description)?;
         self.check(description, &matrix, &programs::legal(matrix.view(), task, self.seed))
     }
 
     /// The ranker's program for SpMV in f32, or a random one.
-    fn file(&self, path: &Path, index: usize) -> Result<()> {
+    fn file(&mut self, path: &Path, index: usize) -> Result<()> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let (columns, dtype) = match index {
             0 => (0, Dtype::F32),
@@ -174,7 +174,7 @@ impl Runner<'_> {
     }
 
     fn file_program<T: Scalar>(
-        &self,
+        &mut self,
         name: &str,
         matrix: &Csr<T>,
         task: Task,
@@ -187,13 +187,13 @@ impl Runner<'_> {
         self.check(name, matrix, &program)
     }
 
-    fn check<T: Scalar>(&self, name: &str, matrix: &Csr<T>, program: &Program) -> Result<()> {
+    fn check<T: Scalar>(&mut self, name: &str, matrix: &Csr<T>, program: &Program) -> Result<()> {
         let (matrix_name, text) = (name.to_owned(), program.to_string());
-        self.kernels.borrow_mut().push(Kernel { matrix: matrix_name, program: text, checks: 0 });
-        let checks = check(self.gpu, matrix, program, self.seed)?;
-        if let Some(kernel) = self.kernels.borrow_mut().last_mut() {
-            kernel.checks = checks;
-        }
+        let judged = self.gpu.evaluate(matrix.view(), std::slice::from_ref(program))?;
+        let outcome = judged.outcomes.first().context("no outcome")?;
+        let checks = outcome.measurement().map_or(0, |measurement| measurement.checks);
+        self.kernels.push(Kernel { matrix: matrix_name, program: text, checks });
+        ensure!(checks > 0, "{outcome}");
         Ok(())
     }
 }

@@ -12,12 +12,12 @@ pub const REPORT_VARIABLE: &str = "SPARSERL_REPORT";
 /// Counts and failures of a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// The device and the compiler.
+    /// The device.
     pub device: String,
     /// Programs that were run, each on one matrix.
     pub cases: usize,
     /// Results that were compared with the reference and found right.
-    pub checks: usize,
+    pub checks: u64,
     /// Seconds since the start.
     pub seconds: f64,
     /// What went wrong.
