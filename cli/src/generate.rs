@@ -25,9 +25,9 @@ use crate::plan::{self, CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan
 use crate::progress::Progress;
 use crate::summary::{Kernel, Seconds, Summary};
 
-const POLICY: &str = "cost-ranker";
+pub(crate) const POLICY: &str = "cost-ranker";
 /// Raised when the ranker's choice for some matrix changes.
-const POLICY_VERSION: u32 = 1;
+pub(crate) const POLICY_VERSION: u32 = 1;
 /// Programs that the search keeps, at least.
 const BEAM_WIDTH: usize = 8;
 
@@ -86,8 +86,7 @@ impl Job<'_> {
         self.progress.step("searching");
         let search_start = Instant::now();
         let facts = Facts::new(matrix, self.task);
-        let mut candidates = search(matrix, &facts, BEAM_WIDTH.max(2 * wanted));
-        candidates.truncate(wanted);
+        let candidates = search(matrix, &facts, wanted);
         let search = search_start.elapsed().as_secs_f64();
         if candidates.is_empty() {
             bail!("{}: the search found no program (a defect of SparseRL)", self.matrix.file);
@@ -190,11 +189,17 @@ impl Job<'_> {
     }
 }
 
-/// The likeliest programs, best first.
-fn search<T: Scalar>(matrix: CsrView<'_, T>, facts: &Facts<'_>, width: usize) -> Vec<Candidate> {
+/// The likeliest programs, at most `wanted`, best first.
+pub(crate) fn search<T: Scalar>(
+    matrix: CsrView<'_, T>,
+    facts: &Facts<'_>,
+    wanted: usize,
+) -> Vec<Candidate> {
     let embedding = StructureEmbedding::new(matrix, &EmbeddingConfig::default());
     let ranker = CostRanker::new(facts);
-    let Ok(candidates) = beam_search(&ranker, &embedding, Mask::legal(facts), width);
+    let width = BEAM_WIDTH.max(2 * wanted);
+    let Ok(mut candidates) = beam_search(&ranker, &embedding, Mask::legal(facts), width);
+    candidates.truncate(wanted);
     candidates
 }
 

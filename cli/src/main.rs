@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! args ─► generate ─► load ─► search ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
-//!     └─► inspect ──► load ─► text, JSON, spy_plot
+//!     ├─► inspect ──► load ─► text, JSON, spy_plot
+//!     └─► bench, report: search and judge on many matrices ─► results.json, report.html
 //! ```
 //!
 //! Results go to standard output; progress, notes and errors to standard error. The exit code is 1
@@ -11,6 +12,7 @@
 use std::process::ExitCode;
 
 mod args;
+mod bench;
 mod compile;
 mod console;
 mod feature_table;
@@ -30,6 +32,8 @@ fn main() -> ExitCode {
     let result = match Cli::parse_or_exit().command {
         Command::Gen(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Report(args) => bench::report(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

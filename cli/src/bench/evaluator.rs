@@ -14,9 +14,7 @@ use sparserl_gpu::device::{Device, DeviceFacts};
 /// When there is no such device, or it cannot be used.
 pub(crate) fn open(devices: &[u32]) -> anyhow::Result<(Unmeasured, Vec<DeviceFacts>)> {
     for &ordinal in devices {
-        Device::open(ordinal)
-            .and_then(|device| device.facts())
-            .context("no GPU to measure on")?;
+        Device::open(ordinal).and_then(|device| device.facts()).context("no GPU to measure on")?;
     }
     bail!("no GPU to measure on: this build cannot measure yet")
 }

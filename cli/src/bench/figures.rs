@@ -213,8 +213,7 @@ mod tests {
     fn figures_by_hand() {
         let evaluation = evaluation(vec![measured(2.0, Some(4.0))]);
         let (_, _, measurement) = fastest(&evaluation).unwrap();
-        let work =
-            Work { flops: 8e9, packed_bytes: 150, dense_bytes: 50, pack_seconds: 10.0 };
+        let work = Work { flops: 8e9, packed_bytes: 150, dense_bytes: 50, pack_seconds: 10.0 };
         let cold = figures(measurement, &evaluation, CacheState::Cold, work).unwrap();
         assert_eq!((cold.seconds, cold.gflops, cold.bytes_per_second), (4.0, 2.0, 50.0));
         assert_eq!(cold.floor_share, Some(0.5));

@@ -154,8 +154,8 @@ pub(crate) struct CandidateResult {
     pub(crate) program: String,
     /// On the cost model's nominal GPU.
     pub(crate) predicted_seconds: f64,
-    /// Of the packed matrix.
-    pub(crate) packed_bytes: u64,
+    /// Of the matrix arrays that one product reads, as the cost model has it.
+    pub(crate) predicted_bytes: u64,
     pub(crate) outcome: Outcome,
 }
 
@@ -255,7 +255,10 @@ impl Store {
         };
         if results.software != fresh.software {
             let text = |s: &Software| {
-                format!("SparseRL {}, grammar {}, {} {}", s.version, s.grammar_hash, s.policy, s.policy_version)
+                format!(
+                    "SparseRL {}, grammar {}, {} {}",
+                    s.version, s.grammar_hash, s.policy, s.policy_version
+                )
             };
             return Err(differs("version", &text(&results.software), &text(&fresh.software)));
         }
@@ -277,6 +280,10 @@ impl Store {
 
     pub(crate) fn results(&self) -> &Results {
         &self.results
+    }
+
+    pub(crate) fn into_results(self) -> Results {
+        self.results
     }
 
     /// Adds a case and writes the file.

@@ -184,8 +184,7 @@ impl Family {
         let unknown = || SourceError::Unknown(argument.to_owned());
         let (word, rest) = argument.split_once(':').ok_or_else(unknown)?;
         let kind = Kind::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(unknown)?;
-        let wrong =
-            || SourceError::Numbers { given: argument.to_owned(), expected: kind.form() };
+        let wrong = || SourceError::Numbers { given: argument.to_owned(), expected: kind.form() };
         let (numbers, seed) = match rest.split_once('@') {
             Some((numbers, seed)) => (numbers, seed.parse().map_err(|_| wrong())?),
             None => (rest, DEFAULT_SEED),
@@ -223,11 +222,8 @@ impl Family {
     fn size(&self) -> Size {
         let numbers: Vec<u64> = self.numbers.iter().map(|&n| n as u64).collect();
         let product = |numbers: &[u64]| numbers.iter().fold(1_u64, |a, &n| a.saturating_mul(n));
-        let square = |rows: u64, each: u64| Size {
-            rows,
-            cols: rows,
-            entries: rows.saturating_mul(each),
-        };
+        let square =
+            |rows: u64, each: u64| Size { rows, cols: rows, entries: rows.saturating_mul(each) };
         match (self.kind, numbers.as_slice()) {
             (Kind::Stencil5, grid) => square(product(grid), 5),
             (Kind::Stencil7, grid) => square(product(grid), 7),
@@ -319,7 +315,11 @@ mod tests {
             let parsed = family(argument);
             assert_eq!(parsed.to_string(), argument);
             let matrix = parsed.make();
-            assert_eq!((matrix.rows(), matrix.cols(), matrix.nnz()), (rows, cols, nnz), "{argument}");
+            assert_eq!(
+                (matrix.rows(), matrix.cols(), matrix.nnz()),
+                (rows, cols, nnz),
+                "{argument}"
+            );
             assert!(parsed.size().entries >= nnz as u64, "{argument}");
         }
         assert_eq!(family("rmat:5,4").make().rows(), 32);

@@ -70,9 +70,8 @@ pub fn banded(rows: usize, half_width: usize, seed: u64) -> Csr<f64> {
     // Entries above a row: the ends less the starts of the rows above, each a sum of a few runs.
     let above = |at: usize| {
         let whole = rows.saturating_sub(half_width.saturating_add(1)).min(at) as u64;
-        let ends = whole * half_width as u64
-            + whole * (whole + 1) / 2
-            + (at as u64 - whole) * rows as u64;
+        let ends =
+            whole * half_width as u64 + whole * (whole + 1) / 2 + (at as u64 - whole) * rows as u64;
         let late = at.saturating_sub(half_width.saturating_add(1)) as u64;
         ends - late * (late + 1) / 2
     };

@@ -1,0 +1,214 @@
+//! Searches, judges and compares: one case after the other.
+
+use std::fmt::Display;
+use std::time::Instant;
+
+use anyhow::{Context, anyhow, bail};
+use indicatif::{HumanCount, HumanDuration};
+use sparserl_core::decode::Candidate;
+use sparserl_core::language::{Facts, Program};
+use sparserl_core::layout::{ArrayRole, pack};
+use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::outcome::{CacheState, Evaluation, Evaluator};
+use sparserl_core::task::{Dtype, Task};
+
+use super::figures::{Chosen, Work, fastest, figures};
+use super::results::{CandidateResult, Case, MatrixFacts, Results, Settings, Skipped, Store};
+use super::source::MatrixSource;
+use super::terminal::case_line;
+use crate::generate::search;
+use crate::progress::Progress;
+
+/// One run over all matrices and tasks.
+pub(crate) struct Bench<'a, E> {
+    pub(crate) evaluator: E,
+    pub(crate) store: Store,
+    pub(crate) settings: &'a Settings,
+    pub(crate) progress: &'a Progress,
+    /// Takes what is to be printed, line by line.
+    pub(crate) print: &'a dyn Fn(&str) -> anyhow::Result<()>,
+}
+
+/// Steps of the progress line that a matrix takes.
+pub(crate) fn steps_per_matrix(tasks: usize) -> usize {
+    1 + 2 * tasks
+}
+
+impl<E: Evaluator<Error: Display>> Bench<'_, E> {
+    /// Measures everything; what cannot be measured is noted, and the run goes on.
+    ///
+    /// # Errors
+    /// When results cannot be written.
+    pub(crate) fn run(mut self, sources: &[MatrixSource]) -> anyhow::Result<Results> {
+        for source in sources {
+            self.matrix(source)?;
+        }
+        Ok(self.store.into_results())
+    }
+
+    fn matrix(&mut self, source: &MatrixSource) -> anyhow::Result<()> {
+        let name = source.name();
+        self.progress.step(format!("{name}: loading"));
+        let start = Instant::now();
+        let matrix = match source.load() {
+            Ok(matrix) => matrix,
+            Err(error) => {
+                self.progress.pass(steps_per_matrix(self.settings.tasks.len()) - 1);
+                return self.skip(&name, None, &error);
+            }
+        };
+        let facts = MatrixFacts::new(name, matrix.view());
+        (self.print)(&format!(
+            "{}: {} × {}, {} nonzeros, in {}",
+            facts.name,
+            HumanCount(facts.rows as u64),
+            HumanCount(facts.cols as u64),
+            HumanCount(facts.nnz as u64),
+            HumanDuration(start.elapsed())
+        ))?;
+        for dtype in [Dtype::F32, Dtype::F64] {
+            let tasks = self.settings.tasks.iter().copied().filter(|task| task.dtype == dtype);
+            let tasks: Vec<Task> = tasks.collect();
+            match (tasks.is_empty(), dtype) {
+                (true, _) => {}
+                (false, Dtype::F32) => self.in_single(&matrix, &facts, &tasks)?,
+                (false, Dtype::F64) => self.cases(matrix.view(), &facts, &tasks)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The tasks in single precision.
+    fn in_single(
+        &mut self,
+        matrix: &Csr<f64>,
+        facts: &MatrixFacts,
+        tasks: &[Task],
+    ) -> anyhow::Result<()> {
+        match matrix.cast::<f32>() {
+            Ok(rounded) => self.cases(rounded.view(), facts, tasks),
+            Err(error) => {
+                self.progress.pass(2 * tasks.len());
+                let error = anyhow::Error::new(error).context("too large for f32");
+                tasks.iter().try_for_each(|&task| self.skip(&facts.name, Some(task), &error))
+            }
+        }
+    }
+
+    fn cases<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        facts: &MatrixFacts,
+        tasks: &[Task],
+    ) -> anyhow::Result<()> {
+        for &task in tasks {
+            if let Some(case) = self.store.results().find(facts, task, self.settings.budget) {
+                self.progress.pass(2);
+                (self.print)(&format!("{} (measured before)", case_line(case)))?;
+                continue;
+            }
+            match self.case(matrix, facts, task) {
+                Ok(case) => {
+                    let line = case_line(&case);
+                    self.store.add(case)?;
+                    (self.print)(&line)?;
+                }
+                Err(error) => self.skip(&facts.name, Some(task), &error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures a case.
+    fn case<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        matrix_facts: &MatrixFacts,
+        task: Task,
+    ) -> anyhow::Result<Case> {
+        let name = &matrix_facts.name;
+        self.progress.step(format!("{name} {task}: searching"));
+        let start = Instant::now();
+        let facts = Facts::new(matrix, task);
+        let candidates = search(matrix, &facts, self.settings.budget);
+        let search_seconds = start.elapsed().as_secs_f64();
+        let programs: Vec<Program> = candidates.into_iter().map(|c: Candidate| c.program).collect();
+        if programs.is_empty() {
+            bail!("the search found no program (a defect of SparseRL)");
+        }
+
+        self.progress.step(format!("{name} {task}: measuring {} candidates", programs.len()));
+        let evaluation = self
+            .evaluator
+            .evaluate(matrix, &programs)
+            .map_err(|error| anyhow!("the evaluation failed: {error}"))?;
+        if evaluation.outcomes.len() != programs.len() {
+            bail!("{} outcomes for {} programs", evaluation.outcomes.len(), programs.len());
+        }
+        let chosen = choose(matrix, &facts, &programs, &evaluation)?;
+        let candidates = programs.iter().zip(evaluation.outcomes).map(|(program, outcome)| {
+            let cost = facts.cost(program);
+            CandidateResult {
+                program: program.to_string(),
+                predicted_seconds: cost.seconds,
+                predicted_bytes: cost.matrix_bytes,
+                outcome,
+            }
+        });
+        Ok(Case {
+            matrix: matrix_facts.clone(),
+            task,
+            budget: self.settings.budget,
+            search_seconds,
+            candidates: candidates.collect(),
+            baselines: evaluation.baselines,
+            copy_bandwidth: evaluation.copy_bandwidth,
+            chosen,
+        })
+    }
+
+    fn skip(
+        &mut self,
+        matrix: &str,
+        task: Option<Task>,
+        error: &anyhow::Error,
+    ) -> anyhow::Result<()> {
+        let reason = format!("{error:#}").replace(['\n', '\r'], " ");
+        let what = task.map_or_else(String::new, |task| format!(" {task}"));
+        (self.print)(&format!("{matrix}{what}: skipped: {reason}"))?;
+        self.store.skip(Skipped { matrix: matrix.to_owned(), task, reason })
+    }
+}
+
+/// Takes the fastest right candidate and packs the matrix for it, to see what that costs.
+fn choose<T: Scalar>(
+    matrix: CsrView<'_, T>,
+    facts: &Facts<'_>,
+    programs: &[Program],
+    evaluation: &Evaluation,
+) -> anyhow::Result<Option<Chosen>> {
+    let Some((index, by, measurement)) = fastest(evaluation) else { return Ok(None) };
+    let Some(program) = programs.get(index) else { return Ok(None) };
+    let start = Instant::now();
+    let packed = pack(matrix, program).context("packing (a defect of SparseRL)")?;
+    let pack_seconds = start.elapsed().as_secs_f64();
+    let cost = facts.cost(program);
+    let work = Work {
+        flops: cost.flops as f64,
+        packed_bytes: packed.bytes(ArrayRole::Matrix),
+        dense_bytes: cost.dense_bytes,
+        pack_seconds,
+    };
+    let Some(warm) = figures(measurement, evaluation, CacheState::Warm, work) else {
+        return Ok(None);
+    };
+    Ok(Some(Chosen {
+        index,
+        by,
+        packed_bytes: work.packed_bytes,
+        pack_seconds,
+        dense_bytes: work.dense_bytes,
+        warm,
+        cold: figures(measurement, evaluation, CacheState::Cold, work),
+    }))
+}
