@@ -15,13 +15,15 @@ use super::figures::Rival;
 const WIDTH: u32 = 640;
 const HEIGHT: u32 = 400;
 /// Of axis labels.
-const FONT: u32 = 16;
+const FONT: u32 = 19;
 /// Of matrix names.
-const NAME_FONT: u32 = 15;
-const NAME_WIDTH: u32 = 210;
+const NAME_FONT: u32 = 18;
+const NAME_WIDTH: u32 = 226;
 const LONGEST_NAME: usize = 26;
 /// More rows than this have no names: the table has them.
 const MOST_NAMES: usize = 80;
+/// About as high as a page.
+const UNNAMED_HEIGHT: u32 = 900;
 const INK: RGBColor = RGBColor(34, 34, 34);
 const GRID: RGBColor = RGBColor(225, 225, 225);
 const FAINT: RGBColor = RGBColor(170, 170, 170);
@@ -106,14 +108,15 @@ pub(crate) fn ranked(points: &[Point]) -> anyhow::Result<String> {
     // From the bottom up.
     points.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
     let named = points.len() <= MOST_NAMES;
-    let row_height = if named { 24 } else { 7 };
-    let height = 80 + row_height * points.len() as u32;
+    let count = points.len() as u32;
+    let height =
+        80 + if named { 24 * count } else { (7 * count).min(UNNAMED_HEIGHT.max(2 * count)) };
     let ratios = ratio_range(points.iter().flat_map(|p| p.ratios()));
     svg((WIDTH, height), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(10)
             .margin_right(24)
-            .x_label_area_size(56)
+            .x_label_area_size(62)
             .y_label_area_size(if named { NAME_WIDTH } else { 24 })
             .build_cartesian_2d(log_axis(&ratios), -0.5..points.len() as f64 - 0.5)?;
         chart
@@ -163,8 +166,8 @@ pub(crate) fn scatter(points: &[Point], along: Along) -> anyhow::Result<String> 
         let mut chart = ChartBuilder::on(area)
             .margin_top(12)
             .margin_right(24)
-            .x_label_area_size(56)
-            .y_label_area_size(84)
+            .x_label_area_size(62)
+            .y_label_area_size(90)
             .build_cartesian_2d(log_axis(&across), log_axis(&ratios))?;
         chart
             .configure_mesh()
@@ -198,8 +201,8 @@ pub(crate) fn roofline(points: &[Point]) -> anyhow::Result<String> {
         let mut chart = ChartBuilder::on(area)
             .margin_top(12)
             .margin_right(24)
-            .x_label_area_size(56)
-            .y_label_area_size(84)
+            .x_label_area_size(62)
+            .y_label_area_size(90)
             .build_cartesian_2d(log_axis(&across), 0.0..most * 1.05)?;
         chart
             .configure_mesh()
@@ -237,7 +240,7 @@ fn svg(
     Ok(svg)
 }
 
-/// Draws a rival's marks: circles for the default, triangles for the best.
+/// Draws a rival's marks: rings for the default, triangles for the best.
 fn mark<'a, X, Y>(
     chart: &mut ChartContext<'_, SVGBackend<'a>, Cartesian2d<X, Y>>,
     rival: Rival,
@@ -247,10 +250,16 @@ where
     X: Ranged<ValueType = f64>,
     Y: Ranged<ValueType = f64>,
 {
-    let style = colour(rival).mix(0.85).filled();
+    let colour = colour(rival);
     match rival {
-        Rival::Default => chart.draw_series(at.map(|at| Circle::new(at, 5, style)))?,
-        Rival::Best => chart.draw_series(at.map(|at| TriangleMarker::new(at, 5, style)))?,
+        // A triangle fits into a ring, so that both are seen where the two are equal.
+        Rival::Default => {
+            let ring = colour.stroke_width(2);
+            chart.draw_series(at.map(|at| Circle::new(at, 6, ring)))?
+        }
+        Rival::Best => {
+            chart.draw_series(at.map(|at| TriangleMarker::new(at, 5, colour.filled())))?
+        }
     };
     Ok(())
 }

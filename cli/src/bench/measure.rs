@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail};
-use indicatif::{HumanCount, HumanDuration};
+use indicatif::HumanCount;
 use sparserl_core::decode::Candidate;
 use sparserl_core::language::{Facts, Program};
 use sparserl_core::layout::{ArrayRole, pack};
@@ -15,7 +15,7 @@ use sparserl_core::task::{Dtype, Task};
 use super::figures::{Chosen, Work, fastest, figures};
 use super::results::{CandidateResult, Case, MatrixFacts, Results, Settings, Skipped, Store};
 use super::source::MatrixSource;
-use super::terminal::case_line;
+use super::terminal::{case_line, time};
 use crate::generate::search;
 use crate::progress::Progress;
 
@@ -64,7 +64,7 @@ impl<E: Evaluator<Error: Display>> Bench<'_, E> {
             HumanCount(facts.rows as u64),
             HumanCount(facts.cols as u64),
             HumanCount(facts.nnz as u64),
-            HumanDuration(start.elapsed())
+            time(start.elapsed().as_secs_f64())
         ))?;
         for dtype in [Dtype::F32, Dtype::F64] {
             let tasks = self.settings.tasks.iter().copied().filter(|task| task.dtype == dtype);

@@ -101,33 +101,31 @@ fn summary(tasks: &[TaskTotals<'_>]) -> Markup {
                 tr {
                     th.words rowspan="2" { "Task" }
                     th rowspan="2" { "Cases" }
-                    th rowspan="2" { "Without a right" br; "candidate" }
-                    @for cache in CACHES {
-                        @for rival in Rival::ALL {
-                            th colspan="3" { (cache_name(cache)) ", against " (rival.name()) }
-                        }
-                    }
+                    th rowspan="2" { "None" br; "right" }
+                    th.words rowspan="2" { "Cache" }
+                    @for rival in Rival::ALL { th colspan="3" { "against " (rival.name()) } }
                 }
-                tr { @for _ in 0..4 { th { "mean" } th { "least" } th { "losses" } } }
+                tr { @for _ in Rival::ALL { th { "mean" } th { "least" } th { "losses" } } }
             }
-            tbody { @for totals in tasks { tr {
-                td.left { (totals.task) }
-                td { (totals.cases.len()) }
-                td { (totals.failures().len()) }
-                @for cache in CACHES {
-                    @for rival in Rival::ALL {
-                        @if let Some(spread) = totals.spread(cache, rival) {
-                            td { (times(spread.geomean)) }
-                            td { (ratio_text(spread.min)) }
-                            td { (spread.losses) " of " (spread.count) }
-                        } @else {
-                            td { "–" } td { "–" } td { "–" }
-                        }
+            tbody { @for totals in tasks { @for (i, cache) in CACHES.into_iter().enumerate() { tr {
+                @if i == 0 {
+                    td.left rowspan=(CACHES.len()) { (totals.task) }
+                    td rowspan=(CACHES.len()) { (totals.cases.len()) }
+                    td rowspan=(CACHES.len()) { (totals.failures().len()) }
+                }
+                td.left { (cache_name(cache)) }
+                @for rival in Rival::ALL {
+                    @if let Some(spread) = totals.spread(cache, rival) {
+                        td { (times(spread.geomean)) }
+                        td { (ratio_text(spread.min)) }
+                        td { (spread.losses) " of " (spread.count) }
+                    } @else {
+                        td { "–" } td { "–" } td { "–" }
                     }
                 }
-            } } }
+            } } } }
         } }
-        p.note { "Means are geometric." }
+        p.note { "Means are geometric. “None right” counts cases without a right candidate; they have no ratio." }
     }
 }
 
@@ -265,7 +263,7 @@ fn figure(title: &str, caption: &str, legend: bool, svg: &str) -> Markup {
 fn circle(RGBColor(r, g, b): RGBColor) -> Markup {
     html! {
         svg viewBox="0 0 10 10" aria-hidden="true" {
-            circle cx="5" cy="5" r="4" fill=(format!("rgb({r},{g},{b})")) {}
+            circle cx="5" cy="5" r="4" fill="none" stroke-width="1.6" stroke=(format!("rgb({r},{g},{b})")) {}
         }
     }
 }
