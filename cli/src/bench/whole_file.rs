@@ -29,3 +29,23 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     });
     written.with_context(|| format!("{}: cannot write", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("results.json");
+        for text in ["a long first version", "short"] {
+            write(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        assert!(write(&place.path().join("missing/results.json"), b"x").is_err());
+        // A folder of that name cannot be replaced, and the attempt leaves nothing.
+        fs::create_dir_all(place.path().join("folder/inner")).unwrap();
+        assert!(write(&place.path().join("folder"), b"x").is_err());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
+    }
+}
