@@ -10,6 +10,8 @@ use super::results::{Case, Results};
 use super::terminal::{cache_name, time, times};
 use super::totals::{self, CACHES, TaskTotals, ratio};
 
+/// With more matrices than this, the chart that has a row for each stands beside the others.
+const FEW: usize = 20;
 const STYLE: &str = include_str!("report.css");
 
 /// The page.
@@ -226,7 +228,7 @@ fn task_charts(totals: &TaskTotals<'_>) -> anyhow::Result<Markup> {
             p.note { (left_out) " of " (totals.cases.len()) " cases have no " (state)
                 " ratio and are not drawn." }
         }
-        div.charts { @for figure in figures { (figure) } }
+        div.charts.tall[rated > FEW] { @for figure in figures { (figure) } }
     })
 }
 
