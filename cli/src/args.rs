@@ -42,14 +42,24 @@ impl Cli {
 
     /// Refuses what the declarations below cannot.
     fn checked(self) -> Result<Self, clap::Error> {
-        let (Command::Gen(GenerateArgs { task, .. }) | Command::Inspect(InspectArgs { task, .. })) =
-            &self.command
-        else {
-            return Ok(self);
+        let lonely_columns = match &self.command {
+            Command::Gen(GenerateArgs { task, .. })
+            | Command::Inspect(InspectArgs { task, .. }) => {
+                matches!(task.op, OperationArg::Spmv) && task.cols.is_some()
+            }
+            Command::Bench(args) => !args.op.contains(&OperationArg::Spmm) && !args.cols.is_empty(),
+            Command::Report(_) | Command::Serve { .. } => false,
         };
-        if matches!(task.op, OperationArg::Spmv) && task.cols.is_some() {
+        if lonely_columns {
             let message = "--cols goes with --op spmm";
             return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
+        }
+        if let Command::Bench(args) = &self.command
+            && args.op.contains(&OperationArg::Spmm)
+            && args.cols.is_empty()
+        {
+            let message = "--op spmm needs --cols";
+            return Err(Self::command().error(ErrorKind::MissingRequiredArgument, message));
         }
         Ok(self)
     }
@@ -67,6 +77,11 @@ pub(crate) enum Command {
         /// What to serve
         role: Vec<String>,
     },
+    /// Measure on a GPU how much faster than cuSPARSE the best of several candidates is, on many
+    /// matrices; exits with 1 when one had to be skipped
+    Bench(BenchArgs),
+    /// Make the report of a benchmark anew from its results
+    Report(ReportArgs),
 }
 
 /// What is read.
@@ -135,15 +150,11 @@ impl TaskArgs {
             (OperationArg::Spmm, Some(columns)) => Operation::SpMM { columns },
             _ => Operation::SpMV,
         };
-        let dtype = match self.dtype {
-            DtypeArg::F32 => Dtype::F32,
-            DtypeArg::F64 => Dtype::F64,
-        };
-        Task { operation, dtype }
+        Task { operation, dtype: self.dtype.into() }
     }
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OperationArg {
     /// Sparse matrix times vector
     Spmv,
@@ -157,6 +168,15 @@ enum DtypeArg {
     F32,
     /// Double precision
     F64,
+}
+
+impl From<DtypeArg> for Dtype {
+    fn from(dtype: DtypeArg) -> Self {
+        match dtype {
+            DtypeArg::F32 => Self::F32,
+            DtypeArg::F64 => Self::F64,
+        }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -242,6 +262,84 @@ pub(crate) struct InspectArgs {
     pub(crate) embedding: bool,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct BenchArgs {
+    /// Matrix files, folders of them (with the folders in them), or generated matrices:
+    /// stencil5:NXxNY, stencil7:NXxNYxNZ, stencil27:NXxNYxNZ, banded:ROWS,HALF_WIDTH,
+    /// uniform:ROWS,COLS,PER_ROW, rmat:SCALE,EDGE_FACTOR, fem:NODES,DOF, hyper:ROWS,COLS,NNZ,
+    /// dense-row:ROWS,COLS, pruned:ROWS,COLS,BLOCK,PERCENT, each with an optional @SEED
+    #[arg(required = true)]
+    pub(crate) matrices: Vec<String>,
+    /// Products to measure, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "spmv")]
+    op: Vec<OperationArg>,
+    /// Columns of B and C, separated by commas (spmm only): each is a task of its own
+    #[arg(
+        long, value_name = "N", value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=MOST_COLUMNS)
+    )]
+    cols: Vec<u32>,
+    /// Element types, separated by commas; each product is measured in each
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "f32")]
+    dtype: Vec<DtypeArg>,
+    /// Candidates to judge for each matrix and task, best predicted first
+    #[arg(
+        long, value_name = "K", default_value = "8",
+        value_parser = clap::value_parser!(i64).range(1..=MOST_CANDIDATES)
+    )]
+    budget: i64,
+    /// Numbers of the GPUs to use, separated by commas
+    #[arg(long, value_name = "D", value_delimiter = ',', default_value = "0")]
+    pub(crate) devices: Vec<u32>,
+    /// Folder for results.json, written after every case, and report.html
+    #[arg(short, long, value_name = "FOLDER", default_value = "bench")]
+    pub(crate) output: PathBuf,
+    /// Go on with the results in the folder: what was measured with the same budget is kept
+    #[arg(long)]
+    pub(crate) resume: bool,
+}
+
+impl BenchArgs {
+    /// The tasks, each once: products in the order given, in each element type.
+    pub(crate) fn tasks(&self) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        for &dtype in &self.dtype {
+            for op in &self.op {
+                let operations: Vec<Operation> = match op {
+                    OperationArg::Spmv => vec![Operation::SpMV],
+                    OperationArg::Spmm => self
+                        .cols
+                        .iter()
+                        .filter_map(|&cols| NonZeroU32::new(cols))
+                        .map(|columns| Operation::SpMM { columns })
+                        .collect(),
+                };
+                for operation in operations {
+                    let task = Task { operation, dtype: dtype.into() };
+                    if !tasks.contains(&task) {
+                        tasks.push(task);
+                    }
+                }
+            }
+        }
+        tasks
+    }
+
+    pub(crate) fn budget(&self) -> usize {
+        usize::try_from(self.budget).unwrap_or(1)
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    /// The results.json of a bench run
+    #[arg(value_name = "RESULTS.json")]
+    pub(crate) results: PathBuf,
+    /// File to write; one that is there is replaced
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    pub(crate) output: PathBuf,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,5 +376,23 @@ mod tests {
         assert!(Cli::try_parse_from("x gen a.mtx --op spmm".split(' ')).is_err());
         let spmv = Cli::try_parse_from("x gen a.mtx --cols 3".split(' ')).unwrap();
         assert!(spmv.checked().is_err());
+    }
+
+    #[test]
+    fn a_benchmark_has_each_task_once() {
+        let tasks = |arguments: &str| {
+            let words = ["x", "bench", "a.mtx"].into_iter().chain(arguments.split_whitespace());
+            match Cli::try_parse_from(words).unwrap().checked().map(|cli| cli.command) {
+                Ok(Command::Bench(args)) => args.tasks().iter().map(Task::to_string).collect(),
+                _ => vec!["refused".to_owned()],
+            }
+        };
+        assert_eq!(tasks(""), ["spmv f32"]);
+        assert_eq!(
+            tasks("--op spmm,spmv --cols 8,32,8 --dtype f64,f32"),
+            ["spmm 8 f64", "spmm 32 f64", "spmv f64", "spmm 8 f32", "spmm 32 f32", "spmv f32"]
+        );
+        assert_eq!(tasks("--cols 8"), ["refused"]);
+        assert_eq!(tasks("--op spmm"), ["refused"]);
     }
 }

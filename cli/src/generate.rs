@@ -13,6 +13,7 @@ use sparserl_core::decode::{Candidate, CostRanker, beam_search};
 use sparserl_core::language::{Facts, Mask};
 use sparserl_core::layout::{ArrayRole, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::outcome::{CacheState, Evaluation};
 use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::Architecture;
@@ -20,17 +21,18 @@ use sparserl_gpu::evaluator::GpuEvaluator;
 
 use crate::args::GenerateArgs;
 use crate::compile::Compiler;
+use crate::figures::{Work, figures};
 use crate::load::{load, round};
-use crate::measure::Measured;
+use crate::measure::{measure, ranking};
 use crate::output_folder::OutputFolder;
 use crate::plan::{self, CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan, Prediction};
 use crate::progress::Progress;
-use crate::summary::{Kernel, Seconds, Summary};
+use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
 use crate::{console, gpu};
 
-const POLICY: &str = "cost-ranker";
+pub(crate) const POLICY: &str = "cost-ranker";
 /// Raised when the ranker's choice for some matrix changes.
-const POLICY_VERSION: u32 = 1;
+pub(crate) const POLICY_VERSION: u32 = 1;
 /// Programs that the search keeps, at least.
 const BEAM_WIDTH: usize = 8;
 
@@ -94,8 +96,7 @@ impl Job<'_> {
             Some(_) => self.args.budget.candidates().max(wanted),
             None => wanted,
         };
-        let mut candidates = search(matrix, &facts, BEAM_WIDTH.max(2 * considered));
-        candidates.truncate(considered);
+        let candidates = search(matrix, &facts, considered);
         let search = search_start.elapsed().as_secs_f64();
         if candidates.is_empty() {
             bail!("{}: the search found no program (a defect of SparseRL)", self.matrix.file);
@@ -104,11 +105,12 @@ impl Job<'_> {
         let mut notes = std::mem::take(&mut self.notes);
         let measure_start = Instant::now();
         let architecture = self.args.arch.or(gpu.as_ref().map(|gpu| gpu.facts().architecture));
+        let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
         let measured = gpu.map(|gpu| self.measure(gpu, matrix, &candidates)).transpose()?;
-        let measure = measure_start.elapsed().as_secs_f64();
+        let measure_seconds = measure_start.elapsed().as_secs_f64();
         // Fastest first, or else as the search found them, with their places in the measurement.
         let order: Vec<usize> = match &measured {
-            Some(measured) => measured.ranking(),
+            Some(measured) => ranking(measured),
             None => (0..candidates.len()).collect(),
         };
         let candidates: Vec<(usize, Candidate)> = order
@@ -132,10 +134,23 @@ impl Job<'_> {
             let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
             let mut kernel =
                 self.kernel(matrix, &facts, candidate, compiler.as_ref(), &folder, subfolder)?;
-            kernel.comparison = measured.as_ref().and_then(|measured| {
-                let Prediction { matrix_bytes, dense_bytes, .. } = kernel.plan.predicted;
-                let bytes = matrix_bytes + dense_bytes;
-                measured.comparison(*index, self.task, matrix.nnz(), bytes, kernel.pack_seconds)
+            kernel.measured = measured.as_ref().and_then(|evaluation| {
+                let measurement = evaluation.outcomes.get(*index)?.measurement()?;
+                let Prediction { dense_bytes, flops, .. } = kernel.plan.predicted;
+                let work = Work {
+                    flops: flops as f64,
+                    packed_bytes: kernel.plan.packed_bytes(ArrayRole::Matrix) as u64,
+                    dense_bytes,
+                    pack_seconds: kernel.pack_seconds,
+                };
+                let figures = |cache| figures(measurement, evaluation, cache, work);
+                Some(MeasuredKernel {
+                    device: device.clone()?,
+                    checks: measurement.checks,
+                    worst_ratio: measurement.worst_ratio,
+                    warm: figures(CacheState::Warm)?,
+                    cold: figures(CacheState::Cold),
+                })
             });
             kernels.push(kernel);
         }
@@ -152,7 +167,7 @@ impl Job<'_> {
         let seconds = Seconds {
             load,
             search,
-            measure: if measured.is_some() { measure } else { 0.0 },
+            measure: if measured.is_some() { measure_seconds } else { 0.0 },
             pack: kernels.iter().map(|kernel| kernel.pack_seconds).sum(),
             compile: kernels.iter().map(|kernel| kernel.compile_seconds).sum(),
             total: self.start.elapsed().as_secs_f64(),
@@ -161,7 +176,7 @@ impl Job<'_> {
             output: self.output.to_owned(),
             matrix: self.matrix,
             task: self.task,
-            tried: measured.map(|measured| measured.outcomes),
+            evaluation: measured,
             kernels,
             seconds,
             notes,
@@ -185,11 +200,10 @@ impl Job<'_> {
         mut gpu: GpuEvaluator,
         matrix: CsrView<'_, T>,
         candidates: &[Candidate],
-    ) -> anyhow::Result<Measured> {
+    ) -> anyhow::Result<Evaluation> {
         self.progress.step(format!("measuring on {}", gpu.facts().name));
         let programs: Vec<_> = candidates.iter().map(|c| c.program.clone()).collect();
-        let device = gpu.facts().clone();
-        Measured::measure(&mut gpu, device, matrix, &programs, self.args.budget)
+        measure(&mut gpu, matrix, &programs, self.args.budget)
             .with_context(|| self.matrix.file.clone())
     }
 
@@ -237,16 +251,22 @@ impl Job<'_> {
             plan.files.push(plan::PACKED);
         }
         folder.write(at.join(plan::PLAN), pretty(&plan)?)?;
-        let comparison = None;
-        Ok(Kernel { subfolder, program, comparison, pack_seconds, compile_seconds, plan })
+        let measured = None;
+        Ok(Kernel { subfolder, program, measured, pack_seconds, compile_seconds, plan })
     }
 }
 
-/// The likeliest programs, best first.
-fn search<T: Scalar>(matrix: CsrView<'_, T>, facts: &Facts<'_>, width: usize) -> Vec<Candidate> {
+/// The likeliest programs, at most `wanted`, best first.
+pub(crate) fn search<T: Scalar>(
+    matrix: CsrView<'_, T>,
+    facts: &Facts<'_>,
+    wanted: usize,
+) -> Vec<Candidate> {
     let embedding = StructureEmbedding::new(matrix, &EmbeddingConfig::default());
     let ranker = CostRanker::new(facts);
-    let Ok(candidates) = beam_search(&ranker, &embedding, Mask::legal(facts), width);
+    let width = BEAM_WIDTH.max(2 * wanted);
+    let Ok(mut candidates) = beam_search(&ranker, &embedding, Mask::legal(facts), width);
+    candidates.truncate(wanted);
     candidates
 }
 

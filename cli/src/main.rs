@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! args ─► generate ─► load ─► search ─► measure ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
-//!     └─► inspect ──► load ─► text, JSON, spy_plot
+//!     ├─► inspect ──► load ─► text, JSON, spy_plot
+//!     └─► bench, report: search and judge on many matrices ─► results.json, report.html
 //! ```
 //!
 //! Results go to standard output; progress, notes and errors to standard error. The exit code is 1
@@ -11,9 +12,11 @@
 use std::process::ExitCode;
 
 mod args;
+mod bench;
 mod compile;
 mod console;
 mod feature_table;
+mod figures;
 mod generate;
 mod gpu;
 mod inspect;
@@ -33,6 +36,8 @@ fn main() -> ExitCode {
         Command::Gen(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Serve { role } => sparserl_gpu::process::serve(&role).map_err(Into::into),
+        Command::Bench(args) => bench::run(&args),
+        Command::Report(args) => bench::report(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -46,6 +46,16 @@ impl Progress {
         self.bar.inc(1);
         self.bar.set_message(what.into());
     }
+
+    /// Leaves out steps that are not needed.
+    pub(crate) fn pass(&self, steps: usize) {
+        self.bar.inc(steps as u64);
+    }
+
+    /// Takes the line away while `print` prints something that stays.
+    pub(crate) fn suspend<R>(&self, print: impl FnOnce() -> R) -> R {
+        self.bar.suspend(print)
+    }
 }
 
 impl Drop for Progress {

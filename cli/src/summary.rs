@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 use sparserl_core::layout::ArrayRole;
-use sparserl_core::outcome::Outcome;
+use sparserl_core::outcome::Evaluation;
 use sparserl_core::task::Task;
 
-use crate::measure::{Comparison, Times};
+use crate::figures::{Comparison, Figures, Rival};
 use crate::plan::{
     self, LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
 };
@@ -19,8 +19,8 @@ pub(crate) struct Summary {
     pub(crate) output: PathBuf,
     pub(crate) matrix: MatrixPlan,
     pub(crate) task: Task,
-    /// What became of each candidate, where they were measured.
-    pub(crate) tried: Option<Vec<Outcome>>,
+    /// What became of each candidate, and the baselines, where they were measured.
+    pub(crate) evaluation: Option<Evaluation>,
     /// Best first.
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) seconds: Seconds,
@@ -33,7 +33,7 @@ pub(crate) struct Kernel {
     pub(crate) subfolder: String,
     pub(crate) program: String,
     /// Where it was measured.
-    pub(crate) comparison: Option<Comparison>,
+    pub(crate) measured: Option<MeasuredKernel>,
     pub(crate) pack_seconds: f64,
     /// Zero where nothing was compiled.
     pub(crate) compile_seconds: f64,
@@ -64,7 +64,7 @@ impl Summary {
             task: self.task.into(),
             seconds: self.seconds,
             notes: &self.notes,
-            tried: self.tried.as_deref(),
+            evaluation: self.evaluation.as_ref(),
             kernels: self.kernels.iter().map(|kernel| kernel.document(&self.output)).collect(),
         };
         Ok(serde_json::to_string_pretty(&document)? + "\n")
@@ -78,7 +78,7 @@ struct Document<'a> {
     task: TaskPlan,
     seconds: Seconds,
     notes: &'a [String],
-    tried: Option<&'a [Outcome]>,
+    evaluation: Option<&'a Evaluation>,
     kernels: Vec<KernelDocument<'a>>,
 }
 
@@ -91,7 +91,7 @@ struct KernelDocument<'a> {
     parts: &'a [PartPlan],
     predicted: &'a Prediction,
     machine_code: Option<&'a MachineCode>,
-    measured: Option<&'a Comparison>,
+    measured: Option<&'a MeasuredKernel>,
     packed_matrix_bytes: usize,
     packed_workspace_bytes: usize,
     pack_seconds: f64,
@@ -112,7 +112,7 @@ impl Kernel {
             parts: &self.plan.parts,
             predicted: &self.plan.predicted,
             machine_code: self.plan.machine_code.as_ref(),
-            measured: self.comparison.as_ref(),
+            measured: self.measured.as_ref(),
             packed_matrix_bytes: self.plan.packed_bytes(ArrayRole::Matrix),
             packed_workspace_bytes: self.plan.packed_bytes(ArrayRole::Workspace),
             pack_seconds: self.pack_seconds,
@@ -135,7 +135,7 @@ impl fmt::Display for Summary {
                 writeln!(f)?;
             }
         }
-        if let Some(tried) = &self.tried {
+        if let Some(Evaluation { outcomes: tried, .. }) = &self.evaluation {
             let right = tried.iter().filter(|outcome| outcome.measurement().is_some()).count();
             writeln!(f, "tried      {} candidates, {right} right", tried.len())?;
         }
@@ -236,52 +236,52 @@ impl fmt::Display for Kernel {
                 "compiled   {architecture} by NVRTC {nvrtc}: {registers} registers, {spills}"
             )?;
         }
-        self.comparison.as_ref().map_or(Ok(()), |comparison| comparison.fmt(f))
+        self.measured.as_ref().map_or(Ok(()), |measured| measured.fmt(f))
     }
 }
 
-impl fmt::Display for Comparison {
+/// A kernel that was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct MeasuredKernel {
+    /// The GPU's name.
+    pub(crate) device: String,
+    /// Results compared with the reference.
+    pub(crate) checks: u32,
+    /// The largest |error| / bound.
+    pub(crate) worst_ratio: f64,
+    pub(crate) warm: Figures,
+    /// Absent where it was not measured.
+    pub(crate) cold: Option<Figures>,
+}
+
+impl fmt::Display for MeasuredKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { checks, worst_ratio, cold, warm, gflops, gigabytes_per_second, .. } = self;
+        let Self { device, checks, worst_ratio, warm, cold } = self;
+        let share = 100.0 * worst_ratio;
         writeln!(
             f,
-            "checked    right in {checks} checks, at most {:.0} % of the error bound",
-            100.0 * worst_ratio
+            "checked    right in {checks} checks, at most {share:.0} % of the error bound"
         )?;
-        let times = match cold {
-            Some(cold) => {
-                format!("{} cold, {} warm", Duration(cold.seconds), Duration(warm.seconds))
+        writeln!(f, "measured   on {device}")?;
+        for (name, figures) in [("cold", cold.as_ref()), ("warm", Some(warm))] {
+            let Some(figures) = figures else { continue };
+            let Figures { seconds, gflops, bytes_per_second, floor_share, .. } = figures;
+            write!(f, "{name:11}{}, {gflops:.1} GFLOPS", Duration(*seconds))?;
+            write!(f, ", {:.0} GB/s", bytes_per_second * 1e-9)?;
+            if let Some(share) = floor_share {
+                write!(f, ", {:.0} % of the floor", 100.0 * share)?;
             }
-            None => format!("{} warm", Duration(warm.seconds)),
-        };
-        let floor = self
-            .floor_share
-            .map_or_else(String::new, |share| format!(", {:.0} % of the floor", 100.0 * share));
-        writeln!(
-            f,
-            "measured   {times}: {gflops:.1} GFLOPS, {gigabytes_per_second:.0} GB/s{floor} ({})",
-            self.device
-        )?;
-        let named = [("cold", cold.as_ref()), ("warm", Some(warm))];
-        for (name, times) in named {
-            let Some(Times { seconds, default: Some(default), best: Some(best) }) = times else {
-                continue;
-            };
-            writeln!(
-                f,
-                "cuSPARSE   {name}: DEFAULT {}, {:.2} times as long; best {}, {:.2} times",
-                Duration(*default),
-                default / seconds,
-                Duration(*best),
-                best / seconds
-            )?;
+            for rival in Rival::ALL {
+                if let Some(Comparison { algorithm, seconds, ratio, .. }) = figures.against(rival) {
+                    let seconds = Duration(*seconds);
+                    write!(f, "; {ratio:.2} × {} ({algorithm} {seconds})", rival.name())?;
+                }
+            }
+            writeln!(f)?;
         }
-        if let Some(algorithm) = &self.best_algorithm {
-            let calls = match self.break_even_calls {
-                Some(calls) => format!("pays after {calls:.0} products against DEFAULT"),
-                None => "never pays against DEFAULT".to_owned(),
-            };
-            writeln!(f, "packing    {calls}; cuSPARSE's best is {algorithm}")?;
+        let calls = |rival| warm.against(rival)?.break_even_calls;
+        if let Some(calls) = calls(Rival::Default) {
+            writeln!(f, "packing    pays after {} products against DEFAULT", calls.ceil())?;
         }
         Ok(())
     }

@@ -95,6 +95,12 @@ impl GpuEvaluator {
         self.worker.facts()
     }
 
+    /// The process that uses the device.
+    #[must_use]
+    pub fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
     /// How thoroughly it judges.
     #[must_use]
     pub fn protocol(&self) -> &Protocol {

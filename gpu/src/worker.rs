@@ -19,7 +19,7 @@ use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
 use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::task::Operation;
 
-use crate::device::{DeviceError, DeviceFacts};
+use crate::device::{Clocks, DeviceError, DeviceFacts};
 use crate::executable::{ArrayKey, Executable, distinct_arrays};
 use crate::fingerprint::fingerprint;
 use crate::nvrtc::Cubin;
@@ -43,6 +43,7 @@ pub struct Worker {
     facts: DeviceFacts,
     oracle: Cubin,
     cusparse: Option<String>,
+    clocks: Option<Clocks>,
     child: Option<Child>,
 }
 
@@ -109,7 +110,8 @@ impl Worker {
     ) -> Result<Self, E> {
         let (server, facts) = open(&command, ordinal)?;
         let oracle = oracle(&facts)?;
-        let mut worker = Self { command, ordinal, facts, oracle, cusparse: None, child: None };
+        let mut worker =
+            Self { command, ordinal, facts, oracle, cusparse: None, clocks: None, child: None };
         worker.equip(server)?;
         Ok(worker)
     }
@@ -124,6 +126,12 @@ impl Worker {
     #[must_use]
     pub fn cusparse(&self) -> Option<&str> {
         self.cusparse.as_deref()
+    }
+
+    /// The device's clocks after the last judgement, where its driver tells them.
+    #[must_use]
+    pub fn clocks(&self) -> Option<Clocks> {
+        self.clocks
     }
 
     /// Ends the process; the next judgement starts another.
@@ -219,8 +227,9 @@ impl Worker {
         }
         let all = patience * (2 + kernels.len() as u32);
         match self.receive(Instant::now() + all) {
-            Ok(Answer::Evaluated { evaluation, library }) => {
+            Ok(Answer::Evaluated { evaluation, library, clocks }) => {
                 self.cusparse = library.or(self.cusparse.take());
+                self.clocks = clocks;
                 Ok(*evaluation)
             }
             Ok(Answer::Judged { fault: Some(reason) }) => {

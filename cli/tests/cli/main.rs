@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
 
+mod bench;
 #[path = "../../../core/tests/broken_files/table.rs"]
 mod broken_files;
 mod compile;

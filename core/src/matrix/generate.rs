@@ -1,10 +1,16 @@
 //! Matrices of well-known families: the same for the same arguments on every machine.
 //!
-//! For tests, examples and training. Sizes beyond 2³² − 1 rows or columns are cut to that.
+//! For tests, examples, benchmarks and training. Sizes beyond 2³² − 1 rows or columns are cut to that.
+//! Rows are made in the current rayon pool under `std`; the matrix does not depend on the threads.
 
-use alloc::{collections::BTreeSet, vec, vec::Vec};
+mod random;
+mod rows;
 
-use super::{Csr, Offsets};
+use alloc::vec::Vec;
+
+use super::Csr;
+use random::SplitMix64;
+use rows::{by_rows, sort};
 
 /// The five-point Laplacian of an `nx` × `ny` grid: symmetric, 4 on the diagonal, −1 beside it.
 #[must_use]
@@ -17,6 +23,23 @@ pub fn stencil5(nx: usize, ny: usize) -> Csr<f64> {
         row.push((point, 4.0));
         row.extend((x + 1 < nx).then_some((point + 1, -1.0)));
         row.extend((y + 1 < ny).then_some((point + nx, -1.0)));
+    })
+}
+
+/// The seven-point Laplacian of an `nx` × `ny` × `nz` grid: symmetric, 6 on the diagonal, −1 beside it.
+#[must_use]
+pub fn stencil7(nx: usize, ny: usize, nz: usize) -> Csr<f64> {
+    let plane = nx.saturating_mul(ny);
+    let points = plane.saturating_mul(nz);
+    by_rows(points, points, |point, row| {
+        let (x, y, z) = (point % nx, point / nx % ny, point / plane);
+        row.extend((z > 0).then(|| (point - plane, -1.0)));
+        row.extend((y > 0).then(|| (point - nx, -1.0)));
+        row.extend((x > 0).then(|| (point - 1, -1.0)));
+        row.push((point, 6.0));
+        row.extend((x + 1 < nx).then_some((point + 1, -1.0)));
+        row.extend((y + 1 < ny).then_some((point + nx, -1.0)));
+        row.extend((z + 1 < nz).then_some((point + plane, -1.0)));
     })
 }
 
@@ -41,20 +64,33 @@ pub fn stencil27(nx: usize, ny: usize, nz: usize) -> Csr<f64> {
 /// A square matrix with every entry of at most `half_width` columns beside the diagonal.
 #[must_use]
 pub fn banded(rows: usize, half_width: usize, seed: u64) -> Csr<f64> {
-    let mut random = SplitMix64::new(seed);
+    let rows = rows.min(u32::MAX as usize);
+    let start = |at: usize| at.saturating_sub(half_width);
+    let end = |at: usize| at.saturating_add(half_width).saturating_add(1).min(rows);
+    // Entries above a row: the ends less the starts of the rows above, each a sum of a few runs.
+    let above = |at: usize| {
+        let whole = rows.saturating_sub(half_width.saturating_add(1)).min(at) as u64;
+        let ends =
+            whole * half_width as u64 + whole * (whole + 1) / 2 + (at as u64 - whole) * rows as u64;
+        let late = at.saturating_sub(half_width.saturating_add(1)) as u64;
+        ends - late * (late + 1) / 2
+    };
     by_rows(rows, rows, |at, row| {
-        let band = at.saturating_sub(half_width)..at.saturating_add(half_width + 1).min(rows);
-        row.extend(band.map(|col| (col, random.value())));
+        let mut random = SplitMix64::after(seed, above(at));
+        row.extend((start(at)..end(at)).map(|col| (col, random.value())));
     })
 }
 
 /// `per_row` entries in every row (fewer if there are fewer columns), evenly spread at random.
 #[must_use]
 pub fn uniform(rows: usize, cols: usize, per_row: usize, seed: u64) -> Csr<f64> {
-    let mut random = SplitMix64::new(seed);
-    by_rows(rows, cols, |_, row| {
-        let columns = random.distinct(per_row, cols);
-        row.extend(columns.into_iter().map(|col| (col, random.value())));
+    let numbers_per_row = 2 * per_row.min(cols) as u64;
+    by_rows(rows, cols, |at, row| {
+        let mut random = SplitMix64::after(seed, numbers_per_row.saturating_mul(at as u64));
+        random.distinct(per_row, cols, row);
+        for (_, value) in row {
+            *value = random.value();
+        }
     })
 }
 
@@ -65,30 +101,22 @@ pub fn uniform(rows: usize, cols: usize, per_row: usize, seed: u64) -> Csr<f64> 
 pub fn rmat(scale: u32, edge_factor: usize, seed: u64) -> Csr<f64> {
     let scale = scale.min(31);
     let vertices = 1_usize << scale;
-    let mut random = SplitMix64::new(seed);
-    let mut edges: Vec<_> = (0..vertices.saturating_mul(edge_factor))
-        .map(|_| {
-            let (mut row, mut col) = (0, 0);
-            for _ in 0..scale {
-                let (down, right) = match random.below(100) {
-                    0..57 => (0, 0),
-                    57..76 => (0, 1),
-                    76..95 => (1, 0),
-                    _ => (1, 1),
-                };
-                row = 2 * row + down;
-                col = 2 * col + right;
-            }
-            (row, col)
-        })
-        .collect();
-    edges.sort_unstable();
-    edges.dedup();
-    let mut edges = edges.into_iter().peekable();
-    by_rows(vertices, vertices, |at, row| {
-        while let Some((_, col)) = edges.next_if(|&(from, _)| from == at) {
-            row.push((col, 1.0));
+    let edges = positions(vertices.saturating_mul(edge_factor), u64::from(scale), seed, |random| {
+        let (mut row, mut col) = (0, 0);
+        for _ in 0..scale {
+            let (down, right) = match random.below(100) {
+                0..57 => (0, 0),
+                57..76 => (0, 1),
+                76..95 => (1, 0),
+                _ => (1, 1),
+            };
+            row = 2 * row + down;
+            col = 2 * col + right;
         }
+        (row, col)
+    });
+    by_rows(vertices, vertices, |at, row| {
+        row.extend(of_row(&edges, at).map(|(_, col)| (col, 1.0)));
     })
 }
 
@@ -122,27 +150,32 @@ pub fn fem_blocks(nodes: usize, dof: usize, seed: u64) -> Csr<f64> {
 /// `entries` entries (fewer where they coincide) in a matrix so large that most rows are empty.
 #[must_use]
 pub fn hyper_sparse(rows: usize, cols: usize, entries: usize, seed: u64) -> Csr<f64> {
-    let mut random = SplitMix64::new(seed);
-    let positions: BTreeSet<_> = match rows.min(cols) {
-        0 => BTreeSet::new(),
-        _ => (0..entries).map(|_| (random.below(rows), random.below(cols))).collect(),
-    };
-    let mut positions = positions.into_iter().peekable();
+    let (rows, cols) = (rows.min(u32::MAX as usize), cols.min(u32::MAX as usize));
+    let entries = if rows.min(cols) == 0 { 0 } else { entries };
+    let positions = positions(entries, 2, seed, |random| (random.below(rows), random.below(cols)));
     by_rows(rows, cols, |at, row| {
-        while let Some((_, col)) = positions.next_if(|&(row, _)| row == at) {
-            row.push((col, random.value()));
-        }
+        row.extend(of_row(&positions, at).map(|(index, col)| {
+            let numbers_before = 2 * entries as u64 + index as u64;
+            (col, SplitMix64::after(seed, numbers_before).value())
+        }));
     })
 }
 
 /// One full row, the middle one, and one entry in every other row.
 #[must_use]
 pub fn one_dense_row(rows: usize, cols: usize, seed: u64) -> Csr<f64> {
-    let mut random = SplitMix64::new(seed);
-    by_rows(rows, cols, |at, row| match at == rows / 2 {
-        true => row.extend((0..cols).map(|col| (col, random.value()))),
-        false if cols > 0 => row.push((random.below(cols), random.value())),
-        false => {}
+    let middle = rows / 2;
+    by_rows(rows, cols, |at, row| {
+        let numbers_before = match at.checked_sub(middle + 1) {
+            None => 2 * at,
+            Some(below) => 2 * middle + cols + 2 * below,
+        };
+        let mut random = SplitMix64::after(seed, numbers_before as u64);
+        match at == middle {
+            true => row.extend((0..cols).map(|col| (col, random.value()))),
+            false if cols > 0 => row.push((random.below(cols), random.value())),
+            false => {}
+        }
     })
 }
 
@@ -163,71 +196,51 @@ pub fn block_pruned(rows: usize, cols: usize, block: usize, percent: usize, seed
     })
 }
 
-/// Builds a matrix row by row; `fill` pushes (column, value) with increasing columns.
-fn by_rows(
-    rows: usize,
-    cols: usize,
-    mut fill: impl FnMut(usize, &mut Vec<(usize, f64)>),
-) -> Csr<f64> {
-    let rows = rows.min(u32::MAX as usize);
-    let cols = cols.min(u32::MAX as usize);
-    let mut offsets = vec![0];
-    let (mut columns, mut values) = (Vec::new(), Vec::new());
-    let mut row = Vec::new();
-    for at in 0..rows {
-        fill(at, &mut row);
-        for (col, value) in row.drain(..).take_while(|&(col, _)| col < cols) {
-            columns.push(col as u32);
-            values.push(value);
-        }
-        offsets.push(columns.len() as u64);
-    }
-    Csr::from_valid(rows, cols, Offsets::U64(offsets).narrowed(), columns, values)
+/// `count` drawn positions in order, equal ones merged, each as `row << 32 | column`. `draw` takes
+/// `numbers` random numbers for each.
+fn positions(
+    count: usize,
+    numbers: u64,
+    seed: u64,
+    draw: impl Fn(&mut SplitMix64) -> (usize, usize) + Send + Sync,
+) -> Vec<u64> {
+    let mut positions = rows::concatenate(count, |range, positions| {
+        let mut random = SplitMix64::after(seed, numbers.saturating_mul(range.start as u64));
+        positions.extend(range.map(|_| {
+            let (row, col) = draw(&mut random);
+            (row as u64) << 32 | col as u64
+        }));
+    });
+    sort(&mut positions);
+    positions.dedup();
+    positions
 }
 
-/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Evenly distributed below `end`, which is not 0, up to a bias of `end` / 2⁶⁴.
-    fn below(&mut self, end: usize) -> usize {
-        ((u128::from(self.next()) * end as u128) >> 64) as usize
-    }
-
-    /// A multiple of 2⁻⁵² in (−1, 1), not 0: every entry of a generated matrix counts.
-    fn value(&mut self) -> f64 {
-        let bits = (self.next() >> 11) | 1;
-        bits as f64 * f64::EPSILON - 1.0
-    }
-
-    /// `count` different numbers below `end` (all of them if there are fewer), in order: Floyd's
-    /// algorithm (Bentley, "Programming pearls", 1987).
-    fn distinct(&mut self, count: usize, end: usize) -> BTreeSet<usize> {
-        let mut chosen = BTreeSet::new();
-        for last in end - count.min(end)..end {
-            let number = self.below(last + 1);
-            chosen.insert(if chosen.contains(&number) { last } else { number });
-        }
-        chosen
-    }
+/// The entries of a row among sorted positions: their index among all, and their column.
+fn of_row(positions: &[u64], row: usize) -> impl Iterator<Item = (usize, usize)> {
+    let start = positions.partition_point(|&position| position >> 32 < row as u64);
+    let rest = positions.get(start..).unwrap_or_default().iter().zip(start..);
+    rest.take_while(move |&(&position, _)| position >> 32 == row as u64)
+        .map(|(&position, index)| (index, position as u32 as usize))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::matrix::market::{Field, Symmetry, write_as};
+
+    /// Of the matrices below, as the first version made them, one row after the other.
+    const HASHES: [u64; 9] = [
+        0xa0f5_924c_cdec_7021,
+        0xc786_649f_6752_83c2,
+        0x8228_a2e6_c3ee_c3df,
+        0xc6e1_94a6_f6ae_e0c2,
+        0x6c28_f575_904c_a658,
+        0x881c_b267_f6b5_8a75,
+        0x15c8_49c2_f90c_17d7,
+        0xb9fc_3b9b_bfdf_69f6,
+        0xb2b4_8527_d9ed_3bfd,
+    ];
 
     fn is_symmetric(matrix: &Csr<f64>) -> bool {
         let mut text = alloc::string::String::new();
@@ -239,6 +252,10 @@ mod tests {
         let plane = stencil5(7, 5);
         assert_eq!((plane.rows(), plane.nnz()), (35, 5 * 35 - 2 * 7 - 2 * 5));
         assert!(is_symmetric(&plane));
+        let seven = stencil7(4, 3, 5);
+        assert_eq!((seven.rows(), seven.nnz()), (60, 7 * 60 - 2 * (12 + 15 + 20)));
+        assert!(is_symmetric(&seven));
+        assert!(stencil7(3, 3, 1).view().columns() == stencil5(3, 3).view().columns());
         let space = stencil27(4, 3, 5);
         assert_eq!((space.rows(), space.nnz()), (60, (3 * 4 - 2) * (3 * 3 - 2) * (3 * 5 - 2)));
         assert!(is_symmetric(&space));
@@ -260,14 +277,41 @@ mod tests {
     fn seeds_decide_and_nothing_else() {
         assert_eq!(uniform(50, 50, 5, 1), uniform(50, 50, 5, 1));
         assert_ne!(uniform(50, 50, 5, 1), uniform(50, 50, 5, 2));
-        // From the reference implementation of splitmix64 with seed 1234567.
-        assert_eq!(SplitMix64::new(1_234_567).next(), 6_457_827_717_110_365_317);
+    }
+
+    /// FNV-1a of offsets, columns and values.
+    fn hash(matrix: &Csr<f64>) -> u64 {
+        let view = matrix.view();
+        let offsets = (0..=view.rows()).map(|row| view.offsets().at(row) as u64);
+        let columns = view.columns().iter().map(|&col| u64::from(col));
+        let values = view.values().iter().map(|value| value.to_bits());
+        offsets.chain(columns).chain(values).fold(0xcbf2_9ce4_8422_2325, |hash, word| {
+            (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    }
+
+    #[test]
+    fn matrices_stay_what_they_were() {
+        let hashes = [
+            banded(500, 3, 1),
+            banded(9, 20, 2),
+            uniform(300, 400, 7, 3),
+            uniform(3, 900, 500, 3),
+            rmat(9, 8, 4),
+            fem_blocks(60, 3, 5),
+            hyper_sparse(100_000, 5000, 700, 6),
+            one_dense_row(333, 77, 7),
+            block_pruned(100, 90, 4, 30, 8),
+        ]
+        .map(|matrix| hash(&matrix));
+        assert_eq!(hashes, HASHES);
     }
 
     #[test]
     fn empty_sizes_are_fine() {
         for matrix in [
             stencil5(0, 4),
+            stencil7(2, 0, 2),
             stencil27(2, 0, 2),
             banded(0, 3, 1),
             uniform(3, 0, 2, 1),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::task::{Dtype, Operation};
 
-use crate::device::DeviceFacts;
+use crate::device::{Clocks, DeviceFacts};
 use crate::executable::{ArrayKey, Launch};
 use crate::nvrtc::CubinParts;
 
@@ -117,5 +117,7 @@ pub(crate) enum Answer {
         evaluation: Box<Evaluation>,
         /// The version of cuSPARSE, where its algorithms were measured.
         library: Option<String>,
+        /// Read when the last sample was taken.
+        clocks: Option<Clocks>,
     },
 }

@@ -261,7 +261,8 @@ impl<T: Scalar> Session<'_, T> {
         match self.measure(checked) {
             Ok(Ok(evaluation)) => {
                 let library = self.tools.cusparse.and_then(|c| c.as_ref().ok()?.version().ok());
-                Ok(Some(Answer::Evaluated { evaluation: Box::new(evaluation), library }))
+                let (evaluation, clocks) = (Box::new(evaluation), self.tools.device.clocks());
+                Ok(Some(Answer::Evaluated { evaluation, library, clocks }))
             }
             Ok(Err(Lost)) => {
                 let reason = "the device was lost while kernels were timed".to_owned();

@@ -1,0 +1,146 @@
+//! `bench`: how much faster than cuSPARSE the best of several candidates is, on many matrices.
+//!
+//! ```text
+//! source ─► measure (search ─► instrument ─► figures) ─► results ─► totals ─┬─► terminal
+//!                                                                          └─► report (charts)
+//! ```
+//!
+//! A matrix that cannot be read and a case that cannot be measured are noted as skipped, the run goes
+//! on, and its exit code is 1. Losses, wrong candidates and cases without a right one are results:
+//! they are listed, and the exit code stays 0.
+
+mod charts;
+mod measure;
+mod report;
+mod results;
+mod source;
+mod terminal;
+mod totals;
+mod whole_file;
+
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Context, bail};
+use sparserl_core::outcome::Evaluator;
+use sparserl_gpu::device::{self, Clocks};
+use sparserl_gpu::evaluator::GpuEvaluator;
+use sparserl_gpu::worker::Protocol;
+
+use crate::args::{BenchArgs, ReportArgs};
+use crate::progress::Progress;
+use crate::{console, gpu};
+use measure::{Bench, steps_per_matrix};
+use results::{RESULTS, Results, Settings, Store};
+use source::MatrixSource;
+
+const REPORT: &str = "report.html";
+
+/// Measures, and writes `results.json` and `report.html`.
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    let mut sources = Vec::new();
+    for argument in &args.matrices {
+        sources.extend(MatrixSource::parse(argument)?);
+    }
+    if !args.resume {
+        results::check_free(&args.output)?;
+    }
+    let settings =
+        Settings { matrices: args.matrices.clone(), tasks: args.tasks(), budget: args.budget() };
+    let evaluators = open(&args.devices)?;
+    let devices = evaluators.iter().map(|evaluator| evaluator.facts().clone()).collect();
+    let store = Store::open(&args.output, Results::new(devices, settings), args.resume)?;
+    let print = |line: &str| console::print(&format!("{line}\n"));
+    let results = measure(&sources, evaluators, store, true, &print)?;
+    finish(&results, &args.output)
+}
+
+/// Judges programs, and says what with.
+pub(crate) trait Instrument: Evaluator<Error: Display> {
+    /// Name and version of the library that the baselines are of, once they were measured.
+    fn library(&self) -> Option<String>;
+
+    /// Clocks of the GPU after the last evaluation.
+    fn clocks(&self) -> Option<Clocks>;
+}
+
+impl Instrument for GpuEvaluator {
+    fn library(&self) -> Option<String> {
+        self.worker().cusparse().map(|version| format!("cuSPARSE {version}"))
+    }
+
+    fn clocks(&self) -> Option<Clocks> {
+        self.worker().clocks()
+    }
+}
+
+/// Opens the GPUs with these numbers.
+fn open(devices: &[u32]) -> anyhow::Result<Vec<GpuEvaluator>> {
+    device::count().context("no GPU to measure on")?;
+    let compilers = gpu::compilers()?;
+    devices.iter().map(|&device| gpu::open(&compilers, device, Protocol::full())).collect()
+}
+
+/// Measures every matrix and task, each matrix with the first evaluator that is free; `shown` says
+/// whether progress may be shown.
+fn measure<E: Instrument + Send>(
+    sources: &[MatrixSource],
+    evaluators: Vec<E>,
+    store: Store,
+    shown: bool,
+    print: &(dyn Fn(&str) -> anyhow::Result<()> + Sync),
+) -> anyhow::Result<Results> {
+    let settings = store.results().settings.clone();
+    let steps = sources.len() * steps_per_matrix(settings.tasks.len());
+    let progress = Progress::new(steps, shown);
+    let print = |line: &str| progress.suspend(|| print(line));
+    let (store, next) = (Mutex::new(store), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let run = |evaluator| {
+            let (store, settings, progress) = (&store, &settings, &progress);
+            let bench = Bench { evaluator, store, settings, progress, print: &print };
+            let next = &next;
+            scope.spawn(move || bench.run(sources, next))
+        };
+        let running: Vec<_> = evaluators.into_iter().map(run).collect();
+        let ended = running.into_iter().map(|thread| match thread.join() {
+            Ok(ended) => ended,
+            // As if it had happened here.
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.collect::<anyhow::Result<()>>()
+    })?;
+    Ok(store.into_inner().unwrap_or_else(PoisonError::into_inner).into_results())
+}
+
+/// Makes the report anew from the results of an earlier run.
+pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
+    let results = Results::read(&args.results)?;
+    whole_file::write(&args.output, report::html(&results)?.as_bytes())
+}
+
+/// Says what came out and writes the report.
+fn finish(results: &Results, folder: &Path) -> anyhow::Result<()> {
+    console::print(&terminal::summary(results))?;
+    let completed = complete(results, folder);
+    console::print(&format!("written: {}: {RESULTS}, {REPORT}\n", folder.join("").display()))?;
+    completed
+}
+
+/// Writes the report; an error where something was skipped.
+fn complete(results: &Results, folder: &Path) -> anyhow::Result<()> {
+    whole_file::write(&folder.join(REPORT), report::html(results)?.as_bytes())?;
+    match results.skipped.len() {
+        0 => Ok(()),
+        skipped => {
+            let noun = if skipped == 1 { "matrix or case was" } else { "matrices or cases were" };
+            bail!("{skipped} {noun} skipped; {} says why", folder.join(RESULTS).display())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Searches, judges and compares: one case after the other.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use anyhow::{anyhow, bail};
+use indicatif::HumanCount;
+use sparserl_core::decode::Candidate;
+use sparserl_core::language::{Facts, Program};
+use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::task::{Dtype, Task};
+
+use super::Instrument;
+use super::results::{CandidateResult, Case, MatrixFacts, Settings, Skipped, Store};
+use super::source::MatrixSource;
+use super::terminal::{case_line, time};
+use crate::figures::choose;
+use crate::generate::search;
+use crate::progress::Progress;
+
+/// A run over matrices that nobody else has begun with.
+pub(crate) struct Bench<'a, E> {
+    pub(crate) evaluator: E,
+    pub(crate) store: &'a Mutex<Store>,
+    pub(crate) settings: &'a Settings,
+    pub(crate) progress: &'a Progress,
+    /// Takes what is to be printed, line by line.
+    pub(crate) print: &'a (dyn Fn(&str) -> anyhow::Result<()> + Sync),
+}
+
+/// Steps of the progress line that a matrix takes.
+pub(crate) fn steps_per_matrix(tasks: usize) -> usize {
+    1 + 2 * tasks
+}
+
+impl<E: Instrument> Bench<'_, E> {
+    /// Measures every matrix from `next` on; what cannot be measured is noted, and the run goes on.
+    ///
+    /// # Errors
+    /// When results cannot be written.
+    pub(crate) fn run(
+        mut self,
+        sources: &[MatrixSource],
+        next: &AtomicUsize,
+    ) -> anyhow::Result<()> {
+        while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
+            self.matrix(source)?;
+        }
+        Ok(())
+    }
+
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn matrix(&mut self, source: &MatrixSource) -> anyhow::Result<()> {
+        let name = source.name();
+        self.progress.step(format!("{name}: loading"));
+        let start = Instant::now();
+        let matrix = match source.load() {
+            Ok(matrix) => matrix,
+            Err(error) => {
+                self.progress.pass(steps_per_matrix(self.settings.tasks.len()) - 1);
+                return self.skip(&name, None, &error);
+            }
+        };
+        let facts = MatrixFacts::new(name, matrix.view());
+        (self.print)(&format!(
+            "{}: {} × {}, {} nonzeros, in {}",
+            facts.name,
+            HumanCount(facts.rows as u64),
+            HumanCount(facts.cols as u64),
+            HumanCount(facts.nnz as u64),
+            time(start.elapsed().as_secs_f64())
+        ))?;
+        for dtype in [Dtype::F32, Dtype::F64] {
+            let tasks = self.settings.tasks.iter().copied().filter(|task| task.dtype == dtype);
+            let tasks: Vec<Task> = tasks.collect();
+            match (tasks.is_empty(), dtype) {
+                (true, _) => {}
+                (false, Dtype::F32) => self.in_single(&matrix, &facts, &tasks)?,
+                (false, Dtype::F64) => self.cases(matrix.view(), &facts, &tasks)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The tasks in single precision.
+    fn in_single(
+        &mut self,
+        matrix: &Csr<f64>,
+        facts: &MatrixFacts,
+        tasks: &[Task],
+    ) -> anyhow::Result<()> {
+        match matrix.cast::<f32>() {
+            Ok(rounded) => self.cases(rounded.view(), facts, tasks),
+            Err(error) => {
+                self.progress.pass(2 * tasks.len());
+                let error = anyhow::Error::new(error).context("too large for f32");
+                tasks.iter().try_for_each(|&task| self.skip(&facts.name, Some(task), &error))
+            }
+        }
+    }
+
+    fn cases<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        facts: &MatrixFacts,
+        tasks: &[Task],
+    ) -> anyhow::Result<()> {
+        for &task in tasks {
+            let before =
+                self.store().results().find(facts, task, self.settings.budget).map(case_line);
+            if let Some(line) = before {
+                self.progress.pass(2);
+                (self.print)(&format!("{line} (measured before)"))?;
+                continue;
+            }
+            match self.case(matrix, facts, task) {
+                Ok(case) => {
+                    let line = case_line(&case);
+                    self.store().add(case)?;
+                    (self.print)(&line)?;
+                }
+                Err(error) => self.skip(&facts.name, Some(task), &error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures a case.
+    fn case<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        matrix_facts: &MatrixFacts,
+        task: Task,
+    ) -> anyhow::Result<Case> {
+        let name = &matrix_facts.name;
+        self.progress.step(format!("{name} {task}: searching"));
+        let start = Instant::now();
+        let facts = Facts::new(matrix, task);
+        let candidates = search(matrix, &facts, self.settings.budget);
+        let search_seconds = start.elapsed().as_secs_f64();
+        let programs: Vec<Program> = candidates.into_iter().map(|c: Candidate| c.program).collect();
+        if programs.is_empty() {
+            bail!("the search found no program (a defect of SparseRL)");
+        }
+
+        self.progress.step(format!("{name} {task}: measuring {} candidates", programs.len()));
+        let evaluation = self
+            .evaluator
+            .evaluate(matrix, &programs)
+            .map_err(|error| anyhow!("the evaluation failed: {error}"))?;
+        if evaluation.outcomes.len() != programs.len() {
+            bail!("{} outcomes for {} programs", evaluation.outcomes.len(), programs.len());
+        }
+        let chosen = choose(matrix, &facts, &programs, &evaluation)?;
+        let candidates = programs.iter().zip(evaluation.outcomes).map(|(program, outcome)| {
+            let cost = facts.cost(program);
+            CandidateResult {
+                program: program.to_string(),
+                predicted_seconds: cost.seconds,
+                predicted_bytes: cost.matrix_bytes,
+                outcome,
+            }
+        });
+        Ok(Case {
+            matrix: matrix_facts.clone(),
+            task,
+            budget: self.settings.budget,
+            search_seconds,
+            candidates: candidates.collect(),
+            baselines: evaluation.baselines,
+            copy_bandwidth: evaluation.copy_bandwidth,
+            library: self.evaluator.library(),
+            clocks: self.evaluator.clocks(),
+            chosen,
+        })
+    }
+
+    fn skip(
+        &mut self,
+        matrix: &str,
+        task: Option<Task>,
+        error: &anyhow::Error,
+    ) -> anyhow::Result<()> {
+        let reason = format!("{error:#}").replace(['\n', '\r'], " ");
+        let what = task.map_or_else(String::new, |task| format!(" {task}"));
+        (self.print)(&format!("{matrix}{what}: skipped: {reason}"))?;
+        self.store().skip(Skipped { matrix: matrix.to_owned(), task, reason })
+    }
+}

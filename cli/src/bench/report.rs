@@ -1,0 +1,456 @@
+//! `report.html`: the results for people, in one file that needs nothing else.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use plotters::style::RGBColor;
+use sparserl_core::outcome::{Baseline, CacheState, Outcome};
+
+use super::charts::{self, Along, Point};
+use super::results::{Case, Results};
+use super::terminal::{cache_name, time, times};
+use super::totals::{self, CACHES, TaskTotals, ratio};
+use crate::figures::{Comparison, Rival};
+
+/// With more matrices than this, the chart that has a row for each stands beside the others.
+const FEW: usize = 20;
+const STYLE: &str = include_str!("report.css");
+
+/// The page.
+///
+/// # Errors
+/// When a chart cannot be drawn.
+pub(crate) fn html(results: &Results) -> anyhow::Result<String> {
+    let tasks = totals::by_task(results);
+    let charts: Vec<Markup> = tasks.iter().map(task_charts).collect::<anyhow::Result<_>>()?;
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "SparseRL against cuSPARSE" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { "SparseRL against cuSPARSE" }
+                (what_was_run(results))
+                h2 { "Summary" }
+                (summary(&tasks))
+                p { "Candidates: " (totals::outcomes_text(&results.cases)) "." }
+                h2 { "Losses" }
+                (losses(&tasks))
+                @if !results.skipped.is_empty() {
+                    h2 { "Skipped" }
+                    (skipped(results))
+                }
+                @for (totals, charts) in tasks.iter().zip(&charts) {
+                    h2 { "Charts: " (totals.task) }
+                    (charts)
+                }
+                @for totals in &tasks {
+                    h2 { "All cases: " (totals.task) }
+                    (all_cases(totals))
+                }
+                h2 { "How to read this" }
+                (explanation())
+            }
+        }
+    };
+    Ok(page.into_string())
+}
+
+fn what_was_run(results: &Results) -> Markup {
+    let settings = &results.settings;
+    let software = &results.software;
+    let tasks: Vec<String> = settings.tasks.iter().map(ToString::to_string).collect();
+    html! {
+        dl {
+            dt { "Measured" }
+            dd { (results.started) " to " (results.updated) }
+            @for device in &results.devices {
+                dt { "GPU" }
+                dd {
+                    (device.name) ", " (device.architecture) ", "
+                    (device.multiprocessors) " multiprocessors, "
+                    (bytes(device.memory_bytes)) " of memory, "
+                    (bytes(device.l2_bytes)) " of level-2 cache, driver for CUDA "
+                    (device.driver.0) "." (device.driver.1)
+                }
+            }
+            dt { "Software" }
+            dd {
+                "SparseRL " (software.version) ", policy " (software.policy) " "
+                (software.policy_version) ", grammar " (software.grammar_hash)
+            }
+            dt { "Tasks" }
+            dd { (tasks.join(", ")) }
+            dt { "Candidates" }
+            dd { "at most " (settings.budget) " for each matrix and task" }
+            dt { "Packing" }
+            dd { "on " (results.host.threads) " host threads" }
+            dt { "Matrices" }
+            dd { (settings.matrices.join(" ")) }
+        }
+    }
+}
+
+fn summary(tasks: &[TaskTotals<'_>]) -> Markup {
+    html! {
+        p { "Time of cuSPARSE over ours: above 1 we are faster. " b { "DEFAULT" }
+            " is the algorithm that cuSPARSE takes unasked, " b { "best" }
+            " the quickest of all its algorithms that ran." }
+        div.wide { table {
+            thead {
+                tr {
+                    th.words rowspan="2" { "Task" }
+                    th rowspan="2" { "Cases" }
+                    th rowspan="2" { "None" br; "right" }
+                    th.words rowspan="2" { "Cache" }
+                    @for rival in Rival::ALL { th colspan="3" { "against " (rival.name()) } }
+                }
+                tr { @for _ in Rival::ALL { th { "mean" } th { "least" } th { "losses" } } }
+            }
+            tbody { @for totals in tasks { @for (i, cache) in CACHES.into_iter().enumerate() { tr {
+                @if i == 0 {
+                    td.left rowspan=(CACHES.len()) { (totals.task) }
+                    td rowspan=(CACHES.len()) { (totals.cases.len()) }
+                    td rowspan=(CACHES.len()) { (totals.failures().len()) }
+                }
+                td.left { (cache_name(cache)) }
+                @for rival in Rival::ALL {
+                    @if let Some(spread) = totals.spread(cache, rival) {
+                        td { (times(spread.geomean)) }
+                        td { (ratio_text(spread.min)) }
+                        td { (spread.losses) " of " (spread.count) }
+                    } @else {
+                        td { "–" } td { "–" } td { "–" }
+                    }
+                }
+            } } } }
+        } }
+        p.note { "Means are geometric. “None right” counts cases without a right candidate; they have no ratio." }
+    }
+}
+
+fn losses(tasks: &[TaskTotals<'_>]) -> Markup {
+    let lost = tasks.iter().any(|totals| !totals.losses().is_empty());
+    let failed = tasks.iter().any(|totals| !totals.failures().is_empty());
+    html! {
+        @if lost {
+            p { "Cases with any ratio below 1, the worst of each task first." }
+            div.wide { table {
+                thead { tr {
+                    th.words { "Matrix" }
+                    th.words { "Task" }
+                    @for cache in CACHES { @for rival in Rival::ALL {
+                        th { (cache_name(cache)) " against" br; (rival.name()) }
+                    } }
+                } }
+                tbody { @for totals in tasks { @for case in totals.losses() { tr.loss {
+                    td.name { (case.matrix.name) }
+                    td.left { (case.task) }
+                    @for cache in CACHES { @for rival in Rival::ALL {
+                        td { (optional(ratio(case, cache, rival), ratio_text)) }
+                    } }
+                } } } }
+            } }
+        } @else {
+            p { "No ratio is below 1." }
+        }
+        @if failed {
+            h3 { "No right candidate" }
+            ul { @for totals in tasks { @for case in totals.failures() {
+                li { (case.matrix.name) ", " (case.task) ": " (totals::outcomes_text([case])) }
+            } } }
+        }
+        @if tasks.iter().any(|totals| !totals.unrivalled().is_empty()) {
+            h3 { "No algorithm of cuSPARSE ran" }
+            ul { @for totals in tasks { @for case in totals.unrivalled() {
+                li { (case.matrix.name) ", " (case.task) }
+            } } }
+        }
+    }
+}
+
+fn skipped(results: &Results) -> Markup {
+    html! {
+        p { "Not measured, and in no other table:" }
+        ul { @for skipped in &results.skipped { li {
+            (skipped.matrix)
+            @if let Some(task) = skipped.task { ", " (task) }
+            ": " (skipped.reason)
+        } } }
+    }
+}
+
+/// The charts of a task, for the state of the cache that decides.
+fn task_charts(totals: &TaskTotals<'_>) -> anyhow::Result<Markup> {
+    let cold = totals
+        .cases
+        .iter()
+        .any(|case| case.chosen.as_ref().is_some_and(|chosen| chosen.cold.is_some()));
+    let cache = if cold { CacheState::Cold } else { CacheState::Warm };
+    let points: Vec<Point> = totals.cases.iter().filter_map(|case| point(case, cache)).collect();
+    let rated = points.iter().filter(|p| p.default.is_some() || p.best.is_some()).count();
+    let left_out = totals.cases.len() - rated;
+    let state = cache_name(cache);
+    let mut figures = Vec::new();
+    let drawn = format!("{} {state}", totals.task);
+    if rated > 0 {
+        figures.push(figure(
+            &format!("Speedup by matrix, {drawn}"),
+            "Right of the line at 1 we are faster.",
+            true,
+            &charts::ranked(&points)?,
+        ));
+        figures.push(figure(
+            &format!("Speedup and size, {drawn}"),
+            "Above the line at 1 we are faster. Both axes are logarithmic.",
+            true,
+            &charts::scatter(&points, Along::Nonzeros)?,
+        ));
+        figures.push(figure(
+            &format!("Speedup and uneven rows, {drawn}"),
+            "Rows of equal length are on the left. Both axes are logarithmic.",
+            true,
+            &charts::scatter(&points, Along::RowVariation)?,
+        ));
+    }
+    if points.iter().any(|point| point.floor_share.is_some()) {
+        figures.push(figure(
+            &format!("Share of the floor, {drawn}"),
+            "Ours. At 100 % it takes as long as copying the packed matrix and the dense operands once.",
+            false,
+            &charts::roofline(&points)?,
+        ));
+    }
+    Ok(html! {
+        @if left_out > 0 {
+            p.note { (left_out) " of " (totals.cases.len()) " cases have no " (state)
+                " ratio and are not drawn." }
+        }
+        div.charts.tall[rated > FEW] { @for figure in figures { (figure) } }
+    })
+}
+
+fn point(case: &Case, cache: CacheState) -> Option<Point> {
+    let figures = case.chosen.as_ref()?.figures(cache)?;
+    Some(Point {
+        name: case.matrix.name.clone(),
+        nnz: case.matrix.nnz,
+        row_variation: case.matrix.row_variation,
+        default: figures.default.as_ref().map(|found| found.ratio),
+        best: figures.best.as_ref().map(|found| found.ratio),
+        floor_share: figures.floor_share,
+    })
+}
+
+fn figure(title: &str, caption: &str, legend: bool, svg: &str) -> Markup {
+    html! {
+        figure {
+            figcaption {
+                h3 { (title) }
+                p { (caption) }
+                @if legend {
+                    p.legend {
+                        span { (circle(charts::colour(Rival::Default))) "against DEFAULT" }
+                        span { (triangle(charts::colour(Rival::Best))) "against the best" }
+                    }
+                }
+            }
+            div role="img" aria-label=(title) { (PreEscaped(svg)) }
+        }
+    }
+}
+
+fn circle(RGBColor(r, g, b): RGBColor) -> Markup {
+    html! {
+        svg viewBox="0 0 10 10" aria-hidden="true" {
+            circle cx="5" cy="5" r="4" fill="none" stroke-width="1.6" stroke=(format!("rgb({r},{g},{b})")) {}
+        }
+    }
+}
+
+fn triangle(RGBColor(r, g, b): RGBColor) -> Markup {
+    html! {
+        svg viewBox="0 0 10 10" aria-hidden="true" {
+            path d="M5 1 L9 8.5 L1 8.5 Z" fill=(format!("rgb({r},{g},{b})")) {}
+        }
+    }
+}
+
+fn all_cases(totals: &TaskTotals<'_>) -> Markup {
+    html! {
+        div.wide { table {
+            thead { tr {
+                th.words { "Matrix" }
+                th { "Rows" } th { "Columns" } th { "Nonzeros" }
+                th { "Mean" br; "row" } th { "Variation" br; "of rows" } th { "Longest" br; "row" }
+                th { "Cache" }
+                th { "Ours" } th { "DEFAULT" } th { "Best" }
+                th { "Ratio" br; "DEFAULT" } th { "Ratio" br; "best" }
+                th { "GFLOPS" } th { "GB/s" } th { "Of the" br; "floor" }
+                th { "Packed" } th { "Packing" }
+                th { "Pays after" br; "vs DEFAULT" } th { "Pays after" br; "vs best" }
+                th.words { "Details" }
+            } }
+            tbody { @for &case in &totals.cases {
+                @let states: Vec<CacheState> = CACHES.into_iter()
+                    .filter(|&cache| case.chosen.as_ref().is_some_and(|c| c.figures(cache).is_some()))
+                    .collect();
+                @if states.is_empty() {
+                    tr.loss {
+                        (matrix_cells(case, 1))
+                        td colspan="13" { span.below { "no right candidate" } }
+                        td.words { (details(case)) }
+                    }
+                }
+                @for (i, &cache) in states.iter().enumerate() {
+                    tr.loss[is_loss(case, cache)] {
+                        @if i == 0 { (matrix_cells(case, states.len())) }
+                        (figure_cells(case, cache))
+                        @if i == 0 { td.words rowspan=(states.len()) { (details(case)) } }
+                    }
+                }
+            } }
+        } }
+    }
+}
+
+fn is_loss(case: &Case, cache: CacheState) -> bool {
+    Rival::ALL.iter().any(|&rival| ratio(case, cache, rival).is_some_and(|ratio| ratio < 1.0))
+}
+
+fn matrix_cells(case: &Case, rows: usize) -> Markup {
+    let matrix = &case.matrix;
+    html! {
+        td.name rowspan=(rows) { (matrix.name) }
+        @for count in [matrix.rows, matrix.cols, matrix.nnz] {
+            td rowspan=(rows) { (grouped(count)) }
+        }
+        td rowspan=(rows) { (format!("{:.2}", matrix.row_mean)) }
+        td rowspan=(rows) { (format!("{:.3}", matrix.row_variation)) }
+        td rowspan=(rows) { (grouped(matrix.longest_row)) }
+    }
+}
+
+fn figure_cells(case: &Case, cache: CacheState) -> Markup {
+    let Some(chosen) = &case.chosen else { return html! {} };
+    let Some(figures) = chosen.figures(cache) else { return html! {} };
+    let theirs =
+        |found: &Option<Comparison>| optional(found.as_ref().map(|f| f.seconds), microseconds);
+    let rated = |found: &Option<Comparison>| optional(found.as_ref().map(|f| f.ratio), ratio_text);
+    html! {
+        td { (cache_name(cache)) }
+        td { (microseconds(figures.seconds)) }
+        td { (theirs(&figures.default)) }
+        td {
+            (theirs(&figures.best))
+            @if let Some(best) = &figures.best { br; small { (best.algorithm) } }
+        }
+        td { (rated(&figures.default)) }
+        td { (rated(&figures.best)) }
+        td { (format!("{:.1}", figures.gflops)) }
+        td { (format!("{:.0}", figures.bytes_per_second / 1e9)) }
+        td { (optional(figures.floor_share, |share| html! { (format!("{:.0} %", 100.0 * share)) })) }
+        td { (bytes(chosen.packed_bytes)) }
+        td { (time(chosen.pack_seconds)) }
+        td { (calls(figures.default.as_ref())) }
+        td { (calls(figures.best.as_ref())) }
+    }
+}
+
+fn calls(found: Option<&Comparison>) -> Markup {
+    html! {
+        @match found {
+            None => "–",
+            Some(Comparison { break_even_calls: Some(calls), .. }) => {
+                (grouped(calls.ceil() as usize)) " calls"
+            }
+            Some(_) => "never",
+        }
+    }
+}
+
+/// What became of the candidates and of cuSPARSE's algorithms.
+fn details(case: &Case) -> Markup {
+    html! {
+        details {
+            summary { (totals::outcomes_text([case])) }
+            @if let Some(chosen) = &case.chosen
+                && let Some(candidate) = case.candidates.get(chosen.index)
+            {
+                p.note { "Chosen: candidate " (chosen.index + 1) ", by " (cache_name(chosen.by))
+                    " times; searched in " (time(case.search_seconds)) }
+                pre { (candidate.program) }
+            }
+            ul { @for baseline in &case.baselines { li { (baseline_text(baseline)) } } }
+            @let bad = case.candidates.iter().enumerate().filter(|(_, c)| c.outcome.measurement().is_none());
+            ul { @for (index, candidate) in bad { li {
+                "candidate " (index + 1) ": " (end(&candidate.outcome))
+            } } }
+        }
+    }
+}
+
+fn end(outcome: &Outcome) -> String {
+    outcome.to_string()
+}
+
+fn baseline_text(baseline: &Baseline) -> String {
+    let name = &baseline.algorithm;
+    if let Err(why) = &baseline.timing {
+        return format!("{name}: {why}");
+    }
+    let medians: Vec<String> = CACHES
+        .iter()
+        .filter_map(|&cache| {
+            Some(format!("{} {}", time(baseline.median(cache)?), cache_name(cache)))
+        })
+        .collect();
+    format!(
+        "{name}: {}; analysis {}, buffer {}",
+        medians.join(", "),
+        time(baseline.analysis_seconds),
+        bytes(baseline.buffer_bytes)
+    )
+}
+
+fn explanation() -> Markup {
+    html! {
+        ul {
+            li { "Times are medians of all samples of a product; results.json holds every sample. "
+                b { "Cold" } ": the level-2 cache is flushed before each launch. " b { "Warm" }
+                ": launches back to back. The two are never mixed in a ratio." }
+            li { "Of each case's candidates, the fastest right one is taken: by cold times where any right one "
+                "has them, else by warm ones. Wrong candidates are counted and never taken." }
+            li { "GFLOPS = 2 · nonzeros · columns of B / time. GB/s = (packed matrix + dense operands, each "
+                "element once) / time." }
+            li { "Floor = those bytes / bandwidth of a device copy measured in the same run. With a warm cache "
+                "more than 100 % is possible, since the cache is faster than memory." }
+            li { "Pays after = (packing − analysis of cuSPARSE) / (time of cuSPARSE − ours), in calls. Packing "
+                "is on the host. The search, compiling the candidates and copying to the device are not in it." }
+            li { "Variation of rows = standard deviation of the row lengths / their mean." }
+        }
+    }
+}
+
+fn optional<T>(value: Option<T>, show: impl Fn(T) -> Markup) -> Markup {
+    value.map_or_else(|| html! { "–" }, show)
+}
+
+/// A ratio; one below 1 stands out, also without colours.
+fn ratio_text(ratio: f64) -> Markup {
+    html! { @if ratio < 1.0 { span.below { "▼ " (times(ratio)) } } @else { (times(ratio)) } }
+}
+
+fn microseconds(seconds: f64) -> Markup {
+    html! { (time(seconds)) }
+}
+
+fn grouped(count: usize) -> String {
+    indicatif::HumanCount(count as u64).to_string()
+}
+
+fn bytes(count: u64) -> String {
+    indicatif::HumanBytes(count).to_string()
+}

@@ -1,0 +1,336 @@
+//! `results.json`: everything that a benchmark measured, and what follows from it.
+//!
+//! The file is written anew after every case, under another name that is then changed, so that it is
+//! whole at every moment. Times are seconds; every sample is kept.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+use sparserl_core::language::{LANGUAGE_VERSION, grammar_hash, vocabulary_hash};
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::outcome::{Baseline, Outcome};
+use sparserl_core::task::Task;
+use sparserl_gpu::device::{Clocks, DeviceFacts};
+use sparserl_gpu::fingerprint::fingerprint;
+
+use super::whole_file;
+use crate::figures::Chosen;
+use crate::generate::{POLICY, POLICY_VERSION};
+
+/// Name of the file in the output folder.
+pub(crate) const RESULTS: &str = "results.json";
+/// What the file is; the number changes with the meaning of its fields.
+const FORMAT: &str = "sparserl bench 1";
+
+/// All of a benchmark.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Results {
+    pub(crate) format: String,
+    /// When the first run began: UTC, RFC 3339.
+    pub(crate) started: String,
+    /// When the last case was added: UTC, RFC 3339.
+    pub(crate) updated: String,
+    pub(crate) software: Software,
+    pub(crate) host: Host,
+    pub(crate) devices: Vec<DeviceFacts>,
+    /// Of the last run.
+    pub(crate) settings: Settings,
+    /// In the order of measurement.
+    pub(crate) cases: Vec<Case>,
+    /// What could not be measured in the last run.
+    pub(crate) skipped: Vec<Skipped>,
+}
+
+/// What made the programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Software {
+    /// Of SparseRL.
+    pub(crate) version: String,
+    pub(crate) language_version: u32,
+    /// FNV-1a, hexadecimal.
+    pub(crate) vocabulary_hash: String,
+    /// FNV-1a, hexadecimal.
+    pub(crate) grammar_hash: String,
+    pub(crate) policy: String,
+    pub(crate) policy_version: u32,
+}
+
+impl Software {
+    pub(crate) fn this() -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            language_version: LANGUAGE_VERSION,
+            vocabulary_hash: format!("{:016x}", vocabulary_hash()),
+            grammar_hash: format!("{:016x}", grammar_hash()),
+            policy: POLICY.to_owned(),
+            policy_version: POLICY_VERSION,
+        }
+    }
+}
+
+/// Where matrices were packed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Host {
+    /// Threads that packing could use.
+    pub(crate) threads: usize,
+}
+
+impl Host {
+    pub(crate) fn this() -> Self {
+        Self { threads: std::thread::available_parallelism().map_or(1, usize::from) }
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// As given.
+    pub(crate) matrices: Vec<String>,
+    pub(crate) tasks: Vec<Task>,
+    /// Candidates for each case, at most.
+    pub(crate) budget: usize,
+}
+
+/// A matrix and a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Case {
+    pub(crate) matrix: MatrixFacts,
+    pub(crate) task: Task,
+    /// Candidates asked for.
+    pub(crate) budget: usize,
+    /// To look at the matrix and find the candidates.
+    pub(crate) search_seconds: f64,
+    /// Best predicted first.
+    pub(crate) candidates: Vec<CandidateResult>,
+    pub(crate) baselines: Vec<Baseline>,
+    /// Bytes a second, read and written, of a device-to-device copy.
+    pub(crate) copy_bandwidth: Option<f64>,
+    /// Name and version of the library that the baselines are of.
+    pub(crate) library: Option<String>,
+    /// Of the GPU, read after the last sample.
+    pub(crate) clocks: Option<Clocks>,
+    /// The fastest right candidate; absent where none is right.
+    pub(crate) chosen: Option<Chosen>,
+}
+
+/// What a matrix is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MatrixFacts {
+    pub(crate) name: String,
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) nnz: usize,
+    /// Of the matrix in double precision.
+    pub(crate) blake3: String,
+    /// Mean entries of a row; 0 without rows.
+    pub(crate) row_mean: f64,
+    /// Standard deviation of the row lengths over their mean; 0 without entries.
+    pub(crate) row_variation: f64,
+    pub(crate) longest_row: usize,
+}
+
+impl MatrixFacts {
+    pub(crate) fn new<T: Scalar>(name: String, matrix: CsrView<'_, T>) -> Self {
+        let (rows, nnz) = (matrix.rows(), matrix.nnz());
+        let mean = nnz as f64 / rows.max(1) as f64;
+        let lengths = (0..rows).map(|row| matrix.row_len(row));
+        let squares: f64 = lengths.clone().map(|l| (l as f64 - mean).powi(2)).sum();
+        let deviation = (squares / rows.max(1) as f64).sqrt();
+        Self {
+            name,
+            rows,
+            cols: matrix.cols(),
+            nnz,
+            blake3: fingerprint(matrix).to_hex().to_string(),
+            row_mean: mean,
+            row_variation: if nnz == 0 { 0.0 } else { deviation / mean },
+            longest_row: lengths.max().unwrap_or(0),
+        }
+    }
+}
+
+/// A candidate and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CandidateResult {
+    /// In its text form.
+    pub(crate) program: String,
+    /// On the cost model's nominal GPU.
+    pub(crate) predicted_seconds: f64,
+    /// Of the matrix arrays that one product reads, as the cost model has it.
+    pub(crate) predicted_bytes: u64,
+    pub(crate) outcome: Outcome,
+}
+
+/// A matrix or a case that could not be measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Skipped {
+    pub(crate) matrix: String,
+    /// Absent where the matrix itself is at fault.
+    pub(crate) task: Option<Task>,
+    /// In one line.
+    pub(crate) reason: String,
+}
+
+impl Results {
+    /// Nothing measured yet.
+    pub(crate) fn new(devices: Vec<DeviceFacts>, settings: Settings) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            started: now(),
+            updated: now(),
+            software: Software::this(),
+            host: Host::this(),
+            devices,
+            settings,
+            cases: Vec::new(),
+            skipped: Vec::new(),
+        }
+    }
+
+    /// Reads a file that a benchmark wrote.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no such file, or is of another version.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        struct Marked {
+            format: String,
+        }
+        let shown = path.display();
+        let text = std::fs::read(path).with_context(|| format!("{shown}: cannot read the file"))?;
+        let Ok(Marked { format }) = serde_json::from_slice(&text) else {
+            bail!("{shown}: expected the {RESULTS} of a bench run");
+        };
+        if format != FORMAT {
+            bail!("{shown}: is `{format}`, expected `{FORMAT}`");
+        }
+        serde_json::from_slice(&text).with_context(|| format!("{shown}: damaged"))
+    }
+
+    /// The case that was measured for a matrix, a task and a budget.
+    pub(crate) fn find(&self, matrix: &MatrixFacts, task: Task, budget: usize) -> Option<&Case> {
+        let same = |case: &&Case| {
+            case.matrix.blake3 == matrix.blake3 && case.task == task && case.budget == budget
+        };
+        self.cases.iter().find(same)
+    }
+
+    /// Adds a case, in the place of one for the same matrix and task.
+    fn add(&mut self, case: Case) {
+        let same = |c: &Case| c.matrix.blake3 == case.matrix.blake3 && c.task == case.task;
+        self.cases.retain(|c| !same(c));
+        self.cases.push(case);
+    }
+}
+
+/// Results in the making, and the file that holds them.
+#[derive(Debug)]
+pub(crate) struct Store {
+    path: PathBuf,
+    results: Results,
+}
+
+impl Store {
+    /// Begins results in a folder, or goes on with those that are there.
+    ///
+    /// # Errors
+    /// When the folder holds results that must not be replaced or cannot be continued.
+    pub(crate) fn open(folder: &Path, fresh: Results, resume: bool) -> anyhow::Result<Self> {
+        let path = folder.join(RESULTS);
+        if !resume {
+            check_free(folder)?;
+        }
+        if !resume || !path.exists() {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
+            let store = Self { path, results: fresh };
+            store.write()?;
+            return Ok(store);
+        }
+        let mut results = Results::read(&path)?;
+        let differs = |what, was: &str, is: &str| {
+            anyhow::anyhow!(
+                "{}: measured with another {what} ({was}; now {is}); choose another folder with \
+                 --output",
+                path.display()
+            )
+        };
+        if results.software != fresh.software {
+            let text = |s: &Software| {
+                format!(
+                    "SparseRL {}, grammar {}, {} {}",
+                    s.version, s.grammar_hash, s.policy, s.policy_version
+                )
+            };
+            return Err(differs("version", &text(&results.software), &text(&fresh.software)));
+        }
+        if results.devices != fresh.devices {
+            let text = |devices: &[DeviceFacts]| {
+                let names: Vec<_> = devices
+                    .iter()
+                    .map(|d| format!("{}, driver {}.{}", d.name, d.driver.0, d.driver.1))
+                    .collect();
+                names.join(" and ")
+            };
+            return Err(differs("GPU", &text(&results.devices), &text(&fresh.devices)));
+        }
+        results.settings = fresh.settings;
+        results.host = fresh.host;
+        results.skipped.clear();
+        Ok(Self { path, results })
+    }
+
+    pub(crate) fn results(&self) -> &Results {
+        &self.results
+    }
+
+    pub(crate) fn into_results(self) -> Results {
+        self.results
+    }
+
+    /// Adds a case and writes the file.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn add(&mut self, case: Case) -> anyhow::Result<()> {
+        self.results.add(case);
+        self.results.updated = now();
+        self.write()
+    }
+
+    /// Notes what could not be measured and writes the file.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn skip(&mut self, skipped: Skipped) -> anyhow::Result<()> {
+        self.results.skipped.push(skipped);
+        self.write()
+    }
+
+    fn write(&self) -> anyhow::Result<()> {
+        let mut text = serde_json::to_string(&self.results)?;
+        text.push('\n');
+        whole_file::write(&self.path, text.as_bytes())
+    }
+}
+
+/// Refuses a folder with results that would be lost.
+///
+/// # Errors
+/// When there are any.
+pub(crate) fn check_free(folder: &Path) -> anyhow::Result<()> {
+    if folder.join(RESULTS).exists() {
+        bail!(
+            "{}: holds the {RESULTS} of an earlier run; continue it with --resume or choose another \
+             folder with --output",
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
+fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}

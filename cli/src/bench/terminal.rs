@@ -1,0 +1,147 @@
+//! What a benchmark says on a terminal.
+
+use std::fmt::Write;
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use sparserl_core::outcome::CacheState;
+
+use super::results::{Case, Results};
+use super::totals::{self, CACHES, TaskTotals, ratio};
+use crate::figures::Rival;
+
+/// A case in one line.
+pub(crate) fn case_line(case: &Case) -> String {
+    let mut line = format!("{} {}: ", case.matrix.name, case.task);
+    let Some(chosen) = &case.chosen else {
+        let _ = write!(line, "no right candidate ({})", totals::outcomes_text([case]));
+        return line;
+    };
+    let Some(figures) = chosen.figures(chosen.by) else { return line };
+    let _ = write!(line, "{} {}", time(figures.seconds), cache_name(chosen.by));
+    for rival in Rival::ALL {
+        match figures.against(rival) {
+            Some(found) => {
+                let name = match rival {
+                    Rival::Default => "DEFAULT".to_owned(),
+                    Rival::Best => format!("best ({})", found.algorithm),
+                };
+                let loss = if found.ratio < 1.0 { " LOSS" } else { "" };
+                let _ = write!(line, ", {} vs {name}{loss}", times(found.ratio));
+            }
+            None => {
+                let _ = write!(line, ", no {}", rival.name());
+            }
+        }
+    }
+    line
+}
+
+/// The table at the end, and under it what a mean would hide.
+pub(crate) fn summary(results: &Results) -> String {
+    let tasks = totals::by_task(results);
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+    let mut header = vec!["task".to_owned(), "cases".to_owned()];
+    for cache in CACHES {
+        for rival in Rival::ALL {
+            header.push(format!("{}, vs {}", cache_name(cache), rival.name()));
+        }
+    }
+    header.push("losses".to_owned());
+    table.set_header(header);
+    for totals in &tasks {
+        let mut row = vec![totals.task.to_string(), totals.cases.len().to_string()];
+        for cache in CACHES {
+            for rival in Rival::ALL {
+                row.push(spread(totals, cache, rival));
+            }
+        }
+        row.push(totals.losses().len().to_string());
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut text = String::new();
+    if !tasks.is_empty() {
+        let _ = writeln!(text, "\n{table}");
+        text.push_str("Time of cuSPARSE over ours: geometric mean, and the least of all cases.\n");
+        let _ = writeln!(text, "Candidates: {}.", totals::outcomes_text(&results.cases));
+    }
+    for totals in &tasks {
+        for case in totals.losses() {
+            let _ = writeln!(text, "loss: {} {}: {}", case.matrix.name, case.task, ratios(case));
+        }
+        for case in totals.failures() {
+            let ends = totals::outcomes_text([case]);
+            let _ =
+                writeln!(text, "no right candidate: {} {}: {ends}", case.matrix.name, case.task);
+        }
+        for case in totals.unrivalled() {
+            let _ = writeln!(text, "no baseline ran: {} {}", case.matrix.name, case.task);
+        }
+    }
+    text
+}
+
+/// `2.10× (least 0.91×)`, with the number of cases where it is not all of them.
+fn spread(totals: &TaskTotals<'_>, cache: CacheState, rival: Rival) -> String {
+    let Some(spread) = totals.spread(cache, rival) else { return "–".to_owned() };
+    let mut text = format!("{}, least {}", times(spread.geomean), times(spread.min));
+    if spread.count != totals.cases.len() {
+        let _ = write!(text, " ({} of {})", spread.count, totals.cases.len());
+    }
+    text
+}
+
+/// The ratios of a case, state by state.
+pub(crate) fn ratios(case: &Case) -> String {
+    let mut texts = Vec::new();
+    for cache in CACHES {
+        for rival in Rival::ALL {
+            if let Some(ratio) = ratio(case, cache, rival) {
+                texts.push(format!("{} vs {} {}", times(ratio), rival.name(), cache_name(cache)));
+            }
+        }
+    }
+    texts.join(", ")
+}
+
+pub(crate) fn cache_name(cache: CacheState) -> &'static str {
+    match cache {
+        CacheState::Warm => "warm",
+        CacheState::Cold => "cold",
+    }
+}
+
+/// A ratio. One below 1 never rounds up to 1.
+pub(crate) fn times(ratio: f64) -> String {
+    match ratio {
+        r if r < 1.0 && r > 0.995 => format!("{:.4}×", (r * 1e4).floor() / 1e4),
+        r if r < 10.0 => format!("{r:.2}×"),
+        r => format!("{r:.1}×"),
+    }
+}
+
+/// Seconds in a unit that suits them.
+pub(crate) fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.2} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.3} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_never_looks_like_a_win() {
+        assert_eq!(times(0.99999), "0.9999×");
+        assert_eq!(times(0.994), "0.99×");
+        assert_eq!(times(1.0), "1.00×");
+        assert_eq!(times(12.345), "12.3×");
+    }
+}

@@ -1,0 +1,291 @@
+//! A benchmark from end to end, judged by an evaluator that makes its times up.
+
+use std::fs;
+use std::path::Path;
+
+use sparserl_core::language::Program;
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::outcome::{
+    Baseline, CacheState, Evaluation, Measurement, Outcome, Timing, Violation,
+};
+use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_gpu::Architecture;
+use sparserl_gpu::device::DeviceFacts;
+
+use super::*;
+
+/// Nonzeros by which the evaluator knows the matrices that are to go wrong.
+const LOST: usize = 44; // banded:10,2
+const NOTHING_RIGHT: usize = 64; // stencil27:2x2x2
+const NO_BASELINE: usize = 58; // dense-row:9,50
+const BROKEN: usize = 70; // uniform:7,30,10
+
+/// Makes up times that depend on matrix, task and candidate alone.
+#[derive(Default)]
+struct Fake {
+    evaluations: usize,
+}
+
+fn timing(seconds: f64, cold: bool) -> Timing {
+    let samples = |seconds: f64| {
+        let spread = [1.02, 0.99, 1.0, 1.01, 0.98];
+        spread.map(|factor| factor * seconds).to_vec().try_into().unwrap()
+    };
+    Timing { warm: samples(seconds), cold: cold.then(|| samples(1.6 * seconds)) }
+}
+
+impl Instrument for &mut Fake {
+    fn library(&self) -> Option<String> {
+        Some("cuSPARSE 1.2.3".to_owned())
+    }
+
+    fn clocks(&self) -> Option<Clocks> {
+        None
+    }
+}
+
+impl Evaluator for &mut Fake {
+    type Error = &'static str;
+
+    fn evaluate<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        programs: &[Program],
+    ) -> Result<Evaluation, Self::Error> {
+        self.evaluations += 1;
+        let nnz = matrix.nnz();
+        if nnz == BROKEN {
+            return Err("the device is gone");
+        }
+        let columns = programs.first().map_or(1, |p| p.task.operation.columns());
+        let bytes = (nnz * (4 + size_of::<T>())
+            + (matrix.rows() + matrix.cols()) * columns as usize * size_of::<T>())
+            as f64;
+        let floor = 2e-6 + bytes / 3e12;
+        // Between 0.9 and 4 times the floor, as a hash of the size has it.
+        let wobble = |salt: usize| ((nnz * 31 + salt * 17) % 101) as f64 / 101.0;
+        let gain = if nnz == LOST { 0.8 } else { 1.02 + 2.5 * wobble(columns as usize) };
+        let outcome = |index: usize| match index {
+            // The quickest is wrong.
+            0 => Outcome::WrongResult {
+                violation: Violation::Inexact,
+                reason: "row 3: off by 2.5 bounds".to_owned(),
+            },
+            _ if nnz == NOTHING_RIGHT => {
+                Outcome::CompileFailed { reason: "expected a <brace>".to_owned() }
+            }
+            3 => Outcome::Faulted { reason: "illegal address".to_owned() },
+            4 => Outcome::TimedOut { seconds: 2.0 },
+            _ => Outcome::Measured(Measurement {
+                checks: 6,
+                worst_ratio: 0.25,
+                timing: timing(floor * (1.1 + 0.1 * wobble(index)), index < 6),
+            }),
+        };
+        let baseline = |algorithm: &str, factor: f64, analysis: f64| Baseline {
+            algorithm: algorithm.to_owned(),
+            is_default: algorithm == "DEFAULT",
+            analysis_seconds: analysis,
+            buffer_bytes: 128,
+            timing: match nnz {
+                NO_BASELINE => Err("not supported".to_owned()),
+                _ => Ok(timing(floor * gain * factor, true)),
+            },
+        };
+        let mut baselines =
+            vec![baseline("DEFAULT", 1.3, 0.0), baseline("CSR_ALG2", 1.1 + 0.3 * wobble(7), 3e-5)];
+        baselines.push(Baseline {
+            timing: Err("SELL needs fewer than 2^31 slots".to_owned()),
+            ..baseline("SELL", 1.0, 0.0)
+        });
+        Ok(Evaluation {
+            outcomes: (0..programs.len()).map(outcome).collect(),
+            baselines,
+            copy_bandwidth: Some(4e12),
+        })
+    }
+}
+
+fn device() -> DeviceFacts {
+    DeviceFacts {
+        name: "Made-up GPU".to_owned(),
+        architecture: Architecture::Sm90,
+        driver: (13, 0),
+        multiprocessors: 132,
+        memory_bytes: 1 << 37,
+        l2_bytes: 50 << 20,
+    }
+}
+
+fn settings(matrices: &[&str], tasks: &[Task]) -> Settings {
+    let matrices = matrices.iter().map(ToString::to_string).collect();
+    Settings { matrices, tasks: tasks.to_vec(), budget: 8 }
+}
+
+fn spmv(dtype: Dtype) -> Task {
+    Task { operation: Operation::SpMV, dtype }
+}
+
+/// A run into a folder: what it gives and what it prints.
+fn run_in(
+    folder: &Path,
+    settings: Settings,
+    fake: &mut Fake,
+    resume: bool,
+) -> (Results, Vec<String>) {
+    let sources: Vec<MatrixSource> =
+        settings.matrices.iter().flat_map(|m| MatrixSource::parse(m).unwrap()).collect();
+    let store = Store::open(folder, Results::new(vec![device()], settings), resume).unwrap();
+    let lines = Mutex::new(Vec::new());
+    let print = |line: &str| {
+        lines.lock().unwrap().push(line.to_owned());
+        Ok(())
+    };
+    let results = measure(&sources, vec![fake], store, false, &print).unwrap();
+    (results, lines.into_inner().unwrap())
+}
+
+const MATRICES: [&str; 5] =
+    ["stencil5:20x20", "banded:10,2", "stencil27:2x2x2", "dense-row:9,50", "rmat:7,8"];
+
+#[test]
+fn a_run_keeps_everything_and_chooses_the_fastest_right_candidate() {
+    let place = tempfile::tempdir().unwrap();
+    let tasks = [spmv(Dtype::F32), spmv(Dtype::F64)];
+    let (results, lines) =
+        run_in(place.path(), settings(&MATRICES, &tasks), &mut Fake::default(), false);
+    assert_eq!(results.cases.len(), 10);
+    assert_eq!(Results::read(&place.path().join(RESULTS)).unwrap(), results);
+    for case in &results.cases {
+        assert!(case.candidates.len() > 5, "{}", case.matrix.name);
+        if case.matrix.nnz == NOTHING_RIGHT {
+            assert_eq!(case.chosen, None);
+            continue;
+        }
+        let chosen = case.chosen.as_ref().unwrap();
+        assert_eq!(chosen.by, CacheState::Cold);
+        let median = |index: usize| {
+            case.candidates[index].outcome.measurement()?.timing.median(CacheState::Cold)
+        };
+        let best = (0..case.candidates.len()).filter_map(median).min_by(f64::total_cmp);
+        assert_eq!(median(chosen.index), best);
+        let moved = (chosen.packed_bytes + chosen.dense_bytes) as f64;
+        assert_eq!(chosen.warm.bytes_per_second, moved / chosen.warm.seconds);
+        let cold = chosen.cold.as_ref().unwrap();
+        assert_eq!(cold.gflops, 2.0 * case.matrix.nnz as f64 / cold.seconds / 1e9);
+        assert_eq!(cold.default.is_none(), case.matrix.nnz == NO_BASELINE);
+    }
+    let line = |start: &str| lines.iter().find(|line| line.starts_with(start)).unwrap();
+    assert!(line("banded:10,2 spmv f32: ").ends_with(" LOSS"), "{lines:?}");
+    assert!(line("stencil27:2x2x2 spmv f32: ").contains("no right candidate"), "{lines:?}");
+    assert!(line("dense-row:9,50 spmv f64: ").ends_with("no DEFAULT, no best"), "{lines:?}");
+}
+
+#[test]
+fn the_summary_names_what_a_mean_would_hide() {
+    let place = tempfile::tempdir().unwrap();
+    let (results, _) =
+        run_in(place.path(), settings(&MATRICES, &[spmv(Dtype::F32)]), &mut Fake::default(), false);
+    let text = terminal::summary(&results);
+    assert!(text.contains("\nloss: banded:10,2 spmv f32: "), "{text}");
+    assert!(text.contains("\nno right candidate: stencil27:2x2x2 spmv f32: "), "{text}");
+    assert!(text.contains("\nno baseline ran: dense-row:9,50 spmv f32\n"), "{text}");
+    assert!(text.contains("5 wrong-result"), "{text}");
+    let totals = totals::by_task(&results);
+    let spread = totals[0].spread(CacheState::Cold, crate::figures::Rival::Default).unwrap();
+    assert_eq!((spread.count, spread.losses), (3, 1));
+    assert!(text.contains(&terminal::times(spread.geomean)), "{text}");
+}
+
+#[test]
+fn a_run_goes_on_where_another_ended() {
+    let place = tempfile::tempdir().unwrap();
+    let tasks = [spmv(Dtype::F32)];
+    let mut fake = Fake::default();
+    let (first, _) = run_in(place.path(), settings(&MATRICES[..2], &tasks), &mut fake, false);
+    assert_eq!(fake.evaluations, 2);
+    let (second, lines) = run_in(place.path(), settings(&MATRICES, &tasks), &mut fake, true);
+    assert_eq!(fake.evaluations, MATRICES.len());
+    assert_eq!(second.cases[..2], first.cases[..]);
+    assert_eq!(second.started, first.started);
+    assert!(lines.iter().filter(|line| line.ends_with("(measured before)")).count() == 2);
+
+    // Another budget is another measurement, in the place of the old one.
+    let more = Settings { budget: 9, ..settings(&MATRICES[..1], &tasks) };
+    let (third, _) = run_in(place.path(), more, &mut fake, true);
+    assert_eq!(fake.evaluations, MATRICES.len() + 1);
+    assert_eq!(third.cases.len(), MATRICES.len());
+
+    // Without --resume, and on another GPU, nothing is touched.
+    let before = fs::read(place.path().join(RESULTS)).unwrap();
+    let open = |device, resume| {
+        let fresh = Results::new(vec![device], settings(&MATRICES, &tasks));
+        Store::open(place.path(), fresh, resume).unwrap_err().to_string()
+    };
+    assert!(open(device(), false).contains("--resume"));
+    let other = DeviceFacts { name: "Another".to_owned(), ..device() };
+    let error = open(other, true);
+    assert!(error.contains("another GPU (Made-up GPU, driver 13.0; now Another"), "{error}");
+    assert_eq!(fs::read(place.path().join(RESULTS)).unwrap(), before);
+}
+
+#[test]
+fn what_cannot_be_measured_is_noted_and_tried_again() {
+    let place = tempfile::tempdir().unwrap();
+    let (matrices, out) = (place.path().join("matrices"), place.path().join("out"));
+    fs::create_dir(&matrices).unwrap();
+    fs::write(matrices.join("broken.mtx"), "%%MatrixMarket matrix\n").unwrap();
+    let header = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 ";
+    fs::write(matrices.join("large.mtx"), format!("{header}1e300\n")).unwrap();
+    fs::write(matrices.join("one.mtx"), format!("{header}1\n")).unwrap();
+    let names = [matrices.to_str().unwrap(), "uniform:7,30,10"];
+    let asked = settings(&names, &[spmv(Dtype::F32), spmv(Dtype::F64)]);
+    for resume in [false, true] {
+        let (results, _) = run_in(&out, asked.clone(), &mut Fake::default(), resume);
+        let skipped: Vec<_> = results
+            .skipped
+            .iter()
+            .map(|s| (s.matrix.as_str(), s.task.map(|task| task.dtype)))
+            .collect();
+        let expected = [
+            ("broken.mtx", None),
+            ("large.mtx", Some(Dtype::F32)),
+            ("uniform:7,30,10", Some(Dtype::F32)),
+            ("uniform:7,30,10", Some(Dtype::F64)),
+        ];
+        assert_eq!(skipped, expected);
+        let reason = |i: usize| results.skipped[i].reason.as_str();
+        assert!(reason(0).contains("broken.mtx:1: "), "{}", reason(0));
+        assert!(reason(2).ends_with("the device is gone"), "{}", reason(2));
+        assert_eq!(results.cases.len(), 3);
+        let error = complete(&results, &out).unwrap_err().to_string();
+        assert!(error.starts_with("4 matrices or cases were skipped; "), "{error}");
+    }
+}
+
+#[test]
+fn the_report_has_every_number_and_no_foreign_text_runs_in_it() {
+    let place = tempfile::tempdir().unwrap();
+    let asked = settings(&MATRICES, &[spmv(Dtype::F32)]);
+    let (mut results, _) = run_in(place.path(), asked, &mut Fake::default(), false);
+    results.cases[0].matrix.name = "<script>alert(1)</script>.mtx".to_owned();
+    let page = report::html(&results).unwrap();
+    assert!(!page.contains("<script"), "names are escaped, in charts too");
+    for case in &results.cases {
+        if let Some(chosen) = &case.chosen {
+            let cold = chosen.cold.as_ref().unwrap();
+            assert!(page.contains(&terminal::time(cold.seconds)), "{}", case.matrix.name);
+            assert!(page.contains(&format!("{:.1}", cold.gflops)));
+        }
+    }
+    assert_eq!(page.matches("<figure>").count(), 4);
+    assert!(page.contains("expected a &lt;brace&gt;"));
+    let fetches = ["src=", "href=", "url(", "@import"];
+    assert!(!fetches.iter().any(|word| page.contains(word)), "nothing is fetched");
+}
+
+#[test]
+fn a_report_of_no_cases_is_a_page() {
+    let page = report::html(&Results::new(vec![device()], settings(&[], &[]))).unwrap();
+    assert!(page.contains("No ratio is below 1."));
+}

@@ -1,0 +1,126 @@
+//! `bench` without a GPU, and `report` from recorded results.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Place, matrix, run};
+
+const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/bench-results.json");
+
+#[test]
+fn without_a_gpu_one_line_says_so_and_nothing_is_written() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    for arguments in [
+        "bench stencil5:9x9 rmat:5,2".to_owned(),
+        "bench stencil5:9x9 --resume -o out".to_owned(),
+        format!("bench {beam} --op spmv,spmm --cols 8,32 --dtype f32,f64 --budget 4"),
+    ] {
+        // Where there are GPUs, none is seen.
+        let run = run(place.command(&arguments).env("CUDA_VISIBLE_DEVICES", ""));
+        assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{}", run.stderr);
+        let start = "error: no GPU to measure on: no CUDA d";
+        assert!(run.stderr.starts_with(start), "{}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1);
+    }
+    assert!(place.names("").is_empty());
+}
+
+#[test]
+fn what_is_no_matrix_is_said_before_anything_is_done() {
+    let place = Place::new();
+    fs::create_dir(place.path("empty")).unwrap();
+    for (argument, says) in [
+        (
+            "nowhere.mtx",
+            "nowhere.mtx: no such file or folder, and no family; families are stencil5:",
+        ),
+        ("cube:3x3", "cube:3x3: no such file or folder, and no family; families are stencil5:"),
+        ("stencil5:9", "stencil5:9: expected stencil5:NXxNY, whole numbers"),
+        ("rmat:40,2", "rmat:40,2: scale 40 is too large"),
+        ("uniform:1000000,1000000,100000", "entries are too many"),
+        ("empty", "empty: no matrix file in the folder"),
+    ] {
+        let error = place.fail(&format!("bench stencil5:9x9 {argument}"));
+        assert!(error.starts_with("error: ") && error.contains(says), "{error}");
+    }
+    assert_eq!(place.names(""), ["empty"]);
+}
+
+#[test]
+fn a_wrong_command_line_is_2() {
+    let place = Place::new();
+    for arguments in [
+        "bench",
+        "bench rmat:5,2 --op spmm",
+        "bench rmat:5,2 --cols 8",
+        "bench rmat:5,2 --op spmm --cols 8,0",
+        "bench rmat:5,2 --op gemm",
+        "bench rmat:5,2 --dtype f32,f16",
+        "bench rmat:5,2 --budget 0",
+        "bench rmat:5,2 --devices x",
+        "report",
+    ] {
+        let run = place.run(arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{arguments}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn earlier_results_are_not_replaced_unasked() {
+    let place = Place::new();
+    fs::create_dir(place.path("out")).unwrap();
+    fs::write(place.path("out/results.json"), "{}").unwrap();
+    let error = place.fail("bench rmat:5,2 -o out");
+    assert!(error.contains("out: holds the results.json of an earlier run"), "{error}");
+    assert!(error.contains("--resume"), "{error}");
+    assert_eq!(place.text("out/results.json"), "{}");
+}
+
+#[test]
+fn a_report_is_made_from_results() {
+    let place = Place::new();
+    assert_eq!(place.succeed(&format!("report {RESULTS} -o a.html")), "");
+    assert_eq!(place.names(""), ["a.html"]);
+    let page = place.text("a.html");
+    let results: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(Path::new(RESULTS)).unwrap()).unwrap();
+    let case = &results["cases"][0];
+    let cold = &case["chosen"]["cold"];
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    for expected in [
+        "stencil5:20x20".to_owned(),
+        "Made-up GPU".to_owned(),
+        results["started"].as_str().unwrap().to_owned(),
+        format!("{:.2} µs", 1e6 * number(&cold["seconds"])),
+        format!("{:.2}×", number(&cold["default"]["ratio"])),
+        format!("{:.1}", number(&cold["gflops"])),
+        // The loss stands out, and the case without a right candidate is named.
+        format!("▼ {:.2}×", number(&results["cases"][1]["chosen"]["cold"]["best"]["ratio"])),
+        "stencil27:2x2x2, spmv f32: ".to_owned(),
+    ] {
+        assert!(page.contains(&expected), "{expected}");
+    }
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<svg"));
+    // The same results give the same page.
+    place.succeed(&format!("report {RESULTS}"));
+    assert!(place.text("report.html") == page);
+}
+
+#[test]
+fn what_is_no_results_file_is_refused() {
+    let place = Place::new();
+    let recorded = fs::read_to_string(RESULTS).unwrap();
+    for (text, says) in [
+        ("not JSON", "expected the results.json of a bench run"),
+        (r#"{"format": "sparserl plan 1"}"#, "is `sparserl plan 1`, expected `sparserl bench 1`"),
+        (r#"{"format": "sparserl bench 1"}"#, "damaged: missing field"),
+        (&recorded[..recorded.len() / 2], "expected the results.json of a bench run"),
+    ] {
+        fs::write(place.path("a.json"), text).unwrap();
+        let error = place.fail("report a.json");
+        assert!(error.starts_with("error: a.json: ") && error.contains(says), "{error}");
+    }
+    assert!(place.fail("report no.json").contains("no.json: cannot read the file: "));
+    assert_eq!(place.names(""), ["a.json"]);
+}
