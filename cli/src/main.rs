@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! args ─► generate ─► load ─► search ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
-//!     └─► inspect ──► load ─► text, JSON, spy_plot
+//!     ├─► inspect ──► load ─► text, JSON, spy_plot
+//!     ├─► verify ───► load ─► gpu ─► report
+//!     └─► eval ─────► candidates ─► load ─► gpu ─► results ─► summary ─► table
 //! ```
 //!
 //! Results go to standard output; progress, notes and errors to standard error. The exit code is 1
@@ -13,6 +15,7 @@ use std::process::ExitCode;
 mod args;
 mod compile;
 mod console;
+mod eval;
 mod feature_table;
 mod generate;
 mod gpu;
@@ -24,6 +27,7 @@ mod plan;
 mod progress;
 mod spy_plot;
 mod summary;
+mod verify;
 
 use args::{Cli, Command};
 
@@ -31,6 +35,8 @@ fn main() -> ExitCode {
     let result = match Cli::parse_or_exit().command {
         Command::Gen(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Eval(args) => eval::run(&args),
         Command::Serve { role } => sparserl_gpu::process::serve(&role).map_err(Into::into),
     };
     match result {

@@ -6,6 +6,8 @@
 mod broken_files;
 mod compile;
 mod errors;
+mod eval;
 mod generate;
 mod inspect;
 mod support;
+mod verify;
