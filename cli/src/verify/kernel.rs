@@ -40,6 +40,7 @@ pub(crate) struct KernelFile {
     source: Vec<u8>,
     /// What the `.json` file beside a CUDA source holds.
     sidecar: Option<Vec<u8>>,
+    is_generated: bool,
 }
 
 /// A kernel that can be judged.
@@ -86,7 +87,8 @@ impl KernelFile {
                 read => Some(read?),
             },
         };
-        Ok(Self { path, kind, source, sidecar })
+        let is_generated = is_generated(&path);
+        Ok(Self { path, kind, source, sidecar, is_generated })
     }
 
     /// Reads the text.
@@ -102,7 +104,7 @@ impl KernelFile {
             Kind::Program => Ok(Kernel::Program(Program::parse(text)?)),
             Kind::Cuda => match RawKernel::parse(text, sidecar) {
                 Ok(kernel) => Ok(Kernel::Cuda(Box::new(kernel))),
-                Err(error) if is_generated(&self.path) => Err(KernelError::Generated(error)),
+                Err(error) if self.is_generated => Err(KernelError::Generated(error)),
                 Err(error) => Err(error.into()),
             },
         }
