@@ -50,6 +50,9 @@ fn evaluate<J: Judge>(
 ) -> anyhow::Result<(Results, Vec<String>)> {
     let task = args.task.task();
     let settings = Settings::new(task, args.judging.protocol());
+    if let Some(path) = &args.output {
+        results::check_folder(path)?;
+    }
     let earlier = match &args.output {
         Some(path) if args.resume => Results::read(path, &settings)?,
         Some(path) => {

@@ -64,7 +64,7 @@ pub(crate) fn read(
         }
         let own = folder.join(&stem);
         let theirs: Vec<PathBuf> = if is_alone && !own.is_dir() {
-            files.drain(..).collect()
+            std::mem::take(&mut files)
         } else {
             files.extract_if(.., |file| file.starts_with(&own) && *file != own).collect()
         };

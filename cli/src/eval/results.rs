@@ -2,7 +2,7 @@
 //!
 //! The file is written anew after every matrix. Times are seconds; every sample is kept.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
@@ -212,8 +212,15 @@ pub(crate) fn check_free(path: &Path) -> anyhow::Result<()> {
             path.display()
         );
     }
-    let folder: PathBuf = path.parent().unwrap_or(Path::new("")).join(".");
-    if !folder.is_dir() {
+    Ok(())
+}
+
+/// Refuses a file that could not be written once all is measured.
+///
+/// # Errors
+/// When its folder is not there.
+pub(crate) fn check_folder(path: &Path) -> anyhow::Result<()> {
+    if !path.parent().unwrap_or(Path::new("")).join(".").is_dir() {
         bail!("{}: its folder does not exist", path.display());
     }
     Ok(())

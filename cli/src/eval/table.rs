@@ -7,15 +7,17 @@ use comfy_table::{CellAlignment, ContentArrangement, Table};
 use sparserl_core::outcome::CacheState;
 
 use super::statistics::{Mean, Spread};
-use super::summary::{Best, Counts, MatrixSummary, Summary, Totals};
+use super::summary::{Counts, MatrixSummary, Summary};
 use crate::verify::figures::{CACHES, Rival, cache_name, time, times};
 
 /// Stands for what there is not.
 const NONE: &str = "–";
+/// Name of the rows over all matrices.
+const ALL: &str = "all";
 
 /// Two tables, and under them what means would hide.
 pub(crate) fn text(summary: &Summary) -> String {
-    let mut text = format!("{}\n", ends(summary));
+    let mut text = format!("{}\nShares for all are means over the matrices.\n", ends(summary));
     let all = &summary.all;
     let too_large: Vec<String> = all
         .pass_at
@@ -32,8 +34,8 @@ pub(crate) fn text(summary: &Summary) -> String {
     }
     let _ = writeln!(text, "\n{}", speeds(summary));
     text.push_str(
-        "Times of cuSPARSE over those of the best candidate, and for all: geometric mean, and the \
-         least.\nfast@1: share that is right and faster than DEFAULT.\n",
+        "vs: time of cuSPARSE over that of the best candidate; for all, the geometric mean and the \
+         least.\nfast@1: share of candidates that are right and faster than DEFAULT.\n",
     );
     for matrix in summary.matrices.iter().filter(|m| all.losses.contains(&m.matrix)) {
         let _ = writeln!(text, "loss: {}: {}", matrix.matrix, losses(matrix));
@@ -47,74 +49,68 @@ pub(crate) fn text(summary: &Summary) -> String {
 /// What became of the candidates.
 fn ends(summary: &Summary) -> Table {
     let all = &summary.all;
-    let mut header: Vec<String> = [
-        "matrix",
-        "n",
-        "no compile",
-        "no launch",
-        "fault",
-        "wrong",
-        "timeout",
-        "right",
-        "compiled",
-        "right",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    let names = ["matrix", "n", "compiled", "no launch", "fault", "wrong", "timeout", "right"];
+    let mut header = names.map(str::to_owned).to_vec();
     header.extend(all.pass_at.iter().map(|pass| format!("pass@{}", pass.k)));
     let mut table = new_table(header);
     for matrix in &summary.matrices {
-        let mut row = vec![matrix.matrix.clone()];
-        row.extend(counts(matrix.counts));
-        row.extend([matrix.compiled, matrix.right].map(percent));
-        row.extend(matrix.pass_at.iter().map(|p| p.value.map_or(NONE.to_owned(), percent)));
-        table.add_row(row);
+        let shares = [matrix.compiled, matrix.right].map(percent);
+        let pass_at = matrix.pass_at.iter().map(|p| p.value.map_or(NONE.to_owned(), percent));
+        table.add_row(ends_row(matrix.matrix.clone(), matrix.counts, shares, pass_at));
     }
-    let mut row = vec!["all".to_owned()];
-    row.extend(counts(all.counts));
-    let means = [all.compiled, all.right].into_iter().chain(all.pass_at.iter().map(|p| p.value));
-    row.extend(means.map(|mean| mean_text(mean, summary)));
-    table.add_row(row);
+    let shares = [all.compiled, all.right].map(|mean| mean_text(mean, summary));
+    let pass_at = all.pass_at.iter().map(|pass| mean_text(pass.value, summary));
+    table.add_row(ends_row(ALL.to_owned(), all.counts, shares, pass_at));
     right_aligned(table)
 }
 
-/// How fast the best candidates are.
+fn ends_row(
+    name: String,
+    counts: Counts,
+    [compiled, right]: [String; 2],
+    pass_at: impl Iterator<Item = String>,
+) -> Vec<String> {
+    let mut row = vec![name, counts.candidates.to_string()];
+    row.push(format!("{}, {compiled}", counts.candidates - counts.compile_failed));
+    let Counts { launch_failed, faulted, wrong, timed_out, .. } = counts;
+    row.extend([launch_failed, faulted, wrong, timed_out].map(|count| count.to_string()));
+    row.push(format!("{}, {right}", counts.right));
+    row.extend(pass_at);
+    row
+}
+
+/// How fast the best candidates are, each in both states of the cache.
 fn speeds(summary: &Summary) -> Table {
-    let mut header = vec!["matrix".to_owned(), "best candidate".to_owned()];
-    for cache in CACHES {
-        let name = cache_name(cache);
-        header.extend([name.to_owned(), "GFLOPS".to_owned()]);
-        header.extend(Rival::ALL.map(|rival| format!("vs {}", rival.name())));
-        header.push("fast@1".to_owned());
-    }
+    let names = ["matrix", "best candidate", "cache", "time", "GFLOPS"];
+    let mut header = names.map(str::to_owned).to_vec();
+    header.extend(Rival::ALL.map(|rival| format!("vs {}", rival.name())));
+    header.push("fast@1".to_owned());
     let mut table = new_table(header);
     for matrix in &summary.matrices {
-        let best = matrix.best.as_ref();
-        let file = best.map_or(NONE.to_owned(), |best: &Best| best.file.clone());
-        let mut row = vec![matrix.matrix.clone(), file];
         for cache in CACHES {
+            let best = matrix.best.as_ref();
             let figures = best.and_then(|best| best.figures.get(cache).as_ref());
-            row.push(figures.map_or(NONE.to_owned(), |figures| time(figures.seconds)));
-            row.push(figures.map_or(NONE.to_owned(), |figures| format!("{:.1}", figures.gflops)));
-            let speedup = |rival| matrix.speedup(cache, rival).map_or(NONE.to_owned(), times);
-            row.extend(Rival::ALL.map(speedup));
-            row.push(matrix.fast_1.get(cache).map_or(NONE.to_owned(), percent));
+            let shown = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
+            let mut row = vec![
+                matrix.matrix.clone(),
+                shown(best.map(|best| best.file.clone())),
+                cache_name(cache).to_owned(),
+                shown(figures.map(|figures| time(figures.seconds))),
+                shown(figures.map(|figures| format!("{:.2}", figures.gflops))),
+            ];
+            row.extend(Rival::ALL.map(|rival| shown(matrix.speedup(cache, rival).map(times))));
+            row.push(shown(matrix.fast_1.get(cache).map(percent)));
+            table.add_row(row);
         }
+    }
+    for cache in CACHES {
+        let mut row = [ALL, "", cache_name(cache), "", ""].map(str::to_owned).to_vec();
+        let spread = |rival| spread_text(*summary.all.speedups.get(cache).get(rival), summary);
+        row.extend(Rival::ALL.map(spread));
+        row.push(mean_text(*summary.all.fast_1.get(cache), summary));
         table.add_row(row);
     }
-    table.add_row(all_speeds(&summary.all, summary));
     right_aligned(table)
-}
-
-fn all_speeds(all: &Totals, summary: &Summary) -> Vec<String> {
-    let mut row = vec!["all".to_owned(), String::new()];
-    for cache in CACHES {
-        row.extend([String::new(), String::new()]);
-        let spread = |rival| spread_text(*all.speedups.get(cache).get(rival), summary);
-        row.extend(Rival::ALL.map(spread));
-        row.push(mean_text(*all.fast_1.get(cache), summary));
-    }
-    row
 }
 
 /// A matrix's losses, each with its state of the cache.
@@ -141,13 +137,6 @@ fn right_aligned(mut table: Table) -> Table {
     table
 }
 
-fn counts(counts: Counts) -> [String; 7] {
-    let Counts { candidates, right, compile_failed, launch_failed, faulted, wrong, timed_out } =
-        counts;
-    [candidates, compile_failed, launch_failed, faulted, wrong, timed_out, right]
-        .map(|count| count.to_string())
-}
-
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
@@ -160,7 +149,7 @@ fn mean_text(mean: Mean, summary: &Summary) -> String {
 
 fn spread_text(spread: Option<Spread>, summary: &Summary) -> String {
     let Some(Spread { matrices, geomean, least }) = spread else { return NONE.to_owned() };
-    format!("{}, {}{}", times(geomean), times(least), of_some(matrices, summary))
+    format!("{}, least {}{}", times(geomean), times(least), of_some(matrices, summary))
 }
 
 fn of_some(matrices: usize, summary: &Summary) -> String {

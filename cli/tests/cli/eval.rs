@@ -65,8 +65,10 @@ fn results_are_not_lost() {
     let error = place.fail(&format!("{arguments} -o out.json --resume"));
     assert!(error.contains("out.json: is not a results file of eval"), "{error}");
     assert_eq!(place.text("out.json"), "{}");
-    let error = place.fail(&format!("{arguments} -o no/such/out.json"));
-    assert!(error.contains("no/such/out.json: its folder does not exist"), "{error}");
+    for resume in ["", "--resume"] {
+        let error = place.fail(&format!("{arguments} -o no/such/out.json {resume}"));
+        assert!(error.contains("no/such/out.json: its folder does not exist"), "{error}");
+    }
 }
 
 #[test]
