@@ -3,6 +3,7 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -10,6 +11,7 @@ use sparserl_core::language::{LANGUAGE_VERSION, vocabulary_hash};
 use sparserl_core::matrix::Duplicates;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::Architecture;
+use sparserl_gpu::worker::Protocol;
 
 use crate::measure::Budget;
 
@@ -17,6 +19,8 @@ use crate::measure::Budget;
 const MOST_CANDIDATES: i64 = 1000;
 /// More than any dense operand has in practice.
 const MOST_COLUMNS: i64 = 65_536;
+/// Longer than any kernel is worth waiting for.
+const MOST_SECONDS: f64 = 86_400.0;
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -44,8 +48,12 @@ impl Cli {
     fn checked(self) -> Result<Self, clap::Error> {
         let lonely_columns = match &self.command {
             Command::Gen(GenerateArgs { task, .. })
-            | Command::Inspect(InspectArgs { task, .. }) => {
+            | Command::Inspect(InspectArgs { task, .. })
+            | Command::Eval(EvalArgs { task, .. }) => {
                 matches!(task.op, OperationArg::Spmv) && task.cols.is_some()
+            }
+            Command::Verify(VerifyArgs { asked, .. }) => {
+                !matches!(asked.op, Some(OperationArg::Spmm)) && asked.cols.is_some()
             }
             Command::Bench(args) => !args.op.contains(&OperationArg::Spmm) && !args.cols.is_empty(),
             Command::Report(_) | Command::Serve { .. } => false,
@@ -71,6 +79,12 @@ pub(crate) enum Command {
     Gen(GenerateArgs),
     /// Show what a policy sees of a matrix, as text, JSON or a spy plot
     Inspect(InspectArgs),
+    /// Judge one kernel on a GPU: is it right, and how fast is it beside cuSPARSE? Exits with 1 when
+    /// it is not right
+    Verify(VerifyArgs),
+    /// Judge a folder of candidates on a GPU: how many compile and are right, pass@k, and how fast
+    /// the best of each matrix is beside cuSPARSE
+    Eval(EvalArgs),
     /// Compile or run kernels for the process that started this one
     #[command(hide = true)]
     Serve {
@@ -118,6 +132,14 @@ impl MatrixArgs {
     }
 }
 
+#[cfg(test)]
+impl MatrixArgs {
+    /// A matrix file as it is read unless asked otherwise.
+    pub(crate) fn of(path: &str) -> Self {
+        Self { matrix: path.into(), duplicates: DuplicatesArg::Sum }
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DuplicatesArg {
     /// Their values are added
@@ -146,11 +168,14 @@ pub(crate) struct TaskArgs {
 impl TaskArgs {
     /// The task.
     pub(crate) fn task(&self) -> Task {
-        let operation = match (self.op, self.cols.and_then(NonZeroU32::new)) {
-            (OperationArg::Spmm, Some(columns)) => Operation::SpMM { columns },
-            _ => Operation::SpMV,
-        };
-        Task { operation, dtype: self.dtype.into() }
+        Task { operation: operation(self.op, self.cols), dtype: self.dtype.into() }
+    }
+}
+
+fn operation(op: OperationArg, cols: Option<u32>) -> Operation {
+    match (op, cols.and_then(NonZeroU32::new)) {
+        (OperationArg::Spmm, Some(columns)) => Operation::SpMM { columns },
+        _ => Operation::SpMV,
     }
 }
 
@@ -340,6 +365,140 @@ pub(crate) struct ReportArgs {
     pub(crate) output: PathBuf,
 }
 
+/// How kernels are judged.
+#[derive(Args, Debug)]
+pub(crate) struct JudgingArgs {
+    /// Number of the GPU
+    #[arg(long, value_name = "D", default_value_t = 0)]
+    pub(crate) device: u32,
+    /// How long a kernel may take for its checks, before an allowance for the size of the matrix
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    deadline: Duration,
+    /// Measure no cuSPARSE algorithms beside it
+    #[arg(long)]
+    no_baselines: bool,
+}
+
+impl JudgingArgs {
+    /// The full protocol, as far as it was asked for.
+    pub(crate) fn protocol(&self) -> Protocol {
+        Protocol { deadline: self.deadline, baselines: !self.no_baselines, ..Protocol::full() }
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let expected = || format!("expected seconds, above 0 and at most {MOST_SECONDS}");
+    let seconds: f64 = text.parse().map_err(|_| expected())?;
+    if !(seconds > 0.0 && seconds <= MOST_SECONDS) {
+        return Err(expected());
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| expected())
+}
+
+/// What a kernel is expected to compute, as far as anyone said.
+#[derive(Args, Debug)]
+pub(crate) struct AskedTaskArgs {
+    /// Product that the kernel computes [default: the program's own; for CUDA, spmv]
+    #[arg(long, value_enum)]
+    op: Option<OperationArg>,
+    /// Columns of B and C (spmm only)
+    #[arg(
+        long, value_name = "N", required_if_eq("op", "spmm"),
+        value_parser = clap::value_parser!(u32).range(1..=MOST_COLUMNS)
+    )]
+    cols: Option<u32>,
+    /// Element type of the matrix and of the dense operands [default: the program's own; for CUDA,
+    /// f32]
+    #[arg(long, value_enum)]
+    dtype: Option<DtypeArg>,
+}
+
+impl AskedTaskArgs {
+    /// The task, where what was not said is as in `default`.
+    pub(crate) fn task_or(&self, default: Task) -> Task {
+        Task {
+            operation: self.op.map_or(default.operation, |op| operation(op, self.cols)),
+            dtype: self.dtype.map_or(default.dtype, Dtype::from),
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// Kernel to judge: a program (.skl), or CUDA (.cu) whose launch is said by a `// launch:`
+    /// comment or by a .json file of the same name beside it
+    #[arg(value_name = "KERNEL")]
+    pub(crate) kernel: PathBuf,
+    /// Matrix to judge it on: .mtx (Matrix Market) or .smtx (DLMC), plain or compressed (.gz)
+    #[arg(long, value_name = "FILE")]
+    matrix: PathBuf,
+    /// What becomes of several entries at one position
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = DuplicatesArg::Sum)]
+    duplicates: DuplicatesArg,
+    #[command(flatten)]
+    pub(crate) asked: AskedTaskArgs,
+    #[command(flatten)]
+    pub(crate) judging: JudgingArgs,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl VerifyArgs {
+    /// What is read.
+    pub(crate) fn matrix(&self) -> MatrixArgs {
+        MatrixArgs { matrix: self.matrix.clone(), duplicates: self.duplicates }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct EvalArgs {
+    /// Folder of candidates: programs (.skl) and CUDA sources (.cu), found in its subfolders too.
+    /// Those for M.mtx lie in the subfolder M; with one matrix and no such subfolder, all are for it
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) candidates: PathBuf,
+    /// Matrices to judge them on: .mtx (Matrix Market) or .smtx (DLMC), plain or compressed (.gz)
+    #[arg(long = "matrix", value_name = "FILE", required = true, num_args = 1..)]
+    matrices: Vec<PathBuf>,
+    /// What becomes of several entries at one position
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = DuplicatesArg::Sum)]
+    duplicates: DuplicatesArg,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+    /// Sizes k of pass@k, separated by commas
+    #[arg(
+        short, value_name = "K", value_delimiter = ',', default_value = "1,2,5,10",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    k: Vec<u32>,
+    #[command(flatten)]
+    pub(crate) judging: JudgingArgs,
+    /// File to write with all results, as JSON; it is written after every matrix
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Go on with the results in the file: a matrix whose candidates are still the same is not
+    /// measured again
+    #[arg(long, requires = "output")]
+    pub(crate) resume: bool,
+}
+
+impl EvalArgs {
+    /// What is read.
+    pub(crate) fn matrices(&self) -> Vec<MatrixArgs> {
+        let args =
+            |path: &PathBuf| MatrixArgs { matrix: path.clone(), duplicates: self.duplicates };
+        self.matrices.iter().map(args).collect()
+    }
+
+    /// The sizes k, ascending, each once.
+    pub(crate) fn sizes(&self) -> Vec<u32> {
+        let mut sizes = self.k.clone();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -376,6 +535,38 @@ mod tests {
         assert!(Cli::try_parse_from("x gen a.mtx --op spmm".split(' ')).is_err());
         let spmv = Cli::try_parse_from("x gen a.mtx --cols 3".split(' ')).unwrap();
         assert!(spmv.checked().is_err());
+        for arguments in
+            ["x verify k.skl --matrix a.mtx --cols 3", "x verify k.skl --matrix a --op spmm"]
+        {
+            assert!(Cli::try_parse_from(arguments.split(' ')).and_then(Cli::checked).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_not_asked_of_a_kernel_is_its_own() {
+        let own = Task {
+            operation: Operation::SpMM { columns: NonZeroU32::new(8).unwrap() },
+            dtype: Dtype::F64,
+        };
+        let task = |arguments: &str| {
+            let words = "x verify k --matrix a.mtx".split(' ').chain(arguments.split_whitespace());
+            match Cli::try_parse_from(words).unwrap().command {
+                Command::Verify(args) => args.asked.task_or(own).to_string(),
+                _ => unreachable!("asked for verify"),
+            }
+        };
+        assert_eq!(task(""), "spmm 8 f64");
+        assert_eq!(task("--dtype f32"), "spmm 8 f32");
+        assert_eq!(task("--op spmv"), "spmv f64");
+        assert_eq!(task("--op spmm --cols 4"), "spmm 4 f64");
+    }
+
+    #[test]
+    fn a_deadline_is_a_time() {
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        for wrong in ["0", "-1", "inf", "NaN", "1e99", "soon", ""] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! ```text
 //! args ─► generate ─► load ─► search ─► measure ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
 //!     ├─► inspect ──► load ─► text, JSON, spy_plot
-//!     └─► bench, report: search and judge on many matrices ─► results.json, report.html
+//!     ├─► bench, report: search and judge on many matrices ─► results.json, report.html
+//!     ├─► verify ───► load ─► gpu ─► report
+//!     └─► eval ─────► candidates ─► load ─► gpu ─► results ─► summary ─► table
 //! ```
 //!
 //! Results go to standard output; progress, notes and errors to standard error. The exit code is 1
@@ -15,6 +17,7 @@ mod args;
 mod bench;
 mod compile;
 mod console;
+mod eval;
 mod feature_table;
 mod figures;
 mod generate;
@@ -28,6 +31,7 @@ mod plan;
 mod progress;
 mod spy_plot;
 mod summary;
+mod verify;
 
 use args::{Cli, Command};
 
@@ -35,6 +39,8 @@ fn main() -> ExitCode {
     let result = match Cli::parse_or_exit().command {
         Command::Gen(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Eval(args) => eval::run(&args),
         Command::Serve { role } => sparserl_gpu::process::serve(&role).map_err(Into::into),
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => bench::report(&args),

@@ -7,6 +7,8 @@ mod bench;
 mod broken_files;
 mod compile;
 mod errors;
+mod eval;
 mod generate;
 mod inspect;
 mod support;
+mod verify;

@@ -1,0 +1,202 @@
+//! `eval`: how good are many candidates for some matrices?
+//!
+//! ```text
+//! candidates ─┐
+//! matrices ───┴─► judge, matrix by matrix ─► results ─► summary (statistics) ─► table
+//! ```
+//!
+//! Everything that was given is read before the GPU is opened. A candidate that is no kernel is a
+//! result.
+
+mod candidates;
+mod results;
+mod statistics;
+mod summary;
+mod table;
+mod whole_file;
+
+use anyhow::ensure;
+use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::outcome::{Evaluation, Outcome};
+use sparserl_core::task::{Dtype, Task};
+use sparserl_gpu::raw::RawKernel;
+
+use crate::args::{EvalArgs, MatrixArgs};
+use crate::console;
+use crate::load::{load, round};
+use crate::plan::MatrixPlan;
+use crate::progress::Progress;
+use crate::verify::judge::{self, Judge};
+use crate::verify::kernel::Kernel;
+use candidates::{Candidate, Problem};
+use results::{CandidateResult, MatrixFacts, MatrixResult, Results, Round, Settings};
+use summary::Summary;
+
+/// CUDA kernels that are judged together, and so timed in turn.
+const TOGETHER: usize = 32;
+
+pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
+    let (results, notes) = evaluate(args, || judge::open(&args.judging))?;
+    for note in notes {
+        console::say(&format!("note: {note}"));
+    }
+    console::print(&table::text(&Summary::new(&results, &args.sizes())))
+}
+
+/// Judges the candidates of all matrices that have no results yet. Also gives notes on what was given.
+fn evaluate<J: Judge>(
+    args: &EvalArgs,
+    open: impl FnOnce() -> anyhow::Result<J>,
+) -> anyhow::Result<(Results, Vec<String>)> {
+    let task = args.task.task();
+    let settings = Settings::new(task, args.judging.protocol());
+    if let Some(path) = &args.output {
+        results::check_folder(path)?;
+    }
+    let earlier = match &args.output {
+        Some(path) if args.resume => Results::read(path, &settings)?,
+        Some(path) => {
+            results::check_free(path)?;
+            None
+        }
+        None => None,
+    };
+    let (problems, note) = candidates::read(&args.candidates, args.matrices(), task)?;
+    let mut notes: Vec<String> = note.into_iter().collect();
+
+    let progress = Progress::new(steps(&problems), true);
+    let mut pending = Vec::new();
+    for problem in problems {
+        progress.step(format!("reading {}", problem.matrix.file_name()));
+        let (matrix, note) = load(&problem.matrix)?;
+        if task.dtype == Dtype::F32 {
+            round::<f32>(&matrix, &problem.matrix)?;
+        }
+        let name = problem.matrix.file_name();
+        notes.extend(note.map(|note| format!("{name}: {note}")));
+        let facts = MatrixFacts::from(MatrixPlan::new(name, matrix.view()));
+        if !earlier.as_ref().is_some_and(|results| results.has(&facts, &problem.candidates)) {
+            pending.push((problem, facts));
+        }
+    }
+    let results = match earlier {
+        Some(earlier) if pending.is_empty() => earlier,
+        earlier => {
+            progress.step("opening the GPU");
+            let judge = open()?;
+            let results = match earlier {
+                Some(earlier) => earlier,
+                None => Results::new(settings, judge.device().clone()),
+            };
+            judge_all(judge, results, pending, args, &progress)?
+        }
+    };
+    if let Some(path) = &args.output {
+        results.write(path, &args.sizes())?;
+    }
+    Ok((results, notes))
+}
+
+/// Steps of the progress, if nothing was measured before.
+fn steps(problems: &[Problem]) -> usize {
+    let of_one = |problem: &Problem| 3 + problem.candidates.len().div_ceil(TOGETHER);
+    1 + problems.iter().map(of_one).sum::<usize>()
+}
+
+fn judge_all<J: Judge>(
+    mut judge: J,
+    mut results: Results,
+    pending: Vec<(Problem, MatrixFacts)>,
+    args: &EvalArgs,
+    progress: &Progress,
+) -> anyhow::Result<Results> {
+    if let Some(path) = &args.output {
+        results.check_device(path, judge.device())?;
+    }
+    let task = results.settings.task;
+    for (Problem { matrix, candidates }, facts) in pending {
+        progress.step(format!("loading {}", matrix.file_name()));
+        let result = judge_matrix(&mut judge, &matrix, facts, task, &candidates, progress)?;
+        results.add(result);
+        if let Some(path) = &args.output {
+            results.write(path, &args.sizes())?;
+        }
+    }
+    Ok(results)
+}
+
+fn judge_matrix<J: Judge>(
+    judge: &mut J,
+    args: &MatrixArgs,
+    facts: MatrixFacts,
+    task: Task,
+    candidates: &[Candidate],
+    progress: &Progress,
+) -> anyhow::Result<MatrixResult> {
+    let (matrix, _) = load(args)?;
+    let name = args.file_name();
+    let say = |what: &str| progress.step(format!("{name}: judging {what}"));
+    let (candidates, rounds) = match task.dtype {
+        Dtype::F32 => {
+            let matrix: Csr<f32> = round(&matrix, args)?;
+            judge_candidates(judge, matrix.view(), task, candidates, say)?
+        }
+        Dtype::F64 => judge_candidates(judge, matrix.view(), task, candidates, say)?,
+    };
+    Ok(MatrixResult { matrix: facts, candidates, rounds })
+}
+
+/// Judges all programs and then the CUDA kernels; the results are in the order of the candidates.
+fn judge_candidates<J: Judge, T: Scalar>(
+    judge: &mut J,
+    matrix: CsrView<'_, T>,
+    task: Task,
+    candidates: &[Candidate],
+    say: impl Fn(&str),
+) -> anyhow::Result<(Vec<CandidateResult>, Vec<Round>)> {
+    let (mut programs, mut program_places) = (Vec::new(), Vec::new());
+    let mut cuda: Vec<(usize, &RawKernel)> = Vec::new();
+    let mut results: Vec<Option<CandidateResult>> = Vec::new();
+    for (place, candidate) in candidates.iter().enumerate() {
+        let unreadable = |reason: &String| Outcome::CompileFailed { reason: reason.clone() };
+        let failed = candidate.kernel.as_ref().err().map(unreadable);
+        results.push(failed.map(|outcome| CandidateResult::new(candidate, None, outcome)));
+        match &candidate.kernel {
+            Ok(Kernel::Program(program)) => {
+                programs.push(program.clone());
+                program_places.push(place);
+            }
+            Ok(Kernel::Cuda(kernel)) => cuda.push((place, kernel)),
+            Err(_) => {}
+        }
+    }
+
+    let mut rounds = Vec::new();
+    let mut record = |places: Vec<usize>, evaluation: Evaluation| {
+        let Evaluation { outcomes, baselines, copy_bandwidth } = evaluation;
+        ensure!(outcomes.len() == places.len(), "not every candidate was judged");
+        for (place, outcome) in places.into_iter().zip(outcomes) {
+            if let Some((slot, candidate)) = results.get_mut(place).zip(candidates.get(place)) {
+                *slot = Some(CandidateResult::new(candidate, Some(rounds.len()), outcome));
+            }
+        }
+        rounds.push(Round { baselines, copy_bandwidth });
+        Ok(())
+    };
+    if !programs.is_empty() {
+        say(&format!("{} programs", programs.len()));
+        record(program_places, judge.programs(matrix, &programs)?)?;
+    }
+    let mut first = 1;
+    for batch in cuda.chunks(TOGETHER) {
+        let last = first + batch.len() - 1;
+        say(&format!("CUDA kernels {first} to {last} of {}", cuda.len()));
+        first = last + 1;
+        let (places, kernels): (Vec<usize>, Vec<&RawKernel>) = batch.iter().copied().unzip();
+        record(places, judge.cuda(matrix, task.operation, &kernels)?)?;
+    }
+    Ok((results.into_iter().flatten().collect(), rounds))
+}
+
+#[cfg(test)]
+mod tests;

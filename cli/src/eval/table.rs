@@ -1,0 +1,160 @@
+//! What `eval` says on a terminal.
+
+use std::fmt::Write;
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use sparserl_core::outcome::CacheState;
+
+use super::statistics::{Mean, Spread};
+use super::summary::{Counts, MatrixSummary, Summary};
+use crate::verify::figures::{CACHES, Rival, cache_name, time, times};
+
+/// Stands for what there is not.
+const NONE: &str = "–";
+/// Name of the rows over all matrices.
+const ALL: &str = "all";
+
+/// Two tables, and under them what means would hide.
+pub(crate) fn text(summary: &Summary) -> String {
+    let mut text = format!("{}\nShares for all are means over the matrices.\n", ends(summary));
+    let all = &summary.all;
+    let too_large: Vec<String> = all
+        .pass_at
+        .iter()
+        .filter(|pass| pass.value.matrices < summary.matrices.len())
+        .map(|pass| format!("pass@{}", pass.k))
+        .collect();
+    if !too_large.is_empty() {
+        let _ = writeln!(
+            text,
+            "{} not reported where a matrix has fewer candidates than that.",
+            too_large.join(", ")
+        );
+    }
+    let _ = writeln!(text, "\n{}", speeds(summary));
+    text.push_str(
+        "vs: time of cuSPARSE over that of the best candidate; for all, the geometric mean and the \
+         least.\nfast@1: share of candidates that are right and faster than DEFAULT.\n",
+    );
+    for matrix in summary.matrices.iter().filter(|m| all.losses.contains(&m.matrix)) {
+        let _ = writeln!(text, "loss: {}: {}", matrix.matrix, losses(matrix));
+    }
+    for name in &all.failures {
+        let _ = writeln!(text, "no right candidate: {name}");
+    }
+    text
+}
+
+/// What became of the candidates.
+fn ends(summary: &Summary) -> Table {
+    let all = &summary.all;
+    let names = ["matrix", "n", "compiled", "no launch", "fault", "wrong", "timeout", "right"];
+    let mut header = names.map(str::to_owned).to_vec();
+    header.extend(all.pass_at.iter().map(|pass| format!("pass@{}", pass.k)));
+    let mut table = new_table(header);
+    for matrix in &summary.matrices {
+        let shares = [matrix.compiled, matrix.right].map(percent);
+        let pass_at = matrix.pass_at.iter().map(|p| p.value.map_or(NONE.to_owned(), percent));
+        table.add_row(ends_row(matrix.matrix.clone(), matrix.counts, shares, pass_at));
+    }
+    let shares = [all.compiled, all.right].map(|mean| mean_text(mean, summary));
+    let pass_at = all.pass_at.iter().map(|pass| mean_text(pass.value, summary));
+    table.add_row(ends_row(ALL.to_owned(), all.counts, shares, pass_at));
+    right_aligned(table)
+}
+
+fn ends_row(
+    name: String,
+    counts: Counts,
+    [compiled, right]: [String; 2],
+    pass_at: impl Iterator<Item = String>,
+) -> Vec<String> {
+    let mut row = vec![name, counts.candidates.to_string()];
+    row.push(format!("{}, {compiled}", counts.candidates - counts.compile_failed));
+    let Counts { launch_failed, faulted, wrong, timed_out, .. } = counts;
+    row.extend([launch_failed, faulted, wrong, timed_out].map(|count| count.to_string()));
+    row.push(format!("{}, {right}", counts.right));
+    row.extend(pass_at);
+    row
+}
+
+/// How fast the best candidates are, each in both states of the cache.
+fn speeds(summary: &Summary) -> Table {
+    let names = ["matrix", "best candidate", "cache", "time", "GFLOPS"];
+    let mut header = names.map(str::to_owned).to_vec();
+    header.extend(Rival::ALL.map(|rival| format!("vs {}", rival.name())));
+    header.push("fast@1".to_owned());
+    let mut table = new_table(header);
+    for matrix in &summary.matrices {
+        for cache in CACHES {
+            let best = matrix.best.as_ref();
+            let figures = best.and_then(|best| best.figures.get(cache).as_ref());
+            let shown = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
+            let mut row = vec![
+                matrix.matrix.clone(),
+                shown(best.map(|best| best.file.clone())),
+                cache_name(cache).to_owned(),
+                shown(figures.map(|figures| time(figures.seconds))),
+                shown(figures.map(|figures| format!("{:.2}", figures.gflops))),
+            ];
+            row.extend(Rival::ALL.map(|rival| shown(matrix.speedup(cache, rival).map(times))));
+            row.push(shown(matrix.fast_1.get(cache).map(percent)));
+            table.add_row(row);
+        }
+    }
+    for cache in CACHES {
+        let mut row = [ALL, "", cache_name(cache), "", ""].map(str::to_owned).to_vec();
+        let spread = |rival| spread_text(*summary.all.speedups.get(cache).get(rival), summary);
+        row.extend(Rival::ALL.map(spread));
+        row.push(mean_text(*summary.all.fast_1.get(cache), summary));
+        table.add_row(row);
+    }
+    right_aligned(table)
+}
+
+/// A matrix's losses, each with its state of the cache.
+fn losses(matrix: &MatrixSummary) -> String {
+    let loss = |cache: CacheState, rival: Rival| {
+        let speedup = matrix.speedup(cache, rival).filter(|&speedup| speedup < 1.0)?;
+        Some(format!("{} {} {}", times(speedup), rival.name(), cache_name(cache)))
+    };
+    let all = CACHES.iter().flat_map(|&cache| Rival::ALL.map(|rival| loss(cache, rival)));
+    all.flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn new_table(header: Vec<String>) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header);
+    table
+}
+
+fn right_aligned(mut table: Table) -> Table {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// A mean, with the number of matrices where it is not of all.
+fn mean_text(mean: Mean, summary: &Summary) -> String {
+    let Some(value) = mean.value else { return NONE.to_owned() };
+    percent(value) + &of_some(mean.matrices, summary)
+}
+
+fn spread_text(spread: Option<Spread>, summary: &Summary) -> String {
+    let Some(Spread { matrices, geomean, least }) = spread else { return NONE.to_owned() };
+    format!("{}, least {}{}", times(geomean), times(least), of_some(matrices, summary))
+}
+
+fn of_some(matrices: usize, summary: &Summary) -> String {
+    match summary.matrices.len() {
+        all if all == matrices => String::new(),
+        all => format!(" ({matrices} of {all})"),
+    }
+}

@@ -1,0 +1,111 @@
+//! `verify`: is one kernel right on one matrix, and how fast is it?
+//!
+//! ```text
+//! kernel file ─► kernel ─┐
+//! matrix file ─► load ───┴─► judge ─► report (figures)
+//! ```
+
+pub(crate) mod figures;
+pub(crate) mod judge;
+pub(crate) mod kernel;
+mod report;
+
+use anyhow::{Context, anyhow, bail};
+use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::outcome::Evaluation;
+use sparserl_core::task::{Dtype, Operation, Task};
+
+use crate::args::VerifyArgs;
+use crate::console;
+use crate::load::{load, round};
+use crate::plan::MatrixPlan;
+use crate::progress::Progress;
+use judge::Judge;
+use kernel::{Kernel, KernelFile};
+use report::{Report, Subject};
+
+/// What CUDA is taken to compute where nothing is said.
+const CUDA_TASK: Task = Task { operation: Operation::SpMV, dtype: Dtype::F32 };
+
+pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
+    let report = verify(args, || judge::open(&args.judging))?;
+    if args.json {
+        console::print(&report.json()?)?;
+    }
+    if let Some(fault) = report.fault() {
+        bail!(fault);
+    }
+    if args.json { Ok(()) } else { console::print(&report.to_string()) }
+}
+
+/// Judges the kernel. The judge is opened once everything that was given has been read.
+fn verify<J: Judge>(
+    args: &VerifyArgs,
+    open: impl FnOnce() -> anyhow::Result<J>,
+) -> anyhow::Result<Report> {
+    let at = || args.kernel.display().to_string();
+    let file = KernelFile::read(args.kernel.clone()).with_context(at)?;
+    let kernel = file.parse().with_context(at)?;
+    let own = kernel.task().unwrap_or(CUDA_TASK);
+    let task = args.asked.task_or(own);
+    if kernel.task().is_some() && task != own {
+        bail!(
+            "{}: the program is for {own}, not for {task}; leave out --op, --cols and --dtype",
+            args.kernel.display()
+        );
+    }
+
+    let progress = Progress::new(3, !args.json);
+    let matrix_args = args.matrix();
+    progress.step(format!("loading {}", matrix_args.file_name()));
+    let (matrix, note) = load(&matrix_args)?;
+    let facts = MatrixPlan::new(matrix_args.file_name(), matrix.view());
+    let matrix = match task.dtype {
+        Dtype::F32 => Rounded::F32(round(&matrix, &matrix_args)?),
+        Dtype::F64 => Rounded::F64(matrix),
+    };
+    progress.step("opening the GPU");
+    let mut judge = open()?;
+    progress.step("judging");
+    let operation = task.operation;
+    let mut evaluation = match &matrix {
+        Rounded::F32(matrix) => judge_one(&mut judge, matrix.view(), operation, &kernel)?,
+        Rounded::F64(matrix) => judge_one(&mut judge, matrix.view(), operation, &kernel)?,
+    };
+    drop(progress);
+    if let Some(note) = note {
+        console::say(&format!("note: {note}"));
+    }
+    let outcome =
+        evaluation.outcomes.pop().ok_or_else(|| anyhow!("the judge did not say anything"))?;
+    let subject = Subject {
+        kernel: file.path,
+        kind: file.kind,
+        matrix: facts,
+        task,
+        device: judge.device().clone(),
+        protocol: args.judging.protocol(),
+    };
+    Ok(Report::new(subject, outcome, evaluation))
+}
+
+/// A matrix in the task's precision.
+enum Rounded {
+    F32(Csr<f32>),
+    F64(Csr<f64>),
+}
+
+fn judge_one<J: Judge, T: Scalar>(
+    judge: &mut J,
+    matrix: CsrView<'_, T>,
+    operation: Operation,
+    kernel: &Kernel,
+) -> anyhow::Result<Evaluation> {
+    match kernel {
+        Kernel::Program(program) => judge.programs(matrix, std::slice::from_ref(program)),
+        Kernel::Cuda(kernel) => judge.cuda(matrix, operation, &[kernel]),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! Who judges kernels of both kinds.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use rayon::prelude::*;
+use sparserl_core::language::Program;
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::outcome::{Evaluation, Evaluator, Outcome};
+use sparserl_core::task::Operation;
+use sparserl_gpu::device::DeviceFacts;
+use sparserl_gpu::evaluator::GpuEvaluator;
+use sparserl_gpu::executable::Executable;
+use sparserl_gpu::nvrtc::CompileOptions;
+use sparserl_gpu::pool::{CompilePool, PoolCompileError};
+use sparserl_gpu::raw::RawKernel;
+
+use crate::args::JudgingArgs;
+use crate::gpu;
+
+/// Judges kernels for a matrix, and measures the library beside them.
+pub(crate) trait Judge {
+    /// On what.
+    fn device(&self) -> &DeviceFacts;
+
+    /// Judges programs of one task; one outcome for each, in their order.
+    fn programs<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        programs: &[Program],
+    ) -> Result<Evaluation>;
+
+    /// Judges CUDA kernels, timed in turn with one another; one outcome for each, in their order.
+    fn cuda<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        operation: Operation,
+        kernels: &[&RawKernel],
+    ) -> Result<Evaluation>;
+}
+
+/// Judges on a GPU.
+pub(crate) struct GpuJudge {
+    compilers: Arc<CompilePool>,
+    evaluator: GpuEvaluator,
+}
+
+/// Opens the GPU that was asked for.
+pub(crate) fn open(args: &JudgingArgs) -> Result<GpuJudge> {
+    let compilers = gpu::compilers()?;
+    let evaluator = gpu::open(&compilers, args.device, args.protocol())?;
+    Ok(GpuJudge { compilers, evaluator })
+}
+
+impl Judge for GpuJudge {
+    fn device(&self) -> &DeviceFacts {
+        self.evaluator.facts()
+    }
+
+    fn programs<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        programs: &[Program],
+    ) -> Result<Evaluation> {
+        Ok(self.evaluator.evaluate(matrix, programs)?)
+    }
+
+    fn cuda<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        operation: Operation,
+        kernels: &[&RawKernel],
+    ) -> Result<Evaluation> {
+        let (compilers, device) = (&self.compilers, self.evaluator.facts());
+        let make = |kernel: &&RawKernel| executable(compilers, device, matrix, operation, kernel);
+        // All are compiled at once, on all cores.
+        let made: Vec<_> = kernels.par_iter().map(make).collect::<Result<_, PoolCompileError>>()?;
+        let (mut failed, mut executables) = (Vec::new(), Vec::new());
+        for made in made {
+            failed.push(made.as_ref().err().cloned());
+            executables.extend(made.ok());
+        }
+        let judged = self.evaluator.judge(matrix, operation, &executables)?;
+        let mut outcomes = judged.outcomes.into_iter();
+        let outcomes = failed.into_iter().filter_map(|failed| failed.or_else(|| outcomes.next()));
+        Ok(Evaluation { outcomes: outcomes.collect(), ..judged })
+    }
+}
+
+/// Compiles a CUDA kernel for a matrix; an `Err` within is what became of it.
+fn executable<T: Scalar>(
+    compilers: &CompilePool,
+    device: &DeviceFacts,
+    matrix: CsrView<'_, T>,
+    operation: Operation,
+    kernel: &RawKernel,
+) -> Result<Result<Executable, Outcome>, PoolCompileError> {
+    let options = CompileOptions::default();
+    let (architecture, driver) = (device.architecture, Some(device.driver.0));
+    let (source, name) = (kernel.source(), kernel.kernel());
+    let cubin = match compilers.compile(source, name, architecture, driver, &options) {
+        Ok(fetched) => fetched.cubin,
+        Err(error) if error.is_sources_fault() => {
+            return Ok(Err(Outcome::CompileFailed { reason: error.to_string() }));
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(kernel.executable(matrix, operation, cubin).map_err(|error| {
+        let reason = format!("it does not fit the matrix: {error}");
+        Outcome::CompileFailed { reason }
+    }))
+}
+
+#[cfg(test)]
+pub(crate) mod fake {
+    //! A judge that needs no GPU.
+
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use anyhow::bail;
+    use sparserl_core::outcome::{Baseline, Measurement, Samples, Timing, Violation};
+
+    use super::*;
+
+    /// Says of each CUDA kernel what its source says after `// fake:`, and of each program that it is
+    /// right in as many microseconds as its blocks have threads. The library takes 100 µs unasked,
+    /// and 80 µs at best; with a cold cache, everything takes twice as long.
+    pub(crate) struct FakeJudge {
+        pub(crate) device: DeviceFacts,
+        /// Kernels judged so far.
+        pub(crate) judged: Rc<Cell<usize>>,
+        pub(crate) baselines: bool,
+    }
+
+    impl FakeJudge {
+        pub(crate) fn new() -> Self {
+            let device = DeviceFacts {
+                name: "Fake".to_owned(),
+                architecture: sparserl_gpu::Architecture::Sm90,
+                driver: (13, 0),
+                multiprocessors: 1,
+                memory_bytes: 1 << 30,
+                l2_bytes: 1 << 20,
+            };
+            Self { device, judged: Rc::default(), baselines: true }
+        }
+
+        fn evaluation(&self, outcomes: Vec<Outcome>) -> Evaluation {
+            self.judged.update(|judged| judged + outcomes.len());
+            let baseline = |name: &str, timing| Baseline {
+                algorithm: name.to_owned(),
+                is_default: name == "DEFAULT",
+                analysis_seconds: 0.0,
+                buffer_bytes: 0,
+                timing,
+            };
+            let mut baselines = vec![
+                baseline("DEFAULT", Ok(timing(100.0))),
+                baseline("CSR_ALG1", Err("not supported".to_owned())),
+                baseline("CSR_ALG2", Ok(timing(80.0))),
+            ];
+            baselines.retain(|_| self.baselines);
+            Evaluation { outcomes, baselines, copy_bandwidth: Some(4e12) }
+        }
+    }
+
+    fn timing(micros: f64) -> Timing {
+        let samples = |s: f64| Samples::try_from(vec![s * 1e-6]).unwrap();
+        Timing { warm: samples(micros), cold: Some(samples(2.0 * micros)) }
+    }
+
+    pub(crate) fn right(micros: f64) -> Outcome {
+        let timing = timing(micros);
+        Outcome::Measured(Measurement { checks: 4, worst_ratio: 0.25, timing })
+    }
+
+    fn outcome_of(source: &str) -> Result<Outcome> {
+        let said = source.split("// fake: ").nth(1).unwrap().lines().next().unwrap();
+        let reason = "as told".to_owned();
+        Ok(match said {
+            "broken" => bail!("the GPU is gone"),
+            "compile" => Outcome::CompileFailed { reason },
+            "launch" => Outcome::LaunchFailed { reason },
+            "fault" => Outcome::Faulted { reason },
+            "wrong" => Outcome::WrongResult { violation: Violation::Inexact, reason },
+            "hang" => Outcome::TimedOut { seconds: 10.0 },
+            micros => right(micros.parse().unwrap()),
+        })
+    }
+
+    impl Judge for FakeJudge {
+        fn device(&self) -> &DeviceFacts {
+            &self.device
+        }
+
+        fn programs<T: Scalar>(
+            &mut self,
+            _: CsrView<'_, T>,
+            programs: &[Program],
+        ) -> Result<Evaluation> {
+            let micros = programs.iter().map(|program| f64::from(program.block.threads()));
+            let outcomes = micros.map(right).collect();
+            Ok(self.evaluation(outcomes))
+        }
+
+        fn cuda<T: Scalar>(
+            &mut self,
+            _: CsrView<'_, T>,
+            _: Operation,
+            kernels: &[&RawKernel],
+        ) -> Result<Evaluation> {
+            let outcomes: Result<_> = kernels.iter().map(|k| outcome_of(k.source())).collect();
+            Ok(self.evaluation(outcomes?))
+        }
+    }
+}

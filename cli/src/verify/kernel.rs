@@ -1,0 +1,184 @@
+//! Kernels in files: programs and CUDA sources.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::{fs, io, str};
+
+use serde::{Deserialize, Serialize};
+use sparserl_core::language::{Program, TextError};
+use sparserl_core::task::Task;
+use sparserl_gpu::raw::{RawError, RawKernel};
+
+use crate::plan;
+
+/// What a kernel is written in; the file's extension tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// The kernel language: `.skl`.
+    Program,
+    /// CUDA over plain CSR: `.cu`.
+    Cuda,
+}
+
+impl Kind {
+    /// Of a file with this name; absent for files that are no kernels.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        match path.extension().and_then(OsStr::to_str) {
+            Some("skl") => Some(Self::Program),
+            Some("cu") => Some(Self::Cuda),
+            _ => None,
+        }
+    }
+}
+
+/// The files of a kernel, as they are.
+#[derive(Debug)]
+pub(crate) struct KernelFile {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: Kind,
+    source: Vec<u8>,
+    /// What the `.json` file beside a CUDA source holds.
+    sidecar: Option<Vec<u8>>,
+    is_generated: bool,
+}
+
+/// A kernel that can be judged.
+#[derive(Debug)]
+pub(crate) enum Kernel {
+    Program(Program),
+    Cuda(Box<RawKernel>),
+}
+
+/// A file that cannot be judged as a kernel. Where it lies is not said.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KernelError {
+    #[error("cannot read the file: {0}")]
+    Read(#[from] io::Error),
+    #[error("neither a program (.skl) nor CUDA (.cu)")]
+    Extension,
+    #[error("is not UTF-8 text, from byte {0} on")]
+    NotText(usize),
+    #[error("the .json file beside it is not UTF-8 text, from byte {0} on")]
+    SidecarNotText(usize),
+    #[error(transparent)]
+    Program(#[from] TextError),
+    #[error(transparent)]
+    Cuda(#[from] RawError),
+    #[error(
+        "{0}; `gen` wrote it for packed arrays, so judge {program} beside it instead",
+        program = plan::PROGRAM
+    )]
+    Generated(RawError),
+}
+
+impl KernelFile {
+    /// Reads the files of a kernel; the extension of `path` tells the kind.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or the extension is no kernel's.
+    pub(crate) fn read(path: PathBuf) -> Result<Self, KernelError> {
+        let kind = Kind::of(&path).ok_or(KernelError::Extension)?;
+        let source = fs::read(&path)?;
+        let sidecar = match kind {
+            Kind::Program => None,
+            Kind::Cuda => match fs::read(path.with_extension("json")) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                read => Some(read?),
+            },
+        };
+        let is_generated = is_generated(&path);
+        Ok(Self { path, kind, source, sidecar, is_generated })
+    }
+
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// When it is no kernel.
+    pub(crate) fn parse(&self) -> Result<Kernel, KernelError> {
+        let text = str::from_utf8(&self.source)
+            .map_err(|error| KernelError::NotText(error.valid_up_to()))?;
+        let sidecar = self.sidecar.as_deref().map(str::from_utf8).transpose();
+        let sidecar = sidecar.map_err(|error| KernelError::SidecarNotText(error.valid_up_to()))?;
+        match self.kind {
+            Kind::Program => Ok(Kernel::Program(Program::parse(text)?)),
+            Kind::Cuda => match RawKernel::parse(text, sidecar) {
+                Ok(kernel) => Ok(Kernel::Cuda(Box::new(kernel))),
+                Err(error) if self.is_generated => Err(KernelError::Generated(error)),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
+    /// Of all that it is made of, hexadecimal.
+    pub(crate) fn blake3(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for part in [Some(&self.source), self.sidecar.as_ref()].into_iter().flatten() {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+}
+
+/// Whether a CUDA source is what `gen` wrote for the program in the same folder.
+pub(crate) fn is_generated(path: &Path) -> bool {
+    path.file_name() == Some(OsStr::new(plan::SOURCE))
+        && [plan::PROGRAM, plan::PLAN].iter().all(|name| path.with_file_name(name).exists())
+}
+
+impl Kernel {
+    /// What it computes; absent for CUDA, which does not say.
+    pub(crate) fn task(&self) -> Option<Task> {
+        match self {
+            Self::Program(program) => Some(program.task),
+            Self::Cuda(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(files: &[(&str, &[u8])]) -> Result<KernelFile, KernelError> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        KernelFile::read(folder.path().join(files[0].0))
+    }
+
+    fn error(files: &[(&str, &[u8])]) -> String {
+        read(files).and_then(|file| file.parse()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_told_apart() {
+        assert_eq!(error(&[("a.txt", b"")]), "neither a program (.skl) nor CUDA (.cu)");
+        assert_eq!(error(&[("a.skl", b"ab\xff")]), "is not UTF-8 text, from byte 2 on");
+        assert!(error(&[("a.skl", b"sparserl 1\nspmv f16")]).starts_with("line 2: "));
+        assert_eq!(
+            error(&[("a.cu", b""), ("a.json", b"\xff")]),
+            "the .json file beside it is not UTF-8 text, from byte 0 on"
+        );
+        let generated: [(&str, &[u8]); 3] =
+            [("kernel.cu", b""), ("program.skl", b""), ("plan.json", b"")];
+        assert!(error(&generated).contains("program.skl"));
+        assert!(!error(&generated[..2]).contains("program.skl"));
+    }
+
+    #[test]
+    fn the_hash_covers_source_and_sidecar() {
+        let hash = |files: &[(&str, &[u8])]| read(files).unwrap().blake3();
+        let hashes = [
+            hash(&[("a.cu", b"xy")]),
+            hash(&[("a.cu", b"xz")]),
+            hash(&[("a.cu", b"x"), ("a.json", b"y")]),
+            hash(&[("a.cu", b"xy"), ("a.json", b"")]),
+        ];
+        for (i, one) in hashes.iter().enumerate() {
+            assert!(!hashes[..i].contains(one));
+        }
+        assert_eq!(hash(&[("b.cu", b"xy"), ("other.json", b"y")]), hashes[0]);
+    }
+}

@@ -1,0 +1,99 @@
+//! `eval` where there is no GPU: what can be said without one is said first, in one line.
+
+use std::fs;
+
+use crate::support::{Place, matrix};
+
+const PROGRAM: &str = "sparserl 1\nspmv f32\nblock 256\nkeep csr u16 plain cached 1 16 4\n";
+
+/// More devices than any machine has.
+const NO_DEVICE: &str = "--device 4000";
+
+/// Candidates in the folder `c`: for two matrices, one that is no program among them.
+fn place() -> Place {
+    let place = Place::new();
+    for name in ["beam", "rmat10"] {
+        fs::create_dir_all(place.path("c").join(name)).unwrap();
+        fs::write(place.path("c").join(name).join("1.skl"), PROGRAM).unwrap();
+    }
+    fs::write(place.path("c/beam/2.skl"), "rubbish").unwrap();
+    place
+}
+
+#[test]
+fn without_a_gpu_one_line_says_so() {
+    let place = place();
+    let (beam, rmat) = (matrix("beam.mtx"), matrix("rmat10.mtx.gz"));
+    for rest in [
+        format!("--matrix {beam}"),
+        format!("--matrix {beam} {rmat}"),
+        format!("--matrix {beam} --matrix {rmat} -k 1,3 -o out.json"),
+        format!("--matrix {beam} -o out.json --resume --op spmm --cols 4 --dtype f64"),
+    ] {
+        let error = place.fail(&format!("eval --candidates c {rest} {NO_DEVICE}"));
+        assert!(error.contains("no CUDA d"), "{error}");
+    }
+    assert_eq!(place.names(""), ["c"], "nothing is written");
+}
+
+#[test]
+fn folders_without_candidates_are_named() {
+    let place = place();
+    let (beam, pruned) = (matrix("beam.mtx"), matrix("pruned.smtx"));
+    fs::create_dir(place.path("empty")).unwrap();
+    fs::write(place.path("file"), "").unwrap();
+    for (folder, matrices, text) in [
+        ("empty", beam.clone(), "empty: holds no candidates, programs (.skl) or CUDA (.cu)"),
+        ("none", beam.clone(), "none: No such file"),
+        ("file", beam.clone(), "file: is not a folder"),
+        ("c", format!("{beam} {pruned}"), "c/pruned: holds no candidates for pruned.smtx"),
+        ("c", format!("{beam} {beam}"), &format!("{beam} and {beam} share")),
+    ] {
+        let error =
+            place.fail(&format!("eval --candidates {folder} --matrix {matrices} {NO_DEVICE}"));
+        assert!(error.starts_with(&format!("error: {text}")), "{error}");
+    }
+}
+
+#[test]
+fn results_are_not_lost() {
+    let place = place();
+    let arguments = format!("eval --candidates c --matrix {} {NO_DEVICE}", matrix("beam.mtx"));
+    fs::write(place.path("out.json"), "{}").unwrap();
+    let error = place.fail(&format!("{arguments} -o out.json"));
+    assert!(error.contains("out.json: is there already") && error.contains("--resume"), "{error}");
+    let error = place.fail(&format!("{arguments} -o out.json --resume"));
+    assert!(error.contains("out.json: is not a results file of eval"), "{error}");
+    assert_eq!(place.text("out.json"), "{}");
+    for resume in ["", "--resume"] {
+        let error = place.fail(&format!("{arguments} -o no/such/out.json {resume}"));
+        assert!(error.contains("no/such/out.json: its folder does not exist"), "{error}");
+    }
+}
+
+#[test]
+fn every_matrix_is_read_before_anything_is_opened() {
+    let place = place();
+    fs::write(place.path("rmat10.mtx"), "%%MatrixMarket rubbish\n").unwrap();
+    let matrices = format!("{} rmat10.mtx", matrix("beam.mtx"));
+    let error = place.fail(&format!("eval --candidates c --matrix {matrices} {NO_DEVICE}"));
+    assert!(error.starts_with("error: rmat10.mtx:1: "), "{error}");
+}
+
+#[test]
+fn a_wrong_command_line_is_2() {
+    let place = place();
+    for arguments in [
+        "eval",
+        "eval --candidates c",
+        "eval --matrix a.mtx",
+        "eval --candidates c --matrix a.mtx -k 0",
+        "eval --candidates c --matrix a.mtx -k 1,x",
+        "eval --candidates c --matrix a.mtx --cols 3",
+        "eval --candidates c --matrix a.mtx --resume",
+        "eval --candidates c --matrix a.mtx --deadline -1",
+    ] {
+        let run = place.run(arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{arguments}");
+    }
+}

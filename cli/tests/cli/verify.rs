@@ -1,0 +1,102 @@
+//! `verify` where there is no GPU: what can be said without one is said first, in one line.
+
+use std::fs;
+
+use crate::support::{Place, matrix};
+
+const PROGRAM: &str = "sparserl 1\nspmv f32\nblock 256\nkeep csr u16 plain cached 1 16 4\n";
+
+/// More devices than any machine has.
+const NO_DEVICE: &str = "--device 4000";
+
+fn place() -> Place {
+    let place = Place::new();
+    fs::write(place.path("k.skl"), PROGRAM).unwrap();
+    place
+}
+
+#[test]
+fn without_a_gpu_one_line_says_so() {
+    let place = place();
+    let beam = matrix("beam.mtx");
+    for rest in ["", "--json", "--no-baselines --deadline 0.5", "--op spmv --dtype f32"] {
+        let error = place.fail(&format!("verify k.skl --matrix {beam} {NO_DEVICE} {rest}"));
+        assert!(error.contains("no CUDA d"), "{error}");
+    }
+    assert_eq!(place.names(""), ["k.skl"], "nothing is written");
+}
+
+#[test]
+fn a_kernel_that_cannot_be_read_is_named() {
+    let place = place();
+    let beam = matrix("beam.mtx");
+    fs::write(place.path("bad.skl"), "sparserl 1\nspmv f32\nblock 256\nkeep frobnicate").unwrap();
+    fs::write(place.path("bad.cu"), "int main() {}").unwrap();
+    fs::write(place.path("latin.cu"), b"// \xe9\n").unwrap();
+    fs::write(place.path("kernel.py"), "").unwrap();
+    fs::create_dir(place.path("folder.cu")).unwrap();
+    for (kernel, text) in [
+        ("missing.skl", "missing.skl: cannot read the file: No such file"),
+        ("bad.skl", "bad.skl: line 4: "),
+        ("bad.cu", "bad.cu: the source has no kernel"),
+        ("latin.cu", "latin.cu: is not UTF-8 text, from byte 3 on"),
+        ("kernel.py", "kernel.py: neither a program (.skl) nor CUDA (.cu)"),
+        ("folder.cu", "folder.cu: cannot read the file: "),
+    ] {
+        let error = place.fail(&format!("verify {kernel} --matrix {beam} {NO_DEVICE}"));
+        assert!(error.starts_with(&format!("error: {text}")), "{error}");
+    }
+}
+
+#[test]
+fn a_program_for_another_task_is_refused() {
+    let place = place();
+    for (asked, name) in [
+        ("--dtype f64", "spmv f64"),
+        ("--op spmm --cols 8", "spmm 8 f32"),
+        ("--op spmm --cols 8 --dtype f64", "spmm 8 f64"),
+    ] {
+        let beam = matrix("beam.mtx");
+        let error = place.fail(&format!("verify k.skl --matrix {beam} {asked} {NO_DEVICE}"));
+        let text = format!("k.skl: the program is for spmv f32, not for {name}; leave out --op");
+        assert!(error.contains(&text), "{error}");
+    }
+}
+
+#[test]
+fn the_cuda_that_gen_wrote_is_judged_by_its_program() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    place.succeed(&format!("gen {beam} --no-compile -o out"));
+    let error = place.fail(&format!("verify out/kernel.cu --matrix {beam} {NO_DEVICE}"));
+    assert!(error.contains("judge program.skl beside it instead"), "{error}");
+    let error = place.fail(&format!("verify out/program.skl --matrix {beam} {NO_DEVICE}"));
+    assert!(error.contains("no CUDA d"), "{error}");
+}
+
+#[test]
+fn a_matrix_that_cannot_be_read_is_named() {
+    let place = place();
+    fs::write(place.path("a.mtx"), "%%MatrixMarket rubbish\n").unwrap();
+    let error = place.fail(&format!("verify k.skl --matrix a.mtx {NO_DEVICE}"));
+    assert!(error.starts_with("error: a.mtx:1: "), "{error}");
+    let error = place.fail(&format!("verify k.skl --matrix none.mtx {NO_DEVICE}"));
+    assert!(error.starts_with("error: none.mtx: cannot read the file"), "{error}");
+}
+
+#[test]
+fn a_wrong_command_line_is_2() {
+    let place = place();
+    for arguments in [
+        "verify",
+        "verify k.skl",
+        "verify k.skl --matrix a.mtx --cols 3",
+        "verify k.skl --matrix a.mtx --op spmm",
+        "verify k.skl --matrix a.mtx --deadline 0",
+        "verify k.skl --matrix a.mtx --deadline never",
+        "verify k.skl --matrix a.mtx --device first",
+    ] {
+        let run = place.run(arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{arguments}");
+    }
+}
