@@ -5,8 +5,9 @@
 //! launches do not count; a **cold** one is a single launch after the level-2 cache was overwritten. Times are between
 //! events on the device. Clocks are left as they are.
 
-use sparserl_core::outcome::{CacheState, Samples, Timing};
+use sparserl_core::outcome::{Samples, Timing};
 
+use super::Stop;
 use crate::device::{Device, DeviceBuffer, DeviceError, DeviceFacts, Event, Graph, Stream};
 
 /// A launch that takes this long needs no company, in seconds.
@@ -28,13 +29,15 @@ pub(crate) struct Rounds {
 }
 
 /// Something to be timed.
-pub(crate) struct Contender<'a, E> {
+pub(crate) trait Contender {
     /// Asks for one product.
-    pub(crate) enqueue: Box<dyn Fn(&Stream) -> Result<(), E> + 'a>,
+    fn enqueue(&self, stream: &Stream) -> Result<(), Stop>;
+
     /// Prepares the output, before the last sample of each kind.
-    pub(crate) before_last: Box<dyn Fn(&Stream) -> Result<(), E> + 'a>,
+    fn before_last(&self, stream: &Stream) -> Result<(), Stop>;
+
     /// Looks at the output, after the last sample of each kind.
-    pub(crate) after_last: Box<dyn FnMut(CacheState) -> Result<(), E> + 'a>,
+    fn after_last(&mut self, stream: &Stream) -> Result<(), Stop>;
 }
 
 /// Times contenders.
@@ -46,8 +49,8 @@ pub(crate) struct Stopwatch {
 }
 
 /// A contender on its way: its samples so far, or why there are no more.
-struct Entrant<E> {
-    state: Result<Running, E>,
+struct Entrant {
+    state: Result<Running, Stop>,
 }
 
 struct Running {
@@ -83,37 +86,34 @@ impl Stopwatch {
     }
 
     /// Times contenders in turn; the result of each is its own.
-    pub(crate) fn time<E: From<DeviceError>>(
+    pub(crate) fn time(
         &self,
         stream: &Stream,
-        contenders: &mut [Contender<'_, E>],
+        contenders: &mut [Box<dyn Contender + '_>],
         rounds: Rounds,
-    ) -> Vec<Result<Timing, E>> {
-        let ready = |contender: &Contender<'_, E>| Entrant { state: self.ready(stream, contender) };
-        let mut entrants: Vec<_> = contenders.iter().map(ready).collect();
+    ) -> Vec<Result<Timing, Stop>> {
+        let ready = |contender: &dyn Contender| Entrant { state: self.ready(stream, contender) };
+        let mut entrants: Vec<_> = contenders.iter().map(|c| ready(c.as_ref())).collect();
         for round in 0..rounds.warm {
             let last = round + 1 == rounds.warm;
             for (entrant, contender) in entrants.iter_mut().zip(contenders.iter_mut()) {
-                entrant.advance(|running| running.warm_sample(stream, contender, last));
+                entrant.advance(|running| running.warm_sample(stream, contender.as_mut(), last));
             }
         }
         for round in 0..rounds.cold {
             let last = round + 1 == rounds.cold;
             for (entrant, contender) in entrants.iter_mut().zip(contenders.iter_mut()) {
-                entrant.advance(|running| running.cold_sample(stream, contender, self, last));
+                entrant
+                    .advance(|running| running.cold_sample(stream, contender.as_mut(), self, last));
             }
         }
         entrants.into_iter().map(Entrant::finish).collect()
     }
 
     /// Warms up, and makes a graph of as many launches as make a sample long enough.
-    fn ready<E: From<DeviceError>>(
-        &self,
-        stream: &Stream,
-        contender: &Contender<'_, E>,
-    ) -> Result<Running, E> {
+    fn ready(&self, stream: &Stream, contender: &dyn Contender) -> Result<Running, Stop> {
         let (start, end) = (Event::new(&self.device)?, Event::new(&self.device)?);
-        let enqueue = || (contender.enqueue)(stream);
+        let enqueue = || contender.enqueue(stream);
         enqueue()?;
         stream.synchronize()?;
         stream.record(&start)?;
@@ -130,19 +130,17 @@ impl Stopwatch {
     }
 }
 
-impl<E> Entrant<E> {
+impl Entrant {
     /// Goes on, unless it failed before.
-    fn advance(&mut self, step: impl FnOnce(&mut Running) -> Result<(), E>) {
+    fn advance(&mut self, step: impl FnOnce(&mut Running) -> Result<(), Stop>) {
         if let Ok(running) = &mut self.state
             && let Err(error) = step(running)
         {
             self.state = Err(error);
         }
     }
-}
 
-impl<E: From<DeviceError>> Entrant<E> {
-    fn finish(self) -> Result<Timing, E> {
+    fn finish(self) -> Result<Timing, Stop> {
         let running = self.state?;
         let samples = |seconds: Vec<f64>| {
             Samples::try_from(seconds).map_err(|_| DeviceError::NoTime { what: "a launch" })
@@ -153,46 +151,46 @@ impl<E: From<DeviceError>> Entrant<E> {
 }
 
 impl Running {
-    fn warm_sample<E: From<DeviceError>>(
+    fn warm_sample(
         &mut self,
         stream: &Stream,
-        contender: &mut Contender<'_, E>,
+        contender: &mut dyn Contender,
         last: bool,
-    ) -> Result<(), E> {
+    ) -> Result<(), Stop> {
         // Brings the operands back into the cache, after the other contenders had it.
-        (contender.enqueue)(stream)?;
+        contender.enqueue(stream)?;
         if last {
-            (contender.before_last)(stream)?;
+            contender.before_last(stream)?;
         }
         stream.record(&self.start)?;
         match &self.graph {
             Some(graph) => stream.replay(graph)?,
-            None => (contender.enqueue)(stream)?,
+            None => contender.enqueue(stream)?,
         }
         stream.record(&self.end)?;
         stream.synchronize()?;
         self.warm.push(self.end.seconds_since(&self.start)? / self.launches);
-        if last { (contender.after_last)(CacheState::Warm) } else { Ok(()) }
+        if last { contender.after_last(stream) } else { Ok(()) }
     }
 
-    fn cold_sample<E: From<DeviceError>>(
+    fn cold_sample(
         &mut self,
         stream: &Stream,
-        contender: &mut Contender<'_, E>,
+        contender: &mut dyn Contender,
         stopwatch: &Stopwatch,
         last: bool,
-    ) -> Result<(), E> {
+    ) -> Result<(), Stop> {
         if last {
-            (contender.before_last)(stream)?;
+            contender.before_last(stream)?;
         }
         // Takes longer than the host takes to ask for the rest, so that no gap is timed.
         stream.clear(&stopwatch.flush)?;
         stream.record(&self.start)?;
-        (contender.enqueue)(stream)?;
+        contender.enqueue(stream)?;
         stream.record(&self.end)?;
         stream.synchronize()?;
         self.cold.push(self.end.seconds_since(&self.start)?);
-        if last { (contender.after_last)(CacheState::Cold) } else { Ok(()) }
+        if last { contender.after_last(stream) } else { Ok(()) }
     }
 }
 

@@ -11,7 +11,7 @@ use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
 use crate::cusparse::{Algorithm, Cusparse, CusparseError, Prepared, Product};
 use crate::device::{Device, DeviceError, DeviceFacts, Stream};
 use crate::judge::{
-    Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch, Verdict,
+    Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch,
     Verified, verify, wrong,
 };
 use crate::nvrtc::{Cubin, CubinParts};
@@ -297,7 +297,7 @@ impl<T: Scalar> Session<'_, T> {
             checked.iter().flatten().map(|right| right.verified).collect();
         let mut baselines = self.baselines();
 
-        let mut contenders = Vec::new();
+        let mut contenders: Vec<Box<dyn Contender + '_>> = Vec::new();
         for (right, verified) in checked.iter().flatten().zip(&mut verified) {
             let bound = match right.kernel.bind(operands, T::from_f64(1.0), T::from_f64(0.0)) {
                 Ok(bound) => bound,
@@ -306,13 +306,13 @@ impl<T: Scalar> Session<'_, T> {
                 Err(Stop::Outcome(_)) => return Ok(Err(Lost)),
             };
             let enqueue = move |stream: &Stream| bound.enqueue(stream).map_err(Stop::of_launch);
-            contenders.push(self.contender(enqueue, |verdict| verified.add(verdict)));
+            contenders.push(self.contender(enqueue, Some(verified)));
         }
         let kernels = contenders.len();
         for (_, ready) in &baselines {
             let Ok(ready) = ready else { continue };
-            let enqueue = |_: &Stream| ready.enqueue().map_err(refused);
-            contenders.push(self.contender(enqueue, |_| {}));
+            let enqueue = |_: &Stream| ready.enqueue().map_err(|error| refused(&error));
+            contenders.push(self.contender(enqueue, None));
         }
         let rounds = Rounds { warm: protocol.warm_samples.max(1), cold: protocol.cold_samples };
         let mut timings = stopwatch.time(stream, &mut contenders, rounds);
@@ -355,28 +355,13 @@ impl<T: Scalar> Session<'_, T> {
         Ok(Ok(Evaluation { outcomes, baselines, copy_bandwidth }))
     }
 
-    /// Something to be timed on the first operands, with α = 1 and β = 0, its result looked at after the last sample.
+    /// Something to be timed. What it finds right is noted in `verified`.
     fn contender<'c>(
         &'c self,
         enqueue: impl Fn(&Stream) -> Result<(), Stop> + 'c,
-        mut right: impl FnMut(Verdict) + 'c,
-    ) -> Contender<'c, Stop> {
-        let Tools { stream, oracle, .. } = self.tools;
-        let (problem, operands) = (self.problem, &self.problem.operands[0]);
-        let (alpha, beta) = (T::from_f64(1.0), T::from_f64(0.0));
-        Contender {
-            enqueue: Box::new(enqueue),
-            before_last: Box::new(|stream| Ok(stream.poison(&operands.output)?)),
-            after_last: Box::new(move |_| {
-                let product = problem.product(operands, alpha, beta);
-                let verdict = oracle.judge(stream, product, &operands.output)?;
-                if verdict.violations > 0 {
-                    return Err(wrong(problem, operands, "after timing", alpha, beta, verdict)?);
-                }
-                right(verdict);
-                Ok(())
-            }),
-        }
+        verified: Option<&'c mut Verified>,
+    ) -> Box<dyn Contender + 'c> {
+        Box::new(Timed { oracle: self.tools.oracle, problem: self.problem, enqueue, verified })
     }
 
     /// The library's algorithms that apply, made ready, or why they cannot be.
@@ -406,8 +391,40 @@ impl<T: Scalar> Session<'_, T> {
     }
 }
 
+/// A product on the first operands, with α = 1 and β = 0.
+struct Timed<'c, T, F> {
+    oracle: &'c Oracle,
+    problem: &'c Problem<T>,
+    enqueue: F,
+    verified: Option<&'c mut Verified>,
+}
+
+impl<T: Scalar, F: Fn(&Stream) -> Result<(), Stop>> Contender for Timed<'_, T, F> {
+    fn enqueue(&self, stream: &Stream) -> Result<(), Stop> {
+        (self.enqueue)(stream)
+    }
+
+    fn before_last(&self, stream: &Stream) -> Result<(), Stop> {
+        Ok(stream.poison(&self.problem.operands[0].output)?)
+    }
+
+    fn after_last(&mut self, stream: &Stream) -> Result<(), Stop> {
+        let (problem, operands) = (self.problem, &self.problem.operands[0]);
+        let (alpha, beta) = (T::from_f64(1.0), T::from_f64(0.0));
+        let product = problem.product(operands, alpha, beta);
+        let verdict = self.oracle.judge(stream, product, &operands.output)?;
+        if verdict.violations > 0 {
+            return Err(wrong(problem, operands, "after timing", alpha, beta, verdict)?);
+        }
+        if let Some(verified) = &mut self.verified {
+            verified.add(verdict);
+        }
+        Ok(())
+    }
+}
+
 /// A baseline's own failure, which is never a kernel's.
-fn refused(error: CusparseError) -> Stop {
+fn refused(error: &CusparseError) -> Stop {
     Stop::Outcome(Outcome::LaunchFailed { reason: error.to_string() })
 }
 
