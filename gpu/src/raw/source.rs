@@ -1,0 +1,253 @@
+//! Finding kernels in a source, without a compiler.
+
+use super::launch::RuleError;
+
+/// A source, with what is no code out of the way.
+#[derive(Debug)]
+pub(super) struct Code<'s> {
+    source: &'s str,
+    /// As long as the source: comments, directives, and what stands in quotes are blank; all is ASCII.
+    code: String,
+    /// Texts of the `//` comments.
+    comments: Vec<&'s str>,
+}
+
+/// A `__global__` function.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Function<'c> {
+    pub(super) name: &'c str,
+    /// What stands between the parentheses.
+    pub(super) parameters: &'c str,
+    pub(super) is_defined: bool,
+    pub(super) is_template: bool,
+    /// Where its declaration begins, when `extern "C"` belongs there.
+    linkage: Option<usize>,
+}
+
+impl<'s> Code<'s> {
+    pub(super) fn read(source: &'s str) -> Self {
+        let mut blanker = Blanker { bytes: source.as_bytes(), at: 0, code: Vec::new() };
+        let comments = blanker.run();
+        let comments = comments.into_iter().filter_map(|(from, to)| source.get(from..to)).collect();
+        // ASCII, so nothing is lost.
+        Self { source, code: String::from_utf8_lossy(&blanker.code).into_owned(), comments }
+    }
+
+    /// The text after `// launch:`.
+    pub(super) fn launch_comment(&self) -> Result<Option<&'s str>, RuleError> {
+        let texts = self.comments.iter().filter_map(|text| {
+            let text = text.trim_start_matches(['/', '!', '<']).trim_start();
+            Some(text.strip_prefix("launch")?.trim_start().strip_prefix(':')?.trim())
+        });
+        let texts: Vec<_> = texts.collect();
+        match texts.as_slice() {
+            [] => Ok(None),
+            [text] => Ok(Some(text)),
+            _ => Err(RuleError::Several),
+        }
+    }
+
+    /// All `__global__` functions, in their order.
+    pub(super) fn kernels(&self) -> Vec<Function<'_>> {
+        let places = self.code.match_indices("__global__").map(|(at, _)| at);
+        let is_word = |&at: &usize| {
+            let (before, after) = (self.before(at), self.after(at + "__global__".len()));
+            !before.ends_with(is_name) && !after.starts_with(is_name)
+        };
+        places.filter(is_word).filter_map(|at| self.function(at)).collect()
+    }
+
+    /// The source with `extern "C"` before every declaration of a kernel that lacks it.
+    pub(super) fn with_c_linkage(&self, functions: &[Function<'_>], name: &str) -> String {
+        let mut out = String::with_capacity(self.source.len() + 16);
+        let mut copied = 0;
+        let same = functions.iter().filter(|function| function.name == name);
+        for at in same.filter_map(|function| function.linkage) {
+            if let Some(text) = self.source.get(copied..at) {
+                out.push_str(text);
+                out.push_str("extern \"C\" ");
+                copied = at;
+            }
+        }
+        out.push_str(self.source.get(copied..).unwrap_or_default());
+        out
+    }
+
+    fn before(&self, at: usize) -> &str {
+        self.code.get(..at).unwrap_or_default()
+    }
+
+    fn after(&self, at: usize) -> &str {
+        self.code.get(at..).unwrap_or_default()
+    }
+
+    /// The function whose `__global__` stands at `at`.
+    fn function(&self, at: usize) -> Option<Function<'_>> {
+        let before = self.before(at);
+        let begin = before.rfind([';', '{', '}']).map_or(0, |separator| separator + 1);
+        let specifiers = before.get(begin..).unwrap_or_default();
+        let indent = specifiers.len() - specifiers.trim_start().len();
+        let has_word = |word| specifiers.split(|c| !is_name(c)).any(|other| other == word);
+        let quoted = self.source.get(begin..at).unwrap_or_default();
+        let has_linkage = has_word("extern") && quoted.contains("\"C\"");
+
+        let mut rest = self.after(at + "__global__".len());
+        loop {
+            rest = rest.trim_start();
+            let end = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            let after = after.trim_start();
+            if word.is_empty() {
+                return None;
+            }
+            if !after.starts_with('(') {
+                rest = after;
+                continue;
+            }
+            let (inside, behind) = parenthesised(after)?;
+            // Such as __launch_bounds__(256).
+            if word.starts_with("__") {
+                rest = behind;
+                continue;
+            }
+            return Some(Function {
+                name: word,
+                parameters: inside,
+                is_defined: behind.trim_start().starts_with('{'),
+                is_template: has_word("template"),
+                linkage: (!has_linkage).then_some(begin + indent),
+            });
+        }
+    }
+}
+
+/// Splits a text that begins with `(` into what is inside and what follows.
+fn parenthesised(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some((text.get(1..at)?, text.get(at + 1..)?));
+        }
+    }
+    None
+}
+
+fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Copies a source with blanks for all that is no code.
+struct Blanker<'b> {
+    bytes: &'b [u8],
+    at: usize,
+    code: Vec<u8>,
+}
+
+impl Blanker<'_> {
+    /// Runs to the end; gives where the texts of `//` comments begin and end.
+    fn run(&mut self) -> Vec<(usize, usize)> {
+        let mut comments = Vec::new();
+        let mut line_begins = true;
+        while let Some(byte) = self.peek(0) {
+            match (byte, self.peek(1)) {
+                (b'/', Some(b'/')) => {
+                    let from = self.at + 2;
+                    self.blank_line(false);
+                    comments.push((from, self.at));
+                }
+                (b'/', Some(b'*')) => self.blank_until(2, b"*/"),
+                (b'#', _) if line_begins => self.blank_line(true),
+                (b'"', _) if self.is_raw_string() => self.raw_string(),
+                (b'"', _) => self.quoted(b'"'),
+                // Not what separates digits.
+                (b'\'', _) if !self.code.last().is_some_and(u8::is_ascii_alphanumeric) => {
+                    self.quoted(b'\'');
+                }
+                _ => {
+                    self.code.push(if byte.is_ascii() { byte } else { b'?' });
+                    self.at += 1;
+                    line_begins = byte == b'\n' || line_begins && byte.is_ascii_whitespace();
+                    continue;
+                }
+            }
+        }
+        comments
+    }
+
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.bytes.get(self.at + ahead).copied()
+    }
+
+    fn blank(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some(byte) = self.peek(0) else { return };
+            self.code.push(if byte == b'\n' { b'\n' } else { b' ' });
+            self.at += 1;
+        }
+    }
+
+    /// Blanks to the end of the line, which a backslash or, in a directive, a comment may carry over.
+    fn blank_line(&mut self, is_directive: bool) {
+        while let Some(byte) = self.peek(0) {
+            match (byte, self.peek(1), self.peek(2)) {
+                (b'\n', ..) => return,
+                (b'\\', Some(b'\n'), _) => self.blank(2),
+                (b'\\', Some(b'\r'), Some(b'\n')) => self.blank(3),
+                (b'/', Some(b'/'), _) if is_directive => return,
+                (b'/', Some(b'*'), _) if is_directive => self.blank_until(2, b"*/"),
+                _ => self.blank(1),
+            }
+        }
+    }
+
+    /// Blanks `opening` bytes and on to the end of `closing`.
+    fn blank_until(&mut self, opening: usize, closing: &[u8]) {
+        self.blank(opening);
+        while self.at < self.bytes.len() {
+            if self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(closing)) {
+                return self.blank(closing.len());
+            }
+            self.blank(1);
+        }
+    }
+
+    fn quoted(&mut self, quote: u8) {
+        self.blank(1);
+        while let Some(byte) = self.peek(0) {
+            match byte {
+                b'\\' => self.blank(2),
+                // An unclosed quote ends with its line.
+                b'\n' => return,
+                _ => {
+                    self.blank(1);
+                    if byte == quote {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_raw_string(&self) -> bool {
+        let prefix =
+            self.code.iter().rev().take_while(|c| c.is_ascii_alphanumeric() || **c == b'_');
+        let prefix: Vec<u8> = prefix.copied().collect();
+        matches!(prefix.as_slice(), b"R" | b"Ru" | b"RU" | b"RL" | b"R8u")
+    }
+
+    fn raw_string(&mut self) {
+        let rest = self.bytes.get(self.at + 1..).unwrap_or_default();
+        let Some(length) = rest.iter().take(17).position(|&byte| byte == b'(') else {
+            return self.quoted(b'"');
+        };
+        let mut closing = vec![b')'];
+        closing.extend_from_slice(rest.get(..length).unwrap_or_default());
+        closing.push(b'"');
+        self.blank_until(length + 2, &closing);
+    }
+}
