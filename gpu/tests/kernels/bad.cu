@@ -96,10 +96,19 @@ KERNEL {
 }
 
 // ---- misaligned_vector_read
-KERNEL { RIGHT; y[row] += reinterpret_cast<const volatile float4*>(x + 1)->x * 0; }
+KERNEL {
+  RIGHT;
+  float4 four;
+  asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
+               : "l"(x + 1));
+}
 // ---- misaligned_vector_write
 // launch: grid=1 block=1024
-KERNEL { EACH_ROW y[row] = 0; *reinterpret_cast<float4*>(y + 1) = make_float4(1, 2, 3, 4); }
+KERNEL {
+  EACH_ROW y[row] = DOT(row);
+  asm volatile("st.global.v4.f32 [%0], {%1, %1, %1, %1};" ::"l"(y + 1), "f"(y[0]));
+}
 // ---- misaligned_double
 KERNEL { RIGHT; if (row == 0) *reinterpret_cast<volatile double*>(y + 1) = 1; }
 // ---- misaligned_float

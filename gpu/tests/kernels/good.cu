@@ -37,3 +37,21 @@ __global__ void spmm(const int* row_ptr, const int* col_idx, const float* values
   for (int i = row_ptr[row]; i < row_ptr[row + 1]; ++i) sum += values[i] * B[(size_t)col_idx[i] * n + column];
   C[(size_t)row * n + column] = sum;
 }
+
+// ---- claimed
+// launch: grid=1 block=256
+// Compare-and-swap on shared memory, for which the compiler declares a variable of its own.
+__global__ void claimed(const int* row_ptr, const int* col_idx, const float* values, const float* x, float* y,
+                        int num_rows) {
+  __shared__ int next;
+  if (threadIdx.x == 0) next = 0;
+  __syncthreads();
+  while (true) {
+    const int row = *const_cast<volatile int*>(&next);
+    if (row >= num_rows) return;
+    if (atomicCAS(&next, row, row + 1) != row) continue;
+    float sum = 0;
+    for (int i = row_ptr[row]; i < row_ptr[row + 1]; ++i) sum += values[i] * x[col_idx[i]];
+    y[row] = sum;
+  }
+}
