@@ -60,150 +60,39 @@ impl Role {
         Self::DenseCols,
     ];
 
-    /// Its names, in lower case and without underscores. The first is the one to recommend, but for its underscores.
-    fn names(self) -> &'static [&'static str] {
-        match self {
-            Self::RowOffsets => &[
-                "rowptr",
-                "rowptrs",
-                "rowpointer",
-                "rowpointers",
-                "rowoffset",
-                "rowoffsets",
-                "offsets",
-                "rowstart",
-                "rowstarts",
-                "rowindex",
-                "csrrowptr",
-                "csrrowptrs",
-                "csrrowoffsets",
-                "csrrow",
-                "indptr",
-                "ptr",
-                "ia",
-                "ap",
-                "arowptr",
-                "rp",
-            ],
-            Self::ColumnIndices => &[
-                "colidx",
-                "colidxs",
-                "colind",
-                "colinds",
-                "colindex",
-                "colindices",
-                "cols",
-                "columns",
-                "columnindex",
-                "columnindices",
-                "colids",
-                "col",
-                "csrcolidx",
-                "csrcolind",
-                "csrcolindices",
-                "csrcol",
-                "indices",
-                "ja",
-                "aj",
-                "acolidx",
-                "ci",
-            ],
-            Self::Values => &[
-                "values",
-                "vals",
-                "val",
-                "value",
-                "csrval",
-                "csrvals",
-                "csrvalues",
-                "data",
-                "avals",
-                "avalues",
-                "aval",
-                "nzval",
-                "nzvals",
-                "ax",
-                "a",
-            ],
-            Self::Dense => &[
-                "densematrix",
-                "dense",
-                "densemat",
-                "densevector",
-                "densevec",
-                "densein",
-                "denseinput",
-                "matrixb",
-                "bmatrix",
-                "matb",
-                "b",
-                "x",
-                "vecx",
-                "vectorx",
-                "xvec",
-                "vector",
-                "vec",
-                "input",
-                "in",
-                "rhs",
-            ],
-            Self::Output => &[
-                "output",
-                "out",
-                "outputmatrix",
-                "result",
-                "results",
-                "res",
-                "matrixc",
-                "cmatrix",
-                "matc",
-                "c",
-                "y",
-                "vecy",
-                "vectory",
-                "yvec",
-                "denseout",
-                "denseoutput",
-            ],
-            Self::NumRows => &[
-                "numrows", "rows", "nrows", "nrow", "numrow", "rowcount", "m", "arows", "anumrows",
-            ],
-            Self::NumCols => &[
-                "numcols",
-                "ncols",
-                "ncol",
-                "numcol",
-                "colcount",
-                "numcolumns",
-                "ncolumns",
-                "cols",
-                "columns",
-                "acols",
-                "anumcols",
-            ],
-            Self::Nnz => &["nnz", "numnonzeros", "nonzeros", "annz", "numnnz", "numentries"],
-            Self::DenseCols => &[
-                "densecols",
-                "ncolsdense",
-                "numdensecols",
-                "numcolsdense",
-                "densencols",
-                "densecolumns",
-                "densewidth",
-                "bcols",
-                "numcolsb",
-                "bnumcols",
-                "ncolsb",
-                "ccols",
-                "n",
-                "k",
-                "width",
-                "featuresize",
-                "numfeatures",
-                "featdim",
-                "dim",
-            ],
-        }
+    /// Its names, in lower case and without underscores.
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        let names = match self {
+            Self::RowOffsets => {
+                "rowptr rowptrs rowpointer rowpointers rowoffset rowoffsets offsets rowstart rowstarts rowindex \
+                 csrrowptr csrrowptrs csrrowoffsets csrrow arowptr indptr ptr rp ia ap"
+            }
+            Self::ColumnIndices => {
+                "colidx colidxs colind colinds colindex colindices colids col cols column columns columnindex \
+                 columnindices csrcolidx csrcolind csrcolindices csrcol acolidx indices ci ja aj"
+            }
+            Self::Values => {
+                "values value vals val data csrvalues csrvals csrval avalues avals aval nzvals nzval ax a"
+            }
+            Self::Dense => {
+                "densematrix densemat dense densevector densevec denseinput densein matrixb bmatrix matb b \
+                 vectorx vecx xvec vector vec x input in rhs"
+            }
+            Self::Output => {
+                "outputmatrix output out denseoutput denseout results result res matrixc cmatrix matc c \
+                 vectory vecy yvec y"
+            }
+            Self::NumRows => "numrows numrow nrows nrow rows rowcount arows anumrows m",
+            Self::NumCols => {
+                "numcols numcol ncols ncol cols colcount numcolumns ncolumns columns acols anumcols"
+            }
+            Self::Nnz => "nnz annz numnnz numnonzeros nonzeros numentries",
+            Self::DenseCols => {
+                "densecols densecolumns densencols ncolsdense numdensecols numcolsdense densewidth bcols ccols \
+                 numcolsb bnumcols ncolsb n k width featuresize numfeatures featdim dim"
+            }
+        };
+        names.split(' ')
     }
 
     fn accepts(self, kind: Kind) -> bool {
@@ -365,7 +254,7 @@ fn role_by_name(declared: &Declared) -> Option<Role> {
     // Such as d_values, of device memory, or h_values by mistake.
     let stem = declared.name.strip_prefix("d_").map(plain);
     Role::ALL.into_iter().find(|role| {
-        let has = |name: &str| role.names().contains(&name);
+        let has = |name: &str| role.names().any(|known| known == name);
         role.accepts(declared.kind) && (has(&name) || stem.as_deref().is_some_and(has))
     })
 }

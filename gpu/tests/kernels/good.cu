@@ -1,0 +1,57 @@
+// Right kernels. Each begins with a line of four dashes and its name.
+
+// ---- scalar
+// launch: grid=(ceil(num_rows/128)) block=128
+__global__ void spmv(const int* __restrict__ row_ptr, const int* __restrict__ col_idx, const float* __restrict__ values,
+                     const float* __restrict__ dense_matrix, float* __restrict__ output, int num_rows, int dense_cols) {
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= num_rows) return;
+  float sum = 0;
+  for (int i = row_ptr[row]; i < row_ptr[row + 1]; ++i) sum += values[i] * dense_matrix[col_idx[i]];
+  output[row] = sum;
+}
+
+// ---- vector
+// launch: kernel=spmv_vector grid=num_rows*32/256 block=256
+__device__ float warp_sum(float sum) {
+  for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_down_sync(0xffffffffu, sum, lane);
+  return sum;
+}
+extern "C" __global__ void __launch_bounds__(256)
+    spmv_vector(float* y, const float* x, const float* vals, const unsigned* cols, const unsigned* ptr, int rows) {
+  const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (row >= rows) return;
+  float sum = 0;
+  for (unsigned i = ptr[row] + lane; i < ptr[row + 1]; i += 32) sum += vals[i] * x[cols[i]];
+  sum = warp_sum(sum);
+  if (lane == 0) y[row] = sum;
+}
+
+// ---- spmm
+// launch: grid=(num_rows/4, dense_cols/32) block=(32, 4)
+__global__ void spmm(const int* row_ptr, const int* col_idx, const float* values, const float* B, float* C, int m,
+                     int n) {
+  const int row = blockIdx.x * blockDim.y + threadIdx.y, column = blockIdx.y * 32 + threadIdx.x;
+  if (row >= m || column >= n) return;
+  float sum = 0;
+  for (int i = row_ptr[row]; i < row_ptr[row + 1]; ++i) sum += values[i] * B[(size_t)col_idx[i] * n + column];
+  C[(size_t)row * n + column] = sum;
+}
+
+// ---- claimed
+// launch: grid=1 block=256
+// Compare-and-swap on shared memory, for which the compiler declares a variable of its own.
+__global__ void claimed(const int* row_ptr, const int* col_idx, const float* values, const float* x, float* y,
+                        int num_rows) {
+  __shared__ int next;
+  if (threadIdx.x == 0) next = 0;
+  __syncthreads();
+  while (true) {
+    const int row = *const_cast<volatile int*>(&next);
+    if (row >= num_rows) return;
+    if (atomicCAS(&next, row, row + 1) != row) continue;
+    float sum = 0;
+    for (int i = row_ptr[row]; i < row_ptr[row + 1]; ++i) sum += values[i] * x[col_idx[i]];
+    y[row] = sum;
+  }
+}
