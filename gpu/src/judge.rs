@@ -20,12 +20,12 @@ mod timing;
 mod verify;
 
 pub(crate) use loaded::{Holdings, LoadedKernel};
-pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle, Verdict};
+pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle};
 pub(crate) use problem::{Operands, Problem};
 pub(crate) use timing::{Contender, Rounds, Stopwatch};
-pub(crate) use verify::{Verified, verify, wrong};
+pub(crate) use verify::{Audit, Verified, verify, wrong};
 
-use sparserl_core::outcome::Outcome;
+use sparserl_core::outcome::{Outcome, Violation};
 
 use crate::device::{DeviceError, LaunchError};
 
@@ -36,6 +36,18 @@ pub(crate) enum Stop {
     Outcome(Outcome),
     /// Nothing is known of it: what is broken is not the kernel.
     Broken(DeviceError),
+}
+
+/// Whether a kernel that ended so may have left the memory of its process in disorder.
+pub(crate) fn leaves_disorder(outcome: &Outcome) -> bool {
+    use Violation::{InputChanged, WroteOutside};
+    match outcome {
+        Outcome::Faulted { .. } => true,
+        Outcome::WrongResult { violation, .. } => {
+            matches!(violation, InputChanged | WroteOutside)
+        }
+        _ => false,
+    }
 }
 
 impl From<DeviceError> for Stop {

@@ -216,9 +216,8 @@ impl Worker {
         let mut judged = 0;
         while judged < kernels.len() {
             match self.receive(Instant::now() + patience) {
-                Ok(Answer::Judged { fault: None }) => judged += 1,
-                Ok(Answer::Judged { fault: Some(reason) }) => {
-                    let outcome = Outcome::Faulted { reason };
+                Ok(Answer::Judged { ended: None }) => judged += 1,
+                Ok(Answer::Judged { ended: Some(outcome) }) => {
                     return Err(Interruption::Lost { kernel: Some(judged), outcome });
                 }
                 Ok(other) => return Err(self.unexpected(other).into()),
@@ -232,8 +231,8 @@ impl Worker {
                 self.clocks = clocks;
                 Ok(*evaluation)
             }
-            Ok(Answer::Judged { fault: Some(reason) }) => {
-                Err(Interruption::Lost { kernel: None, outcome: Outcome::Faulted { reason } })
+            Ok(Answer::Judged { ended: Some(outcome) }) => {
+                Err(Interruption::Lost { kernel: None, outcome })
             }
             Ok(other) => Err(self.unexpected(other).into()),
             Err(error) => Err(self.lost(error, None, all)),

@@ -138,6 +138,9 @@ fn watched_variables(module: &Module, cubin: &Cubin) -> Result<Vec<Region>, Stop
         let violation = Violation::KeepsState;
         Stop::Outcome(Outcome::WrongResult { violation, reason })
     };
+    if cubin.allocates() {
+        return Err(hidden("it allocates memory, which outlives a launch".to_owned()));
+    }
     let names = cubin
         .global_variables()
         .ok_or_else(|| hidden("its machine code cannot be searched for variables".to_owned()))?;

@@ -72,13 +72,13 @@ pub(crate) fn verify<T: Scalar>(
         // Another launch finds its operands elsewhere.
         let (here, there) = if round % 2 == 0 { (first, second) } else { (second, first) };
         let checks = [
-            (Check::Fresh, here, there),
-            (Check::Added, there, here),
-            (Check::InPlace, here, there),
-            (Check::Patched, here, there),
+            (Check::Fresh, here),
+            (Check::Added, there),
+            (Check::InPlace, here),
+            (Check::Patched, here),
         ];
-        for (check, operands, others) in checks {
-            verified.add(checker.check(check, operands, others, random)?);
+        for (check, operands) in checks {
+            verified.add(checker.check(check, operands, random)?);
         }
     }
     Ok(verified)
@@ -96,7 +96,6 @@ impl<T: Scalar> Checker<'_, T> {
         &self,
         check: Check,
         operands: &Operands,
-        others: &Operands,
         random: &mut fastrand::Rng,
     ) -> Result<Verdict, Stop> {
         let Self { problem, stream, oracle, kernel } = *self;
@@ -113,12 +112,13 @@ impl<T: Scalar> Checker<'_, T> {
             Check::InPlace => {}
             Check::Patched => oracle.corrupt::<T>(stream, &operands.output, random.u64(..))?,
         }
-        let audit = Audit::begin(self, operands, others)?;
+        let kernels = std::iter::once(kernel);
+        let audit = Audit::begin(problem, stream, oracle, operands, kernels)?;
         let bound = kernel.bind(operands, alpha, beta)?;
         bound.enqueue(stream).map_err(Stop::of_launch)?;
         // Everything on the device, so that no launch leaves work behind.
         oracle.wait().map_err(Stop::after_launch)?;
-        audit.end(self)?;
+        audit.end(stream, oracle)?;
         let product = problem.product(operands, alpha, beta);
         let verdict = oracle.judge(stream, product, &operands.output)?;
         if verdict.violations > 0 {
@@ -170,8 +170,8 @@ pub(crate) fn wrong<T: Scalar>(
     Ok(Stop::Outcome(Outcome::WrongResult { violation: Violation::Inexact, reason }))
 }
 
-/// Digests of all that a launch must leave alone.
-struct Audit {
+/// Digests of all that launches must leave alone.
+pub(crate) struct Audit {
     watched: Vec<(Watched, Region)>,
     before: Vec<u64>,
 }
@@ -185,32 +185,37 @@ enum Watched {
 }
 
 impl Audit {
-    fn begin<T: Scalar>(
-        checker: &Checker<'_, T>,
+    /// Notes what there is before launches of some kernels on `operands`.
+    pub(crate) fn begin<'k, T: Scalar>(
+        problem: &Problem<T>,
+        stream: &Stream,
+        oracle: &Oracle,
         operands: &Operands,
-        others: &Operands,
+        kernels: impl Iterator<Item = &'k LoadedKernel>,
     ) -> Result<Self, DeviceError> {
-        let Checker { problem, stream, oracle, kernel } = *checker;
         let mut watched = vec![(Watched::Input, operands.input.whole())];
-        watched.extend(kernel.array_regions().map(|region| (Watched::Array, region)));
+        for kernel in kernels {
+            watched.extend(kernel.array_regions().map(|region| (Watched::Array, region)));
+            watched.extend(kernel.workspace_guards().map(|region| (Watched::Elsewhere, region)));
+        }
         let csr = &problem.csr;
-        let elsewhere =
-            operands.output.guards().into_iter().chain(kernel.workspace_guards()).chain([
-                others.input.whole(),
-                others.output.whole(),
-                problem.initial.whole(),
-                csr.offsets.whole(),
-                csr.columns.whole(),
-                csr.values.whole(),
-            ]);
+        let others = problem.operands.iter().filter(|others| !std::ptr::eq(*others, operands));
+        let others = others.flat_map(|others| [others.input.whole(), others.output.whole()]);
+        let elsewhere = operands.output.guards().into_iter().chain(others).chain([
+            problem.initial.whole(),
+            csr.offsets.whole(),
+            csr.columns.whole(),
+            csr.values.whole(),
+        ]);
         watched.extend(elsewhere.map(|region| (Watched::Elsewhere, region)));
         let regions: Vec<_> = watched.iter().map(|&(_, region)| region).collect();
         Ok(Self { before: oracle.digest(stream, &regions)?, watched })
     }
 
-    fn end<T: Scalar>(self, checker: &Checker<'_, T>) -> Result<(), Stop> {
+    /// Sees that it is still there.
+    pub(crate) fn end(self, stream: &Stream, oracle: &Oracle) -> Result<(), Stop> {
         let regions: Vec<_> = self.watched.iter().map(|&(_, region)| region).collect();
-        let after = checker.oracle.digest(checker.stream, &regions)?;
+        let after = oracle.digest(stream, &regions)?;
         let pairs = self.before.iter().zip(&after).zip(&self.watched);
         let Some((_, &(watched, _))) =
             pairs.into_iter().find(|((before, after), _)| before != after)

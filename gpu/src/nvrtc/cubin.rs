@@ -127,6 +127,12 @@ impl Cubin {
         Some(file.symbols().filter_map(variable).collect())
     }
 
+    /// Whether the machine code takes memory of its own, which outlives a launch.
+    pub(crate) fn allocates(&self) -> bool {
+        let Ok(file) = object::File::parse(self.bytes()) else { return true };
+        file.symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok("malloc"))
+    }
+
     pub(crate) fn parts(&self) -> &CubinParts {
         &self.parts
     }

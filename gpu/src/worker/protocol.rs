@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sparserl_core::outcome::Evaluation;
+use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::task::{Dtype, Operation};
 
 use crate::device::{Clocks, DeviceFacts};
@@ -110,8 +110,9 @@ pub(crate) enum Answer {
     Done,
     /// The device or the memory does not allow it.
     Unable { reason: String },
-    /// The next kernel was checked. After a fault the process ends.
-    Judged { fault: Option<String> },
+    /// The next kernel was checked, or all are being timed. Where that left the process in disorder, this is what
+    /// became of the kernel, and the process ends.
+    Judged { ended: Option<Outcome> },
     /// What became of all kernels.
     Evaluated {
         evaluation: Box<Evaluation>,

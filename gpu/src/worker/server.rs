@@ -11,8 +11,8 @@ use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
 use crate::cusparse::{Algorithm, Cusparse, CusparseError, Prepared, Product};
 use crate::device::{Device, DeviceError, DeviceFacts, Stream};
 use crate::judge::{
-    Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch,
-    Verified, verify, wrong,
+    Audit, Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch,
+    Verified, leaves_disorder, verify, wrong,
 };
 use crate::nvrtc::{Cubin, CubinParts};
 use crate::process::Client;
@@ -88,8 +88,14 @@ struct Batch {
     blobs: Vec<Vec<u8>>,
 }
 
-/// The device can no longer be used by this process.
-struct Lost;
+/// The device can no longer be used by this process, because of one of the kernels that were timed.
+struct Lost(Outcome);
+
+impl Lost {
+    fn while_timing() -> Self {
+        Self(Outcome::Faulted { reason: "the device was lost while it was timed".to_owned() })
+    }
+}
 
 impl Server {
     fn open(ordinal: u32) -> Result<Self, DeviceError> {
@@ -246,8 +252,8 @@ impl<T: Scalar> Session<'_, T> {
         for (header, bytes) in kernels {
             let outcome = match self.check(header, bytes) {
                 Ok(right) => Ok(right),
-                Err(Stop::Outcome(Outcome::Faulted { reason })) => {
-                    client.send(&Answer::Judged { fault: Some(reason) }, &[])?;
+                Err(Stop::Outcome(outcome)) if leaves_disorder(&outcome) => {
+                    client.send(&Answer::Judged { ended: Some(outcome) }, &[])?;
                     return Ok(None);
                 }
                 Err(Stop::Outcome(outcome)) => Err(outcome),
@@ -256,7 +262,7 @@ impl<T: Scalar> Session<'_, T> {
                 }
             };
             checked.push(outcome);
-            client.send(&Answer::Judged { fault: None }, &[])?;
+            client.send(&Answer::Judged { ended: None }, &[])?;
         }
         match self.measure(checked) {
             Ok(Ok(evaluation)) => {
@@ -264,9 +270,8 @@ impl<T: Scalar> Session<'_, T> {
                 let (evaluation, clocks) = (Box::new(evaluation), self.tools.device.clocks());
                 Ok(Some(Answer::Evaluated { evaluation, library, clocks }))
             }
-            Ok(Err(Lost)) => {
-                let reason = "the device was lost while kernels were timed".to_owned();
-                client.send(&Answer::Judged { fault: Some(reason) }, &[])?;
+            Ok(Err(Lost(outcome))) => {
+                client.send(&Answer::Judged { ended: Some(outcome) }, &[])?;
                 Ok(None)
             }
             Err(error) => Ok(Some(Answer::Unable { reason: error.to_string() })),
@@ -303,7 +308,7 @@ impl<T: Scalar> Session<'_, T> {
                 Ok(bound) => bound,
                 Err(Stop::Broken(error)) => return Err(error),
                 // It was bound before, with the same arguments but for their values.
-                Err(Stop::Outcome(_)) => return Ok(Err(Lost)),
+                Err(Stop::Outcome(_)) => return Ok(Err(Lost::while_timing())),
             };
             let enqueue = move |stream: &Stream| bound.enqueue(stream).map_err(Stop::of_launch);
             contenders.push(self.contender(enqueue, Some(verified)));
@@ -315,10 +320,17 @@ impl<T: Scalar> Session<'_, T> {
             contenders.push(self.contender(enqueue, None));
         }
         let rounds = Rounds { warm: protocol.warm_samples.max(1), cold: protocol.cold_samples };
+        let loaded = checked.iter().flatten().map(|right| &right.kernel);
+        let audit = Audit::begin(self.problem, stream, oracle, operands, loaded)?;
         let mut timings = stopwatch.time(stream, &mut contenders, rounds);
         drop(contenders);
         if stream.synchronize().is_err() {
-            return Ok(Err(Lost));
+            return Ok(Err(Lost::while_timing()));
+        }
+        match audit.end(stream, oracle) {
+            Ok(()) => {}
+            Err(Stop::Outcome(outcome)) => return Ok(Err(Lost(outcome))),
+            Err(Stop::Broken(error)) => return Err(error),
         }
 
         let mut baseline_timings = timings.split_off(kernels).into_iter();
@@ -339,7 +351,7 @@ impl<T: Scalar> Session<'_, T> {
                     }
                     Some((Err(Stop::Outcome(outcome)), _)) => outcome,
                     Some((Err(Stop::Broken(error)), _)) => return Err(error),
-                    None => return Ok(Err(Lost)),
+                    None => return Ok(Err(Lost::while_timing())),
                 },
             };
             outcomes.push(outcome);
