@@ -10,6 +10,8 @@ use crate::structure::StructureEmbedding;
 const BEAMS_PER_FAMILY: usize = 12;
 /// Families kept.
 const FAMILIES: usize = 8;
+/// Steps this many nats less likely than the best are dropped.
+const MARGIN: f64 = 16.0;
 /// What each program already chosen from a family costs the next one of it, in nats.
 const REPETITION: f64 = 2.0;
 
@@ -29,6 +31,8 @@ pub fn diverse_search<P: Policy>(
     count: usize,
 ) -> Result<Vec<Candidate>, P::Error> {
     let found = search(policy, matrix, mask, |scored| {
+        let bar = scored.first().map_or(0.0, |&(_, _, best)| best - MARGIN);
+        scored.retain(|&(_, _, log_probability)| log_probability >= bar);
         let mut families = BTreeMap::<Vec<Word>, usize>::new();
         scored.retain(|(beam, alternative, _)| {
             let tokens = beam.derivation.tokens().iter().copied();
