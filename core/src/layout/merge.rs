@@ -395,7 +395,7 @@ impl MergeLayout {
                 let steps = WarpSteps {
                     warps: tiles * warps,
                     // A tile ends with barriers, and often with a ticket.
-                    total: tiles * warps * (u64::from(self.items) + 16),
+                    total: tiles * warps * (u64::from(self.items) + 8),
                     longest: u64::from(self.items) + parts / 4,
                 };
                 PartCost::new(&mapping, steps)
