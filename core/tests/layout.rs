@@ -21,7 +21,7 @@ fn same<T: Scalar>(a: &Csr<T>, b: &Csr<T>) -> bool {
 /// The grid and the rows are divided among the parts, nothing twice, nothing left over.
 fn parts_fit_together(packed: &Packed) -> Result<(), TestCaseError> {
     let (mut blocks, mut rows) = (0, vec![0; packed.rows]);
-    for part in &packed.parts {
+    for part in packed.parts.iter().rev() {
         prop_assert_eq!(part.first_block, blocks);
         blocks += part.blocks;
         part.rows.iter().for_each(|row| rows[row] += 1);

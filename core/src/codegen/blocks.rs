@@ -17,6 +17,7 @@ macro_rules! blocks {
 
 blocks! {
     "types.cuh",
+    "prefetch.cuh",
     "columns.cuh",
     "values.cuh",
     "rows.cuh",
@@ -28,8 +29,10 @@ blocks! {
     "dia.cuh",
     "bcsr.cuh",
     "merge.cuh",
-    "merge_spmv.cuh",
-    "merge_spmm.cuh",
+    "products.cuh",
+    "merge_rows.cuh",
+    "merge_scan.cuh",
+    "merge_columns.cuh",
 }
 
 /// The texts of the named blocks and of all that they include, each once and after what it needs,

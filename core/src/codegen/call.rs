@@ -35,6 +35,8 @@ enum Operand {
     Columns(IndexCoding),
     Values,
     MergeTiles { items: u32 },
+    MergeItems { most: u64 },
+    Carry { tiles: usize },
     Input,
     Output,
     Scratch,
@@ -107,6 +109,16 @@ impl DeviceCall {
     /// The tiles of a merge part.
     pub(crate) fn merge_tiles(self, items: u32) -> Self {
         self.push(Operand::MergeTiles { items })
+    }
+
+    /// The bits of a merge part; `most` is the largest item number that device code computes.
+    pub(crate) fn merge_items(self, most: u64) -> Self {
+        self.push(Operand::MergeItems { most })
+    }
+
+    /// The partial sums of a merge part.
+    pub(crate) fn carry(self, tiles: usize) -> Self {
+        self.push(Operand::Carry { tiles })
     }
 
     /// The dense operands.
@@ -218,13 +230,29 @@ impl Context<'_> {
                 }
             },
             Operand::MergeTiles { items } => {
-                let columns = self.task.operation.columns();
-                let (offset, vector) = (self.cuda_type("offsets")?, self.mapping.vector);
+                let offset = self.cuda_type("offsets")?;
                 format!(
-                    "MergeTiles<{scalar}, {offset}, {columns}, {vector}>{{{}u, {items}u, {}, {}, {}, {}}}",
+                    "MergeTiles<{offset}>{{{}u, {}u, {items}u, {}, {}}}",
                     self.part.rows.len(),
+                    self.part.nnz,
                     self.name("tile_rows")?,
                     self.name("offsets")?,
+                )
+            }
+            Operand::MergeItems { most } => {
+                let offset = if u32::try_from(most).is_ok() { "u32" } else { "u64" };
+                format!(
+                    "MergeItems<{offset}>{{{}u, {}, {}, {}}}",
+                    self.part.rows.len() + self.part.nnz,
+                    self.name("row_ends")?,
+                    self.name("warp_rows")?,
+                    self.name("borders")?,
+                )
+            }
+            Operand::Carry { tiles } => {
+                let (columns, vector) = (self.task.operation.columns(), self.mapping.vector);
+                format!(
+                    "Carry<{scalar}, {columns}, {vector}>{{{tiles}u, {}, {}}}",
                     self.name("carry")?,
                     self.name("tickets")?,
                 )

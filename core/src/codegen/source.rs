@@ -70,6 +70,13 @@ pub enum EmitError {
     Format(#[from] fmt::Error),
 }
 
+/// Bytes of a prefetched line.
+const LINE_BYTES: u64 = 128;
+/// Arrays up to this size are prefetched; larger ones keep the memory busy anyway.
+const MOST_PREFETCHED: u64 = 8 << 20;
+/// Blocks that share the prefetching: about those that run at first on a large GPU.
+const PREFETCHING_BLOCKS: u64 = 1024;
+
 /// Writes the kernel of a packed matrix.
 ///
 /// # Errors
@@ -81,17 +88,20 @@ pub fn emit(packed: &Packed) -> Result<CudaSource, EmitError> {
         Operation::SpMM { .. } => "sparserl_spmm",
     };
     let arguments = arguments(packed);
-    let calls: Vec<(usize, &PackedPart, DeviceCall)> = packed
+    let mut calls: Vec<(usize, &PackedPart, DeviceCall)> = packed
         .parts
         .iter()
         .enumerate()
         .filter(|(_, part)| part.blocks > 0)
         .map(|(index, part)| (index, part, call(part, task, packed.launch.block)))
         .collect();
+    calls.sort_by_key(|(_, part, _)| part.first_block);
+    let prefetched = prefetched(packed);
 
     let mut text = String::new();
     write_header(&mut text, packed, kernel, &arguments)?;
     let mut needed = alloc::vec!["types.cuh"];
+    needed.extend((!prefetched.is_empty()).then_some("prefetch.cuh"));
     needed.extend(calls.iter().map(|(_, _, call)| call.block));
     for (name, lines) in blocks::inline(&needed) {
         writeln!(text, "\n// ---- {name}\n")?;
@@ -100,7 +110,7 @@ pub fn emit(packed: &Packed) -> Result<CudaSource, EmitError> {
         }
     }
     writeln!(text, "\n// ---- the kernel\n")?;
-    write_kernel(&mut text, packed, kernel, &arguments, &calls)?;
+    write_kernel(&mut text, packed, kernel, &arguments, &prefetched, &calls)?;
     Ok(CudaSource { text, kernel, launch: packed.launch, arguments })
 }
 
@@ -196,6 +206,7 @@ fn write_kernel(
     packed: &Packed,
     kernel: &str,
     arguments: &[Argument],
+    prefetched: &[(String, u64)],
     calls: &[(usize, &PackedPart, DeviceCall)],
 ) -> Result<(), EmitError> {
     let task = packed.program.task;
@@ -214,6 +225,11 @@ fn write_kernel(
     writeln!(text, "  static_assert({block} % 32 == 0, \"whole warps\");")?;
     if shared > 0 {
         writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{shared}];")?;
+    }
+    for (name, bytes) in prefetched {
+        let lines = bytes.div_ceil(LINE_BYTES);
+        let share = lines.div_ceil(u64::from(packed.launch.grid).min(PREFETCHING_BLOCKS));
+        writeln!(text, "  prefetch<{block}>({name}, {lines}u, {share}u);")?;
     }
     for (i, (index, part, call)) in calls.iter().enumerate() {
         let nested = calls.len() > 1;
@@ -235,6 +251,22 @@ fn write_kernel(
     }
     writeln!(text, "}}")?;
     Ok(())
+}
+
+/// The arrays whose addresses depend on other loads, with their bytes: the entries, and the input
+/// where most of it is used.
+fn prefetched(packed: &Packed) -> Vec<(String, u64)> {
+    let task = packed.program.task;
+    let element = task.dtype.size() as u64;
+    let input = packed.cols as u64 * u64::from(task.operation.columns()) * element;
+    let nnz: usize = packed.parts.iter().map(|part| part.nnz).sum();
+    let used = nnz >= packed.cols;
+    let (input_name, _) = dense_names(task.operation);
+    let input = used.then(|| (input_name.to_string(), input));
+    let arrays = packed.arguments().filter(|(_, array)| array.holds_entries());
+    let arrays = arrays.map(|(name, array)| (name, array.data.bytes().len() as u64));
+    let worthwhile = |&(_, bytes): &(String, u64)| (LINE_BYTES..=MOST_PREFETCHED).contains(&bytes);
+    input.into_iter().chain(arrays).filter(worthwhile).collect()
 }
 
 fn parameter(argument: &Argument, ty: &str) -> String {

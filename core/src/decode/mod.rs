@@ -5,10 +5,12 @@
 //! apart.
 
 mod beam;
+mod diverse;
 mod ranker;
 mod sample;
 
 pub use beam::{Candidate, beam_search};
+pub use diverse::diverse_search;
 pub use ranker::CostRanker;
 pub use sample::sample;
 

@@ -21,18 +21,15 @@ use crate::task::Task;
 #[derive(Debug)]
 pub struct CostRanker<'f> {
     facts: &'f Facts<'f>,
-    parts: RefCell<BTreeMap<PartKey, Rc<[RankedPart]>>>,
+    parts: RefCell<BTreeMap<PartKey, Rc<BestTimes>>>,
+    splits: RefCell<BTreeMap<PartKey, PartTime>>,
 }
 
 /// Threads of a block, and the rows.
 type PartKey = (u32, RowSetId);
 
-/// A part's tokens and predicted time.
-#[derive(Debug)]
-struct RankedPart {
-    tokens: Vec<Token>,
-    time: PartTime,
-}
+/// Predicted time of the best considered part that begins with some tokens.
+type BestTimes = BTreeMap<Vec<Token>, PartTime>;
 
 /// Logit units per e-fold of predicted time: 1 % slower is 0.4 less likely.
 const SHARPNESS: f64 = 40.0;
@@ -45,7 +42,7 @@ impl<'f> CostRanker<'f> {
     /// A ranker for the matrix of `facts`.
     #[must_use]
     pub fn new(facts: &'f Facts<'f>) -> Self {
-        Self { facts, parts: RefCell::default() }
+        Self { facts, parts: RefCell::default(), splits: RefCell::default() }
     }
 
     /// Whether a choice is worth pricing. What the cost model cannot tell apart is decided by rule.
@@ -88,15 +85,15 @@ impl<'f> CostRanker<'f> {
         }
     }
 
-    /// All considered parts for some rows.
-    fn parts(&self, block: u32, rows: RowSetId) -> Rc<[RankedPart]> {
+    /// Times of all considered parts for some rows, by their beginnings.
+    fn parts(&self, block: u32, rows: RowSetId) -> Rc<BestTimes> {
         if let Some(parts) = self.parts.borrow().get(&(block, rows)) {
             return parts.clone();
         }
-        let mut found = Vec::new();
+        let mut found = BestTimes::new();
         let start = Slot::Rows { block, rows, depth: MAX_SPLIT_DEPTH };
         self.enumerate(block, rows, alloc::vec![start], &mut Vec::new(), &mut found);
-        let parts: Rc<[RankedPart]> = found.into();
+        let parts = Rc::new(found);
         self.parts.borrow_mut().insert((block, rows), parts.clone());
         parts
     }
@@ -107,11 +104,14 @@ impl<'f> CostRanker<'f> {
         rows: RowSetId,
         mut open: Vec<Slot>,
         tokens: &mut Vec<Token>,
-        found: &mut Vec<RankedPart>,
+        found: &mut BestTimes,
     ) {
         let Some(slot) = open.pop() else {
             if let Some(time) = self.price(block, rows, tokens) {
-                found.push(RankedPart { tokens: tokens.clone(), time });
+                for end in 0..=tokens.len() {
+                    let best = found.entry(tokens[..end].to_vec()).or_insert(PartTime::NEVER);
+                    *best = quickest([*best, time].into_iter());
+                }
             }
             return;
         };
@@ -134,18 +134,23 @@ impl<'f> CostRanker<'f> {
     fn best(&self, slot: Slot) -> PartTime {
         let Slot::Rows { block, rows, depth } = slot else { return PartTime::NEVER };
         let whole = rows == RowSetId::ALL;
-        let unsplit = quickest(self.parts(block, rows).iter().map(|part| part.time));
+        let unsplit = self.best_part(block, rows, &[]);
         let split = if whole { self.best_split(block, rows, depth) } else { PartTime::NEVER };
         quickest([unsplit, split].into_iter())
     }
 
     fn best_split(&self, block: u32, rows: RowSetId, depth: u8) -> PartTime {
+        if let Some(&time) = self.splits.borrow().get(&(block, rows)) {
+            return time;
+        }
         let split = Slot::Rows { block, rows, depth };
         if !self.considers(split, Token::Word(Word::SplitLength)) {
             return PartTime::NEVER;
         }
         let thresholds = self.considered(Slot::Threshold { block, rows, depth });
-        quickest(thresholds.iter().map(|a| self.both_sides(&a.opens)))
+        let time = quickest(thresholds.iter().map(|a| self.both_sides(&a.opens)));
+        self.splits.borrow_mut().insert((block, rows), time);
+        time
     }
 
     fn both_sides(&self, sides: &[Slot]) -> PartTime {
@@ -168,21 +173,18 @@ impl<'f> CostRanker<'f> {
             (Slot::Rows { block, rows, depth }, Token::Word(Word::SplitLength)) => {
                 self.best_split(block, rows, depth)
             }
-            (Slot::Rows { block, rows, .. }, token) => self.best_part(block, rows, &[], token),
+            (Slot::Rows { block, rows, .. }, token) => self.best_part(block, rows, &[token]),
             _ => state.part.map_or(PartTime::NEVER, |(start, block, rows)| {
-                let written = &state.derivation.tokens()[start..];
-                self.best_part(block, rows, written, alternative.token)
+                let written = state.derivation.tokens()[start..].iter().copied();
+                let beginning: Vec<Token> = written.chain([alternative.token]).collect();
+                self.best_part(block, rows, &beginning)
             }),
         }
     }
 
-    /// The best considered part that begins with `written` and `next`.
-    fn best_part(&self, block: u32, rows: RowSetId, written: &[Token], next: Token) -> PartTime {
-        let parts = self.parts(block, rows);
-        let matching = parts.iter().filter(|part| {
-            part.tokens.starts_with(written) && part.tokens.get(written.len()) == Some(&next)
-        });
-        quickest(matching.map(|part| part.time))
+    /// The best considered part that begins with some tokens.
+    fn best_part(&self, block: u32, rows: RowSetId, beginning: &[Token]) -> PartTime {
+        self.parts(block, rows).get(beginning).copied().unwrap_or(PartTime::NEVER)
     }
 }
 

@@ -240,13 +240,13 @@ pub fn expand(slot: Slot, mask: Mask<'_>) -> Vec<Alternative> {
         }
         Slot::Unroll => [1, 2, 4, 8].iter().map(|&n| Alternative::leaf(Token::Number(n))).collect(),
         Slot::Reduction => {
-            // The scan walks one entry per thread; SpMM groups walk rows instead.
-            let (scan, lanes): (_, &[u32]) = match mask.task.operation {
-                Operation::SpMV => (Some(Token::Word(Word::Scan)), &[1, 2, 4, 8, 16, 32]),
-                Operation::SpMM { .. } => (None, &[1]),
+            // Products are staged in shared memory for one column only.
+            let lanes: &[u32] = match mask.task.operation {
+                Operation::SpMV => &[1, 2, 4, 8, 16, 32],
+                Operation::SpMM { .. } => &[],
             };
             let lanes = lanes.iter().map(|&n| Token::Number(n));
-            scan.into_iter().chain(lanes).map(Alternative::leaf).collect()
+            core::iter::once(Token::Word(Word::Scan)).chain(lanes).map(Alternative::leaf).collect()
         }
     }
 }

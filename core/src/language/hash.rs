@@ -74,5 +74,5 @@ mod tests {
     }
 
     const VOCABULARY: u64 = 11_633_011_841_983_855_712;
-    const GRAMMAR: u64 = 1708566118777121405;
+    const GRAMMAR: u64 = 5566696626648426408;
 }

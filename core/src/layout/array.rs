@@ -20,6 +20,11 @@ impl Array {
         Self { name, role: ArrayRole::Matrix, data }
     }
 
+    /// True for columns and values of entries: a kernel first has to learn which of them it reads.
+    pub(crate) fn holds_entries(&self) -> bool {
+        matches!(self.name, "columns" | "values" | "codes")
+    }
+
     /// Scratch memory.
     pub(crate) fn workspace(name: &'static str, data: ArrayData) -> Self {
         Self { name, role: ArrayRole::Workspace, data }

@@ -13,24 +13,22 @@ use crate::language::{Access, Facts, IndexCoding, Lanes, Mask, Order, Program, S
 use crate::matrix::Scalar;
 use crate::task::{Operation, Task};
 
-/// Items per thread of a tile (SpMV: a tile per block).
+/// Items per thread (SpMV).
 const THREAD_ITEMS: [u32; 4] = [8, 4, 16, 2];
-/// Items of a tile (SpMM: a tile per group of threads side by side over columns).
+/// Items per group of threads side by side over columns (SpMM).
 const GROUP_ITEMS: [u32; 5] = [64, 32, 128, 256, 16];
 /// Most bytes of workspace of a part.
 const WORKSPACE_LIMIT: u64 = 1 << 30;
-/// Shared memory left to the reductions beside a tile's products.
-const REDUCTION_BYTES: usize = 1024;
 
 /// Tiles of the merge path over row ends and entries (Merrill and Garland, PPoPP 2016).
 ///
-/// Work is even whatever the row lengths are. Rows cut by tile borders are completed within the
-/// same launch, in a fixed order.
+/// Each block has a tile. Work is even whatever the row lengths are. Rows cut by tile borders are
+/// completed within the same launch, in a fixed order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MergeLayout {
-    /// SpMV: items per thread, a tile per block. SpMM: items per tile, a tile per group of threads.
+    /// Items per thread (SpMV) or per group of threads side by side over columns (SpMM).
     pub(crate) items: u32,
-    /// Coding of column indices; relative codings start anew with each tile.
+    /// Coding of column indices; relative codings start anew with each tile (SpMV) or group (SpMM).
     pub(crate) index: IndexCoding,
     /// Coding and caching of the arrays.
     pub(crate) access: Access,
@@ -41,9 +39,9 @@ pub struct MergeLayout {
 /// How a merge tile adds up its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reduction {
-    /// This many threads walk each row: 1–32 for SpMV, 1 for SpMM.
+    /// This many threads walk each row, 1–32; SpMV only.
     Rows(u32),
-    /// Threads walk equally many items, joined by a segmented scan; SpMV only.
+    /// Threads or groups walk equally many items, joined by a segmented scan.
     Scan,
 }
 
@@ -52,11 +50,11 @@ pub(crate) fn open(site: Site, _: Mask<'_>) -> Option<Alternative> {
     (site.order == Order::Keep).then(|| Alternative::word(Word::Merge, vec![Slot::TileItems(site)]))
 }
 
-/// Tile sizes whose products fit in shared memory.
+/// Items whose tiles fit in shared memory, and their partial sums in a workspace.
 pub(crate) fn items(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
     let task = mask.task();
     let fields = |&items: &u32| {
-        let index = Slot::Index(site, IndexUnit::Tile(tile_items(task, items, site.block)));
+        let index = Slot::Index(site, IndexUnit::Tile(unit_items(task, items, site.block)));
         let values = Slot::Values { padded: false };
         let opens = vec![index, values, Slot::Cache, Slot::Vector, Slot::Reduction];
         Alternative::number(items, opens)
@@ -65,8 +63,8 @@ pub(crate) fn items(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
         mask.allows(|facts| {
             let set = facts.rows(site.rows);
             let merged = (set.rows.len() + set.nnz) as u64;
-            let tiles = merged.div_ceil(u64::from(tile_items(task, items, site.block)));
-            shared_bytes(task, items, site.block) + REDUCTION_BYTES <= SHARED_LIMIT
+            let tiles = merged.div_ceil(u64::from(least_tile(task, items, site.block)));
+            shared_bytes(task, items, site.block, 1, 1) <= SHARED_LIMIT
                 && carry_bytes(task, tiles) <= WORKSPACE_LIMIT
         })
     };
@@ -77,19 +75,28 @@ pub(crate) fn items(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
     sizes.iter().filter(fits).map(fields).collect()
 }
 
-/// Merge items of a tile.
-fn tile_items(task: Task, items: u32, block: u32) -> u32 {
+/// Items whose columns share a base.
+fn unit_items(task: Task, items: u32, block: u32) -> u32 {
     match task.operation {
         Operation::SpMV => items * block,
         Operation::SpMM { .. } => items,
     }
 }
 
-fn shared_bytes(task: Task, items: u32, block: u32) -> usize {
-    match task.operation {
-        Operation::SpMV => (items * block) as usize * task.dtype.size(),
+/// Items of a tile, when as many threads as possible hold columns.
+fn least_tile(task: Task, items: u32, block: u32) -> u32 {
+    items * block / task.operation.columns().next_power_of_two().min(32)
+}
+
+/// Bytes of a tile's products (SpMV), one slot in 33 empty, and of what its warps leave for each
+/// other.
+fn shared_bytes(task: Task, items: u32, block: u32, stride: u32, vector: u32) -> usize {
+    let value = task.dtype.size() as u32;
+    let products = match task.operation {
+        Operation::SpMV => items * block / 32 * 33 * value,
         Operation::SpMM { .. } => 0,
-    }
+    };
+    (products + block / 32 * (stride * vector * value + 4)) as usize
 }
 
 /// Bytes of the sums that tiles leave for the rows they share.
@@ -125,6 +132,52 @@ pub(crate) fn tile_rows(ends: &[u64], items: u32) -> Vec<u32> {
     starts
 }
 
+/// Entries before a tile or unit that begins at a row.
+fn first_entry(tile: usize, items: u32, row: u32) -> u64 {
+    tile as u64 * u64::from(items) - u64::from(row)
+}
+
+/// A bit for each merge item, the first one lowest: 1 for a row's end. Whole tiles.
+fn row_end_bits(ends: &[u64], tiles: usize, items: u32) -> Vec<u32> {
+    let mut words = vec![0u32; tiles * (items / 32) as usize];
+    for (row, end) in ends.iter().enumerate() {
+        let item = end + row as u64;
+        if let Some(word) = words.get_mut((item / 32) as usize) {
+            *word |= 1 << (item % 32);
+        }
+    }
+    words
+}
+
+/// The inverse of [`row_end_bits`].
+fn read_row_ends(words: &ArrayData, rows: usize) -> Option<Vec<u64>> {
+    let ArrayData::U32(words) = words else { return None };
+    let items = words.iter().enumerate().flat_map(|(index, &word)| {
+        let set = (0..32).filter(move |bit| word >> bit & 1 == 1);
+        set.map(move |bit| index as u64 * 32 + bit)
+    });
+    let ends: Vec<u64> =
+        items.enumerate().map(|(row, item)| item.checked_sub(row as u64)).collect::<Option<_>>()?;
+    (ends.len() == rows).then_some(ends)
+}
+
+/// For the beginning of each tile, and the end of the last: the first and the last tile of the row
+/// that lies across it, or the tile itself, twice.
+fn borders(ends: &[u64], tile_rows: &[u32], items: u32) -> Vec<u32> {
+    let items = u64::from(items);
+    let border = |(tile, &row): (usize, &u32)| {
+        let row = row as usize;
+        let begin = row.checked_sub(1).map_or(0, |before| ends[before] + row as u64);
+        match ends.get(row) {
+            Some(end) if begin < tile as u64 * items => {
+                [(begin / items) as u32, ((end + row as u64) / items) as u32]
+            }
+            _ => [tile as u32; 2],
+        }
+    };
+    tile_rows.iter().enumerate().flat_map(border).collect()
+}
+
 impl MergeLayout {
     pub(crate) fn write(&self, out: &mut Vec<Token>) {
         out.extend([Token::Number(self.items), self.index.token()]);
@@ -150,64 +203,78 @@ impl MergeLayout {
         Mapping::new(task, Lanes::Threads(1), self.access.vector, block)
     }
 
+    /// Merge items of a tile.
+    fn tile_items(&self, mapping: &Mapping, block: u32) -> u32 {
+        self.items * block / mapping.stride
+    }
+
     pub(crate) fn pack<T: Scalar>(
         &self,
         source: &PartSource<'_, T>,
     ) -> Result<LayoutArrays, PackError> {
         let task = source.program.task;
         let block = source.program.block.threads();
-        let items = tile_items(task, self.items, block);
-        let ends = row_ends(source.row_lens());
-        let tile_rows = tile_rows(&ends, items);
-        let tiles = tile_rows.len() - 1;
-        let nnz = ends.last().copied().unwrap_or(0);
-
-        // Tile of each entry: entry k of tile t is number t · items − tile_rows[t] + k.
-        let entries = (0..source.row_count()).flat_map(move |position| {
-            let (columns, values) = source.row(position);
-            columns.iter().zip(values).map(|(&column, &value)| (column, value))
-        });
-        let first_entry = |tile: usize| tile as u64 * u64::from(items) - u64::from(tile_rows[tile]);
-        let tile_sizes = (0..tiles).map(|tile| {
-            let next = if tile + 1 == tiles { nnz } else { first_entry(tile + 1) };
-            (tile as u32, (next - first_entry(tile)) as usize)
-        });
-        let units = tile_sizes.flat_map(|(tile, count)| core::iter::repeat_n(tile, count));
-        let entries = units.zip(entries).map(|(tile, entry)| (tile, Some(entry)));
-
-        let (index, values) = ((self.index, tiles), (self.access.values, source.table));
-        let coded = pack_entries(index, values, false, entries.clone(), entries)?;
-        // Device code adds items and rows to offsets, so those sums must fit as well.
-        let limit = nnz + ends.len() as u64 + u64::from(items);
         let mapping = self.mapping(task, block);
+        let items = self.tile_items(&mapping, block);
+        let ends = row_ends(source.row_lens());
+        let nnz = ends.last().copied().unwrap_or(0);
+        let starts = tile_rows(&ends, items);
+        let tiles = starts.len() - 1;
         let workspace = carry_bytes(task, tiles as u64);
         if workspace > WORKSPACE_LIMIT {
             return Err(PackError::Workspace { bytes: workspace });
         }
-        let carried = workspace as usize / task.dtype.size();
-        let tickets = tiles * mapping.column_tiles as usize;
-        let offsets = ArrayData::offsets(limit, source.row_lens());
-        let mut arrays = vec![
-            Array::matrix("tile_rows", ArrayData::U32(tile_rows)),
-            Array::matrix("offsets", offsets),
-        ];
+        let shared = shared_bytes(task, self.items, block, mapping.stride, mapping.vector);
+        if shared > SHARED_LIMIT {
+            return Err(PackError::SharedMemory { bytes: shared });
+        }
+
+        // Unit of each entry: entry k of unit u is number u · items − unit_rows[u] + k.
+        let unit_items = unit_items(task, self.items, block);
+        let unit_rows = tile_rows(&ends, unit_items);
+        let units = unit_rows.len() - 1;
+        let entries = (0..source.row_count()).flat_map(move |position| {
+            let (columns, values) = source.row(position);
+            columns.iter().zip(values).map(|(&column, &value)| (column, value))
+        });
+        let first_entry = |unit: usize| first_entry(unit, unit_items, unit_rows[unit]);
+        let unit_sizes = (0..units).map(|unit| {
+            let next = if unit + 1 == units { nnz } else { first_entry(unit + 1) };
+            (unit as u32, (next - first_entry(unit)) as usize)
+        });
+        let of_entries = unit_sizes.flat_map(|(unit, count)| core::iter::repeat_n(unit, count));
+        let entries = of_entries.zip(entries).map(|(unit, entry)| (unit, Some(entry)));
+        // Groups past the last item load a base as well.
+        let all_units = (tiles * (items / unit_items) as usize).max(units);
+        let (index, values) = ((self.index, all_units), (self.access.values, source.table));
+        let coded = pack_entries(index, values, false, entries.clone(), entries)?;
+
+        let mut arrays = match self.reduction {
+            Reduction::Rows(_) => {
+                // Device code adds items and rows to offsets, so those sums must fit as well.
+                let limit = nnz + ends.len() as u64 + u64::from(items);
+                vec![
+                    Array::matrix("tile_rows", ArrayData::U32(starts)),
+                    Array::matrix("offsets", ArrayData::offsets(limit, source.row_lens())),
+                ]
+            }
+            Reduction::Scan => {
+                let mut warp_rows = tile_rows(&ends, items / (block / 32));
+                warp_rows.resize(tiles * (block / 32) as usize + 1, ends.len() as u32);
+                vec![
+                    Array::matrix("row_ends", ArrayData::U32(row_end_bits(&ends, tiles, items))),
+                    Array::matrix("warp_rows", ArrayData::U32(warp_rows)),
+                    Array::matrix("borders", ArrayData::U32(borders(&ends, &starts, items))),
+                ]
+            }
+        };
         arrays.extend(coded);
+        let carried = workspace as usize / task.dtype.size();
         let zeros = float_array((0..carried).map(|_| T::from_f64(0.0)));
         arrays.push(Array::workspace("carry", zeros));
-        arrays.push(Array::workspace("tickets", ArrayData::U32(vec![0; tickets])));
-
-        let blocks = match task.operation {
-            Operation::SpMV => tiles as u64,
-            Operation::SpMM { .. } => mapping.blocks(tiles as u64, block),
-        };
-        let shared = match shared_bytes(task, self.items, block) {
-            0 => 0,
-            products if products + REDUCTION_BYTES > SHARED_LIMIT => {
-                return Err(PackError::SharedMemory { bytes: products + REDUCTION_BYTES });
-            }
-            products => products,
-        };
-        Ok(LayoutArrays { arrays, blocks, shared })
+        let tickets = vec![0; tiles * mapping.column_tiles as usize];
+        arrays.push(Array::workspace("tickets", ArrayData::U32(tickets)));
+        Ok(LayoutArrays { arrays, blocks: tiles as u64 * u64::from(mapping.column_tiles), shared })
     }
 
     pub(crate) fn unpack<T: Scalar>(
@@ -217,19 +284,24 @@ impl MergeLayout {
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
         let decoder = Decoder::new(self.access.values, &part.arrays);
-        let (offsets, tile_rows) = (part.array("offsets")?, part.array("tile_rows")?);
-        let tiles = tile_rows.len().checked_sub(1)?;
-        let items = u64::from(tile_items(program.task, self.items, program.block.threads()));
-        let first_entry =
-            |tile: usize| (tile as u64 * items).checked_sub(tile_rows.unsigned(tile)?);
-        let mut tile = 0;
-        for position in 0..part.rows.len() {
-            for slot in offsets.unsigned(position)?..offsets.unsigned(position + 1)? {
-                while tile + 1 < tiles && slot >= first_entry(tile + 1)? {
-                    tile += 1;
-                }
-                let slot = slot as usize;
-                emit(position, decoder.column(tile, slot)?, decoder.value(slot)?);
+        let ends = match self.reduction {
+            Reduction::Rows(_) => {
+                let offsets = part.array("offsets")?;
+                (1..=part.rows.len())
+                    .map(|row| offsets.unsigned(row))
+                    .collect::<Option<Vec<_>>>()?
+            }
+            Reduction::Scan => read_row_ends(part.array("row_ends")?, part.rows.len())?,
+        };
+        let unit_items = unit_items(program.task, self.items, program.block.threads());
+        let mut slot = 0;
+        for (position, &end) in ends.iter().enumerate() {
+            while slot < end {
+                // Entry `slot` of row `position` is item `slot + position`.
+                let unit = (slot + position as u64) / u64::from(unit_items);
+                let at = slot as usize;
+                emit(position, decoder.column(unit as usize, at)?, decoder.value(at)?);
+                slot += 1;
             }
         }
         Some(())
@@ -237,36 +309,34 @@ impl MergeLayout {
 
     pub(crate) fn call(&self, part: &PackedPart, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        let tiles = part.array("tile_rows").map_or(0, |array| array.len().saturating_sub(1));
+        let items = self.tile_items(&mapping, block);
+        let merged = (part.rows.len() + part.nnz) as u64;
+        let tiles = merged.div_ceil(u64::from(items)) as usize;
         let call = match (task.operation, self.reduction) {
             (Operation::SpMM { .. }, _) => {
-                DeviceCall::new("merge_spmm.cuh", "merge_columns", mapping)
-                    .constants(&[block, mapping.stride])
+                DeviceCall::new("merge_columns.cuh", "merge_columns", mapping)
+                    .constants(&[block, mapping.stride, self.items])
                     .scalar_and_vector()
                     .block()
                     .column_tile()
-            }
-            (Operation::SpMV, Reduction::Rows(lanes)) => {
-                DeviceCall::new("merge_spmv.cuh", "merge_rows", mapping)
-                    .constants(&[block, self.items, lanes])
-                    .scalar()
-                    .block()
+                    .merge_items(merged + u64::from(items))
             }
             (Operation::SpMV, Reduction::Scan) => {
-                DeviceCall::new("merge_spmv.cuh", "merge_scan", mapping)
+                DeviceCall::new("merge_scan.cuh", "merge_scan", mapping)
                     .constants(&[block, self.items])
                     .scalar()
                     .block()
+                    .merge_items(merged + u64::from(items))
+            }
+            (Operation::SpMV, Reduction::Rows(lanes)) => {
+                DeviceCall::new("merge_rows.cuh", "merge_rows", mapping)
+                    .constants(&[block, self.items, lanes])
+                    .scalar()
+                    .block()
+                    .merge_tiles(items)
             }
         };
-        let call = call
-            .count(tiles)
-            .merge_tiles(tile_items(task, self.items, block))
-            .rows()
-            .columns(self.index)
-            .values()
-            .dense();
-        if task.operation == Operation::SpMV { call.scratch() } else { call }
+        call.carry(tiles).rows().columns(self.index).values().dense().scratch()
     }
 
     pub(crate) fn cost(&self, site: Site, facts: &Facts<'_>) -> PartCost {
@@ -274,18 +344,26 @@ impl MergeLayout {
         let mapping = self.mapping(task, site.block);
         let set = facts.rows(site.rows);
         let rows = set.rows.len() as u64;
-        let items = u64::from(tile_items(task, self.items, site.block));
-        let tiles = (rows + set.nnz as u64).div_ceil(items);
-        let offset = if set.nnz < u32::MAX as usize { 4 } else { 8 };
-        let bases = if self.index.is_relative() { 4 * tiles } else { 0 };
+        let items = u64::from(self.tile_items(&mapping, site.block));
+        let merged = rows + set.nnz as u64;
+        let tiles = merged.div_ceil(items);
+        let units = merged.div_ceil(u64::from(unit_items(task, self.items, site.block)));
+        let warps = u64::from(site.block / 32);
+        let bases = if self.index.is_relative() { 4 * units } else { 0 };
         let entry = (self.index.size() + self.access.values.size(task.dtype)) as u64;
         let carry = carry_bytes(task, tiles);
-        let bytes = set.nnz as u64 * entry + (rows + 1) * offset + 4 * tiles + bases;
+        let borders = match self.reduction {
+            Reduction::Rows(_) => {
+                let offset = if set.nnz < u32::MAX as usize { 4 } else { 8 };
+                (rows + 1) * offset + 4 * tiles
+            }
+            Reduction::Scan => merged / 8 + tiles * (8 + 4 * warps),
+        };
+        let bytes = set.nnz as u64 * entry + borders + bases;
         // Whoever completes the longest row adds up the parts that its tiles left.
         let parts = set.longest as u64 / items;
         match task.operation {
             Operation::SpMV => {
-                let warps = u64::from(site.block / 32);
                 let rows_per_tile = rows.div_ceil(tiles.max(1));
                 // Steps of the longest walk, where one step is a trip to memory and a step in
                 // shared memory a twentieth of it.
@@ -297,14 +375,14 @@ impl MergeLayout {
                         let walks = rounds * (average * 2).min(clipped) + clipped;
                         2 * rounds + walks / u64::from(lanes) / 20
                     }
-                    Reduction::Scan => 2,
+                    Reduction::Scan => 4,
                 };
                 // The products come in with full lines.
-                let per_tile = u64::from(self.items) + reduce + 8;
+                let per_tile = u64::from(self.items) + reduce + 14;
                 let steps = WarpSteps {
                     warps: tiles * warps,
                     total: tiles * warps * per_tile,
-                    longest: u64::from(self.items) / 3 + reduce + parts / 8,
+                    longest: u64::from(self.items) / 6 + reduce + parts / 8,
                 };
                 PartCost::new(&mapping, steps)
                     .matrix(bytes, entry as f64)
@@ -314,18 +392,18 @@ impl MergeLayout {
                     .latency(6.0e-6)
             }
             Operation::SpMM { .. } => {
-                let groups = u64::from(32 / mapping.stride);
                 let steps = WarpSteps {
-                    warps: tiles.div_ceil(groups),
-                    total: (tiles * items).div_ceil(groups),
-                    longest: items + parts / 4,
+                    warps: tiles * warps,
+                    // A tile ends with barriers, and often with a ticket.
+                    total: tiles * warps * (u64::from(self.items) + 8),
+                    longest: u64::from(self.items) + parts / 4,
                 };
                 PartCost::new(&mapping, steps)
-                    .matrix(bytes, groups as f64 * 2.0)
+                    .matrix(bytes, f64::from(32 / mapping.stride) * 2.0)
                     .scattered_input(&mapping, task)
-                    .unroll(4)
+                    .unroll(8)
                     .workspace(carry)
-                    .latency(8.0e-6)
+                    .latency(5.0e-6)
             }
         }
     }
@@ -341,5 +419,15 @@ mod tests {
         assert_eq!(tile_rows(&[3, 3, 3, 7], 3), [0, 0, 3, 3, 4]);
         assert_eq!(tile_rows(&[], 8), [0]);
         assert_eq!(tile_rows(&[0, 0], 1), [0, 1, 2]);
+    }
+
+    #[test]
+    fn bits_and_borders_tell_the_rows() {
+        // e e e | r0 r1 r2 | e e e | e r3.
+        let (ends, starts) = ([3, 3, 3, 7], [0, 0, 3, 3, 4]);
+        assert_eq!(borders(&ends, &starts, 3), [0, 0, 0, 1, 2, 2, 2, 3, 4, 4]);
+        let words = row_end_bits(&ends, 1, 32);
+        assert_eq!(words, [0b100_0011_1000]);
+        assert_eq!(read_row_ends(&ArrayData::U32(words), 4).unwrap(), ends);
     }
 }

@@ -229,7 +229,8 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
 
     let mut parts = Vec::new();
     let (mut grid, mut shared) = (0u64, 0);
-    for (layout, part, rows) in packed {
+    // The high sides of splits come first: the longest rows are not to be the last to start.
+    for (layout, part, rows) in packed.into_iter().rev() {
         let blocks = layout.blocks;
         let first_block = grid;
         grid += blocks;
@@ -255,6 +256,7 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
             arrays,
         });
     }
+    parts.reverse();
     if shared > SHARED_LIMIT {
         return Err(PackError::SharedMemory { bytes: shared });
     }

@@ -1,0 +1,39 @@
+#pragma once
+#include "columns.cuh"
+#include "dense.cuh"
+#include "values.cuh"
+
+// The products of a tile's entries, in shared memory. One slot in 33 stays empty, so that threads
+// which each read a run of slots meet no bank conflicts.
+template <typename T>
+struct Products {
+  T* slots;
+  __device__ __forceinline__ T& at(u32 k) const { return slots[k + k / 32]; }
+};
+
+// Stages the products of `count` entries from `first` by coalesced loads.
+template <int BLOCK, int ITEMS, typename T, typename Offset, typename Unit, typename Values,
+          typename In>
+__device__ __forceinline__ void stage(Products<T> products, Offset first, u32 count, Unit unit,
+                                      Values values, In input) {
+  if (threadIdx.x < count) {
+    T value[ITEMS];
+    u32 column[ITEMS];
+    // Loads past the end repeat the thread's first entry instead of branching.
+#pragma unroll
+    for (u32 j = 0; j < ITEMS; ++j) {
+      const u32 k = j * BLOCK + threadIdx.x;
+      const auto entry = first + (k < count ? k : threadIdx.x);
+      value[j] = values.at(entry);
+      column[j] = unit.at(entry);
+    }
+#pragma unroll
+    for (u32 j = 0; j < ITEMS; ++j) value[j] *= input.at(column[j]).at[0];
+#pragma unroll
+    for (u32 j = 0; j < ITEMS; ++j) {
+      const u32 k = j * BLOCK + threadIdx.x;
+      if (k < count) products.at(k) = value[j];
+    }
+  }
+  __syncthreads();
+}

@@ -1,0 +1,129 @@
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::Policy;
+use super::beam::{Candidate, search};
+use crate::language::{Layout, Mask, Token, Word};
+use crate::structure::StructureEmbedding;
+
+/// Beams kept for each family.
+const BEAMS_PER_FAMILY: usize = 12;
+/// Families kept.
+const FAMILIES: usize = 8;
+/// Steps this many nats less likely than the best are dropped.
+const MARGIN: f64 = 16.0;
+/// What each program already chosen from a family costs the next one of it, in nats.
+const REPETITION: f64 = 2.0;
+
+/// At most `count` likely programs that differ in their layouts or mappings, best first, for a
+/// choice by measurement: what a policy finds nearly as good may well be better.
+///
+/// The first one is the most likely found. Programs of one family, with the same splits and kinds
+/// of layout, crowd out others only where those are far less likely; of programs that differ only in
+/// block size or row order the most likely one stands for all.
+///
+/// # Errors
+/// When the policy fails.
+pub fn diverse_search<P: Policy>(
+    policy: &P,
+    matrix: &StructureEmbedding,
+    mask: Mask<'_>,
+    count: usize,
+) -> Result<Vec<Candidate>, P::Error> {
+    let found = search(policy, matrix, mask, |scored| {
+        let bar = scored.first().map_or(0.0, |&(_, _, best)| best - MARGIN);
+        scored.retain(|&(_, _, log_probability)| log_probability >= bar);
+        let mut families = BTreeMap::<Vec<Word>, usize>::new();
+        scored.retain(|(beam, alternative, _)| {
+            let tokens = beam.derivation.tokens().iter().copied();
+            let family: Vec<Word> =
+                tokens.chain([alternative.token]).filter_map(family_word).collect();
+            let known = families.len();
+            let taken = families.entry(family).or_insert(0);
+            *taken += 1;
+            *taken <= BEAMS_PER_FAMILY && (*taken > 1 || known < FAMILIES)
+        });
+    })?;
+    Ok(pick(found, count))
+}
+
+/// The words that tell families apart.
+fn family_word(token: Token) -> Option<Word> {
+    match token {
+        Token::Word(
+            word @ (Word::SplitLength
+            | Word::SplitNonzeros
+            | Word::Csr
+            | Word::Sell
+            | Word::Dia
+            | Word::Bcsr
+            | Word::Merge),
+        ) => Some(word),
+        _ => None,
+    }
+}
+
+fn family(candidate: &Candidate) -> Vec<Word> {
+    candidate.program.tokens().into_iter().filter_map(family_word).collect()
+}
+
+fn layouts(candidate: &Candidate) -> Vec<Layout> {
+    candidate.program.parts().iter().map(|part| part.layout.clone()).collect()
+}
+
+fn pick(mut found: Vec<Candidate>, count: usize) -> Vec<Candidate> {
+    found.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
+    let mut seen = Vec::new();
+    found.retain(|candidate| {
+        let layouts = layouts(candidate);
+        let new = !seen.contains(&layouts);
+        seen.push(layouts);
+        new
+    });
+    let mut taken = BTreeMap::<Vec<Word>, f64>::new();
+    let mut picked = Vec::new();
+    while picked.len() < count {
+        let worth = |c: &Candidate| {
+            c.log_probability - REPETITION * taken.get(&family(c)).copied().unwrap_or(0.0)
+        };
+        // The first of equals: `max_by` would take the last.
+        let best = found.iter().enumerate().rev().max_by(|a, b| worth(a.1).total_cmp(&worth(b.1)));
+        let Some(index) = best.map(|(index, _)| index) else { break };
+        let candidate = found.remove(index);
+        *taken.entry(family(&candidate)).or_insert(0.0) += 1.0;
+        picked.push(candidate);
+    }
+    picked
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+
+    use super::*;
+    use crate::decode::{CostRanker, beam_search};
+    use crate::language::Facts;
+    use crate::matrix::generate;
+    use crate::structure::EmbeddingConfig;
+    use crate::task::{Dtype, Operation, Task};
+
+    #[test]
+    fn candidates_differ_in_more_than_block_size() {
+        let matrix = generate::rmat(10, 16, 1);
+        let embedding = StructureEmbedding::new(matrix.view(), &EmbeddingConfig::default());
+        for operation in [Operation::SpMV, Operation::SpMM { columns: 32.try_into().unwrap() }] {
+            let facts = Facts::new(matrix.view(), Task { operation, dtype: Dtype::F64 });
+            let ranker = CostRanker::new(&facts);
+            let mask = Mask::legal(&facts);
+            let Ok(picked) = diverse_search(&ranker, &embedding, mask, 8);
+            assert_eq!(picked.len(), 8);
+            let Ok(narrow) = beam_search(&ranker, &embedding, mask, 8);
+            assert!(picked[0].log_probability >= narrow[0].log_probability - 1e-9);
+            for (i, a) in picked.iter().enumerate() {
+                assert!(picked[i + 1..].iter().all(|b| layouts(a) != layouts(b)));
+            }
+            let families: BTreeSet<Vec<Word>> = picked.iter().map(family).collect();
+            assert!(families.len() >= 3, "{families:?}");
+        }
+    }
+}
