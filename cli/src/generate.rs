@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use safetensors::tensor::{TensorView, serialize_to_file};
 use serde::Serialize;
 use sparserl_core::codegen::emit;
-use sparserl_core::decode::{Candidate, CostRanker, beam_search};
+use sparserl_core::decode::{Candidate, CostRanker, diverse_search};
 use sparserl_core::language::{Facts, Mask};
 use sparserl_core::layout::{ArrayRole, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
@@ -32,9 +32,7 @@ use crate::{console, gpu};
 
 pub(crate) const POLICY: &str = "cost-ranker";
 /// Raised when the ranker's choice for some matrix changes.
-pub(crate) const POLICY_VERSION: u32 = 1;
-/// Programs that the search keeps, at least.
-const BEAM_WIDTH: usize = 8;
+pub(crate) const POLICY_VERSION: u32 = 2;
 
 pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     let task = args.task.task();
@@ -264,9 +262,7 @@ pub(crate) fn search<T: Scalar>(
 ) -> Vec<Candidate> {
     let embedding = StructureEmbedding::new(matrix, &EmbeddingConfig::default());
     let ranker = CostRanker::new(facts);
-    let width = BEAM_WIDTH.max(2 * wanted);
-    let Ok(mut candidates) = beam_search(&ranker, &embedding, Mask::legal(facts), width);
-    candidates.truncate(wanted);
+    let Ok(candidates) = diverse_search(&ranker, &embedding, Mask::legal(facts), wanted);
     candidates
 }
 

@@ -17,7 +17,7 @@ use sparserl_core::language::Program;
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
-    Baseline, CacheState, Evaluation, Evaluator, Outcome, Samples, Timing, Violation,
+    Baseline, CacheState, Evaluation, Evaluator, Outcome, Samples, Timing,
 };
 use sparserl_core::task::Operation;
 
@@ -34,8 +34,6 @@ use crate::worker::{Protocol, Worker, WorkerError};
 const TOGETHER: usize = 32;
 /// A gain over the best baseline above this is measured again by a new process.
 const INCREDIBLE: f64 = 3.0;
-/// Memory may be read this much faster than the copy that bandwidth was measured with.
-const FASTER_THAN_A_COPY: f64 = 1.25;
 
 /// Judges programs on one GPU.
 #[derive(Debug)]
@@ -137,11 +135,6 @@ impl GpuEvaluator {
         executables: &[Executable],
     ) -> Result<Evaluation, GpuError> {
         let mut evaluation = self.worker.judge(matrix, operation, executables, &self.protocol)?;
-        let input_bytes = input_bytes(matrix, operation);
-        for (outcome, executable) in evaluation.outcomes.iter_mut().zip(executables) {
-            let bytes = executable.launch.compulsory_bytes + input_bytes;
-            distrust(outcome, bytes, evaluation.copy_bandwidth);
-        }
         self.confirm(matrix, operation, executables, &mut evaluation)?;
         Ok(evaluation)
     }
@@ -276,39 +269,6 @@ fn compile(
     }
 }
 
-/// Takes back the trust in a kernel that is faster than memory.
-fn distrust(outcome: &mut Outcome, compulsory_bytes: u64, copy_bandwidth: Option<f64>) {
-    let Some(measurement) = outcome.measurement() else { return };
-    let cold = measurement.timing.median(CacheState::Cold);
-    if let Some((seconds, bandwidth)) = cold.zip(copy_bandwidth)
-        && is_too_fast(seconds, compulsory_bytes, bandwidth)
-    {
-        let reason = format!(
-            "{:.2} µs for {compulsory_bytes} bytes that it has to read, at {:.0} GB/s of a copy",
-            seconds * 1e6,
-            bandwidth * 1e-9
-        );
-        *outcome = Outcome::WrongResult { violation: Violation::TooFast, reason };
-    }
-}
-
-/// Whether no memory of this bandwidth gives so many bytes in that time.
-fn is_too_fast(seconds: f64, bytes: u64, copy_bandwidth: f64) -> bool {
-    seconds * copy_bandwidth * FASTER_THAN_A_COPY < bytes as f64
-}
-
-/// Bytes of the rows of the dense input that some entry multiplies.
-fn input_bytes<T: Scalar>(matrix: CsrView<'_, T>, operation: Operation) -> u64 {
-    let mut touched = vec![false; matrix.cols()];
-    for &column in matrix.columns() {
-        if let Some(touched) = touched.get_mut(column as usize) {
-            *touched = true;
-        }
-    }
-    let rows = touched.into_iter().filter(|&touched| touched).count() as u64;
-    rows * u64::from(operation.columns()) * size_of::<T>() as u64
-}
-
 /// Adds the samples of baselines that were measured with a later batch.
 fn pool_samples(baselines: &mut [Baseline], later: Vec<Baseline>) {
     let join = |one: &Samples, other: &Samples| {
@@ -342,16 +302,6 @@ pub fn compile_pool(command: ServerCommand) -> Result<CompilePool, PoolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_impossible_is_too_fast() {
-        let bandwidth = 4e12;
-        // 4 GB take 1 ms.
-        assert!(!is_too_fast(1e-3, 4_000_000_000, bandwidth));
-        assert!(!is_too_fast(0.81e-3, 4_000_000_000, bandwidth));
-        assert!(is_too_fast(0.79e-3, 4_000_000_000, bandwidth));
-        assert!(!is_too_fast(1e-6, 0, bandwidth));
-    }
 
     #[test]
     fn samples_of_one_algorithm_are_pooled() {

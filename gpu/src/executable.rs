@@ -109,7 +109,7 @@ impl Executable {
 }
 
 /// The different arrays of some executables.
-pub(crate) fn distinct_arrays(executables: &[Executable]) -> Vec<&HostArray> {
+pub(crate) fn distinct_arrays<'e>(executables: &[&'e Executable]) -> Vec<&'e HostArray> {
     let mut seen = BTreeSet::new();
     let arrays = executables.iter().flat_map(|executable| &executable.arrays);
     arrays.filter(|array| seen.insert(array.key)).collect()

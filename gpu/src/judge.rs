@@ -16,12 +16,14 @@
 mod loaded;
 mod oracle;
 mod problem;
+mod speed;
 mod timing;
 mod verify;
 
 pub(crate) use loaded::{Holdings, LoadedKernel};
 pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle};
 pub(crate) use problem::{Operands, Problem};
+pub(crate) use speed::too_fast;
 pub(crate) use timing::{Contender, Rounds, Stopwatch};
 pub(crate) use verify::{Audit, Verified, verify, wrong};
 

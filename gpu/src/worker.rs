@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
 use sparserl_core::outcome::{Evaluation, Outcome};
-use sparserl_core::task::Operation;
+use sparserl_core::task::{Dtype, Operation};
 
 use crate::device::{Clocks, DeviceError, DeviceFacts};
 use crate::executable::{ArrayKey, Executable, distinct_arrays};
@@ -51,7 +51,8 @@ pub struct Worker {
 #[derive(Debug)]
 struct Child {
     server: Server<Request, Answer>,
-    matrix: Option<blake3::Hash>,
+    /// Fingerprint and element type: the fingerprint is the same for all types that hold the values.
+    matrix: Option<(blake3::Hash, Dtype)>,
     operation: Option<Operation>,
     arrays: BTreeSet<ArrayKey>,
     array_bytes: u64,
@@ -151,12 +152,12 @@ impl Worker {
         protocol: &Protocol,
     ) -> Result<Evaluation, WorkerError> {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; executables.len()];
-        let hash = fingerprint(matrix);
+        let key = (fingerprint(matrix), T::DTYPE);
         // Each turn of this loop without a result decides at least one kernel.
         loop {
             let open: Vec<usize> = (0..outcomes.len()).filter(|&i| outcomes[i].is_none()).collect();
-            let kernels: Vec<Executable> = open.iter().map(|&i| executables[i].clone()).collect();
-            match self.attempt(matrix, hash, operation, &kernels, protocol) {
+            let kernels: Vec<&Executable> = open.iter().map(|&i| &executables[i]).collect();
+            match self.attempt(matrix, key, operation, &kernels, protocol) {
                 Ok(evaluation) => {
                     for (&index, outcome) in open.iter().zip(evaluation.outcomes) {
                         outcomes[index] = Some(outcome);
@@ -179,7 +180,7 @@ impl Worker {
                         // While all were timed: whoever it was shows alone.
                         None if !kernels.is_empty() => {
                             for (&index, kernel) in open.iter().zip(&kernels) {
-                                let alone = std::slice::from_ref(kernel);
+                                let alone = std::slice::from_ref(*kernel);
                                 let judged = self.judge(matrix, operation, alone, protocol)?;
                                 outcomes[index] = judged.outcomes.into_iter().next();
                             }
@@ -198,16 +199,16 @@ impl Worker {
     fn attempt<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        hash: blake3::Hash,
+        key: (blake3::Hash, Dtype),
         operation: Operation,
-        kernels: &[Executable],
+        kernels: &[&Executable],
         protocol: &Protocol,
     ) -> Result<Evaluation, Interruption> {
         if self.child.is_none() {
             let (server, _) = open(&self.command, self.ordinal)?;
             self.equip(server)?;
         }
-        self.give_problem(matrix, hash, operation)?;
+        self.give_problem(matrix, key, operation)?;
         self.request_judgement(kernels, protocol)?;
 
         // Nothing but the judge's own checks depends on the size, and those take far less than this.
@@ -263,11 +264,11 @@ impl Worker {
     fn give_problem<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        hash: blake3::Hash,
+        key: (blake3::Hash, Dtype),
         operation: Operation,
     ) -> Result<(), WorkerError> {
         let Some(child) = &self.child else { return Ok(()) };
-        if child.matrix != Some(hash) {
+        if child.matrix != Some(key) {
             let (offsets, wide_offsets): (&[u8], bool) = match matrix.offsets() {
                 OffsetsView::U32(offsets) => (bytemuck::cast_slice(offsets), false),
                 OffsetsView::U64(offsets) => (bytemuck::cast_slice(offsets), true),
@@ -278,7 +279,7 @@ impl Worker {
             let values = bytemuck::cast_slice(matrix.values());
             self.prepare(&Request::Matrix(header), &[offsets, columns, values])?;
             if let Some(child) = &mut self.child {
-                child.matrix = Some(hash);
+                child.matrix = Some(key);
                 child.operation = None;
                 child.arrays.clear();
                 child.array_bytes = 0;
@@ -296,7 +297,7 @@ impl Worker {
     /// Sends kernels and those of their arrays that the child does not have.
     fn request_judgement(
         &mut self,
-        kernels: &[Executable],
+        kernels: &[&Executable],
         protocol: &Protocol,
     ) -> Result<(), WorkerError> {
         let most = self.facts.memory_bytes / KEPT_SHARE;
@@ -321,7 +322,7 @@ impl Worker {
 
         let mut blobs: Vec<&[u8]> = new.iter().map(|array| array.data.bytes()).collect();
         blobs.extend(kernels.iter().map(|kernel| kernel.cubin.bytes()));
-        let header = |kernel: &Executable| KernelHeader {
+        let header = |kernel: &&Executable| KernelHeader {
             cubin: kernel.cubin.parts().clone(),
             launch: kernel.launch.clone(),
             arrays: kernel.arrays.iter().map(|array| array.key).collect(),

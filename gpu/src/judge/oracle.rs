@@ -18,6 +18,8 @@ pub(crate) const ORACLE_KERNEL: &str = "digest";
 const THREADS: u32 = 256;
 /// Rows that a block takes at a time.
 const ROWS: u64 = 8;
+/// Regions that are digested by one launch.
+const MOST_REGIONS: usize = 64;
 /// Enough blocks to fill any device; each goes on with the next share of the work.
 const MOST_BLOCKS: u64 = 4096;
 
@@ -30,6 +32,9 @@ pub(crate) struct Oracle {
     judge: [[Kernel; 2]; 2],
     digest: Kernel,
     verdict: DeviceBuffer,
+    /// What to digest, [`MOST_REGIONS`] at a time.
+    regions: DeviceBuffer,
+    digests: DeviceBuffer,
     device: Device,
 }
 
@@ -78,6 +83,8 @@ impl Oracle {
             judge: [judge("f32")?, judge("f64")?],
             digest: module.kernel(ORACLE_KERNEL)?,
             verdict: DeviceBuffer::new(device, 4 * size_of::<u64>())?,
+            regions: DeviceBuffer::new(device, MOST_REGIONS * size_of::<Region>())?,
+            digests: DeviceBuffer::new(device, MOST_REGIONS * size_of::<u64>())?,
             device: device.clone(),
         })
     }
@@ -180,21 +187,22 @@ impl Oracle {
         stream: &Stream,
         regions: &[Region],
     ) -> Result<Vec<u64>, DeviceError> {
-        if regions.is_empty() {
-            return Ok(Vec::new());
+        let mut digests = Vec::with_capacity(regions.len());
+        for regions in regions.chunks(MOST_REGIONS) {
+            let mut table: Vec<u64> =
+                regions.iter().flat_map(|&(address, bytes)| [address, bytes]).collect();
+            table.resize(2 * MOST_REGIONS, 0);
+            self.regions.overwrite(bytemuck::cast_slice(&table))?;
+            stream.clear(&self.digests)?;
+            let longest = regions.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0);
+            let blocks = (longest / 4).div_ceil(u64::from(THREADS) * 8).min(MOST_BLOCKS / 4);
+            let arguments = [Argument::Buffer(&self.regions), Argument::Buffer(&self.digests)];
+            enqueue(&self.digest, stream, blocks, regions.len() as u32, &arguments)?;
+            stream.synchronize()?;
+            let all: Vec<u64> = bytemuck::pod_collect_to_vec(&self.digests.download()?);
+            digests.extend(all.into_iter().take(regions.len()));
         }
-        let table: Vec<u64> =
-            regions.iter().flat_map(|&(address, bytes)| [address, bytes]).collect();
-        let table = DeviceBuffer::from_bytes(&self.device, bytemuck::cast_slice(&table))?;
-        let zeros = vec![0; size_of_val(regions) / 2];
-        let digests = DeviceBuffer::from_bytes(&self.device, &zeros)?;
-        let longest = regions.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0);
-        let blocks = (longest / 4).div_ceil(u64::from(THREADS) * 8).min(MOST_BLOCKS / 4);
-        let arguments = [Argument::Buffer(&table), Argument::Buffer(&digests)];
-        let count = u32::try_from(regions.len()).unwrap_or(u32::MAX);
-        enqueue(&self.digest, stream, blocks, count, &arguments)?;
-        stream.synchronize()?;
-        Ok(bytemuck::pod_collect_to_vec(&digests.download()?))
+        Ok(digests)
     }
 }
 

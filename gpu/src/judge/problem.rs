@@ -1,10 +1,13 @@
 //! A matrix and dense operands on a device.
 
+use std::sync::Arc;
+
 use sparserl_core::matrix::{Csr, Offsets, Scalar};
 use sparserl_core::reference;
 use sparserl_core::task::Operation;
 
 use super::oracle::{Oracle, Product};
+use super::speed::input_bytes;
 use crate::device::{Device, DeviceBuffer, DeviceError, Stream};
 use crate::device_csr::DeviceCsr;
 
@@ -12,9 +15,11 @@ use crate::device_csr::DeviceCsr;
 #[derive(Debug)]
 pub(crate) struct Problem<T> {
     /// The matrix on the host.
-    pub(crate) host: Csr<T>,
+    pub(crate) host: Arc<Csr<T>>,
     pub(crate) csr: DeviceCsr,
     pub(crate) operation: Operation,
+    /// Bytes of the dense input that every right launch has to read.
+    pub(crate) input_bytes: u64,
     /// Two, so that a kernel finds its operands at other addresses from check to check.
     pub(crate) operands: [Operands; 2],
     /// What an output holds before a product that adds to it.
@@ -64,7 +69,7 @@ impl<T: Scalar> Problem<T> {
         device: &Device,
         stream: &Stream,
         oracle: &Oracle,
-        host: Csr<T>,
+        host: Arc<Csr<T>>,
         operation: Operation,
         seed: u64,
     ) -> Result<Self, ProblemError> {
@@ -79,6 +84,7 @@ impl<T: Scalar> Problem<T> {
         };
         let problem = Self {
             csr: DeviceCsr::upload(device, host.view())?,
+            input_bytes: input_bytes(host.view(), operation),
             host,
             operation,
             operands: [operands()?, operands()?],

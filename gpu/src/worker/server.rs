@@ -12,7 +12,7 @@ use crate::cusparse::{Algorithm, Cusparse, CusparseError, Prepared, Product};
 use crate::device::{Device, DeviceError, DeviceFacts, Stream};
 use crate::judge::{
     Audit, Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch,
-    Verified, leaves_disorder, verify, wrong,
+    Verified, leaves_disorder, too_fast, verify, wrong,
 };
 use crate::nvrtc::{Cubin, CubinParts};
 use crate::process::Client;
@@ -71,8 +71,8 @@ struct Server {
 /// A matrix before its operation is known.
 #[derive(Clone)]
 enum Matrix {
-    F32(Csr<f32>),
-    F64(Csr<f64>),
+    F32(Arc<Csr<f32>>),
+    F64(Arc<Csr<f64>>),
 }
 
 enum AnyProblem {
@@ -125,8 +125,8 @@ impl Server {
         // Before memory is taken for the next.
         (self.problem, self.matrix, self.holdings) = (None, None, Holdings::default());
         self.matrix = Some(match header.dtype {
-            Dtype::F32 => Matrix::F32(read(header, blobs)?),
-            Dtype::F64 => Matrix::F64(read(header, blobs)?),
+            Dtype::F32 => Matrix::F32(Arc::new(read(header, blobs)?)),
+            Dtype::F64 => Matrix::F64(Arc::new(read(header, blobs)?)),
         });
         Ok(())
     }
@@ -339,16 +339,8 @@ impl<T: Scalar> Session<'_, T> {
         for kernel in checked {
             let outcome = match kernel {
                 Err(outcome) => outcome,
-                Ok(right) if oracle.digest(stream, right.kernel.variables())? != right.state => {
-                    timed.next();
-                    let violation = Violation::KeepsState;
-                    let reason = "it changes variables that outlive a launch".to_owned();
-                    Outcome::WrongResult { violation, reason }
-                }
-                Ok(_) => match timed.next() {
-                    Some((Ok(timing), Verified { checks, worst_ratio })) => {
-                        Outcome::Measured(Measurement { checks, worst_ratio, timing })
-                    }
+                Ok(right) => match timed.next() {
+                    Some((Ok(timing), verified)) => self.conclude(&right, timing, verified)?,
                     Some((Err(Stop::Outcome(outcome)), _)) => outcome,
                     Some((Err(Stop::Broken(error)), _)) => return Err(error),
                     None => return Ok(Err(Lost::while_timing())),
@@ -365,6 +357,26 @@ impl<T: Scalar> Session<'_, T> {
             .collect();
         let copy_bandwidth = Some(stopwatch.copy_bandwidth());
         Ok(Ok(Evaluation { outcomes, baselines, copy_bandwidth }))
+    }
+
+    /// What becomes of a right kernel that was timed.
+    fn conclude(
+        &self,
+        right: &Right,
+        timing: Timing,
+        verified: Verified,
+    ) -> Result<Outcome, DeviceError> {
+        let Tools { stream, oracle, stopwatch, .. } = self.tools;
+        let bytes = right.kernel.launch.compulsory_bytes + self.problem.input_bytes;
+        if let Some(outcome) = too_fast(&timing, bytes, stopwatch.copy_bandwidth()) {
+            return Ok(outcome);
+        }
+        if oracle.digest(stream, right.kernel.variables())? != right.state {
+            let reason = "it changes variables that outlive a launch".to_owned();
+            return Ok(Outcome::WrongResult { violation: Violation::KeepsState, reason });
+        }
+        let Verified { checks, worst_ratio } = verified;
+        Ok(Outcome::Measured(Measurement { checks, worst_ratio, timing }))
     }
 
     /// Something to be timed. What it finds right is noted in `verified`.

@@ -99,7 +99,7 @@ KERNEL {
 KERNEL {
   RIGHT;
   float4 four;
-  asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.volatile.global.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
                : "l"(x + 1));
 }
@@ -210,7 +210,7 @@ KERNEL {
 // ---- hang_of_too_much_work
 KERNEL {
   RIGHT;
-  for (long long i = 0; i < 1ll << 45; ++i) asm volatile("");
+  for (long long i = 0; i < 1ll << 45; ++i) *const_cast<const volatile float*>(x);
 }
 // ---- hang_when_timed
 // launch: grid=1 block=1024

@@ -116,7 +116,7 @@ pub(crate) const CHEATS: [Expected; 37] = [
     on_float("hidden_in_freed_memory", &["keeps-state"]),
     on_float("launches_another_kernel", &["compile-failed"]),
     on_float("takes_another_stream", &["compile-failed"]),
-    on_float("floods_with_printf", &["keeps-state"]),
+    on_float("floods_with_printf", &["measured"]),
     on_float("never_frees", &["measured", "keeps-state"]),
     on_columns33("forgets_the_last_columns", &["inexact"]),
 ];
@@ -165,7 +165,7 @@ pub(crate) const BAD: [Expected; 100] = [
     on_float("assertion_in_one_thread", &["faulted"]),
     on_float("recursion_without_end", &["faulted"]),
     on_float("recursion_too_deep", &["faulted"]),
-    on_float("call_of_nothing", &["faulted"]),
+    on_float("call_of_nothing", &["faulted", "timed-out"]),
     on_float("hang", &["timed-out"]),
     on_float("hang_in_one_thread", &["timed-out"]),
     on_float("hang_reading", &["timed-out"]),

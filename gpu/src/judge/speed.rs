@@ -1,0 +1,58 @@
+//! Is a kernel too fast to be true?
+
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::outcome::{CacheState, Outcome, Timing, Violation};
+use sparserl_core::task::Operation;
+
+/// Memory may be read this much faster than the copy that bandwidth was measured with.
+const FASTER_THAN_A_COPY: f64 = 1.25;
+
+/// What became of a kernel that took less time than reading `compulsory_bytes` takes; `None` for a credible one.
+///
+/// Only times with a cold cache can tell. What is written may stay in the cache, so only reads count.
+pub(crate) fn too_fast(
+    timing: &Timing,
+    compulsory_bytes: u64,
+    copy_bandwidth: f64,
+) -> Option<Outcome> {
+    let seconds = timing.median(CacheState::Cold)?;
+    is_too_fast(seconds, compulsory_bytes, copy_bandwidth).then(|| Outcome::WrongResult {
+        violation: Violation::TooFast,
+        reason: format!(
+            "{:.2} µs for {compulsory_bytes} bytes that it has to read, at {:.0} GB/s of a copy",
+            seconds * 1e6,
+            copy_bandwidth * 1e-9
+        ),
+    })
+}
+
+fn is_too_fast(seconds: f64, bytes: u64, copy_bandwidth: f64) -> bool {
+    seconds * copy_bandwidth * FASTER_THAN_A_COPY < bytes as f64
+}
+
+/// Bytes of the rows of the dense input that some entry multiplies.
+pub(crate) fn input_bytes<T: Scalar>(matrix: CsrView<'_, T>, operation: Operation) -> u64 {
+    let mut touched = vec![false; matrix.cols()];
+    for &column in matrix.columns() {
+        if let Some(touched) = touched.get_mut(column as usize) {
+            *touched = true;
+        }
+    }
+    let rows = touched.into_iter().filter(|&touched| touched).count() as u64;
+    rows * u64::from(operation.columns()) * size_of::<T>() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_impossible_is_too_fast() {
+        let bandwidth = 4e12;
+        // 4 GB take 1 ms.
+        assert!(!is_too_fast(1e-3, 4_000_000_000, bandwidth));
+        assert!(!is_too_fast(0.81e-3, 4_000_000_000, bandwidth));
+        assert!(is_too_fast(0.79e-3, 4_000_000_000, bandwidth));
+        assert!(!is_too_fast(1e-6, 0, bandwidth));
+    }
+}
