@@ -16,7 +16,6 @@ mod results;
 mod source;
 mod terminal;
 mod totals;
-mod whole_file;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -32,7 +31,7 @@ use sparserl_gpu::worker::Protocol;
 
 use crate::args::{BenchArgs, ReportArgs};
 use crate::progress::Progress;
-use crate::{console, gpu};
+use crate::{console, gpu, whole_file};
 use measure::{Bench, steps_per_matrix};
 use results::{RESULTS, Results, Settings, Store};
 use source::MatrixSource;

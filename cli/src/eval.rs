@@ -13,7 +13,6 @@ mod results;
 mod statistics;
 mod summary;
 mod table;
-mod whole_file;
 
 use anyhow::ensure;
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
@@ -29,7 +28,7 @@ use crate::progress::Progress;
 use crate::verify::judge::{self, Judge};
 use crate::verify::kernel::Kernel;
 use candidates::{Candidate, Problem};
-use results::{CandidateResult, MatrixFacts, MatrixResult, Results, Round, Settings};
+use results::{CandidateResult, MatrixResult, Results, Round, Settings};
 use summary::Summary;
 
 /// CUDA kernels that are judged together, and so timed in turn.
@@ -74,7 +73,7 @@ fn evaluate<J: Judge>(
         }
         let name = problem.matrix.file_name();
         notes.extend(note.map(|note| format!("{name}: {note}")));
-        let facts = MatrixFacts::from(MatrixPlan::new(name, matrix.view()));
+        let facts = MatrixPlan::new(name, matrix.view());
         if !earlier.as_ref().is_some_and(|results| results.has(&facts, &problem.candidates)) {
             pending.push((problem, facts));
         }
@@ -106,7 +105,7 @@ fn steps(problems: &[Problem]) -> usize {
 fn judge_all<J: Judge>(
     mut judge: J,
     mut results: Results,
-    pending: Vec<(Problem, MatrixFacts)>,
+    pending: Vec<(Problem, MatrixPlan)>,
     args: &EvalArgs,
     progress: &Progress,
 ) -> anyhow::Result<Results> {
@@ -128,7 +127,7 @@ fn judge_all<J: Judge>(
 fn judge_matrix<J: Judge>(
     judge: &mut J,
     args: &MatrixArgs,
-    facts: MatrixFacts,
+    facts: MatrixPlan,
     task: Task,
     candidates: &[Candidate],
     progress: &Progress,

@@ -29,9 +29,13 @@ mod measure;
 mod output_folder;
 mod plan;
 mod progress;
+mod software;
+mod spread;
 mod spy_plot;
 mod summary;
+mod text;
 mod verify;
+mod whole_file;
 
 use args::{Cli, Command};
 

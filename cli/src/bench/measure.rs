@@ -14,10 +14,11 @@ use sparserl_core::task::{Dtype, Task};
 use super::Instrument;
 use super::results::{CandidateResult, Case, MatrixFacts, Settings, Skipped, Store};
 use super::source::MatrixSource;
-use super::terminal::{case_line, time};
+use super::terminal::case_line;
 use crate::figures::choose;
 use crate::generate::search;
 use crate::progress::Progress;
+use crate::text::time;
 
 /// A run over matrices that nobody else has begun with.
 pub(crate) struct Bench<'a, E> {

@@ -170,7 +170,7 @@ fn a_run_keeps_everything_and_chooses_the_fastest_right_candidate() {
         let best = (0..case.candidates.len()).filter_map(median).min_by(f64::total_cmp);
         assert_eq!(median(chosen.index), best);
         let moved = (chosen.packed_bytes + chosen.dense_bytes) as f64;
-        assert_eq!(chosen.warm.bytes_per_second, moved / chosen.warm.seconds);
+        assert_eq!(chosen.warm.bytes_per_second, Some(moved / chosen.warm.seconds));
         let cold = chosen.cold.as_ref().unwrap();
         assert_eq!(cold.gflops, 2.0 * case.matrix.nnz as f64 / cold.seconds / 1e9);
         assert_eq!(cold.default.is_none(), case.matrix.nnz == NO_BASELINE);
@@ -193,8 +193,8 @@ fn the_summary_names_what_a_mean_would_hide() {
     assert!(text.contains("5 wrong-result"), "{text}");
     let totals = totals::by_task(&results);
     let spread = totals[0].spread(CacheState::Cold, crate::figures::Rival::Default).unwrap();
-    assert_eq!((spread.count, spread.losses), (3, 1));
-    assert!(text.contains(&terminal::times(spread.geomean)), "{text}");
+    assert_eq!((spread.matrices, spread.losses), (3, 1));
+    assert!(text.contains(&crate::text::times(spread.geomean)), "{text}");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn the_report_has_every_number_and_no_foreign_text_runs_in_it() {
     for case in &results.cases {
         if let Some(chosen) = &case.chosen {
             let cold = chosen.cold.as_ref().unwrap();
-            assert!(page.contains(&terminal::time(cold.seconds)), "{}", case.matrix.name);
+            assert!(page.contains(&crate::text::time(cold.seconds)), "{}", case.matrix.name);
             assert!(page.contains(&format!("{:.1}", cold.gflops)));
         }
     }

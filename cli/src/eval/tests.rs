@@ -6,15 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::args::{Cli, Command};
-use crate::verify::judge::fake::FakeJudge;
-
-/// What a CUDA candidate turns out to be, by the fake judge.
-fn cuda(said: &str) -> String {
-    format!(
-        "// launch: grid=1 block=1\n// fake: {said}\nextern \"C\" __global__ void spmv(const int* row_ptr, \
-         const int* col_idx, const float* values, const float* x, float* y, int num_rows) {{}}\n"
-    )
-}
+use crate::verify::judge::fake::{FakeJudge, cuda};
 
 /// Matrices `a` and `b`; `a` has ten candidates, three of them right, and `b` four, none right.
 fn folder() -> TempDir {

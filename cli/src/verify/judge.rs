@@ -175,6 +175,14 @@ pub(crate) mod fake {
         Outcome::Measured(Measurement { checks: 4, worst_ratio: 0.25, timing })
     }
 
+    /// A CUDA kernel that turns out to be what is said.
+    pub(crate) fn cuda(said: &str) -> String {
+        format!(
+            "// launch: grid=1 block=1\n// fake: {said}\nextern \"C\" __global__ void spmv(const int* row_ptr, \
+             const int* col_idx, const float* values, const float* x, float* y, int num_rows) {{}}\n"
+        )
+    }
+
     fn outcome_of(source: &str) -> Result<Outcome> {
         let said = source.split("// fake: ").nth(1).unwrap().lines().next().unwrap();
         let reason = "as told".to_owned();
