@@ -42,6 +42,10 @@ pub(crate) struct BenchArgs {
     /// Folder for results.json, written after every case, and report.html
     #[arg(short, long, value_name = "FOLDER", default_value = "bench")]
     pub(crate) output: PathBuf,
+    /// Folder of recordings (Parquet) to add every candidate to, with what became of it, all its
+    /// samples and those of cuSPARSE, for training and for replays without a GPU
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) record: Option<PathBuf>,
     /// Go on with the results in the folder: what was measured with the same budget is kept
     #[arg(long)]
     pub(crate) resume: bool,

@@ -32,6 +32,11 @@ pub(crate) struct EvalArgs {
     /// File to write with all results, as JSON; it is written after every matrix
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Folder of recordings (Parquet) to add every program to, with what became of it, all its
+    /// samples and those of cuSPARSE, for training and for replays without a GPU; CUDA sources are
+    /// not recorded
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) record: Option<PathBuf>,
     /// Go on with the results in the file: a matrix whose candidates are still the same is not
     /// measured again
     #[arg(long, requires = "output")]

@@ -111,6 +111,29 @@ fn an_interrupted_run_leaves_nothing() {
 }
 
 #[test]
+fn a_missing_gpu_is_said_before_a_missing_compiler() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    fs::create_dir(place.path("c")).unwrap();
+    let program = "sparserl 1\nspmv f32\nblock 256\nkeep csr u16 plain cached 1 16 4\n";
+    fs::write(place.path("c/k.skl"), program).unwrap();
+    for arguments in [
+        format!("bench {beam} --record kept"),
+        format!("verify c/k.skl --matrix {beam}"),
+        format!("eval --candidates c --matrix {beam} -o out.json --record kept"),
+    ] {
+        let mut command = place.command_without_nvrtc(&arguments);
+        // Where there are GPUs, none is seen.
+        let run = run(command.env("CUDA_VISIBLE_DEVICES", ""));
+        assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{}", run.stderr);
+        let start = "error: no GPU to measure on: no CUDA d";
+        assert!(run.stderr.starts_with(start), "{arguments}: {}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    }
+    assert_eq!(place.names(""), ["c", "nothing"], "nothing is written");
+}
+
+#[test]
 fn a_wrong_command_line_is_2() {
     let place = Place::new();
     let beam = matrix("beam.mtx");

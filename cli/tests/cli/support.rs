@@ -53,6 +53,15 @@ impl Place {
         command
     }
 
+    /// With only an empty folder to look for NVRTC in; what the machine has installed stays.
+    pub(crate) fn command_without_nvrtc(&self, arguments: &str) -> Command {
+        fs::create_dir_all(self.path("nothing")).unwrap();
+        let mut command = self.command(arguments);
+        command.env("SPARSERL_NVRTC", self.path("nothing"));
+        command.env_remove("VIRTUAL_ENV").env_remove("CONDA_PREFIX");
+        command
+    }
+
     pub(crate) fn run(&self, arguments: &str) -> Run {
         run(&mut self.command(arguments))
     }
