@@ -81,17 +81,17 @@ pub(crate) enum Command {
     /// Judge a folder of candidates on a GPU: how many compile and are right, pass@k, and how fast
     /// the best of each matrix is beside cuSPARSE
     Eval(EvalArgs),
+    /// Measure on a GPU how much faster than cuSPARSE the best of several candidates is, on many
+    /// matrices; exits with 1 when one had to be skipped
+    Bench(BenchArgs),
+    /// Make the report of a benchmark anew from its results
+    Report(ReportArgs),
     /// Compile or run kernels for the process that started this one
     #[command(hide = true)]
     Serve {
         /// What to serve
         role: Vec<String>,
     },
-    /// Measure on a GPU how much faster than cuSPARSE the best of several candidates is, on many
-    /// matrices; exits with 1 when one had to be skipped
-    Bench(BenchArgs),
-    /// Make the report of a benchmark anew from its results
-    Report(ReportArgs),
 }
 
 #[cfg(test)]

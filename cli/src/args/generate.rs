@@ -25,7 +25,7 @@ pub(crate) struct GenerateArgs {
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Candidates to measure on the GPU, as in 8, or seconds to spend on it, as in 10s; the fastest
-    /// right ones are written. Without a GPU of --arch nothing is measured
+    /// right ones are written. Without a GPU that runs --arch, nothing is measured
     #[arg(long, value_name = "BUDGET", default_value = "8")]
     pub(crate) budget: Budget,
     /// Number of the GPU to measure on
@@ -43,7 +43,7 @@ pub(crate) struct GenerateArgs {
     /// Also write the packed arrays that the kernel reads, as packed.safetensors
     #[arg(long)]
     pub(crate) packed: bool,
-    /// Write no machine code
+    /// Write no machine code, and measure nothing
     #[arg(long)]
     pub(crate) no_compile: bool,
     /// Print the summary as one JSON document
