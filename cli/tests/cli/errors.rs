@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::broken_files;
-use crate::support::{Place, matrix, run};
+use crate::support::{PROGRAM, Place, matrix, run};
 
 #[test]
 fn broken_files_give_one_line_with_the_line_number() {
@@ -115,8 +115,7 @@ fn a_missing_gpu_is_said_before_a_missing_compiler() {
     let place = Place::new();
     let beam = matrix("beam.mtx");
     fs::create_dir(place.path("c")).unwrap();
-    let program = "sparserl 1\nspmv f32\nblock 256\nkeep csr u16 plain cached 1 16 4\n";
-    fs::write(place.path("c/k.skl"), program).unwrap();
+    fs::write(place.path("c/k.skl"), PROGRAM).unwrap();
     for arguments in [
         format!("bench {beam} --record kept"),
         format!("verify c/k.skl --matrix {beam}"),
