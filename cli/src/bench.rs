@@ -16,7 +16,6 @@ mod results;
 mod source;
 mod terminal;
 mod totals;
-mod whole_file;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -24,15 +23,16 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use sparserl_core::outcome::Evaluator;
-use sparserl_gpu::device::{self, Clocks};
+use sparserl_gpu::device::Clocks;
 use sparserl_gpu::evaluator::GpuEvaluator;
+use sparserl_gpu::recording::{Context, Recorder};
 use sparserl_gpu::worker::Protocol;
 
 use crate::args::{BenchArgs, ReportArgs};
 use crate::progress::Progress;
-use crate::{console, gpu};
+use crate::{console, gpu, recordings, whole_file};
 use measure::{Bench, steps_per_matrix};
 use results::{RESULTS, Results, Settings, Store};
 use source::MatrixSource;
@@ -53,8 +53,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     let evaluators = open(&args.devices)?;
     let devices = evaluators.iter().map(|evaluator| evaluator.facts().clone()).collect();
     let store = Store::open(&args.output, Results::new(devices, settings), args.resume)?;
+    let recorder = recordings::open(args.record.as_deref())?;
     let print = |line: &str| console::print(&format!("{line}\n"));
-    let results = measure(&sources, evaluators, store, true, &print)?;
+    let results = measure(&sources, evaluators, store, recorder, true, &print)?;
     finish(&results, &args.output)
 }
 
@@ -65,6 +66,9 @@ pub(crate) trait Instrument: Evaluator<Error: Display> {
 
     /// Clocks of the GPU after the last evaluation.
     fn clocks(&self) -> Option<Clocks>;
+
+    /// What evaluations are made with.
+    fn context(&self) -> anyhow::Result<Context>;
 }
 
 impl Instrument for GpuEvaluator {
@@ -75,11 +79,14 @@ impl Instrument for GpuEvaluator {
     fn clocks(&self) -> Option<Clocks> {
         self.worker().clocks()
     }
+
+    fn context(&self) -> anyhow::Result<Context> {
+        recordings::context(self)
+    }
 }
 
 /// Opens the GPUs with these numbers.
 fn open(devices: &[u32]) -> anyhow::Result<Vec<GpuEvaluator>> {
-    device::count().context("no GPU to measure on")?;
     let compilers = gpu::compilers()?;
     devices.iter().map(|&device| gpu::open(&compilers, device, Protocol::full())).collect()
 }
@@ -90,6 +97,7 @@ fn measure<E: Instrument + Send>(
     sources: &[MatrixSource],
     evaluators: Vec<E>,
     store: Store,
+    recorder: Option<Recorder>,
     shown: bool,
     print: &(dyn Fn(&str) -> anyhow::Result<()> + Sync),
 ) -> anyhow::Result<Results> {
@@ -98,10 +106,12 @@ fn measure<E: Instrument + Send>(
     let progress = Progress::new(steps, shown);
     let print = |line: &str| progress.suspend(|| print(line));
     let (store, next) = (Mutex::new(store), AtomicUsize::new(0));
+    let recorder = recorder.map(Mutex::new);
     thread::scope(|scope| {
         let run = |evaluator| {
-            let (store, settings, progress) = (&store, &settings, &progress);
-            let bench = Bench { evaluator, store, settings, progress, print: &print };
+            let (store, recorder) = (&store, recorder.as_ref());
+            let (settings, progress, print) = (&settings, &progress, &print);
+            let bench = Bench { evaluator, store, recorder, settings, progress, print };
             let next = &next;
             scope.spawn(move || bench.run(sources, next))
         };

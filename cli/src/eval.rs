@@ -13,23 +13,23 @@ mod results;
 mod statistics;
 mod summary;
 mod table;
-mod whole_file;
 
 use anyhow::ensure;
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::raw::RawKernel;
+use sparserl_gpu::recording::Recorder;
 
 use crate::args::{EvalArgs, MatrixArgs};
-use crate::console;
 use crate::load::{load, round};
 use crate::plan::MatrixPlan;
 use crate::progress::Progress;
 use crate::verify::judge::{self, Judge};
 use crate::verify::kernel::Kernel;
+use crate::{console, recordings};
 use candidates::{Candidate, Problem};
-use results::{CandidateResult, MatrixFacts, MatrixResult, Results, Round, Settings};
+use results::{CandidateResult, MatrixResult, Results, Round, Settings};
 use summary::Summary;
 
 /// CUDA kernels that are judged together, and so timed in turn.
@@ -74,7 +74,7 @@ fn evaluate<J: Judge>(
         }
         let name = problem.matrix.file_name();
         notes.extend(note.map(|note| format!("{name}: {note}")));
-        let facts = MatrixFacts::from(MatrixPlan::new(name, matrix.view()));
+        let facts = MatrixPlan::new(name, matrix.view());
         if !earlier.as_ref().is_some_and(|results| results.has(&facts, &problem.candidates)) {
             pending.push((problem, facts));
         }
@@ -88,7 +88,9 @@ fn evaluate<J: Judge>(
                 Some(earlier) => earlier,
                 None => Results::new(settings, judge.device().clone()),
             };
-            judge_all(judge, results, pending, args, &progress)?
+            let recorder = recordings::open(args.record.as_deref())?;
+            let run = Run { judge, recorder, task, progress: &progress };
+            run.judge_all(results, pending, args)?
         }
     };
     if let Some(path) = &args.output {
@@ -103,99 +105,109 @@ fn steps(problems: &[Problem]) -> usize {
     1 + problems.iter().map(of_one).sum::<usize>()
 }
 
-fn judge_all<J: Judge>(
-    mut judge: J,
-    mut results: Results,
-    pending: Vec<(Problem, MatrixFacts)>,
-    args: &EvalArgs,
-    progress: &Progress,
-) -> anyhow::Result<Results> {
-    if let Some(path) = &args.output {
-        results.check_device(path, judge.device())?;
-    }
-    let task = results.settings.task;
-    for (Problem { matrix, candidates }, facts) in pending {
-        progress.step(format!("loading {}", matrix.file_name()));
-        let result = judge_matrix(&mut judge, &matrix, facts, task, &candidates, progress)?;
-        results.add(result);
+/// One run, once everything is read.
+struct Run<'a, J> {
+    judge: J,
+    /// Where outcomes of programs go, if they are recorded.
+    recorder: Option<Recorder>,
+    task: Task,
+    progress: &'a Progress,
+}
+
+impl<J: Judge> Run<'_, J> {
+    fn judge_all(
+        mut self,
+        mut results: Results,
+        pending: Vec<(Problem, MatrixPlan)>,
+        args: &EvalArgs,
+    ) -> anyhow::Result<Results> {
         if let Some(path) = &args.output {
-            results.write(path, &args.sizes())?;
+            results.check_device(path, self.judge.device())?;
         }
-    }
-    Ok(results)
-}
-
-fn judge_matrix<J: Judge>(
-    judge: &mut J,
-    args: &MatrixArgs,
-    facts: MatrixFacts,
-    task: Task,
-    candidates: &[Candidate],
-    progress: &Progress,
-) -> anyhow::Result<MatrixResult> {
-    let (matrix, _) = load(args)?;
-    let name = args.file_name();
-    let say = |what: &str| progress.step(format!("{name}: judging {what}"));
-    let (candidates, rounds) = match task.dtype {
-        Dtype::F32 => {
-            let matrix: Csr<f32> = round(&matrix, args)?;
-            judge_candidates(judge, matrix.view(), task, candidates, say)?
-        }
-        Dtype::F64 => judge_candidates(judge, matrix.view(), task, candidates, say)?,
-    };
-    Ok(MatrixResult { matrix: facts, candidates, rounds })
-}
-
-/// Judges all programs and then the CUDA kernels; the results are in the order of the candidates.
-fn judge_candidates<J: Judge, T: Scalar>(
-    judge: &mut J,
-    matrix: CsrView<'_, T>,
-    task: Task,
-    candidates: &[Candidate],
-    say: impl Fn(&str),
-) -> anyhow::Result<(Vec<CandidateResult>, Vec<Round>)> {
-    let (mut programs, mut program_places) = (Vec::new(), Vec::new());
-    let mut cuda: Vec<(usize, &RawKernel)> = Vec::new();
-    let mut results: Vec<Option<CandidateResult>> = Vec::new();
-    for (place, candidate) in candidates.iter().enumerate() {
-        let unreadable = |reason: &String| Outcome::CompileFailed { reason: reason.clone() };
-        let failed = candidate.kernel.as_ref().err().map(unreadable);
-        results.push(failed.map(|outcome| CandidateResult::new(candidate, None, outcome)));
-        match &candidate.kernel {
-            Ok(Kernel::Program(program)) => {
-                programs.push(program.clone());
-                program_places.push(place);
-            }
-            Ok(Kernel::Cuda(kernel)) => cuda.push((place, kernel)),
-            Err(_) => {}
-        }
-    }
-
-    let mut rounds = Vec::new();
-    let mut record = |places: Vec<usize>, evaluation: Evaluation| {
-        let Evaluation { outcomes, baselines, copy_bandwidth } = evaluation;
-        ensure!(outcomes.len() == places.len(), "not every candidate was judged");
-        for (place, outcome) in places.into_iter().zip(outcomes) {
-            if let Some((slot, candidate)) = results.get_mut(place).zip(candidates.get(place)) {
-                *slot = Some(CandidateResult::new(candidate, Some(rounds.len()), outcome));
+        for (Problem { matrix, candidates }, facts) in pending {
+            self.progress.step(format!("loading {}", matrix.file_name()));
+            results.add(self.judge_matrix(&matrix, facts, &candidates)?);
+            if let Some(path) = &args.output {
+                results.write(path, &args.sizes())?;
             }
         }
-        rounds.push(Round { baselines, copy_bandwidth });
-        Ok(())
-    };
-    if !programs.is_empty() {
-        say(&format!("{} programs", programs.len()));
-        record(program_places, judge.programs(matrix, &programs)?)?;
+        Ok(results)
     }
-    let mut first = 1;
-    for batch in cuda.chunks(TOGETHER) {
-        let last = first + batch.len() - 1;
-        say(&format!("CUDA kernels {first} to {last} of {}", cuda.len()));
-        first = last + 1;
-        let (places, kernels): (Vec<usize>, Vec<&RawKernel>) = batch.iter().copied().unzip();
-        record(places, judge.cuda(matrix, task.operation, &kernels)?)?;
+
+    fn judge_matrix(
+        &mut self,
+        args: &MatrixArgs,
+        facts: MatrixPlan,
+        candidates: &[Candidate],
+    ) -> anyhow::Result<MatrixResult> {
+        let (matrix, _) = load(args)?;
+        let name = &facts.file;
+        let (candidates, rounds) = match self.task.dtype {
+            Dtype::F32 => {
+                let matrix: Csr<f32> = round(&matrix, args)?;
+                self.judge_candidates(matrix.view(), name, candidates)?
+            }
+            Dtype::F64 => self.judge_candidates(matrix.view(), name, candidates)?,
+        };
+        Ok(MatrixResult { matrix: facts, candidates, rounds })
     }
-    Ok((results.into_iter().flatten().collect(), rounds))
+
+    /// Judges all programs and then the CUDA kernels; the results are in the order of the candidates.
+    fn judge_candidates<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        name: &str,
+        candidates: &[Candidate],
+    ) -> anyhow::Result<(Vec<CandidateResult>, Vec<Round>)> {
+        let (mut programs, mut program_places) = (Vec::new(), Vec::new());
+        let mut cuda: Vec<(usize, &RawKernel)> = Vec::new();
+        let mut results: Vec<Option<CandidateResult>> = Vec::new();
+        for (place, candidate) in candidates.iter().enumerate() {
+            let unreadable = |reason: &String| Outcome::CompileFailed { reason: reason.clone() };
+            let failed = candidate.kernel.as_ref().err().map(unreadable);
+            results.push(failed.map(|outcome| CandidateResult::new(candidate, None, outcome)));
+            match &candidate.kernel {
+                Ok(Kernel::Program(program)) => {
+                    programs.push(program.clone());
+                    program_places.push(place);
+                }
+                Ok(Kernel::Cuda(kernel)) => cuda.push((place, kernel)),
+                Err(_) => {}
+            }
+        }
+
+        let mut rounds = Vec::new();
+        let mut keep = |places: Vec<usize>, evaluation: Evaluation| {
+            let Evaluation { outcomes, baselines, copy_bandwidth } = evaluation;
+            ensure!(outcomes.len() == places.len(), "not every candidate was judged");
+            for (place, outcome) in places.into_iter().zip(outcomes) {
+                if let Some((slot, candidate)) = results.get_mut(place).zip(candidates.get(place)) {
+                    *slot = Some(CandidateResult::new(candidate, Some(rounds.len()), outcome));
+                }
+            }
+            rounds.push(Round { baselines, copy_bandwidth });
+            Ok(())
+        };
+        if !programs.is_empty() {
+            self.progress.step(format!("{name}: judging {} programs", programs.len()));
+            let evaluation = self.judge.programs(matrix, &programs)?;
+            if let Some(recorder) = &mut self.recorder {
+                let context = self.judge.context()?;
+                recordings::record(recorder, matrix, name, &programs, &evaluation, &context)?;
+            }
+            keep(program_places, evaluation)?;
+        }
+        let mut first = 1;
+        for batch in cuda.chunks(TOGETHER) {
+            let last = first + batch.len() - 1;
+            let of = cuda.len();
+            self.progress.step(format!("{name}: judging CUDA kernels {first} to {last} of {of}"));
+            first = last + 1;
+            let (places, kernels): (Vec<usize>, Vec<&RawKernel>) = batch.iter().copied().unzip();
+            keep(places, self.judge.cuda(matrix, self.task.operation, &kernels)?)?;
+        }
+        Ok((results.into_iter().flatten().collect(), rounds))
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What follows from the samples of a matrix and task.
+//! What follows from the times of a right kernel and of the library.
 //!
 //! With t the median seconds of a product, nnz the entries of A and N the columns of B:
 //!
@@ -11,71 +11,28 @@
 //! - break-even calls n solve pack + n · t(ours) = analysis + n · t(cuSPARSE), so n = (pack −
 //!   analysis) / (t(cuSPARSE) − t(ours)), at least 0; there is none where ours is not faster. `pack` is
 //!   the packing on the host; search, compilation and copies to the device are not in it.
+//!
+//! Of several right kernels the *fastest* is taken: by cold times where any has them, else by warm ones.
 
-use std::time::Instant;
+mod chosen;
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use sparserl_core::language::{Facts, Program};
-use sparserl_core::layout::{ArrayRole, pack};
-use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{Baseline, CacheState, Evaluation, Measurement};
+use sparserl_core::outcome::{Baseline, CacheState, Measurement, Outcome};
+use sparserl_core::task::Operation;
 
-/// The candidate that a user would be given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Chosen {
-    /// Among the candidates, from 0.
-    pub(crate) index: usize,
-    /// Which times decided: cold where any right candidate has them.
-    pub(crate) by: CacheState,
-    /// Of the arrays of the packed matrix, workspace excluded.
-    pub(crate) packed_bytes: u64,
-    /// To pack the matrix on the host.
-    pub(crate) pack_seconds: f64,
-    /// Of the dense operands, each element once.
-    pub(crate) dense_bytes: u64,
-    /// With a warm cache.
-    pub(crate) warm: Figures,
-    /// With a cold cache; absent when not measured.
-    pub(crate) cold: Option<Figures>,
-}
+pub(crate) use chosen::{Chosen, choose};
 
-impl Chosen {
-    /// The figures of one state of the cache.
-    pub(crate) fn figures(&self, cache: CacheState) -> Option<&Figures> {
-        match cache {
-            CacheState::Warm => Some(&self.warm),
-            CacheState::Cold => self.cold.as_ref(),
-        }
+/// The states of the cache, the one that decides first.
+pub(crate) const CACHES: [CacheState; 2] = [CacheState::Cold, CacheState::Warm];
+
+pub(crate) fn cache_name(cache: CacheState) -> &'static str {
+    match cache {
+        CacheState::Warm => "warm",
+        CacheState::Cold => "cold",
     }
 }
 
-/// How fast the chosen candidate is, in one state of the cache.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Figures {
-    /// Median.
-    pub(crate) seconds: f64,
-    pub(crate) gflops: f64,
-    pub(crate) bytes_per_second: f64,
-    /// Absent without a bandwidth.
-    pub(crate) floor_share: Option<f64>,
-    /// Against the default algorithm; absent where it did not run.
-    pub(crate) default: Option<Comparison>,
-    /// Against the quickest algorithm; absent where none ran.
-    pub(crate) best: Option<Comparison>,
-}
-
-impl Figures {
-    /// The comparison with one of the rivals.
-    pub(crate) fn against(&self, rival: Rival) -> Option<&Comparison> {
-        match rival {
-            Rival::Default => self.default.as_ref(),
-            Rival::Best => self.best.as_ref(),
-        }
-    }
-}
-
-/// What a candidate is compared with.
+/// What a kernel is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rival {
     /// What the library does unasked.
@@ -95,7 +52,23 @@ impl Rival {
     }
 }
 
-/// The chosen candidate beside an algorithm of the library.
+/// How fast a right kernel is, in one state of the cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    /// Median.
+    pub(crate) seconds: f64,
+    pub(crate) gflops: f64,
+    /// Absent where it is not known what is moved.
+    pub(crate) bytes_per_second: Option<f64>,
+    /// Absent without a bandwidth too.
+    pub(crate) floor_share: Option<f64>,
+    /// Against the default algorithm; absent where it did not run.
+    pub(crate) default: Option<Comparison>,
+    /// Against the quickest algorithm; absent where none ran.
+    pub(crate) best: Option<Comparison>,
+}
+
+/// A kernel beside an algorithm of the library.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Comparison {
     /// The algorithm's name.
@@ -104,106 +77,117 @@ pub(crate) struct Comparison {
     pub(crate) seconds: f64,
     /// Its time over ours.
     pub(crate) ratio: f64,
-    /// Products after which packing has paid; absent where ours is not faster.
+    /// Products after which packing has paid; absent where ours is not faster, or nothing was packed.
     pub(crate) break_even_calls: Option<f64>,
 }
 
-/// What the chosen candidate's figures are made of.
+/// What figures are made of, besides times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     /// Floating-point operations of a product.
-    pub(crate) flops: f64,
+    flops: f64,
+    packing: Option<Packing>,
+}
+
+/// What is known of a kernel for a packed matrix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packing {
+    /// Of the arrays of the packed matrix, workspace excluded.
     pub(crate) packed_bytes: u64,
+    /// Of the dense operands, each element once.
     pub(crate) dense_bytes: u64,
-    pub(crate) pack_seconds: f64,
+    /// To pack the matrix on the host.
+    pub(crate) seconds: f64,
+    /// Bytes a second, read and written, of a device-to-device copy in the same run.
+    pub(crate) copy_bandwidth: Option<f64>,
 }
 
-/// The fastest right candidate: by cold times where any right one has them, else by warm ones.
-pub(crate) fn fastest(evaluation: &Evaluation) -> Option<(usize, CacheState, &Measurement)> {
-    let by = |cache: CacheState| {
-        let right = evaluation.outcomes.iter().enumerate().filter_map(move |(index, outcome)| {
-            let measurement = outcome.measurement()?;
-            Some((index, measurement, measurement.timing.median(cache)?))
-        });
-        let best = right.min_by(|a, b| a.2.total_cmp(&b.2));
-        best.map(|(index, measurement, _)| (index, cache, measurement))
-    };
-    by(CacheState::Cold).or_else(|| by(CacheState::Warm))
+impl Work {
+    /// Of a product with a matrix of `nnz` entries, by a kernel of which nothing else is known.
+    pub(crate) fn new(nnz: usize, operation: Operation) -> Self {
+        Self { flops: 2.0 * nnz as f64 * f64::from(operation.columns()), packing: None }
+    }
+
+    /// By a kernel for a packed matrix.
+    pub(crate) fn packed(self, packing: Packing) -> Self {
+        Self { packing: Some(packing), ..self }
+    }
 }
 
-/// The figures of a measurement in one state of the cache, when it was measured in that.
-pub(crate) fn figures(
-    measurement: &Measurement,
-    evaluation: &Evaluation,
-    cache: CacheState,
-    work: Work,
-) -> Option<Figures> {
-    let seconds = measurement.timing.median(cache)?;
-    let moved = (work.packed_bytes + work.dense_bytes) as f64;
-    let compare = |baseline: &Baseline| {
-        let theirs = baseline.median(cache)?;
-        let gain = theirs - seconds;
-        let before = work.pack_seconds - baseline.analysis_seconds;
-        Some(Comparison {
-            algorithm: baseline.algorithm.clone(),
-            seconds: theirs,
-            ratio: theirs / seconds,
-            break_even_calls: (gain > 0.0).then(|| (before / gain).max(0.0)),
+impl Figures {
+    /// Beside the `baselines` that were measured in turn with it; absent where the state of the cache was
+    /// not measured.
+    pub(crate) fn new(
+        measurement: &Measurement,
+        baselines: &[Baseline],
+        cache: CacheState,
+        Work { flops, packing }: Work,
+    ) -> Option<Self> {
+        let seconds = measurement.timing.median(cache)?;
+        let compare = |baseline: &Baseline| {
+            let theirs = baseline.median(cache)?;
+            let gain = theirs - seconds;
+            let pays =
+                |packing: Packing| ((packing.seconds - baseline.analysis_seconds) / gain).max(0.0);
+            Some(Comparison {
+                algorithm: baseline.algorithm.clone(),
+                seconds: theirs,
+                ratio: theirs / seconds,
+                break_even_calls: packing.filter(|_| gain > 0.0).map(pays),
+            })
+        };
+        let speed = packing.map(|p| (p.packed_bytes + p.dense_bytes) as f64 / seconds);
+        let bandwidth = packing.and_then(|packing| packing.copy_bandwidth);
+        let all = baselines.iter().filter_map(compare);
+        Some(Self {
+            seconds,
+            gflops: flops / seconds / 1e9,
+            bytes_per_second: speed,
+            floor_share: speed.zip(bandwidth).map(|(speed, bandwidth)| speed / bandwidth),
+            default: baselines.iter().find(|baseline| baseline.is_default).and_then(compare),
+            best: all.min_by(|a, b| a.seconds.total_cmp(&b.seconds)),
         })
-    };
-    let best = evaluation.baselines.iter().filter_map(compare);
-    Some(Figures {
-        seconds,
-        gflops: work.flops / seconds / 1e9,
-        bytes_per_second: moved / seconds,
-        floor_share: evaluation.copy_bandwidth.map(|bandwidth| moved / bandwidth / seconds),
-        default: evaluation.default_baseline().and_then(compare),
-        best: best.min_by(|a, b| a.seconds.total_cmp(&b.seconds)),
-    })
+    }
+
+    /// The comparison with one of the rivals.
+    pub(crate) fn against(&self, rival: Rival) -> Option<&Comparison> {
+        match rival {
+            Rival::Default => self.default.as_ref(),
+            Rival::Best => self.best.as_ref(),
+        }
+    }
 }
 
-/// Takes the fastest right candidate and packs the matrix for it, to see what that costs; `None` where
-/// no candidate is right.
-pub(crate) fn choose<T: Scalar>(
-    matrix: CsrView<'_, T>,
-    facts: &Facts<'_>,
-    programs: &[Program],
-    evaluation: &Evaluation,
-) -> anyhow::Result<Option<Chosen>> {
-    let Some((index, by, measurement)) = fastest(evaluation) else { return Ok(None) };
-    let Some(program) = programs.get(index) else { return Ok(None) };
-    let start = Instant::now();
-    let packed = pack(matrix, program).context("packing (a defect of SparseRL)")?;
-    let pack_seconds = start.elapsed().as_secs_f64();
-    let cost = facts.cost(program);
-    let work = Work {
-        flops: cost.flops as f64,
-        packed_bytes: packed.bytes(ArrayRole::Matrix),
-        dense_bytes: cost.dense_bytes,
-        pack_seconds,
+/// Indices of the right kernels, fastest first; where some have cold times, those that have none come
+/// last.
+pub(crate) fn ranking<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Vec<usize> {
+    let medians = |outcome: &Outcome| {
+        let timing = &outcome.measurement()?.timing;
+        Some(CACHES.map(|cache| timing.median(cache).unwrap_or(f64::INFINITY)))
     };
-    let Some(warm) = figures(measurement, evaluation, CacheState::Warm, work) else {
-        return Ok(None);
-    };
-    Ok(Some(Chosen {
-        index,
-        by,
-        packed_bytes: work.packed_bytes,
-        pack_seconds,
-        dense_bytes: work.dense_bytes,
-        warm,
-        cold: figures(measurement, evaluation, CacheState::Cold, work),
-    }))
+    let outcomes = outcomes.into_iter().enumerate();
+    let mut right: Vec<_> = outcomes.filter_map(|(i, o)| Some((i, medians(o)?))).collect();
+    right.sort_by(|(_, [cold, warm]), (_, [other_cold, other_warm])| {
+        cold.total_cmp(other_cold).then(warm.total_cmp(other_warm))
+    });
+    right.into_iter().map(|(index, _)| index).collect()
+}
+
+/// Index of the fastest right kernel.
+pub(crate) fn fastest<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Option<usize> {
+    ranking(outcomes).into_iter().next()
 }
 
 #[cfg(test)]
 mod tests {
-    use sparserl_core::outcome::{Outcome, Timing, Violation};
+    use std::num::NonZeroU32;
+
+    use sparserl_core::outcome::{Timing, Violation};
 
     use super::*;
 
-    fn measured(warm: f64, cold: Option<f64>) -> Outcome {
-        Outcome::Measured(Measurement { checks: 4, worst_ratio: 0.1, timing: timing(warm, cold) })
+    fn measured(warm: f64, cold: Option<f64>) -> Measurement {
+        Measurement { checks: 4, worst_ratio: 0.1, timing: timing(warm, cold) }
     }
 
     fn timing(warm: f64, cold: Option<f64>) -> Timing {
@@ -221,41 +205,41 @@ mod tests {
         }
     }
 
-    fn evaluation(outcomes: Vec<Outcome>) -> Evaluation {
-        let baselines = vec![
+    fn baselines() -> [Baseline; 3] {
+        [
             baseline("DEFAULT", 0.0, Ok(timing(3.0, Some(6.0)))),
             baseline("ALG1", 0.0, Err("not supported".to_owned())),
             baseline("ALG2", 4.0, Ok(timing(2.5, Some(8.0)))),
-        ];
-        Evaluation { outcomes, baselines, copy_bandwidth: Some(100.0) }
-    }
-
-    fn wrong() -> Outcome {
-        Outcome::WrongResult { violation: Violation::Inexact, reason: "off".to_owned() }
+        ]
     }
 
     #[test]
-    fn the_fastest_is_right_and_cold_decides() {
-        let of = |outcomes| {
-            let evaluation = evaluation(outcomes);
-            fastest(&evaluation).map(|(index, by, _)| (index, by))
-        };
-        use CacheState::{Cold, Warm};
-        let warm_only = measured(0.1, None);
-        assert_eq!(of(vec![wrong()]), None);
-        assert_eq!(of(vec![wrong(), measured(2.0, None), warm_only.clone()]), Some((2, Warm)));
-        // The second is faster warm, the third faster cold; the fourth was never cold.
-        let mixed = vec![wrong(), measured(1.0, Some(5.0)), measured(2.0, Some(4.0)), warm_only];
-        assert_eq!(of(mixed), Some((2, Cold)));
+    fn right_kernels_are_ranked_and_cold_decides() {
+        let right = |warm, cold| Outcome::Measured(measured(warm, cold));
+        let wrong =
+            Outcome::WrongResult { violation: Violation::Inexact, reason: "off".to_owned() };
+        assert_eq!(fastest([&wrong]), None);
+        assert_eq!(ranking(&[wrong.clone(), right(2.0, None), right(0.1, None)]), [2, 1]);
+        // The second is faster warm, the third faster cold; the others were never cold.
+        let cold = [right(1.0, Some(5.0)), right(2.0, Some(4.0))];
+        let [first, second] = cold;
+        let mixed = [wrong, first, second, right(0.2, None), right(0.1, None)];
+        assert_eq!(ranking(&mixed), [2, 1, 4, 3]);
+        assert_eq!(fastest(&mixed), Some(2));
     }
 
     #[test]
     fn figures_by_hand() {
-        let evaluation = evaluation(vec![measured(2.0, Some(4.0))]);
-        let (_, _, measurement) = fastest(&evaluation).unwrap();
-        let work = Work { flops: 8e9, packed_bytes: 150, dense_bytes: 50, pack_seconds: 10.0 };
-        let cold = figures(measurement, &evaluation, CacheState::Cold, work).unwrap();
-        assert_eq!((cold.seconds, cold.gflops, cold.bytes_per_second), (4.0, 2.0, 50.0));
+        let columns = NonZeroU32::new(4).unwrap();
+        let work = Work::new(1_000_000_000, Operation::SpMM { columns }).packed(Packing {
+            packed_bytes: 150,
+            dense_bytes: 50,
+            seconds: 10.0,
+            copy_bandwidth: Some(100.0),
+        });
+        let of = |cache| Figures::new(&measured(2.0, Some(4.0)), &baselines(), cache, work);
+        let cold = of(CacheState::Cold).unwrap();
+        assert_eq!((cold.seconds, cold.gflops, cold.bytes_per_second), (4.0, 2.0, Some(50.0)));
         assert_eq!(cold.floor_share, Some(0.5));
         let default = cold.default.unwrap();
         // 10 s of packing against 2 s a call.
@@ -263,24 +247,37 @@ mod tests {
         let best = cold.best.unwrap();
         assert_eq!((best.algorithm.as_str(), best.ratio), ("DEFAULT", 1.5));
 
-        let warm = figures(measurement, &evaluation, CacheState::Warm, work).unwrap();
-        let best = warm.best.unwrap();
+        let best = of(CacheState::Warm).unwrap().best.unwrap();
         // 10 s of packing less 4 s of analysis, against 0.5 s a call.
         assert_eq!((best.algorithm.as_str(), best.break_even_calls), ("ALG2", Some(12.0)));
     }
 
     #[test]
     fn what_is_slower_never_pays_and_what_is_cheaper_pays_at_once() {
-        let work = Work { flops: 1.0, packed_bytes: 1, dense_bytes: 1, pack_seconds: 1.0 };
+        let packing =
+            Packing { packed_bytes: 1, dense_bytes: 1, seconds: 1.0, copy_bandwidth: None };
+        let work = Work::new(1, Operation::SpMV).packed(packing);
         let calls = |warm| {
-            let evaluation = evaluation(vec![measured(warm, None)]);
-            let (_, _, measurement) = fastest(&evaluation).unwrap();
-            assert!(figures(measurement, &evaluation, CacheState::Cold, work).is_none());
-            let best = figures(measurement, &evaluation, CacheState::Warm, work).unwrap().best;
-            best.unwrap().break_even_calls
+            let of = |cache| Figures::new(&measured(warm, None), &baselines(), cache, work);
+            assert!(of(CacheState::Cold).is_none());
+            of(CacheState::Warm).unwrap().best.unwrap().break_even_calls
         };
         assert_eq!(calls(2.6), None);
         assert_eq!(calls(2.5), None);
         assert_eq!(calls(2.4), Some(0.0));
+    }
+
+    #[test]
+    fn what_is_not_known_is_absent() {
+        let work = Work::new(1, Operation::SpMV);
+        let of = |baselines: &[Baseline]| {
+            Figures::new(&measured(1.0, None), baselines, CacheState::Warm, work).unwrap()
+        };
+        let beside = of(&baselines());
+        assert_eq!((beside.bytes_per_second, beside.floor_share), (None, None));
+        let default = beside.default.unwrap();
+        assert_eq!((default.ratio, default.break_even_calls), (3.0, None));
+        let alone = of(&[baseline("DEFAULT", 0.0, Err("refused".to_owned()))]);
+        assert_eq!((alone.default, alone.best), (None, None));
     }
 }

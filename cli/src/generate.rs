@@ -21,11 +21,11 @@ use sparserl_gpu::evaluator::GpuEvaluator;
 
 use crate::args::GenerateArgs;
 use crate::compile::Compiler;
-use crate::figures::{Work, figures};
+use crate::figures::{Figures, Packing, Work, ranking};
 use crate::load::{load, round};
-use crate::measure::{measure, ranking};
+use crate::measure::measure;
 use crate::output_folder::OutputFolder;
-use crate::plan::{self, CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan, Prediction};
+use crate::plan::{self, CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan};
 use crate::progress::Progress;
 use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
 use crate::{console, gpu};
@@ -108,7 +108,7 @@ impl Job<'_> {
         let measure_seconds = measure_start.elapsed().as_secs_f64();
         // Fastest first, or else as the search found them, with their places in the measurement.
         let order: Vec<usize> = match &measured {
-            Some(measured) => ranking(measured),
+            Some(measured) => ranking(&measured.outcomes),
             None => (0..candidates.len()).collect(),
         };
         let candidates: Vec<(usize, Candidate)> = order
@@ -134,14 +134,13 @@ impl Job<'_> {
                 self.kernel(matrix, &facts, candidate, compiler.as_ref(), &folder, subfolder)?;
             kernel.measured = measured.as_ref().and_then(|evaluation| {
                 let measurement = evaluation.outcomes.get(*index)?.measurement()?;
-                let Prediction { dense_bytes, flops, .. } = kernel.plan.predicted;
-                let work = Work {
-                    flops: flops as f64,
+                let work = Work::new(matrix.nnz(), self.task.operation).packed(Packing {
                     packed_bytes: kernel.plan.packed_bytes(ArrayRole::Matrix) as u64,
-                    dense_bytes,
-                    pack_seconds: kernel.pack_seconds,
-                };
-                let figures = |cache| figures(measurement, evaluation, cache, work);
+                    dense_bytes: kernel.plan.predicted.dense_bytes,
+                    seconds: kernel.pack_seconds,
+                    copy_bandwidth: evaluation.copy_bandwidth,
+                });
+                let figures = |cache| Figures::new(measurement, &evaluation.baselines, cache, work);
                 Some(MeasuredKernel {
                     device: device.clone()?,
                     checks: measurement.checks,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anyhow::Context;
 use sparserl_gpu::device;
 use sparserl_gpu::evaluator::{GpuError, GpuEvaluator, compile_pool};
 use sparserl_gpu::pool::{CompilePool, PoolError};
@@ -11,8 +12,10 @@ use sparserl_gpu::worker::Protocol;
 /// The hidden command that this program starts its own processes with.
 const SERVE: &str = "serve";
 
-/// Processes of this program that compile, as many as there are cores.
+/// Processes of this program that compile for GPUs, as many as there are cores. Where both are
+/// missing, it is a GPU that is asked for: without one, a compiler does not help.
 pub(crate) fn compilers() -> anyhow::Result<Arc<CompilePool>> {
+    device::count().context("no GPU to measure on")?;
     let pool: Result<_, PoolError> = compile_pool(server_command()?);
     Ok(Arc::new(pool?))
 }
@@ -28,13 +31,17 @@ pub(crate) fn open(
     Ok(opened?)
 }
 
-/// Opens a device for `gen`; `None` where this machine has none.
+/// Opens a device for `gen`; `None` where this machine has none, or no compiler.
 pub(crate) fn find(ordinal: u32) -> anyhow::Result<Option<GpuEvaluator>> {
     match device::count() {
-        Err(error) if error.is_absence() => Ok(None),
-        Err(error) => Err(error.into()),
-        Ok(_) => Ok(Some(open(&compilers()?, ordinal, Protocol::full())?)),
-    }
+        Err(error) if error.is_absence() => return Ok(None),
+        count => count?,
+    };
+    let compilers = match compile_pool(server_command()?) {
+        Err(PoolError::NoCompiler(_)) => return Ok(None),
+        pool => Arc::new(pool?),
+    };
+    open(&compilers, ordinal, Protocol::full()).map(Some)
 }
 
 fn server_command() -> anyhow::Result<ServerCommand> {

@@ -1,4 +1,6 @@
-//! Takes the unfinished folder away when the run is interrupted (SIGINT, SIGTERM).
+//! Leaves nothing half written when the run is interrupted (SIGINT, SIGTERM): a file that is being
+//! written is written to its end, an unfinished folder is taken away. Before anything is written, an
+//! interruption just ends the process. The processes that compile and measure end with it.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -6,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 /// The folder that must not stay.
 static PENDING: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// The folder to take away, if any. While the guard lives an interruption waits, so that nothing is
-/// written into a folder that is being removed.
+/// The folder to take away, if any. While the guard lives an interruption waits, so that a file is
+/// written to its end, and nothing is written into a folder that is being removed.
 pub(crate) fn watch() -> MutexGuard<'static, Option<PathBuf>> {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(install);

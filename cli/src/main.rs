@@ -1,12 +1,18 @@
-//! `sparserl-cli`: from a matrix file to a CUDA kernel made for it.
+//! `sparserl-cli`: from a matrix file to a CUDA kernel made for it, and how good such kernels are.
 //!
 //! ```text
-//! args ─► generate ─► load ─► search ─► measure ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
-//!     ├─► inspect ──► load ─► text, JSON, spy_plot
-//!     ├─► bench, report: search and judge on many matrices ─► results.json, report.html
-//!     ├─► verify ───► load ─► gpu ─► report
-//!     └─► eval ─────► candidates ─► load ─► gpu ─► results ─► summary ─► table
+//! gen      load ─► search ─► measure ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
+//! inspect  load ─► feature_table, JSON, spy_plot
+//! verify   kernel, load ─► judge ─► report
+//! eval     candidates, load ─► judge ─► results ─► summary ─► table
+//! bench    source ─► search ─► measure ─► results ─► totals ─► terminal, report
+//! report   results ─► report
 //! ```
+//!
+//! `args` says what each command takes; `generate`, `inspect`, `verify`, `eval` and `bench` do it.
+//! `gpu` opens what kernels are measured on, `figures` says what follows from their times, and
+//! `recordings` keeps them. `whole_file`, `output_folder` and `interrupt` see to it that nothing is
+//! half written.
 //!
 //! Results go to standard output; progress, notes and errors to standard error. The exit code is 1
 //! when something is wrong with what was given, 2 when the command line is.
@@ -29,9 +35,14 @@ mod measure;
 mod output_folder;
 mod plan;
 mod progress;
+mod recordings;
+mod software;
+mod spread;
 mod spy_plot;
 mod summary;
+mod text;
 mod verify;
+mod whole_file;
 
 use args::{Cli, Command};
 
@@ -41,9 +52,9 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Eval(args) => eval::run(&args),
-        Command::Serve { role } => sparserl_gpu::process::serve(&role).map_err(Into::into),
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => bench::report(&args),
+        Command::Serve { role } => sparserl_gpu::process::serve(&role).map_err(Into::into),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{CacheState, Evaluation, Evaluator, Outcome};
+use sparserl_core::outcome::{Evaluation, Evaluator};
+
+use crate::figures::fastest;
 
 /// Programs that are measured together, so that they can be compared.
 pub(crate) const BATCH: usize = 8;
@@ -81,9 +83,9 @@ where
         whole = Some(match whole {
             None => evaluation,
             Some(mut whole) => {
-                let fastest_before = whole.fastest();
+                let fastest_before = fastest(&whole.outcomes);
                 whole.outcomes.append(&mut evaluation.outcomes);
-                if whole.fastest() == fastest_before {
+                if fastest(&whole.outcomes) == fastest_before {
                     whole
                 } else {
                     Evaluation { outcomes: whole.outcomes, ..evaluation }
@@ -91,22 +93,10 @@ where
             }
         });
     }
-    let Some(whole) = whole.filter(|whole| whole.fastest().is_some()) else {
+    let Some(whole) = whole.filter(|whole| fastest(&whole.outcomes).is_some()) else {
         bail!("none of {} candidates is right", programs.len());
     };
     Ok(whole)
-}
-
-/// Indices of the right candidates, fastest first.
-pub(crate) fn ranking(evaluation: &Evaluation) -> Vec<usize> {
-    let seconds = |outcome: &Outcome| {
-        let timing = &outcome.measurement()?.timing;
-        timing.median(CacheState::Cold).or(timing.median(CacheState::Warm))
-    };
-    let outcomes = evaluation.outcomes.iter().enumerate();
-    let mut right: Vec<_> = outcomes.filter_map(|(i, o)| Some((i, seconds(o)?))).collect();
-    right.sort_by(|(_, one), (_, other)| one.total_cmp(other));
-    right.into_iter().map(|(index, _)| index).collect()
 }
 
 #[cfg(test)]

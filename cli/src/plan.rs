@@ -2,7 +2,7 @@
 //!
 //! Two runs on the same input write the same bytes, so nothing in here depends on time.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sparserl_core::codegen::{Argument, ArgumentKind, CudaSource};
 use sparserl_core::decode::Candidate;
 use sparserl_core::language::{Facts, LANGUAGE_VERSION, grammar_hash, vocabulary_hash};
@@ -84,7 +84,7 @@ impl From<Task> for TaskPlan {
     }
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MatrixPlan {
     /// Name without its folder.
     pub(crate) file: String,

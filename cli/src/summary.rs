@@ -9,10 +9,11 @@ use sparserl_core::layout::ArrayRole;
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::task::Task;
 
-use crate::figures::{Comparison, Figures, Rival};
+use crate::figures::{CACHES, Comparison, Figures, Rival, cache_name};
 use crate::plan::{
     self, LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
 };
+use crate::text::{time, times};
 
 /// One run of `gen`.
 pub(crate) struct Summary {
@@ -148,16 +149,16 @@ impl fmt::Display for Summary {
         write!(
             f,
             "time       {} (loading {}, search {}, packing {}",
-            Duration(total),
-            Duration(load),
-            Duration(search),
-            Duration(pack)
+            time(total),
+            time(load),
+            time(search),
+            time(pack)
         )?;
         if measure > 0.0 {
-            write!(f, ", measuring {}", Duration(measure))?;
+            write!(f, ", measuring {}", time(measure))?;
         }
         if compile > 0.0 {
-            write!(f, ", compiling {}", Duration(compile))?;
+            write!(f, ", compiling {}", time(compile))?;
         }
         writeln!(f, ")")
     }
@@ -217,7 +218,7 @@ impl fmt::Display for Kernel {
             0 => {}
             bytes => write!(f, " + {} workspace", HumanBytes(bytes as u64))?,
         }
-        writeln!(f, " in {}", Duration(self.pack_seconds))?;
+        writeln!(f, " in {}", time(self.pack_seconds))?;
         if let Some(code) = &self.plan.machine_code {
             let MachineCode {
                 architecture,
@@ -263,18 +264,20 @@ impl fmt::Display for MeasuredKernel {
             "checked    right in {checks} checks, at most {share:.0} % of the error bound"
         )?;
         writeln!(f, "measured   on {device}")?;
-        for (name, figures) in [("cold", cold.as_ref()), ("warm", Some(warm))] {
+        for (cache, figures) in CACHES.into_iter().zip([cold.as_ref(), Some(warm)]) {
             let Some(figures) = figures else { continue };
             let Figures { seconds, gflops, bytes_per_second, floor_share, .. } = figures;
-            write!(f, "{name:11}{}, {gflops:.1} GFLOPS", Duration(*seconds))?;
-            write!(f, ", {:.0} GB/s", bytes_per_second * 1e-9)?;
+            write!(f, "{:11}{}, {gflops:.1} GFLOPS", cache_name(cache), time(*seconds))?;
+            if let Some(speed) = bytes_per_second {
+                write!(f, ", {:.0} GB/s", speed * 1e-9)?;
+            }
             if let Some(share) = floor_share {
                 write!(f, ", {:.0} % of the floor", 100.0 * share)?;
             }
             for rival in Rival::ALL {
                 if let Some(Comparison { algorithm, seconds, ratio, .. }) = figures.against(rival) {
-                    let seconds = Duration(*seconds);
-                    write!(f, "; {ratio:.2} × {} ({algorithm} {seconds})", rival.name())?;
+                    let (ratio, seconds) = (times(*ratio), time(*seconds));
+                    write!(f, "; {ratio} {} ({algorithm} {seconds})", rival.name())?;
                 }
             }
             writeln!(f)?;
@@ -284,19 +287,5 @@ impl fmt::Display for MeasuredKernel {
             writeln!(f, "packing    pays after {} products against DEFAULT", calls.ceil())?;
         }
         Ok(())
-    }
-}
-
-/// Seconds in a unit that suits them.
-struct Duration(f64);
-
-impl fmt::Display for Duration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            s if s < 1e-4 => write!(f, "{:.2} µs", s * 1e6),
-            s if s < 1e-3 => write!(f, "{:.0} µs", s * 1e6),
-            s if s < 1.0 => write!(f, "{:.1} ms", s * 1e3),
-            s => write!(f, "{s:.2} s"),
-        }
     }
 }

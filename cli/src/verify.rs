@@ -2,10 +2,9 @@
 //!
 //! ```text
 //! kernel file ─► kernel ─┐
-//! matrix file ─► load ───┴─► judge ─► report (figures)
+//! matrix file ─► load ───┴─► judge ─► report
 //! ```
 
-pub(crate) mod figures;
 pub(crate) mod judge;
 pub(crate) mod kernel;
 mod report;

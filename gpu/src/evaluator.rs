@@ -25,7 +25,7 @@ use crate::cache::CubinCache;
 use crate::device::DeviceFacts;
 use crate::executable::Executable;
 use crate::judge::{ORACLE_KERNEL, ORACLE_SOURCE};
-use crate::nvrtc::{CompileOptions, Cubin};
+use crate::nvrtc::{CompileOptions, Cubin, Version};
 use crate::pool::{CompilePool, PoolCompileError, PoolError};
 use crate::process::ServerCommand;
 use crate::worker::{Protocol, Worker, WorkerError};
@@ -41,6 +41,7 @@ pub struct GpuEvaluator {
     compilers: Arc<CompilePool>,
     worker: Worker,
     protocol: Protocol,
+    nvrtc: Option<Version>,
 }
 
 /// The GPU, or what is needed to use it, failed.
@@ -72,6 +73,7 @@ impl GpuEvaluator {
         ordinal: u32,
         protocol: Protocol,
     ) -> Result<Self, GpuError> {
+        let mut nvrtc = None;
         let oracle = |facts: &DeviceFacts| -> Result<Cubin, GpuError> {
             let options = CompileOptions::default();
             let fetched = compilers.compile(
@@ -81,10 +83,11 @@ impl GpuEvaluator {
                 Some(facts.driver.0),
                 &options,
             )?;
+            nvrtc = Some(fetched.cubin.nvrtc_version());
             Ok(fetched.cubin)
         };
         let worker = Worker::start(command, ordinal, oracle)?;
-        Ok(Self { compilers, worker, protocol })
+        Ok(Self { compilers, worker, protocol, nvrtc })
     }
 
     /// What is known of the device.
@@ -97,6 +100,12 @@ impl GpuEvaluator {
     #[must_use]
     pub fn worker(&self) -> &Worker {
         &self.worker
+    }
+
+    /// The version of the compiler that is used for the device, once it has compiled something.
+    #[must_use]
+    pub fn nvrtc(&self) -> Option<Version> {
+        self.nvrtc
     }
 
     /// How thoroughly it judges.

@@ -14,19 +14,33 @@ use sparserl_core::task::{Dtype, Task};
 use super::Instrument;
 use super::results::{CandidateResult, Case, MatrixFacts, Settings, Skipped, Store};
 use super::source::MatrixSource;
-use super::terminal::{case_line, time};
+use super::terminal::case_line;
 use crate::figures::choose;
 use crate::generate::search;
 use crate::progress::Progress;
+use crate::recordings::record;
+use crate::text::time;
+use sparserl_core::outcome::Evaluation;
+use sparserl_gpu::recording::Recorder;
 
 /// A run over matrices that nobody else has begun with.
 pub(crate) struct Bench<'a, E> {
     pub(crate) evaluator: E,
     pub(crate) store: &'a Mutex<Store>,
+    pub(crate) recorder: Option<&'a Mutex<Recorder>>,
     pub(crate) settings: &'a Settings,
     pub(crate) progress: &'a Progress,
     /// Takes what is to be printed, line by line.
     pub(crate) print: &'a (dyn Fn(&str) -> anyhow::Result<()> + Sync),
+}
+
+/// The candidates of a case, and what became of them.
+struct Judged<'m> {
+    facts: Facts<'m>,
+    search_seconds: f64,
+    programs: Vec<Program>,
+    /// One outcome for each program.
+    evaluation: Evaluation,
 }
 
 /// Steps of the progress line that a matrix takes.
@@ -117,7 +131,20 @@ impl<E: Instrument> Bench<'_, E> {
                 (self.print)(&format!("{line} (measured before)"))?;
                 continue;
             }
-            match self.case(matrix, facts, task) {
+            let judged = match self.judge(matrix, &facts.name, task) {
+                Ok(judged) => judged,
+                Err(error) => {
+                    self.skip(&facts.name, Some(task), &error)?;
+                    continue;
+                }
+            };
+            if let Some(recorder) = self.recorder {
+                let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+                let Judged { programs, evaluation, .. } = &judged;
+                let context = self.evaluator.context()?;
+                record(&mut recorder, matrix, &facts.name, programs, evaluation, &context)?;
+            }
+            match self.case(matrix, facts, task, judged) {
                 Ok(case) => {
                     let line = case_line(&case);
                     self.store().add(case)?;
@@ -129,14 +156,13 @@ impl<E: Instrument> Bench<'_, E> {
         Ok(())
     }
 
-    /// Measures a case.
-    fn case<T: Scalar>(
+    /// Searches for candidates and judges them.
+    fn judge<'m, T: Scalar>(
         &mut self,
-        matrix: CsrView<'_, T>,
-        matrix_facts: &MatrixFacts,
+        matrix: CsrView<'m, T>,
+        name: &str,
         task: Task,
-    ) -> anyhow::Result<Case> {
-        let name = &matrix_facts.name;
+    ) -> anyhow::Result<Judged<'m>> {
         self.progress.step(format!("{name} {task}: searching"));
         let start = Instant::now();
         let facts = Facts::new(matrix, task);
@@ -155,6 +181,17 @@ impl<E: Instrument> Bench<'_, E> {
         if evaluation.outcomes.len() != programs.len() {
             bail!("{} outcomes for {} programs", evaluation.outcomes.len(), programs.len());
         }
+        Ok(Judged { facts, search_seconds, programs, evaluation })
+    }
+
+    /// Says what follows from the candidates' outcomes.
+    fn case<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        matrix_facts: &MatrixFacts,
+        task: Task,
+        Judged { facts, search_seconds, programs, evaluation }: Judged<'_>,
+    ) -> anyhow::Result<Case> {
         let chosen = choose(matrix, &facts, &programs, &evaluation)?;
         let candidates = programs.iter().zip(evaluation.outcomes).map(|(program, outcome)| {
             let cost = facts.cost(program);

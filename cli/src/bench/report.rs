@@ -5,10 +5,10 @@ use plotters::style::RGBColor;
 use sparserl_core::outcome::{Baseline, CacheState, Outcome};
 
 use super::charts::{self, Along, Point};
-use super::results::{Case, Results};
-use super::terminal::{cache_name, time, times};
-use super::totals::{self, CACHES, TaskTotals, ratio};
-use crate::figures::{Comparison, Rival};
+use super::results::{Case, Generator, Results};
+use super::totals::{self, TaskTotals, ratio};
+use crate::figures::{CACHES, Comparison, Rival, cache_name};
+use crate::text::{time, times};
 
 /// With more matrices than this, the chart that has a row for each stands beside the others.
 const FEW: usize = 20;
@@ -60,7 +60,7 @@ pub(crate) fn html(results: &Results) -> anyhow::Result<String> {
 
 fn what_was_run(results: &Results) -> Markup {
     let settings = &results.settings;
-    let software = &results.software;
+    let Generator { software, policy, policy_version } = &results.generator;
     let tasks: Vec<String> = settings.tasks.iter().map(ToString::to_string).collect();
     html! {
         dl {
@@ -78,8 +78,7 @@ fn what_was_run(results: &Results) -> Markup {
             }
             dt { "Software" }
             dd {
-                "SparseRL " (software.version) ", policy " (software.policy) " "
-                (software.policy_version) ", grammar " (software.grammar_hash)
+                "SparseRL " (software.version) ", policy " (policy) " " (policy_version) ", grammar " (software.grammar_hash)
             }
             dt { "Tasks" }
             dd { (tasks.join(", ")) }
@@ -119,8 +118,8 @@ fn summary(tasks: &[TaskTotals<'_>]) -> Markup {
                 @for rival in Rival::ALL {
                     @if let Some(spread) = totals.spread(cache, rival) {
                         td { (times(spread.geomean)) }
-                        td { (ratio_text(spread.min)) }
-                        td { (spread.losses) " of " (spread.count) }
+                        td { (ratio_text(spread.least)) }
+                        td { (spread.losses) " of " (spread.matrices) }
                     } @else {
                         td { "–" } td { "–" } td { "–" }
                     }
@@ -350,7 +349,7 @@ fn figure_cells(case: &Case, cache: CacheState) -> Markup {
         td { (rated(&figures.default)) }
         td { (rated(&figures.best)) }
         td { (format!("{:.1}", figures.gflops)) }
-        td { (format!("{:.0}", figures.bytes_per_second / 1e9)) }
+        td { (optional(figures.bytes_per_second, |speed| html! { (format!("{:.0}", speed / 1e9)) })) }
         td { (optional(figures.floor_share, |share| html! { (format!("{:.0} %", 100.0 * share)) })) }
         td { (bytes(chosen.packed_bytes)) }
         td { (time(chosen.pack_seconds)) }

@@ -8,16 +8,16 @@ use std::time::SystemTime;
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use sparserl_core::language::{LANGUAGE_VERSION, grammar_hash, vocabulary_hash};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Baseline, Outcome};
 use sparserl_core::task::Task;
 use sparserl_gpu::device::{Clocks, DeviceFacts};
 use sparserl_gpu::fingerprint::fingerprint;
 
-use super::whole_file;
 use crate::figures::Chosen;
 use crate::generate::{POLICY, POLICY_VERSION};
+use crate::software::Software;
+use crate::whole_file;
 
 /// Name of the file in the output folder.
 pub(crate) const RESULTS: &str = "results.json";
@@ -32,7 +32,8 @@ pub(crate) struct Results {
     pub(crate) started: String,
     /// When the last case was added: UTC, RFC 3339.
     pub(crate) updated: String,
-    pub(crate) software: Software,
+    #[serde(rename = "software")]
+    pub(crate) generator: Generator,
     pub(crate) host: Host,
     pub(crate) devices: Vec<DeviceFacts>,
     /// Of the last run.
@@ -45,25 +46,17 @@ pub(crate) struct Results {
 
 /// What made the programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Software {
-    /// Of SparseRL.
-    pub(crate) version: String,
-    pub(crate) language_version: u32,
-    /// FNV-1a, hexadecimal.
-    pub(crate) vocabulary_hash: String,
-    /// FNV-1a, hexadecimal.
-    pub(crate) grammar_hash: String,
+pub(crate) struct Generator {
+    #[serde(flatten)]
+    pub(crate) software: Software,
     pub(crate) policy: String,
     pub(crate) policy_version: u32,
 }
 
-impl Software {
+impl Generator {
     pub(crate) fn this() -> Self {
         Self {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            language_version: LANGUAGE_VERSION,
-            vocabulary_hash: format!("{:016x}", vocabulary_hash()),
-            grammar_hash: format!("{:016x}", grammar_hash()),
+            software: Software::this(),
             policy: POLICY.to_owned(),
             policy_version: POLICY_VERSION,
         }
@@ -180,7 +173,7 @@ impl Results {
             format: FORMAT.to_owned(),
             started: now(),
             updated: now(),
-            software: Software::this(),
+            generator: Generator::this(),
             host: Host::this(),
             devices,
             settings,
@@ -257,14 +250,14 @@ impl Store {
                 path.display()
             )
         };
-        if results.software != fresh.software {
-            let text = |s: &Software| {
-                format!(
-                    "SparseRL {}, grammar {}, {} {}",
-                    s.version, s.grammar_hash, s.policy, s.policy_version
-                )
+        if results.generator != fresh.generator {
+            let text = |generator: &Generator| {
+                let Generator { software, policy, policy_version } = generator;
+                let Software { version, grammar_hash, .. } = software;
+                format!("SparseRL {version}, grammar {grammar_hash}, {policy} {policy_version}")
             };
-            return Err(differs("version", &text(&results.software), &text(&fresh.software)));
+            let (was, is) = (text(&results.generator), text(&fresh.generator));
+            return Err(differs("version", &was, &is));
         }
         if results.devices != fresh.devices {
             let text = |devices: &[DeviceFacts]| {

@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
 use sparserl_core::outcome::CacheState;
 
 use super::results::{Case, Results};
-use super::totals::{self, CACHES, TaskTotals, ratio};
-use crate::figures::Rival;
+use super::totals::{self, TaskTotals, ratio};
+use crate::figures::{CACHES, Rival, cache_name};
+use crate::text::{table, time, times};
 
 /// A case in one line.
 pub(crate) fn case_line(case: &Case) -> String {
@@ -40,8 +39,6 @@ pub(crate) fn case_line(case: &Case) -> String {
 /// The table at the end, and under it what a mean would hide.
 pub(crate) fn summary(results: &Results) -> String {
     let tasks = totals::by_task(results);
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
     let mut header = vec!["task".to_owned(), "cases".to_owned()];
     for cache in CACHES {
         for rival in Rival::ALL {
@@ -49,23 +46,17 @@ pub(crate) fn summary(results: &Results) -> String {
         }
     }
     header.push("losses".to_owned());
-    table.set_header(header);
-    for totals in &tasks {
+    let rows = tasks.iter().map(|totals| {
         let mut row = vec![totals.task.to_string(), totals.cases.len().to_string()];
         for cache in CACHES {
-            for rival in Rival::ALL {
-                row.push(spread(totals, cache, rival));
-            }
+            row.extend(Rival::ALL.map(|rival| spread(totals, cache, rival)));
         }
         row.push(totals.losses().len().to_string());
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+        row
+    });
     let mut text = String::new();
     if !tasks.is_empty() {
-        let _ = writeln!(text, "\n{table}");
+        let _ = writeln!(text, "\n{}", table(header, rows));
         text.push_str("Time of cuSPARSE over ours: geometric mean, and the least of all cases.\n");
         let _ = writeln!(text, "Candidates: {}.", totals::outcomes_text(&results.cases));
     }
@@ -88,9 +79,9 @@ pub(crate) fn summary(results: &Results) -> String {
 /// `2.10× (least 0.91×)`, with the number of cases where it is not all of them.
 fn spread(totals: &TaskTotals<'_>, cache: CacheState, rival: Rival) -> String {
     let Some(spread) = totals.spread(cache, rival) else { return "–".to_owned() };
-    let mut text = format!("{}, least {}", times(spread.geomean), times(spread.min));
-    if spread.count != totals.cases.len() {
-        let _ = write!(text, " ({} of {})", spread.count, totals.cases.len());
+    let mut text = format!("{}, least {}", times(spread.geomean), times(spread.least));
+    if spread.matrices != totals.cases.len() {
+        let _ = write!(text, " ({} of {})", spread.matrices, totals.cases.len());
     }
     text
 }
@@ -106,42 +97,4 @@ pub(crate) fn ratios(case: &Case) -> String {
         }
     }
     texts.join(", ")
-}
-
-pub(crate) fn cache_name(cache: CacheState) -> &'static str {
-    match cache {
-        CacheState::Warm => "warm",
-        CacheState::Cold => "cold",
-    }
-}
-
-/// A ratio. One below 1 never rounds up to 1.
-pub(crate) fn times(ratio: f64) -> String {
-    match ratio {
-        r if r < 1.0 && r > 0.995 => format!("{:.4}×", (r * 1e4).floor() / 1e4),
-        r if r < 10.0 => format!("{r:.2}×"),
-        r => format!("{r:.1}×"),
-    }
-}
-
-/// Seconds in a unit that suits them.
-pub(crate) fn time(seconds: f64) -> String {
-    match seconds {
-        s if s < 1e-3 => format!("{:.2} µs", s * 1e6),
-        s if s < 1.0 => format!("{:.3} ms", s * 1e3),
-        s => format!("{s:.2} s"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_loss_never_looks_like_a_win() {
-        assert_eq!(times(0.99999), "0.9999×");
-        assert_eq!(times(0.994), "0.99×");
-        assert_eq!(times(1.0), "1.00×");
-        assert_eq!(times(12.345), "12.3×");
-    }
 }

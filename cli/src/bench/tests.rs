@@ -11,6 +11,8 @@ use sparserl_core::outcome::{
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::device::DeviceFacts;
+use sparserl_gpu::nvrtc::Version;
+use sparserl_gpu::recording::Recordings;
 
 use super::*;
 
@@ -41,6 +43,10 @@ impl Instrument for &mut Fake {
 
     fn clocks(&self) -> Option<Clocks> {
         None
+    }
+
+    fn context(&self) -> anyhow::Result<Context> {
+        Ok(context())
     }
 }
 
@@ -117,6 +123,11 @@ fn device() -> DeviceFacts {
     }
 }
 
+fn context() -> Context {
+    let nvrtc = Version { major: 13, minor: 0 };
+    Context { device: device(), nvrtc, protocol: "full".to_owned() }
+}
+
 fn settings(matrices: &[&str], tasks: &[Task]) -> Settings {
     let matrices = matrices.iter().map(ToString::to_string).collect();
     Settings { matrices, tasks: tasks.to_vec(), budget: 8 }
@@ -133,6 +144,17 @@ fn run_in(
     fake: &mut Fake,
     resume: bool,
 ) -> (Results, Vec<String>) {
+    let (results, lines) = run_recorded(folder, settings, fake, resume, None);
+    (results.unwrap(), lines)
+}
+
+fn run_recorded(
+    folder: &Path,
+    settings: Settings,
+    fake: &mut Fake,
+    resume: bool,
+    recorder: Option<Recorder>,
+) -> (anyhow::Result<Results>, Vec<String>) {
     let sources: Vec<MatrixSource> =
         settings.matrices.iter().flat_map(|m| MatrixSource::parse(m).unwrap()).collect();
     let store = Store::open(folder, Results::new(vec![device()], settings), resume).unwrap();
@@ -141,7 +163,7 @@ fn run_in(
         lines.lock().unwrap().push(line.to_owned());
         Ok(())
     };
-    let results = measure(&sources, vec![fake], store, false, &print).unwrap();
+    let results = measure(&sources, vec![fake], store, recorder, false, &print);
     (results, lines.into_inner().unwrap())
 }
 
@@ -170,7 +192,7 @@ fn a_run_keeps_everything_and_chooses_the_fastest_right_candidate() {
         let best = (0..case.candidates.len()).filter_map(median).min_by(f64::total_cmp);
         assert_eq!(median(chosen.index), best);
         let moved = (chosen.packed_bytes + chosen.dense_bytes) as f64;
-        assert_eq!(chosen.warm.bytes_per_second, moved / chosen.warm.seconds);
+        assert_eq!(chosen.warm.bytes_per_second, Some(moved / chosen.warm.seconds));
         let cold = chosen.cold.as_ref().unwrap();
         assert_eq!(cold.gflops, 2.0 * case.matrix.nnz as f64 / cold.seconds / 1e9);
         assert_eq!(cold.default.is_none(), case.matrix.nnz == NO_BASELINE);
@@ -193,8 +215,8 @@ fn the_summary_names_what_a_mean_would_hide() {
     assert!(text.contains("5 wrong-result"), "{text}");
     let totals = totals::by_task(&results);
     let spread = totals[0].spread(CacheState::Cold, crate::figures::Rival::Default).unwrap();
-    assert_eq!((spread.count, spread.losses), (3, 1));
-    assert!(text.contains(&terminal::times(spread.geomean)), "{text}");
+    assert_eq!((spread.matrices, spread.losses), (3, 1));
+    assert!(text.contains(&crate::text::times(spread.geomean)), "{text}");
 }
 
 #[test]
@@ -227,6 +249,43 @@ fn a_run_goes_on_where_another_ended() {
     let error = open(other, true);
     assert!(error.contains("another GPU (Made-up GPU, driver 13.0; now Another"), "{error}");
     assert_eq!(fs::read(place.path().join(RESULTS)).unwrap(), before);
+}
+
+#[test]
+fn every_outcome_is_recorded_once() {
+    let place = tempfile::tempdir().unwrap();
+    let (out, kept) = (place.path().join("out"), place.path().join("kept"));
+    let asked = settings(&MATRICES, &[spmv(Dtype::F32), spmv(Dtype::F64)]);
+    for resume in [false, true] {
+        let recorder = Some(Recorder::append_to(&kept).unwrap());
+        let fake = &mut Fake::default();
+        let (results, _) = run_recorded(&out, asked.clone(), fake, resume, recorder);
+        let (results, recordings) = (results.unwrap(), Recordings::read(&kept).unwrap());
+        assert_eq!((results.cases.len(), recordings.as_slice().len()), (10, 10));
+        for (case, recording) in results.cases.iter().zip(&recordings) {
+            assert_eq!((&case.matrix.name, case.task), (&recording.matrix.name, recording.task));
+            let candidates = case.candidates.iter().map(|c| (&c.program, &c.outcome));
+            let recorded = recording.programs.iter().zip(&recording.evaluation.outcomes);
+            assert!(candidates.eq(recorded));
+            assert_eq!(recording.evaluation.baselines, case.baselines);
+            assert_eq!(recording.context, context());
+        }
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn what_cannot_be_recorded_ends_the_run() {
+    let place = tempfile::tempdir().unwrap();
+    let kept = place.path().join("kept");
+    let recorder = Some(Recorder::append_to(&kept).unwrap());
+    fs::remove_dir(&kept).unwrap();
+    let asked = settings(&MATRICES, &[spmv(Dtype::F32)]);
+    let fake = &mut Fake::default();
+    let (results, _) = run_recorded(&place.path().join("out"), asked, fake, false, recorder);
+    let error = results.unwrap_err().to_string();
+    assert!(error.starts_with("cannot add recordings to "), "{error}");
+    assert_eq!(fake.evaluations, 1);
 }
 
 #[test]
@@ -274,7 +333,7 @@ fn the_report_has_every_number_and_no_foreign_text_runs_in_it() {
     for case in &results.cases {
         if let Some(chosen) = &case.chosen {
             let cold = chosen.cold.as_ref().unwrap();
-            assert!(page.contains(&terminal::time(cold.seconds)), "{}", case.matrix.name);
+            assert!(page.contains(&crate::text::time(cold.seconds)), "{}", case.matrix.name);
             assert!(page.contains(&format!("{:.1}", cold.gflops)));
         }
     }

@@ -6,10 +6,8 @@ use sparserl_core::outcome::CacheState;
 use sparserl_core::task::Task;
 
 use super::results::{Case, Results};
-use crate::figures::Rival;
-
-/// The states of the cache, the one that decides first.
-pub(crate) const CACHES: [CacheState; 2] = [CacheState::Cold, CacheState::Warm];
+use crate::figures::{CACHES, Rival};
+use crate::spread::Spread;
 
 /// The cases of one task.
 #[derive(Debug)]
@@ -28,24 +26,10 @@ pub(crate) fn by_task(results: &Results) -> Vec<TaskTotals<'_>> {
     tasks.into_iter().map(|(task, cases)| TaskTotals { task, cases }).collect()
 }
 
-/// Ratios of some cases against one rival in one state of the cache.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Spread {
-    /// Cases that have the ratio.
-    pub(crate) count: usize,
-    pub(crate) geomean: f64,
-    pub(crate) min: f64,
-    pub(crate) max: f64,
-    /// How many are below 1.
-    pub(crate) losses: usize,
-}
-
 impl<'a> TaskTotals<'a> {
     /// How the ratios spread; absent where no case has one.
     pub(crate) fn spread(&self, cache: CacheState, rival: Rival) -> Option<Spread> {
-        let ratios: Vec<f64> =
-            self.cases.iter().filter_map(|case| ratio(case, cache, rival)).collect();
-        Spread::of(&ratios)
+        Spread::of(self.cases.iter().filter_map(|case| ratio(case, cache, rival)))
     }
 
     /// Cases that are slower than a rival in any state of the cache, the worst first.
@@ -69,19 +53,6 @@ impl<'a> TaskTotals<'a> {
     pub(crate) fn unrivalled(&self) -> Vec<&'a Case> {
         let unrivalled = |case: &Case| case.chosen.is_some() && least_ratio(case).is_none();
         self.cases.iter().copied().filter(|case| unrivalled(case)).collect()
-    }
-}
-
-impl Spread {
-    fn of(ratios: &[f64]) -> Option<Self> {
-        let logs: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
-        Some(Self {
-            count: ratios.len(),
-            geomean: (logs / ratios.len() as f64).exp(),
-            min: ratios.iter().copied().min_by(f64::total_cmp)?,
-            max: ratios.iter().copied().max_by(f64::total_cmp)?,
-            losses: ratios.iter().filter(|&&ratio| ratio < 1.0).count(),
-        })
     }
 }
 
@@ -112,17 +83,4 @@ pub(crate) fn outcomes_text<'a>(cases: impl IntoIterator<Item = &'a Case>) -> St
     let counts = outcomes(cases);
     let texts: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
     texts.join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_geometric_mean_of_a_ratio_and_its_inverse_is_1() {
-        let spread = Spread::of(&[4.0, 0.25, 1.0]).unwrap();
-        assert!((spread.geomean - 1.0).abs() < 1e-12);
-        assert_eq!((spread.count, spread.min, spread.max, spread.losses), (3, 0.25, 4.0, 1));
-        assert_eq!(Spread::of(&[]), None);
-    }
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use sparserl_core::language::{LANGUAGE_VERSION, grammar_hash};
 use sparserl_core::outcome::{Baseline, Outcome};
 use sparserl_core::task::Task;
 use sparserl_gpu::device::DeviceFacts;
@@ -14,9 +13,10 @@ use sparserl_gpu::worker::Protocol;
 
 use super::candidates::Candidate;
 use super::summary::Summary;
-use super::whole_file;
 use crate::plan::MatrixPlan;
+use crate::software::Software;
 use crate::verify::kernel::Kind;
+use crate::whole_file;
 
 /// What the file is; the number changes with the meaning of its fields.
 const FORMAT: &str = "sparserl eval 1";
@@ -40,40 +40,14 @@ pub(crate) struct Settings {
     pub(crate) protocol: Protocol,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Software {
-    /// Of SparseRL.
-    version: String,
-    language_version: u32,
-    /// FNV-1a, hexadecimal.
-    grammar_hash: String,
-}
-
 /// What became of the candidates for one matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MatrixResult {
-    pub(crate) matrix: MatrixFacts,
+    pub(crate) matrix: MatrixPlan,
     /// By name.
     pub(crate) candidates: Vec<CandidateResult>,
     /// What was measured in turn with candidates.
     pub(crate) rounds: Vec<Round>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct MatrixFacts {
-    /// Name without its folder.
-    pub(crate) file: String,
-    pub(crate) rows: usize,
-    pub(crate) cols: usize,
-    pub(crate) nnz: usize,
-    /// Of the matrix in double precision.
-    pub(crate) blake3: String,
-}
-
-impl From<MatrixPlan> for MatrixFacts {
-    fn from(MatrixPlan { file, rows, cols, nnz, blake3 }: MatrixPlan) -> Self {
-        Self { file, rows, cols, nnz, blake3 }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,12 +79,7 @@ pub(crate) struct Round {
 
 impl Settings {
     pub(crate) fn new(task: Task, protocol: Protocol) -> Self {
-        let software = Software {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            language_version: LANGUAGE_VERSION,
-            grammar_hash: format!("{:016x}", grammar_hash()),
-        };
-        Self { software, task, protocol }
+        Self { software: Software::this(), task, protocol }
     }
 
     /// What differs from earlier results, if anything.
@@ -166,7 +135,7 @@ impl Results {
     }
 
     /// Whether there are results for this matrix and these candidates.
-    pub(crate) fn has(&self, matrix: &MatrixFacts, candidates: &[Candidate]) -> bool {
+    pub(crate) fn has(&self, matrix: &MatrixPlan, candidates: &[Candidate]) -> bool {
         let same = |one: &CandidateResult, other: &Candidate| {
             one.file == other.file && one.blake3 == other.blake3
         };

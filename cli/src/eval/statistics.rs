@@ -36,24 +36,6 @@ impl Mean {
     }
 }
 
-/// Positive ratios in a few numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Spread {
-    pub(crate) matrices: usize,
-    pub(crate) geomean: f64,
-    pub(crate) least: f64,
-}
-
-impl Spread {
-    /// Absent where there is no ratio.
-    pub(crate) fn of(ratios: &[f64]) -> Option<Self> {
-        let least = ratios.iter().copied().min_by(f64::total_cmp)?;
-        let logs: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
-        let geomean = (logs / ratios.len() as f64).exp();
-        Some(Self { matrices: ratios.len(), geomean, least })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -113,13 +95,5 @@ mod tests {
     fn means_leave_out_what_is_absent() {
         assert_eq!(Mean::of([Some(1.0), None, Some(0.0)]), Mean { value: Some(0.5), matrices: 2 });
         assert_eq!(Mean::of([None]), Mean { value: None, matrices: 0 });
-    }
-
-    #[test]
-    fn the_geometric_mean_of_a_ratio_and_its_inverse_is_1() {
-        let spread = Spread::of(&[4.0, 0.25, 1.0]).unwrap();
-        assert!((spread.geomean - 1.0).abs() < 1e-12);
-        assert_eq!((spread.matrices, spread.least), (3, 0.25));
-        assert_eq!(Spread::of(&[]), None);
     }
 }

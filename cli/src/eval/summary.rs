@@ -8,8 +8,9 @@ use serde::Serialize;
 use sparserl_core::outcome::{CacheState, Outcome};
 
 use super::results::{CandidateResult, MatrixResult, Results, Settings};
-use super::statistics::{Mean, Spread, pass_at_k};
-use crate::verify::figures::{self, CACHES, Figures, Rival};
+use super::statistics::{Mean, pass_at_k};
+use crate::figures::{CACHES, Figures, Rival, Work, fastest};
+use crate::spread::Spread;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Summary {
@@ -102,7 +103,7 @@ impl MatrixSummary {
     fn new(result: &MatrixResult, settings: &Settings, sizes: &[u32]) -> Self {
         let counts = Counts::of(result.candidates.iter().map(|candidate| &candidate.outcome));
         let share = |count: usize| count as f64 / counts.candidates.max(1) as f64;
-        let work = figures::work(result.matrix.nnz, settings.task.operation.columns());
+        let work = Work::new(result.matrix.nnz, settings.task.operation);
         let pass_at = |&k: &u32| PassAt {
             k,
             value: pass_at_k(
@@ -115,13 +116,14 @@ impl MatrixSummary {
             let right = result.candidates.iter().filter(|c| c.outcome.measurement().is_some());
             let is_faster = |candidate: &CandidateResult| {
                 let figures = figures_of(result, candidate, cache, work)?;
-                Some(figures.against(Rival::Default)?.speedup > 1.0)
+                Some(figures.against(Rival::Default)?.ratio > 1.0)
             };
             let faster: Option<Vec<bool>> = right.map(is_faster).collect();
             let faster = faster.filter(|_| settings.protocol.baselines)?;
             Some(share(faster.into_iter().filter(|&faster| faster).count()))
         };
-        let best = fastest(&result.candidates).map(|candidate| Best {
+        let best = fastest(result.candidates.iter().map(|candidate| &candidate.outcome));
+        let best = best.and_then(|index| result.candidates.get(index)).map(|candidate| Best {
             file: candidate.file.clone(),
             figures: ByCache::of(|cache| figures_of(result, candidate, cache, work)),
         });
@@ -137,13 +139,13 @@ impl MatrixSummary {
     }
 
     /// Of the best candidate; absent where there is none or something was not measured.
-    pub(crate) fn speedup(&self, cache: CacheState, rival: Rival) -> Option<f64> {
+    pub(crate) fn ratio(&self, cache: CacheState, rival: Rival) -> Option<f64> {
         let figures = self.best.as_ref()?.figures.get(cache).as_ref()?;
-        Some(figures.against(rival)?.speedup)
+        Some(figures.against(rival)?.ratio)
     }
 
     fn loses(&self) -> bool {
-        let is_loss = |cache, rival| self.speedup(cache, rival).is_some_and(|s| s < 1.0);
+        let is_loss = |cache, rival| self.ratio(cache, rival).is_some_and(|s| s < 1.0);
         CACHES.iter().any(|&cache| Rival::ALL.iter().any(|&rival| is_loss(cache, rival)))
     }
 }
@@ -157,9 +159,7 @@ impl Totals {
             value: mean(&|matrix| matrix.pass_at.get(i)?.value),
         };
         let spread = |cache, rival| {
-            let speedups: Vec<f64> =
-                matrices.iter().filter_map(|m| m.speedup(cache, rival)).collect();
-            Spread::of(&speedups)
+            Spread::of(matrices.iter().filter_map(|matrix| matrix.ratio(cache, rival)))
         };
         let names = |is: &dyn Fn(&MatrixSummary) -> bool| {
             matrices.iter().filter(|m| is(m)).map(|m| m.matrix.clone()).collect()
@@ -239,17 +239,8 @@ fn figures_of(
     result: &MatrixResult,
     candidate: &CandidateResult,
     cache: CacheState,
-    work: f64,
+    work: Work,
 ) -> Option<Figures> {
     let round = result.rounds.get(candidate.round?)?;
     Figures::new(candidate.outcome.measurement()?, &round.baselines, cache, work)
-}
-
-fn fastest(candidates: &[CandidateResult]) -> Option<&CandidateResult> {
-    let by = |cache| {
-        let median = |c: &CandidateResult| c.outcome.measurement()?.timing.median(cache);
-        let right = candidates.iter().filter_map(|c| Some((c, median(c)?)));
-        right.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(candidate, _)| candidate)
-    };
-    by(CacheState::Cold).or_else(|| by(CacheState::Warm))
 }

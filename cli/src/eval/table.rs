@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::Table;
 use sparserl_core::outcome::CacheState;
 
-use super::statistics::{Mean, Spread};
+use super::statistics::Mean;
 use super::summary::{Counts, MatrixSummary, Summary};
-use crate::verify::figures::{CACHES, Rival, cache_name, time, times};
+use crate::figures::{CACHES, Rival, cache_name};
+use crate::spread::Spread;
+use crate::text::{table, time, times};
 
 /// Stands for what there is not.
 const NONE: &str = "–";
@@ -52,16 +53,16 @@ fn ends(summary: &Summary) -> Table {
     let names = ["matrix", "n", "compiled", "no launch", "fault", "wrong", "timeout", "right"];
     let mut header = names.map(str::to_owned).to_vec();
     header.extend(all.pass_at.iter().map(|pass| format!("pass@{}", pass.k)));
-    let mut table = new_table(header);
+    let mut rows = Vec::new();
     for matrix in &summary.matrices {
         let shares = [matrix.compiled, matrix.right].map(percent);
         let pass_at = matrix.pass_at.iter().map(|p| p.value.map_or(NONE.to_owned(), percent));
-        table.add_row(ends_row(matrix.matrix.clone(), matrix.counts, shares, pass_at));
+        rows.push(ends_row(matrix.matrix.clone(), matrix.counts, shares, pass_at));
     }
     let shares = [all.compiled, all.right].map(|mean| mean_text(mean, summary));
     let pass_at = all.pass_at.iter().map(|pass| mean_text(pass.value, summary));
-    table.add_row(ends_row(ALL.to_owned(), all.counts, shares, pass_at));
-    right_aligned(table)
+    rows.push(ends_row(ALL.to_owned(), all.counts, shares, pass_at));
+    table(header, rows)
 }
 
 fn ends_row(
@@ -85,7 +86,7 @@ fn speeds(summary: &Summary) -> Table {
     let mut header = names.map(str::to_owned).to_vec();
     header.extend(Rival::ALL.map(|rival| format!("vs {}", rival.name())));
     header.push("fast@1".to_owned());
-    let mut table = new_table(header);
+    let mut rows = Vec::new();
     for matrix in &summary.matrices {
         for cache in CACHES {
             let best = matrix.best.as_ref();
@@ -98,9 +99,9 @@ fn speeds(summary: &Summary) -> Table {
                 shown(figures.map(|figures| time(figures.seconds))),
                 shown(figures.map(|figures| format!("{:.2}", figures.gflops))),
             ];
-            row.extend(Rival::ALL.map(|rival| shown(matrix.speedup(cache, rival).map(times))));
+            row.extend(Rival::ALL.map(|rival| shown(matrix.ratio(cache, rival).map(times))));
             row.push(shown(matrix.fast_1.get(cache).map(percent)));
-            table.add_row(row);
+            rows.push(row);
         }
     }
     for cache in CACHES {
@@ -108,33 +109,19 @@ fn speeds(summary: &Summary) -> Table {
         let spread = |rival| spread_text(*summary.all.speedups.get(cache).get(rival), summary);
         row.extend(Rival::ALL.map(spread));
         row.push(mean_text(*summary.all.fast_1.get(cache), summary));
-        table.add_row(row);
+        rows.push(row);
     }
-    right_aligned(table)
+    table(header, rows)
 }
 
 /// A matrix's losses, each with its state of the cache.
 fn losses(matrix: &MatrixSummary) -> String {
     let loss = |cache: CacheState, rival: Rival| {
-        let speedup = matrix.speedup(cache, rival).filter(|&speedup| speedup < 1.0)?;
-        Some(format!("{} {} {}", times(speedup), rival.name(), cache_name(cache)))
+        let ratio = matrix.ratio(cache, rival).filter(|&ratio| ratio < 1.0)?;
+        Some(format!("{} {} {}", times(ratio), rival.name(), cache_name(cache)))
     };
     let all = CACHES.iter().flat_map(|&cache| Rival::ALL.map(|rival| loss(cache, rival)));
     all.flatten().collect::<Vec<_>>().join(", ")
-}
-
-fn new_table(header: Vec<String>) -> Table {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(header);
-    table
-}
-
-fn right_aligned(mut table: Table) -> Table {
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }
 
 fn percent(share: f64) -> String {
@@ -148,7 +135,7 @@ fn mean_text(mean: Mean, summary: &Summary) -> String {
 }
 
 fn spread_text(spread: Option<Spread>, summary: &Summary) -> String {
-    let Some(Spread { matrices, geomean, least }) = spread else { return NONE.to_owned() };
+    let Some(Spread { matrices, geomean, least, .. }) = spread else { return NONE.to_owned() };
     format!("{}, least {}{}", times(geomean), times(least), of_some(matrices, summary))
 }
 

@@ -2,19 +2,12 @@ use std::fs;
 
 use clap::Parser;
 use serde_json::Value;
+use sparserl_gpu::recording::Recordings;
 use tempfile::TempDir;
 
 use super::*;
 use crate::args::{Cli, Command};
-use crate::verify::judge::fake::FakeJudge;
-
-/// What a CUDA candidate turns out to be, by the fake judge.
-fn cuda(said: &str) -> String {
-    format!(
-        "// launch: grid=1 block=1\n// fake: {said}\nextern \"C\" __global__ void spmv(const int* row_ptr, \
-         const int* col_idx, const float* values, const float* x, float* y, int num_rows) {{}}\n"
-    )
-}
+use crate::verify::judge::fake::{FakeJudge, cuda};
 
 /// Matrices `a` and `b`; `a` has ten candidates, three of them right, and `b` four, none right.
 fn folder() -> TempDir {
@@ -47,6 +40,7 @@ fn eval_with(
     words.extend(["--matrix".into(), at("a.mtx"), at("b.mtx")]);
     words.extend(arguments.split_whitespace().map(|word| match word {
         "OUT" => at("out.json"),
+        "KEPT" => at("kept"),
         word => word.to_owned(),
     }));
     match Cli::try_parse_from(words).unwrap().command {
@@ -141,6 +135,21 @@ fn what_does_not_parse_keeps_its_reason_and_its_place() {
     assert!(rubbish.outcome.to_string().starts_with("does not compile: line 1: "));
     let files: Vec<_> = results.matrices[0].candidates.iter().map(|c| c.file.as_str()).collect();
     assert!(files.is_sorted() && files.len() == 10);
+}
+
+#[test]
+fn programs_are_recorded_with_what_became_of_them() {
+    let folder = folder();
+    let (results, _) = eval_with(&folder, "--record KEPT", fake).unwrap();
+    let recordings = Recordings::read(folder.path().join("kept")).unwrap();
+    let [recording] = recordings.as_slice() else { panic!("{recordings:?}") };
+    assert_eq!(recording.matrix.name, "a.mtx");
+    assert_eq!(recording.programs.len(), 1);
+    assert!(recording.programs[0].contains("keep csr u16"), "{:?}", recording.programs);
+    let a = &results.matrices[0];
+    assert_eq!(recording.evaluation.outcomes[0], a.candidates[9].outcome);
+    assert_eq!(recording.evaluation.baselines, a.rounds[0].baselines);
+    assert_eq!(recording.context, FakeJudge::new().context().unwrap());
 }
 
 #[test]

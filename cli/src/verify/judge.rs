@@ -14,14 +14,18 @@ use sparserl_gpu::executable::Executable;
 use sparserl_gpu::nvrtc::CompileOptions;
 use sparserl_gpu::pool::{CompilePool, PoolCompileError};
 use sparserl_gpu::raw::RawKernel;
+use sparserl_gpu::recording::Context;
 
 use crate::args::JudgingArgs;
-use crate::gpu;
+use crate::{gpu, recordings};
 
 /// Judges kernels for a matrix, and measures the library beside them.
 pub(crate) trait Judge {
     /// On what.
     fn device(&self) -> &DeviceFacts;
+
+    /// What evaluations of programs are made with.
+    fn context(&self) -> Result<Context>;
 
     /// Judges programs of one task; one outcome for each, in their order.
     fn programs<T: Scalar>(
@@ -55,6 +59,10 @@ pub(crate) fn open(args: &JudgingArgs) -> Result<GpuJudge> {
 impl Judge for GpuJudge {
     fn device(&self) -> &DeviceFacts {
         self.evaluator.facts()
+    }
+
+    fn context(&self) -> Result<Context> {
+        recordings::context(&self.evaluator)
     }
 
     fn programs<T: Scalar>(
@@ -175,6 +183,14 @@ pub(crate) mod fake {
         Outcome::Measured(Measurement { checks: 4, worst_ratio: 0.25, timing })
     }
 
+    /// A CUDA kernel that turns out to be what is said.
+    pub(crate) fn cuda(said: &str) -> String {
+        format!(
+            "// launch: grid=1 block=1\n// fake: {said}\nextern \"C\" __global__ void spmv(const int* row_ptr, \
+             const int* col_idx, const float* values, const float* x, float* y, int num_rows) {{}}\n"
+        )
+    }
+
     fn outcome_of(source: &str) -> Result<Outcome> {
         let said = source.split("// fake: ").nth(1).unwrap().lines().next().unwrap();
         let reason = "as told".to_owned();
@@ -192,6 +208,11 @@ pub(crate) mod fake {
     impl Judge for FakeJudge {
         fn device(&self) -> &DeviceFacts {
             &self.device
+        }
+
+        fn context(&self) -> Result<Context> {
+            let nvrtc = sparserl_gpu::nvrtc::Version { major: 13, minor: 0 };
+            Ok(Context { device: self.device.clone(), nvrtc, protocol: "full".to_owned() })
         }
 
         fn programs<T: Scalar>(

@@ -9,10 +9,11 @@ use sparserl_core::task::Task;
 use sparserl_gpu::device::DeviceFacts;
 use sparserl_gpu::worker::Protocol;
 
-use super::figures::{self, Figures, Rival};
 use super::kernel::Kind;
+use crate::figures::{CACHES, Figures, Rival, Work, cache_name};
 use crate::plan::{MatrixPlan, TaskPlan};
 use crate::summary::size;
+use crate::text::{time, times};
 
 /// One run of `verify`; its serde form is the document of `--json`.
 #[derive(Debug, Serialize)]
@@ -51,9 +52,9 @@ impl Report {
     /// Of the one kernel's `outcome` and what was measured beside it.
     pub(crate) fn new(subject: Subject, outcome: Outcome, evaluation: Evaluation) -> Self {
         let Subject { kernel, kind, matrix, task, device, protocol } = subject;
-        let work = figures::work(matrix.nnz, task.operation.columns());
+        let work = Work::new(matrix.nnz, task.operation);
         let of = |cache| Figures::new(outcome.measurement()?, &evaluation.baselines, cache, work);
-        let [cold, warm] = figures::CACHES.map(of);
+        let [cold, warm] = CACHES.map(of);
         Self {
             kernel,
             kind,
@@ -97,16 +98,15 @@ impl fmt::Display for Report {
             )?,
             None => writeln!(f, "wrong      {}", self.outcome)?,
         }
-        for (cache, figures) in figures::CACHES.into_iter().zip([&self.cold, &self.warm]) {
+        for (cache, figures) in CACHES.into_iter().zip([&self.cold, &self.warm]) {
             let Some(figures) = figures else { continue };
-            let name = figures::cache_name(cache);
-            let time = figures::time(figures.seconds);
-            write!(f, "{name:<11}{time}, {:.2} GFLOPS", figures.gflops)?;
+            write!(f, "{:<11}{}", cache_name(cache), time(figures.seconds))?;
+            write!(f, ", {:.2} GFLOPS", figures.gflops)?;
             if let Some(default) = figures.against(Rival::Default) {
-                write!(f, ", {} cuSPARSE {}", figures::times(default.speedup), default.algorithm)?;
+                write!(f, ", {} cuSPARSE {}", times(default.ratio), default.algorithm)?;
             }
             if let Some(best) = figures.against(Rival::Best) {
-                write!(f, ", {} its best, {}", figures::times(best.speedup), best.algorithm)?;
+                write!(f, ", {} its best, {}", times(best.ratio), best.algorithm)?;
             }
             writeln!(f)?;
         }

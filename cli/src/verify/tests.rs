@@ -4,7 +4,7 @@ use clap::Parser;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::judge::fake::FakeJudge;
+use super::judge::fake::{FakeJudge, cuda};
 use super::*;
 use crate::args::{Cli, Command};
 
@@ -20,13 +20,6 @@ fn folder() -> TempDir {
         write(&format!("{said}.cu"), &cuda(said));
     }
     folder
-}
-
-fn cuda(said: &str) -> String {
-    format!(
-        "// launch: grid=1 block=1\n// fake: {said}\nextern \"C\" __global__ void spmv(const int* row_ptr, \
-         const int* col_idx, const float* values, const float* x, float* y, int num_rows) {{}}\n"
-    )
 }
 
 fn verify_with(
@@ -59,8 +52,8 @@ fn a_right_program_is_measured_beside_the_library() {
     close(&json["cold"]["seconds"], 128e-6);
     // 2 · 2 operations in 64 µs.
     close(&json["warm"]["gflops"], 6.25e-5);
-    close(&json["cold"]["default"]["speedup"], 100.0 / 64.0);
-    close(&json["cold"]["best"]["speedup"], 80.0 / 64.0);
+    close(&json["cold"]["default"]["ratio"], 100.0 / 64.0);
+    close(&json["cold"]["best"]["ratio"], 80.0 / 64.0);
     assert_eq!(json["outcome"]["Measured"]["checks"], 4);
 
     let text = report.to_string();

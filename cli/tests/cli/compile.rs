@@ -7,12 +7,8 @@ use sparserl_gpu::nvrtc::{Compilers, Nvrtc};
 
 use crate::support::{Place, Run, matrix, run};
 
-/// Runs with only an empty folder to look in; what the machine has installed stays.
 fn without_nvrtc(place: &Place, arguments: &str) -> Run {
-    fs::create_dir_all(place.path("nothing")).unwrap();
-    let mut command = place.command(arguments);
-    command.env("SPARSERL_NVRTC", place.path("nothing"));
-    run(command.env_remove("VIRTUAL_ENV").env_remove("CONDA_PREFIX"))
+    run(&mut place.command_without_nvrtc(arguments))
 }
 
 /// Whether the machine has an NVRTC installed, which no variable can hide from the program.

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::broken_files;
-use crate::support::{Place, matrix, run};
+use crate::support::{PROGRAM, Place, matrix, run};
 
 #[test]
 fn broken_files_give_one_line_with_the_line_number() {
@@ -108,6 +108,28 @@ fn an_interrupted_run_leaves_nothing() {
         assert_eq!(child.wait().unwrap().code(), Some(code));
         assert_eq!(place.names(""), [""; 0]);
     }
+}
+
+#[test]
+fn a_missing_gpu_is_said_before_a_missing_compiler() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    fs::create_dir(place.path("c")).unwrap();
+    fs::write(place.path("c/k.skl"), PROGRAM).unwrap();
+    for arguments in [
+        format!("bench {beam} --record kept"),
+        format!("verify c/k.skl --matrix {beam}"),
+        format!("eval --candidates c --matrix {beam} -o out.json --record kept"),
+    ] {
+        let mut command = place.command_without_nvrtc(&arguments);
+        // Where there are GPUs, none is seen.
+        let run = run(command.env("CUDA_VISIBLE_DEVICES", ""));
+        assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{}", run.stderr);
+        let start = "error: no GPU to measure on: no CUDA d";
+        assert!(run.stderr.starts_with(start), "{arguments}: {}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    }
+    assert_eq!(place.names(""), ["c", "nothing"], "nothing is written");
 }
 
 #[test]

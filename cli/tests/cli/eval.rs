@@ -2,12 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Place, matrix};
-
-const PROGRAM: &str = "sparserl 1\nspmv f32\nblock 256\nkeep csr u16 plain cached 1 16 4\n";
-
-/// More devices than any machine has.
-const NO_DEVICE: &str = "--device 4000";
+use crate::support::{NO_DEVICE, PROGRAM, Place, matrix};
 
 /// Candidates in the folder `c`: for two matrices, one that is no program among them.
 fn place() -> Place {

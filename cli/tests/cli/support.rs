@@ -11,6 +11,13 @@ use tempfile::TempDir;
 pub(crate) const MATRICES: [&str; 4] =
     ["poisson2d.mtx", "beam.mtx", "rmat10.mtx.gz", "pruned.smtx"];
 
+/// A program that any matrix of fewer than 65,536 columns can have.
+pub(crate) const PROGRAM: &str =
+    "sparserl 1\nspmv f32\nblock 256\nkeep csr u16 plain cached 1 16 4\n";
+
+/// The number of more devices than any machine has.
+pub(crate) const NO_DEVICE: &str = "--device 4000";
+
 pub(crate) fn matrix(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices");
     folder.join(name).to_str().unwrap().to_owned()
@@ -50,6 +57,15 @@ impl Place {
             let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
             command.env("SPARSERL_NVRTC", workspace.join(folder));
         }
+        command
+    }
+
+    /// With only an empty folder to look for NVRTC in; what the machine has installed stays.
+    pub(crate) fn command_without_nvrtc(&self, arguments: &str) -> Command {
+        fs::create_dir_all(self.path("nothing")).unwrap();
+        let mut command = self.command(arguments);
+        command.env("SPARSERL_NVRTC", self.path("nothing"));
+        command.env_remove("VIRTUAL_ENV").env_remove("CONDA_PREFIX");
         command
     }
 

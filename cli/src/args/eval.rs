@@ -1,0 +1,60 @@
+//! `eval`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::matrix::DuplicatesArg;
+use super::{JudgingArgs, MatrixArgs, TaskArgs};
+
+#[derive(Args, Debug)]
+pub(crate) struct EvalArgs {
+    /// Folder of candidates: programs (.skl) and CUDA sources (.cu), found in its subfolders too.
+    /// Those for M.mtx lie in the subfolder M; with one matrix and no such subfolder, all are for it
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) candidates: PathBuf,
+    /// Matrices to judge them on: .mtx (Matrix Market) or .smtx (DLMC), plain or compressed (.gz)
+    #[arg(long = "matrix", value_name = "FILE", required = true, num_args = 1..)]
+    matrices: Vec<PathBuf>,
+    /// What becomes of several entries at one position
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = DuplicatesArg::Sum)]
+    duplicates: DuplicatesArg,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+    /// Sizes k of pass@k, separated by commas
+    #[arg(
+        short, value_name = "K", value_delimiter = ',', default_value = "1,2,5,10",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    k: Vec<u32>,
+    #[command(flatten)]
+    pub(crate) judging: JudgingArgs,
+    /// File to write with all results, as JSON; it is written after every matrix
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Folder of recordings (Parquet) to add every program to, with what became of it, all its
+    /// samples and those of cuSPARSE, for training and for replays without a GPU; CUDA sources are
+    /// not recorded
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) record: Option<PathBuf>,
+    /// Go on with the results in the file: a matrix whose candidates are still the same is not
+    /// measured again
+    #[arg(long, requires = "output")]
+    pub(crate) resume: bool,
+}
+
+impl EvalArgs {
+    /// What is read.
+    pub(crate) fn matrices(&self) -> Vec<MatrixArgs> {
+        let args = |path: &PathBuf| MatrixArgs::new(path.clone(), self.duplicates);
+        self.matrices.iter().map(args).collect()
+    }
+
+    /// The sizes k, ascending, each once.
+    pub(crate) fn sizes(&self) -> Vec<u32> {
+        let mut sizes = self.k.clone();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+}

@@ -1,0 +1,107 @@
+//! `gen`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use sparserl_core::task::{Operation, Task};
+use sparserl_gpu::Architecture;
+
+use super::{MOST_CANDIDATES, MatrixArgs, TaskArgs};
+use crate::measure::Budget;
+
+#[derive(Args, Debug)]
+pub(crate) struct GenerateArgs {
+    #[command(flatten)]
+    pub(crate) matrix: MatrixArgs,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+    /// GPU architecture to compile for, sm_70 to sm_120 [default: that of the GPU measured
+    /// on, else sm_90]
+    #[arg(long, value_name = "SM")]
+    pub(crate) arch: Option<Architecture>,
+    /// Folder to write [default: MATRIX.spmv.DTYPE or MATRIX.spmmN.DTYPE in the current folder]; a
+    /// folder that holds nothing but what an earlier run wrote is replaced
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// Candidates to measure on the GPU, as in 8, or seconds to spend on it, as in 10s; the fastest
+    /// right ones are written. Without a GPU that runs --arch, nothing is measured
+    #[arg(long, value_name = "BUDGET", default_value = "8")]
+    pub(crate) budget: Budget,
+    /// Number of the GPU to measure on
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) device: u32,
+    /// Measure nothing: take the candidate that the cost model finds best
+    #[arg(long, conflicts_with = "budget")]
+    pub(crate) no_measure: bool,
+    /// Kernels to write, best first; more than one go into subfolders 1, 2, …
+    #[arg(
+        long, value_name = "K", default_value = "1",
+        value_parser = clap::value_parser!(i64).range(1..=MOST_CANDIDATES)
+    )]
+    candidates: i64,
+    /// Also write the packed arrays that the kernel reads, as packed.safetensors
+    #[arg(long)]
+    pub(crate) packed: bool,
+    /// Write no machine code, and measure nothing
+    #[arg(long)]
+    pub(crate) no_compile: bool,
+    /// Print the summary as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+}
+
+impl GenerateArgs {
+    pub(crate) fn candidates(&self) -> NonZeroUsize {
+        usize::try_from(self.candidates)
+            .ok()
+            .and_then(NonZeroUsize::new)
+            .unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// The folder to write.
+    pub(crate) fn output(&self, task: Task) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| {
+            let operation = match task.operation {
+                Operation::SpMV => "spmv".to_owned(),
+                Operation::SpMM { columns } => format!("spmm{columns}"),
+            };
+            format!("{}.{operation}.{}", self.matrix.stem(), task.dtype).into()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn generate(arguments: &str) -> GenerateArgs {
+        let words = ["sparserl-cli", "gen"].into_iter().chain(arguments.split_whitespace());
+        match Cli::try_parse_from(words).unwrap().command {
+            Command::Gen(args) => args,
+            _ => unreachable!("asked for gen"),
+        }
+    }
+
+    #[test]
+    fn the_folder_is_named_after_matrix_and_task() {
+        let output = |arguments| {
+            let args = generate(arguments);
+            args.output(args.task.task())
+        };
+        assert_eq!(output("a/bcsstk17.mtx"), Path::new("bcsstk17.spmv.f32"));
+        assert_eq!(
+            output("dlmc_0.7_conv.v2.SMTX.gz --op spmm --cols 32 --dtype f64"),
+            Path::new("dlmc_0.7_conv.v2.spmm32.f64")
+        );
+        assert_eq!(output("x.mtx -o out/here"), Path::new("out/here"));
+    }
+}

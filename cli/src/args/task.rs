@@ -1,0 +1,139 @@
+//! Which product is computed.
+
+use std::num::NonZeroU32;
+
+use clap::error::ErrorKind;
+use clap::{Args, ValueEnum};
+use sparserl_core::task::{Dtype, Operation, Task};
+
+use super::Mistake;
+
+/// More than any dense operand has in practice.
+pub(super) const MOST_COLUMNS: i64 = 65_536;
+
+/// What the kernel computes.
+#[derive(Args, Debug)]
+pub(crate) struct TaskArgs {
+    /// Product to compute: y = αAx + βy, or C = αAB + βC with row-major B and C
+    #[arg(long, value_enum, default_value_t = OperationArg::Spmv)]
+    op: OperationArg,
+    /// Columns of B and C (spmm only)
+    #[arg(
+        long, value_name = "N", required_if_eq("op", "spmm"),
+        value_parser = clap::value_parser!(u32).range(1..=MOST_COLUMNS)
+    )]
+    cols: Option<u32>,
+    /// Element type of the matrix and of the dense operands
+    #[arg(long, value_enum, default_value_t = DtypeArg::F32)]
+    dtype: DtypeArg,
+}
+
+impl TaskArgs {
+    /// The task.
+    pub(crate) fn task(&self) -> Task {
+        Task { operation: operation(self.op, self.cols), dtype: self.dtype.into() }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Mistake> {
+        check_columns(self.op == OperationArg::Spmm, self.cols.is_some())
+    }
+}
+
+/// What a kernel is expected to compute, as far as anyone said.
+#[derive(Args, Debug)]
+pub(crate) struct AskedTaskArgs {
+    /// Product that the kernel computes [default: the program's own; for CUDA, spmv]
+    #[arg(long, value_enum)]
+    op: Option<OperationArg>,
+    /// Columns of B and C (spmm only)
+    #[arg(
+        long, value_name = "N", required_if_eq("op", "spmm"),
+        value_parser = clap::value_parser!(u32).range(1..=MOST_COLUMNS)
+    )]
+    cols: Option<u32>,
+    /// Element type of the matrix and of the dense operands [default: the program's own; for CUDA,
+    /// f32]
+    #[arg(long, value_enum)]
+    dtype: Option<DtypeArg>,
+}
+
+impl AskedTaskArgs {
+    /// The task, where what was not said is as in `default`.
+    pub(crate) fn task_or(&self, default: Task) -> Task {
+        Task {
+            operation: self.op.map_or(default.operation, |op| operation(op, self.cols)),
+            dtype: self.dtype.map_or(default.dtype, Dtype::from),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Mistake> {
+        check_columns(self.op == Some(OperationArg::Spmm), self.cols.is_some())
+    }
+}
+
+/// Refuses columns where no product has any.
+pub(super) fn check_columns(has_spmm: bool, has_columns: bool) -> Result<(), Mistake> {
+    if has_columns && !has_spmm {
+        return Err((ErrorKind::ArgumentConflict, "--cols goes with --op spmm"));
+    }
+    Ok(())
+}
+
+fn operation(op: OperationArg, cols: Option<u32>) -> Operation {
+    match (op, cols.and_then(NonZeroU32::new)) {
+        (OperationArg::Spmm, Some(columns)) => Operation::SpMM { columns },
+        _ => Operation::SpMV,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum OperationArg {
+    /// Sparse matrix times vector
+    Spmv,
+    /// Sparse matrix times dense matrix
+    Spmm,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum DtypeArg {
+    /// Single precision
+    F32,
+    /// Double precision
+    F64,
+}
+
+impl From<DtypeArg> for Dtype {
+    fn from(dtype: DtypeArg) -> Self {
+        match dtype {
+            DtypeArg::F32 => Self::F32,
+            DtypeArg::F64 => Self::F64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn what_is_not_asked_of_a_kernel_is_its_own() {
+        let own = Task {
+            operation: Operation::SpMM { columns: NonZeroU32::new(8).unwrap() },
+            dtype: Dtype::F64,
+        };
+        let task = |arguments: &str| {
+            let words = "x verify k --matrix a.mtx".split(' ').chain(arguments.split_whitespace());
+            match Cli::try_parse_from(words).unwrap().command {
+                Command::Verify(args) => args.asked.task_or(own).to_string(),
+                _ => unreachable!("asked for verify"),
+            }
+        };
+        assert_eq!(task(""), "spmm 8 f64");
+        assert_eq!(task("--dtype f32"), "spmm 8 f32");
+        assert_eq!(task("--op spmv"), "spmv f64");
+        assert_eq!(task("--op spmm --cols 4"), "spmm 4 f64");
+    }
+}

@@ -1,0 +1,40 @@
+//! Keeps what was found out about programs, for training and for replays without a GPU.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use sparserl_core::language::Program;
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::outcome::Evaluation;
+use sparserl_gpu::evaluator::GpuEvaluator;
+use sparserl_gpu::recording::{Context, Recorder};
+
+use crate::interrupt;
+
+/// Opens the store in a folder, if one was named.
+pub(crate) fn open(folder: Option<&Path>) -> anyhow::Result<Option<Recorder>> {
+    Ok(folder.map(Recorder::append_to).transpose()?)
+}
+
+/// Adds an evaluation to a store. When this returns, it is on the disk: a run may be ended at any time.
+pub(crate) fn record<T: Scalar>(
+    recorder: &mut Recorder,
+    matrix: CsrView<'_, T>,
+    name: &str,
+    programs: &[Program],
+    evaluation: &Evaluation,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let _uninterrupted = interrupt::watch();
+    recorder.record(matrix, name, programs, evaluation, context)?;
+    Ok(recorder.flush()?)
+}
+
+/// What a GPU's evaluations are made with.
+pub(crate) fn context(evaluator: &GpuEvaluator) -> anyhow::Result<Context> {
+    Ok(Context {
+        device: evaluator.facts().clone(),
+        nvrtc: evaluator.nvrtc().context("nothing was compiled")?,
+        protocol: evaluator.protocol().name().to_owned(),
+    })
+}
