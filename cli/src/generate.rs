@@ -87,9 +87,11 @@ impl Job<'_> {
         let load = self.start.elapsed().as_secs_f64();
         let wanted = self.args.candidates().get();
         self.progress.step("searching");
+        let open_start = Instant::now();
+        let gpu = self.open_gpu()?;
+        let open_seconds = open_start.elapsed().as_secs_f64();
         let search_start = Instant::now();
         let facts = Facts::new(matrix, self.task);
-        let gpu = self.open_gpu()?;
         let considered = match &gpu {
             Some(_) => self.args.budget.candidates().max(wanted),
             None => wanted,
@@ -105,7 +107,7 @@ impl Job<'_> {
         let architecture = self.args.arch.or(gpu.as_ref().map(|gpu| gpu.facts().architecture));
         let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
         let measured = gpu.map(|gpu| self.measure(gpu, matrix, &candidates)).transpose()?;
-        let measure_seconds = measure_start.elapsed().as_secs_f64();
+        let measure_seconds = open_seconds + measure_start.elapsed().as_secs_f64();
         // Fastest first, or else as the search found them, with their places in the measurement.
         let order: Vec<usize> = match &measured {
             Some(measured) => ranking(&measured.outcomes),
