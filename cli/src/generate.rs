@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use safetensors::tensor::{TensorView, serialize_to_file};
 use serde::Serialize;
 use sparserl_core::codegen::emit;
-use sparserl_core::decode::{Candidate, CostRanker, diverse_search};
+use sparserl_core::decode::{Candidate, CostRanker, beam_search, diverse_search};
 use sparserl_core::language::{Facts, Mask};
 use sparserl_core::layout::{ArrayRole, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
@@ -255,7 +255,8 @@ impl Job<'_> {
     }
 }
 
-/// The likeliest programs, at most `wanted`, best first.
+/// Likely programs that differ, at most `wanted`, best first; where there are too few, the likeliest
+/// others fill up.
 pub(crate) fn search<T: Scalar>(
     matrix: CsrView<'_, T>,
     facts: &Facts<'_>,
@@ -263,7 +264,16 @@ pub(crate) fn search<T: Scalar>(
 ) -> Vec<Candidate> {
     let embedding = StructureEmbedding::new(matrix, &EmbeddingConfig::default());
     let ranker = CostRanker::new(facts);
-    let Ok(candidates) = diverse_search(&ranker, &embedding, Mask::legal(facts), wanted);
+    let mask = Mask::legal(facts);
+    let Ok(mut candidates) = diverse_search(&ranker, &embedding, mask, wanted);
+    if candidates.len() < wanted {
+        let Ok(others) = beam_search(&ranker, &embedding, mask, 2 * wanted);
+        let is_new = |c: &Candidate| candidates.iter().all(|known| known.program != c.program);
+        let others: Vec<_> = others.into_iter().filter(is_new).collect();
+        candidates.extend(others);
+        candidates.truncate(wanted);
+        candidates.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
+    }
     candidates
 }
 

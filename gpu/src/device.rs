@@ -10,7 +10,6 @@
 //! own.
 
 mod buffer;
-mod case;
 mod clocks;
 mod driver;
 mod facts;
@@ -23,7 +22,6 @@ use std::sync::Arc;
 use cudarc::driver::{result, sys};
 
 pub use buffer::{Damage, DeviceBuffer, Fill, GUARD_BYTES, Guard, POISON_WORD, Side, poison};
-pub use case::{Case, CaseArgument, CaseError, CaseOutcome, CaseOutput, run_case};
 pub use clocks::Clocks;
 pub use driver::DriverFailure;
 pub use facts::DeviceFacts;

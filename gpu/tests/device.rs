@@ -2,14 +2,18 @@
 //!
 //! A kernel that faults makes the rest of the process unable to use the device, so nothing here does.
 
+mod case;
+
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use sparserl_gpu::device::{
-    Argument, Case, CaseArgument, CaseError, CaseOutcome, Device, DeviceBuffer, Fill, GUARD_BYTES,
-    Geometry, Guard, LaunchError, Module, POISON_WORD, Side, poison, run_case,
+    Argument, Device, DeviceBuffer, Fill, GUARD_BYTES, Geometry, Guard, LaunchError, Module,
+    POISON_WORD, Side, poison,
 };
 use sparserl_gpu::nvrtc::{CompileOptions, Compilers, Cubin};
+
+use case::{Case, CaseArgument, CaseError, CaseOutcome, run_case};
 
 type Check = fn(&Gpu) -> Result<(), Failed>;
 

@@ -1,21 +1,20 @@
-//! One kernel run from bytes to bytes: what tests and verification are made of.
+//! One kernel run from bytes to bytes.
 
-use super::{
-    Argument, Device, DeviceBuffer, DeviceError, Geometry, Guard, Kernel, LaunchError, Module,
+use sparserl_gpu::device::{
+    Argument, Damage, Device, DeviceBuffer, DeviceError, Geometry, Guard, Kernel, LaunchError,
+    Module,
 };
-use crate::nvrtc::Cubin;
+use sparserl_gpu::nvrtc::Cubin;
 
 /// One argument of a case, in the kernel's order.
 #[derive(Clone, Copy, Debug)]
-pub enum CaseArgument<'a> {
+pub(crate) enum CaseArgument<'a> {
     /// A buffer with these bytes that the kernel may only read.
     Input(&'a [u8]),
-    /// A buffer with these bytes that the kernel may write; [`poison`](super::poison) when it must write all of it.
+    /// A buffer with these bytes that the kernel may write; `poison` when it must write all of it.
     Output(&'a [u8]),
     /// A `float`.
     F32(f32),
-    /// A `double`.
-    F64(f64),
     /// A 32-bit integer.
     U32(u32),
     /// A 64-bit integer.
@@ -24,30 +23,30 @@ pub enum CaseArgument<'a> {
 
 /// What a case left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CaseOutcome {
+pub(crate) struct CaseOutcome {
     /// The outputs, in the order of the arguments.
-    pub outputs: Vec<CaseOutput>,
+    pub(crate) outputs: Vec<CaseOutput>,
     /// Positions of inputs, among the arguments, whose bytes the kernel changed. It must change none.
-    pub changed_inputs: Vec<usize>,
+    pub(crate) changed_inputs: Vec<usize>,
     /// Positions of buffers with damaged guard zones, and the damage.
-    pub damaged: Vec<(usize, super::Damage)>,
+    pub(crate) damaged: Vec<(usize, Damage)>,
 }
 
 impl CaseOutcome {
     /// Whether nothing was written but the outputs.
     #[must_use]
-    pub fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.changed_inputs.is_empty() && self.damaged.is_empty()
     }
 }
 
 /// An output buffer after the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CaseOutput {
+pub(crate) struct CaseOutput {
     /// Its place among the arguments, from 0.
-    pub position: usize,
+    pub(crate) position: usize,
     /// Its contents.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// A kernel with buffers of its own, to be launched any number of times.
@@ -58,7 +57,7 @@ pub struct CaseOutput {
 ///
 /// What a launch leaves in its outputs is there at the next one, unless it is set again.
 #[derive(Debug)]
-pub struct Case {
+pub(crate) struct Case {
     kernel: Kernel,
     arguments: Vec<Held>,
 }
@@ -70,7 +69,6 @@ enum Held {
     Input(DeviceBuffer, blake3::Hash),
     Output(DeviceBuffer),
     F32(f32),
-    F64(f64),
     U32(u32),
     U64(u64),
 }
@@ -83,7 +81,6 @@ impl Held {
             }
             CaseArgument::Output(bytes) => Self::Output(DeviceBuffer::from_bytes(device, bytes)?),
             CaseArgument::F32(value) => Self::F32(value),
-            CaseArgument::F64(value) => Self::F64(value),
             CaseArgument::U32(value) => Self::U32(value),
             CaseArgument::U64(value) => Self::U64(value),
         })
@@ -93,7 +90,6 @@ impl Held {
         match self {
             Self::Input(buffer, _) | Self::Output(buffer) => Argument::Buffer(buffer),
             Self::F32(value) => Argument::F32(*value),
-            Self::F64(value) => Argument::F64(*value),
             Self::U32(value) => Argument::U32(*value),
             Self::U64(value) => Argument::U64(*value),
         }
@@ -112,7 +108,7 @@ impl Case {
     ///
     /// # Errors
     /// When the cubin does not load or memory does not suffice.
-    pub fn new(
+    pub(crate) fn new(
         device: &Device,
         cubin: &Cubin,
         arguments: &[CaseArgument<'_>],
@@ -126,7 +122,11 @@ impl Case {
     ///
     /// # Errors
     /// When the argument at `position` is of another kind or length, or when the driver fails.
-    pub fn set(&mut self, position: usize, argument: CaseArgument<'_>) -> Result<(), CaseError> {
+    pub(crate) fn set(
+        &mut self,
+        position: usize,
+        argument: CaseArgument<'_>,
+    ) -> Result<(), CaseError> {
         let unlike = CaseError::Unlike { position };
         match (self.arguments.get_mut(position), argument) {
             (Some(Held::Input(buffer, hash)), CaseArgument::Input(bytes)) => {
@@ -135,7 +135,6 @@ impl Case {
             }
             (Some(Held::Output(buffer)), CaseArgument::Output(bytes)) => buffer.upload(bytes)?,
             (Some(Held::F32(held)), CaseArgument::F32(value)) => *held = value,
-            (Some(Held::F64(held)), CaseArgument::F64(value)) => *held = value,
             (Some(Held::U32(held)), CaseArgument::U32(value)) => *held = value,
             (Some(Held::U64(held)), CaseArgument::U64(value)) => *held = value,
             _ => return Err(unlike),
@@ -147,7 +146,7 @@ impl Case {
     ///
     /// # Errors
     /// When the kernel does not run to its end.
-    pub fn launch(&self, grid: u32, block: u32) -> Result<(), CaseError> {
+    pub(crate) fn launch(&self, grid: u32, block: u32) -> Result<(), CaseError> {
         let arguments: Vec<_> = self.arguments.iter().map(Held::as_argument).collect();
         Ok(self.kernel.launch(Geometry::linear(grid, block), &arguments)?)
     }
@@ -156,7 +155,7 @@ impl Case {
     ///
     /// # Errors
     /// When the driver fails.
-    pub fn outcome(&self) -> Result<CaseOutcome, CaseError> {
+    pub(crate) fn outcome(&self) -> Result<CaseOutcome, CaseError> {
         let mut outcome =
             CaseOutcome { outputs: Vec::new(), changed_inputs: Vec::new(), damaged: Vec::new() };
         for (position, argument) in self.arguments.iter().enumerate() {
@@ -183,7 +182,7 @@ impl Case {
 /// # Errors
 /// When the cubin does not load, memory does not suffice, or the kernel does not run to its end. Writes where none
 /// should be are no error but part of the [`CaseOutcome`].
-pub fn run_case(
+pub(crate) fn run_case(
     device: &Device,
     cubin: &Cubin,
     grid: u32,
@@ -197,7 +196,7 @@ pub fn run_case(
 
 /// A case was not run to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CaseError {
+pub(crate) enum CaseError {
     /// The device, not the kernel's run.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -210,12 +209,4 @@ pub enum CaseError {
         /// Its place among the arguments, from 0.
         position: usize,
     },
-}
-
-impl CaseError {
-    /// Whether the process can no longer use the device.
-    #[must_use]
-    pub fn lost_the_device(&self) -> bool {
-        matches!(self, Self::Launch(LaunchError::Faulted { .. }))
-    }
 }
