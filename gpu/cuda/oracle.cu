@@ -30,11 +30,23 @@ __device__ void fill(T* out, u64 n, u64 seed) {
   for (u64 i = first_index(); i < n; i += stride()) uniform(out[i], random_bits(seed, i));
 }
 
-// Replaces one element in about 32, and at least one, by a number that is no result.
+// Replaces one element in about 32, and at least one, by another element of another sign and size: nothing that a kernel
+// could tell from a result without computing it.
 template <typename T>
 __device__ void corrupt(T* out, u64 n, u64 seed) {
   for (u64 i = first_index(); i < n; i += stride()) {
-    if (random_bits(seed, i) % 32 == 0 || i == seed % n) out[i] = T(12345.678);
+    const u64 bits = random_bits(seed, i);
+    if (bits % 32 == 0 || i == seed % n) out[i] = out[(bits >> 8) % n] * T(-0.5 - double(bits >> 40) * 0x1p-24);
+  }
+}
+
+// Keeps the rows `first` and `last` of a dense operand and a share of the others, about threshold / 2^64; the rest
+// becomes 0.
+template <typename T>
+__device__ void thin(T* out, u64 n, u32 width, u64 seed, u64 threshold, u64 first, u64 last) {
+  for (u64 i = first_index(); i < n; i += stride()) {
+    const u64 row = i / width;
+    if (row != first && row != last && random_bits(seed, row) >= threshold) out[i] = 0;
   }
 }
 
@@ -239,6 +251,10 @@ __device__ void judge(const Product<T, Offset>& p) {
 #define DEFINE(type, name)                                                                                     \
   extern "C" __global__ void fill_##name(type* out, u64 n, u64 seed) { fill(out, n, seed); }                   \
   extern "C" __global__ void corrupt_##name(type* out, u64 n, u64 seed) { corrupt(out, n, seed); }             \
+  extern "C" __global__ void thin_##name(type* out, u64 n, u32 width, u64 seed, u64 threshold, u64 first,      \
+                                         u64 last) {                                                           \
+    thin(out, n, width, seed, threshold, first, last);                                                         \
+  }                                                                                                            \
   extern "C" __global__ void __launch_bounds__(256)                                                            \
       judge_##name##_u32(const u32* offsets, const u32* columns, const type* entries, const type* dense,       \
                          const type* initial, const type* result, double* values, double* bounds, Verdict* v,  \

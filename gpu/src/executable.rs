@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use sparserl_core::codegen::{ArgumentKind, CudaSource};
-use sparserl_core::layout::{ArrayData, ArrayRole, Packed};
+use sparserl_core::layout::{ArrayData, ArrayRole, Packed, PackedPart};
 
 use crate::device::Geometry;
 use crate::nvrtc::Cubin;
@@ -68,7 +68,7 @@ impl Executable {
     /// `source`.
     #[must_use]
     pub fn of_program(packed: Packed, source: &CudaSource, cubin: Cubin) -> Self {
-        let compulsory_bytes = packed.bytes(ArrayRole::Matrix);
+        let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
         let mut arrays = Vec::new();
         let mut packed_arrays = packed.parts.into_iter().flat_map(|part| part.arrays);
         let mut parameters = Vec::new();
@@ -106,6 +106,17 @@ impl Executable {
         let launch = Launch { geometry, parameters, compulsory_bytes: 0 };
         Self { cubin, launch, arrays: arrays.into_iter().map(HostArray::new).collect() }
     }
+}
+
+/// Bytes of a part's arrays that have to be read. Of arrays with padding, which some kernels skip, as many elements as the
+/// part has entries.
+fn compulsory_bytes(part: &PackedPart) -> u64 {
+    let arrays = part.arrays.iter().filter(|array| array.role == ArrayRole::Matrix);
+    let bytes = arrays.map(|array| {
+        let (bytes, length) = (array.data.bytes().len(), array.data.len().max(1));
+        if length > part.nnz.max(part.rows.len() + 1) { bytes / length * part.nnz } else { bytes }
+    });
+    bytes.sum::<usize>() as u64
 }
 
 /// The different arrays of some executables.

@@ -32,6 +32,8 @@ pub(crate) use server::serve;
 const TO_START: Duration = Duration::from_secs(120);
 /// How long a process may take to receive what it is sent, and to make it ready.
 const TO_PREPARE: Duration = Duration::from_secs(300);
+/// No kernel may take longer, whatever the deadline.
+const MOST_PATIENCE: Duration = Duration::from_secs(24 * 3600);
 /// Bytes of arrays that may stay on the device for later kernels, as a share of its memory.
 const KEPT_SHARE: u64 = 4;
 
@@ -153,10 +155,11 @@ impl Worker {
     ) -> Result<Evaluation, WorkerError> {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; executables.len()];
         let key = (fingerprint(matrix), T::DTYPE);
-        // Each turn of this loop without a result decides at least one kernel.
+        // Each turn of this loop without a result decides at least one kernel, or is followed by one with a new process.
         loop {
             let open: Vec<usize> = (0..outcomes.len()).filter(|&i| outcomes[i].is_none()).collect();
             let kernels: Vec<&Executable> = open.iter().map(|&i| &executables[i]).collect();
+            let fresh = self.child.is_none();
             match self.attempt(matrix, key, operation, &kernels, protocol) {
                 Ok(evaluation) => {
                     for (&index, outcome) in open.iter().zip(evaluation.outcomes) {
@@ -164,6 +167,10 @@ impl Worker {
                     }
                     let outcomes = outcomes.into_iter().flatten().collect();
                     return Ok(Evaluation { outcomes, ..evaluation });
+                }
+                // A process that served before may have been ended by someone else: once more, with another.
+                Err(Interruption::Broken(WorkerError::Process { .. })) if !fresh => {
+                    self.child = None;
                 }
                 Err(Interruption::Broken(error)) => {
                     self.child = None;
@@ -211,9 +218,15 @@ impl Worker {
         self.give_problem(matrix, key, operation)?;
         self.request_judgement(kernels, protocol)?;
 
+        match self.receive(Instant::now() + TO_PREPARE) {
+            Ok(Answer::Done) => {}
+            Ok(other) => return Err(self.unexpected(other).into()),
+            Err(error) => return Err(self.failed(&error).into()),
+        }
         // Nothing but the judge's own checks depends on the size, and those take far less than this.
-        let size = matrix.nnz() as u64 * u64::from(operation.columns());
-        let patience = protocol.deadline + Duration::from_nanos(20 * size);
+        let size = (matrix.nnz() as u64).saturating_mul(u64::from(operation.columns()));
+        let allowance = Duration::from_nanos(size.saturating_mul(20));
+        let patience = protocol.deadline.saturating_add(allowance).min(MOST_PATIENCE);
         let mut judged = 0;
         while judged < kernels.len() {
             match self.receive(Instant::now() + patience) {
@@ -225,7 +238,7 @@ impl Worker {
                 Err(error) => return Err(self.lost(error, Some(judged), patience)),
             }
         }
-        let all = patience * (2 + kernels.len() as u32);
+        let all = patience.saturating_mul(2 + kernels.len() as u32).min(MOST_PATIENCE);
         match self.receive(Instant::now() + all) {
             Ok(Answer::Evaluated { evaluation, library, clocks }) => {
                 self.cusparse = library.or(self.cusparse.take());
@@ -304,16 +317,15 @@ impl Worker {
         let ordinal = self.ordinal;
         let Some(child) = &mut self.child else { return Ok(()) };
         let needed = distinct_arrays(kernels);
-        let bytes = |key: &ArrayKey| {
-            let array = needed.iter().find(|array| array.key == *key);
-            array.map_or(0, |array| array.data.bytes().len() as u64)
-        };
+        let needed_array = |key: &ArrayKey| needed.iter().find(|array| array.key == *key);
+        let bytes =
+            |key: &ArrayKey| needed_array(key).map_or(0, |array| array.data.bytes().len() as u64);
         let new: Vec<_> =
             needed.iter().filter(|array| !child.arrays.contains(&array.key)).collect();
         let new_bytes: u64 = new.iter().map(|array| array.data.bytes().len() as u64).sum();
         let mut gone = Vec::new();
         if child.array_bytes + new_bytes > most {
-            gone = child.arrays.iter().copied().filter(|key| bytes(key) == 0).collect();
+            gone = child.arrays.iter().copied().filter(|key| needed_array(key).is_none()).collect();
             child.arrays.retain(|key| !gone.contains(key));
             child.array_bytes = child.arrays.iter().map(bytes).sum();
         }

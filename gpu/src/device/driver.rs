@@ -9,7 +9,7 @@ use cudarc::driver::{DriverError, sys};
 use super::DeviceError;
 
 /// Every driver function that this crate calls. The bindings panic when one is missing, so all are looked up first.
-const SYMBOLS: [&str; 45] = [
+const SYMBOLS: [&str; 43] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -40,8 +40,6 @@ const SYMBOLS: [&str; 45] = [
     "cuMemsetD32Async",
     "cuCtxSetLimit",
     "cuMemcpyDtoDAsync_v2",
-    "cuMemcpyHtoDAsync_v2",
-    "cuMemcpyDtoHAsync_v2",
     "cuStreamCreate",
     "cuStreamDestroy_v2",
     "cuStreamSynchronize",

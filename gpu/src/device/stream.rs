@@ -109,7 +109,7 @@ impl Stream {
     ///
     /// # Errors
     /// Those of `enqueue`, and when the driver fails or the work cannot be collected.
-    pub fn capture<E: From<DeviceError>>(
+    pub(crate) fn capture<E: From<DeviceError>>(
         &self,
         enqueue: impl FnOnce() -> Result<(), E>,
     ) -> Result<Graph, E> {
@@ -123,8 +123,16 @@ impl Stream {
         // Ended in every case: a stream left capturing takes no other work.
         // SAFETY: capturing began above.
         let graph = unsafe { result::stream::end_capture(self.handle) }.check("cuStreamEndCapture");
-        enqueued?;
-        let graph = graph?;
+        let graph = match (enqueued, graph) {
+            (Ok(()), graph) => graph?,
+            (Err(error), graph) => {
+                if let Ok(graph) = graph {
+                    // SAFETY: the graph was just made and is not used after this.
+                    let _ = unsafe { result::graph::destroy(graph) };
+                }
+                return Err(error);
+            }
+        };
         let mut replay = std::ptr::null_mut();
         // SAFETY: the graph was just made; the pointer is to a live handle.
         let instantiated =
@@ -132,17 +140,18 @@ impl Stream {
         // SAFETY: the graph was made above and is not used after this.
         let destroyed = unsafe { result::graph::destroy(graph) };
         instantiated.check("cuGraphInstantiateWithFlags")?;
+        let graph = Graph { context: Arc::clone(&self.context), handle: replay };
         destroyed.check("cuGraphDestroy")?;
-        Ok(Graph { context: Arc::clone(&self.context), handle: replay })
+        Ok(graph)
     }
 
     /// Asks for everything in a graph.
     ///
     /// # Errors
     /// When the driver fails.
-    pub fn replay(&self, graph: &Graph) -> Result<(), DeviceError> {
+    pub(crate) fn replay(&self, graph: &Graph) -> Result<(), DeviceError> {
         self.context.bind()?;
-        // SAFETY: graph and stream live until they are dropped.
+        // SAFETY: graph and stream live until they are dropped. Callers keep what the graph uses.
         unsafe { result::graph::launch(graph.handle, self.handle) }.check("cuGraphLaunch")
     }
 

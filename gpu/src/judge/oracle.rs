@@ -28,6 +28,7 @@ const MOST_BLOCKS: u64 = 4096;
 pub(crate) struct Oracle {
     fill: [Kernel; 2],
     corrupt: [Kernel; 2],
+    thin: [Kernel; 2],
     /// By element type, then by the width of offsets.
     judge: [[Kernel; 2]; 2],
     digest: Kernel,
@@ -49,6 +50,15 @@ pub(crate) struct Verdict {
     pub(crate) worst_ratio: f64,
     /// The first element in violation; arbitrary when there is none.
     pub(crate) first_violation: u64,
+}
+
+/// Which rows of a dense operand stay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Thinning {
+    /// Two rows that do.
+    pub(crate) kept: [u64; 2],
+    /// Share of the others, from 0 to 1.
+    pub(crate) share: f64,
 }
 
 /// Memory to be digested, as (address, bytes); the address is a multiple of 4.
@@ -80,6 +90,7 @@ impl Oracle {
         Ok(Self {
             fill: both("fill")?,
             corrupt: both("corrupt")?,
+            thin: both("thin")?,
             judge: [judge("f32")?, judge("f64")?],
             digest: module.kernel(ORACLE_KERNEL)?,
             verdict: DeviceBuffer::new(device, 4 * size_of::<u64>())?,
@@ -107,6 +118,34 @@ impl Oracle {
         seed: u64,
     ) -> Result<(), DeviceError> {
         elementwise::<T>(&self.corrupt[index(T::DTYPE)], stream, buffer, seed)
+    }
+
+    /// Asks for all rows of a dense operand to become 0 but two and a random share of the others.
+    pub(crate) fn thin<T: Scalar>(
+        &self,
+        stream: &Stream,
+        buffer: &DeviceBuffer,
+        width: u32,
+        seed: u64,
+        Thinning { share, kept: [first, last] }: Thinning,
+    ) -> Result<(), DeviceError> {
+        let elements = (buffer.len() / size_of::<T>()) as u64;
+        if elements == 0 {
+            return Ok(());
+        }
+        // Saturates.
+        let threshold = (share * 2.0_f64.powi(64)) as u64;
+        let arguments = [
+            Argument::Buffer(buffer),
+            Argument::U64(elements),
+            Argument::U32(width),
+            Argument::U64(seed),
+            Argument::U64(threshold),
+            Argument::U64(first),
+            Argument::U64(last),
+        ];
+        let blocks = elements.div_ceil(u64::from(THREADS) * 4);
+        enqueue(&self.thin[index(T::DTYPE)], stream, blocks, 1, &arguments)
     }
 
     /// Compares `result` with a product. Waits for the stream.
@@ -256,5 +295,27 @@ pub(crate) fn scalar<T: Scalar>(value: T) -> Argument<'static> {
     match T::DTYPE {
         Dtype::F32 => Argument::F32(value.to_f64() as f32),
         Dtype::F64 => Argument::F64(value.to_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nvrtc::{CompileOptions, Compilers};
+
+    #[test]
+    fn the_device_code_compiles_for_every_architecture() {
+        let compilers = Compilers::discover().unwrap();
+        let mut compiled = 0;
+        for nvrtc in compilers.all() {
+            for &architecture in nvrtc.architectures() {
+                let options = CompileOptions::default();
+                let cubin =
+                    nvrtc.compile(ORACLE_SOURCE, ORACLE_KERNEL, architecture, &options).unwrap();
+                assert_eq!(cubin.resources().spill_stores, 0, "{architecture}");
+                compiled += 1;
+            }
+        }
+        assert!(compiled > 0);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use sparserl_core::matrix::{Csr, Offsets, Scalar};
+use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
 use sparserl_core::reference;
-use sparserl_core::task::Operation;
+use sparserl_core::task::{Dtype, Operation};
 
-use super::oracle::{Oracle, Product};
+use super::oracle::{Oracle, Product, Thinning};
 use super::speed::input_bytes;
 use crate::device::{Device, DeviceBuffer, DeviceError, Stream};
 use crate::device_csr::DeviceCsr;
@@ -20,6 +20,8 @@ pub(crate) struct Problem<T> {
     pub(crate) operation: Operation,
     /// Bytes of the dense input that every right launch has to read.
     pub(crate) input_bytes: u64,
+    /// For the check that looks at single entries of long rows.
+    pub(crate) thinning: Thinning,
     /// Two, so that a kernel finds its operands at other addresses from check to check.
     pub(crate) operands: [Operands; 2],
     /// What an output holds before a product that adds to it.
@@ -42,6 +44,16 @@ pub(crate) enum ProblemError {
     /// The operands do not fit the matrix.
     #[error(transparent)]
     Shape(#[from] reference::ShapeError),
+    /// Nothing could be told from results that may overflow.
+    #[error(
+        "row {row} (from 0) may overflow in {dtype}: its values are too large to verify anything"
+    )]
+    Range {
+        /// Row of the matrix.
+        row: usize,
+        /// Element type.
+        dtype: Dtype,
+    },
     /// The reference on the device is wrong, and so would be everything judged by it.
     #[error(
         "the reference product on the device is wrong in row {row}: {device:e} ± {device_bound:e} instead of {host:e} ± {host_bound:e}"
@@ -58,6 +70,40 @@ pub(crate) enum ProblemError {
         /// Its bound.
         host_bound: f64,
     },
+}
+
+/// What must stay of an operand so that each entry that it meets shows in the result of the longest row.
+///
+/// The error bound of a row of n entries allows about 2 n u of the sum of magnitudes, with u the unit roundoff: more than
+/// one entry of a long row adds when all are of a size. With h of them met, one adds about 1 / h.
+fn thinning<T: Scalar>(matrix: CsrView<'_, T>) -> Thinning {
+    let longest = (0..matrix.rows()).max_by_key(|&row| matrix.row_len(row)).unwrap_or(0);
+    let columns = if matrix.rows() > 0 { matrix.row(longest).0 } else { &[] };
+    let roundoff = match T::DTYPE {
+        Dtype::F32 => f64::from(f32::EPSILON) / 2.0,
+        Dtype::F64 => f64::EPSILON / 2.0,
+    };
+    let length = columns.len() as f64;
+    let met = (0.25 / (2.0 * roundoff * (length + 2.0))).clamp(2.0, 256.0);
+    let column = |column: Option<&u32>| u64::from(column.copied().unwrap_or(0));
+    Thinning {
+        kept: [column(columns.first()), column(columns.last())],
+        share: met / length.max(1.0),
+    }
+}
+
+/// Sees that no sum can overflow, with which any result would be right.
+fn check_range<T: Scalar>(matrix: CsrView<'_, T>) -> Result<(), ProblemError> {
+    let largest = match T::DTYPE {
+        Dtype::F32 => f64::from(f32::MAX),
+        Dtype::F64 => f64::MAX,
+    };
+    let sum = |row: usize| matrix.row(row).1.iter().map(|value| value.to_f64().abs()).sum::<f64>();
+    // Operands are at most 1, factors at most 2.
+    match (0..matrix.rows()).find(|&row| sum(row) > largest / 16.0) {
+        Some(row) => Err(ProblemError::Range { row, dtype: T::DTYPE }),
+        None => Ok(()),
+    }
 }
 
 /// Entries of rows that the oracle is compared with the host on, at most, times columns of the dense operand.
@@ -82,9 +128,11 @@ impl<T: Scalar> Problem<T> {
                 output: DeviceBuffer::new(device, bytes(rows))?,
             })
         };
+        check_range(host.view())?;
         let problem = Self {
             csr: DeviceCsr::upload(device, host.view())?,
             input_bytes: input_bytes(host.view(), operation),
+            thinning: thinning(host.view()),
             host,
             operation,
             operands: [operands()?, operands()?],
@@ -180,5 +228,36 @@ impl<T: Scalar> Problem<T> {
             sampled.push(row);
         }
         sampled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sparserl_core::matrix::generate;
+
+    use super::*;
+
+    #[test]
+    fn short_rows_are_met_whole_and_long_ones_in_part() {
+        let short = generate::stencil5(20, 20);
+        assert!(thinning(short.view()).share >= 1.0);
+
+        let long = generate::one_dense_row(10, 100_000, 3);
+        let Thinning { kept, share } = thinning(long.cast::<f32>().unwrap().view());
+        assert_eq!(kept, [0, 99_999]);
+        // About 21 entries, each of which adds more than the 1.2 % that the bound allows.
+        assert!((15.0..25.0).contains(&(share * 1e5)), "{share}");
+        assert_eq!(thinning(long.view()).share, 256.0 / 1e5);
+    }
+
+    #[test]
+    fn what_may_overflow_is_refused() {
+        let matrix = |value: f32| {
+            let offsets = Offsets::U32(vec![0, 0, 2]);
+            Csr::new(2, 2, offsets, vec![0, 1], vec![value, -value]).unwrap()
+        };
+        assert!(check_range(matrix(1e30).view()).is_ok());
+        let error = check_range(matrix(2e37).view()).unwrap_err();
+        assert!(error.to_string().contains("row 1"), "{error}");
     }
 }

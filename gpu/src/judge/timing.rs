@@ -14,6 +14,8 @@ use crate::device::{Device, DeviceBuffer, DeviceError, DeviceFacts, Event, Graph
 const LONG_SAMPLE: f64 = 100e-6;
 /// Launches of one sample, at most.
 const MOST_LAUNCHES: f64 = 50.0;
+/// Time for the samples of one kind of one contender, in seconds.
+const PATIENCE: f64 = 2.0;
 /// The cache is overwritten with a buffer of so many times its size.
 const FLUSH_FACTOR: usize = 3;
 /// Bytes of each side of the copy that bandwidth is measured with, where memory allows.
@@ -33,8 +35,8 @@ pub(crate) trait Contender {
     /// Asks for one product.
     fn enqueue(&self, stream: &Stream) -> Result<(), Stop>;
 
-    /// Prepares the output, before the last sample of each kind.
-    fn before_last(&self, stream: &Stream) -> Result<(), Stop>;
+    /// Takes the result away, before each cold sample and before the last warm one.
+    fn spoil(&self, stream: &Stream) -> Result<(), Stop>;
 
     /// Looks at the output, after the last sample of each kind.
     fn after_last(&mut self, stream: &Stream) -> Result<(), Stop>;
@@ -57,6 +59,8 @@ struct Running {
     /// Absent when a launch takes long enough alone.
     graph: Option<Graph>,
     launches: f64,
+    /// Of each kind; fewer where a launch takes long.
+    most_samples: u32,
     warm: Vec<f64>,
     cold: Vec<f64>,
     start: Event,
@@ -95,16 +99,17 @@ impl Stopwatch {
         let ready = |contender: &dyn Contender| Entrant { state: self.ready(stream, contender) };
         let mut entrants: Vec<_> = contenders.iter().map(|c| ready(c.as_ref())).collect();
         for round in 0..rounds.warm {
-            let last = round + 1 == rounds.warm;
             for (entrant, contender) in entrants.iter_mut().zip(contenders.iter_mut()) {
-                entrant.advance(|running| running.warm_sample(stream, contender.as_mut(), last));
+                entrant.advance(round, rounds.warm, |running, last| {
+                    running.warm_sample(stream, contender.as_mut(), last)
+                });
             }
         }
         for round in 0..rounds.cold {
-            let last = round + 1 == rounds.cold;
             for (entrant, contender) in entrants.iter_mut().zip(contenders.iter_mut()) {
-                entrant
-                    .advance(|running| running.cold_sample(stream, contender.as_mut(), self, last));
+                entrant.advance(round, rounds.cold, |running, last| {
+                    running.cold_sample(stream, contender.as_mut(), self, last)
+                });
             }
         }
         entrants.into_iter().map(Entrant::finish).collect()
@@ -125,16 +130,25 @@ impl Stopwatch {
         let launches = (LONG_SAMPLE / once).ceil().clamp(1.0, MOST_LAUNCHES);
         let all = || (0..launches as u32).try_for_each(|_| enqueue());
         let graph = if launches > 1.0 { Some(stream.capture(all)?) } else { None };
+        let most_samples = (PATIENCE / once).clamp(1.0, f64::from(u32::MAX)) as u32;
         let (warm, cold) = (Vec::new(), Vec::new());
-        Ok(Running { graph, launches, warm, cold, start, end })
+        Ok(Running { graph, launches, most_samples, warm, cold, start, end })
     }
 }
 
 impl Entrant {
-    /// Goes on, unless it failed before.
-    fn advance(&mut self, step: impl FnOnce(&mut Running) -> Result<(), Stop>) {
-        if let Ok(running) = &mut self.state
-            && let Err(error) = step(running)
+    /// Takes the sample of a round of so many, unless it failed before or has enough. `sample` is told whether it is
+    /// the last.
+    fn advance(
+        &mut self,
+        round: u32,
+        rounds: u32,
+        sample: impl FnOnce(&mut Running, bool) -> Result<(), Stop>,
+    ) {
+        let Ok(running) = &mut self.state else { return };
+        let rounds = rounds.min(running.most_samples);
+        if round < rounds
+            && let Err(error) = sample(running, round + 1 == rounds)
         {
             self.state = Err(error);
         }
@@ -160,7 +174,7 @@ impl Running {
         // Brings the operands back into the cache, after the other contenders had it.
         contender.enqueue(stream)?;
         if last {
-            contender.before_last(stream)?;
+            contender.spoil(stream)?;
         }
         stream.record(&self.start)?;
         match &self.graph {
@@ -180,9 +194,8 @@ impl Running {
         stopwatch: &Stopwatch,
         last: bool,
     ) -> Result<(), Stop> {
-        if last {
-            contender.before_last(stream)?;
-        }
+        // Whoever skips what was done before finds nothing done.
+        contender.spoil(stream)?;
         // Takes longer than the host takes to ask for the rest, so that no gap is timed.
         stream.clear(&stopwatch.flush)?;
         stream.record(&self.start)?;

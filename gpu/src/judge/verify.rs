@@ -8,9 +8,11 @@
 //! | added | random numbers, α and β random | β, and reading the output |
 //! | in place | the result of the launch before, new numbers at the same input address | results kept by pointer, work skipped because there is a result |
 //! | patched | the right result but for scattered elements | work skipped because a part of the result is right |
+//! | thinned | NaN everywhere; most of the input is 0 | entries left out of long rows, which the error bound would cover |
 //!
 //! The order of addresses alternates between two pairs of operands. Around each launch everything that it must not
-//! change is digested: arrays, input, the other operands, and the guard zones of all buffers.
+//! change is digested: arrays, input, the other operands, the guard zones of all buffers, and the variables that its
+//! machine code declares.
 
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Violation};
@@ -43,6 +45,7 @@ enum Check {
     Added,
     InPlace,
     Patched,
+    Thinned,
 }
 
 impl Check {
@@ -52,6 +55,7 @@ impl Check {
             Self::Added => "adding to an output",
             Self::InPlace => "over an old result",
             Self::Patched => "over a partly right result",
+            Self::Thinned => "on an input that is mostly 0",
         }
     }
 }
@@ -76,6 +80,7 @@ pub(crate) fn verify<T: Scalar>(
             (Check::Added, there),
             (Check::InPlace, here),
             (Check::Patched, here),
+            (Check::Thinned, there),
         ];
         for (check, operands) in checks {
             verified.add(checker.check(check, operands, random)?);
@@ -105,6 +110,11 @@ impl<T: Scalar> Checker<'_, T> {
         }
         match check {
             Check::Fresh => stream.poison(&operands.output)?,
+            Check::Thinned => {
+                let (width, seed) = (problem.width(), random.u64(..));
+                oracle.thin::<T>(stream, &operands.input, width, seed, problem.thinning)?;
+                stream.poison(&operands.output)?;
+            }
             Check::Added => {
                 oracle.fill::<T>(stream, &problem.initial, random.u64(..))?;
                 stream.copy(&problem.initial, &operands.output)?;
@@ -114,6 +124,7 @@ impl<T: Scalar> Checker<'_, T> {
         }
         let kernels = std::iter::once(kernel);
         let audit = Audit::begin(problem, stream, oracle, operands, kernels)?;
+        let state = oracle.digest(stream, kernel.variables())?;
         let bound = kernel.bind(operands, alpha, beta)?;
         bound.enqueue(stream).map_err(Stop::of_launch)?;
         // Everything on the device, so that no launch leaves work behind.
@@ -123,6 +134,9 @@ impl<T: Scalar> Checker<'_, T> {
         let verdict = oracle.judge(stream, product, &operands.output)?;
         if verdict.violations > 0 {
             return Err(wrong(problem, operands, check.name(), alpha, beta, verdict)?);
+        }
+        if oracle.digest(stream, kernel.variables())? != state {
+            return Err(keeps_state());
         }
         Ok(verdict)
     }
@@ -144,6 +158,12 @@ impl<T: Scalar> Checker<'_, T> {
         };
         (T::from_f64(alpha), T::from_f64(beta))
     }
+}
+
+/// What becomes of a kernel that changes variables of its own.
+fn keeps_state() -> Stop {
+    let reason = "it changes variables that outlive a launch".to_owned();
+    Stop::Outcome(Outcome::WrongResult { violation: Violation::KeepsState, reason })
 }
 
 /// What a wrong result looks like.

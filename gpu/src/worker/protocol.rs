@@ -73,8 +73,8 @@ pub(crate) enum Request {
     Matrix(MatrixHeader),
     /// What kernels compute from now on. Answered by `Done`.
     Operation(Operation),
-    /// Kernels; the bytes of new arrays and then of their cubins as blobs. Answered by `Judged` for each, in their
-    /// order, and then by `Evaluated`.
+    /// Kernels; the bytes of new arrays and then of their cubins as blobs. Answered by `Done` when all is
+    /// ready, by `Judged` for each, in their order, and then by `Evaluated`.
     Judge {
         gone: Vec<ArrayKey>,
         new: Vec<ArrayKey>,

@@ -115,7 +115,7 @@ impl Server {
     }
 
     fn take_oracle(&mut self, cubin: CubinParts, blobs: Vec<Vec<u8>>) -> Result<(), String> {
-        let bytes = blobs.into_iter().next().unwrap_or_default();
+        let bytes = blobs.into_iter().next().ok_or("no machine code was sent")?;
         let cubin = Cubin::new(CubinParts { bytes, ..cubin });
         self.oracle = Some(Oracle::load(&self.device, &cubin).map_err(|e| e.to_string())?);
         Ok(())
@@ -182,6 +182,7 @@ impl Server {
         else {
             return Ok(Some(Answer::Unable { reason: "no matrix was sent".to_owned() }));
         };
+        client.send(&Answer::Done, &[])?;
         let kernels: Vec<_> = batch.kernels.into_iter().zip(blobs).collect();
         let tools = Tools {
             device: &self.device,
@@ -428,7 +429,7 @@ impl<T: Scalar, F: Fn(&Stream) -> Result<(), Stop>> Contender for Timed<'_, T, F
         (self.enqueue)(stream)
     }
 
-    fn before_last(&self, stream: &Stream) -> Result<(), Stop> {
+    fn spoil(&self, stream: &Stream) -> Result<(), Stop> {
         Ok(stream.poison(&self.problem.operands[0].output)?)
     }
 
