@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use sparserl_core::matrix::{Csr, Duplicates, file, generate};
+use sparserl_core::matrix::file::{self, MatrixFileError};
+use sparserl_core::matrix::{Csr, Duplicates, generate};
 use thiserror::Error;
 use walkdir::WalkDir;
 
@@ -94,10 +95,11 @@ impl MatrixSource {
     /// Reads or makes the matrix. Entries at one position are summed.
     ///
     /// # Errors
-    /// When the file is no matrix.
+    /// When the file is no matrix; it is called by its name without its folder.
     pub(crate) fn load(&self) -> anyhow::Result<Csr<f64>> {
         match self {
-            Self::File(path) => Ok(file::load(path, Duplicates::Sum)?),
+            Self::File(path) => file::load(path, Duplicates::Sum)
+                .map_err(|error| MatrixFileError { path: self.name().into(), ..error }.into()),
             Self::Family(family) => Ok(family.make()),
         }
     }
