@@ -11,6 +11,7 @@
 
 mod charts;
 mod measure;
+mod names;
 mod report;
 mod results;
 mod source;

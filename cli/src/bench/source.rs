@@ -123,6 +123,15 @@ fn is_matrix(path: &Path) -> bool {
     EXTENSIONS.iter().any(|end| name.ends_with(end))
 }
 
+/// A matrix's name without the extension of its file; a family has none.
+pub(crate) fn without_extension(name: &str) -> &str {
+    let start = |end: &&str| {
+        let start = name.len().checked_sub(end.len())?;
+        name.get(start..)?.eq_ignore_ascii_case(end).then_some(start)
+    };
+    EXTENSIONS.iter().find_map(start).and_then(|start| name.get(..start)).unwrap_or(name)
+}
+
 fn folder(path: &Path) -> Result<Vec<MatrixSource>, SourceError> {
     let mut files = Vec::new();
     for entry in WalkDir::new(path).sort_by_file_name() {

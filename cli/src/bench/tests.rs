@@ -344,6 +344,23 @@ fn the_report_has_every_number_and_no_foreign_text_runs_in_it() {
 }
 
 #[test]
+fn names_are_short_where_they_tell_matrices_apart() {
+    let place = tempfile::tempdir().unwrap();
+    let asked = settings(&MATRICES, &[spmv(Dtype::F32)]);
+    let (mut results, _) = run_in(place.path(), asked, &mut Fake::default(), false);
+    let names = ["a.mtx", "a.smtx.gz", "b.MTX.gz", "c.v2.smtx", "rmat:7,8"];
+    for (case, name) in results.cases.iter_mut().zip(names) {
+        case.matrix.name = name.to_owned();
+    }
+    let short = names::shortened(&results);
+    let short: Vec<&str> = short.cases.iter().map(|case| case.matrix.name.as_str()).collect();
+    assert_eq!(short, ["a.mtx", "a.smtx.gz", "b", "c.v2", "rmat:7,8"]);
+    let page = report::html(&results).unwrap();
+    assert!(page.contains(">b</td>") && !page.contains("b.MTX.gz"));
+    assert!(page.contains("cuSPARSE 1.2.3"), "the library is named");
+}
+
+#[test]
 fn a_report_of_no_cases_is_a_page() {
     let page = report::html(&Results::new(vec![device()], settings(&[], &[]))).unwrap();
     assert!(page.contains("No ratio is below 1."));
