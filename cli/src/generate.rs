@@ -108,10 +108,10 @@ impl Job<'_> {
         let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
         let measured = gpu.map(|gpu| self.measure(gpu, matrix, &candidates)).transpose()?;
         let measure_seconds = open_seconds + measure_start.elapsed().as_secs_f64();
-        // Fastest first, or else as the search found them, with their places in the measurement.
+        // Fastest first, or else likeliest first, with their places in the measurement.
         let order: Vec<usize> = match &measured {
             Some(measured) => ranking(&measured.outcomes),
-            None => (0..candidates.len()).collect(),
+            None => likeliest(&candidates),
         };
         let candidates: Vec<(usize, Candidate)> = order
             .into_iter()
@@ -296,6 +296,13 @@ pub(crate) fn search<T: Scalar>(
         candidates.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
     }
     candidates
+}
+
+/// Indices of candidates, likeliest first: a diverse search gives them in another order.
+fn likeliest(candidates: &[Candidate]) -> Vec<usize> {
+    let mut order: Vec<_> = candidates.iter().map(|c| c.log_probability).enumerate().collect();
+    order.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    order.into_iter().map(|(index, _)| index).collect()
 }
 
 /// Writes the packed arrays under their argument names. The metadata lists those that are
