@@ -11,6 +11,7 @@
 
 mod charts;
 mod measure;
+mod names;
 mod report;
 mod results;
 mod source;
@@ -48,8 +49,8 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     if !args.resume {
         results::check_free(&args.output)?;
     }
-    let settings =
-        Settings { matrices: args.matrices.clone(), tasks: args.tasks(), budget: args.budget() };
+    let matrices = args.matrices.iter().map(|argument| source::label(argument)).collect();
+    let settings = Settings { matrices, tasks: args.tasks(), budget: args.budget() };
     let evaluators = open(&args.devices)?;
     let devices = evaluators.iter().map(|evaluator| evaluator.facts().clone()).collect();
     let store = Store::open(&args.output, Results::new(devices, settings), args.resume)?;

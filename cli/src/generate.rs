@@ -93,7 +93,7 @@ impl Job<'_> {
         let search_start = Instant::now();
         let facts = Facts::new(matrix, self.task);
         let considered = match &gpu {
-            Some(_) => self.args.budget.candidates().max(wanted),
+            Some(_) => self.args.budget().candidates().max(wanted),
             None => wanted,
         };
         let candidates = search(matrix, &facts, considered);
@@ -108,10 +108,10 @@ impl Job<'_> {
         let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
         let measured = gpu.map(|gpu| self.measure(gpu, matrix, &candidates)).transpose()?;
         let measure_seconds = open_seconds + measure_start.elapsed().as_secs_f64();
-        // Fastest first, or else as the search found them, with their places in the measurement.
+        // Fastest first, or else likeliest first, with their places in the measurement.
         let order: Vec<usize> = match &measured {
             Some(measured) => ranking(&measured.outcomes),
-            None => (0..candidates.len()).collect(),
+            None => likeliest(&candidates),
         };
         let candidates: Vec<(usize, Candidate)> = order
             .into_iter()
@@ -119,7 +119,15 @@ impl Job<'_> {
             .filter_map(|index| Some((index, candidates.get(index)?.clone())))
             .collect();
         if candidates.len() < wanted {
-            notes.push(format!("there are only {} programs", candidates.len()));
+            notes.push(match &measured {
+                Some(Evaluation { outcomes, .. }) => format!(
+                    "{} of {wanted} kernels: {} candidates were measured, {} of them right",
+                    candidates.len(),
+                    outcomes.len(),
+                    outcomes.iter().filter(|outcome| outcome.measurement().is_some()).count()
+                ),
+                None => format!("{} of {wanted} kernels: there are no more", candidates.len()),
+            });
         }
         let compiler = if self.args.no_compile {
             None
@@ -182,16 +190,29 @@ impl Job<'_> {
         })
     }
 
-    /// The GPU to measure on, if there is one that runs what is asked for.
-    fn open_gpu(&self) -> anyhow::Result<Option<GpuEvaluator>> {
+    /// The GPU to measure on, if there is one that runs what is asked for; a note where one is missed.
+    fn open_gpu(&mut self) -> anyhow::Result<Option<GpuEvaluator>> {
         if self.args.no_measure || self.args.no_compile {
             return Ok(None);
         }
-        let gpu = gpu::find(self.args.device)?;
-        let fits = |gpu: &GpuEvaluator| {
-            self.args.arch.is_none_or(|architecture| architecture == gpu.facts().architecture)
+        let gpu = match gpu::find(self.args.device())? {
+            Ok(gpu) => gpu,
+            Err(why) => {
+                if self.args.expects_measuring() {
+                    self.notes.push(format!("not measured: {why}"));
+                }
+                return Ok(None);
+            }
         };
-        Ok(gpu.filter(fits))
+        let own = gpu.facts().architecture;
+        match self.args.arch {
+            Some(asked) if asked != own => {
+                let name = &gpu.facts().name;
+                self.notes.push(format!("not measured: {name} is {own}, not {asked}"));
+                Ok(None)
+            }
+            _ => Ok(Some(gpu)),
+        }
     }
 
     fn measure<T: Scalar>(
@@ -202,7 +223,7 @@ impl Job<'_> {
     ) -> anyhow::Result<Evaluation> {
         self.progress.step(format!("measuring on {}", gpu.facts().name));
         let programs: Vec<_> = candidates.iter().map(|c| c.program.clone()).collect();
-        measure(&mut gpu, matrix, &programs, self.args.budget)
+        measure(&mut gpu, matrix, &programs, self.args.budget())
             .with_context(|| self.matrix.file.clone())
     }
 
@@ -275,6 +296,13 @@ pub(crate) fn search<T: Scalar>(
         candidates.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
     }
     candidates
+}
+
+/// Indices of candidates, likeliest first: a diverse search gives them in another order.
+fn likeliest(candidates: &[Candidate]) -> Vec<usize> {
+    let mut order: Vec<_> = candidates.iter().map(|c| c.log_probability).enumerate().collect();
+    order.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    order.into_iter().map(|(index, _)| index).collect()
 }
 
 /// Writes the packed arrays under their argument names. The metadata lists those that are

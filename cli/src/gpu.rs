@@ -31,17 +31,17 @@ pub(crate) fn open(
     Ok(opened?)
 }
 
-/// Opens a device for `gen`; `None` where this machine has none, or no compiler.
-pub(crate) fn find(ordinal: u32) -> anyhow::Result<Option<GpuEvaluator>> {
+/// Opens a device for `gen`, or says why there is none: this machine has no GPU, or no compiler.
+pub(crate) fn find(ordinal: u32) -> anyhow::Result<Result<GpuEvaluator, String>> {
     match device::count() {
-        Err(error) if error.is_absence() => return Ok(None),
+        Err(error) if error.is_absence() => return Ok(Err(error.to_string())),
         count => count?,
     };
     let compilers = match compile_pool(server_command()?) {
-        Err(PoolError::NoCompiler(_)) => return Ok(None),
+        Err(PoolError::NoCompiler(error)) => return Ok(Err(error.to_string())),
         pool => Arc::new(pool?),
     };
-    open(&compilers, ordinal, Protocol::full()).map(Some)
+    open(&compilers, ordinal, Protocol::full()).map(Ok)
 }
 
 fn server_command() -> anyhow::Result<ServerCommand> {

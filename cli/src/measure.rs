@@ -93,9 +93,11 @@ where
             }
         });
     }
-    let Some(whole) = whole.filter(|whole| fastest(&whole.outcomes).is_some()) else {
-        bail!("none of {} candidates is right", programs.len());
-    };
+    let Some(whole) = whole else { bail!("there are no candidates to measure") };
+    if fastest(&whole.outcomes).is_none() {
+        let first = whole.outcomes.first().map_or_else(String::new, ToString::to_string);
+        bail!("none of {} candidates is right; the first {first}", whole.outcomes.len());
+    }
     Ok(whole)
 }
 

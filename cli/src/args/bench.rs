@@ -82,6 +82,9 @@ impl BenchArgs {
     }
 
     pub(super) fn check(&self) -> Result<(), Mistake> {
+        if self.devices.iter().enumerate().any(|(i, device)| self.devices[..i].contains(device)) {
+            return Err((ErrorKind::ValueValidation, "--devices names a GPU more than once"));
+        }
         let has_spmm = self.op.contains(&OperationArg::Spmm);
         check_columns(has_spmm, !self.cols.is_empty())?;
         if has_spmm && self.cols.is_empty() {

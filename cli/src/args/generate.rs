@@ -10,6 +10,8 @@ use sparserl_gpu::Architecture;
 use super::{MOST_CANDIDATES, MatrixArgs, TaskArgs};
 use crate::measure::Budget;
 
+const DEFAULT_BUDGET: Budget = Budget::Candidates(8);
+
 #[derive(Args, Debug)]
 pub(crate) struct GenerateArgs {
     #[command(flatten)]
@@ -25,12 +27,13 @@ pub(crate) struct GenerateArgs {
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Candidates to measure on the GPU, as in 8, or seconds to spend on it, as in 10s; the fastest
-    /// right ones are written. Without a GPU that runs --arch, nothing is measured
-    #[arg(long, value_name = "BUDGET", default_value = "8")]
-    pub(crate) budget: Budget,
-    /// Number of the GPU to measure on
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) device: u32,
+    /// right ones are written. A number below that of --candidates is raised to it. Without a GPU
+    /// that runs --arch, nothing is measured [default: 8]
+    #[arg(long, value_name = "BUDGET")]
+    budget: Option<Budget>,
+    /// Number of the GPU to measure on [default: 0]
+    #[arg(long, value_name = "N")]
+    device: Option<u32>,
     /// Measure nothing: take the candidate that the cost model finds best
     #[arg(long, conflicts_with = "budget")]
     pub(crate) no_measure: bool,
@@ -55,6 +58,23 @@ pub(crate) struct GenerateArgs {
 }
 
 impl GenerateArgs {
+    /// What may be spent on measuring: a number of candidates is at least that of kernels to write.
+    pub(crate) fn budget(&self) -> Budget {
+        match self.budget.unwrap_or(DEFAULT_BUDGET) {
+            Budget::Candidates(count) => Budget::Candidates(count.max(self.candidates().get())),
+            time @ Budget::Time(_) => time,
+        }
+    }
+
+    pub(crate) fn device(&self) -> u32 {
+        self.device.unwrap_or(0)
+    }
+
+    /// Whether something was said about measuring, so that it is missed where there is none.
+    pub(crate) fn expects_measuring(&self) -> bool {
+        self.budget.is_some() || self.device.is_some()
+    }
+
     pub(crate) fn candidates(&self) -> NonZeroUsize {
         usize::try_from(self.candidates)
             .ok()
@@ -89,6 +109,15 @@ mod tests {
             Command::Gen(args) => args,
             _ => unreachable!("asked for gen"),
         }
+    }
+
+    #[test]
+    fn as_many_are_measured_as_are_written() {
+        let budget = |arguments| generate(arguments).budget();
+        assert_eq!(budget("a.mtx"), DEFAULT_BUDGET);
+        assert_eq!(budget("a.mtx --candidates 9"), Budget::Candidates(9));
+        assert_eq!(budget("a.mtx --candidates 9 --budget 20"), Budget::Candidates(20));
+        assert_eq!(budget("a.mtx --candidates 9 --budget 2s"), "2s".parse().unwrap());
     }
 
     #[test]

@@ -273,9 +273,10 @@ fn log_axis(range: &Range<f64>) -> WithKeyPoints<LogCoord<f64>> {
     (range.start..range.end).log_scale().with_key_points(round_values(range))
 }
 
-/// Around all ratios, 1 among them.
+/// Around all ratios, 1 among them; to 10 where they come near, so that it is labelled.
 fn ratio_range(ratios: impl Iterator<Item = f64>) -> Range<f64> {
-    padded(ratios.chain([0.8, 1.25]))
+    let Range { start, end } = padded(ratios.chain([0.8, 1.25]));
+    start..if (7.0..10.5).contains(&end) { 10.5 } else { end }
 }
 
 /// A little more than from the least to the most.
@@ -295,8 +296,8 @@ fn round_values(range: &Range<f64>) -> Vec<f64> {
     let decades = (range.end / range.start).log10();
     let steps: &[f64] = match decades {
         d if d > 3.0 => &[1.0],
-        d if d > 0.9 => &[1.0, 2.0, 5.0],
-        d if d > 0.4 => &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
+        d if d > 0.9 => &[1.0, 2.0, 4.0],
+        d if d > 0.4 => &[1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0],
         _ => &[1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
     };
     let skip = if decades > 8.0 { 2 } else { 1 };
@@ -334,8 +335,10 @@ mod tests {
     #[test]
     fn labels_are_round_and_few() {
         assert_eq!(round_values(&(0.74..1.35)), [0.8, 0.9, 1.0, 1.2]);
-        assert_eq!(round_values(&(0.4..8.0)), [0.5, 1.0, 2.0, 5.0]);
-        assert_eq!(round_values(&(0.7..3.1)), [0.7, 1.0, 1.5, 2.0, 3.0]);
+        assert_eq!(round_values(&(0.35..8.0)), [0.4, 1.0, 2.0, 4.0]);
+        assert_eq!(round_values(&(0.7..3.1)), [0.8, 1.0, 1.5, 2.0, 3.0]);
+        let ratios = ratio_range([1.3, 7.5].into_iter());
+        assert_eq!(round_values(&ratios), [1.0, 2.0, 4.0, 10.0]);
         for end in [1.1, 2.0, 9.0, 80.0, 1e3, 1e5, 1e9] {
             let count = round_values(&(0.9..end)).len();
             assert!((1..=11).contains(&count), "{end}: {count}");

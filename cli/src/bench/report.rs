@@ -1,10 +1,13 @@
 //! `report.html`: the results for people, in one file that needs nothing else.
 
+use std::collections::BTreeSet;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::style::RGBColor;
 use sparserl_core::outcome::{Baseline, CacheState, Outcome};
 
 use super::charts::{self, Along, Point};
+use super::names;
 use super::results::{Case, Generator, Results};
 use super::totals::{self, TaskTotals, ratio};
 use crate::figures::{CACHES, Comparison, Rival, cache_name};
@@ -19,6 +22,7 @@ const STYLE: &str = include_str!("report.css");
 /// # Errors
 /// When a chart cannot be drawn.
 pub(crate) fn html(results: &Results) -> anyhow::Result<String> {
+    let results = &names::shortened(results);
     let tasks = totals::by_task(results);
     let charts: Vec<Markup> = tasks.iter().map(task_charts).collect::<anyhow::Result<_>>()?;
     let page = html! {
@@ -62,6 +66,8 @@ fn what_was_run(results: &Results) -> Markup {
     let settings = &results.settings;
     let Generator { software, policy, policy_version } = &results.generator;
     let tasks: Vec<String> = settings.tasks.iter().map(ToString::to_string).collect();
+    let libraries: BTreeSet<&str> =
+        results.cases.iter().filter_map(|case| case.library.as_deref()).collect();
     html! {
         dl {
             dt { "Measured" }
@@ -80,6 +86,10 @@ fn what_was_run(results: &Results) -> Markup {
             dd {
                 "SparseRL " (software.version) ", policy " (policy) " " (policy_version) ", grammar " (software.grammar_hash)
             }
+            @for library in libraries {
+                dt { "Compared with" }
+                dd { (library) }
+            }
             dt { "Tasks" }
             dd { (tasks.join(", ")) }
             dt { "Candidates" }
@@ -95,8 +105,8 @@ fn what_was_run(results: &Results) -> Markup {
 fn summary(tasks: &[TaskTotals<'_>]) -> Markup {
     html! {
         p { "Time of cuSPARSE over ours: above 1 we are faster. " b { "DEFAULT" }
-            " is the algorithm that cuSPARSE takes unasked, " b { "best" }
-            " the quickest of all its algorithms that ran." }
+            " is the algorithm that cuSPARSE takes unasked, called without analysis, as most people call it; "
+            b { "best" } " is the quickest of all its algorithms that ran, the others after analysis." }
         div.wide { table {
             thead {
                 tr {
@@ -425,7 +435,11 @@ fn explanation() -> Markup {
             li { "GFLOPS = 2 · nonzeros · columns of B / time. GB/s = (packed matrix + dense operands, each "
                 "element once) / time." }
             li { "Floor = those bytes / bandwidth of a device copy measured in the same run. With a warm cache "
-                "more than 100 % is possible, since the cache is faster than memory." }
+                "more than 100 % is possible, since the cache is faster than memory. Rows of B that no entry touches "
+                "count as moved, so that a matrix with few entries in a row may exceed 100 % cold too." }
+            li { "Of cuSPARSE, " b { "DEFAULT" } " is CSR called without analysis, as most people call it. The "
+                "other algorithms of CSR are called after analysis, SELL and BSR after conversion. They are tried "
+                "where they apply: SELL where it stores at most 4 slots per entry, BSR where at most 1.7." }
             li { "Pays after = (packing − analysis of cuSPARSE) / (time of cuSPARSE − ours), in calls. Packing "
                 "is on the host. The search, compiling the candidates and copying to the device are not in it." }
             li { "Variation of rows = standard deviation of the row lengths / their mean." }

@@ -79,7 +79,7 @@ impl Host {
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settings {
-    /// As given.
+    /// Families as given, files and folders without those that they lie in.
     pub(crate) matrices: Vec<String>,
     pub(crate) tasks: Vec<Task>,
     /// Candidates for each case, at most.

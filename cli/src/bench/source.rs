@@ -1,9 +1,10 @@
 //! Where the matrices of a benchmark come from: files, folders of them, and families made on the fly.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
-use sparserl_core::matrix::{Csr, Duplicates, file, generate};
+use sparserl_core::matrix::file::{self, MatrixFileError};
+use sparserl_core::matrix::{Csr, Duplicates, generate};
 use thiserror::Error;
 use walkdir::WalkDir;
 
@@ -47,12 +48,20 @@ pub(crate) enum SourceError {
         /// Which, and what it may be.
         what: String,
     },
+    /// A file that is called otherwise than matrices are.
+    #[error("{}: no matrix file; expected *.mtx or *.smtx, plain or .gz", .0.display())]
+    Extension(PathBuf),
     /// A folder without matrices.
     #[error("{}: no matrix file in the folder; expected *.mtx or *.smtx, plain or .gz", .0.display())]
     EmptyFolder(PathBuf),
     /// A folder that cannot be listed.
-    #[error("{0}; check that the folder is readable")]
-    Folder(#[from] walkdir::Error),
+    #[error("{}: cannot list the folder", path.display())]
+    Folder {
+        /// The folder, or one in it.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
 }
 
 impl MatrixSource {
@@ -60,13 +69,16 @@ impl MatrixSource {
     /// name.
     ///
     /// # Errors
-    /// When it is neither a file, a folder with matrices nor a family with numbers that it takes.
+    /// When it is neither a matrix file, a folder with such nor a family with numbers that it takes.
     pub(crate) fn parse(argument: &str) -> Result<Vec<Self>, SourceError> {
         let path = Path::new(argument);
         if path.is_dir() {
             return folder(path);
         }
         if path.exists() {
+            if !is_matrix(path) {
+                return Err(SourceError::Extension(path.to_owned()));
+            }
             return Ok(vec![Self::File(path.to_owned())]);
         }
         Ok(vec![Self::Family(Family::parse(argument)?)])
@@ -83,22 +95,49 @@ impl MatrixSource {
     /// Reads or makes the matrix. Entries at one position are summed.
     ///
     /// # Errors
-    /// When the file is no matrix.
+    /// When the file is no matrix; it is called by its name without its folder.
     pub(crate) fn load(&self) -> anyhow::Result<Csr<f64>> {
         match self {
-            Self::File(path) => Ok(file::load(path, Duplicates::Sum)?),
+            Self::File(path) => file::load(path, Duplicates::Sum)
+                .map_err(|error| MatrixFileError { path: self.name().into(), ..error }.into()),
             Self::Family(family) => Ok(family.make()),
         }
     }
 }
 
+/// What results call an argument: a family as it is, a file or folder without those that it lies in.
+pub(crate) fn label(argument: &str) -> String {
+    match Path::new(argument).canonicalize() {
+        // `.` and `..` have a name too, that of the folder.
+        Ok(path) => {
+            let given = Path::new(argument).file_name();
+            given.or(path.file_name()).unwrap_or_default().to_string_lossy().into_owned()
+        }
+        Err(_) => argument.to_owned(),
+    }
+}
+
+/// Whether a file is called as matrices are.
+fn is_matrix(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    EXTENSIONS.iter().any(|end| name.ends_with(end))
+}
+
+/// A matrix's name without the extension of its file; a family has none.
+pub(crate) fn without_extension(name: &str) -> &str {
+    let start = |end: &&str| {
+        let start = name.len().checked_sub(end.len())?;
+        name.get(start..)?.eq_ignore_ascii_case(end).then_some(start)
+    };
+    EXTENSIONS.iter().find_map(start).and_then(|start| name.get(..start)).unwrap_or(name)
+}
+
 fn folder(path: &Path) -> Result<Vec<MatrixSource>, SourceError> {
     let mut files = Vec::new();
     for entry in WalkDir::new(path).sort_by_file_name() {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
+        let entry = entry.map_err(|error| unlistable(path, error))?;
         // A link to a file counts, one to a folder does not.
-        if EXTENSIONS.iter().any(|end| name.ends_with(end)) && entry.path().is_file() {
+        if is_matrix(entry.path()) && entry.path().is_file() {
             files.push(MatrixSource::File(entry.into_path()));
         }
     }
@@ -106,6 +145,12 @@ fn folder(path: &Path) -> Result<Vec<MatrixSource>, SourceError> {
         return Err(SourceError::EmptyFolder(path.to_owned()));
     }
     Ok(files)
+}
+
+fn unlistable(folder: &Path, error: walkdir::Error) -> SourceError {
+    let path = error.path().unwrap_or(folder).to_owned();
+    let loops = || io::Error::other("a link leads back to it");
+    SourceError::Folder { path, source: error.into_io_error().unwrap_or_else(loops) }
 }
 
 /// A generated matrix: a family, its numbers and a seed.
@@ -345,6 +390,31 @@ mod tests {
             assert!(error.contains(says) && error.starts_with(argument), "{error}");
             assert_eq!(error.lines().count(), 1);
         }
+    }
+
+    #[test]
+    fn results_name_no_folder_that_a_matrix_lies_in() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("data");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("a.mtx"), "").unwrap();
+        for (path, expected) in
+            [(folder.join("a.mtx"), "a.mtx"), (folder.join(""), "data"), (folder.join("."), "data")]
+        {
+            assert_eq!(label(path.to_str().unwrap()), expected);
+        }
+        assert_eq!(label("stencil5:7x5"), "stencil5:7x5");
+    }
+
+    #[test]
+    fn a_file_that_is_called_otherwise_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("readme.txt");
+        fs::write(&path, "").unwrap();
+        let error = MatrixSource::parse(path.to_str().unwrap()).unwrap_err().to_string();
+        assert!(
+            error.ends_with("readme.txt: no matrix file; expected *.mtx or *.smtx, plain or .gz")
+        );
     }
 
     #[test]

@@ -58,6 +58,9 @@ pub(crate) fn summary(results: &Results) -> String {
     if !tasks.is_empty() {
         let _ = writeln!(text, "\n{}", table(header, rows));
         text.push_str("Time of cuSPARSE over ours: geometric mean, and the least of all cases.\n");
+        text.push_str(
+            "DEFAULT is called without analysis, as most people call it; the others after analysis.\n",
+        );
         let _ = writeln!(text, "Candidates: {}.", totals::outcomes_text(&results.cases));
     }
     for totals in &tasks {

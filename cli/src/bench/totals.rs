@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use indicatif::HumanCount;
 use sparserl_core::outcome::CacheState;
 use sparserl_core::task::Task;
 
@@ -81,6 +82,7 @@ pub(crate) fn outcomes<'a>(
 /// `30 measured, 1 wrong-result`
 pub(crate) fn outcomes_text<'a>(cases: impl IntoIterator<Item = &'a Case>) -> String {
     let counts = outcomes(cases);
-    let texts: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
+    let text = |(word, &count): (&&str, &usize)| format!("{} {word}", HumanCount(count as u64));
+    let texts: Vec<String> = counts.iter().map(text).collect();
     texts.join(", ")
 }

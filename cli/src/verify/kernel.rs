@@ -53,7 +53,7 @@ pub(crate) enum Kernel {
 /// A file that cannot be judged as a kernel. Where it lies is not said.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KernelError {
-    #[error("cannot read the file: {0}")]
+    #[error("cannot read the file")]
     Read(#[from] io::Error),
     #[error("neither a program (.skl) nor CUDA (.cu)")]
     Extension,

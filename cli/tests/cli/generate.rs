@@ -7,7 +7,7 @@ use serde_json::Value;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{Duplicates, file};
 
-use crate::support::{MATRICES, Place, matrix};
+use crate::support::{MATRICES, Place, matrix, run};
 
 /// Arguments and how the default folder's name ends.
 const TASKS: [(&str, &str); 6] = [
@@ -243,6 +243,19 @@ fn quiet_says_nothing() {
     let place = Place::new();
     assert_eq!(place.succeed(&format!("gen {} --no-compile -q", matrix("beam.mtx"))), "");
     assert_eq!(place.names(""), ["beam.spmv.f32"]);
+}
+
+#[test]
+fn a_gpu_is_missed_only_where_one_was_asked_for() {
+    let place = Place::new();
+    for (arguments, missed) in [("", false), ("--budget 2", true), ("--device 0", true)] {
+        let arguments = format!("gen {} {arguments}", matrix("beam.mtx"));
+        // Where there are GPUs, none is seen.
+        let run = run(place.command(&arguments).env("CUDA_VISIBLE_DEVICES", ""));
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let notes = run.stderr.matches("note: not measured: no CUDA d").count();
+        assert_eq!(notes, usize::from(missed), "{}", run.stderr);
+    }
 }
 
 #[test]
