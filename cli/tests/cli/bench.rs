@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use flate2::read::GzDecoder;
+use serde_json::{Value, json};
+
 use crate::support::{Place, matrix, run};
 
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/bench-results.json");
@@ -124,4 +127,39 @@ fn what_is_no_results_file_is_refused() {
     }
     assert!(place.fail("report no.json").contains("no.json: cannot read the file: "));
     assert_eq!(place.names(""), ["a.json"]);
+}
+
+/// The results that the README states are those that are kept.
+#[test]
+fn the_readme_states_what_was_measured() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let packed = fs::File::open(root.join("tests/results/h200-2026-11-21.json.gz")).unwrap();
+    let results: Value = serde_json::from_reader(GzDecoder::new(packed)).unwrap();
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let cases = results["cases"].as_array().unwrap();
+    for dtype in ["f32", "f64"] {
+        for (name, operation) in [
+            ("SpMV".to_owned(), json!("spmv")),
+            ("SpMM, N = 8".to_owned(), json!({"spmm": {"columns": 8}})),
+            ("SpMM, N = 32".to_owned(), json!({"spmm": {"columns": 32}})),
+            ("SpMM, N = 128".to_owned(), json!({"spmm": {"columns": 128}})),
+        ] {
+            let task = json!({"operation": operation, "dtype": dtype});
+            let mut row = format!("| {name}, {dtype} |");
+            for (cache, rival) in
+                [("cold", "default"), ("cold", "best"), ("warm", "default"), ("warm", "best")]
+            {
+                let ratios: Vec<f64> = cases
+                    .iter()
+                    .filter(|case| case["task"] == task)
+                    .map(|case| case["chosen"][cache][rival]["ratio"].as_f64().unwrap())
+                    .collect();
+                assert_eq!(ratios.len(), 57);
+                let mean = ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64;
+                let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+                row += &format!(" {:.2} ({least:.2}) |", mean.exp());
+            }
+            assert!(readme.contains(&row), "{row}");
+        }
+    }
 }

@@ -195,8 +195,8 @@ impl Server {
         };
         let random = fastrand::Rng::with_seed(seed);
         match problem {
-            AnyProblem::F32(problem) => Session { tools, problem, random }.judge(kernels, client),
-            AnyProblem::F64(problem) => Session { tools, problem, random }.judge(kernels, client),
+            AnyProblem::F32(problem) => Judgement { tools, problem, random }.judge(kernels, client),
+            AnyProblem::F64(problem) => Judgement { tools, problem, random }.judge(kernels, client),
         }
     }
 }
@@ -229,7 +229,7 @@ struct Tools<'a> {
 }
 
 /// The judgement of some kernels.
-struct Session<'a, T> {
+struct Judgement<'a, T> {
     tools: Tools<'a>,
     problem: &'a Problem<T>,
     random: fastrand::Rng,
@@ -243,7 +243,7 @@ struct Right {
     state: Vec<u64>,
 }
 
-impl<T: Scalar> Session<'_, T> {
+impl<T: Scalar> Judgement<'_, T> {
     fn judge(
         mut self,
         kernels: Vec<(KernelHeader, Vec<u8>)>,
