@@ -114,16 +114,30 @@ impl BcsrLayout {
             .flat_map(|(block_row, &count)| core::iter::repeat_n(block_row as u32, count as usize));
         let blocks = blocks.zip(all_columns.iter().copied());
         let columns = blocks.clone().map(|(unit, column)| (unit, Some((column, T::NAN))));
-        let entries = blocks.flat_map(|(block_row, block_column)| {
-            (0..side * side).map(move |slot| {
-                let position = block_row as usize * side + slot / side;
-                let column = u64::from(block_column) * side as u64 + (slot % side) as u64;
-                let entry = (position < rows).then(|| source.row(position)).and_then(|(c, v)| {
-                    let column = u32::try_from(column).ok()?;
-                    Some((column, v[c.binary_search(&column).ok()?]))
-                });
-                (block_row, entry)
-            })
+        let mut first = 0;
+        let shares = counts.iter().map(|&count| {
+            let share = first..first + count as usize;
+            first = share.end;
+            share
+        });
+        let shares: Vec<_> = shares.collect();
+        let (all_columns, side_u32) = (all_columns.as_slice(), self.side);
+        let entries = shares.iter().enumerate().flat_map(move |(block_row, share)| {
+            let block_columns = &all_columns[share.clone()];
+            let mut slots = vec![None; block_columns.len() * side * side];
+            for (r, position) in (block_row * side..rows.min((block_row + 1) * side)).enumerate() {
+                // Entries and blocks both ascend.
+                let mut block = 0;
+                let (columns, values) = source.row(position);
+                for (&column, &value) in columns.iter().zip(values) {
+                    while block_columns[block] < column / side_u32 {
+                        block += 1;
+                    }
+                    let slot = (block * side + r) * side + (column % side_u32) as usize;
+                    slots[slot] = Some((column, value));
+                }
+            }
+            slots.into_iter().map(move |entry| (block_row as u32, entry))
         });
         let mut arrays = vec![Array::matrix("offsets", offsets)];
         let (index, values) = ((self.index, block_rows), (self.access.values, source.table));
