@@ -4,13 +4,14 @@
 //!
 //! | check | before | shows |
 //! |---|---|---|
-//! | fresh | NaN everywhere, α = 1, β = 0 as when timed | elements that are not written, or made from old ones |
+//! | fresh | NaN everywhere | elements that are not written, or made from old ones |
 //! | added | random numbers, α and β random | β, and reading the output |
 //! | in place | the result of the launch before, new numbers at the same input address | results kept by pointer, work skipped because there is a result |
 //! | patched | the right result but for scattered elements | work skipped because a part of the result is right |
 //! | thinned | NaN everywhere; most of the input is 0 | entries left out of long rows, which the error bound would cover |
 //!
-//! The order of addresses alternates between two pairs of operands. Around each launch everything that it must not
+//! α = 1 and β = 0, as when timed, except that α is random where something is added or thinned, and β where something is
+//! added. The order of addresses alternates between two pairs of operands. Around each launch everything that it must not
 //! change is digested: arrays, input, the other operands, the guard zones of all buffers, and the variables that its
 //! machine code declares.
 
@@ -148,8 +149,8 @@ impl<T: Scalar> Checker<'_, T> {
             if random.bool() { magnitude } else { -magnitude }
         };
         let alpha = match check {
-            Check::Fresh => 1.0,
-            _ if self.kernel.takes_alpha() => factor(),
+            Check::Added | Check::Thinned if self.kernel.takes_alpha() => factor(),
+            // As when timed, and so that the old result is right for the next check but where it is patched.
             _ => 1.0,
         };
         let beta = match check {
