@@ -13,8 +13,7 @@
 //!   the packing on the host; search, compilation and copies to the device are not in it.
 //!
 //! Of several right kernels the *fastest* is taken: by cold times where any has them, else by warm ones.
-//! Cold and warm times are never compared, so that it may differ from `Evaluation::fastest` where only
-//! some kernels have cold ones.
+//! Cold and warm times are never compared.
 
 mod chosen;
 

@@ -42,18 +42,6 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Index of the right kernel with the least median: with a cold cache where that was measured,
-    /// else with a warm one.
-    #[must_use]
-    pub fn fastest(&self) -> Option<usize> {
-        let median = |outcome: &Outcome| {
-            let timing = &outcome.measurement()?.timing;
-            timing.median(CacheState::Cold).or(timing.median(CacheState::Warm))
-        };
-        let right = self.outcomes.iter().enumerate().filter_map(|(i, o)| Some((i, median(o)?)));
-        right.min_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(index, _)| index)
-    }
-
     /// The baseline that people call: the library's default algorithm.
     #[must_use]
     pub fn default_baseline(&self) -> Option<&Baseline> {

@@ -272,7 +272,7 @@ fn executable<T: Scalar>(
         }
     };
     let source = emit(&packed)?;
-    let options = CompileOptions { minimal: true, ..CompileOptions::default() };
+    let options = CompileOptions::generated();
     let cubin = compile(compilers, facts, &source.text, source.kernel, &options)?;
     Ok(cubin.map(|cubin| Executable::of_program(packed, &source, cubin)))
 }

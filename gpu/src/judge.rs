@@ -25,7 +25,7 @@ pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle};
 pub(crate) use problem::{Operands, Problem};
 pub(crate) use speed::too_fast;
 pub(crate) use timing::{Contender, Rounds, Stopwatch};
-pub(crate) use verify::{Audit, Verified, verify, wrong};
+pub(crate) use verify::{Audit, Verified, keeps_state, verify, wrong};
 
 use sparserl_core::outcome::{Outcome, Violation};
 

@@ -163,12 +163,7 @@ pub(crate) fn scatter(points: &[Point], along: Along) -> anyhow::Result<String> 
     let ratios = ratio_range(points.iter().flat_map(Point::ratios));
     let across = padded(points.iter().map(|point| along.of(point)));
     svg((WIDTH, HEIGHT), |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin_top(12)
-            .margin_right(24)
-            .x_label_area_size(62)
-            .y_label_area_size(90)
-            .build_cartesian_2d(log_axis(&across), log_axis(&ratios))?;
+        let mut chart = frame(area).build_cartesian_2d(log_axis(&across), log_axis(&ratios))?;
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)
@@ -198,12 +193,7 @@ pub(crate) fn roofline(points: &[Point]) -> anyhow::Result<String> {
     let across = padded(points.iter().map(|point| Along::Nonzeros.of(point)));
     let most = points.iter().filter_map(|p| p.floor_share).fold(1.0, f64::max);
     svg((WIDTH, HEIGHT), |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin_top(12)
-            .margin_right(24)
-            .x_label_area_size(62)
-            .y_label_area_size(90)
-            .build_cartesian_2d(log_axis(&across), 0.0..most * 1.05)?;
+        let mut chart = frame(area).build_cartesian_2d(log_axis(&across), 0.0..most * 1.05)?;
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)
@@ -226,6 +216,13 @@ pub(crate) fn roofline(points: &[Point]) -> anyhow::Result<String> {
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// A chart with room for labels at the left and below.
+fn frame<'a, 'b>(area: &'a Area<'b>) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
+    let mut builder = ChartBuilder::on(area);
+    builder.margin_top(12).margin_right(24).x_label_area_size(62).y_label_area_size(90);
+    builder
+}
 
 fn svg(
     size: (u32, u32),

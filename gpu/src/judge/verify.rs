@@ -137,7 +137,7 @@ impl<T: Scalar> Checker<'_, T> {
             return Err(wrong(problem, operands, check.name(), alpha, beta, verdict)?);
         }
         if oracle.digest(stream, kernel.variables())? != state {
-            return Err(keeps_state());
+            return Err(Stop::Outcome(keeps_state()));
         }
         Ok(verdict)
     }
@@ -162,9 +162,9 @@ impl<T: Scalar> Checker<'_, T> {
 }
 
 /// What becomes of a kernel that changes variables of its own.
-fn keeps_state() -> Stop {
+pub(crate) fn keeps_state() -> Outcome {
     let reason = "it changes variables that outlive a launch".to_owned();
-    Stop::Outcome(Outcome::WrongResult { violation: Violation::KeepsState, reason })
+    Outcome::WrongResult { violation: Violation::KeepsState, reason }
 }
 
 /// What a wrong result looks like.

@@ -27,6 +27,12 @@ pub struct CompileOptions {
 }
 
 impl CompileOptions {
+    /// For generated kernels. All who compile them take these, so that they find each other's work in the cache.
+    #[must_use]
+    pub fn generated() -> Self {
+        Self { minimal: true, ..Self::default() }
+    }
+
     /// The command line for machine code. Fast-math is left out on purpose: it lowers the precision that results are
     /// verified against.
     #[must_use]

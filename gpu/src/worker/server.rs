@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use sparserl_core::matrix::{Csr, Offsets, Scalar};
-use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing, Violation};
+use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing};
 use sparserl_core::task::{Dtype, Operation};
 
 use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
@@ -12,7 +12,7 @@ use crate::cusparse::{Algorithm, Cusparse, CusparseError, Prepared, Product};
 use crate::device::{Device, DeviceError, DeviceFacts, Stream};
 use crate::judge::{
     Audit, Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch,
-    Verified, leaves_disorder, too_fast, verify, wrong,
+    Verified, keeps_state, leaves_disorder, too_fast, verify, wrong,
 };
 use crate::nvrtc::{Cubin, CubinParts};
 use crate::process::Client;
@@ -373,8 +373,7 @@ impl<T: Scalar> Judgement<'_, T> {
             return Ok(outcome);
         }
         if oracle.digest(stream, right.kernel.variables())? != right.state {
-            let reason = "it changes variables that outlive a launch".to_owned();
-            return Ok(Outcome::WrongResult { violation: Violation::KeepsState, reason });
+            return Ok(keeps_state());
         }
         let Verified { checks, worst_ratio } = verified;
         Ok(Outcome::Measured(Measurement { checks, worst_ratio, timing }))
