@@ -1,0 +1,498 @@
+//! A kernel as the machine runs it: instructions on numbered registers, jumps to instruction numbers, every symbol an
+//! address.
+//!
+//! The front end ([`ptx`](crate::ptx)) makes it of PTX. Immediate operands and special registers that do not change
+//! during a launch have become registers of their own, filled once for each warp, so that an instruction's operands are
+//! registers and nothing else.
+
+use std::ops::Range;
+
+use crate::compute::Compute;
+
+/// Threads of a warp.
+pub const WARP: usize = 32;
+
+/// Where generic addresses of shared memory lie.
+pub const SHARED_WINDOW: Range<u64> = 0x0100_0000_0000..0x0100_0100_0000;
+/// Where generic addresses of a thread's own memory lie.
+pub const LOCAL_WINDOW: Range<u64> = 0x0200_0000_0000..0x0200_0100_0000;
+/// Where the module's variables lie, one after the other.
+pub const VARIABLES: Range<u64> = 0x0300_0000_0000..0x0310_0000_0000;
+
+/// A register of one of three banks. 8- and 16-bit registers live in the 32-bit bank, their upper bits zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Register {
+    /// A predicate: a bit for each lane.
+    Predicate(u16),
+    /// 32 bits for each lane.
+    Word(u16),
+    /// 64 bits for each lane.
+    Long(u16),
+}
+
+/// How many registers of each bank a warp has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegisterCounts {
+    /// Predicates.
+    pub predicates: usize,
+    /// 32-bit registers.
+    pub words: usize,
+    /// 64-bit registers.
+    pub longs: usize,
+}
+
+/// An instruction, with where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instruction {
+    /// Lanes for which it takes effect; all without one.
+    pub guard: Option<Guard>,
+    /// What it does.
+    pub op: Op,
+    /// Its line in the PTX text, from 1.
+    pub ptx_line: u32,
+    /// Where the source has it: an index into [`Kernel::locations`].
+    pub location: Option<u32>,
+}
+
+/// `@%p` or `@!%p`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// Number of the predicate.
+    pub predicate: u16,
+    /// The value with which the instruction takes effect.
+    pub expected: bool,
+}
+
+/// A place in the source, as `-lineinfo` records it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceLocation {
+    /// The file, as it was named to the compiler.
+    pub file: String,
+    /// Line, from 1: where the code is written, not where it was inlined.
+    pub line: u32,
+}
+
+/// What an instruction does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Arithmetic, logic, comparison, selection, conversion, move: anything on registers alone, lane by lane.
+    Compute(Compute),
+    /// Jumps to an instruction.
+    Branch {
+        /// Number of the instruction.
+        target: u32,
+    },
+    /// Jumps to the target of that number; undefined past the last.
+    BranchIndexed {
+        /// A 32-bit register.
+        index: Register,
+        /// Numbers of instructions.
+        targets: Box<[u32]>,
+    },
+    /// Ends the thread.
+    Exit,
+    /// `trap`: stops the kernel with an error.
+    Trap,
+    /// Does nothing that can be seen: prefetches, hints, `nanosleep`.
+    Nothing,
+    /// Reads memory into one to four registers.
+    Load {
+        /// Where from.
+        address: Address,
+        /// Of each element.
+        access: Access,
+        /// One register for each element.
+        destinations: Box<[Register]>,
+    },
+    /// Writes one to four registers to memory.
+    Store {
+        /// Where to.
+        address: Address,
+        /// Of each element.
+        access: Access,
+        /// One register for each element.
+        sources: Box<[Register]>,
+    },
+    /// `atom` and `red`.
+    Atomic(Atomic),
+    /// `cp.async`: copies from global to shared memory, done when waited for.
+    CopyAsync {
+        /// In shared memory.
+        destination: Address,
+        /// In global memory.
+        source: Address,
+        /// Bytes to write: 4, 8 or 16.
+        bytes: u32,
+        /// Bytes to read, in a 32-bit register; the rest is zero. All without one.
+        source_bytes: Option<Register>,
+    },
+    /// `cp.async.commit_group`.
+    CopyAsyncCommit,
+    /// `cp.async.wait_group` and, with 0, `cp.async.wait_all`: waits until at most so many groups are left.
+    CopyAsyncWait {
+        /// Groups that may be left; `None` for `wait_all`, which also waits for copies of no group.
+        groups: Option<u32>,
+    },
+    /// `shfl.sync`.
+    Shuffle {
+        /// Which lane each lane reads from.
+        mode: ShuffleMode,
+        /// 32-bit register that receives.
+        destination: Register,
+        /// Predicate that tells whether the source lane was within the segment.
+        in_range: Option<Register>,
+        /// 32-bit register that is read.
+        source: Register,
+        /// 32-bit register: lane, offset or mask, by mode.
+        lane: Register,
+        /// 32-bit register: clamp in bits 0–4, segment mask in bits 8–12.
+        clamp: Register,
+        /// 32-bit register: lanes that take part.
+        members: Register,
+    },
+    /// `vote.sync`.
+    Vote {
+        /// What is asked.
+        mode: VoteMode,
+        /// Predicate, or 32-bit register for a ballot.
+        destination: Register,
+        /// Predicate that each lane gives.
+        source: Register,
+        /// Whether the negation of the source is given.
+        negated: bool,
+        /// 32-bit register: lanes that take part.
+        members: Register,
+    },
+    /// `match.sync`.
+    Match {
+        /// `.all` instead of `.any`.
+        all: bool,
+        /// 32-bit register: lanes with an equal value.
+        destination: Register,
+        /// Predicate of `.all`: whether all are equal.
+        is_equal: Option<Register>,
+        /// 32- or 64-bit register that is compared.
+        source: Register,
+        /// 32-bit register: lanes that take part.
+        members: Register,
+    },
+    /// `redux.sync`.
+    Reduce {
+        /// The operation, on 32 bits.
+        operation: AtomicOperation,
+        /// 32-bit register.
+        destination: Register,
+        /// 32-bit register.
+        source: Register,
+        /// 32-bit register: lanes that take part.
+        members: Register,
+    },
+    /// `activemask`.
+    ActiveMask {
+        /// 32-bit register.
+        destination: Register,
+    },
+    /// `elect.sync`: picks one of the lanes that take part.
+    Elect {
+        /// 32-bit register: the lane picked.
+        destination: Option<Register>,
+        /// Predicate: set in the lane picked.
+        is_elected: Register,
+        /// 32-bit register: lanes that take part.
+        members: Register,
+    },
+    /// `bar.sync`, `bar.arrive`, `bar.red`, and their `barrier.cta` forms.
+    Barrier {
+        /// Whether it waits, or only arrives.
+        waits: bool,
+        /// 32-bit register: number of the barrier, 0 to 15.
+        barrier: Register,
+        /// 32-bit register: threads that take part, a multiple of 32. All of the block without one.
+        threads: Option<Register>,
+        /// A reduction over the threads.
+        reduction: Option<BarrierReduction>,
+        /// Every thread of a warp has to execute this very instruction.
+        aligned: bool,
+    },
+    /// `bar.warp.sync`.
+    WarpBarrier {
+        /// 32-bit register: lanes that take part.
+        members: Register,
+    },
+    /// `membar` and `fence`.
+    Fence {
+        /// Who sees the accesses before it.
+        scope: Scope,
+    },
+    /// `mov` from `%clock`, `%clock64`, `%globaltimer` and their halves: something that grows.
+    Clock {
+        /// 32- or 64-bit register.
+        destination: Register,
+    },
+}
+
+/// An address in a space: a register plus a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The state space.
+    pub space: Space,
+    /// A 32- or 64-bit register, or none for a constant address.
+    pub base: Option<Register>,
+    /// Added to it.
+    pub offset: i64,
+}
+
+/// A state space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Space {
+    /// Any of the next three, by the address: see [`SHARED_WINDOW`] and [`LOCAL_WINDOW`].
+    Generic,
+    /// Device memory, and the module's own `.global` and `.const` variables.
+    Global,
+    /// Shared memory of the block; addresses begin at 0.
+    Shared,
+    /// A thread's own memory; addresses begin at 0.
+    Local,
+    /// The kernel's parameters; addresses begin at 0.
+    Parameter,
+}
+
+/// How memory is read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Bytes of an element: 1, 2, 4 or 8.
+    pub bytes: u32,
+    /// Whether a narrow element is extended by its sign when it is loaded into a wider register.
+    pub signed: bool,
+    /// How it is ordered.
+    pub order: Order,
+}
+
+/// How an access is ordered with those of other threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Not at all: together with another thread's write to the same place it is a data race.
+    Weak,
+    /// `volatile` and `relaxed`: no race, and no order.
+    Relaxed,
+    /// What another thread released is seen by what comes after.
+    Acquire,
+    /// What came before is seen by another thread that acquires.
+    Release,
+    /// Both.
+    AcquireRelease,
+}
+
+/// Threads to which an order extends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Those of the block.
+    Block,
+    /// Those of the grid, or of more devices.
+    Device,
+}
+
+/// An atomic read-modify-write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Atomic {
+    /// Where.
+    pub address: Address,
+    /// What is done.
+    pub operation: AtomicOperation,
+    /// On what.
+    pub ty: AtomicType,
+    /// How it is ordered.
+    pub order: Order,
+    /// Who it is atomic to.
+    pub scope: Scope,
+    /// Receives the old value; none for `red`.
+    pub destination: Option<Register>,
+    /// The operand; the value to compare with for `cas`.
+    pub operand: Register,
+    /// The new value for `cas`.
+    pub replacement: Option<Register>,
+}
+
+/// What is done atomically, or over the lanes of a warp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicOperation {
+    /// `+`
+    Add,
+    /// The lesser.
+    Min,
+    /// The greater.
+    Max,
+    /// `&`
+    And,
+    /// `|`
+    Or,
+    /// `^`
+    Xor,
+    /// The operand.
+    Exchange,
+    /// The replacement, if equal to the operand.
+    CompareAndSwap,
+    /// One more; 0 after the operand.
+    Increment,
+    /// One less; the operand after 0 or anything above the operand.
+    Decrement,
+}
+
+/// Type of an atomic's element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicType {
+    /// 16 bits without a type: `cas` and `exch`.
+    B16,
+    /// Unsigned 32 bits, or bits.
+    U32,
+    /// Signed 32 bits.
+    S32,
+    /// Unsigned 64 bits, or bits.
+    U64,
+    /// Signed 64 bits.
+    S64,
+    /// binary32.
+    F32,
+    /// binary64.
+    F64,
+    /// binary16.
+    F16,
+    /// Two of binary16.
+    F16x2,
+    /// bfloat16.
+    BF16,
+    /// Two of bfloat16.
+    BF16x2,
+}
+
+/// `shfl.sync`'s modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShuffleMode {
+    /// From a lower lane.
+    Up,
+    /// From a higher lane.
+    Down,
+    /// From the lane whose number differs in some bits.
+    Butterfly,
+    /// From a lane.
+    Index,
+}
+
+/// `vote.sync`'s modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VoteMode {
+    /// True in all.
+    All,
+    /// True in any.
+    Any,
+    /// The same in all.
+    Uniform,
+    /// A bit for each lane.
+    Ballot,
+}
+
+/// `bar.red`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BarrierReduction {
+    /// `popc` with a 32-bit destination, `and` and `or` with a predicate.
+    pub operation: BarrierOperation,
+    /// Register that receives.
+    pub destination: Register,
+    /// Predicate that each thread gives.
+    pub source: Register,
+    /// Whether the negation of the source is given.
+    pub negated: bool,
+}
+
+/// What `bar.red` computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarrierOperation {
+    /// Threads whose predicate is true.
+    Count,
+    /// Whether all are.
+    And,
+    /// Whether any is.
+    Or,
+}
+
+/// A register's value that is the same for a whole launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Constant {
+    /// The same bits in each lane.
+    Bits(u64),
+    /// A dimension (0 to 2) of `%tid`.
+    Thread(u8),
+    /// A dimension of `%ntid`.
+    BlockSize(u8),
+    /// A dimension of `%ctaid`.
+    Block(u8),
+    /// A dimension of `%nctaid`.
+    GridSize(u8),
+    /// `%laneid`
+    Lane,
+    /// `%warpid`
+    Warp,
+    /// `%nwarpid`
+    Warps,
+    /// `%lanemask_eq`
+    LanesEqual,
+    /// `%lanemask_le`
+    LanesUpTo,
+    /// `%lanemask_lt`
+    LanesBelow,
+    /// `%lanemask_ge`
+    LanesFrom,
+    /// `%lanemask_gt`
+    LanesAbove,
+    /// `%dynamic_smem_size`
+    DynamicShared,
+    /// `%total_smem_size`
+    TotalShared,
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Where it lies among the kernel's parameters, in bytes.
+    pub bytes: Range<u32>,
+}
+
+/// A variable that the module keeps in device memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: u64,
+    /// What it holds at first; as long as the variable.
+    pub initial: Vec<u8>,
+    /// `.const`: only read.
+    pub constant: bool,
+}
+
+/// A kernel that can be launched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// Its instructions; the last never falls through.
+    pub code: Vec<Instruction>,
+    /// Registers of a warp.
+    pub registers: RegisterCounts,
+    /// What some of them hold from the beginning.
+    pub constants: Vec<(Register, Constant)>,
+    /// In the order of the signature.
+    pub parameters: Vec<Parameter>,
+    /// Bytes of all parameters.
+    pub parameter_bytes: u32,
+    /// Bytes of shared memory besides what the launch adds, which comes after them.
+    pub shared_bytes: u32,
+    /// Bytes of each thread's own memory.
+    pub local_bytes: u32,
+    /// Variables of the module, by address.
+    pub variables: Vec<Variable>,
+    /// The places in the source that instructions come from.
+    pub locations: Vec<SourceLocation>,
+    /// Most threads of a block (`.maxntid`, `.reqntid`), where the kernel says so.
+    pub most_threads: Option<u32>,
+}

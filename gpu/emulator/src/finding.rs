@@ -1,0 +1,127 @@
+//! What is wrong with a kernel, and where.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::code::SourceLocation;
+
+/// Something that a kernel does wrong. Of the same kind at the same instruction only the first is kept, with how often
+/// it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What.
+    pub kind: FindingKind,
+    /// Where in the PTX text, from 1.
+    pub ptx_line: u32,
+    /// Where in the source, when it was compiled with line information.
+    pub source: Option<SourceLocation>,
+    /// Block, as x, y, z.
+    pub block: [u32; 3],
+    /// Thread in the block, as x, y, z.
+    pub thread: [u32; 3],
+    /// The address, for accesses to memory.
+    pub address: Option<PlacedAddress>,
+    /// What makes it wrong, in a few words; such as with which other access it races.
+    pub detail: String,
+    /// How often it happened.
+    pub count: u64,
+}
+
+/// An address, and what lies there or next to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedAddress {
+    /// The address in its space.
+    pub address: u64,
+    /// The place in words: `x + 4096 of 4096 bytes`, `shared memory + 12`.
+    pub place: String,
+}
+
+/// Kinds of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// An access outside of every buffer, of shared memory or of a thread's own memory.
+    OutOfBounds,
+    /// An address that is no multiple of the access's size.
+    Misaligned,
+    /// A write to a buffer that the kernel may only read.
+    WriteToReadOnly,
+    /// A branch, an address or a stored result depends on memory that was never written.
+    Uninitialised,
+    /// Two threads access the same place, at least one writes, and nothing orders them.
+    Race,
+    /// Not all threads that a barrier waits for arrive at it: some take another way, or have ended.
+    DivergentBarrier,
+    /// A warp-wide operation (shuffle, vote, match) names lanes that never take part, or is executed by one that it
+    /// does not name.
+    MissingLanes,
+    /// A shuffle reads from a lane that does not take part.
+    InactiveLane,
+    /// An address was computed from a 16- or 32-bit number that wrapped around.
+    AddressOverflow,
+    /// Threads wait for each other for ever.
+    Deadlock,
+    /// More instructions than the budget allows: it may never end.
+    OverBudget,
+    /// `trap`, or a jump to nowhere.
+    Trap,
+}
+
+impl FindingKind {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::OutOfBounds,
+        Self::Misaligned,
+        Self::WriteToReadOnly,
+        Self::Uninitialised,
+        Self::Race,
+        Self::DivergentBarrier,
+        Self::MissingLanes,
+        Self::InactiveLane,
+        Self::AddressOverflow,
+        Self::Deadlock,
+        Self::OverBudget,
+        Self::Trap,
+    ];
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OutOfBounds => "out of bounds",
+            Self::Misaligned => "misaligned",
+            Self::WriteToReadOnly => "write to a read-only buffer",
+            Self::Uninitialised => "use of uninitialised memory",
+            Self::Race => "race",
+            Self::DivergentBarrier => "divergent barrier",
+            Self::MissingLanes => "missing lanes",
+            Self::InactiveLane => "shuffle from an inactive lane",
+            Self::AddressOverflow => "overflow in an address",
+            Self::Deadlock => "deadlock",
+            Self::OverBudget => "over the instruction budget",
+            Self::Trap => "trap",
+        })
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if let Some(SourceLocation { file, line }) = &self.source {
+            write!(f, " at {file}:{line}")?;
+        }
+        let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
+        write!(f, " (PTX line {}), block ({bx},{by},{bz}) thread ({tx},{ty},{tz})", self.ptx_line)?;
+        if let Some(PlacedAddress { address, place }) = &self.address {
+            write!(f, ", address {address:#x} ({place})")?;
+        }
+        if !self.detail.is_empty() {
+            write!(f, ": {}", self.detail)?;
+        }
+        if self.count > 1 {
+            write!(f, " ({} times)", self.count)?;
+        }
+        Ok(())
+    }
+}
