@@ -180,6 +180,8 @@ pub enum Op {
     Reduce {
         /// The operation, on 32 bits.
         operation: AtomicOperation,
+        /// Whether `min` and `max` compare as signed.
+        signed: bool,
         /// 32-bit register.
         destination: Register,
         /// 32-bit register.
@@ -495,4 +497,19 @@ pub struct Kernel {
     pub locations: Vec<SourceLocation>,
     /// Most threads of a block (`.maxntid`, `.reqntid`), where the kernel says so.
     pub most_threads: Option<u32>,
+}
+
+impl Kernel {
+    /// Where an instruction stands, in words.
+    #[must_use]
+    pub fn place(&self, instruction: u32) -> String {
+        let Some(instruction) = self.code.get(instruction as usize) else {
+            return "nowhere".to_owned();
+        };
+        let line = instruction.ptx_line;
+        match instruction.location.and_then(|index| self.locations.get(index as usize)) {
+            Some(location) => format!("at {}:{} (PTX line {line})", location.file, location.line),
+            None => format!("at PTX line {line}"),
+        }
+    }
 }

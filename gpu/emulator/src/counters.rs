@@ -29,3 +29,20 @@ pub struct Counters {
     /// Barriers at which a warp waited.
     pub barrier_waits: u64,
 }
+
+impl Counters {
+    /// Adds those of another block or launch.
+    pub fn add(&mut self, other: &Self) {
+        self.instructions += other.instructions;
+        self.warp_instructions += other.warp_instructions;
+        self.divergent_branches += other.divergent_branches;
+        self.global_loads += other.global_loads;
+        self.global_load_sectors += other.global_load_sectors;
+        self.global_stores += other.global_stores;
+        self.global_store_sectors += other.global_store_sectors;
+        self.global_atomics += other.global_atomics;
+        self.shared_accesses += other.shared_accesses;
+        self.bank_conflicts += other.bank_conflicts;
+        self.barrier_waits += other.barrier_waits;
+    }
+}

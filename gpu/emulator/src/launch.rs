@@ -3,6 +3,7 @@
 use crate::code::Kernel;
 use crate::counters::Counters;
 use crate::finding::Finding;
+use crate::machine::grid::Grid;
 use crate::memory::{BufferId, Memory};
 
 /// How a kernel is launched.
@@ -61,8 +62,7 @@ pub fn run(
     memory: &mut Memory,
     options: &Options,
 ) -> Result<Report, LaunchError> {
-    let _ = (kernel, launch, memory, options);
-    Ok(Report::default())
+    Ok(Grid::new(kernel, launch, memory, options)?.run())
 }
 
 /// A launch that a driver would refuse.

@@ -19,5 +19,6 @@ pub mod compute;
 pub mod counters;
 pub mod finding;
 pub mod launch;
+mod machine;
 pub mod memory;
 pub mod ptx;

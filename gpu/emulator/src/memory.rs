@@ -1,14 +1,41 @@
 //! Device memory: named buffers, each with its rights.
+//!
+//! Host threads that run different blocks share it. Its words are relaxed atomics, so that a kernel's data race is not
+//! one of the emulator; what a race reads is then up to the host.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use crate::finding::PlacedAddress;
+
+/// Where the first buffer's window begins.
+const BUFFERS: u64 = 0x1000_0000_0000;
+/// Bits of the addresses of a buffer's window. The buffer begins in its middle, so that addresses on both sides of it
+/// are told to be near it.
+const WINDOW_BITS: u32 = 37;
+/// Bytes that a buffer may have.
+const MOST_BYTES: usize = 1 << (WINDOW_BITS - 1);
 
 /// The buffers that kernels work on.
 #[derive(Debug, Default)]
 pub struct Memory {
-    buffers: Vec<(String, Vec<u8>)>,
+    buffers: Vec<Buffer>,
 }
 
 /// A buffer of a [`Memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BufferId(pub(crate) usize);
+
+/// Bytes in device memory.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    name: String,
+    address: u64,
+    bytes: usize,
+    is_writable: bool,
+    words: Vec<AtomicU32>,
+    /// A bit for each byte that was written; without them all are.
+    defined: Option<Vec<AtomicU32>>,
+}
 
 impl Memory {
     /// None.
@@ -19,23 +46,199 @@ impl Memory {
 
     /// A buffer that kernels may only read.
     pub fn read_only(&mut self, name: &str, bytes: &[u8]) -> BufferId {
-        self.writable(name, bytes)
+        self.add(name, false, words(bytes), bytes.len(), None)
     }
 
     /// A buffer that kernels may read and write.
     pub fn writable(&mut self, name: &str, bytes: &[u8]) -> BufferId {
-        self.buffers.push((name.to_owned(), bytes.to_vec()));
-        BufferId(self.buffers.len() - 1)
+        self.add(name, true, words(bytes), bytes.len(), None)
     }
 
     /// A buffer that kernels have to write before they read it.
     pub fn uninitialised(&mut self, name: &str, bytes: usize) -> BufferId {
-        self.writable(name, &vec![0; bytes])
+        let words = (0..bytes.div_ceil(4)).map(|_| AtomicU32::new(u32::MAX)).collect();
+        let defined = (0..bytes.div_ceil(32)).map(|_| AtomicU32::new(0)).collect();
+        self.add(name, true, words, bytes, Some(defined))
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        is_writable: bool,
+        words: Vec<AtomicU32>,
+        bytes: usize,
+        defined: Option<Vec<AtomicU32>>,
+    ) -> BufferId {
+        let index = self.buffers.len();
+        let address = BUFFERS + ((index as u64) << WINDOW_BITS) + (1 << (WINDOW_BITS - 1));
+        let bytes = bytes.min(MOST_BYTES);
+        let name = name.to_owned();
+        self.buffers.push(Buffer { name, address, bytes, is_writable, words, defined });
+        BufferId(index)
     }
 
     /// What a buffer holds. What was never written is 0xFF, which makes floats NaN.
     #[must_use]
     pub fn bytes(&self, buffer: BufferId) -> Vec<u8> {
-        self.buffers.get(buffer.0).map(|(_, bytes)| bytes.clone()).unwrap_or_default()
+        let Some(buffer) = self.buffers.get(buffer.0) else { return Vec::new() };
+        let mut bytes: Vec<u8> =
+            buffer.words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
+        bytes.truncate(buffer.bytes);
+        bytes
+    }
+
+    pub(crate) fn buffers(&self) -> &[Buffer] {
+        &self.buffers
+    }
+
+    /// The buffer in whose window an address lies.
+    pub(crate) fn near(address: u64) -> Option<usize> {
+        usize::try_from(address.checked_sub(BUFFERS)? >> WINDOW_BITS).ok()
+    }
+}
+
+fn words(bytes: &[u8]) -> Vec<AtomicU32> {
+    let word = |chunk: &[u8]| {
+        let mut word = [0; 4];
+        word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+        AtomicU32::new(u32::from_le_bytes(word))
+    };
+    bytes.chunks(4).map(word).collect()
+}
+
+impl Buffer {
+    /// A variable of a module.
+    pub(crate) fn variable(name: &str, address: u64, initial: &[u8], is_writable: bool) -> Self {
+        let (name, bytes) = (name.to_owned(), initial.len());
+        Self { name, address, bytes, is_writable, words: words(initial), defined: None }
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        self.is_writable
+    }
+
+    /// Where an access of so many bytes lies in the buffer, if it lies within.
+    #[inline]
+    pub(crate) fn offset(&self, address: u64, bytes: u64) -> Option<usize> {
+        let offset = address.wrapping_sub(self.address);
+        let end = offset.checked_add(bytes)?;
+        (end <= self.bytes as u64).then_some(offset as usize)
+    }
+
+    /// An element of 1, 2, 4 or 8 bytes at a multiple of its size; 0 past the end.
+    #[inline]
+    pub(crate) fn read(&self, offset: usize, bytes: u32) -> u64 {
+        let word = |index: usize| self.words.get(index).map_or(0, |word| word.load(Relaxed));
+        match bytes {
+            4 => word(offset / 4).into(),
+            8 => u64::from(word(offset / 4)) | u64::from(word(offset / 4 + 1)) << 32,
+            2 => (word(offset / 4) >> (offset % 4 * 8) & 0xFFFF).into(),
+            _ => (word(offset / 4) >> (offset % 4 * 8) & 0xFF).into(),
+        }
+    }
+
+    /// The counterpart of [`read`](Self::read).
+    #[inline]
+    pub(crate) fn write(&self, offset: usize, bytes: u32, value: u64) {
+        let store = |index: usize, value: u32| {
+            if let Some(word) = self.words.get(index) {
+                word.store(value, Relaxed);
+            }
+        };
+        match bytes {
+            4 => store(offset / 4, value as u32),
+            8 => {
+                store(offset / 4, value as u32);
+                store(offset / 4 + 1, (value >> 32) as u32);
+            }
+            _ => {
+                let shift = offset % 4 * 8;
+                let mask = (if bytes == 2 { 0xFFFF } else { 0xFF_u32 }) << shift;
+                let value = (value as u32) << shift & mask;
+                if let Some(word) = self.words.get(offset / 4) {
+                    // Neighbours within the word may be written at the same time.
+                    word.fetch_and(!mask, Relaxed);
+                    word.fetch_or(value, Relaxed);
+                }
+            }
+        }
+        self.define(offset, bytes);
+    }
+
+    /// Whether all bytes of an element were written. Elements do not cross words of 32 bytes.
+    #[inline]
+    pub(crate) fn is_defined(&self, offset: usize, bytes: u32) -> bool {
+        let Some(defined) = &self.defined else { return true };
+        let mask = byte_mask(offset, bytes);
+        defined.get(offset / 32).is_none_or(|bits| bits.load(Relaxed) & mask == mask)
+    }
+
+    fn define(&self, offset: usize, bytes: u32) {
+        if let Some(bits) = self.defined.as_ref().and_then(|defined| defined.get(offset / 32)) {
+            bits.fetch_or(byte_mask(offset, bytes), Relaxed);
+        }
+    }
+
+    /// Puts an address near this buffer in words.
+    pub(crate) fn place(&self, address: u64) -> PlacedAddress {
+        let offset = address.wrapping_sub(self.address).cast_signed();
+        let sign = if offset < 0 { '-' } else { '+' };
+        let (name, offset, bytes) = (&self.name, offset.unsigned_abs(), self.bytes);
+        PlacedAddress { address, place: format!("{name} {sign} {offset} of {bytes} bytes") }
+    }
+}
+
+fn byte_mask(offset: usize, bytes: u32) -> u32 {
+    ((1_u32 << bytes) - 1) << (offset % 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_of_every_size_are_kept() {
+        let mut memory = Memory::new();
+        let id = memory.uninitialised("y", 19);
+        let buffer = &memory.buffers()[id.0];
+        for (offset, bytes, value) in
+            [(0, 8, 0x1122_3344_5566_7788), (8, 4, 0xDEAD_BEEF), (14, 2, 0xABCD), (18, 1, 0x7F)]
+        {
+            assert!(!buffer.is_defined(offset, bytes));
+            buffer.write(offset, bytes, value);
+            assert!(buffer.is_defined(offset, bytes));
+            assert_eq!(buffer.read(offset, bytes), value);
+        }
+        assert!(!buffer.is_defined(12, 2) && !buffer.is_defined(12, 4));
+        let expected = [
+            0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0xEF, 0xBE, 0xAD, 0xDE, 0xFF, 0xFF,
+            0xCD, 0xAB, 0xFF, 0xFF, 0x7F,
+        ];
+        assert_eq!(memory.bytes(id), expected);
+    }
+
+    #[test]
+    fn addresses_on_both_sides_are_near_a_buffer() {
+        let mut memory = Memory::new();
+        let ids = [memory.read_only("a", &[1; 8]), memory.writable("b", &[2; 16])];
+        for id in ids {
+            let buffer = &memory.buffers()[id.0];
+            for address in [buffer.address() - 4, buffer.address(), buffer.address() + 1000] {
+                assert_eq!(Memory::near(address), Some(id.0));
+            }
+            assert_eq!(buffer.offset(buffer.address() + 4, 4), Some(4));
+            assert_eq!(buffer.offset(buffer.address() - 4, 4), None);
+            assert_eq!(buffer.offset(buffer.address() + buffer.len() as u64 - 3, 4), None);
+        }
+        let b = &memory.buffers()[1];
+        assert_eq!(b.place(b.address() - 4).place, "b - 4 of 16 bytes");
     }
 }

@@ -1,0 +1,299 @@
+//! Atomic read-modify-writes.
+
+use half::{bf16, f16};
+
+use super::access::{Request, in_shared};
+use super::block::Core;
+use super::order::{Effect, Log, Place, lanes_of};
+use super::warp::Warp;
+use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Space, WARP};
+use crate::finding::FindingKind;
+
+const READ_WRITE: Effect = Effect { reads: true, writes: true, acquires: false, releases: false };
+
+impl Core<'_> {
+    /// Executes an atomic, lane by lane.
+    pub(super) fn atomic(
+        &mut self,
+        warp: &mut Warp,
+        counter: u32,
+        atomic: &Atomic,
+        lanes: u32,
+        log: &mut Log<'_>,
+    ) {
+        let bytes = atomic.ty.bytes();
+        let order = if atomic.order == Order::Weak { Order::Relaxed } else { atomic.order };
+        let request = Request { counter, warp: warp.index, bytes, order };
+        let (addresses, parts) = self.places(warp, counter, &atomic.address, lanes);
+        let operands = warp.long(atomic.operand);
+        let replacements = atomic.replacement.map_or([0; WARP], |register| warp.long(register));
+        let undefined = warp.registers.undefined(atomic.operand)
+            | atomic.replacement.map_or(0, |register| warp.registers.undefined(register));
+        let mut old_values = [0; WARP];
+        let mut old_undefined = 0;
+        for (space, lanes) in parts {
+            match space {
+                Space::Global | Space::Generic => {
+                    self.counters.global_atomics += u64::from(lanes.count_ones());
+                }
+                Space::Shared if lanes != 0 => self.counters.shared_accesses += 1,
+                Space::Local | Space::Parameter if lanes != 0 => {
+                    let lane = lanes.trailing_zeros() as usize;
+                    self.report(FindingKind::OutOfBounds, counter, warp.index, lane, || {
+                        (None, "an atomic on memory that is neither global nor shared".to_owned())
+                    });
+                }
+                _ => {}
+            }
+            let mut near = None;
+            for lane in lanes_of(lanes) {
+                let new = |old| {
+                    atomic.operation.apply(atomic.ty, old, operands[lane], replacements[lane])
+                };
+                let address = addresses[lane];
+                let is_undefined = undefined >> lane & 1 != 0;
+                let grid = self.grid;
+                if space == Space::Shared {
+                    let Some(offset) = self.within_shared(request, lane, address) else { continue };
+                    let (old, is_defined) = self.shared.read(offset, bytes);
+                    old_values[lane] = old;
+                    old_undefined |= u32::from(!is_defined) << lane;
+                    self.shared.write(offset, bytes, new(old), is_defined && !is_undefined);
+                    let conflict = self.observe_shared(request, lane, offset, true, log);
+                    self.report_race(request, lane, conflict, || in_shared(offset as u64));
+                    self.order_strongly(request, lane, Place::Shared(address), READ_WRITE, log);
+                } else if space == Space::Global {
+                    let place = || grid.global.place(address);
+                    let Some(offset) = self.within(&mut near, request, lane, address) else {
+                        continue;
+                    };
+                    let Some(region) = near else { continue };
+                    let Some(cells) = region.cells else {
+                        self.report(
+                            FindingKind::WriteToReadOnly,
+                            counter,
+                            warp.index,
+                            lane,
+                            || (Some(place()), String::new()),
+                        );
+                        continue;
+                    };
+                    let is_defined = region.buffer.is_defined(offset, bytes);
+                    if is_undefined || !is_defined {
+                        self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
+                            (Some(place()), "the new value depends on it".to_owned())
+                        });
+                    }
+                    let old = region.buffer.read(offset, bytes);
+                    old_values[lane] = old;
+                    region.buffer.write(offset, bytes, new(old));
+                    let stamp = self.stamp(request, lane).of_bytes(0xF);
+                    let order = &self.order;
+                    let is_before = |old| order.is_before(old, request.warp, lane, log.all());
+                    let words = offset / 4..(offset + bytes as usize).div_ceil(4);
+                    let conflict = words
+                        .filter_map(|word| {
+                            cells.access(word, |cell| cell.write(stamp, counter, is_before))
+                        })
+                        .last();
+                    self.report_race(request, lane, conflict, place);
+                    self.order_strongly(request, lane, Place::Global(address), READ_WRITE, log);
+                }
+            }
+        }
+        if let Some(destination) = atomic.destination {
+            warp.set(destination, lanes, &old_values);
+            if old_undefined != 0 {
+                warp.registers.taint(destination, lanes, old_undefined, 0);
+            }
+        }
+    }
+}
+
+impl AtomicType {
+    /// Bytes of an element.
+    fn bytes(self) -> u32 {
+        match self {
+            Self::B16 | Self::F16 | Self::BF16 => 2,
+            Self::U32 | Self::S32 | Self::F32 | Self::F16x2 | Self::BF16x2 => 4,
+            Self::U64 | Self::S64 | Self::F64 => 8,
+        }
+    }
+}
+
+impl AtomicOperation {
+    /// The new value.
+    fn apply(self, ty: AtomicType, old: u64, operand: u64, replacement: u64) -> u64 {
+        match self {
+            Self::Exchange => operand,
+            Self::CompareAndSwap if old == operand & mask(ty.bytes()) => replacement,
+            Self::CompareAndSwap => old,
+            _ => match ty {
+                AtomicType::U32 | AtomicType::S32 | AtomicType::B16 => {
+                    let signed = ty == AtomicType::S32;
+                    combine_words(self, signed, old as u32, operand as u32).into()
+                }
+                AtomicType::U64 | AtomicType::S64 => {
+                    self.on_longs(ty == AtomicType::S64, old, operand)
+                }
+                AtomicType::F32 => {
+                    let (a, b) = (f32::from_bits(old as u32), f32::from_bits(operand as u32));
+                    self.on_floats(a.into(), b.into(), || f64::from(a + b)).as_f32_bits()
+                }
+                AtomicType::F64 => {
+                    let (a, b) = (f64::from_bits(old), f64::from_bits(operand));
+                    self.on_floats(a, b, || a + b).to_bits()
+                }
+                AtomicType::F16 => self.on_halves(old as u16, operand as u16).into(),
+                AtomicType::BF16 => self.on_bfloats(old as u16, operand as u16).into(),
+                AtomicType::F16x2 | AtomicType::BF16x2 => {
+                    let half = |shift: u32| {
+                        let (a, b) = ((old >> shift) as u16, (operand >> shift) as u16);
+                        let result = match ty {
+                            AtomicType::F16x2 => self.on_halves(a, b),
+                            _ => self.on_bfloats(a, b),
+                        };
+                        u64::from(result) << shift
+                    };
+                    half(0) | half(16)
+                }
+            },
+        }
+    }
+
+    fn on_longs(self, signed: bool, a: u64, b: u64) -> u64 {
+        let is_less = if signed { a.cast_signed() < b.cast_signed() } else { a < b };
+        match self {
+            Self::Add => a.wrapping_add(b),
+            Self::Min => {
+                if is_less {
+                    a
+                } else {
+                    b
+                }
+            }
+            Self::Max => {
+                if is_less {
+                    b
+                } else {
+                    a
+                }
+            }
+            Self::And => a & b,
+            Self::Or => a | b,
+            Self::Xor => a ^ b,
+            Self::Increment => {
+                if a >= b {
+                    0
+                } else {
+                    a + 1
+                }
+            }
+            Self::Decrement => {
+                if a == 0 || a > b {
+                    b
+                } else {
+                    a - 1
+                }
+            }
+            Self::Exchange | Self::CompareAndSwap => b,
+        }
+    }
+
+    fn on_floats(self, a: f64, b: f64, sum: impl FnOnce() -> f64) -> f64 {
+        match self {
+            Self::Min => a.min(b),
+            Self::Max => a.max(b),
+            _ => sum(),
+        }
+    }
+
+    fn on_halves(self, a: u16, b: u16) -> u16 {
+        let (a, b) = (f16::from_bits(a).to_f64(), f16::from_bits(b).to_f64());
+        // A sum of two of binary16 is exact in binary64.
+        f16::from_f64(self.on_floats(a, b, || a + b)).to_bits()
+    }
+
+    fn on_bfloats(self, a: u16, b: u16) -> u16 {
+        let (a, b) = (bf16::from_bits(a), bf16::from_bits(b));
+        // Rounding to odd in between makes two roundings one: the sum of two bfloat16 may need more than 53 bits.
+        let (wide_a, wide_b) = (f64::from(a.to_f32()), f64::from(b.to_f32()));
+        let sum = || {
+            let sum = wide_a + wide_b;
+            let part = sum - wide_a;
+            let error = (wide_a - (sum - part)) + (wide_b - part);
+            let is_odd = sum.to_bits() & 1 != 0;
+            if error == 0.0 || is_odd || !sum.is_finite() {
+                sum
+            } else if (error > 0.0) == (sum > 0.0) {
+                f64::from_bits(sum.to_bits() + 1)
+            } else {
+                f64::from_bits(sum.to_bits() - 1)
+            }
+        };
+        bf16::from_f64(self.on_floats(wide_a, wide_b, sum)).to_bits()
+    }
+}
+
+/// Combines two 32-bit numbers as atomics and warp-wide reductions do.
+pub(super) fn combine_words(operation: AtomicOperation, signed: bool, a: u32, b: u32) -> u32 {
+    let wide = |value: u32| {
+        if signed { i64::from(value.cast_signed()).cast_unsigned() } else { value.into() }
+    };
+    match operation {
+        AtomicOperation::Decrement | AtomicOperation::Increment => {
+            operation.on_longs(false, a.into(), b.into()) as u32
+        }
+        _ => operation.on_longs(signed, wide(a), wide(b)) as u32,
+    }
+}
+
+fn mask(bytes: u32) -> u64 {
+    if bytes >= 8 { u64::MAX } else { (1 << (8 * bytes)) - 1 }
+}
+
+trait AsF32Bits {
+    fn as_f32_bits(self) -> u64;
+}
+
+impl AsF32Bits for f64 {
+    /// Of a number that is one of binary32.
+    fn as_f32_bits(self) -> u64 {
+        (self as f32).to_bits().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use AtomicOperation::*;
+
+    use super::*;
+
+    #[test]
+    fn integers() {
+        let u32 = |op: AtomicOperation, a: u32, b: u32| {
+            op.apply(AtomicType::U32, a.into(), b.into(), 77) as u32
+        };
+        assert_eq!(u32(Add, u32::MAX, 2), 1);
+        assert_eq!(u32(Max, u32::MAX, 2), u32::MAX);
+        assert_eq!(AtomicOperation::Max.apply(AtomicType::S32, u64::from(u32::MAX), 2, 0), 2);
+        assert_eq!([u32(Increment, 3, 3), u32(Increment, 2, 3)], [0, 3]);
+        assert_eq!([u32(Decrement, 0, 3), u32(Decrement, 9, 3), u32(Decrement, 2, 3)], [3, 3, 1]);
+        assert_eq!([u32(CompareAndSwap, 5, 5), u32(CompareAndSwap, 5, 6)], [77, 5]);
+        assert_eq!(u32(Exchange, 5, 6), 6);
+        assert_eq!([u32(And, 6, 3), u32(Or, 6, 3), u32(Xor, 6, 3)], [2, 7, 5]);
+    }
+
+    #[test]
+    fn floats_round_once() {
+        let sum =
+            Add.apply(AtomicType::F32, 1.0f32.to_bits().into(), 2f32.powi(-24).to_bits().into(), 0);
+        assert_eq!(sum, u64::from(1.0f32.to_bits()));
+        let halves = Add.apply(AtomicType::F16x2, 0x3C00_4000, 0x3C00_3C00, 0);
+        assert_eq!(halves, 0x4000_4200);
+        // 1 + 2^-8 + 2^-60 is just above the middle of two neighbours.
+        let a = bf16::from_f64(1.0 + 2f64.powi(-7)).to_bits();
+        let half_ulp = bf16::from_f64(2f64.powi(-8)).to_bits();
+        assert_eq!(Add.apply(AtomicType::BF16, a.into(), half_ulp.into(), 0) as u16, a + 1);
+    }
+}

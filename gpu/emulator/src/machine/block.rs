@@ -1,0 +1,343 @@
+//! A block: warps in turns.
+
+use fastrand::Rng;
+
+use super::barrier::{Arrival, Barriers};
+use super::findings::{Culprit, Findings};
+use super::grid::Grid;
+use super::order::{BlockOrder, Log, Releases, lanes_of};
+use super::shared::SharedMemory;
+use super::warp::{Facts, Group, Warp};
+use crate::code::{Instruction, Op, WARP};
+use crate::compute::Registers;
+use crate::counters::Counters;
+use crate::finding::{FindingKind, PlacedAddress};
+
+/// Instructions of a warp before another has its turn, without a seed.
+const PLAIN_SLICE: u64 = 20_000;
+/// The most with a seed.
+const RANDOM_SLICE: u64 = 200;
+/// Instructions of a group before other ready lanes of its warp have their turn.
+const GROUP_SLICE: u32 = 2_000;
+
+/// A block of threads.
+#[derive(Debug)]
+pub(crate) struct Block<'g> {
+    pub(crate) warps: Vec<Warp>,
+    pub(crate) barriers: Barriers,
+    pub(crate) core: Core<'g>,
+    /// The warp whose turn it was last.
+    turn: usize,
+}
+
+/// What the warps of a block share.
+#[derive(Debug)]
+pub(crate) struct Core<'g> {
+    pub(crate) grid: &'g Grid<'g>,
+    position: [u32; 3],
+    pub(crate) shared: SharedMemory,
+    pub(crate) order: BlockOrder,
+    pub(crate) counters: Counters,
+    findings: Findings,
+    /// Where turns are taken at random.
+    random: Option<Rng>,
+    /// Warps that have come to a barrier since the last look.
+    pub(crate) arrivals: Vec<Arrival>,
+    /// Nothing more can be learnt.
+    pub(crate) is_stuck: bool,
+}
+
+impl<'g> Block<'g> {
+    pub(crate) fn new(grid: &'g Grid<'g>, index: u32) -> Self {
+        let [x, y, _] = grid.size;
+        let position = [index % x, index / x % y, index / x / y];
+        let kernel = grid.kernel;
+        let total_shared = kernel.shared_bytes + grid.dynamic_shared;
+        let facts = Facts {
+            grid_size: grid.size,
+            block_size: grid.block_size,
+            block: position,
+            dynamic_shared: grid.dynamic_shared,
+            total_shared,
+        };
+        let warp = |index: usize| {
+            let threads = (grid.threads - index * WARP).min(WARP);
+            let registers = Registers::new(kernel.registers);
+            let mut warp = Warp::new(index, threads, registers, kernel.local_bytes);
+            for &(register, constant) in &kernel.constants {
+                warp.set_constant(register, constant, &facts);
+            }
+            warp
+        };
+        let seed = grid.options.seed;
+        let random = (seed != 0).then(|| Rng::with_seed(seed ^ u64::from(index) << 32));
+        Self {
+            warps: (0..grid.warps()).map(warp).collect(),
+            barriers: Barriers::default(),
+            core: Core {
+                grid,
+                position,
+                shared: SharedMemory::new(total_shared),
+                order: BlockOrder::new(index, grid.warps()),
+                counters: Counters::default(),
+                findings: Findings::default(),
+                random,
+                arrivals: Vec::new(),
+                is_stuck: false,
+            },
+            turn: 0,
+        }
+    }
+
+    /// Runs until it has ended or until every warp waits.
+    pub(crate) fn run(&mut self, releases: &Releases) {
+        while !self.core.is_stuck {
+            let Some(next) = self.next_warp() else { break };
+            let slice = match &mut self.core.random {
+                Some(random) => random.u64(1..=RANDOM_SLICE),
+                None => PLAIN_SLICE,
+            };
+            if let Some(warp) = self.warps.get_mut(next) {
+                self.core.run(warp, slice, releases);
+            }
+            self.open_barriers();
+        }
+        let waits_for_turn = self.warps.iter().any(|warp| warp.strong.is_some());
+        if !self.core.is_stuck && !waits_for_turn && !self.has_ended() {
+            self.report_deadlock();
+        }
+    }
+
+    fn next_warp(&mut self) -> Option<usize> {
+        let count = self.warps.len();
+        let start = match &mut self.core.random {
+            Some(random) => random.usize(..count.max(1)),
+            // The same again, until it waits; then the next.
+            None => self.turn,
+        };
+        let turns = (0..count).map(|step| (start + step) % count);
+        let is_ready = |warp: &Warp| warp.ready != 0 && warp.strong.is_none();
+        let next = turns.into_iter().find(|&index| self.warps.get(index).is_some_and(is_ready))?;
+        // A warp that has used up its slice gives way to the next.
+        self.turn = (next + 1) % count.max(1);
+        Some(next)
+    }
+
+    /// Executes the strong accesses of device memory that its warps wait for.
+    pub(crate) fn access_strongly(&mut self, releases: &mut Releases) {
+        let mut log = Log::Turn(releases);
+        let code = &self.core.grid.kernel.code;
+        for warp in &mut self.warps {
+            let Some((lanes, counter)) = warp.strong.take() else { continue };
+            if let Some(instruction) = code.get(counter as usize) {
+                self.core.access(warp, counter, instruction, lanes, &mut log);
+            }
+            warp.jump(lanes, counter + 1);
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.warps.iter().all(|warp| warp.alive == 0)
+    }
+
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.core.is_stuck
+    }
+
+    pub(crate) fn into_results(self) -> (Findings, Counters) {
+        (self.core.findings, self.core.counters)
+    }
+}
+
+impl Core<'_> {
+    /// Runs a warp for about so many instructions, or until none of its lanes can go on.
+    fn run(&mut self, warp: &mut Warp, slice: u64, releases: &Releases) {
+        let grid = self.grid;
+        let end = warp.executed.saturating_add(slice);
+        let mut log = Log::Parallel(releases);
+        while warp.executed < end && !self.is_stuck {
+            let Some(group) = warp.pick(self.random.as_mut()) else { return };
+            let left = u32::try_from(end - warp.executed).unwrap_or(u32::MAX);
+            let most = if group.lanes == warp.ready { left } else { left.min(GROUP_SLICE) };
+            let before = warp.executed;
+            let counter = self.run_group(warp, group, most, &mut log);
+            if warp.executed > grid.options.budget {
+                let lane = group.lanes.trailing_zeros() as usize;
+                self.report(FindingKind::OverBudget, counter, warp.index, lane, || {
+                    let most = grid.options.budget;
+                    (None, format!("the warp has executed {most} instructions"))
+                });
+                self.is_stuck = true;
+            }
+            if warp.executed - before >= GROUP_SLICE.into() {
+                warp.give_way(counter);
+            }
+            if !self.arrivals.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Runs a group until it splits, waits, meets other lanes, or has executed so many instructions. Gives the last
+    /// program counter.
+    fn run_group(&mut self, warp: &mut Warp, group: Group, most: u32, log: &mut Log<'_>) -> u32 {
+        let kernel = self.grid.kernel;
+        let Group { lanes: group, mut counter, until } = group;
+        let threads = u64::from(group.count_ones());
+        let first_lane = group.trailing_zeros() as usize;
+        for _ in 0..most {
+            let Some(instruction) = kernel.code.get(counter as usize) else {
+                self.report(FindingKind::Trap, counter, warp.index, first_lane, || {
+                    (None, "a jump to nowhere".to_owned())
+                });
+                self.is_stuck = true;
+                return counter;
+            };
+            warp.executed += 1;
+            self.counters.warp_instructions += 1;
+            self.counters.instructions += threads;
+            let lanes = self.guarded(warp, counter, instruction, group);
+            let next = match &instruction.op {
+                Op::Compute(compute) => {
+                    compute.execute(&mut warp.registers, lanes);
+                    Some(counter + 1)
+                }
+                Op::Branch { target } if lanes == group => Some(*target),
+                Op::Branch { .. } if lanes == 0 => Some(counter + 1),
+                Op::Branch { target } => {
+                    self.counters.divergent_branches += 1;
+                    warp.jump(lanes, *target);
+                    warp.jump(group & !lanes, counter + 1);
+                    None
+                }
+                Op::Nothing => Some(counter + 1),
+                _ if lanes == 0 => Some(counter + 1),
+                _ => self.step(warp, counter, instruction, lanes, group, log),
+            };
+            match next {
+                Some(next) => counter = next,
+                None => return counter,
+            }
+            if counter >= until {
+                break;
+            }
+        }
+        warp.jump(group, counter);
+        counter
+    }
+
+    /// The lanes of a group for which an instruction takes effect.
+    #[inline]
+    fn guarded(&mut self, warp: &Warp, counter: u32, instruction: &Instruction, group: u32) -> u32 {
+        let Some(guard) = instruction.guard else { return group };
+        let register = crate::code::Register::Predicate(guard.predicate);
+        let undefined = warp.registers.undefined(register) & group;
+        if undefined != 0 {
+            let lane = undefined.trailing_zeros() as usize;
+            self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
+                (None, "what is done next depends on it".to_owned())
+            });
+        }
+        let value = warp.predicate(register);
+        group & if guard.expected { value } else { !value }
+    }
+
+    /// Executes an instruction that is neither arithmetic nor a plain branch, for at least one lane. Gives the group's
+    /// next program counter, or none when the lanes no longer go on together.
+    fn step(
+        &mut self,
+        warp: &mut Warp,
+        counter: u32,
+        instruction: &Instruction,
+        lanes: u32,
+        group: u32,
+        log: &mut Log<'_>,
+    ) -> Option<u32> {
+        let next = counter + 1;
+        match &instruction.op {
+            Op::Load { .. } | Op::Store { .. } | Op::Atomic(_) | Op::CopyAsync { .. } => {
+                if self.waits_for_turn(warp, instruction, lanes) {
+                    warp.jump(group, next);
+                    warp.strong = Some((lanes, counter));
+                    return None;
+                }
+                self.access(warp, counter, instruction, lanes, log);
+            }
+            Op::CopyAsyncCommit => warp.copies.commit(lanes),
+            Op::CopyAsyncWait { groups } => self.finish_copies(warp, counter, lanes, *groups, log),
+            Op::Fence { scope } => self.order.fence(warp.index, lanes, *scope),
+            Op::ActiveMask { destination } => {
+                warp.set(*destination, lanes, &[u64::from(lanes); WARP]);
+            }
+            Op::Clock { destination } => {
+                let now = warp.executed;
+                warp.set(*destination, lanes, &[now; WARP]);
+            }
+            Op::BranchIndexed { index, targets } => {
+                let indices = warp.word(*index);
+                warp.jump(group, next);
+                for lane in lanes_of(lanes) {
+                    match targets.get(indices[lane] as usize) {
+                        Some(&target) => warp.jump(1 << lane, target),
+                        None => self.report(FindingKind::Trap, counter, warp.index, lane, || {
+                            (None, format!("no branch target {}", indices[lane]))
+                        }),
+                    }
+                }
+                return None;
+            }
+            Op::Exit => {
+                warp.jump(group, next);
+                warp.alive &= !lanes;
+                warp.ready &= !lanes;
+                self.complete_collected(warp);
+                return None;
+            }
+            Op::Trap => {
+                let lane = lanes.trailing_zeros() as usize;
+                self.report(FindingKind::Trap, counter, warp.index, lane, || (None, String::new()));
+                self.is_stuck = true;
+                return None;
+            }
+            Op::Barrier { .. } => {
+                warp.jump(group, next);
+                self.arrive(warp, counter, instruction, lanes);
+                return None;
+            }
+            Op::Shuffle { members, .. }
+            | Op::Vote { members, .. }
+            | Op::Match { members, .. }
+            | Op::Reduce { members, .. }
+            | Op::Elect { members, .. }
+            | Op::WarpBarrier { members } => {
+                return self.collect(warp, counter, instruction, *members, lanes, group);
+            }
+            Op::Compute(_) | Op::Branch { .. } | Op::Nothing => {}
+        }
+        Some(next)
+    }
+
+    /// Adds a finding about a lane at an instruction. What it says is asked for the first time only.
+    #[cold]
+    pub(crate) fn report(
+        &mut self,
+        kind: FindingKind,
+        counter: u32,
+        warp: usize,
+        lane: usize,
+        describe: impl FnOnce() -> (Option<PlacedAddress>, String),
+    ) {
+        let thread = self.grid.thread(warp * WARP + lane);
+        let culprit = Culprit { instruction: counter as usize, block: self.position, thread };
+        self.findings.add(kind, culprit, self.grid.kernel, describe);
+    }
+}
+
+impl Grid<'_> {
+    /// A thread of a block, as x, y, z.
+    pub(crate) fn thread(&self, index: usize) -> [u32; 3] {
+        let [x, y, _] = self.block_size;
+        let index = index as u32;
+        [index % x, index / x % y, index / x / y]
+    }
+}

@@ -1,0 +1,238 @@
+//! Warp-wide operations: shuffles, votes, matches, reductions, `bar.warp.sync`.
+
+use super::block::Core;
+use super::order::lanes_of;
+use super::warp::Warp;
+use crate::code::{Instruction, Op, Register, ShuffleMode, VoteMode, WARP};
+use crate::finding::FindingKind;
+
+impl Core<'_> {
+    /// Lanes come to a warp-wide operation that names its `members`. It is executed when all of those have come that
+    /// have not ended. Gives the group's next program counter if it goes on as it is.
+    pub(crate) fn collect(
+        &mut self,
+        warp: &mut Warp,
+        counter: u32,
+        instruction: &Instruction,
+        members: Register,
+        lanes: u32,
+        group: u32,
+    ) -> Option<u32> {
+        let named = warp.word(members);
+        let first = named[lanes.trailing_zeros() as usize % WARP];
+        let agree = lanes_of(lanes).all(|lane| named[lane] == first);
+        if agree && first & warp.alive == lanes {
+            self.execute_collective(warp, counter, instruction, lanes);
+            return Some(counter + 1);
+        }
+        for lane in lanes_of(lanes) {
+            if named[lane] >> lane & 1 == 0 {
+                self.report(FindingKind::MissingLanes, counter, warp.index, lane, || {
+                    (
+                        None,
+                        format!("the mask {:#010x} lacks the lane that executes it", named[lane]),
+                    )
+                });
+            }
+            warp.members[lane] = named[lane] | 1 << lane;
+        }
+        warp.jump(group & !lanes, counter + 1);
+        warp.jump(lanes, counter);
+        warp.collected |= lanes;
+        warp.ready &= !lanes;
+        self.complete_collected(warp);
+        None
+    }
+
+    /// Executes the warp-wide operations that need not wait any longer.
+    pub(crate) fn complete_collected(&mut self, warp: &mut Warp) {
+        let code = &self.grid.kernel.code;
+        let mut left = warp.collected;
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize;
+            let (counter, members) = (warp.counters[lane], warp.members[lane]);
+            let here = lanes_of(warp.collected).filter(|&other| warp.counters[other] == counter);
+            let here = here.fold(0, |mask, lane| mask | 1 << lane);
+            let same = lanes_of(here).filter(|&other| {
+                // A lane that its own mask lacks joins those of that mask.
+                warp.members[other] & !(1 << other) == members & !(1 << other)
+                    || warp.members[other] == members
+            });
+            let same = same.fold(0, |mask, lane| mask | 1 << lane);
+            left &= !(same | 1 << lane);
+            if members & warp.alive & !same != 0 {
+                continue;
+            }
+            if let Some(instruction) = code.get(counter as usize) {
+                self.execute_collective(warp, counter, instruction, same);
+            }
+            warp.collected &= !same;
+            warp.ready |= same;
+            warp.jump(same, counter + 1);
+        }
+    }
+
+    fn execute_collective(&mut self, warp: &mut Warp, counter: u32, at: &Instruction, lanes: u32) {
+        match &at.op {
+            Op::Shuffle { mode, destination, in_range, source, lane, clamp, .. } => {
+                let operands = Operands { mode: *mode, lane: *lane, clamp: *clamp };
+                self.shuffle(
+                    warp,
+                    counter,
+                    &operands,
+                    *source,
+                    [Some(*destination), *in_range],
+                    lanes,
+                );
+            }
+            Op::Vote { mode, destination, source, negated, .. } => {
+                let value = warp.predicate(*source);
+                let holds = lanes & if *negated { !value } else { value };
+                let undefined = warp.registers.undefined(*source) & lanes;
+                let result = match mode {
+                    VoteMode::All => (holds == lanes).into(),
+                    VoteMode::Any => (holds != 0).into(),
+                    VoteMode::Uniform => (holds == lanes || holds == 0).into(),
+                    VoteMode::Ballot => holds,
+                };
+                warp.set(*destination, lanes, &[result.into(); WARP]);
+                if undefined != 0 {
+                    warp.registers.taint(*destination, lanes, lanes, 0);
+                }
+            }
+            Op::Match { all, destination, is_equal, source, .. } => {
+                let values = warp.long(*source);
+                let equal_to = |value: u64| {
+                    let equal = lanes_of(lanes).filter(|&lane| values[lane] == value);
+                    equal.fold(0_u32, |mask, lane| mask | 1 << lane)
+                };
+                let masks = values.map(|value| {
+                    let equal = equal_to(value);
+                    if *all && equal != lanes { 0 } else { equal }
+                });
+                warp.set(*destination, lanes, &masks.map(u64::from));
+                if let Some(is_equal) = is_equal {
+                    warp.set(*is_equal, lanes, &masks.map(|mask| u64::from(mask == lanes)));
+                }
+            }
+            Op::Reduce { operation, destination, source, signed, .. } => {
+                let values = warp.word(*source);
+                let values = lanes_of(lanes).map(|lane| values[lane]);
+                let reduced =
+                    values.reduce(|a, b| super::atomic::combine_words(*operation, *signed, a, b));
+                warp.set(*destination, lanes, &[reduced.unwrap_or(0).into(); WARP]);
+            }
+            Op::Elect { destination, is_elected, .. } => {
+                let elected = lanes.trailing_zeros();
+                if let Some(destination) = destination {
+                    warp.set(*destination, lanes, &[elected.into(); WARP]);
+                }
+                let is = std::array::from_fn(|lane| u64::from(lane as u32 == elected));
+                warp.set(*is_elected, lanes, &is);
+            }
+            Op::WarpBarrier { .. } => self.order.warp_barrier(warp.index, lanes, warp.alive),
+            _ => {}
+        }
+    }
+
+    /// `shfl.sync`, after the PTX manual, 9.7.9.6.
+    fn shuffle(
+        &mut self,
+        warp: &mut Warp,
+        counter: u32,
+        operands: &Operands,
+        source: Register,
+        [destination, in_range]: [Option<Register>; 2],
+        lanes: u32,
+    ) {
+        let values = warp.long(source);
+        let (wanted, clamps) = (warp.word(operands.lane), warp.word(operands.clamp));
+        let undefined = warp.registers.undefined(source);
+        let (mut result, mut is_undefined, mut within) = ([0; WARP], 0, [0; WARP]);
+        for lane in lanes_of(lanes) {
+            let (from, is_within) = operands.mode.source(lane as u32, wanted[lane], clamps[lane]);
+            within[lane] = u64::from(is_within);
+            if lanes >> from & 1 == 0 {
+                self.report(FindingKind::InactiveLane, counter, warp.index, lane, || {
+                    let ended = warp.alive >> from & 1 == 0;
+                    let why = if ended { "has ended" } else { "does not take part" };
+                    (None, format!("it reads from lane {from}, which {why}"))
+                });
+                continue;
+            }
+            result[lane] = values[from as usize];
+            is_undefined |= (undefined >> from & 1) << lane;
+        }
+        if let Some(destination) = destination {
+            warp.set(destination, lanes, &result);
+            if is_undefined != 0 {
+                warp.registers.taint(destination, lanes, is_undefined, 0);
+            }
+        }
+        if let Some(in_range) = in_range {
+            warp.set(in_range, lanes, &within);
+        }
+    }
+}
+
+/// Which lane a shuffle reads.
+struct Operands {
+    mode: ShuffleMode,
+    lane: Register,
+    clamp: Register,
+}
+
+impl ShuffleMode {
+    /// The lane that `lane` reads, and whether that was within its segment; itself if it was not.
+    fn source(self, lane: u32, wanted: u32, clamp: u32) -> (u32, bool) {
+        let (wanted, clamp, segment) = (wanted & 31, clamp & 31, clamp >> 8 & 31);
+        let most = lane & segment | clamp & !segment;
+        let least = lane & segment;
+        let (from, is_within) = match self {
+            Self::Up => {
+                let from = lane.cast_signed() - wanted.cast_signed();
+                (from, from >= most.cast_signed())
+            }
+            Self::Down => {
+                let from = lane + wanted;
+                (from.cast_signed(), from <= most)
+            }
+            Self::Butterfly => {
+                let from = lane ^ wanted;
+                (from.cast_signed(), from <= most)
+            }
+            Self::Index => {
+                let from = least | wanted & !segment;
+                (from.cast_signed(), from <= most)
+            }
+        };
+        if is_within { (from.cast_unsigned() & 31, true) } else { (lane, false) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(mode: ShuffleMode, wanted: u32, clamp: u32) -> Vec<u32> {
+        (0..32).map(|lane| mode.source(lane, wanted, clamp).0).collect()
+    }
+
+    #[test]
+    fn shuffles_read_the_lanes_that_the_manual_says() {
+        // As `__shfl_*_sync` passes them for the widths 32 and 8.
+        let up = sources(ShuffleMode::Up, 3, 0);
+        assert_eq!(up[..5], [0, 1, 2, 0, 1]);
+        let down = sources(ShuffleMode::Down, 4, 0x1F);
+        assert_eq!(down[26..], [30, 31, 28, 29, 30, 31]);
+        let down_8 = sources(ShuffleMode::Down, 4, 0x181F);
+        assert_eq!(down_8[..10], [4, 5, 6, 7, 4, 5, 6, 7, 12, 13]);
+        let up_8 = sources(ShuffleMode::Up, 1, 0x1800);
+        assert_eq!(up_8[6..11], [5, 6, 8, 8, 9]);
+        let butterfly = sources(ShuffleMode::Butterfly, 16, 0x1F);
+        assert_eq!(butterfly[..2], [16, 17]);
+        let index_8 = sources(ShuffleMode::Index, 2, 0x181F);
+        assert_eq!(index_8[..10], [2, 2, 2, 2, 2, 2, 2, 2, 10, 10]);
+        assert!(!ShuffleMode::Up.source(2, 3, 0).1);
+    }
+}

@@ -1,0 +1,68 @@
+//! The findings of a block.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use crate::code::Kernel;
+use crate::finding::{Finding, FindingKind, PlacedAddress};
+
+/// One finding for each instruction and kind.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    first: BTreeMap<(usize, FindingKind), Finding>,
+}
+
+/// Who did it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Culprit {
+    pub(crate) instruction: usize,
+    pub(crate) block: [u32; 3],
+    pub(crate) thread: [u32; 3],
+}
+
+impl Findings {
+    /// Adds a finding. What it says is asked for the first time only.
+    #[cold]
+    pub(crate) fn add(
+        &mut self,
+        kind: FindingKind,
+        culprit: Culprit,
+        kernel: &Kernel,
+        describe: impl FnOnce() -> (Option<PlacedAddress>, String),
+    ) {
+        match self.first.entry((culprit.instruction, kind)) {
+            Entry::Occupied(mut known) => known.get_mut().count += 1,
+            Entry::Vacant(vacant) => {
+                let (address, detail) = describe();
+                let instruction = kernel.code.get(culprit.instruction);
+                let location = instruction.and_then(|instruction| instruction.location);
+                let source = location.and_then(|index| kernel.locations.get(index as usize));
+                vacant.insert(Finding {
+                    kind,
+                    ptx_line: instruction.map_or(0, |instruction| instruction.ptx_line),
+                    source: source.cloned(),
+                    block: culprit.block,
+                    thread: culprit.thread,
+                    address,
+                    detail,
+                    count: 1,
+                });
+            }
+        }
+    }
+
+    /// Adds those of another block, which ran later.
+    pub(crate) fn extend(&mut self, later: Self) {
+        for (key, finding) in later.first {
+            match self.first.entry(key) {
+                Entry::Occupied(mut known) => known.get_mut().count += finding.count,
+                Entry::Vacant(vacant) => drop(vacant.insert(finding)),
+            }
+        }
+    }
+
+    /// All, in the order of the code.
+    pub(crate) fn into_vec(self) -> Vec<Finding> {
+        self.first.into_values().collect()
+    }
+}

@@ -1,0 +1,61 @@
+//! Device memory as a launch sees it: the buffers, and the module's variables.
+
+use super::races::SharedCells;
+use crate::code::{Kernel, VARIABLES};
+use crate::finding::PlacedAddress;
+use crate::memory::{Buffer, Memory};
+
+/// Device memory, with who touched it during the launch.
+#[derive(Debug)]
+pub(crate) struct Global<'m> {
+    buffers: &'m [Buffer],
+    /// By address.
+    variables: Vec<Buffer>,
+    /// Of buffers, then of variables; only of those that may be written, as a write to another is a finding by itself.
+    cells: Vec<Option<SharedCells>>,
+}
+
+/// A buffer or a variable.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Region<'g> {
+    pub(crate) buffer: &'g Buffer,
+    pub(crate) cells: Option<&'g SharedCells>,
+}
+
+impl<'m> Global<'m> {
+    pub(crate) fn new(memory: &'m Memory, kernel: &Kernel) -> Self {
+        let buffers = memory.buffers();
+        let variables: Vec<_> = kernel
+            .variables
+            .iter()
+            .map(|v| Buffer::variable(&v.name, v.address, &v.initial, !v.constant))
+            .collect();
+        let cells = |buffer: &Buffer| {
+            buffer.is_writable().then(|| SharedCells::new(buffer.len().div_ceil(4)))
+        };
+        let cells = buffers.iter().chain(&variables).map(cells).collect();
+        Self { buffers, variables, cells }
+    }
+
+    /// The one that an address lies in or near.
+    #[inline]
+    pub(crate) fn near(&self, address: u64) -> Option<Region<'_>> {
+        let (index, buffer) = if VARIABLES.contains(&address) {
+            let after = self.variables.partition_point(|variable| variable.address() <= address);
+            let index = after.checked_sub(1)?;
+            (self.buffers.len() + index, self.variables.get(index)?)
+        } else {
+            let index = Memory::near(address)?;
+            (index, self.buffers.get(index)?)
+        };
+        Some(Region { buffer, cells: self.cells.get(index)?.as_ref() })
+    }
+
+    /// Puts an address in words.
+    pub(crate) fn place(&self, address: u64) -> PlacedAddress {
+        match self.near(address) {
+            Some(region) => region.buffer.place(address),
+            None => PlacedAddress { address, place: "near no buffer".to_owned() },
+        }
+    }
+}

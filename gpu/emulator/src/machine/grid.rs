@@ -1,0 +1,145 @@
+//! A launch: its blocks, in rounds.
+
+use std::collections::VecDeque;
+
+use fastrand::Rng;
+use rayon::prelude::*;
+
+use super::block::Block;
+use super::findings::Findings;
+use super::global::Global;
+use super::order::{MOST_BLOCKS, Releases};
+use crate::code::{Kernel, WARP};
+use crate::counters::Counters;
+use crate::launch::{Argument, Launch, LaunchError, Options, Report};
+use crate::memory::Memory;
+
+/// Blocks that take part in a round. The same everywhere, so that the host does not decide what happens.
+const RESIDENT: usize = 128;
+/// Threads that a block may have.
+const MOST_THREADS: u32 = 1024;
+/// Bytes of shared memory that a block may have, on the largest devices.
+const MOST_SHARED: u32 = 227 * 1024;
+
+/// What all blocks of a launch share.
+#[derive(Debug)]
+pub(crate) struct Grid<'l> {
+    pub(crate) kernel: &'l Kernel,
+    pub(crate) size: [u32; 3],
+    pub(crate) block_size: [u32; 3],
+    pub(crate) threads: usize,
+    pub(crate) dynamic_shared: u32,
+    pub(crate) parameters: Vec<u8>,
+    pub(crate) global: Global<'l>,
+    pub(crate) options: &'l Options,
+}
+
+impl<'l> Grid<'l> {
+    /// Checks a launch.
+    pub(crate) fn new(
+        kernel: &'l Kernel,
+        launch: &Launch,
+        memory: &'l Memory,
+        options: &'l Options,
+    ) -> Result<Self, LaunchError> {
+        let refuse = |reason: String| Err(LaunchError(reason));
+        let name = &kernel.name;
+        let count = |of: [u32; 3]| of.iter().try_fold(1_u64, |n, &size| n.checked_mul(size.into()));
+        let blocks = count(launch.grid).unwrap_or(u64::MAX);
+        if blocks == 0 || blocks >= MOST_BLOCKS {
+            let most = MOST_BLOCKS - 1;
+            return refuse(format!("a grid of {:?} blocks: expected 1 to {most}", launch.grid));
+        }
+        let most = kernel.most_threads.unwrap_or(MOST_THREADS).min(MOST_THREADS);
+        let threads = match count(launch.block) {
+            Some(threads) if (1..=u64::from(most)).contains(&threads) => threads as usize,
+            _ => {
+                return refuse(format!(
+                    "blocks of {:?} threads: `{name}` takes up to {most}",
+                    launch.block
+                ));
+            }
+        };
+        let shared = kernel.shared_bytes.saturating_add(launch.dynamic_shared);
+        if shared > MOST_SHARED {
+            return refuse(format!("{shared} bytes of shared memory: there are {MOST_SHARED}"));
+        }
+        let (found, expected) = (launch.arguments.len(), kernel.parameters.len());
+        if found != expected {
+            return refuse(format!("{found} arguments: `{name}` has {expected} parameters"));
+        }
+        let mut parameters = vec![0; kernel.parameter_bytes as usize];
+        for (index, (argument, parameter)) in
+            launch.arguments.iter().zip(&kernel.parameters).enumerate()
+        {
+            let bytes = match argument {
+                Argument::Value(bytes) => bytes.clone(),
+                Argument::Buffer(id) => match memory.buffers().get(id.0) {
+                    Some(buffer) => buffer.address().to_le_bytes().to_vec(),
+                    None => {
+                        return refuse(format!("argument {index} is a buffer of another memory"));
+                    }
+                },
+            };
+            let place =
+                parameters.get_mut(parameter.bytes.start as usize..parameter.bytes.end as usize);
+            match place {
+                Some(place) if place.len() == bytes.len() => place.copy_from_slice(&bytes),
+                _ => {
+                    let (found, expected) = (bytes.len(), parameter.bytes.len());
+                    return refuse(format!(
+                        "argument {index} has {found} bytes: `{name}` expects {expected}"
+                    ));
+                }
+            }
+        }
+        Ok(Self {
+            kernel,
+            size: launch.grid,
+            block_size: launch.block,
+            threads,
+            dynamic_shared: launch.dynamic_shared,
+            parameters,
+            global: Global::new(memory, kernel),
+            options,
+        })
+    }
+
+    pub(crate) fn warps(&self) -> usize {
+        self.threads.div_ceil(WARP)
+    }
+
+    /// Runs all blocks.
+    pub(crate) fn run(&self) -> Report {
+        let mut waiting: VecDeque<u32> = (0..self.size.iter().product()).collect();
+        if self.options.seed != 0 {
+            Rng::with_seed(self.options.seed).shuffle(waiting.make_contiguous());
+        }
+        let mut releases = Releases::default();
+        let mut findings = Findings::default();
+        let mut counters = Counters::default();
+        let mut resident: Vec<Block<'_>> = Vec::new();
+        let mut is_over = false;
+        while !is_over {
+            let free = RESIDENT - resident.len();
+            let next: Vec<u32> = waiting.drain(..free.min(waiting.len())).collect();
+            resident.par_extend(next.into_par_iter().map(|index| Block::new(self, index)));
+            if resident.is_empty() {
+                break;
+            }
+            resident.par_iter_mut().for_each(|block| block.run(&releases));
+            for block in &mut resident {
+                block.access_strongly(&mut releases);
+            }
+            // What cannot go on would only be found again by the blocks after it.
+            is_over = resident.iter().any(Block::is_stuck);
+            let ended = |block: &mut Block<'_>| is_over || block.has_ended();
+            for block in resident.extract_if(.., ended) {
+                let (block_findings, block_counters) = block.into_results();
+                findings.extend(block_findings);
+                counters.add(&block_counters);
+            }
+        }
+        Report { findings: findings.into_vec(), counters }
+    }
+}

@@ -1,0 +1,176 @@
+//! Who touched a word last, and whether that is a race.
+//!
+//! Of each word are kept its last write and two reads since: the first one, and the last one by another warp (or by
+//! another thread, if there is none). A write that races with any of a word's reads by another warp is thus found
+//! whichever warp wrote.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::order::Stamp;
+
+/// The accesses of a word that are remembered, with the number of the instruction of each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cell {
+    /// Write, first read, another read.
+    stamps: [Stamp; 3],
+    instructions: [u32; 3],
+}
+
+/// An earlier access that races with the present one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    pub(crate) is_write: bool,
+    pub(crate) stamp: Stamp,
+    pub(crate) instruction: u32,
+}
+
+impl Cell {
+    /// Remembers a read, and tells which write it races with. `is_before` says whether an earlier access is ordered
+    /// before this one.
+    #[inline]
+    pub(crate) fn read(
+        &mut self,
+        stamp: Stamp,
+        instruction: u32,
+        is_before: impl Fn(Stamp) -> bool,
+    ) -> Option<Conflict> {
+        let conflict = self.conflict(0, stamp, &is_before);
+        let [_, first, other] = self.stamps;
+        let stale = |old: Stamp| !old.is_somebody() || old.same_thread(stamp) || is_before(old);
+        let slot = if first == stamp || other == stamp {
+            return conflict;
+        } else if stale(first) {
+            1
+        } else if stale(other) || !first.same_warp(stamp) || first.same_warp(other) {
+            2
+        } else {
+            return conflict;
+        };
+        self.stamps[slot] = stamp;
+        self.instructions[slot] = instruction;
+        conflict
+    }
+
+    /// Remembers a write, and tells which access it races with.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        stamp: Stamp,
+        instruction: u32,
+        is_before: impl Fn(Stamp) -> bool,
+    ) -> Option<Conflict> {
+        let conflict = (0..3).find_map(|slot| self.conflict(slot, stamp, &is_before));
+        // Writes of other bytes of the word are forgotten, which may miss a race but never invents one.
+        self.stamps = [stamp, Stamp::default(), Stamp::default()];
+        self.instructions[0] = instruction;
+        conflict
+    }
+
+    #[inline]
+    fn conflict(
+        &self,
+        slot: usize,
+        stamp: Stamp,
+        is_before: &impl Fn(Stamp) -> bool,
+    ) -> Option<Conflict> {
+        let old = self.stamps[slot];
+        let races = old.is_somebody()
+            && old.bytes() & stamp.bytes() != 0
+            && !(old.is_strong() && stamp.is_strong())
+            && !old.same_thread(stamp)
+            && !is_before(old);
+        let instruction = self.instructions[slot];
+        races.then_some(Conflict { is_write: slot == 0, stamp: old, instruction })
+    }
+}
+
+/// The cells of a buffer that blocks on several host threads work on.
+#[derive(Debug)]
+pub(crate) struct SharedCells {
+    cells: Vec<([AtomicU64; 3], [AtomicU32; 3])>,
+}
+
+impl SharedCells {
+    pub(crate) fn new(words: usize) -> Self {
+        Self { cells: (0..words).map(|_| Default::default()).collect() }
+    }
+
+    /// Applies an access to the cell of a word.
+    #[inline]
+    pub(crate) fn access(
+        &self,
+        word: usize,
+        apply: impl FnOnce(&mut Cell) -> Option<Conflict>,
+    ) -> Option<Conflict> {
+        let (stamps, instructions) = self.cells.get(word)?;
+        let old = Cell {
+            stamps: std::array::from_fn(|slot| Stamp(stamps[slot].load(Relaxed))),
+            instructions: std::array::from_fn(|slot| instructions[slot].load(Relaxed)),
+        };
+        let mut new = old;
+        let conflict = apply(&mut new);
+        for slot in 0..3 {
+            if new.stamps[slot] != old.stamps[slot] {
+                stamps[slot].store(new.stamps[slot].0, Relaxed);
+                instructions[slot].store(new.instructions[slot], Relaxed);
+            }
+        }
+        conflict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by(thread: u32) -> Stamp {
+        Stamp::new(0, thread, 1, false).of_bytes(0xF)
+    }
+
+    const NEVER: fn(Stamp) -> bool = |_| false;
+    const ALWAYS: fn(Stamp) -> bool = |_| true;
+
+    #[test]
+    fn unordered_accesses_race_if_one_writes() {
+        let mut cell = Cell::default();
+        assert_eq!(cell.read(by(0), 1, NEVER), None);
+        assert_eq!(cell.read(by(1), 2, NEVER), None);
+        let conflict = cell.write(by(1), 3, NEVER).unwrap();
+        assert_eq!((conflict.is_write, conflict.stamp, conflict.instruction), (false, by(0), 1));
+        let conflict = cell.read(by(2), 4, NEVER).unwrap();
+        assert_eq!((conflict.is_write, conflict.stamp, conflict.instruction), (true, by(1), 3));
+        assert_eq!(cell.read(by(1), 5, NEVER), None, "one's own write");
+        assert_eq!(cell.read(by(3), 5, ALWAYS), None, "ordered");
+    }
+
+    #[test]
+    fn a_reader_of_another_warp_is_remembered() {
+        let mut cell = Cell::default();
+        for thread in [0, 1, 40, 2, 3] {
+            cell.read(by(thread), thread, NEVER);
+        }
+        let others = |stamp: Stamp| stamp.same_warp(by(0));
+        assert_eq!(cell.write(by(5), 9, others).unwrap().stamp, by(40));
+    }
+
+    #[test]
+    fn strong_accesses_race_with_weak_ones_only() {
+        let strong = |thread| Stamp::new(0, thread, 1, true).of_bytes(0xF);
+        let mut cell = Cell::default();
+        assert_eq!(cell.write(strong(0), 1, NEVER), None);
+        assert_eq!(cell.write(strong(1), 1, NEVER), None);
+        assert!(cell.write(by(2), 1, NEVER).is_some());
+        let mut cells = Cell::default();
+        cells.write(Stamp::new(0, 0, 1, false).of_bytes(0b0011), 1, NEVER);
+        assert_eq!(cells.write(Stamp::new(0, 1, 1, false).of_bytes(0b1100), 1, NEVER), None);
+    }
+
+    #[test]
+    fn cells_of_a_buffer_behave_alike() {
+        let cells = SharedCells::new(2);
+        assert_eq!(cells.access(1, |cell| cell.write(by(0), 7, NEVER)), None);
+        let conflict = cells.access(1, |cell| cell.read(by(1), 8, NEVER)).unwrap();
+        assert_eq!((conflict.stamp, conflict.instruction), (by(0), 7));
+        assert_eq!(cells.access(0, |cell| cell.read(by(1), 8, NEVER)), None);
+    }
+}

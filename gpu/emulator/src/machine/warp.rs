@@ -1,0 +1,225 @@
+//! A warp: 32 lanes, each with its own program counter.
+
+use fastrand::Rng;
+
+use super::copies::Copies;
+use super::order::lanes_of;
+use crate::code::{Constant, Register, WARP};
+use crate::compute::Registers;
+
+/// The state of a warp.
+#[derive(Debug)]
+pub(crate) struct Warp {
+    /// Number within the block.
+    pub(crate) index: usize,
+    pub(crate) registers: Registers,
+    /// Of each lane, the number of its next instruction.
+    pub(crate) counters: [u32; WARP],
+    /// Lanes that have not ended.
+    pub(crate) alive: u32,
+    /// Lanes that can go on.
+    pub(crate) ready: u32,
+    /// Lanes that wait at a warp-wide operation.
+    pub(crate) collected: u32,
+    /// Of each of those, the lanes that it waits for.
+    pub(crate) members: [u32; WARP],
+    /// Lanes that wait at a barrier.
+    pub(crate) at_barrier: u32,
+    /// The lanes of a strong access of device memory that waits for its turn, and its instruction.
+    pub(crate) strong: Option<(u32, u32)>,
+    /// Instructions executed.
+    pub(crate) executed: u64,
+    /// Lanes' own memory: word by word, lane by lane.
+    pub(crate) local: Vec<[u32; WARP]>,
+    pub(crate) copies: Copies,
+    /// The program counter of a group that has to give way.
+    gives_way: Option<u32>,
+}
+
+/// Lanes that run together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    pub(crate) lanes: u32,
+    pub(crate) counter: u32,
+    /// The least program counter of other ready lanes that is above.
+    pub(crate) until: u32,
+}
+
+impl Warp {
+    /// The warp of that number, of so many threads, at the first instruction.
+    pub(crate) fn new(
+        index: usize,
+        threads: usize,
+        registers: Registers,
+        local_bytes: u32,
+    ) -> Self {
+        let lanes = u32::MAX >> (WARP - threads.clamp(1, WARP));
+        Self {
+            index,
+            registers,
+            counters: [0; WARP],
+            alive: lanes,
+            ready: lanes,
+            collected: 0,
+            members: [0; WARP],
+            at_barrier: 0,
+            strong: None,
+            executed: 0,
+            local: vec![[0; WARP]; local_bytes.div_ceil(4) as usize],
+            copies: Copies::default(),
+            gives_way: None,
+        }
+    }
+
+    /// The next lanes to run: those furthest behind, or with `random` any that are ready.
+    pub(crate) fn pick(&mut self, random: Option<&mut Rng>) -> Option<Group> {
+        if self.strong.is_some() {
+            return None;
+        }
+        let of = |lanes: u32| lanes_of(lanes).map(|lane| self.counters[lane]);
+        let least = of(self.ready).min()?;
+        let mut counter = least;
+        if let Some(after) = self.gives_way.take() {
+            counter = of(self.ready).filter(|&other| other > after).min().unwrap_or(least);
+        } else if let Some(random) = random
+            && random.u8(..) < 64
+        {
+            let chosen = random.usize(..self.ready.count_ones() as usize);
+            counter = of(self.ready).nth(chosen).unwrap_or(least);
+        }
+        let mut lanes = 0;
+        let mut until = u32::MAX;
+        for lane in lanes_of(self.ready) {
+            let other = self.counters[lane];
+            if other == counter {
+                lanes |= 1 << lane;
+            } else if other > counter {
+                until = until.min(other);
+            }
+        }
+        Some(Group { lanes, counter, until })
+    }
+
+    /// Lets other ready lanes run before the group with this program counter.
+    pub(crate) fn give_way(&mut self, counter: u32) {
+        self.gives_way = Some(counter);
+    }
+
+    /// Sets the program counter of some lanes.
+    #[inline]
+    pub(crate) fn jump(&mut self, lanes: u32, counter: u32) {
+        for lane in lanes_of(lanes) {
+            self.counters[lane] = counter;
+        }
+    }
+
+    /// A predicate, a bit for each lane.
+    #[inline]
+    pub(crate) fn predicate(&self, register: Register) -> u32 {
+        match register {
+            Register::Predicate(index) => {
+                self.registers.predicates.get(usize::from(index)).copied().unwrap_or(0)
+            }
+            Register::Word(_) | Register::Long(_) => 0,
+        }
+    }
+
+    /// A 32-bit register; the lower half of a 64-bit one.
+    #[inline]
+    pub(crate) fn word(&self, register: Register) -> [u32; WARP] {
+        match register {
+            Register::Word(index) => {
+                self.registers.words.get(usize::from(index)).copied().unwrap_or([0; WARP])
+            }
+            Register::Predicate(_) | Register::Long(_) => {
+                self.long(register).map(|value| value as u32)
+            }
+        }
+    }
+
+    /// A register of any bank, extended by zeros.
+    #[inline]
+    pub(crate) fn long(&self, register: Register) -> [u64; WARP] {
+        match register {
+            Register::Long(index) => {
+                self.registers.longs.get(usize::from(index)).copied().unwrap_or([0; WARP])
+            }
+            Register::Word(_) => self.word(register).map(u64::from),
+            Register::Predicate(_) => {
+                let bits = self.predicate(register);
+                std::array::from_fn(|lane| u64::from(bits >> lane & 1))
+            }
+        }
+    }
+
+    /// Sets some lanes of a register; a value's upper bits are cut off.
+    #[inline]
+    pub(crate) fn set(&mut self, register: Register, lanes: u32, values: &[u64; WARP]) {
+        match register {
+            Register::Word(index) => {
+                if let Some(to) = self.registers.words.get_mut(usize::from(index)) {
+                    for lane in 0..WARP {
+                        let keep = (lanes >> lane & 1).wrapping_sub(1);
+                        to[lane] = to[lane] & keep | values[lane] as u32 & !keep;
+                    }
+                }
+            }
+            Register::Long(index) => {
+                if let Some(to) = self.registers.longs.get_mut(usize::from(index)) {
+                    for lane in 0..WARP {
+                        let keep = u64::from(lanes >> lane & 1).wrapping_sub(1);
+                        to[lane] = to[lane] & keep | values[lane] & !keep;
+                    }
+                }
+            }
+            Register::Predicate(index) => {
+                let bits =
+                    (0..WARP).fold(0, |bits, lane| bits | u32::from(values[lane] != 0) << lane);
+                if let Some(to) = self.registers.predicates.get_mut(usize::from(index)) {
+                    *to = *to & !lanes | bits & lanes;
+                }
+            }
+        }
+        self.registers.taint(register, lanes, 0, 0);
+    }
+
+    /// Sets a register that stays as it is.
+    pub(crate) fn set_constant(&mut self, register: Register, constant: Constant, facts: &Facts) {
+        let of_thread = |lane: usize| {
+            let thread = (self.index * WARP + lane) as u32;
+            let [x, y, _] = facts.block_size.map(|size| size.max(1));
+            [thread % x, thread / x % y, thread / x / y]
+        };
+        let pick = |of: [u32; 3], dimension: u8| {
+            u64::from(of.get(usize::from(dimension)).copied().unwrap_or(0))
+        };
+        let values: [u64; WARP] = std::array::from_fn(|lane| match constant {
+            Constant::Bits(bits) => bits,
+            Constant::Thread(dimension) => pick(of_thread(lane), dimension),
+            Constant::BlockSize(dimension) => pick(facts.block_size, dimension),
+            Constant::Block(dimension) => pick(facts.block, dimension),
+            Constant::GridSize(dimension) => pick(facts.grid_size, dimension),
+            Constant::Lane => lane as u64,
+            Constant::Warp => self.index as u64,
+            Constant::Warps => facts.block_size.iter().product::<u32>().div_ceil(32).into(),
+            Constant::LanesEqual => 1 << lane,
+            Constant::LanesUpTo => (2 << lane) - 1,
+            Constant::LanesBelow => (1 << lane) - 1,
+            Constant::LanesFrom => u64::from(u32::MAX << lane),
+            Constant::LanesAbove => u64::from(u32::MAX << lane << 1),
+            Constant::DynamicShared => facts.dynamic_shared.into(),
+            Constant::TotalShared => facts.total_shared.into(),
+        });
+        self.set(register, u32::MAX, &values);
+    }
+}
+
+/// What special registers tell of a launch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) grid_size: [u32; 3],
+    pub(crate) block_size: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) dynamic_shared: u32,
+    pub(crate) total_shared: u32,
+}
