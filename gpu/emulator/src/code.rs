@@ -180,6 +180,8 @@ pub enum Op {
     Reduce {
         /// The operation, on 32 bits.
         operation: AtomicOperation,
+        /// Whether the lesser and the greater are of signed numbers.
+        signed: bool,
         /// 32-bit register.
         destination: Register,
         /// 32-bit register.
