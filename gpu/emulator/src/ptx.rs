@@ -1,10 +1,43 @@
 //! The front end: from PTX text to code.
+//!
+//! ```text
+//! text ─► lexer ─► parser, statement ─► syntax ─► variables ─► Module
+//! Module ─► lower (names, operands, shared; memory_access, atomics, warp, control) ─► Kernel
+//! ```
+//!
+//! Functions are inlined where they are called. Instructions that no launch can tell apart from nothing (prefetches,
+//! cache hints) become [`Op::Nothing`](crate::code::Op::Nothing); one that is not known is an error that names it.
 
-use crate::code::Kernel;
+mod atomics;
+mod control;
+mod lexer;
+mod lower;
+mod memory_access;
+mod names;
+mod operands;
+mod parser;
+mod shared;
+mod statement;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod variables;
+mod warp;
+
+use std::collections::HashMap;
+
+use crate::code::{Kernel, Variable};
 
 /// A PTX module.
 #[derive(Clone, Debug)]
-pub struct Module {}
+pub struct Module {
+    source: syntax::Source,
+    /// Index of a function by name.
+    functions: HashMap<String, usize>,
+    /// Addresses of the variables in device memory.
+    addresses: HashMap<String, u64>,
+    variables: Vec<Variable>,
+}
 
 impl Module {
     /// Reads a module's text.
@@ -12,14 +45,17 @@ impl Module {
     /// # Errors
     /// When it is no PTX. Instructions are looked at when a kernel is asked for.
     pub fn parse(text: &str) -> Result<Self, PtxError> {
-        let _ = text;
-        Ok(Self {})
+        let source = parser::parse(lexer::tokens(text)?)?;
+        let functions = parser::index(&source)?;
+        let (addresses, variables) = variables::place(&source)?;
+        Ok(Self { source, functions, addresses, variables })
     }
 
     /// Names of the kernels (`.entry`), as they are written.
     #[must_use]
     pub fn kernels(&self) -> Vec<&str> {
-        Vec::new()
+        let kernels = self.source.functions.iter().filter(|f| f.is_kernel && f.body.is_some());
+        kernels.map(|f| f.name.as_str()).collect()
     }
 
     /// Makes a kernel ready to run.
@@ -28,7 +64,7 @@ impl Module {
     /// When there is none of that name, or when it uses an instruction or a feature that the emulator does not have;
     /// the error names it.
     pub fn kernel(&self, name: &str) -> Result<Kernel, PtxError> {
-        Err(PtxError { line: 0, reason: format!("no kernel `{name}`") })
+        lower::kernel(self, name)
     }
 }
 
@@ -40,4 +76,10 @@ pub struct PtxError {
     pub line: u32,
     /// What is wrong, in one line.
     pub reason: String,
+}
+
+impl PtxError {
+    fn new(line: u32, reason: impl Into<String>) -> Self {
+        Self { line, reason: reason.into() }
+    }
 }

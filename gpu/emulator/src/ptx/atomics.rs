@@ -1,0 +1,142 @@
+//! `atom` and `red`.
+
+use super::PtxError;
+use super::lower::Lowering;
+use super::syntax::Operand;
+use crate::code::{Atomic, AtomicOperation, AtomicType, Op, Order, Scope, Space};
+
+impl<'m> Lowering<'m> {
+    /// `atom` with a destination, `red` without.
+    pub(super) fn atomic(
+        &mut self,
+        has_destination: bool,
+        modifiers: &[&str],
+        operands: &'m [Operand],
+    ) -> Result<Op, PtxError> {
+        let name = if has_destination { "atom" } else { "red" };
+        let unknown = || format!("unknown instruction `{name}.{}`", modifiers.join("."));
+        let (mut order, mut scope, mut space) = (Order::Relaxed, Scope::Device, None);
+        let (mut operation, mut ty, mut has_policy) = (None, None, false);
+        for &modifier in modifiers {
+            match modifier {
+                "relaxed" => order = Order::Relaxed,
+                "acquire" => order = Order::Acquire,
+                "release" => order = Order::Release,
+                "acq_rel" => order = Order::AcquireRelease,
+                // Every block is a cluster of its own.
+                "cta" | "cluster" => scope = Scope::Block,
+                "gpu" | "sys" => scope = Scope::Device,
+                "global" => space = Some(Space::Global),
+                "shared" | "shared::cta" => space = Some(Space::Shared),
+                "noftz" => {}
+                "L2::cache_hint" => has_policy = true,
+                _ if operation.is_none() => {
+                    operation = Some(named_operation(modifier).ok_or_else(|| {
+                        self.error(format!("unknown modifier `.{modifier}`: {}", unknown()))
+                    })?);
+                }
+                _ if ty.is_none() => {
+                    ty = Some(named_type(modifier).ok_or_else(|| {
+                        self.error(format!("unknown modifier `.{modifier}`: {}", unknown()))
+                    })?);
+                }
+                _ => return Err(self.error(unknown())),
+            }
+        }
+        let (Some(operation), Some((ty, bits, is_bits))) = (operation, ty) else {
+            return Err(self.error(unknown()));
+        };
+        if !exists(operation, ty, is_bits) {
+            return Err(self.error(unknown()));
+        }
+        let mut operands = operands;
+        if let ([rest @ .., _], true) = (operands, has_policy) {
+            operands = rest;
+        }
+        let mut destination = None;
+        if let ([first, rest @ ..], true) = (operands, has_destination) {
+            destination = match first {
+                Operand::Ignored => None,
+                // A narrower element leaves the register's upper bits zero.
+                first => Some(self.write_bits(first, bits)?),
+            };
+            operands = rest;
+        }
+        let (address, operand, replacement) = match (operands, operation) {
+            ([address, compared, new], AtomicOperation::CompareAndSwap) => {
+                (address, compared, Some(new))
+            }
+            ([_, _], AtomicOperation::CompareAndSwap) => {
+                return Err(self.error(format!("`{name}.cas` takes another operand")));
+            }
+            ([address, operand], _) => (address, operand, None),
+            _ => return Err(self.error(format!("another number of operands: {}", unknown()))),
+        };
+        let address = self.address(address, space)?;
+        if matches!(address.space, Space::Local | Space::Parameter) {
+            return Err(self.error("atomics are of global or shared memory"));
+        }
+        let operand = self.read(operand, bits)?;
+        let replacement = match replacement {
+            Some(new) => Some(self.read(new, bits)?),
+            None => None,
+        };
+        let atomic =
+            Atomic { address, operation, ty, order, scope, destination, operand, replacement };
+        Ok(Op::Atomic(atomic))
+    }
+}
+
+fn named_operation(modifier: &str) -> Option<AtomicOperation> {
+    Some(match modifier {
+        "add" => AtomicOperation::Add,
+        "min" => AtomicOperation::Min,
+        "max" => AtomicOperation::Max,
+        "and" => AtomicOperation::And,
+        "or" => AtomicOperation::Or,
+        "xor" => AtomicOperation::Xor,
+        "exch" => AtomicOperation::Exchange,
+        "cas" => AtomicOperation::CompareAndSwap,
+        "inc" => AtomicOperation::Increment,
+        "dec" => AtomicOperation::Decrement,
+        _ => return None,
+    })
+}
+
+/// The type, its bits, and whether it is written as bits.
+fn named_type(modifier: &str) -> Option<(AtomicType, u32, bool)> {
+    Some(match modifier {
+        "b16" => (AtomicType::B16, 16, true),
+        "b32" => (AtomicType::U32, 32, true),
+        "u32" => (AtomicType::U32, 32, false),
+        "s32" => (AtomicType::S32, 32, false),
+        "b64" => (AtomicType::U64, 64, true),
+        "u64" => (AtomicType::U64, 64, false),
+        "s64" => (AtomicType::S64, 64, false),
+        "f32" => (AtomicType::F32, 32, false),
+        "f64" => (AtomicType::F64, 64, false),
+        "f16" => (AtomicType::F16, 16, false),
+        "f16x2" => (AtomicType::F16x2, 32, false),
+        "bf16" => (AtomicType::BF16, 16, false),
+        "bf16x2" => (AtomicType::BF16x2, 32, false),
+        _ => return None,
+    })
+}
+
+/// Whether PTX has the operation for the type.
+fn exists(operation: AtomicOperation, ty: AtomicType, is_bits: bool) -> bool {
+    use AtomicType::{B16, BF16, BF16x2, F16, F16x2, F32, F64, S32, S64, U32, U64};
+    match operation {
+        AtomicOperation::Add => !is_bits,
+        AtomicOperation::Min | AtomicOperation::Max => {
+            !is_bits && matches!(ty, U32 | S32 | U64 | S64 | F16 | F16x2 | BF16 | BF16x2)
+        }
+        AtomicOperation::And | AtomicOperation::Or | AtomicOperation::Xor => {
+            matches!(ty, U32 | S32 | U64 | S64)
+        }
+        AtomicOperation::Exchange | AtomicOperation::CompareAndSwap => {
+            matches!(ty, B16 | U32 | S32 | U64 | S64 | F32 | F64)
+        }
+        AtomicOperation::Increment | AtomicOperation::Decrement => ty == U32 && !is_bits,
+    }
+}

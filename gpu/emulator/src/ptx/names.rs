@@ -1,0 +1,169 @@
+//! What names stand for in a body: registers, special registers, variables.
+
+use std::collections::HashMap;
+
+use super::PtxError;
+use super::lower::Lowering;
+use super::syntax::{Declaration, DeclaredSpace, Kind, RegisterName, Type};
+use crate::code::{Constant, Register, Space};
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Named {
+    /// A register of so many bits.
+    Register(Register, u32),
+    /// A special register of so many bits.
+    Constant(Constant, u32),
+    /// A special register of so many bits that grows with time.
+    Clock(u32),
+    /// A variable.
+    Variable(Place),
+}
+
+/// An address that is known beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) space: Space,
+    pub(super) address: u64,
+    /// Size of the variable.
+    pub(super) bytes: u64,
+}
+
+/// The names that are declared between `{` and `}`.
+#[derive(Debug, Default)]
+pub(super) struct Scope<'m> {
+    /// Registers as they are declared.
+    declared: HashMap<&'m str, (Type, Option<u64>)>,
+    /// Registers that were used.
+    registers: HashMap<&'m str, (Register, u32)>,
+    /// Variables.
+    places: HashMap<&'m str, Place>,
+}
+
+impl<'m> Scope<'m> {
+    pub(super) fn declare_registers(&mut self, ty: Type, names: &'m [RegisterName]) {
+        for RegisterName { name, count } in names {
+            self.declared.insert(name, (ty, *count));
+        }
+    }
+
+    pub(super) fn declare_place(&mut self, name: &'m str, place: Place) {
+        self.places.insert(name, place);
+    }
+
+    /// The type of a register, if it is declared here, by its own name or as one of `%r<10>`.
+    fn declared_type(&self, name: &str) -> Option<Type> {
+        if let Some((ty, None)) = self.declared.get(name) {
+            return Some(*ty);
+        }
+        let digits = name.bytes().rev().take(10).take_while(u8::is_ascii_digit).count();
+        (1..=digits).find_map(|digits| {
+            let (prefix, number) = name.split_at_checked(name.len() - digits)?;
+            let Some((ty, Some(count))) = self.declared.get(prefix) else { return None };
+            let is_plain = digits == 1 || !number.starts_with('0');
+            (is_plain && number.parse::<u64>().ok()? < *count).then_some(*ty)
+        })
+    }
+}
+
+impl<'m> Lowering<'m> {
+    /// What a name stands for, from the innermost scope outwards.
+    pub(super) fn resolve(&mut self, name: &'m str) -> Result<Named, PtxError> {
+        for index in (0..self.frame.scopes.len()).rev() {
+            let Some(scope) = self.frame.scopes.get(index) else { continue };
+            if let Some(&(register, bits)) = scope.registers.get(name) {
+                return Ok(Named::Register(register, bits));
+            }
+            if let Some(&place) = scope.places.get(name) {
+                return Ok(Named::Variable(place));
+            }
+            if let Some(ty) = scope.declared_type(name) {
+                let register = self.fresh_of(ty)?;
+                if let Some(scope) = self.frame.scopes.get_mut(index) {
+                    scope.registers.insert(name, (register, ty.bits));
+                }
+                return Ok(Named::Register(register, ty.bits));
+            }
+        }
+        if let Some(special) = special(name) {
+            return Ok(special);
+        }
+        self.module_variable(name)
+    }
+
+    fn module_variable(&self, name: &str) -> Result<Named, PtxError> {
+        let module = self.module;
+        if let Some(&address) = module.addresses.get(name) {
+            let (space, bytes) = (Space::Global, 0);
+            return Ok(Named::Variable(Place { space, address, bytes }));
+        }
+        if let Some(&address) = self.shared.of_module.get(name) {
+            let (space, bytes) = (Space::Shared, 0);
+            return Ok(Named::Variable(Place { space, address, bytes }));
+        }
+        if module.functions.contains_key(name) {
+            return Err(self.error(format!("addresses of functions (`{name}`) are not supported")));
+        }
+        let declared = module.source.variables.iter().find(|d| d.name == name);
+        Err(self.error(match declared {
+            Some(Declaration { is_extern: true, .. }) => format!("`{name}` is defined elsewhere"),
+            Some(Declaration { space: DeclaredSpace::Local, .. }) => {
+                format!("`{name}` in local memory outside of a function is not supported")
+            }
+            _ => format!("`{name}` is not declared"),
+        }))
+    }
+
+    /// A new register for values of a type.
+    pub(super) fn fresh_of(&mut self, ty: Type) -> Result<Register, PtxError> {
+        match ty {
+            Type { kind: Kind::Predicate, .. } => self.fresh(1),
+            Type { bits: 128, .. } => Err(self.error("128-bit registers are not supported")),
+            Type { bits, .. } => self.fresh(bits),
+        }
+    }
+}
+
+/// Special registers.
+fn special(name: &str) -> Option<Named> {
+    let dimension = |suffix: &str| match suffix {
+        "x" => Some(0),
+        "y" => Some(1),
+        "z" => Some(2),
+        _ => None,
+    };
+    let word = |constant| Some(Named::Constant(constant, 32));
+    if let Some((vector, suffix)) = name.split_once('.') {
+        let dimension = dimension(suffix)?;
+        return match vector {
+            "%tid" => word(Constant::Thread(dimension)),
+            "%ntid" => word(Constant::BlockSize(dimension)),
+            // Every block is a cluster of its own.
+            "%ctaid" | "%clusterid" => word(Constant::Block(dimension)),
+            "%nctaid" | "%nclusterid" => word(Constant::GridSize(dimension)),
+            "%cluster_ctaid" => word(Constant::Bits(0)),
+            "%cluster_nctaid" => word(Constant::Bits(1)),
+            _ => None,
+        };
+    }
+    match name {
+        "%laneid" => word(Constant::Lane),
+        "%warpid" => word(Constant::Warp),
+        "%nwarpid" => word(Constant::Warps),
+        "%lanemask_eq" => word(Constant::LanesEqual),
+        "%lanemask_le" => word(Constant::LanesUpTo),
+        "%lanemask_lt" => word(Constant::LanesBelow),
+        "%lanemask_ge" => word(Constant::LanesFrom),
+        "%lanemask_gt" => word(Constant::LanesAbove),
+        "%dynamic_smem_size" => word(Constant::DynamicShared),
+        "%total_smem_size" => word(Constant::TotalShared),
+        // There is one multiprocessor, and one grid.
+        "%smid" | "%cluster_ctarank" => word(Constant::Bits(0)),
+        "%nsmid" | "%cluster_nctarank" => word(Constant::Bits(1)),
+        "%gridid" => Some(Named::Constant(Constant::Bits(0), 64)),
+        "WARP_SZ" => word(Constant::Bits(32)),
+        "%clock" | "%clock_hi" | "%globaltimer_lo" | "%globaltimer_hi" => Some(Named::Clock(32)),
+        "%clock64" | "%globaltimer" => Some(Named::Clock(64)),
+        _ => None,
+    }
+}

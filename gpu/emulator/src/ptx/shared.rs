@@ -1,0 +1,116 @@
+//! Places a kernel's shared variables: those of the module that it names, then those of its body and of the functions
+//! that it calls, then the dynamic ones.
+
+use std::collections::{HashMap, HashSet};
+
+use super::syntax::{Declaration, DeclaredSpace, Function, Instruction, Operand, StatementKind};
+use super::{Module, PtxError};
+
+/// Static shared memory that a block may have.
+const MOST_BYTES: u64 = 48 << 10;
+
+/// Addresses in shared memory.
+#[derive(Debug, Default)]
+pub(super) struct Shared<'m> {
+    /// Of the module's variables.
+    pub(super) of_module: HashMap<&'m str, u64>,
+    /// Of those in bodies, by function and statement.
+    pub(super) of_bodies: HashMap<(usize, usize), u64>,
+    /// Where dynamic shared memory begins.
+    pub(super) bytes: u64,
+}
+
+/// Places the shared variables of the kernel that is the module's function of that number.
+pub(super) fn place(module: &Module, kernel: usize) -> Result<Shared<'_>, PtxError> {
+    let functions = reachable(module, kernel);
+    let bodies = || functions.iter().filter_map(|&n| Some((n, module.source.functions.get(n)?)));
+    let names: HashSet<&str> =
+        bodies().flat_map(|(_, function)| instructions(function)).flat_map(names).collect();
+    let is_shared = |d: &&Declaration| d.space == DeclaredSpace::Shared;
+    let named = |d: &&Declaration| names.contains(d.name.as_str());
+
+    let mut shared = Shared::default();
+    let mut dynamic = Vec::new();
+    for declaration in module.source.variables.iter().filter(is_shared).filter(named) {
+        if declaration.is_extern || declaration.count.is_none() {
+            dynamic.push(declaration);
+        } else {
+            let address = shared.add(declaration)?;
+            shared.of_module.insert(&declaration.name, address);
+        }
+    }
+    for (number, function) in bodies() {
+        for (at, statement) in function.body.iter().flatten().enumerate() {
+            if let StatementKind::Variable(declaration) = &statement.kind
+                && is_shared(&declaration)
+            {
+                let address = shared.add(declaration)?;
+                shared.of_bodies.insert((number, at), address);
+            }
+        }
+    }
+    let align = dynamic.iter().map(|declaration| declaration.align).max().unwrap_or(1);
+    shared.bytes = shared.bytes.next_multiple_of(align);
+    for declaration in dynamic {
+        shared.of_module.insert(&declaration.name, shared.bytes);
+    }
+    Ok(shared)
+}
+
+impl Shared<'_> {
+    fn add(&mut self, declaration: &Declaration) -> Result<u64, PtxError> {
+        let address = self.bytes.next_multiple_of(declaration.align);
+        self.bytes = address.saturating_add(declaration.bytes());
+        if self.bytes > MOST_BYTES {
+            let reason = format!(
+                "`{}` makes static shared memory larger than {MOST_BYTES} bytes",
+                declaration.name
+            );
+            return Err(PtxError::new(declaration.line, reason));
+        }
+        Ok(address)
+    }
+}
+
+/// The kernel and the functions that it names, directly or not.
+fn reachable(module: &Module, kernel: usize) -> Vec<usize> {
+    let mut found = vec![kernel];
+    let mut seen = HashSet::from([kernel]);
+    let mut next = 0;
+    while let Some(&number) = found.get(next) {
+        next += 1;
+        let Some(function) = module.source.functions.get(number) else { continue };
+        for name in instructions(function).filter(|i| i.opcode.starts_with("call")).flat_map(names)
+        {
+            if let Some(&called) = module.functions.get(name)
+                && seen.insert(called)
+            {
+                found.push(called);
+            }
+        }
+    }
+    found
+}
+
+fn instructions(function: &Function) -> impl Iterator<Item = &Instruction> {
+    function.body.iter().flatten().filter_map(|statement| match &statement.kind {
+        StatementKind::Instruction(instruction) => Some(instruction),
+        _ => None,
+    })
+}
+
+/// Names in an instruction's operands.
+fn names(instruction: &Instruction) -> impl Iterator<Item = &str> {
+    instruction.operands.iter().flat_map(|operand| {
+        let parts = match operand {
+            Operand::Vector(parts) | Operand::List(parts) => parts.as_slice(),
+            Operand::Pair(parts) => parts.as_slice(),
+            _ => std::slice::from_ref(operand),
+        };
+        parts.iter().filter_map(|part| match part {
+            Operand::Name { name, .. } => Some(name.as_str()),
+            Operand::Address { base, .. } => base.as_deref(),
+            _ => None,
+        })
+    })
+}
