@@ -1,11 +1,51 @@
 //! Arithmetic on a warp's registers.
+//!
+//! ```text
+//! opcode, operands ─► select ─► Compute ─► execute ─► Registers
+//! ```
+//!
+//! [`Compute::select`] makes a closure of an instruction, by way of a `Form`, which looks at its modifiers and
+//! operands. The closure is one loop over all 32 lanes (`lanes`); its function of one lane comes from a module of its
+//! own for each kind of arithmetic. What PTX leaves open is decided there and said there.
+//!
+//! What is known of values ([`Registers`]) is carried along in [`Compute::execute`], and only once any register was
+//! ever marked.
 
-use crate::code::{Register, RegisterCounts, WARP};
+mod approximate;
+mod bits;
+mod carry;
+mod compare;
+mod convert;
+mod float;
+mod half;
+mod integer;
+mod lanes;
+mod moves;
+mod registers;
+mod rounding;
+mod select;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use self::lanes::Run;
+use self::registers::Marks;
+use self::select::{Flow, Form, Plan, Type};
+use crate::code::Register;
 use crate::ptx::PtxError;
 
+pub use self::registers::Registers;
+
 /// An instruction on registers alone.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Compute {}
+#[derive(Clone)]
+pub struct Compute {
+    opcode: Box<str>,
+    reads: Box<[Register]>,
+    writes: Box<[Register]>,
+    run: Run,
+    flow: Flow,
+}
 
 /// What selection asks of an instruction's operands. Numbered from 0 as they are written.
 pub trait Operands {
@@ -58,58 +98,129 @@ impl Compute {
     /// # Errors
     /// When the opcode is arithmetic, but this form of it is not known; the error names it.
     pub fn select(opcode: &[&str], operands: &mut dyn Operands) -> Result<Option<Self>, PtxError> {
-        let _ = (opcode, operands);
-        Ok(None)
+        let Some(select) = selector(opcode) else { return Ok(None) };
+        let mut form = Form::new(opcode, operands);
+        let Plan { run, flow } = select(&mut form)?;
+        form.finish()?;
+        let opcode = form.name().into();
+        Ok(Some(Self { opcode, reads: form.reads.into(), writes: form.writes.into(), run, flow }))
     }
 
     /// Executes it for some lanes (a bit for each).
     #[inline]
     pub fn execute(&self, registers: &mut Registers, lanes: u32) {
-        let _ = (registers, lanes);
-    }
-}
-
-/// The registers of a warp, with what is known of their values.
-///
-/// A value is *undefined* where it comes from memory that was never written, and *wrapped* where it comes from a 16- or
-/// 32-bit sum, difference, product or shift whose result fits neither as signed nor as unsigned.
-#[derive(Clone, Debug)]
-pub struct Registers {
-    /// A bit for each lane.
-    pub predicates: Vec<u32>,
-    /// 32 bits for each lane.
-    pub words: Vec<[u32; WARP]>,
-    /// 64 bits for each lane.
-    pub longs: Vec<[u64; WARP]>,
-}
-
-impl Registers {
-    /// All zero.
-    #[must_use]
-    pub fn new(counts: RegisterCounts) -> Self {
-        Self {
-            predicates: vec![0; counts.predicates],
-            words: vec![[0; WARP]; counts.words],
-            longs: vec![[0; WARP]; counts.longs],
+        if registers.tainted {
+            self.execute_marked(registers, lanes);
+            return;
+        }
+        let wrapped = (self.run)(registers, lanes) & lanes;
+        if wrapped != 0 {
+            self.mark(registers, lanes, Marks { undefined: 0, wrapped });
         }
     }
 
-    /// Lanes in which a register is undefined.
-    #[must_use]
-    pub fn undefined(&self, register: Register) -> u32 {
-        let _ = register;
-        0
+    #[cold]
+    fn execute_marked(&self, registers: &mut Registers, lanes: u32) {
+        // Before it runs, as it may overwrite what it reads.
+        let mut marks = self.marks(registers);
+        marks.wrapped |= (self.run)(registers, lanes);
+        self.mark(registers, lanes, marks);
     }
 
-    /// Lanes in which a register is wrapped.
-    #[must_use]
-    pub fn wrapped(&self, register: Register) -> u32 {
-        let _ = register;
-        0
+    fn mark(&self, registers: &mut Registers, lanes: u32, marks: Marks) {
+        if let Flow::Carry { writes: true, .. } = self.flow {
+            registers.carry_undefined =
+                registers.carry_undefined & !lanes | marks.undefined & lanes;
+        }
+        for &register in &self.writes {
+            registers.taint(register, lanes, marks.undefined, marks.wrapped);
+        }
     }
 
-    /// Says in which of the `lanes`, whose value was just set, it is undefined and in which wrapped.
-    pub fn taint(&mut self, register: Register, lanes: u32, undefined: u32, wrapped: u32) {
-        let _ = (register, lanes, undefined, wrapped);
+    /// What is known of the result, but for whether it wraps itself.
+    fn marks(&self, registers: &Registers) -> Marks {
+        if let Flow::Choose(predicate) = self.flow
+            && let [p, a, b] = *self.reads
+        {
+            let (p, a, b) = (registers.marks(p), registers.marks(a), registers.marks(b));
+            let chosen = predicate.read(registers);
+            return Marks {
+                undefined: p.undefined | a.undefined & chosen | b.undefined & !chosen,
+                wrapped: a.wrapped & chosen | b.wrapped & !chosen,
+            };
+        }
+        let mut all = Marks::default();
+        for &register in &self.reads {
+            let marks = registers.marks(register);
+            all.undefined |= marks.undefined;
+            all.wrapped |= marks.wrapped;
+        }
+        if let Flow::Carry { reads: true, .. } = self.flow {
+            all.undefined |= registers.carry_undefined;
+        }
+        if !matches!(self.flow, Flow::Keep) {
+            all.wrapped = 0;
+        }
+        all
+    }
+}
+
+impl fmt::Debug for Compute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?} <- {:?}", self.opcode, self.writes, self.reads)
+    }
+}
+
+impl PartialEq for Compute {
+    /// The same instruction on the same registers.
+    fn eq(&self, other: &Self) -> bool {
+        let key = |compute: &Self| {
+            (compute.opcode.clone(), compute.writes.clone(), compute.reads.clone())
+        };
+        key(self) == key(other)
+    }
+}
+
+/// What selects the instructions of an opcode.
+fn selector(opcode: &[&str]) -> Option<fn(&mut Form<'_>) -> Result<Plan, PtxError>> {
+    if carry::is_carried(opcode) {
+        return Some(carry::select);
+    }
+    Some(match *opcode.first()? {
+        "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max"
+        | "sad" | "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "ex2" | "lg2" | "tanh"
+        | "copysign" => arithmetic,
+        "mul24" | "mad24" => integer::product24,
+        "dp4a" | "dp2a" => integer::dot,
+        "and" | "or" | "xor" | "not" | "cnot" => bits::logic,
+        "lop3" => bits::table,
+        "shl" | "shr" => bits::shift,
+        "shf" => bits::funnel,
+        "popc" | "clz" | "brev" => bits::count,
+        "bfind" => bits::find,
+        "bfe" => bits::extract,
+        "bfi" => bits::insert,
+        "bmsk" => bits::ones,
+        "szext" => bits::extend,
+        "prmt" => bits::permute,
+        "fns" => |form| Err(form.unknown()),
+        "testp" => bits::test,
+        "setp" => compare::set_predicate,
+        "set" => compare::set,
+        "selp" => compare::select,
+        "slct" => compare::select_by_sign,
+        "mov" => moves::select,
+        "cvt" => convert::select,
+        _ => return None,
+    })
+}
+
+/// By type.
+fn arithmetic(form: &mut Form<'_>) -> Result<Plan, PtxError> {
+    let ty = form.ty()?;
+    match ty {
+        Type::F32 | Type::F64 | Type::F32x2 => float::select(form, ty),
+        _ if ty.is_half() => half::select(form, ty),
+        _ => integer::select(form, ty),
     }
 }

@@ -1,0 +1,93 @@
+//! A warp's registers, with what is known of their values.
+
+use crate::code::{Register, RegisterCounts, WARP};
+
+/// The registers of a warp, with what is known of their values.
+///
+/// A value is *undefined* where it comes from memory that was never written, and *wrapped* where it comes from a 16- or
+/// 32-bit sum, difference, product or shift whose result fits neither as signed nor as unsigned.
+#[derive(Clone, Debug)]
+pub struct Registers {
+    /// A bit for each lane.
+    pub predicates: Vec<u32>,
+    /// 32 bits for each lane.
+    pub words: Vec<[u32; WARP]>,
+    /// 64 bits for each lane.
+    pub longs: Vec<[u64; WARP]>,
+    /// The carry flag of `.cc`: a bit for each lane.
+    pub(super) carry: u32,
+    /// Lanes in which it is undefined.
+    pub(super) carry_undefined: u32,
+    /// Whether any register was ever undefined or wrapped; without it the marks are all empty.
+    pub(super) tainted: bool,
+    /// By bank: predicates, words, longs.
+    marks: [Vec<Marks>; 3],
+}
+
+/// What is known of a register's value: a bit for each lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    pub(super) undefined: u32,
+    pub(super) wrapped: u32,
+}
+
+impl Registers {
+    /// All zero.
+    #[must_use]
+    pub fn new(counts: RegisterCounts) -> Self {
+        let marks = |count| vec![Marks::default(); count];
+        Self {
+            predicates: vec![0; counts.predicates],
+            words: vec![[0; WARP]; counts.words],
+            longs: vec![[0; WARP]; counts.longs],
+            carry: 0,
+            carry_undefined: 0,
+            tainted: false,
+            marks: [marks(counts.predicates), marks(counts.words), marks(counts.longs)],
+        }
+    }
+
+    /// Lanes in which a register is undefined.
+    #[inline]
+    #[must_use]
+    pub fn undefined(&self, register: Register) -> u32 {
+        self.marks(register).undefined
+    }
+
+    /// Lanes in which a register is wrapped.
+    #[inline]
+    #[must_use]
+    pub fn wrapped(&self, register: Register) -> u32 {
+        self.marks(register).wrapped
+    }
+
+    /// Says in which of the `lanes`, whose value was just set, it is undefined and in which wrapped.
+    #[inline]
+    pub fn taint(&mut self, register: Register, lanes: u32, undefined: u32, wrapped: u32) {
+        self.tainted |= (undefined | wrapped) & lanes != 0;
+        if self.tainted {
+            let (bank, number) = place(register);
+            if let Some(marks) = self.marks[bank].get_mut(number) {
+                marks.undefined = marks.undefined & !lanes | undefined & lanes;
+                marks.wrapped = marks.wrapped & !lanes | wrapped & lanes;
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn marks(&self, register: Register) -> Marks {
+        if !self.tainted {
+            return Marks::default();
+        }
+        let (bank, number) = place(register);
+        self.marks[bank].get(number).copied().unwrap_or_default()
+    }
+}
+
+fn place(register: Register) -> (usize, usize) {
+    match register {
+        Register::Predicate(number) => (0, usize::from(number)),
+        Register::Word(number) => (1, usize::from(number)),
+        Register::Long(number) => (2, usize::from(number)),
+    }
+}
