@@ -1,0 +1,12 @@
+// Lanes past the end skip a ballot whose mask names them.
+// launch: grid=1 block=32 shared=0
+// argument: x read-only f32 20 random
+// argument: y output f32 20
+// argument: size i32 value 20
+extern "C" __global__ void ballot_after_guard(const float* x, float* y, int size) {
+  const int lane = threadIdx.x;
+  if (lane < size) {
+    const unsigned positive = __ballot_sync(0xffffffffu, x[lane] > 0);  // BUG: missing-lanes
+    y[lane] = __popc(positive & ((1u << lane) - 1));
+  }
+}

@@ -1,0 +1,13 @@
+// Lanes without a row return before a shuffle that names all lanes.
+// launch: grid=1 block=64 shared=0
+// argument: x read-only f32 352 random
+// argument: y output f32 44
+// argument: rows i32 value 44
+extern "C" __global__ void half_of_warp_returned(const float* x, float* y, int rows) {
+  const int row = threadIdx.x;
+  if (row >= rows) return;
+  float sum = 0;
+  for (int i = 0; i < 8; ++i) sum += x[row * 8 + i];
+  const float next = __shfl_down_sync(0xffffffffu, sum, 1);  // BUG: missing-lanes, inactive-lane
+  y[row] = row + 1 < rows && row % 32 < 31 ? next - sum : 0;
+}

@@ -1,0 +1,19 @@
+// A binary search for the row of an entry keeps its lower end where it is.
+// launch: grid=1 block=64 shared=0
+// matrix: rows=32 columns=100 mean=6
+// argument: row_ptr read-only i32 csr-offsets
+// argument: y output i32 64
+// argument: rows i32 value 32
+extern "C" __global__ void search_never_ends(const int* row_ptr, int* y, int rows) {
+  const int entry = threadIdx.x;
+  int low = 0, high = rows;
+  while (low < high) {                   // BUG: over-budget
+    const int middle = (low + high) / 2;  // BUG: over-budget
+    if (row_ptr[middle] <= entry) {      // BUG: over-budget
+      low = middle;                      // BUG: over-budget
+    } else {
+      high = middle;  // BUG: over-budget
+    }
+  }
+  y[entry] = low;
+}

@@ -1,0 +1,13 @@
+// Lanes in a branch wait for all lanes of the warp, some of which have left.
+// launch: grid=1 block=32 shared=0
+// argument: x read-only f32 24 random
+// argument: y output f32 24
+// argument: size i32 value 24
+extern "C" __global__ void warp_sync_in_branch(const float* x, float* y, int size) {
+  __shared__ float tile[32];
+  const int lane = threadIdx.x;
+  if (lane >= size) return;
+  tile[lane] = x[lane];
+  __syncwarp();  // BUG: missing-lanes, divergent-barrier, deadlock
+  y[lane] = tile[size - 1 - lane];
+}
