@@ -292,7 +292,7 @@ fn a_lock_within_a_warp_makes_progress() {
         membar.gl;
         atom.global.exch.b32 %r4, [%rd0], 0;";
     for seed in 0..4 {
-        let run = run_seeded(body, 2, 32, 2, &Options { seed, budget: 10_000_000 });
+        let run = run_seeded(body, 2, 32, 2, &Options { seed, budget: 200_000 });
         assert_eq!(run.report.findings, [], "seed {seed}");
         assert_eq!(run.words(), [0, 64]);
     }
@@ -313,7 +313,7 @@ fn shuffles_exchange_and_complain() {
     assert_eq!(kinds(&both, 1, 32, 32), [MissingLanes]);
     let own = format!("{} bra END; OTHER: {} END:", body(apart, "0xFFFF"), body("", "0xFFFF0000"));
     assert_eq!(kinds(&own, 1, 32, 32), []);
-    assert_eq!(kinds(&body("", "0x7FFFFFFF"), 1, 32, 32), [MissingLanes, InactiveLane]);
+    assert_eq!(kinds(&body("", "0x7FFFFFFF"), 1, 32, 32), [MissingLanes]);
 }
 
 #[test]

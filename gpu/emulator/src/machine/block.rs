@@ -7,7 +7,7 @@ use super::findings::{Culprit, Findings};
 use super::grid::Grid;
 use super::order::{BlockOrder, Log, Releases, lanes_of};
 use super::shared::SharedMemory;
-use super::warp::{Facts, Group, Warp};
+use super::warp::{Facts, Group, PATIENCE, Warp};
 use crate::code::{Instruction, Op, WARP};
 use crate::compute::Registers;
 use crate::counters::Counters;
@@ -17,8 +17,8 @@ use crate::finding::{FindingKind, PlacedAddress};
 const PLAIN_SLICE: u64 = 20_000;
 /// The most with a seed.
 const RANDOM_SLICE: u64 = 200;
-/// Instructions of a group before other ready lanes of its warp have their turn.
-const GROUP_SLICE: u32 = 2_000;
+/// Instructions that a strong access of device memory counts as when others wait: it takes a round.
+const STRONG_COST: u32 = 200;
 
 /// A block of threads.
 #[derive(Debug)]
@@ -158,7 +158,7 @@ impl Core<'_> {
         while warp.executed < end && !self.is_stuck {
             let Some(group) = warp.pick(self.random.as_mut()) else { return };
             let left = u32::try_from(end - warp.executed).unwrap_or(u32::MAX);
-            let most = if group.lanes == warp.ready { left } else { left.min(GROUP_SLICE) };
+            let most = if group.lanes == warp.ready { left } else { left.min(PATIENCE) };
             let before = warp.executed;
             let counter = self.run_group(warp, group, most, &mut log);
             if warp.executed > grid.options.budget {
@@ -169,9 +169,7 @@ impl Core<'_> {
                 });
                 self.is_stuck = true;
             }
-            if warp.executed - before >= GROUP_SLICE.into() {
-                warp.give_way(counter);
-            }
+            warp.keeps_waiting(group.lanes, (warp.executed - before) as u32);
             if !self.arrivals.is_empty() {
                 return;
             }
@@ -258,6 +256,7 @@ impl Core<'_> {
             Op::Load { .. } | Op::Store { .. } | Op::Atomic(_) | Op::CopyAsync { .. } => {
                 if self.waits_for_turn(warp, instruction, lanes) {
                     warp.jump(group, next);
+                    warp.keeps_waiting(group, STRONG_COST);
                     warp.strong = Some((lanes, counter));
                     return None;
                 }

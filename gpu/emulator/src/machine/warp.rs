@@ -7,6 +7,9 @@ use super::order::lanes_of;
 use crate::code::{Constant, Register, WARP};
 use crate::compute::Registers;
 
+/// Instructions that ready lanes wait for others that are behind them.
+pub(crate) const PATIENCE: u32 = 2_000;
+
 /// The state of a warp.
 #[derive(Debug)]
 pub(crate) struct Warp {
@@ -32,8 +35,10 @@ pub(crate) struct Warp {
     /// Lanes' own memory: word by word, lane by lane.
     pub(crate) local: Vec<[u32; WARP]>,
     pub(crate) copies: Copies,
-    /// The program counter of a group that has to give way.
-    gives_way: Option<u32>,
+    /// How long other ready lanes have waited while groups furthest behind ran, in instructions.
+    waited: u32,
+    /// The program counter of the last group that ran.
+    last: u32,
 }
 
 /// Lanes that run together.
@@ -67,7 +72,8 @@ impl Warp {
             executed: 0,
             local: vec![[0; WARP]; local_bytes.div_ceil(4) as usize],
             copies: Copies::default(),
-            gives_way: None,
+            waited: 0,
+            last: 0,
         }
     }
 
@@ -79,14 +85,17 @@ impl Warp {
         let of = |lanes: u32| lanes_of(lanes).map(|lane| self.counters[lane]);
         let least = of(self.ready).min()?;
         let mut counter = least;
-        if let Some(after) = self.gives_way.take() {
-            counter = of(self.ready).filter(|&other| other > after).min().unwrap_or(least);
+        if self.waited >= PATIENCE {
+            self.waited = 0;
+            let last = self.last;
+            counter = of(self.ready).filter(|&other| other > last).min().unwrap_or(least);
         } else if let Some(random) = random
             && random.u8(..) < 64
         {
             let chosen = random.usize(..self.ready.count_ones() as usize);
             counter = of(self.ready).nth(chosen).unwrap_or(least);
         }
+        self.last = counter;
         let mut lanes = 0;
         let mut until = u32::MAX;
         for lane in lanes_of(self.ready) {
@@ -100,9 +109,13 @@ impl Warp {
         Some(Group { lanes, counter, until })
     }
 
-    /// Lets other ready lanes run before the group with this program counter.
-    pub(crate) fn give_way(&mut self, counter: u32) {
-        self.gives_way = Some(counter);
+    /// Counts so many instructions of a group against it, if other lanes are ready: those have their turn in the end,
+    /// even if they are ahead of it for ever.
+    #[inline]
+    pub(crate) fn keeps_waiting(&mut self, group: u32, instructions: u32) {
+        if group != self.ready {
+            self.waited = self.waited.saturating_add(instructions);
+        }
     }
 
     /// Sets the program counter of some lanes.
