@@ -1,5 +1,6 @@
 //! Small modules, and what becomes of them.
 
+mod arithmetic;
 mod calls;
 mod instructions;
 mod module;
