@@ -6,6 +6,9 @@ use super::names::{Named, Place, Scope};
 use super::syntax::{Declaration, Instruction, Operand};
 use crate::code::{Constant, Guard, Op, Register, Space};
 
+/// How deep calls may nest.
+const MOST_CALLS: usize = 32;
+
 impl<'m> Lowering<'m> {
     /// Emits a written instruction.
     pub(super) fn instruction(&mut self, instruction: &'m Instruction) -> Result<(), PtxError> {
@@ -38,6 +41,7 @@ impl<'m> Lowering<'m> {
                     let table = self.table(name);
                     let table =
                         table.ok_or_else(|| self.error(format!("`{name}` is no branch table")))?;
+                    self.count_statements(table.len())?;
                     let targets: Result<_, _> = table.iter().map(|l| self.target(l)).collect();
                     Op::BranchIndexed { index: self.read(index, 32)?, targets: targets? }
                 }
@@ -113,7 +117,7 @@ impl<'m> Lowering<'m> {
         if self.calls.contains(&number) {
             return Err(self.error(format!("recursion (`{name}`) is not supported")));
         }
-        if self.calls.len() > 100 {
+        if self.calls.len() > MOST_CALLS {
             return Err(self.error("calls nest too deeply"));
         }
         let mut scope = Scope::default();

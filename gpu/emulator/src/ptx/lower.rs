@@ -12,7 +12,7 @@ use crate::code::{
 };
 
 /// Statements that may be looked at, each once for each place where its function is inlined.
-const MOST_STATEMENTS: usize = 1 << 21;
+const MOST_STATEMENTS: usize = 1 << 20;
 /// Bytes of parameters that a kernel may have.
 const MOST_PARAMETER_BYTES: u64 = 32_764;
 
@@ -128,10 +128,7 @@ impl<'m> Lowering<'m> {
         let body = function.body.as_deref().ok_or_else(|| {
             self.error(format!("`{}` is defined elsewhere and cannot be called", function.name))
         })?;
-        self.statements = self.statements.saturating_add(body.len() + 1);
-        if self.statements > MOST_STATEMENTS {
-            return Err(self.error("the kernel and what it calls are too long"));
-        }
+        self.count_statements(body.len() + 1)?;
         let mut frame = self.labelled(body)?;
         frame.is_kernel = function.is_kernel;
         frame.scopes.push(scope);
@@ -173,6 +170,15 @@ impl<'m> Lowering<'m> {
         }
         self.calls.pop();
         self.frame = outer;
+        Ok(())
+    }
+
+    /// Counts what has to be looked at; functions that call others twice multiply it.
+    pub(super) fn count_statements(&mut self, count: usize) -> Result<(), PtxError> {
+        self.statements = self.statements.saturating_add(count);
+        if self.statements > MOST_STATEMENTS {
+            return Err(self.error("the kernel and what it calls are too long"));
+        }
         Ok(())
     }
 

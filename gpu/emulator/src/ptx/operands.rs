@@ -13,6 +13,14 @@ impl<'m> Lowering<'m> {
     /// A source of 1, 8, 16, 32 or 64 bits.
     pub(super) fn read(&mut self, operand: &'m Operand, bits: u32) -> Result<Register, PtxError> {
         match operand {
+            Operand::Name { negated: true, .. } => Err(self.error("`!` is not allowed here")),
+            operand => self.read_either(operand, bits),
+        }
+    }
+
+    /// A source that may be written `!%p`, which is for the caller to look at.
+    fn read_either(&mut self, operand: &'m Operand, bits: u32) -> Result<Register, PtxError> {
+        match operand {
             Operand::Integer(value) => self.constant(Constant::Bits(*value), bits),
             Operand::Single(single) => {
                 let double = f64::from(f32::from_bits(*single)).to_bits();
@@ -73,7 +81,7 @@ impl<'m> Lowering<'m> {
         operand: &'m Operand,
         bits: u32,
     ) -> Result<Register, PtxError> {
-        if let Operand::Name { name, offset: 0, .. } = operand
+        if let Operand::Name { name, negated: false, offset: 0 } = operand
             && let Named::Register(register @ Register::Long(_), _) = self.resolve(name)?
         {
             return Ok(register);
@@ -135,7 +143,7 @@ impl<'m> Lowering<'m> {
         operand: &'m Operand,
     ) -> Result<(Register, bool), PtxError> {
         let negated = matches!(operand, Operand::Name { negated: true, .. });
-        Ok((self.read(operand, 1)?, negated))
+        Ok((self.read_either(operand, 1)?, negated))
     }
 
     /// `[base+offset]` in a space; none is generic.
@@ -252,7 +260,7 @@ impl Operands for Written<'_, '_> {
 
     fn read(&mut self, index: usize, bits: u32) -> Result<Register, PtxError> {
         let operand = self.operand(index)?;
-        self.lowering.read(operand, bits)
+        self.lowering.read_either(operand, bits)
     }
 
     fn is_negated(&self, index: usize) -> bool {

@@ -424,8 +424,8 @@ impl<'t> Parser<'t> {
     }
 
     pub(super) fn small(&mut self, what: &str) -> Result<u32, PtxError> {
-        let error = self.unexpected(what);
-        u32::try_from(self.integer()?).map_err(|_| error)
+        let value = self.integer()?;
+        u32::try_from(value).map_err(|_| self.error(format!("{value} is not {what}")))
     }
 
     pub(super) fn unexpected(&self, wanted: &str) -> PtxError {

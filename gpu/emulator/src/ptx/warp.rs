@@ -43,8 +43,7 @@ impl<'m> Lowering<'m> {
             }
             (
                 "match",
-                [mode @ ("any" | "all"), "sync", ty @ ("b32" | "b64")]
-                | ["sync", mode @ ("any" | "all"), ty @ ("b32" | "b64")],
+                [mode @ ("any" | "all"), "sync", ty @ ("b32" | "b64")],
                 [destination, source, members],
             ) => {
                 let all = *mode == "all";

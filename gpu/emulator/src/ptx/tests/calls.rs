@@ -1,0 +1,143 @@
+//! Branches and calls.
+
+use super::{error, kernel, kernel_of, op, ops};
+use crate::code::{Guard, Op, Register, Space};
+
+#[test]
+fn branches_go_forwards_and_backwards() {
+    let code = kernel("L1: @%p1 bra L2; @!%p1 bra.uni L1; L2: exit;").unwrap().code;
+    let guard = |expected| Some(Guard { predicate: 0, expected });
+    assert_eq!((code[0].guard, &code[0].op), (guard(true), &Op::Branch { target: 2 }));
+    assert_eq!((code[1].guard, &code[1].op), (guard(false), &Op::Branch { target: 0 }));
+    assert_eq!(error("bra nowhere;"), "PTX line 7: no label `nowhere`");
+    assert!(error("L: L:").contains("a second time"));
+    assert!(error("@%r1 ret;").contains("no predicate"));
+}
+
+#[test]
+fn branch_tables() {
+    let statements = "$T: .branchtargets\n$A, $B,\n$A;\nbrx.idx %r1, $T;\n$A: trap;\n$B: brkpt;";
+    let targets = [1, 2, 1].into();
+    assert_eq!(op(statements), Op::BranchIndexed { index: Register::Word(0), targets });
+    assert!(error("brx.idx %r1, T;").contains("no branch table"));
+}
+
+const HELPER: &str = ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n\
+    .extern .func __assertfail(.param .b64 a) .noreturn;\n\
+    .func (.param .b32 out) helper(.param .b32 a, .param .align 4 .b8 b[8])\n{\n\
+    .reg .b32 %r<3>; .reg .pred %p<2>;\n\
+    ld.param.b32 %r1, [b+4];\n@%p1 ret;\nst.param.b32 [out+0], %r1;\nret;\n}\n";
+
+fn calling(statements: &str) -> Result<crate::code::Kernel, String> {
+    kernel_of(&format!(
+        "{HELPER}.entry k(.param .u32 n)\n{{ .reg .b32 %r<4>; .reg .pred %p<2>;\n{statements}\nret; }}"
+    ))
+}
+
+const CALL: &str = "{ // callseq 0, 0\n.reg .b32 temp_param_reg;\n.param .b32 param0;\n\
+    .param .align 4 .b8 param1[8];\nst.param.b32 [param1+4], %r1;\n.param .b32 retval0;\n\
+    call.uni (retval0),\nhelper,\n(\nparam0,\nparam1\n);\nld.param.b32 %r2, [retval0+0];\n}\n";
+
+#[test]
+fn functions_are_inlined_with_registers_and_parameters_of_their_own() {
+    let kernel = calling(&format!("{CALL}{CALL}")).unwrap();
+    let steps: Vec<(&str, i64, u16)> = kernel
+        .code
+        .iter()
+        .map(|i| match &i.op {
+            Op::Load { address, destinations, .. } => {
+                assert_eq!(address.space, Space::Local);
+                let Register::Word(number) = destinations[0] else { panic!() };
+                ("load", address.offset, number)
+            }
+            Op::Store { address, sources, .. } => {
+                assert_eq!(address.space, Space::Local);
+                let Register::Word(number) = sources[0] else { panic!() };
+                ("store", address.offset, number)
+            }
+            Op::Branch { target } => ("branch", i64::from(*target), 0),
+            Op::Exit => ("exit", 0, 0),
+            op => panic!("{op:?}"),
+        })
+        .collect();
+    let expected = [
+        ("store", 8, 0),
+        ("load", 8, 1),
+        ("branch", 4, 0),
+        ("store", 12, 1),
+        ("load", 12, 2),
+        ("store", 24, 0),
+        ("load", 24, 3),
+        ("branch", 9, 0),
+        ("store", 28, 3),
+        ("load", 28, 2),
+        ("exit", 0, 0),
+    ];
+    assert_eq!(steps, expected);
+    assert_eq!(kernel.local_bytes, 32);
+}
+
+#[test]
+fn a_guarded_call_is_jumped_over() {
+    let call = CALL.replace("call.uni", "@%p1 call");
+    let code = calling(&call).unwrap().code;
+    assert_eq!(code[1].op, Op::Branch { target: 5 });
+    assert_eq!(code[1].guard, Some(Guard { predicate: 0, expected: false }));
+}
+
+#[test]
+fn what_cannot_be_called() {
+    for (statements, reason) in [
+        ("call helper;", "another number of parameters"),
+        ("call (%r1), helper, (%r1, %r2);", "is no `.param` variable"),
+        ("call %r1, ();", "indirect calls"),
+        ("call k;", "is a kernel"),
+        ("call vprintf;", "PTX line 16: `vprintf` is not part of the module"),
+    ] {
+        let error = calling(statements).unwrap_err();
+        assert!(error.contains(reason), "{error}");
+    }
+    let code = calling("@%p1 call __assertfail, (%r1);").unwrap().code;
+    assert_eq!(code[0].op, Op::Trap);
+    assert!(code[0].guard.is_some());
+}
+
+#[test]
+fn recursion_and_growth_are_refused() {
+    let recursive =
+        ".func g();\n.func f() { call g; }\n.func g() { call f; }\n.entry k() { call f; }";
+    assert_eq!(kernel_of(recursive).unwrap_err(), "PTX line 6: recursion (`f`) is not supported");
+    let mut doubling = ".func f0() { }\n".to_owned();
+    for n in 1..30 {
+        doubling += &format!(".func f{n}() {{ call f{}; call f{}; }}\n", n - 1, n - 1);
+    }
+    doubling += ".entry k() { call f29; }";
+    assert!(kernel_of(&doubling).unwrap_err().contains("too long"));
+}
+
+#[test]
+fn shared_variables_of_functions_are_the_same_in_each_call() {
+    let text = ".func f() { .shared .u32 s; .reg .b32 %r; st.shared.u32 [s], %r; }\n\
+                .entry k() { .shared .u32 t; .reg .b32 %r; st.shared.u32 [t], %r; call f; call f; }";
+    let kernel = kernel_of(text).unwrap();
+    assert_eq!(kernel.shared_bytes, 8);
+    let offsets = kernel.code.iter().filter_map(|i| match i.op {
+        Op::Store { address, .. } => Some(address.offset),
+        _ => None,
+    });
+    assert_eq!(offsets.collect::<Vec<_>>(), [0, 4, 4]);
+}
+
+#[test]
+fn hints_do_nothing() {
+    for statement in [
+        "nanosleep.u32 10;",
+        "prefetch.global.L2 [%rd1];",
+        "discard.global.L2 [%rd1], 128;",
+        "griddepcontrol.wait;",
+        "fence.proxy.async;",
+    ] {
+        assert_eq!(op(statement), Op::Nothing, "{statement}");
+    }
+    assert_eq!(ops(".pragma \"nounroll\";").len(), 1);
+}
