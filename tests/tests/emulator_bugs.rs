@@ -1,0 +1,50 @@
+//! The emulator finds each bug planted in `tests/emulator/bugs` where it is, and nothing else. Needs no GPU.
+
+#![allow(clippy::print_stderr)]
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use libtest_mimic::{Arguments, Failed, Trial};
+use sparserl_emulator::launch::Options;
+use sparserl_gpu::nvrtc::Compilers;
+use sparserl_tests::emulated::{self, Case};
+
+/// Orders of execution that are tried.
+const SEEDS: u64 = 4;
+/// Instructions of a warp; what ends takes fewer.
+const BUDGET: u64 = 200_000;
+
+fn main() -> ExitCode {
+    let trials = match plan() {
+        Ok(trials) => trials,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn plan() -> Result<Vec<Trial>> {
+    let compilers = Compilers::discover()
+        .context("these tests need NVRTC: run tests/install-nvrtc.sh first")?;
+    let compilers = Arc::new(compilers);
+    let cases = emulated::load("bugs")?.into_iter().map(|case| {
+        let compilers = Arc::clone(&compilers);
+        Trial::test(case.name.clone(), move || {
+            find(&case, &compilers).map_err(|error| Failed::from(format!("{error:#}")))
+        })
+    });
+    Ok(cases.collect())
+}
+
+fn find(case: &Case, compilers: &Compilers) -> Result<()> {
+    let kernel = case.compile(compilers)?;
+    for seed in 0..SEEDS {
+        let (report, _) = case.run(&kernel, &Options { seed, budget: BUDGET })?;
+        case.check_findings(&report.findings).with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
