@@ -124,7 +124,7 @@ impl Job<'_> {
                     "{} of {wanted} kernels: {} candidates were measured, {} of them right",
                     candidates.len(),
                     outcomes.len(),
-                    outcomes.iter().filter(|outcome| outcome.measurement().is_some()).count()
+                    outcomes.iter().filter(|outcome| outcome.is_right()).count()
                 ),
                 None => format!("{} of {wanted} kernels: there are no more", candidates.len()),
             });

@@ -137,7 +137,7 @@ impl fmt::Display for Summary {
             }
         }
         if let Some(Evaluation { outcomes: tried, .. }) = &self.evaluation {
-            let right = tried.iter().filter(|outcome| outcome.measurement().is_some()).count();
+            let right = tried.iter().filter(|outcome| outcome.is_right()).count();
             writeln!(f, "tried      {} candidates, {right} right", tried.len())?;
         }
         let files = match self.kernels.as_slice() {
