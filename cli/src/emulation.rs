@@ -178,9 +178,9 @@ mod tests {
 
     #[test]
     fn what_fits_no_sample_is_said() {
-        let matrix = generate::uniform(10_000, 10_000, 4, 1);
+        let matrix = generate::uniform(10_000, 100_000, 4, 1);
         let ground = Ground::sampled(matrix.view(), 5_000, Operation::SpMV);
-        let error = extent(&ground, "keep csr u8 plain cached 1 16 4").unwrap_err().to_string();
+        let error = extent(&ground, "keep csr u16 plain cached 1 16 4").unwrap_err().to_string();
         assert!(error.starts_with("the program does not fit a sample of the rows: "), "{error}");
     }
 }
