@@ -1,6 +1,7 @@
 //! The command line.
 
 mod bench;
+mod emulation;
 mod eval;
 mod generate;
 mod inspect;
@@ -16,6 +17,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use sparserl_core::language::{LANGUAGE_VERSION, vocabulary_hash};
 
 pub(crate) use bench::{BenchArgs, ReportArgs};
+pub(crate) use emulation::EmulationArgs;
 pub(crate) use eval::EvalArgs;
 pub(crate) use generate::GenerateArgs;
 pub(crate) use inspect::InspectArgs;
@@ -75,8 +77,8 @@ pub(crate) enum Command {
     Gen(GenerateArgs),
     /// Show what a policy sees of a matrix, as text, JSON or a spy plot
     Inspect(InspectArgs),
-    /// Judge one kernel on a GPU: is it right, and how fast is it beside cuSPARSE? Exits with 1 when
-    /// it is not right
+    /// Judge one kernel, on a GPU: is it right, and how fast is it beside cuSPARSE? Or emulated,
+    /// without one: is it right, and what does it do wrong? Exits with 1 when it is not right
     Verify(VerifyArgs),
     /// Judge a folder of candidates on a GPU: how many compile and are right, pass@k, and how fast
     /// the best of each matrix is beside cuSPARSE

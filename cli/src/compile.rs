@@ -1,5 +1,7 @@
 //! Machine code, where a compiler is found.
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use sparserl_core::codegen::CudaSource;
 use sparserl_gpu::Architecture;
@@ -8,7 +10,7 @@ use sparserl_gpu::nvrtc::{CompileOptions, Compilers, Cubin};
 
 /// A compiler for one architecture.
 pub(crate) struct Compiler {
-    compilers: Compilers,
+    compilers: Arc<Compilers>,
     architecture: Architecture,
     cache: Option<CubinCache>,
 }
@@ -16,10 +18,15 @@ pub(crate) struct Compiler {
 impl Compiler {
     /// The newest one found; else why there is none and how to get one, in a line.
     pub(crate) fn find(architecture: Architecture) -> Result<Self, String> {
-        let compilers = Compilers::discover().map_err(|error| error.to_string())?;
+        let compilers = Arc::new(Compilers::discover().map_err(|error| error.to_string())?);
         compilers.for_arch(architecture).map_err(|error| error.to_string())?;
         // Without a cache folder everything is compiled anew, and all is well otherwise.
         Ok(Self { compilers, architecture, cache: CubinCache::open().ok() })
+    }
+
+    /// The compilers that it was found among.
+    pub(crate) fn all(&self) -> &Arc<Compilers> {
+        &self.compilers
     }
 
     /// Compiles a kernel.

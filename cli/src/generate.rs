@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::iter;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use safetensors::tensor::{TensorView, serialize_to_file};
 use serde::Serialize;
 use sparserl_core::codegen::emit;
@@ -18,21 +20,27 @@ use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::evaluator::GpuEvaluator;
+use sparserl_gpu::nvrtc::Compilers;
 
 use crate::args::GenerateArgs;
+use crate::check::{CheckError, Checked, Checker, Taken, first_right};
 use crate::compile::Compiler;
+use crate::console;
 use crate::figures::{Figures, Packing, Work, ranking};
+use crate::gpu::{self, Lack};
 use crate::load::{load, round};
 use crate::measure::measure;
 use crate::output_folder::OutputFolder;
 use crate::plan::{self, CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan};
 use crate::progress::Progress;
 use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
-use crate::{console, gpu};
 
 pub(crate) const POLICY: &str = "cost-ranker";
 /// Raised when the ranker's choice for some matrix changes.
 pub(crate) const POLICY_VERSION: u32 = 2;
+
+/// Candidates that are searched for where those first found are wrong.
+const SPARE: usize = 7;
 
 pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     let task = args.task.task();
@@ -40,14 +48,23 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     // Before the work, although it is checked again after it.
     OutputFolder::check(&output)?;
 
-    // Loading, searching, measuring, then packing and compiling each kernel.
-    let progress = Progress::new(3 + 2 * args.candidates().get(), !args.json && !args.quiet);
+    // Loading, searching, measuring, checking, then packing and compiling each kernel.
+    let progress = Progress::new(4 + 2 * args.candidates().get(), !args.json && !args.quiet);
     progress.step(format!("loading {}", args.matrix.file_name()));
     let start = Instant::now();
     let (matrix, note) = load(&args.matrix)?;
     let facts = MatrixPlan::new(args.matrix.file_name(), matrix.view());
     let notes = note.into_iter().collect();
-    let job = Job { args, task, output: &output, matrix: facts, notes, progress: &progress, start };
+    let job = Job {
+        args,
+        task,
+        output: &output,
+        matrix: facts,
+        notes,
+        without_gpu: false,
+        progress: &progress,
+        start,
+    };
     let summary = match task.dtype {
         Dtype::F32 => {
             let rounded = round::<f32>(&matrix, &args.matrix)?;
@@ -78,6 +95,8 @@ struct Job<'a> {
     matrix: MatrixPlan,
     /// What to say at the end.
     notes: Vec<String>,
+    /// Whether a GPU was looked for, and there is none.
+    without_gpu: bool,
     progress: &'a Progress,
     start: Instant,
 }
@@ -97,14 +116,15 @@ impl Job<'_> {
             None => wanted,
         };
         let candidates = search(matrix, &facts, considered);
-        let search = search_start.elapsed().as_secs_f64();
+        let search_seconds = search_start.elapsed().as_secs_f64();
         if candidates.is_empty() {
             bail!("{}: the search found no program (a defect of SparseRL)", self.matrix.file);
         }
 
         let mut notes = std::mem::take(&mut self.notes);
         let measure_start = Instant::now();
-        let architecture = self.args.arch.or(gpu.as_ref().map(|gpu| gpu.facts().architecture));
+        let own = gpu.as_ref().map(|gpu| gpu.facts().architecture);
+        let architecture = self.args.arch.or(own).unwrap_or(Architecture::Sm90);
         let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
         let measured = gpu.map(|gpu| self.measure(gpu, matrix, &candidates)).transpose()?;
         let measure_seconds = open_seconds + measure_start.elapsed().as_secs_f64();
@@ -113,35 +133,43 @@ impl Job<'_> {
             Some(measured) => ranking(&measured.outcomes),
             None => likeliest(&candidates),
         };
-        let candidates: Vec<(usize, Candidate)> = order
+        let ranked: Vec<(usize, Candidate)> = order
             .into_iter()
-            .take(wanted)
             .filter_map(|index| Some((index, candidates.get(index)?.clone())))
             .collect();
+        let compiler = if self.args.no_compile {
+            None
+        } else {
+            Compiler::find(architecture)
+                .map_err(|why| notes.push(format!("not compiled: {why}")))
+                .ok()
+        };
+        let check_start = Instant::now();
+        let checker = self.checker(matrix, architecture, compiler.as_ref(), &mut notes)?;
+        let more = || match measured {
+            Some(_) => Vec::new(),
+            None => search(matrix, &facts, wanted + SPARE),
+        };
+        let candidates = self.take(checker.as_ref(), ranked, more, wanted, &mut notes)?;
+        let check_seconds = check_start.elapsed().as_secs_f64();
         if candidates.len() < wanted {
             notes.push(match &measured {
                 Some(Evaluation { outcomes, .. }) => format!(
                     "{} of {wanted} kernels: {} candidates were measured, {} of them right",
                     candidates.len(),
                     outcomes.len(),
-                    outcomes.iter().filter(|outcome| outcome.measurement().is_some()).count()
+                    outcomes.iter().filter(|outcome| outcome.is_right()).count()
                 ),
                 None => format!("{} of {wanted} kernels: there are no more", candidates.len()),
             });
         }
-        let compiler = if self.args.no_compile {
-            None
-        } else {
-            Compiler::find(architecture.unwrap_or(Architecture::Sm90))
-                .map_err(|why| notes.push(format!("not compiled: {why}")))
-                .ok()
-        };
         let folder = OutputFolder::begin(self.output)?;
         let mut kernels = Vec::new();
-        for ((index, candidate), rank) in candidates.iter().zip(1_usize..) {
+        for ((index, candidate, checked), rank) in candidates.iter().zip(1_usize..) {
             let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
             let mut kernel =
                 self.kernel(matrix, &facts, candidate, compiler.as_ref(), &folder, subfolder)?;
+            kernel.checked = *checked;
             kernel.measured = measured.as_ref().and_then(|evaluation| {
                 let measurement = evaluation.outcomes.get(*index)?.measurement()?;
                 let work = Work::new(matrix.nnz(), self.task.operation).packed(Packing {
@@ -165,7 +193,7 @@ impl Job<'_> {
             let entries = candidates
                 .iter()
                 .zip(&kernels)
-                .map(|((_, c), k)| (k.subfolder.clone(), c, &k.plan));
+                .map(|((_, c, _), k)| (k.subfolder.clone(), c, &k.plan));
             let list = CandidateList::new(&self.matrix, self.task, entries);
             folder.write(plan::CANDIDATES, pretty(&list)?)?;
         }
@@ -173,8 +201,9 @@ impl Job<'_> {
 
         let seconds = Seconds {
             load,
-            search,
+            search: search_seconds,
             measure: if measured.is_some() { measure_seconds } else { 0.0 },
+            check: if checker.is_some() { check_seconds } else { 0.0 },
             pack: kernels.iter().map(|kernel| kernel.pack_seconds).sum(),
             compile: kernels.iter().map(|kernel| kernel.compile_seconds).sum(),
             total: self.start.elapsed().as_secs_f64(),
@@ -184,6 +213,7 @@ impl Job<'_> {
             matrix: self.matrix,
             task: self.task,
             evaluation: measured,
+            without_gpu: self.without_gpu,
             kernels,
             seconds,
             notes,
@@ -197,7 +227,9 @@ impl Job<'_> {
         }
         let gpu = match gpu::find(self.args.device())? {
             Ok(gpu) => gpu,
-            Err(why) => {
+            Err(lack) => {
+                self.without_gpu = matches!(lack, Lack::Gpu(_));
+                let (Lack::Gpu(why) | Lack::Compiler(why)) = lack;
                 if self.args.expects_measuring() {
                     self.notes.push(format!("not measured: {why}"));
                 }
@@ -225,6 +257,75 @@ impl Job<'_> {
         let programs: Vec<_> = candidates.iter().map(|c| c.program.clone()).collect();
         measure(&mut gpu, matrix, &programs, self.args.budget())
             .with_context(|| self.matrix.file.clone())
+    }
+
+    /// What checks candidates by emulation: where that was asked for, and where there is no GPU as far as
+    /// it is possible.
+    fn checker<'m, T: Scalar>(
+        &self,
+        matrix: CsrView<'m, T>,
+        architecture: Architecture,
+        compiler: Option<&Compiler>,
+        notes: &mut Vec<String>,
+    ) -> anyhow::Result<Option<Checker<'m, T>>> {
+        let args = self.args;
+        if !args.check && (args.no_check || !self.without_gpu) {
+            self.progress.pass(1);
+            return Ok(None);
+        }
+        let compilers = match compiler {
+            Some(compiler) => Arc::clone(compiler.all()),
+            // That there is no compiler has been said.
+            None if !args.check => return Ok(None),
+            None => Arc::new(Compilers::discover().context("cannot check")?),
+        };
+        self.progress.step("emulating");
+        match Checker::open(compilers, architecture, matrix, self.task.operation) {
+            Ok(checker) => Ok(Some(checker)),
+            Err(why) if args.check => Err(anyhow!("cannot check: {why}")),
+            Err(why) => {
+                notes.push(format!("not checked: {why}"));
+                Ok(None)
+            }
+        }
+    }
+
+    /// The first `wanted` candidates, or where there is a checker the first that are right. If too few of
+    /// them are, there may be `more`.
+    fn take<T: Scalar>(
+        &self,
+        checker: Option<&Checker<'_, T>>,
+        ranked: Vec<(usize, Candidate)>,
+        more: impl FnOnce() -> Vec<Candidate>,
+        wanted: usize,
+        notes: &mut Vec<String>,
+    ) -> anyhow::Result<Vec<(usize, Candidate, Option<Checked>)>> {
+        let unchecked = |ranked: Vec<(usize, Candidate)>| {
+            let first = ranked.into_iter().take(wanted);
+            first.map(|(index, candidate)| (index, candidate, None)).collect()
+        };
+        let Some(checker) = checker else { return Ok(unchecked(ranked)) };
+        let is_new = |candidate: &Candidate| {
+            ranked.iter().all(|(_, known)| known.program != candidate.program)
+        };
+        let others = iter::once_with(more).flatten().filter(is_new);
+        let others = others.enumerate().map(|(i, candidate)| (ranked.len() + i, candidate));
+        let all = ranked.iter().cloned().chain(others);
+        match first_right(all, wanted, |(_, candidate)| checker.judge(candidate)) {
+            Ok(Taken { right, notes: wrong }) => {
+                notes.extend(wrong);
+                let taken = right.into_iter();
+                Ok(taken.map(|((index, c), checked)| (index, c, Some(checked))).collect())
+            }
+            Err(error @ CheckError::NoneRight { .. }) => {
+                Err(error).with_context(|| self.matrix.file.clone())
+            }
+            Err(CheckError::Judge(error)) if self.args.check => Err(error.context("cannot check")),
+            Err(CheckError::Judge(error)) => {
+                notes.push(format!("not checked: {error:#}"));
+                Ok(unchecked(ranked))
+            }
+        }
     }
 
     /// Makes a kernel of a program, and its files.
@@ -271,8 +372,8 @@ impl Job<'_> {
             plan.files.push(plan::PACKED);
         }
         folder.write(at.join(plan::PLAN), pretty(&plan)?)?;
-        let measured = None;
-        Ok(Kernel { subfolder, program, measured, pack_seconds, compile_seconds, plan })
+        let (measured, checked) = (None, None);
+        Ok(Kernel { subfolder, program, measured, checked, pack_seconds, compile_seconds, plan })
     }
 }
 

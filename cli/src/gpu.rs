@@ -31,14 +31,22 @@ pub(crate) fn open(
     Ok(opened?)
 }
 
-/// Opens a device for `gen`, or says why there is none: this machine has no GPU, or no compiler.
-pub(crate) fn find(ordinal: u32) -> anyhow::Result<Result<GpuEvaluator, String>> {
+/// What measuring lacks on this machine, and why in one line.
+pub(crate) enum Lack {
+    /// A GPU, or its driver.
+    Gpu(String),
+    /// A compiler, though there is a GPU.
+    Compiler(String),
+}
+
+/// Opens a device for `gen`, or says what is missing.
+pub(crate) fn find(ordinal: u32) -> anyhow::Result<Result<GpuEvaluator, Lack>> {
     match device::count() {
-        Err(error) if error.is_absence() => return Ok(Err(error.to_string())),
+        Err(error) if error.is_absence() => return Ok(Err(Lack::Gpu(error.to_string()))),
         count => count?,
     };
     let compilers = match compile_pool(server_command()?) {
-        Err(PoolError::NoCompiler(error)) => return Ok(Err(error.to_string())),
+        Err(PoolError::NoCompiler(error)) => return Ok(Err(Lack::Compiler(error.to_string()))),
         pool => Arc::new(pool?),
     };
     open(&compilers, ordinal, Protocol::full()).map(Ok)

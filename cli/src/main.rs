@@ -1,16 +1,16 @@
 //! `sparserl-cli`: from a matrix file to a CUDA kernel made for it, and how good such kernels are.
 //!
 //! ```text
-//! gen      load ─► search ─► measure ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
+//! gen      load ─► search ─► measure, check ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
 //! inspect  load ─► feature_table, JSON, spy_plot
-//! verify   kernel, load ─► judge ─► report
+//! verify   kernel, load ─► judge ─► report, or emulate ─► emulation_report
 //! eval     candidates, load ─► judge ─► results ─► summary ─► table
 //! bench    source ─► search ─► measure ─► results ─► totals ─► terminal, report
 //! report   results ─► report
 //! ```
 //!
 //! `args` says what each command takes; `generate`, `inspect`, `verify`, `eval` and `bench` do it.
-//! `gpu` opens what kernels are measured on, `figures` says what follows from their times, and
+//! `gpu` opens what kernels are measured on, `emulation` runs them without, `figures` says what follows from their times, and
 //! `recordings` keeps them. `whole_file`, `output_folder` and `interrupt` see to it that nothing is
 //! half written.
 //!
@@ -21,8 +21,10 @@ use std::process::ExitCode;
 
 mod args;
 mod bench;
+mod check;
 mod compile;
 mod console;
+mod emulation;
 mod eval;
 mod feature_table;
 mod figures;

@@ -9,6 +9,8 @@ use sparserl_core::layout::ArrayRole;
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::task::Task;
 
+use crate::check::Checked;
+use crate::emulation::Extent;
 use crate::figures::{CACHES, Comparison, Figures, Rival, cache_name};
 use crate::plan::{
     self, LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
@@ -22,6 +24,8 @@ pub(crate) struct Summary {
     pub(crate) task: Task,
     /// What became of each candidate, and the baselines, where they were measured.
     pub(crate) evaluation: Option<Evaluation>,
+    /// Whether a GPU was looked for, and there is none.
+    pub(crate) without_gpu: bool,
     /// Best first.
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) seconds: Seconds,
@@ -35,6 +39,8 @@ pub(crate) struct Kernel {
     pub(crate) program: String,
     /// Where it was measured.
     pub(crate) measured: Option<MeasuredKernel>,
+    /// Where it was checked by emulation.
+    pub(crate) checked: Option<Checked>,
     pub(crate) pack_seconds: f64,
     /// Zero where nothing was compiled.
     pub(crate) compile_seconds: f64,
@@ -48,6 +54,8 @@ pub(crate) struct Seconds {
     pub(crate) search: f64,
     /// Opening the GPU included; zero where nothing was measured.
     pub(crate) measure: f64,
+    /// By emulation; zero where nothing was.
+    pub(crate) check: f64,
     /// Of all kernels.
     pub(crate) pack: f64,
     /// Of all kernels; zero where nothing was compiled.
@@ -93,10 +101,27 @@ struct KernelDocument<'a> {
     predicted: &'a Prediction,
     machine_code: Option<&'a MachineCode>,
     measured: Option<&'a MeasuredKernel>,
+    checked: Option<CheckedDocument>,
     packed_matrix_bytes: usize,
     packed_workspace_bytes: usize,
     pack_seconds: f64,
     compile_seconds: f64,
+}
+
+/// A kernel that emulation found right.
+#[derive(Serialize)]
+struct CheckedDocument {
+    checks: u32,
+    /// The largest |error| / bound.
+    worst_ratio: f64,
+    /// The rows that it was emulated on.
+    on: Extent,
+}
+
+impl From<Checked> for CheckedDocument {
+    fn from(Checked { verification, extent }: Checked) -> Self {
+        Self { checks: verification.checks, worst_ratio: verification.worst_ratio, on: extent }
+    }
 }
 
 impl Kernel {
@@ -114,6 +139,7 @@ impl Kernel {
             predicted: &self.plan.predicted,
             machine_code: self.plan.machine_code.as_ref(),
             measured: self.measured.as_ref(),
+            checked: self.checked.map(CheckedDocument::from),
             packed_matrix_bytes: self.plan.packed_bytes(ArrayRole::Matrix),
             packed_workspace_bytes: self.plan.packed_bytes(ArrayRole::Workspace),
             pack_seconds: self.pack_seconds,
@@ -137,15 +163,16 @@ impl fmt::Display for Summary {
             }
         }
         if let Some(Evaluation { outcomes: tried, .. }) = &self.evaluation {
-            let right = tried.iter().filter(|outcome| outcome.measurement().is_some()).count();
+            let right = tried.iter().filter(|outcome| outcome.is_right()).count();
             writeln!(f, "tried      {} candidates, {right} right", tried.len())?;
         }
+        self.fmt_check(f)?;
         let files = match self.kernels.as_slice() {
             [kernel] if kernel.subfolder.is_empty() => kernel.plan.files.join(", "),
             kernels => format!("{}, 1/ to {}/", plan::CANDIDATES, kernels.len()),
         };
         writeln!(f, "written    {}: {files}", self.output.join("").display())?;
-        let Seconds { load, search, measure, pack, compile, total } = self.seconds;
+        let Seconds { load, search, measure, check, pack, compile, total } = self.seconds;
         write!(
             f,
             "time       {} (loading {}, search {}, packing {}",
@@ -157,10 +184,35 @@ impl fmt::Display for Summary {
         if measure > 0.0 {
             write!(f, ", measuring {}", time(measure))?;
         }
+        if check > 0.0 {
+            write!(f, ", checking {}", time(check))?;
+        }
         if compile > 0.0 {
             write!(f, ", compiling {}", time(compile))?;
         }
         writeln!(f, ")")
+    }
+}
+
+impl Summary {
+    /// What the kernels were emulated on, and where there is no GPU that nothing else was done.
+    fn fmt_check(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut extents: Vec<String> = Vec::new();
+        for checked in self.kernels.iter().filter_map(|kernel| kernel.checked) {
+            let extent = checked.extent.to_string();
+            if !extents.contains(&extent) {
+                extents.push(extent);
+            }
+        }
+        let extents = extents.join(" and ");
+        match (self.without_gpu, extents.as_str()) {
+            (false, "") => Ok(()),
+            (false, on) => writeln!(f, "emulated   on {on}"),
+            (true, "") => writeln!(f, "no GPU     picked by the cost model; not checked"),
+            (true, on) => {
+                writeln!(f, "no GPU     picked by the cost model; checked by emulation on {on}")
+            }
+        }
     }
 }
 
@@ -235,6 +287,14 @@ impl fmt::Display for Kernel {
             writeln!(
                 f,
                 "compiled   {architecture} by NVRTC {nvrtc}: {registers} registers, {spills}"
+            )?;
+        }
+        if let Some(Checked { verification, .. }) = &self.checked {
+            let share = 100.0 * verification.worst_ratio;
+            writeln!(
+                f,
+                "checked    right in {} checks by emulation, at most {share:.0} % of the error bound",
+                verification.checks
             )?;
         }
         self.measured.as_ref().map_or(Ok(()), |measured| measured.fmt(f))

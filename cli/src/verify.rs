@@ -3,8 +3,11 @@
 //! ```text
 //! kernel file ─► kernel ─┐
 //! matrix file ─► load ───┴─► judge ─► report
+//!                        └─► emulate ─► emulation_report, where there is no GPU
 //! ```
 
+mod emulate;
+mod emulation_report;
 pub(crate) mod judge;
 pub(crate) mod kernel;
 mod report;
@@ -13,6 +16,7 @@ use anyhow::{Context, anyhow, bail};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_gpu::device;
 
 use crate::args::VerifyArgs;
 use crate::console;
@@ -27,7 +31,18 @@ use report::{Report, Subject};
 const CUDA_TASK: Task = Task { operation: Operation::SpMV, dtype: Dtype::F32 };
 
 pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
-    let report = verify(args, || judge::open(&args.judging))?;
+    if args.emulation.emulate {
+        return emulate::run(args);
+    }
+    let open = || {
+        judge::open(&args.judging).map_err(|error| match device::count() {
+            Err(no_gpu) if no_gpu.is_absence() => {
+                anyhow!("{error:#}; --emulate checks it without one")
+            }
+            _ => error,
+        })
+    };
+    let report = verify(args, open)?;
     if args.json {
         console::print(&report.json()?)?;
     }
@@ -42,50 +57,72 @@ fn verify<J: Judge>(
     args: &VerifyArgs,
     open: impl FnOnce() -> anyhow::Result<J>,
 ) -> anyhow::Result<Report> {
-    let at = || args.kernel.display().to_string();
-    let file = KernelFile::read(args.kernel.clone()).with_context(at)?;
-    let kernel = file.parse().with_context(at)?;
-    let own = kernel.task().unwrap_or(CUDA_TASK);
-    let task = args.asked.task_or(own);
-    if kernel.task().is_some() && task != own {
-        bail!(
-            "{}: the program is for {own}, not for {task}; leave out --op, --cols and --dtype",
-            args.kernel.display()
-        );
-    }
-
     let progress = Progress::new(3, !args.json);
-    let matrix_args = args.matrix();
-    progress.step(format!("loading {}", matrix_args.file_name()));
-    let (matrix, note) = load(&matrix_args)?;
-    let facts = MatrixPlan::new(matrix_args.file_name(), matrix.view());
-    let matrix = match task.dtype {
-        Dtype::F32 => Rounded::F32(round(&matrix, &matrix_args)?),
-        Dtype::F64 => Rounded::F64(matrix),
-    };
+    let given = Given::read(args, &progress)?;
     progress.step("opening the GPU");
     let mut judge = open()?;
     progress.step("judging");
-    let operation = task.operation;
-    let mut evaluation = match &matrix {
-        Rounded::F32(matrix) => judge_one(&mut judge, matrix.view(), operation, &kernel)?,
-        Rounded::F64(matrix) => judge_one(&mut judge, matrix.view(), operation, &kernel)?,
+    let (kernel, operation) = (&given.kernel, given.task.operation);
+    let mut evaluation = match &given.matrix {
+        Rounded::F32(matrix) => judge_one(&mut judge, matrix.view(), operation, kernel)?,
+        Rounded::F64(matrix) => judge_one(&mut judge, matrix.view(), operation, kernel)?,
     };
     drop(progress);
-    if let Some(note) = note {
-        console::say(&format!("note: {note}"));
-    }
+    given.say_note();
     let outcome =
         evaluation.outcomes.pop().ok_or_else(|| anyhow!("the judge did not say anything"))?;
     let subject = Subject {
-        kernel: file.path,
-        kind: file.kind,
-        matrix: facts,
-        task,
+        kernel: given.file.path,
+        kind: given.file.kind,
+        matrix: given.facts,
+        task: given.task,
         device: judge.device().clone(),
         protocol: args.judging.protocol(),
     };
     Ok(Report::new(subject, outcome, evaluation))
+}
+
+/// What was given, read and understood.
+struct Given {
+    file: KernelFile,
+    kernel: Kernel,
+    task: Task,
+    facts: MatrixPlan,
+    matrix: Rounded,
+    note: Option<String>,
+}
+
+impl Given {
+    fn read(args: &VerifyArgs, progress: &Progress) -> anyhow::Result<Self> {
+        let at = || args.kernel.display().to_string();
+        let file = KernelFile::read(args.kernel.clone()).with_context(at)?;
+        let kernel = file.parse().with_context(at)?;
+        let own = kernel.task().unwrap_or(CUDA_TASK);
+        let task = args.asked.task_or(own);
+        if kernel.task().is_some() && task != own {
+            bail!(
+                "{}: the program is for {own}, not for {task}; leave out --op, --cols and --dtype",
+                args.kernel.display()
+            );
+        }
+
+        let matrix_args = args.matrix();
+        progress.step(format!("loading {}", matrix_args.file_name()));
+        let (matrix, note) = load(&matrix_args)?;
+        let facts = MatrixPlan::new(matrix_args.file_name(), matrix.view());
+        let matrix = match task.dtype {
+            Dtype::F32 => Rounded::F32(round(&matrix, &matrix_args)?),
+            Dtype::F64 => Rounded::F64(matrix),
+        };
+        Ok(Self { file, kernel, task, facts, matrix, note })
+    }
+
+    /// Says what is to be known of the matrix.
+    fn say_note(&self) {
+        if let Some(note) = &self.note {
+            console::say(&format!("note: {note}"));
+        }
+    }
 }
 
 /// A matrix in the task's precision.

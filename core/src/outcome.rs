@@ -2,7 +2,7 @@
 //!
 //! An [`Evaluator`] is given a matrix and programs; it says of each program what became of it, with
 //! the times of the library that it is measured against. A GPU is one, recorded outcomes are
-//! another.
+//! another; an emulator is a third, which says whether programs are right but not how fast they are.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -61,6 +61,8 @@ impl Evaluation {
 pub enum Outcome {
     /// It is right, and this is how fast it is.
     Measured(Measurement),
+    /// It is right; it was not timed.
+    Verified(Verification),
     /// It does not parse, pack or compile.
     CompileFailed {
         /// Why, in one line.
@@ -100,11 +102,18 @@ impl Outcome {
         }
     }
 
+    /// Whether it is right, timed or not.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        matches!(self, Self::Measured(_) | Self::Verified(_))
+    }
+
     /// One word for tables and stores.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::Measured(_) => "measured",
+            Self::Verified(_) => "verified",
             Self::CompileFailed { .. } => "compile-failed",
             Self::LaunchFailed { .. } => "launch-failed",
             Self::Faulted { .. } => "faulted",
@@ -120,6 +129,9 @@ impl fmt::Display for Outcome {
             Self::Measured(measurement) => {
                 let median = measurement.timing.warm.median();
                 write!(f, "right in {} checks, {:.2} µs warm", measurement.checks, median * 1e6)
+            }
+            Self::Verified(Verification { checks, .. }) => {
+                write!(f, "right in {checks} checks, not timed")
             }
             Self::CompileFailed { reason } => write!(f, "does not compile: {reason}"),
             Self::LaunchFailed { reason } => write!(f, "does not launch: {reason}"),
@@ -167,6 +179,15 @@ pub struct Measurement {
     pub worst_ratio: f64,
     /// How long a launch takes.
     pub timing: Timing,
+}
+
+/// A right kernel's checks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Results that were compared with the reference, each for inputs of its own.
+    pub checks: u32,
+    /// The largest |error| / bound of all of them; at most 1.
+    pub worst_ratio: f64,
 }
 
 /// One of the library's algorithms.
@@ -293,6 +314,18 @@ mod tests {
                 .map(|s| Timing { warm: samples(&[s]), cold: Some(samples(&[2.0 * s])) })
                 .map_err(ToString::to_string),
         }
+    }
+
+    #[test]
+    fn right_is_right_timed_or_not() {
+        let warm = samples(&[1e-6]);
+        let timing = Timing { warm, cold: None };
+        let measured = Outcome::Measured(Measurement { checks: 2, worst_ratio: 0.5, timing });
+        let verified = Outcome::Verified(Verification { checks: 3, worst_ratio: 0.5 });
+        assert!(measured.is_right() && verified.is_right());
+        assert!(verified.measurement().is_none());
+        assert_eq!(verified.to_string(), "right in 3 checks, not timed");
+        assert!(!Outcome::TimedOut { seconds: 1.0 }.is_right());
     }
 
     #[test]

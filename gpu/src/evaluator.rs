@@ -23,7 +23,7 @@ use sparserl_core::task::{Operation, Task};
 
 use crate::cache::CubinCache;
 use crate::device::DeviceFacts;
-use crate::executable::Executable;
+use crate::executable::{Executable, Prepared};
 use crate::judge::{ORACLE_KERNEL, ORACLE_SOURCE};
 use crate::nvrtc::{CompileOptions, Cubin, Version};
 use crate::pool::{CompilePool, PoolCompileError, PoolError};
@@ -274,7 +274,7 @@ fn executable<T: Scalar>(
     let source = emit(&packed)?;
     let options = CompileOptions::generated();
     let cubin = compile(compilers, facts, &source.text, source.kernel, &options)?;
-    Ok(cubin.map(|cubin| Executable::of_program(packed, &source, cubin)))
+    Ok(cubin.map(|cubin| Prepared::of_program(packed, &source).executable(cubin)))
 }
 
 fn compile(

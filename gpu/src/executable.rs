@@ -1,4 +1,10 @@
-//! A kernel made ready to be judged on a matrix: machine code, launch, arguments, and the arrays that it reads.
+//! A kernel made ready to be judged on a matrix.
+//!
+//! ```text
+//! program, packed ─┐
+//! CUDA, matrix ────┴─► Prepared: launch, arrays ─┬─► Executable, with machine code: for a GPU
+//!                                                └─► emulated, with PTX
+//! ```
 
 use std::collections::BTreeSet;
 
@@ -9,7 +15,17 @@ use sparserl_core::layout::{ArrayData, ArrayRole, Packed, PackedPart};
 use crate::device::Geometry;
 use crate::nvrtc::Cubin;
 
-/// A kernel with all that a launch on one matrix takes, besides the dense operands.
+/// All that a launch on one matrix takes besides code and the dense operands.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub(crate) launch: Launch,
+    /// What the launch's [`Parameter::Array`]s refer to.
+    pub(crate) arrays: Vec<HostArray>,
+    /// Names of the parameters in the source, in order.
+    pub(crate) names: Vec<String>,
+}
+
+/// A kernel's machine code with all that a launch on one matrix takes, besides the dense operands.
 #[derive(Clone, Debug)]
 pub struct Executable {
     pub(crate) cubin: Cubin,
@@ -40,8 +56,13 @@ pub enum Parameter {
     Beta,
     /// One of the executable's arrays, by its index. Only read.
     Array(usize),
-    /// Memory of its own of so many bytes, zero before the first launch.
-    Workspace(u64),
+    /// Memory of its own, zero before the first launch.
+    Workspace {
+        /// Its size.
+        bytes: u64,
+        /// Whether it holds counters, which every launch leaves zero again.
+        counts: bool,
+    },
     /// An `int`.
     I32(i32),
 }
@@ -63,11 +84,10 @@ impl HostArray {
     }
 }
 
-impl Executable {
-    /// The kernel that a program was turned into: `packed` and `source` are of one program, `cubin` was compiled from
-    /// `source`.
+impl Prepared {
+    /// The launch of the kernel that a program was turned into: `packed` and `source` are of one program.
     #[must_use]
-    pub fn of_program(packed: Packed, source: &CudaSource, cubin: Cubin) -> Self {
+    pub fn of_program(packed: Packed, source: &CudaSource) -> Self {
         let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
         let mut arrays = Vec::new();
         let mut packed_arrays = packed.parts.into_iter().flat_map(|part| part.arrays);
@@ -83,28 +103,38 @@ impl Executable {
                         arrays.push(HostArray::new(array.data));
                         Parameter::Array(arrays.len() - 1)
                     }
-                    Some(array) => Parameter::Workspace(array.data.bytes().len() as u64),
+                    Some(array) => Parameter::Workspace {
+                        bytes: array.data.bytes().len() as u64,
+                        counts: !matches!(array.data, ArrayData::F32(_) | ArrayData::F64(_)),
+                    },
                     // Packing and emission agree on the arrays; without one the launch is refused.
-                    None => Parameter::Workspace(0),
+                    None => Parameter::Workspace { bytes: 0, counts: false },
                 },
             });
         }
         let geometry = Geometry::linear(source.launch.grid, source.launch.block);
-        let launch = Launch { geometry, parameters, compulsory_bytes };
-        Self { cubin, launch, arrays }
+        let names = source.arguments.iter().map(|argument| argument.name.clone()).collect();
+        Self { launch: Launch { geometry, parameters, compulsory_bytes }, arrays, names }
     }
 
-    /// A kernel from anywhere that reads plain arrays of the matrix.
+    /// The launch of a kernel from anywhere that reads plain arrays of the matrix; `parameters` with their names.
     ///
     /// Of its arrays nothing is compulsory: it may have been written for this matrix, with all of it in the code.
     pub(crate) fn foreign(
-        cubin: Cubin,
         geometry: Geometry,
-        parameters: Vec<Parameter>,
+        parameters: Vec<(String, Parameter)>,
         arrays: Vec<ArrayData>,
     ) -> Self {
+        let (names, parameters) = parameters.into_iter().unzip();
         let launch = Launch { geometry, parameters, compulsory_bytes: 0 };
-        Self { cubin, launch, arrays: arrays.into_iter().map(HostArray::new).collect() }
+        Self { launch, arrays: arrays.into_iter().map(HostArray::new).collect(), names }
+    }
+
+    /// With the machine code of the kernel that it is the launch of.
+    #[must_use]
+    pub fn executable(self, cubin: Cubin) -> Executable {
+        let Self { launch, arrays, .. } = self;
+        Executable { cubin, launch, arrays }
     }
 }
 

@@ -21,8 +21,8 @@ mod timing;
 mod verify;
 
 pub(crate) use loaded::{Holdings, LoadedKernel};
-pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle};
-pub(crate) use problem::{Operands, Problem};
+pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle, Thinning};
+pub(crate) use problem::{Operands, Problem, thinning};
 pub(crate) use speed::too_fast;
 pub(crate) use timing::{Contender, Rounds, Stopwatch};
 pub(crate) use verify::{Audit, Verified, keeps_state, verify, wrong};

@@ -12,6 +12,7 @@
 //!   NVIDIA's run-time compilers and turns source into a [`Cubin`](nvrtc::Cubin), without a GPU; [`cache`] keeps cubins
 //!   on disk, so that nothing is compiled twice.
 //! - [`executable`] is a kernel with all that a launch takes; [`raw`] makes one of CUDA sources from anywhere.
+//! - [`emulated`] judges kernels without a GPU: it runs their PTX on the CPU and finds what a GPU would hide.
 //! - [`worker`] judges kernels in a process that they may take down. In there, `judge` verifies them against an
 //!   independent product and times them in turn with the algorithms of `cusparse`.
 //! - [`recording`] keeps what was found out about programs, and answers from it where there is no GPU.
@@ -25,6 +26,7 @@ pub mod cache;
 mod cusparse;
 pub mod device;
 mod device_csr;
+pub mod emulated;
 pub mod evaluator;
 pub mod executable;
 pub mod fingerprint;

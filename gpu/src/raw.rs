@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! source ─► source::kernels ─► parameters ─┐
-//! launch comment or JSON ─► LaunchRule ────┴─► RawKernel ─► Executable, for a matrix
+//! launch comment or JSON ─► LaunchRule ────┴─► RawKernel ─► Prepared, for a matrix
 //! ```
 //!
 //! The kernel computes y = A·x or C = A·B, with row-major B and C. It is one function like
@@ -25,7 +25,7 @@ use sparserl_core::layout::ArrayData;
 use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
 use sparserl_core::task::{Dtype, Operation};
 
-use crate::executable::{Executable, Parameter};
+use crate::executable::{Executable, Parameter, Prepared};
 use crate::nvrtc::Cubin;
 use launch::{LaunchRule, RuleError, Sizes};
 pub use parameter::{ParameterError, Role};
@@ -90,6 +90,18 @@ impl RawKernel {
         operation: Operation,
         cubin: Cubin,
     ) -> Result<Executable, RawError> {
+        Ok(self.prepare(matrix, operation)?.executable(cubin))
+    }
+
+    /// How the kernel is launched for a matrix.
+    ///
+    /// # Errors
+    /// As [`executable`](Self::executable).
+    pub fn prepare<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        operation: Operation,
+    ) -> Result<Prepared, RawError> {
         if let Some((parameter, found)) = self.signature.other_element_type(T::DTYPE) {
             let (parameter, task) = (parameter.to_owned(), T::DTYPE);
             return Err(RawError::ElementType { parameter, found, task });
@@ -112,9 +124,8 @@ impl RawKernel {
             arrays.push(data);
             Parameter::Array(arrays.len() - 1)
         };
-        let parameters = self
-            .roles()
-            .map(|role| match role {
+        let parameters = self.signature.parameters.iter().map(|parameter| {
+            let what = match parameter.role {
                 Role::RowOffsets => array(ArrayData::U32(narrow(matrix.offsets()))),
                 Role::ColumnIndices => array(ArrayData::U32(matrix.columns().to_vec())),
                 Role::Values => array(values(matrix.values())),
@@ -124,9 +135,11 @@ impl RawKernel {
                 Role::NumCols => Parameter::I32(cols),
                 Role::Nnz => Parameter::I32(nnz),
                 Role::DenseCols => Parameter::I32(dense_cols),
-            })
-            .collect();
-        Ok(Executable::foreign(cubin, geometry, parameters, arrays))
+            };
+            (parameter.name().to_owned(), what)
+        });
+        let parameters = parameters.collect();
+        Ok(Prepared::foreign(geometry, parameters, arrays))
     }
 }
 

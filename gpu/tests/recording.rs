@@ -15,7 +15,7 @@ use sparserl_core::arbitrary::{csr, free_program, task};
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
 use sparserl_core::outcome::{
-    Baseline, Evaluation, Evaluator, Measurement, Outcome, Samples, Timing, Violation,
+    Baseline, Evaluation, Evaluator, Measurement, Outcome, Samples, Timing, Verification, Violation,
 };
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::Architecture;
@@ -53,6 +53,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         (any::<u32>(), number(), timing()).prop_map(|(checks, worst_ratio, timing)| {
             Outcome::Measured(Measurement { checks, worst_ratio, timing })
+        }),
+        (any::<u32>(), number()).prop_map(|(checks, worst_ratio)| {
+            Outcome::Verified(Verification { checks, worst_ratio })
         }),
         any::<String>().prop_map(|reason| Outcome::CompileFailed { reason }),
         any::<String>().prop_map(|reason| Outcome::LaunchFailed { reason }),

@@ -37,6 +37,14 @@ pub(crate) struct GenerateArgs {
     /// Measure nothing: take the candidate that the cost model finds best
     #[arg(long, conflicts_with = "budget")]
     pub(crate) no_measure: bool,
+    /// Check the kernels by emulation on the CPU before they are written: on the whole matrix where it
+    /// is small, else on a sample of its rows; one that is wrong is not written [default where
+    /// there is no GPU]
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Do not check them by emulation
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) no_check: bool,
     /// Kernels to write, best first; more than one go into subfolders 1, 2, …
     #[arg(
         long, value_name = "K", default_value = "1",

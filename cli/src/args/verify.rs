@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::matrix::DuplicatesArg;
-use super::{AskedTaskArgs, JudgingArgs, MatrixArgs};
+use super::{AskedTaskArgs, EmulationArgs, JudgingArgs, MatrixArgs};
 
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
@@ -23,6 +23,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) asked: AskedTaskArgs,
     #[command(flatten)]
     pub(crate) judging: JudgingArgs,
+    #[command(flatten)]
+    pub(crate) emulation: EmulationArgs,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,

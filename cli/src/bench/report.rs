@@ -393,7 +393,7 @@ fn details(case: &Case) -> Markup {
                 pre { (candidate.program) }
             }
             ul { @for baseline in &case.baselines { li { (baseline_text(baseline)) } } }
-            @let bad = case.candidates.iter().enumerate().filter(|(_, c)| c.outcome.measurement().is_none());
+            @let bad = case.candidates.iter().enumerate().filter(|(_, c)| !c.outcome.is_right());
             ul { @for (index, candidate) in bad { li {
                 "candidate " (index + 1) ": " (end(&candidate.outcome))
             } } }

@@ -113,7 +113,7 @@ impl MatrixSummary {
             ),
         };
         let fast_1 = |cache| {
-            let right = result.candidates.iter().filter(|c| c.outcome.measurement().is_some());
+            let right = result.candidates.iter().filter(|c| c.outcome.is_right());
             let is_faster = |candidate: &CandidateResult| {
                 let figures = figures_of(result, candidate, cache, work)?;
                 Some(figures.against(Rival::Default)?.ratio > 1.0)
@@ -186,7 +186,7 @@ impl Counts {
         for outcome in outcomes {
             counts.candidates += 1;
             *match outcome {
-                Outcome::Measured(_) => &mut counts.right,
+                Outcome::Measured(_) | Outcome::Verified(_) => &mut counts.right,
                 Outcome::CompileFailed { .. } => &mut counts.compile_failed,
                 Outcome::LaunchFailed { .. } => &mut counts.launch_failed,
                 Outcome::Faulted { .. } => &mut counts.faulted,

@@ -63,7 +63,7 @@ impl Report {
             task_text: task.to_string(),
             device,
             protocol,
-            right: outcome.measurement().is_some(),
+            right: outcome.is_right(),
             outcome,
             cold,
             warm,

@@ -1,6 +1,6 @@
 //! Sparse matrices: validated coordinate ([`Coo`]) and compressed-row ([`Csr`]) forms, the file
-//! formats that they come from ([`market`], [`smtx`]) and generators of known families
-//! ([`generate`]).
+//! formats that they come from ([`market`], [`smtx`]), generators of known families ([`generate`]),
+//! and samples of their rows ([`sample_rows`]).
 
 mod assemble;
 mod coo;
@@ -9,6 +9,7 @@ mod csr;
 pub mod file;
 pub mod generate;
 pub mod market;
+mod sample;
 mod scalar;
 mod scan;
 pub mod smtx;
@@ -18,4 +19,5 @@ mod tasks;
 
 pub use coo::{Coo, CooError, Duplicates};
 pub use csr::{Csr, CsrError, CsrView, Offsets, OffsetsView};
+pub use sample::{RowSample, middle_rows, sample_rows};
 pub use scalar::Scalar;

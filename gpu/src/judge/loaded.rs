@@ -68,7 +68,7 @@ impl LoadedKernel {
         let arrays = keys.iter().map(held).collect::<Result<_, _>>()?;
         let mut workspace = Vec::new();
         for parameter in &launch.parameters {
-            if let &Parameter::Workspace(bytes) = parameter {
+            if let &Parameter::Workspace { bytes, .. } = parameter {
                 // Whole words, so that it can be digested.
                 let bytes = usize::try_from(bytes.next_multiple_of(4)).unwrap_or(usize::MAX);
                 let mut buffer = DeviceBuffer::new(device, bytes)?;
@@ -109,7 +109,9 @@ impl LoadedKernel {
                 Parameter::Array(index) => {
                     Argument::Buffer(self.arrays.get(index).ok_or_else(missing)?)
                 }
-                Parameter::Workspace(_) => Argument::Buffer(workspace.next().ok_or_else(missing)?),
+                Parameter::Workspace { .. } => {
+                    Argument::Buffer(workspace.next().ok_or_else(missing)?)
+                }
                 Parameter::I32(value) => Argument::U32(value.cast_unsigned()),
             });
         }

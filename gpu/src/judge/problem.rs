@@ -76,7 +76,7 @@ pub(crate) enum ProblemError {
 ///
 /// The error bound of a row of n entries allows about 2 n u of the sum of magnitudes, with u the unit roundoff: more than
 /// one entry of a long row adds when all are of a size. With h of them met, one adds about 1 / h.
-fn thinning<T: Scalar>(matrix: CsrView<'_, T>) -> Thinning {
+pub(crate) fn thinning<T: Scalar>(matrix: CsrView<'_, T>) -> Thinning {
     let longest = (0..matrix.rows()).max_by_key(|&row| matrix.row_len(row)).unwrap_or(0);
     let columns = if matrix.rows() > 0 { matrix.row(longest).0 } else { &[] };
     let roundoff = match T::DTYPE {

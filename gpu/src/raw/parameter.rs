@@ -132,6 +132,13 @@ pub(super) struct RawParameter {
     kind: Kind,
 }
 
+impl RawParameter {
+    /// As it is declared, or what it is where it has no name.
+    pub(super) fn name(&self) -> &str {
+        if self.name.is_empty() { self.role.name() } else { &self.name }
+    }
+}
+
 impl Signature {
     /// A parameter of another element type than `task`'s.
     pub(super) fn other_element_type(&self, task: Dtype) -> Option<(&str, Dtype)> {

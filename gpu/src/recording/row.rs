@@ -9,7 +9,8 @@ use parquet::errors::Result;
 use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::SerializedRowGroupWriter;
 use sparserl_core::outcome::{
-    Baseline, Evaluation, Measurement, NotSamples, Outcome, Samples, Timing, Violation,
+    Baseline, Evaluation, Measurement, NotSamples, Outcome, Samples, Timing, Verification,
+    Violation,
 };
 use sparserl_core::task::{Dtype, Operation, Task};
 
@@ -139,6 +140,9 @@ fn with_outcome(row: Row, outcome: &Outcome) -> Row {
             let row = Row { checks: Some(*checks), worst_ratio: Some(*worst_ratio), ..row };
             with_timing(row, timing)
         }
+        Outcome::Verified(Verification { checks, worst_ratio }) => {
+            Row { checks: Some(*checks), worst_ratio: Some(*worst_ratio), ..row }
+        }
         Outcome::CompileFailed { reason }
         | Outcome::LaunchFailed { reason }
         | Outcome::Faulted { reason } => Row { reason: Some(reason.clone()), ..row },
@@ -248,6 +252,10 @@ fn outcome(row: Row) -> Result<Outcome, RowError> {
             checks: row.checks.ok_or(RowError::Missing("checks"))?,
             worst_ratio: row.worst_ratio.ok_or(RowError::Missing("worst_ratio"))?,
             timing: timing(row)?,
+        }),
+        "verified" => Outcome::Verified(Verification {
+            checks: row.checks.ok_or(RowError::Missing("checks"))?,
+            worst_ratio: row.worst_ratio.ok_or(RowError::Missing("worst_ratio"))?,
         }),
         "compile-failed" => Outcome::CompileFailed { reason: reason? },
         "launch-failed" => Outcome::LaunchFailed { reason: reason? },

@@ -1,0 +1,91 @@
+//! How kernels are emulated.
+
+use clap::Args;
+use sparserl_gpu::Architecture;
+use sparserl_gpu::emulated::EmulationOptions;
+
+use crate::emulation::DEFAULT_SAMPLE;
+
+/// More than any schedule is worth.
+const MOST_SEEDS: i64 = 1000;
+
+/// Whether and how a kernel is emulated.
+#[derive(Args, Debug)]
+pub(crate) struct EmulationArgs {
+    /// Check it on the CPU instead, by emulating its PTX: finds wrong results, accesses out of
+    /// bounds, uninitialised memory, races and barriers that not all threads reach; measures nothing
+    #[arg(long, conflicts_with_all = ["device", "deadline", "no_baselines"])]
+    pub(crate) emulate: bool,
+    /// Orders in which threads take turns, all of which are tried [default: 2]
+    #[arg(
+        long, value_name = "N", requires = "emulate",
+        value_parser = clap::value_parser!(u32).range(1..=MOST_SEEDS)
+    )]
+    seeds: Option<u32>,
+    /// Emulate rows with at most so many entries, each counted once for each column of B; 0 takes
+    /// the whole matrix [default: 50000]
+    #[arg(long, value_name = "ENTRIES", requires = "emulate")]
+    sample: Option<usize>,
+    /// GPU architecture to emulate, sm_70 to sm_120 [default: sm_90]
+    #[arg(long, value_name = "SM", requires = "emulate")]
+    arch: Option<Architecture>,
+}
+
+impl EmulationArgs {
+    /// How thoroughly.
+    pub(crate) fn options(&self) -> EmulationOptions {
+        let default = EmulationOptions::default();
+        EmulationOptions { seeds: self.seeds.unwrap_or(default.seeds), ..default }
+    }
+
+    /// Entries that are emulated at most; absent for the whole matrix.
+    pub(crate) fn sample(&self) -> Option<usize> {
+        Some(self.sample.unwrap_or(DEFAULT_SAMPLE)).filter(|&most| most > 0)
+    }
+
+    pub(crate) fn architecture(&self) -> Architecture {
+        self.arch.unwrap_or(Architecture::Sm90)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn emulation(arguments: &str) -> Result<EmulationArgs, clap::Error> {
+        let words = "x verify k.skl --matrix a.mtx".split(' ').chain(arguments.split_whitespace());
+        match Cli::try_parse_from(words)?.command {
+            Command::Verify(args) => Ok(args.emulation),
+            _ => unreachable!("asked for verify"),
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_is_the_default() {
+        let default = emulation("--emulate").unwrap();
+        assert_eq!(default.options(), EmulationOptions::default());
+        assert_eq!(default.sample(), Some(DEFAULT_SAMPLE));
+        let asked = emulation("--emulate --seeds 5 --sample 0 --arch sm_70").unwrap();
+        assert_eq!((asked.options().seeds, asked.sample()), (5, None));
+        assert_eq!(asked.architecture(), Architecture::Sm70);
+    }
+
+    #[test]
+    fn emulation_and_a_gpu_exclude_each_other() {
+        for wrong in [
+            "--seeds 2",
+            "--sample 9",
+            "--arch sm_80",
+            "--emulate --device 1",
+            "--emulate --deadline 3",
+            "--emulate --no-baselines",
+            "--emulate --seeds 0",
+        ] {
+            assert!(emulation(wrong).is_err(), "{wrong}");
+        }
+        assert!(!emulation("").unwrap().emulate);
+    }
+}

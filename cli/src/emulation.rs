@@ -1,0 +1,186 @@
+//! Judging kernels without a GPU: on all rows of a matrix where they are few, else on a sample of them.
+//!
+//! A program is generated anew for the rows that it is emulated on: same layouts, same device code, but
+//! other array lengths, and a smaller grid. Whoever is told of a result is told of the rows, too.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use indicatif::HumanCount;
+use serde::Serialize;
+use sparserl_core::layout::pack;
+use sparserl_core::matrix::{CsrView, RowSample, Scalar, middle_rows, sample_rows};
+use sparserl_core::task::Operation;
+use sparserl_gpu::Architecture;
+use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator, Judgement, Subject};
+use sparserl_gpu::nvrtc::Compilers;
+
+/// Entries that are emulated unless asked otherwise, each counted once for each column of the dense
+/// operand: a second or so a candidate.
+pub(crate) const DEFAULT_SAMPLE: usize = 50_000;
+/// Rows that are emulated at least, however many columns there are.
+const FEWEST: usize = 64;
+
+/// Emulates for an architecture.
+///
+/// # Errors
+/// Why it cannot and how to get what it needs, in a line.
+pub(crate) fn open(
+    compilers: Arc<Compilers>,
+    architecture: Architecture,
+    options: EmulationOptions,
+) -> Result<EmulatorEvaluator, String> {
+    EmulatorEvaluator::open(compilers, architecture, options).map_err(|error| error.to_string())
+}
+
+/// What kernels are emulated on.
+pub(crate) struct Ground<'m, T> {
+    whole: CsrView<'m, T>,
+    /// Tried in this order; the whole where there are none.
+    samples: Vec<RowSample<T>>,
+}
+
+/// A judgement, and what it is about.
+#[derive(Debug)]
+pub(crate) struct Emulated {
+    pub(crate) judgement: Judgement,
+    pub(crate) extent: Extent,
+}
+
+/// The rows that a kernel was emulated on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Extent {
+    /// All of the matrix.
+    whole: bool,
+    rows: usize,
+    entries: usize,
+    /// Rows that lost entries, because they alone have too many.
+    shortened: usize,
+}
+
+impl<'m, T: Scalar> Ground<'m, T> {
+    /// To emulate all rows.
+    pub(crate) fn whole(matrix: CsrView<'m, T>) -> Self {
+        Self { whole: matrix, samples: Vec::new() }
+    }
+
+    /// To emulate rows with at most so many entries, each counted once for each column of the dense
+    /// operand; all rows where they have no more.
+    pub(crate) fn sampled(matrix: CsrView<'m, T>, most: usize, operation: Operation) -> Self {
+        let most = (most / operation.columns() as usize).max(FEWEST);
+        let sample = sample_rows(matrix, most);
+        if sample.matrix.rows() == matrix.rows() && sample.shortened == 0 {
+            return Self::whole(matrix);
+        }
+        // Few programs fit one run of rows only: diagonals do not survive gaps.
+        Self { whole: matrix, samples: vec![sample, middle_rows(matrix, most)] }
+    }
+
+    /// All rows.
+    pub(crate) fn extent(&self) -> Extent {
+        let (rows, entries) = (self.whole.rows(), self.whole.nnz());
+        Extent { whole: true, rows, entries, shortened: 0 }
+    }
+
+    /// Judges a kernel.
+    ///
+    /// # Errors
+    /// When the emulator fails, or when the program does not fit what it is emulated on.
+    pub(crate) fn judge(
+        &self,
+        emulator: &EmulatorEvaluator,
+        subject: Subject<'_>,
+    ) -> anyhow::Result<Emulated> {
+        let (matrix, extent) = self.rows_for(subject)?;
+        Ok(Emulated { judgement: emulator.judge(matrix, subject)?, extent })
+    }
+
+    /// The rows to emulate a kernel on.
+    fn rows_for(&self, subject: Subject<'_>) -> anyhow::Result<(CsrView<'_, T>, Extent)> {
+        let mut misfit = None;
+        for RowSample { matrix, shortened, .. } in &self.samples {
+            let (rows, entries, shortened) = (matrix.rows(), matrix.nnz(), *shortened);
+            let extent = Extent { whole: false, rows, entries, shortened };
+            match subject {
+                Subject::Program(program) => match pack(matrix.view(), program) {
+                    Ok(_) => return Ok((matrix.view(), extent)),
+                    Err(error) => misfit = misfit.or(Some(error)),
+                },
+                Subject::Cuda(..) => return Ok((matrix.view(), extent)),
+            }
+        }
+        match misfit {
+            Some(error) => Err(anyhow!("the program does not fit a sample of the rows: {error}")),
+            None => Ok((self.whole, self.extent())),
+        }
+    }
+}
+
+impl Extent {
+    /// Whether they are all of the matrix.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.whole {
+            return f.write_str("the whole matrix");
+        }
+        let count = |n: usize| HumanCount(n as u64);
+        write!(f, "a sample of {} rows with {} entries", count(self.rows), count(self.entries))?;
+        match self.shortened {
+            0 => Ok(()),
+            1 => f.write_str(", the longest row shortened"),
+            more => write!(f, ", {more} long rows shortened"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sparserl_core::language::Program;
+    use sparserl_core::matrix::generate;
+
+    use super::*;
+
+    fn program(body: &str) -> Program {
+        Program::parse(&format!("sparserl 1\nspmv f64\nblock 128\n{body}\n")).unwrap()
+    }
+
+    fn extent(ground: &Ground<'_, f64>, body: &str) -> anyhow::Result<Extent> {
+        Ok(ground.rows_for(Subject::Program(&program(body)))?.1)
+    }
+
+    #[test]
+    fn few_rows_are_emulated_all() {
+        let matrix = generate::stencil5(20, 20);
+        let ground = Ground::sampled(matrix.view(), 2_000, Operation::SpMV);
+        let extent = extent(&ground, "keep csr u32 plain cached 1 16 4").unwrap();
+        assert_eq!(extent.to_string(), "the whole matrix");
+        assert_eq!((extent.rows, extent.entries), (400, matrix.nnz()));
+    }
+
+    #[test]
+    fn diagonals_are_emulated_in_one_run() {
+        let matrix = generate::stencil5(100, 100);
+        let ground = Ground::sampled(matrix.view(), 5_000, Operation::SpMV);
+        let csr = extent(&ground, "keep csr u32 plain cached 1 16 4").unwrap();
+        let dia = extent(&ground, "keep dia plain cached 1 4").unwrap();
+        assert!(!csr.whole && !dia.whole);
+        assert!(csr.entries <= 5_000 && dia.entries <= 5_000);
+        assert_ne!(csr, dia);
+        let text = dia.to_string();
+        assert!(text.starts_with("a sample of ") && text.ends_with(" entries"), "{text}");
+    }
+
+    #[test]
+    fn what_fits_no_sample_is_said() {
+        let matrix = generate::uniform(10_000, 100_000, 4, 1);
+        let ground = Ground::sampled(matrix.view(), 5_000, Operation::SpMV);
+        let error = extent(&ground, "keep csr u16 plain cached 1 16 4").unwrap_err().to_string();
+        assert!(error.starts_with("the program does not fit a sample of the rows: "), "{error}");
+    }
+}

@@ -1,0 +1,64 @@
+//! `verify --emulate`.
+
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, bail};
+use sparserl_core::layout::pack;
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_gpu::emulated::{EmulatorEvaluator, Subject};
+use sparserl_gpu::nvrtc::Compilers;
+
+use super::emulation_report::EmulationReport;
+use super::kernel::Kernel;
+use super::{Given, Rounded};
+use crate::args::VerifyArgs;
+use crate::console;
+use crate::emulation::{self, Emulated, Ground};
+use crate::progress::Progress;
+
+pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
+    let report = report(args)?;
+    console::print(&if args.json { report.json()? } else { report.to_string() })?;
+    match report.fault() {
+        Some(fault) => bail!(fault),
+        None => Ok(()),
+    }
+}
+
+fn report(args: &VerifyArgs) -> anyhow::Result<EmulationReport> {
+    let progress = Progress::new(2, !args.json);
+    let given = Given::read(args, &progress)?;
+    let compilers = Arc::new(Compilers::discover().context("emulation needs a compiler")?);
+    let (architecture, options) = (args.emulation.architecture(), args.emulation.options());
+    let emulator = emulation::open(compilers, architecture, options).map_err(|why| anyhow!(why))?;
+    progress.step("emulating");
+    let judged = match &given.matrix {
+        Rounded::F32(matrix) => judge(args, &given, matrix.view(), &emulator),
+        Rounded::F64(matrix) => judge(args, &given, matrix.view(), &emulator),
+    };
+    let Emulated { judgement, extent } =
+        judged.with_context(|| args.kernel.display().to_string())?;
+    drop(progress);
+    given.say_note();
+    EmulationReport::new(given, &emulator, extent, judgement)
+}
+
+fn judge<T: Scalar>(
+    args: &VerifyArgs,
+    given: &Given,
+    matrix: CsrView<'_, T>,
+    emulator: &EmulatorEvaluator,
+) -> anyhow::Result<Emulated> {
+    let operation = given.task.operation;
+    let subject = match &given.kernel {
+        Kernel::Program(program) => Subject::Program(program),
+        Kernel::Cuda(kernel) => Subject::Cuda(kernel, operation),
+    };
+    let ground = match (args.emulation.sample(), subject) {
+        (None, _) => Ground::whole(matrix),
+        // It does not fit the matrix, whatever it does on a sample.
+        (_, Subject::Program(program)) if pack(matrix, program).is_err() => Ground::whole(matrix),
+        (Some(most), _) => Ground::sampled(matrix, most, operation),
+    };
+    ground.judge(emulator, subject)
+}

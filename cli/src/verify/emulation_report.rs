@@ -1,0 +1,189 @@
+//! What `verify --emulate` says of a kernel: as text for people, as JSON for machines.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use indicatif::HumanCount;
+use serde::Serialize;
+use sparserl_core::outcome::{Outcome, Verification};
+use sparserl_gpu::Architecture;
+use sparserl_gpu::emulated::{
+    Counters, EmulatorEvaluator, Finding, FindingKind, Judgement, PlacedAddress, SourceLocation,
+};
+
+use super::Given;
+use super::kernel::Kind;
+use crate::emulation::Extent;
+use crate::plan::{MatrixPlan, TaskPlan};
+use crate::summary::size;
+
+/// One run of `verify --emulate`; its serde form is the document of `--json`.
+#[derive(Debug, Serialize)]
+pub(crate) struct EmulationReport {
+    kernel: PathBuf,
+    kind: Kind,
+    matrix: MatrixPlan,
+    task: TaskPlan,
+    #[serde(skip)]
+    task_text: String,
+    emulation: Emulation,
+    right: bool,
+    outcome: Outcome,
+    findings: Vec<FindingDocument>,
+    /// Of the first launch; null where there was none.
+    counters: Option<Counters>,
+    /// Null where it does not compile.
+    ptx_instructions: Option<usize>,
+}
+
+/// How it was emulated.
+#[derive(Debug, Serialize)]
+struct Emulation {
+    architecture: Architecture,
+    nvrtc: String,
+    /// Orders in which threads took turns.
+    seeds: u32,
+    /// Launches in each.
+    checks: u32,
+    on: Extent,
+}
+
+/// A finding for machines, and in words.
+#[derive(Debug, Serialize)]
+struct FindingDocument {
+    kind: FindingKind,
+    text: String,
+    ptx_line: u32,
+    source: Option<SourceDocument>,
+    block: [u32; 3],
+    thread: [u32; 3],
+    address: Option<u64>,
+    place: Option<String>,
+    detail: String,
+    count: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct SourceDocument {
+    file: String,
+    line: u32,
+}
+
+impl EmulationReport {
+    pub(super) fn new(
+        given: Given,
+        emulator: &EmulatorEvaluator,
+        on: Extent,
+        judgement: Judgement,
+    ) -> anyhow::Result<Self> {
+        let Judgement { outcome, findings, counters, ptx_instructions } = judgement;
+        let options = emulator.options();
+        Ok(Self {
+            kernel: given.file.path,
+            kind: given.file.kind,
+            matrix: given.facts,
+            task: given.task.into(),
+            task_text: given.task.to_string(),
+            emulation: Emulation {
+                architecture: emulator.architecture(),
+                nvrtc: emulator.nvrtc()?.to_string(),
+                seeds: options.seeds,
+                checks: options.checks,
+                on,
+            },
+            right: outcome.is_right(),
+            outcome,
+            findings: findings.into_iter().map(FindingDocument::from).collect(),
+            counters,
+            ptx_instructions,
+        })
+    }
+
+    /// What is wrong with the kernel, in one line.
+    pub(super) fn fault(&self) -> Option<String> {
+        (!self.right).then(|| format!("{}: {}", self.kernel.display(), self.outcome))
+    }
+
+    /// The document of `--json`, with a line break at its end.
+    pub(super) fn json(&self) -> anyhow::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+}
+
+impl From<Finding> for FindingDocument {
+    fn from(finding: Finding) -> Self {
+        let text = finding.to_string();
+        let Finding { kind, ptx_line, source, block, thread, address, detail, count } = finding;
+        let (address, place) = match address {
+            Some(PlacedAddress { address, place }) => (Some(address), Some(place)),
+            None => (None, None),
+        };
+        let source = source.map(|SourceLocation { file, line }| SourceDocument { file, line });
+        Self { kind, text, ptx_line, source, block, thread, address, place, detail, count }
+    }
+}
+
+impl fmt::Display for EmulationReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Emulation { architecture, nvrtc, on, .. } = &self.emulation;
+        writeln!(f, "kernel     {}", self.kernel.display())?;
+        writeln!(f, "matrix     {}: {}", self.matrix.file, size(&self.matrix))?;
+        writeln!(f, "task       {}", self.task_text)?;
+        write!(f, "emulated   on {on}")?;
+        if self.kind == Kind::Program && !on.is_whole() {
+            write!(f, ", which the program was generated anew for")?;
+        }
+        writeln!(f)?;
+        write!(f, "compiled   {architecture} by NVRTC {nvrtc}")?;
+        match self.ptx_instructions {
+            Some(count) => writeln!(f, ": {} PTX instructions", HumanCount(count as u64))?,
+            None => writeln!(f)?,
+        }
+        match &self.outcome {
+            Outcome::Verified(Verification { checks, worst_ratio }) => writeln!(
+                f,
+                "right      in {checks} checks; the worst error is {worst_ratio:.2} of the bound"
+            )?,
+            outcome => writeln!(f, "wrong      {outcome}")?,
+        }
+        for (index, finding) in self.findings.iter().enumerate() {
+            writeln!(f, "{:11}{}", if index == 0 { "findings" } else { "" }, finding.text)?;
+        }
+        self.counters.map_or(Ok(()), |counters| write_counters(f, &counters))
+    }
+}
+
+/// A line for each kind of cost.
+fn write_counters(f: &mut fmt::Formatter<'_>, counters: &Counters) -> fmt::Result {
+    let count = |n: u64| HumanCount(n).to_string();
+    let accesses = |accesses: u64, sectors: u64| match accesses {
+        0 => count(0),
+        _ => format!("{}, {:.2} sectors each", count(accesses), sectors as f64 / accesses as f64),
+    };
+    let &Counters {
+        instructions,
+        warp_instructions,
+        divergent_branches,
+        global_loads,
+        global_load_sectors,
+        global_stores,
+        global_store_sectors,
+        global_atomics,
+        shared_accesses,
+        bank_conflicts,
+        barrier_waits,
+    } = counters;
+    let lines = [
+        ("instructions", format!("{}, of threads", count(instructions))),
+        ("", format!("{}, of warps", count(warp_instructions))),
+        ("global loads", accesses(global_loads, global_load_sectors)),
+        ("global stores", accesses(global_stores, global_store_sectors)),
+        ("global atomics", count(global_atomics)),
+        ("shared accesses", count(shared_accesses)),
+        ("bank conflicts", count(bank_conflicts)),
+        ("barrier waits", count(barrier_waits)),
+        ("divergent branches", count(divergent_branches)),
+    ];
+    writeln!(f, "counters   of one launch")?;
+    lines.iter().try_for_each(|(name, text)| writeln!(f, "{:11}{name:20}{text}", ""))
+}

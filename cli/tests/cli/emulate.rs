@@ -1,0 +1,177 @@
+//! Checking without a GPU: `verify --emulate`, and `gen` where there is none.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{PROGRAM, Place, Run, matrix, run};
+
+/// Reads beyond x in its last line but two.
+const WRONG: &str = "// launch: grid=(num_rows/128) block=128
+__global__ void spmv(const int* row_ptr, const int* col_idx, const float* values, const float* x,
+                     float* y, int num_rows, int num_cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= num_rows) return;
+    float sum = x[num_cols + row];
+    y[row] = sum;
+}
+";
+
+fn place() -> Place {
+    let place = Place::new();
+    fs::write(place.path("k.skl"), PROGRAM).unwrap();
+    fs::write(place.path("wrong.cu"), WRONG).unwrap();
+    place
+}
+
+/// Where there are GPUs, none is seen.
+fn without_gpu(place: &Place, arguments: &str) -> Run {
+    run(place.command(arguments).env("CUDA_VISIBLE_DEVICES", ""))
+}
+
+fn json(run: &Run) -> Value {
+    serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}{}", run.stdout, run.stderr))
+}
+
+#[test]
+fn a_right_program_is_verified() {
+    let place = place();
+    for name in ["poisson2d.mtx", "beam.mtx"] {
+        let text = place.succeed(&format!("verify --emulate k.skl --matrix {}", matrix(name)));
+        for line in ["kernel     k.skl\n", "task       spmv f32\n", "right      in 6 checks; "] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        assert!(text.contains("emulated   on the whole matrix\n"), "{text}");
+        for counter in ["global loads", "bank conflicts", "barrier waits", "divergent branches"] {
+            assert!(text.contains(&format!("\n           {counter} ")), "{counter}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_sample_is_named_as_one() {
+    let place = place();
+    let beam = matrix("beam.mtx");
+    let text = place.succeed(&format!("verify --emulate k.skl --matrix {beam} --sample 2000"));
+    let is_sample = text.contains("emulated   on a sample of ")
+        && text.contains(" entries, which the program was generated anew for\n");
+    assert!(is_sample, "{text}");
+    let whole = place.succeed(&format!("verify --emulate k.skl --matrix {beam} --sample 0"));
+    assert!(whole.contains("emulated   on the whole matrix\n"), "{whole}");
+}
+
+#[test]
+fn the_document_is_for_machines() {
+    let place = place();
+    let beam = matrix("beam.mtx");
+    let run = place.run(&format!("verify --emulate k.skl --matrix {beam} --json --seeds 1"));
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let document = json(&run);
+    assert_eq!((&document["right"], &document["kind"]), (&Value::Bool(true), &"program".into()));
+    assert_eq!(document["outcome"]["Verified"]["checks"], 3);
+    assert_eq!(document["findings"], Value::Array(vec![]));
+    let emulation = &document["emulation"];
+    assert_eq!((&emulation["architecture"], &emulation["seeds"]), (&"sm_90".into(), &1.into()));
+    assert_eq!(emulation["on"]["whole"], true);
+    assert_eq!(emulation["on"]["entries"], document["matrix"]["nnz"]);
+    for counter in ["instructions", "warp_instructions", "global_loads", "global_load_sectors"] {
+        assert!(document["counters"][counter].as_u64().unwrap() > 0, "{counter}");
+    }
+    assert!(document["ptx_instructions"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_finding_names_the_line() {
+    let place = place();
+    let arguments = format!("verify --emulate wrong.cu --matrix {}", matrix("beam.mtx"));
+    let run = place.run(&arguments);
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
+    let start = "error: wrong.cu: faults: out of bounds at spmv.cu:6 (PTX line ";
+    assert!(run.stderr.starts_with(start), "{}", run.stderr);
+    assert!(run.stdout.contains("\nfindings   out of bounds at spmv.cu:6 "), "{}", run.stdout);
+
+    let run = place.run(&format!("{arguments} --json"));
+    assert_eq!(run.code, Some(1));
+    let document = json(&run);
+    assert_eq!(document["right"], false);
+    let finding = &document["findings"][0];
+    assert_eq!(
+        (&finding["kind"], &finding["source"]["line"]),
+        (&"out-of-bounds".into(), &6.into())
+    );
+    assert_eq!(finding["block"].as_array().unwrap().len(), 3);
+    assert!(finding["place"].as_str().unwrap().starts_with("x + "), "{finding}");
+    assert!(finding["ptx_line"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_program_that_does_not_fit_is_not_emulated() {
+    let place = place();
+    let diagonals = "sparserl 1\nspmv f32\nblock 256\nkeep dia plain cached 1 4\n";
+    fs::write(place.path("dia.skl"), diagonals).unwrap();
+    let graph = matrix("rmat10.mtx.gz");
+    for sample in ["--sample 500", "--sample 0", ""] {
+        let run = place.run(&format!("verify --emulate dia.skl --matrix {graph} {sample}"));
+        let start = "error: dia.skl: does not compile: it does not fit the matrix: ";
+        assert!(run.code == Some(1) && run.stderr.starts_with(start), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn without_a_gpu_emulation_is_suggested() {
+    let run = without_gpu(&place(), &format!("verify k.skl --matrix {}", matrix("beam.mtx")));
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.ends_with("; --emulate checks it without one\n"), "{}", run.stderr);
+}
+
+#[test]
+fn gen_checks_where_there_is_no_gpu() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    let run = without_gpu(&place, &format!("gen {beam} -o out"));
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let line = "no GPU     picked by the cost model; checked by emulation on the whole matrix\n";
+    assert!(run.stdout.contains(line), "{}", run.stdout);
+    assert!(run.stdout.contains("checked    right in 6 checks by emulation, "), "{}", run.stdout);
+    assert!(place.path("out/kernel.cu").exists());
+
+    let task = "--op spmm --cols 32 --candidates 2 --json -o wide";
+    let summary = json(&without_gpu(&place, &format!("gen {beam} {task}")));
+    for kernel in summary["kernels"].as_array().unwrap() {
+        assert_eq!(kernel["checked"]["checks"], 6);
+        assert_eq!(kernel["checked"]["on"]["whole"], false);
+        assert!(kernel["checked"]["on"]["entries"].as_u64().unwrap() > 500);
+    }
+    assert!(summary["seconds"]["check"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn gen_checks_what_it_is_told_to() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    let run = without_gpu(&place, &format!("gen {beam} --no-check -o out"));
+    let line = "no GPU     picked by the cost model; not checked\n";
+    assert!(run.code == Some(0) && run.stdout.contains(line), "{}{}", run.stdout, run.stderr);
+
+    let text = place.succeed(&format!("gen {beam} --check --no-compile -o out"));
+    assert!(text.contains("emulated   on the whole matrix\n"), "{text}");
+    assert_eq!(place.names("out"), ["kernel.cu", "plan.json", "program.skl"]);
+    assert_eq!(place.run(&format!("gen {beam} --check --no-check")).code, Some(2));
+}
+
+#[test]
+fn a_check_that_was_asked_for_needs_a_compiler() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    let arguments = format!("gen {beam} --check --no-compile -o out");
+    let run = run(&mut place.command_without_nvrtc(&arguments));
+    // What the machine has installed cannot be hidden.
+    if run.code == Some(0) {
+        assert!(run.stdout.contains("by emulation"), "{}", run.stdout);
+        return;
+    }
+    assert!(run.stderr.starts_with("error: cannot check: "), "{}", run.stderr);
+    assert!(run.stderr.contains("pip install"), "{}", run.stderr);
+    assert!(!place.path("out").exists());
+}

@@ -1,0 +1,275 @@
+//! Judging kernels on the CPU: no GPU and no driver, only a compiler.
+//!
+//! ```text
+//! program ─► pack, emit ─┐
+//! CUDA from anywhere ────┴─► Prepared, PTX ─► checks: emulate, compare ─► verdict ─► Judgement
+//! ```
+//!
+//! A GPU shows what a kernel computed; the emulator also shows what it did on the way: accesses outside of the arrays,
+//! use of memory that nobody wrote, races, barriers that not all threads reach. Any of these makes a kernel faulty,
+//! whether its result is right or not. What it cannot show is how fast the kernel is.
+
+mod checks;
+mod verdict;
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use sparserl_core::codegen::{EmitError, emit};
+use sparserl_core::language::Program;
+use sparserl_core::layout::pack;
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::outcome::{Evaluation, Evaluator, Outcome};
+use sparserl_core::reference::ShapeError;
+use sparserl_core::task::{Dtype, Operation};
+pub use sparserl_emulator::code::SourceLocation;
+pub use sparserl_emulator::counters::Counters;
+pub use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
+use sparserl_emulator::launch::Options;
+use sparserl_emulator::ptx::{Module, PtxError};
+
+use crate::Architecture;
+use crate::executable::Prepared;
+use crate::nvrtc::{CompileError, CompileOptions, Compilers, UnsupportedByAll, Version};
+use crate::raw::RawKernel;
+use checks::Trial;
+
+/// How thoroughly kernels are judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmulationOptions {
+    /// Orders in which blocks, warps and diverged lanes take turns; the first is the plain one. At least 1 is tried.
+    pub seeds: u32,
+    /// Launches in each order, each with fresh inputs. At least 1; 3 show all that there is to show.
+    pub checks: u32,
+    /// Instructions that a warp may execute in a launch before the kernel is taken to hang.
+    pub budget: u64,
+}
+
+impl Default for EmulationOptions {
+    fn default() -> Self {
+        Self { seeds: 2, checks: 3, budget: Options::default().budget }
+    }
+}
+
+/// Judges kernels by running their PTX on the CPU.
+#[derive(Clone, Debug)]
+pub struct EmulatorEvaluator {
+    compilers: Arc<Compilers>,
+    architecture: Architecture,
+    options: EmulationOptions,
+}
+
+/// What is judged.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'k> {
+    /// A program, for the product that it names.
+    Program(&'k Program),
+    /// CUDA, for a product.
+    Cuda(&'k RawKernel, Operation),
+}
+
+/// What was found out about a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What it does wrong in the first launch that shows anything, in the order of the PTX text.
+    pub findings: Vec<Finding>,
+    /// Counts of the first launch; absent when there was none.
+    pub counters: Option<Counters>,
+    /// Instructions of its PTX; absent when it does not compile.
+    pub ptx_instructions: Option<usize>,
+}
+
+/// The emulator, or what it needs, failed: nothing is known of the kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    /// No compiler for the architecture.
+    #[error(transparent)]
+    Compiler(#[from] UnsupportedByAll),
+    /// The compiler failed, and not because of the source.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// A generated kernel could not be written down.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
+    /// The kernel uses what the emulator does not have. A GPU may run it.
+    #[error("the emulator cannot run the kernel `{kernel}`: {error}")]
+    Ptx {
+        /// The kernel's name.
+        kernel: String,
+        /// What it uses.
+        error: PtxError,
+    },
+    /// The operands do not fit the matrix.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// A dense operand is larger than what a check may take.
+    #[error("a dense operand of {rows} × {columns} elements is too large to emulate on")]
+    TooLarge {
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        columns: usize,
+    },
+    /// Nothing could be told from results that may overflow.
+    #[error(
+        "{elements} elements may overflow in {dtype}: the values are too large to verify anything"
+    )]
+    Range {
+        /// How many.
+        elements: usize,
+        /// Element type.
+        dtype: Dtype,
+    },
+}
+
+impl EmulatorEvaluator {
+    /// Emulates PTX for `architecture`, made by the newest of the compilers that knows it. Source and compiler share
+    /// this process: whoever does not trust a source starts another.
+    ///
+    /// # Errors
+    /// When none of the compilers knows the architecture.
+    pub fn open(
+        compilers: Arc<Compilers>,
+        architecture: Architecture,
+        options: EmulationOptions,
+    ) -> Result<Self, EmulatorError> {
+        compilers.for_arch(architecture)?;
+        Ok(Self { compilers, architecture, options })
+    }
+
+    /// The architecture that PTX is made for.
+    #[must_use]
+    pub fn architecture(&self) -> Architecture {
+        self.architecture
+    }
+
+    /// The version of the compiler.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn nvrtc(&self) -> Result<Version, EmulatorError> {
+        Ok(self.compilers.for_arch(self.architecture)?.version())
+    }
+
+    /// How thoroughly it judges.
+    #[must_use]
+    pub fn options(&self) -> &EmulationOptions {
+        &self.options
+    }
+
+    /// Judges a kernel on a matrix. The inputs are the same in every run.
+    ///
+    /// # Errors
+    /// When nothing can be said about the kernel, which includes that it uses what the emulator does not have. Whatever
+    /// the kernel does is in the judgement.
+    pub fn judge<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        subject: Subject<'_>,
+    ) -> Result<Judgement, EmulatorError> {
+        let made = match subject {
+            Subject::Program(program) => self.program(matrix, program)?,
+            Subject::Cuda(kernel, operation) => self.cuda(matrix, kernel, operation)?,
+        };
+        let Emulable { ptx, name, prepared, operation } = match made {
+            Ok(made) => made,
+            Err(reason) => return Ok(Judgement::unlaunched(Outcome::CompileFailed { reason })),
+        };
+        let unlike = |error| EmulatorError::Ptx { kernel: name.clone(), error };
+        let module = Module::parse(&ptx).map_err(unlike)?;
+        if !module.kernels().contains(&name.as_str()) {
+            let missing = CompileError::KernelMissing { kernel: name, log: String::new() };
+            let reason = missing.to_string();
+            return Ok(Judgement::unlaunched(Outcome::CompileFailed { reason }));
+        }
+        let kernel = module.kernel(&name).map_err(unlike)?;
+        Trial::new(&kernel, &prepared, matrix, operation)?.judge(&self.options)
+    }
+
+    /// A program's kernel; an `Err` within says why there is none.
+    fn program<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        program: &Program,
+    ) -> Result<Result<Emulable, String>, EmulatorError> {
+        let packed = match pack(matrix, program) {
+            Ok(packed) => packed,
+            Err(error) => return Ok(Err(format!("it does not fit the matrix: {error}"))),
+        };
+        let source = emit(&packed)?;
+        let options = CompileOptions { line_information: true, ..CompileOptions::generated() };
+        let ptx = self.compile(&source.text, source.kernel, &options)?;
+        Ok(ptx.map(|ptx| Emulable {
+            ptx,
+            name: source.kernel.to_owned(),
+            prepared: Prepared::of_program(packed, &source),
+            operation: program.task.operation,
+        }))
+    }
+
+    /// A kernel from anywhere; an `Err` within says why there is none.
+    fn cuda<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        kernel: &RawKernel,
+        operation: Operation,
+    ) -> Result<Result<Emulable, String>, EmulatorError> {
+        let options = CompileOptions { line_information: true, ..CompileOptions::default() };
+        let ptx = match self.compile(kernel.source(), kernel.kernel(), &options)? {
+            Ok(ptx) => ptx,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let name = kernel.kernel().to_owned();
+        Ok(match kernel.prepare(matrix, operation) {
+            Ok(prepared) => Ok(Emulable { ptx, name, prepared, operation }),
+            Err(error) => Err(format!("it does not fit the matrix: {error}")),
+        })
+    }
+
+    /// PTX with source lines; an `Err` within is the source's fault.
+    fn compile(
+        &self,
+        source: &str,
+        kernel: &str,
+        options: &CompileOptions,
+    ) -> Result<Result<String, String>, EmulatorError> {
+        let nvrtc = self.compilers.for_arch(self.architecture)?;
+        match nvrtc.compile_ptx(source, kernel, self.architecture, options) {
+            Ok(ptx) => Ok(Ok(ptx)),
+            Err(error) if error.is_sources_fault() => Ok(Err(error.to_string())),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A kernel's PTX, and how it is launched on a matrix.
+struct Emulable {
+    ptx: String,
+    name: String,
+    prepared: Prepared,
+    operation: Operation,
+}
+
+impl Judgement {
+    /// Of a kernel that never ran.
+    fn unlaunched(outcome: Outcome) -> Self {
+        Self { outcome, findings: Vec::new(), counters: None, ptx_instructions: None }
+    }
+}
+
+impl Evaluator for EmulatorEvaluator {
+    type Error = EmulatorError;
+
+    /// A right program is [`Outcome::Verified`]; there are no baselines.
+    fn evaluate<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        programs: &[Program],
+    ) -> Result<Evaluation, EmulatorError> {
+        let outcome = |program| Ok(self.judge(matrix, Subject::Program(program))?.outcome);
+        let outcomes = programs.par_iter().map(outcome).collect::<Result<_, EmulatorError>>()?;
+        Ok(Evaluation { outcomes, baselines: Vec::new(), copy_bandwidth: None })
+    }
+}

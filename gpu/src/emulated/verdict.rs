@@ -1,0 +1,63 @@
+//! What findings make of a kernel.
+
+use sparserl_core::outcome::{Outcome, Violation};
+use sparserl_emulator::finding::{Finding, FindingKind};
+
+/// What becomes of a kernel with these findings; `None` when there are none.
+///
+/// One that only writes where it may only read has a wrong result, as on a GPU. Anything else is a fault: so is a kernel
+/// that does not end, because there is no clock here that could have run out.
+pub(super) fn of_findings(findings: &[Finding]) -> Option<Outcome> {
+    let is_write = |finding: &&Finding| finding.kind == FindingKind::WriteToReadOnly;
+    let fault = findings.iter().find(|finding| !is_write(finding));
+    let shown = fault.or(findings.first())?;
+    let reason = match findings.len() - 1 {
+        0 => shown.to_string(),
+        1 => format!("{shown}; and 1 more finding"),
+        more => format!("{shown}; and {more} more findings"),
+    };
+    Some(match fault {
+        Some(_) => Outcome::Faulted { reason },
+        None => Outcome::WrongResult { violation: Violation::InputChanged, reason },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(kind: FindingKind) -> Finding {
+        Finding {
+            kind,
+            ptx_line: 7,
+            source: None,
+            block: [1, 0, 0],
+            thread: [2, 0, 0],
+            address: None,
+            detail: String::new(),
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn every_finding_makes_a_kernel_wrong() {
+        assert_eq!(of_findings(&[]), None);
+        for kind in FindingKind::ALL {
+            let outcome = of_findings(&[finding(kind)]).unwrap();
+            assert!(!outcome.is_right(), "{kind}");
+            let is_fault = matches!(outcome, Outcome::Faulted { .. });
+            assert_eq!(is_fault, kind != FindingKind::WriteToReadOnly, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_fault_is_shown_before_a_write() {
+        let findings = [
+            finding(FindingKind::WriteToReadOnly),
+            finding(FindingKind::Race),
+            finding(FindingKind::OutOfBounds),
+        ];
+        let Some(Outcome::Faulted { reason }) = of_findings(&findings) else { panic!() };
+        assert_eq!(reason, "race (PTX line 7), block (1,0,0) thread (2,0,0); and 2 more findings");
+    }
+}

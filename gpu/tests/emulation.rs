@@ -1,0 +1,165 @@
+//! Kernels judged without a GPU: right ones pass, and each way of being wrong is told for what it is.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, OnceLock};
+
+use sparserl_core::language::Program;
+use sparserl_core::matrix::{Csr, Offsets, generate};
+use sparserl_core::outcome::{Evaluator, Outcome, Violation};
+use sparserl_core::task::Operation;
+use sparserl_gpu::Architecture;
+use sparserl_gpu::emulated::{
+    EmulationOptions, EmulatorError, EmulatorEvaluator, FindingKind, Judgement, Subject,
+};
+use sparserl_gpu::nvrtc::Compilers;
+use sparserl_gpu::raw::RawKernel;
+
+fn emulator() -> EmulatorEvaluator {
+    static COMPILERS: OnceLock<Arc<Compilers>> = OnceLock::new();
+    let discover = || {
+        let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/../.nvrtc");
+        let found = Compilers::discover().or_else(|_| Compilers::discover_in([workspace.into()]));
+        Arc::new(found.unwrap_or_else(|error| panic!("these tests need NVRTC: {error}")))
+    };
+    let compilers = Arc::clone(COMPILERS.get_or_init(discover));
+    let options = EmulationOptions::default();
+    EmulatorEvaluator::open(compilers, Architecture::Sm90, options).unwrap()
+}
+
+fn program(text: &str) -> Program {
+    Program::parse(&format!("sparserl 1\n{text}\n")).unwrap()
+}
+
+/// 300 rows of up to 12 entries, some of them empty.
+fn matrix() -> Csr<f32> {
+    generate::hyper_sparse(300, 280, 1500, 7).cast().unwrap()
+}
+
+/// SpMV with one thread a row, where `sum` computes a row's sum and `store` stores it.
+fn cuda(sum: &str, store: &str) -> RawKernel {
+    let source = format!(
+        "// launch: grid=(num_rows/128) block=128
+__global__ void spmv(const int* row_ptr, const int* col_idx, const float* values, const float* x,
+                     float* y, int num_rows) {{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < num_rows) {{
+        float sum = 0;
+        {sum}
+        {store}
+    }}
+}}
+"
+    );
+    RawKernel::parse(&source, None).unwrap()
+}
+
+const SUM: &str =
+    "for (int i = row_ptr[row]; i < row_ptr[row + 1]; i++) sum += values[i] * x[col_idx[i]];";
+
+fn judge(kernel: &RawKernel) -> Judgement {
+    let subject = Subject::Cuda(kernel, Operation::SpMV);
+    emulator().judge(matrix().view(), subject).unwrap()
+}
+
+#[test]
+fn right_programs_are_verified() {
+    let matrix = matrix();
+    let programs = [
+        program("spmv f32\nblock 128\nkeep csr u16 plain cached 1 16 4"),
+        program("spmv f32\nblock 128\nkeep sell 32 u16 plain cached 1 4 4"),
+    ];
+    let evaluation = emulator().evaluate(matrix.view(), &programs).unwrap();
+    for outcome in &evaluation.outcomes {
+        let Outcome::Verified(verification) = outcome else { panic!("{outcome}") };
+        assert_eq!(verification.checks, 6);
+        assert!((0.0..=1.0).contains(&verification.worst_ratio));
+    }
+    assert_eq!((evaluation.outcomes.len(), evaluation.baselines.len()), (2, 0));
+}
+
+#[test]
+fn programs_for_another_matrix_or_element_type_do_not_compile() {
+    let single = program("spmv f32\nblock 128\nkeep csr u16 plain cached 1 16 4");
+    let double = program("spmv f64\nblock 128\nkeep csr u16 plain cached 1 16 4");
+    let wide: Csr<f32> = generate::uniform(10, 100_000, 4, 1).cast().unwrap();
+    for (matrix, program) in [(matrix(), double), (wide, single)] {
+        let outcomes = emulator().evaluate(matrix.view(), &[program]).unwrap().outcomes;
+        let Outcome::CompileFailed { reason } = &outcomes[0] else { panic!("{}", outcomes[0]) };
+        assert!(reason.starts_with("it does not fit the matrix: "), "{reason}");
+    }
+}
+
+#[test]
+fn a_right_kernel_from_anywhere_is_verified_and_counted() {
+    let judgement = judge(&cuda(SUM, "y[row] = sum;"));
+    assert!(judgement.outcome.is_right(), "{}", judgement.outcome);
+    assert_eq!(judgement.findings, []);
+    let counters = judgement.counters.unwrap();
+    assert!(counters.instructions > counters.warp_instructions);
+    // Ten warps store, the last of them for 12 rows.
+    assert_eq!(counters.global_stores, 10);
+    assert_eq!(counters.global_store_sectors, 300_u64.div_ceil(8));
+    assert!(judgement.ptx_instructions.unwrap() > 10);
+}
+
+#[test]
+fn each_fault_is_told_for_what_it_is() {
+    for (sum, store, kind) in [
+        ("sum = x[num_rows + row];", "y[row] = sum;", FindingKind::OutOfBounds),
+        (SUM, "y[row] += sum;", FindingKind::Uninitialised),
+        (SUM, "y[row] = sum; y[0] = sum;", FindingKind::Race),
+        (SUM, "y[row] = sum; if (row == 3) __trap();", FindingKind::Trap),
+    ] {
+        let judgement = judge(&cuda(sum, store));
+        let Outcome::Faulted { reason } = &judgement.outcome else {
+            panic!("{kind}: {}", judgement.outcome)
+        };
+        assert!(judgement.findings.iter().any(|finding| finding.kind == kind), "{kind}: {reason}");
+        assert_eq!(reason.lines().count(), 1, "{reason}");
+        assert!(reason.contains("spmv.cu:"), "{reason}");
+    }
+}
+
+#[test]
+fn what_is_wrong_without_a_fault_is_a_wrong_result() {
+    let write = "y[row] = sum; if (row == 3) const_cast<float*>(x)[5] = x[5];";
+    let short = "if (row > 0) y[row] = sum;";
+    for (sum, store, expected) in [
+        (SUM, write, Violation::InputChanged),
+        (SUM, short, Violation::Inexact),
+        (SUM, "y[row] = 1.001f * sum;", Violation::Inexact),
+    ] {
+        let judgement = judge(&cuda(sum, store));
+        let Outcome::WrongResult { violation, reason } = &judgement.outcome else {
+            panic!("{store}: {}", judgement.outcome)
+        };
+        assert_eq!(*violation, expected, "{reason}");
+        assert_eq!(reason.lines().count(), 1, "{reason}");
+    }
+    let unwritten = judge(&cuda(SUM, short)).outcome.to_string();
+    assert!(unwritten.contains("row 0, column 0: NaN (not written)"), "{unwritten}");
+}
+
+#[test]
+fn what_does_not_compile_is_its_own_fault() {
+    let judgement = judge(&cuda("sum = undefined;", "y[row] = sum;"));
+    assert!(matches!(judgement.outcome, Outcome::CompileFailed { .. }), "{}", judgement.outcome);
+    assert_eq!((judgement.counters, judgement.ptx_instructions), (None, None));
+}
+
+#[test]
+fn what_cannot_be_told_is_an_error() {
+    let huge = || Csr::new(1, 2, Offsets::U32(vec![0, 2]), vec![0, 1], vec![2e38_f32, 2e38]);
+    let kernel = cuda(SUM, "y[row] = sum;");
+    let judge = |matrix: &Csr<f32>, operation| {
+        emulator().judge(matrix.view(), Subject::Cuda(&kernel, operation)).unwrap_err()
+    };
+    let range = judge(&huge().unwrap(), Operation::SpMV);
+    assert!(matches!(range, EmulatorError::Range { elements: 1, .. }), "{range}");
+    let wide: Csr<f32> = generate::hyper_sparse(2, 1 << 27, 4, 1).cast().unwrap();
+    let columns = NonZeroU32::new(64).unwrap();
+    let large = judge(&wide, Operation::SpMM { columns });
+    assert!(matches!(large, EmulatorError::TooLarge { columns: 64, .. }), "{large}");
+}
