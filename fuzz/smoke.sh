@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Runs every fuzz target, or those named, for so many seconds each: fuzz/smoke.sh [SECONDS [TARGET...]]
+#
+# Installs nothing. Stops at the first target that finds something; what it found is in fuzz/artifacts.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+seconds=${1:-60}
+shift || true
+
+if ! cargo fuzz --version >/dev/null 2>&1; then
+  echo "fuzz/smoke.sh needs cargo-fuzz: cargo install cargo-fuzz --version 0.13.2 --locked" >&2
+  exit 1
+fi
+# Lets a stable compiler take the sanitizer's options.
+export RUSTC_BOOTSTRAP=1
+# NVRTC's allocations of a process's lifetime are no leaks of ours.
+export ASAN_OPTIONS=detect_leaks=0
+
+if [ $# -gt 0 ]; then targets=("$@"); else mapfile -t targets < <(cargo fuzz list); fi
+cargo fuzz build
+for target in "${targets[@]}"; do
+  corpus=fuzz/corpus/$target
+  mkdir -p "$corpus"
+  seeds=("fuzz/seeds/$target")
+  [ "$target" = program_text ] && seeds+=(tests/golden)
+  [ "$target" = packing ] && length=2048 || length=16384
+  options=(-max_total_time="$seconds" -max_len=$length -timeout=10 -rss_limit_mb=3072 -print_final_stats=1)
+  dictionary=fuzz/dictionaries/$target.dict
+  [ -e "$dictionary" ] && options+=(-dict="$dictionary")
+  echo "fuzzing $target for $seconds s"
+  cargo fuzz run "$target" "$corpus" "${seeds[@]}" -- "${options[@]}" 2>&1 |
+    grep -vE '^#[0-9]+\s+(NEW|REDUCE|RELOAD|pulse)|^[[:space:]]*$'
+done
