@@ -47,7 +47,7 @@ fn main() {
     };
     let nvrtc = Version { major: 12, minor: 9 };
     let context = Context { device, nvrtc, protocol: "full".into() };
-    let matrix = uniform::<f32>(4, 4, 2, 1).unwrap();
+    let matrix = uniform(4, 4, 2, 1).cast::<f32>().unwrap();
     let mut recorder = Recorder::append_to(folder).unwrap();
     recorder.record(matrix.view(), "a matrix", &programs, &evaluation, &context).unwrap();
     recorder.flush().unwrap();
