@@ -48,7 +48,10 @@ fn same_as_plain(loaded: Result<Csr<f64>, MatrixFileError>, path: &Path, text: &
         (Ok(loaded), Ok(plain)) => assert!(same(&loaded, &plain)),
         (Err(loaded), Err(plain)) => {
             is_one_line(&loaded);
-            assert_eq!((loaded.line, loaded.kind.to_string()), (plain.line, plain.kind.to_string()));
+            assert_eq!(
+                (loaded.line, loaded.kind.to_string()),
+                (plain.line, plain.kind.to_string())
+            );
         }
         (loaded, plain) => panic!("{loaded:?} when compressed, {plain:?} when not"),
     }

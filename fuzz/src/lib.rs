@@ -16,8 +16,11 @@ pub mod raw_kernel;
 pub mod recording;
 pub mod smtx;
 
+/// What a fuzzer calls.
+pub type Target = fn(&[u8]);
+
 /// All targets, by the names of their programs.
-pub const TARGETS: [(&str, fn(&[u8])); 8] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("compressed", compressed::run),
     ("market", market::run),
     ("packing", packing::run),
@@ -43,7 +46,7 @@ macro_rules! target {
 }
 
 /// Runs a target on the files named on the command line.
-pub fn run_files(run: fn(&[u8])) {
+pub fn run_files(run: Target) {
     for path in std::env::args_os().skip(1) {
         run(&std::fs::read(path).unwrap());
     }

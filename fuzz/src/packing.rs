@@ -5,11 +5,10 @@ use std::sync::LazyLock;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use sparserl_core::codegen::emit;
-use sparserl_core::language::{Facts, Mask, Program};
 use sparserl_core::layout::{PackError, Packed, pack, unpack};
 use sparserl_core::matrix::{Csr, Scalar};
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, Case};
 use crate::market::same;
 
 static POOLS: LazyLock<[ThreadPool; 2]> =
@@ -24,38 +23,22 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-fn packs<T: Scalar>(mut bytes: Bytes<'_>) {
-    let task = bytes.task(T::DTYPE);
-    let kind = bytes.choose(4);
-    // The program's choices come first, so that the same ones meet many matrices.
-    let at = bytes.0.len().min(64);
-    let (mut choices, rest) = (Bytes(&bytes.0[..at]), Bytes(&bytes.0[at..]));
-    let matrix = rest.matrix::<T>();
-    let is_legal = kind < 2;
-    let program = match kind {
-        0 | 1 => choices.program(Mask::legal(&Facts::new(matrix.view(), task))),
-        2 => choices.program(Mask::free(task)),
-        _ => match Program::from_tokens(task, &choices.tokens()) {
-            Ok(program) => program,
-            Err(_) => return,
-        },
-    };
+fn packs<T: Scalar>(bytes: Bytes<'_>) {
+    let Some(Case { matrix, program, is_legal }) = bytes.case::<T>() else { return };
     let [packed, by_more] =
         [0, 1].map(|pool| POOLS[pool].install(|| pack(matrix.view(), &program)));
-    assert_eq!(exact(&packed), exact(&by_more), "by one thread and by several\n{program}");
+    // Empty slots hold NaN, which `==` takes to differ.
+    let identical = packed == by_more || format!("{packed:?}") == format!("{by_more:?}");
+    assert!(identical, "by one thread and by several\n{program}");
     match packed {
         Ok(packed) => is_faithful(&matrix, &packed),
         Err(error) => {
-            let of_another_matrix = matches!(error, PackError::Dtype { .. } | PackError::Grid { .. });
+            let of_another_matrix =
+                matches!(error, PackError::Dtype { .. } | PackError::Grid { .. });
             assert!(!is_legal && !of_another_matrix, "{error}\n{program}");
             assert_eq!(error.to_string().lines().count(), 1, "{error}");
         }
     }
-}
-
-/// What `==` does not compare: empty slots hold NaN.
-fn exact(packed: &Result<Packed, PackError>) -> String {
-    format!("{packed:?}")
 }
 
 fn is_faithful<T: Scalar>(matrix: &Csr<T>, packed: &Packed) {
@@ -77,6 +60,7 @@ fn is_faithful<T: Scalar>(matrix: &Csr<T>, packed: &Packed) {
 
     let source = emit(packed).unwrap_or_else(|error| panic!("{error}\n{program}"));
     let arrays: Vec<_> = packed.arguments().map(|(name, array)| (name, array.data.len())).collect();
-    let stated = source.arguments.iter().skip(4).map(|argument| (argument.name.clone(), argument.len));
+    let stated =
+        source.arguments.iter().skip(4).map(|argument| (argument.name.clone(), argument.len));
     assert!(stated.eq(arrays), "{program}");
 }
