@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use proptest::prelude::*;
-use proptest::sample::select;
 
 use crate::matrix::{Coo, Csr, Duplicates, Scalar};
 use crate::task::Dtype;
@@ -79,24 +78,35 @@ pub fn csr<T: Scalar>(
     max_nnz: usize,
 ) -> impl Strategy<Value = Csr<T>> + Clone {
     let sizes = (size(max_rows), size(max_cols));
-    let kinds = (select(PATTERNS), select(VALUES));
+    let kinds = (0..PATTERNS.len(), 0..VALUES.len());
     let entries = proptest::collection::vec(any::<(u32, u32, u16)>(), 0..=max_nnz);
-    (sizes, kinds, entries).prop_map(move |((rows, cols), (pattern, values), raw)| {
-        let mut entries = BTreeMap::new();
-        if rows > 0 && cols > 0 {
-            for (at, &(i, j, v)) in raw.iter().enumerate() {
-                let position = place(pattern, at, i as usize, j as usize, rows, cols);
-                entries.extend(position.map(|position| (position, value::<T>(values, v))));
-            }
+    (sizes, kinds, entries).prop_map(move |(sizes, kinds, entries)| filled(sizes, kinds, &entries))
+}
+
+/// One matrix as of [`csr`]: of so many rows and columns, of a pattern and a kind of values by their
+/// numbers (taken modulo how many there are), with at most one entry for each triple of random
+/// numbers, which say where it is and its value.
+#[must_use]
+pub fn filled<T: Scalar>(
+    (rows, cols): (usize, usize),
+    (pattern, values): (usize, usize),
+    random: &[(u32, u32, u16)],
+) -> Csr<T> {
+    let (pattern, values) = (PATTERNS[pattern % PATTERNS.len()], VALUES[values % VALUES.len()]);
+    let mut entries = BTreeMap::new();
+    if rows > 0 && cols > 0 {
+        for (at, &(i, j, v)) in random.iter().enumerate() {
+            let position = place(pattern, at, i as usize, j as usize, rows, cols);
+            entries.extend(position.map(|position| (position, value::<T>(values, v))));
         }
-        let (positions, values): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
-        let (row_indices, col_indices) =
-            positions.into_iter().map(|(row, col)| (row as u32, col as u32)).unzip();
-        let matrix = Coo::new(rows, cols, row_indices, col_indices, values)
-            .and_then(|coo| coo.to_csr(Duplicates::Refuse));
-        #[expect(clippy::expect_used, reason = "entries are in range, distinct and finite")]
-        matrix.expect("a strategy's entries form a matrix")
-    })
+    }
+    let (positions, values): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+    let (row_indices, col_indices) =
+        positions.into_iter().map(|(row, col)| (row as u32, col as u32)).unzip();
+    let matrix = Coo::new(rows, cols, row_indices, col_indices, values)
+        .and_then(|coo| coo.to_csr(Duplicates::Refuse));
+    #[expect(clippy::expect_used, reason = "entries are in range, distinct and finite")]
+    matrix.expect("a strategy's entries form a matrix")
 }
 
 /// A size up to `max`: small, any, or exactly that, so that edges of every kind are met.

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Runs every fuzz target, or those named, for so many seconds each: fuzz/smoke.sh [SECONDS [TARGET...]]
+#
+# Installs nothing. Stops at the first target that finds something; what it found is in fuzz/artifacts.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+seconds=${1:-60}
+shift || true
+
+if ! cargo fuzz --version >/dev/null 2>&1; then
+  echo "fuzz/smoke.sh needs cargo-fuzz: cargo install cargo-fuzz --version 0.13.2 --locked" >&2
+  exit 1
+fi
+# Lets a stable compiler take the sanitizer's options.
+export RUSTC_BOOTSTRAP=1
+# NVRTC's allocations of a process's lifetime are no leaks of ours.
+export ASAN_OPTIONS=detect_leaks=0
+# Targets write small files over and over, for which a disk is slow.
+if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
+
+if [ $# -gt 0 ]; then targets=("$@"); else mapfile -t targets < <(cargo fuzz list); fi
+cargo fuzz build
+for target in "${targets[@]}"; do
+  corpus=fuzz/corpus/$target
+  mkdir -p "$corpus"
+  seeds=("fuzz/seeds/$target")
+  options=(-max_total_time="$seconds" -max_len=16384 -timeout=20 -print_final_stats=1)
+  if [ "$target" = program_text ]; then seeds+=(tests/golden); fi
+  dictionary=fuzz/dictionaries/$target.dict
+  if [ -e "$dictionary" ]; then options+=(-dict="$dictionary"); fi
+  echo "fuzzing $target for $seconds s"
+  cargo fuzz run "$target" "$corpus" "${seeds[@]}" -- "${options[@]}" 2>&1 |
+    grep -vE '^#[0-9]+\s+(NEW|REDUCE|RELOAD|pulse)|^[[:space:]]*$'
+done
