@@ -1,4 +1,4 @@
-// Functions that are not inlined, one of them recursive.
+// Functions that are not inlined, with a structure as result and pointers as arguments.
 // launch: grid=2 block=64 shared=0
 // matrix: rows=100 columns=90 mean=5
 // argument: row_ptr read-only i32 csr-offsets
@@ -13,17 +13,13 @@ struct Entry {
   float value;
 };
 __device__ __noinline__ Entry entry(const int* columns, const float* values, int i) { return {columns[i], values[i]}; }
-__device__ __noinline__ float product(Entry entry, const float* x) { return entry.value * x[entry.column]; }
-__device__ __noinline__ float dot(const int* columns, const float* values, const float* x, int begin, int end) {
-  if (end - begin > 2) {
-    const int middle = (begin + end) / 2;
-    return dot(columns, values, x, begin, middle) + dot(columns, values, x, middle, end);
-  }
-  float sum = 0;
-  for (int i = begin; i < end; ++i) sum += product(entry(columns, values, i), x);
-  return sum;
+__device__ __noinline__ void add_product(const Entry& entry, const float* x, float* sum) {
+  *sum += entry.value * x[entry.column];
 }
 extern "C" __global__ void calls(const int* row_ptr, const int* columns, const float* values, const float* x, float* y, int rows) {
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
-  if (row < rows) y[row] = dot(columns, values, x, row_ptr[row], row_ptr[row + 1]);
+  if (row >= rows) return;
+  float sum = 0;
+  for (int i = row_ptr[row]; i < row_ptr[row + 1]; ++i) add_product(entry(columns, values, i), x, &sum);
+  y[row] = sum;
 }
