@@ -93,6 +93,7 @@ impl Format {
     }
 
     /// The bits of what a number is rounded to.
+    #[inline(never)]
     fn round(self, number: Exact, rounding: Rounding) -> u64 {
         let Exact { negative, mantissa, exponent } = number;
         let sign = self.sign(negative);
@@ -145,11 +146,13 @@ impl Format {
     }
 
     /// `a + b`
+    #[inline(never)]
     pub(super) fn add(self, a: u64, b: u64, rounding: Rounding) -> u64 {
         self.sum(self.open(a), self.open(b), rounding)
     }
 
     /// `a · b`
+    #[inline(never)]
     pub(super) fn mul(self, a: u64, b: u64, rounding: Rounding) -> u64 {
         match product(self.open(a), self.open(b)) {
             Number::NotANumber => self.nan(),
@@ -159,6 +162,7 @@ impl Format {
     }
 
     /// `a · b + c`, rounded once.
+    #[inline(never)]
     pub(super) fn fma(self, a: u64, b: u64, c: u64, rounding: Rounding) -> u64 {
         self.sum(product(self.open(a), self.open(b)), self.open(c), rounding)
     }
@@ -184,6 +188,7 @@ impl Format {
     }
 
     /// `a / b`
+    #[inline(never)]
     pub(super) fn div(self, a: u64, b: u64, rounding: Rounding) -> u64 {
         let (a, b) = match (self.open(a), self.open(b)) {
             (Number::Finite(a), Number::Finite(b)) => (a, b),
@@ -215,6 +220,7 @@ impl Format {
     }
 
     /// `√a`
+    #[inline(never)]
     pub(super) fn sqrt(self, a: u64, rounding: Rounding) -> u64 {
         match self.open(a) {
             Number::Finite(a) if a.mantissa == 0 => self.sign(a.negative),
@@ -235,6 +241,7 @@ impl Format {
     }
 
     /// A number of this format in another.
+    #[inline(never)]
     pub(super) fn convert(self, bits: u64, to: Self, rounding: Rounding) -> u64 {
         match self.open(bits) {
             Number::NotANumber => to.nan(),
@@ -244,6 +251,7 @@ impl Format {
     }
 
     /// An integer in this format.
+    #[inline(never)]
     pub(super) fn integer(self, value: i128, rounding: Rounding) -> u64 {
         let exact = Exact { negative: value < 0, mantissa: value.unsigned_abs(), exponent: 0 };
         self.round(exact, rounding)
