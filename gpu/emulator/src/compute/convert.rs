@@ -379,7 +379,7 @@ fn to_tf32(form: &mut Form<'_>, mode: Mode) -> Result<Plan, PtxError> {
             return 0x7fff_ffff;
         }
         let bits = rounding::F32.convert(u64::from(a.to_bits()), rounding::TF32, rounding) as u32;
-        let is_infinite = bits << 1 == 0x7fc0_0000 >> (unused - 1);
+        let is_infinite = bits << unused & 0x7fff_ffff == f32::INFINITY.to_bits();
         (if mode.finite && is_infinite { bits - 1 } else { bits }) << unused
     })?;
     Ok(Plan::clear(run))
