@@ -45,7 +45,7 @@ impl Rounding {
 /// A number, taken apart.
 #[derive(Clone, Copy, Debug)]
 enum Number {
-    NotANumber,
+    Nan,
     Infinite { negative: bool },
     Finite(Exact),
 }
@@ -81,7 +81,7 @@ impl Format {
         let mantissa = bits & ((1 << self.mantissa) - 1);
         let exponent = (bits >> self.mantissa & ((1 << self.exponent) - 1)) as i32;
         if exponent == (1 << self.exponent) - 1 {
-            return if mantissa == 0 { Number::Infinite { negative } } else { Number::NotANumber };
+            return if mantissa == 0 { Number::Infinite { negative } } else { Number::Nan };
         }
         let (mantissa, exponent) =
             if exponent == 0 { (mantissa, 1) } else { (mantissa | 1 << self.mantissa, exponent) };
@@ -155,7 +155,7 @@ impl Format {
     #[inline(never)]
     pub(super) fn mul(self, a: u64, b: u64, rounding: Rounding) -> u64 {
         match product(self.open(a), self.open(b)) {
-            Number::NotANumber => self.nan(),
+            Number::Nan => self.nan(),
             Number::Infinite { negative } => self.infinity(negative),
             Number::Finite(exact) => self.round(exact, rounding),
         }
@@ -170,7 +170,7 @@ impl Format {
     fn sum(self, a: Number, b: Number, rounding: Rounding) -> u64 {
         let (a, b) = match (a, b) {
             (Number::Finite(a), Number::Finite(b)) => (a, b),
-            (Number::NotANumber, _) | (_, Number::NotANumber) => return self.nan(),
+            (Number::Nan, _) | (_, Number::Nan) => return self.nan(),
             (Number::Infinite { negative: a }, Number::Infinite { negative: b }) if a != b => {
                 return self.nan();
             }
@@ -244,7 +244,7 @@ impl Format {
     #[inline(never)]
     pub(super) fn convert(self, bits: u64, to: Self, rounding: Rounding) -> u64 {
         match self.open(bits) {
-            Number::NotANumber => to.nan(),
+            Number::Nan => to.nan(),
             Number::Infinite { negative } => to.infinity(negative),
             Number::Finite(exact) => to.round(exact, rounding),
         }
@@ -269,7 +269,7 @@ impl Exact {
 
 fn product(a: Number, b: Number) -> Number {
     match (a, b) {
-        (Number::NotANumber, _) | (_, Number::NotANumber) => Number::NotANumber,
+        (Number::Nan, _) | (_, Number::Nan) => Number::Nan,
         (Number::Finite(a), Number::Finite(b)) => Number::Finite(Exact {
             negative: a.negative != b.negative,
             mantissa: a.mantissa * b.mantissa,
@@ -281,7 +281,7 @@ fn product(a: Number, b: Number) -> Number {
         (Number::Infinite { negative }, Number::Finite(other))
         | (Number::Finite(other), Number::Infinite { negative }) => {
             if other.mantissa == 0 {
-                Number::NotANumber
+                Number::Nan
             } else {
                 Number::Infinite { negative: negative != other.negative }
             }
