@@ -181,8 +181,11 @@ impl PartialEq for Compute {
     }
 }
 
+/// Makes a plan of an opcode's modifiers and operands.
+type Select = fn(&mut Form<'_>) -> Result<Plan, PtxError>;
+
 /// What selects the instructions of an opcode.
-fn selector(opcode: &[&str]) -> Option<fn(&mut Form<'_>) -> Result<Plan, PtxError>> {
+fn selector(opcode: &[&str]) -> Option<Select> {
     if carry::is_carried(opcode) {
         return Some(carry::select);
     }

@@ -68,7 +68,7 @@ impl Comparison {
     }
 
     /// Lanes for which it holds of what `f` makes of two floats.
-    #[expect(clippy::nonminimal_bool, reason = "the negated comparisons hold for NaN")]
+    #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "the negated comparisons hold for NaN")]
     fn floats<A: Value, F: Float>(
         self,
         sources: (Source<A>, Source<A>),

@@ -5,7 +5,7 @@ use ::half::{bf16, f16};
 use super::float::{Finish, Float};
 use super::half::Half;
 use super::integer::Integer;
-use super::lanes::{Destination, Pair, Run, Value, checked1, map1, map2, map3};
+use super::lanes::{Destination, Pair, Run, Source, Value, checked1, map1, map2, map3};
 use super::rounding::{self, Format, Rounding};
 use super::select::{Form, Plan, Type};
 use crate::code::Register;
@@ -114,10 +114,7 @@ fn from_integer<A: Integer>(form: &mut Form<'_>, to: Type, mode: Mode) -> Result
             (_, unsigned) => unsigned as f64,
         })?,
         _ if mode.rounding.is_some() => return Err(form.unknown()),
-        _ => {
-            let run = with_any_integer!(form, to, D => between_integers::<A, D>(form, saturate)?);
-            return Ok(Plan::keep(run));
-        }
+        _ => return Ok(Plan::keep(between_integers::<A>(form, to, saturate)?)),
     };
     Ok(Plan::clear(run))
 }
@@ -141,52 +138,105 @@ fn float_of_integer<A: Integer, F: Float>(
     })
 }
 
-fn between_integers<A: Integer, D: Integer>(
+fn between_integers<A: Integer>(
     form: &mut Form<'_>,
+    to: Type,
     saturate: bool,
 ) -> Result<Run, PtxError> {
     let source = form.source::<A>(1)?;
+    let range = Range::of(to).ok_or_else(|| form.unknown())?;
+    let register = form.register(0)?;
     if saturate {
-        return to_register(form, source, |a: A| D::saturated(a.wide()));
+        let f = move |a: A| range.nearest(a.wide());
+        return extended(form, register, source, range, f);
     }
-    let register = form.register(0)?;
-    let is_narrowing = D::SIZE < A::SIZE;
-    if let (Some(d), true) = (Destination::<D>::new(register), is_narrowing) {
-        return Ok(checked1(
-            d,
-            source,
-            |a: A| D::truncate(a.wide()),
-            |a: A| {
-                let (signed, unsigned) = a.both();
-                D::wraps(signed, unsigned)
-            },
-        ));
+    // The destination's sign matters only where the register is wider.
+    let is_word = Destination::<u32>::new(register).is_some();
+    match to {
+        Type::U8 if is_word => truncated::<A, u8>(form, register, source),
+        Type::S8 if is_word => truncated::<A, i8>(form, register, source),
+        Type::U16 | Type::S16 if is_word => truncated::<A, u16>(form, register, source),
+        Type::U32 | Type::S32 if is_word => truncated::<A, u32>(form, register, source),
+        Type::U64 | Type::S64 => truncated::<A, u64>(form, register, source),
+        _ => extended(form, register, source, range, move |a: A| range.extend(a.wide() as u64)),
     }
-    to_register_of(form, register, source, |a: A| D::truncate(a.wide()))
 }
 
-/// Registers may be wider than what they receive, which then is extended.
-fn to_register<A: Value, D: Integer>(
-    form: &mut Form<'_>,
-    source: super::lanes::Source<A>,
-    f: impl Fn(A) -> D + Send + Sync + 'static,
-) -> Result<Run, PtxError> {
-    let register = form.register(0)?;
-    to_register_of(form, register, source, f)
-}
-
-fn to_register_of<A: Value, D: Integer>(
+fn truncated<A: Integer, D: Integer>(
     form: &Form<'_>,
     register: Option<Register>,
-    source: super::lanes::Source<A>,
-    f: impl Fn(A) -> D + Send + Sync + 'static,
+    source: Source<A>,
 ) -> Result<Run, PtxError> {
-    if let Some(d) = Destination::<D>::new(register) {
+    let d = Destination::<D>::new(register).ok_or_else(|| form.unknown())?;
+    let f = |a: A| D::truncate(a.wide());
+    if D::SIZE >= A::SIZE {
         return Ok(map1(d, source, f));
     }
-    match Destination::<i64>::new(register) {
-        Some(d) => Ok(map1(d, source, move |a| i64::truncate(f(a).wide()))),
-        None => Err(form.unknown()),
+    let wraps = |a: A| {
+        let (signed, unsigned) = a.both();
+        D::wraps(signed, unsigned)
+    };
+    Ok(checked1(d, source, f, wraps))
+}
+
+/// What an integer type holds.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    bits: u32,
+    is_signed: bool,
+}
+
+impl Range {
+    fn of(ty: Type) -> Option<Self> {
+        let is_signed = match ty {
+            Type::U8 | Type::U16 | Type::U32 | Type::U64 => false,
+            Type::S8 | Type::S16 | Type::S32 | Type::S64 => true,
+            _ => return None,
+        };
+        Some(Self { bits: ty.bits(), is_signed })
+    }
+
+    /// The lower bits, extended to 64.
+    fn extend(self, value: u64) -> u64 {
+        let unused = 64 - self.bits;
+        let value = value << unused;
+        if self.is_signed { (value as i64 >> unused) as u64 } else { value >> unused }
+    }
+
+    /// The nearest integer, extended to 64 bits.
+    fn nearest(self, value: i128) -> u64 {
+        let half = 1_i128 << (self.bits - 1);
+        let (least, most) = if self.is_signed { (-half, half - 1) } else { (0, 2 * half - 1) };
+        value.clamp(least, most) as u64
+    }
+
+    /// The nearest to a float, extended to 64 bits. Of no number it is 0, or only the highest bit where 64 bits are
+    /// involved.
+    fn nearest_float(self, value: f64, is_double: bool) -> u64 {
+        if value.is_nan() {
+            let is_wide = is_double || self.bits == 64;
+            return if is_wide { self.extend(1 << (self.bits - 1)) } else { 0 };
+        }
+        // Saturates.
+        self.nearest(value as i128)
+    }
+}
+
+/// `f` gives 64 bits, of which a 32-bit register takes what the type has; but 16 for a signed type of 8.
+fn extended<A: Value>(
+    form: &Form<'_>,
+    register: Option<Register>,
+    source: Source<A>,
+    range: Range,
+    f: impl Fn(A) -> u64 + Send + Sync + 'static,
+) -> Result<Run, PtxError> {
+    if let Some(d) = Destination::<u64>::new(register) {
+        return Ok(map1(d, source, f));
+    }
+    let mask = u32::MAX >> (32 - range.bits.clamp(16, 32));
+    match Destination::<u32>::new(register) {
+        Some(d) if range.bits <= 32 => Ok(map1(d, source, move |a| f(a) as u32 & mask)),
+        _ => Err(form.unknown()),
     }
 }
 
@@ -223,20 +273,13 @@ fn from_number<A: Value>(
             }
             let Some(integral) = mode.integral else { return Err(form.unknown()) };
             let is_double = format == rounding::F64;
-            with_any_integer!(form, to, D => to_register(form, a, move |a| {
-                let value = wide(a);
-                if value.is_nan() {
-                    return of_no_number::<D>(is_double);
-                }
-                D::saturated_float(to_integral(value, integral))
-            })?)
+            let range = Range::of(to).ok_or_else(|| form.unknown())?;
+            let register = form.register(0)?;
+            extended(form, register, a, range, move |a| {
+                range.nearest_float(to_integral(wide(a), integral), is_double)
+            })?
         }
     }))
-}
-
-/// 0, or only the highest bit where 64 bits are involved.
-fn of_no_number<D: Integer>(is_double: bool) -> D {
-    if is_double || D::SIZE == 64 { D::truncate(1 << (D::SIZE - 1)) } else { D::truncate(0) }
 }
 
 #[inline(always)]
@@ -257,7 +300,7 @@ fn integral_of(mode: Mode, value: f64) -> f64 {
 
 fn to_float<A: Value, F: Float>(
     form: &mut Form<'_>,
-    a: super::lanes::Source<A>,
+    a: Source<A>,
     mode: Mode,
     format: Format,
     wide: impl Fn(A) -> f64 + Send + Sync + 'static,
@@ -280,7 +323,7 @@ fn to_float<A: Value, F: Float>(
 
 fn to_half<A: Value, H: Half>(
     form: &mut Form<'_>,
-    a: super::lanes::Source<A>,
+    a: Source<A>,
     mode: Mode,
     format: Format,
     wide: impl Fn(A) -> f64 + Send + Sync + 'static,
@@ -336,7 +379,7 @@ fn to_tf32(form: &mut Form<'_>, mode: Mode) -> Result<Plan, PtxError> {
             return 0x7fff_ffff;
         }
         let bits = rounding::F32.convert(u64::from(a.to_bits()), rounding::TF32, rounding) as u32;
-        let is_infinite = bits << 1 == 0x7fc0_0000 >> (unused - 1);
+        let is_infinite = bits << unused & 0x7fff_ffff == f32::INFINITY.to_bits();
         (if mode.finite && is_infinite { bits - 1 } else { bits }) << unused
     })?;
     Ok(Plan::clear(run))

@@ -34,10 +34,7 @@ pub(super) trait Float: Value + PartialOrd {
     fn saturate(self) -> Self;
 
     /// The device's own bits for no number.
-    #[inline(always)]
-    fn canonical(self) -> Self {
-        if self.is_nan() { Self::nan() } else { self }
-    }
+    fn canonical(self) -> Self;
 }
 
 macro_rules! floats {
@@ -56,6 +53,13 @@ macro_rules! floats {
             fn is_nan(self) -> bool { $float::is_nan(self) }
             #[inline(always)]
             fn nan() -> Self { $float::from_bits($nan) }
+            #[inline(always)]
+            fn canonical(self) -> Self {
+                // On integers: of floats, the compiler may take one that is no number for another.
+                let bits = self.to_bits();
+                let is_nan = bits & ($bits::MAX >> 1) > $float::INFINITY.to_bits();
+                $float::from_bits(if is_nan { $nan } else { bits })
+            }
             #[inline(always)]
             fn flush(self) -> Self {
                 if self.abs() < $float::MIN_POSITIVE { (0.0 as $float).copysign(self) } else { self }

@@ -27,8 +27,6 @@ pub(super) trait Integer: Value + Ord {
     fn truncate(value: i128) -> Self;
     /// The nearest that there is.
     fn saturated(value: i128) -> Self;
-    /// The nearest that there is to an integral number.
-    fn saturated_float(value: f64) -> Self;
     /// The bits read as signed and as unsigned.
     fn both(self) -> (i64, u64);
     /// Whether an exact result fits neither as signed nor as unsigned, given the operands read either way. Only asked
@@ -79,8 +77,6 @@ macro_rules! integers {
             fn saturated(value: i128) -> Self {
                 value.clamp(i128::from($integer::MIN), i128::from($integer::MAX)) as $integer
             }
-            #[inline(always)]
-            fn saturated_float(value: f64) -> Self { value as $integer }
             #[inline(always)]
             fn both(self) -> (i64, u64) {
                 (i64::from(self as $signed), u64::from(self as $unsigned))

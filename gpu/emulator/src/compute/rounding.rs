@@ -45,7 +45,7 @@ impl Rounding {
 /// A number, taken apart.
 #[derive(Clone, Copy, Debug)]
 enum Number {
-    NotANumber,
+    Nan,
     Infinite { negative: bool },
     Finite(Exact),
 }
@@ -81,7 +81,7 @@ impl Format {
         let mantissa = bits & ((1 << self.mantissa) - 1);
         let exponent = (bits >> self.mantissa & ((1 << self.exponent) - 1)) as i32;
         if exponent == (1 << self.exponent) - 1 {
-            return if mantissa == 0 { Number::Infinite { negative } } else { Number::NotANumber };
+            return if mantissa == 0 { Number::Infinite { negative } } else { Number::Nan };
         }
         let (mantissa, exponent) =
             if exponent == 0 { (mantissa, 1) } else { (mantissa | 1 << self.mantissa, exponent) };
@@ -93,6 +93,7 @@ impl Format {
     }
 
     /// The bits of what a number is rounded to.
+    #[inline(never)]
     fn round(self, number: Exact, rounding: Rounding) -> u64 {
         let Exact { negative, mantissa, exponent } = number;
         let sign = self.sign(negative);
@@ -145,20 +146,23 @@ impl Format {
     }
 
     /// `a + b`
+    #[inline(never)]
     pub(super) fn add(self, a: u64, b: u64, rounding: Rounding) -> u64 {
         self.sum(self.open(a), self.open(b), rounding)
     }
 
     /// `a · b`
+    #[inline(never)]
     pub(super) fn mul(self, a: u64, b: u64, rounding: Rounding) -> u64 {
         match product(self.open(a), self.open(b)) {
-            Number::NotANumber => self.nan(),
+            Number::Nan => self.nan(),
             Number::Infinite { negative } => self.infinity(negative),
             Number::Finite(exact) => self.round(exact, rounding),
         }
     }
 
     /// `a · b + c`, rounded once.
+    #[inline(never)]
     pub(super) fn fma(self, a: u64, b: u64, c: u64, rounding: Rounding) -> u64 {
         self.sum(product(self.open(a), self.open(b)), self.open(c), rounding)
     }
@@ -166,7 +170,7 @@ impl Format {
     fn sum(self, a: Number, b: Number, rounding: Rounding) -> u64 {
         let (a, b) = match (a, b) {
             (Number::Finite(a), Number::Finite(b)) => (a, b),
-            (Number::NotANumber, _) | (_, Number::NotANumber) => return self.nan(),
+            (Number::Nan, _) | (_, Number::Nan) => return self.nan(),
             (Number::Infinite { negative: a }, Number::Infinite { negative: b }) if a != b => {
                 return self.nan();
             }
@@ -184,6 +188,7 @@ impl Format {
     }
 
     /// `a / b`
+    #[inline(never)]
     pub(super) fn div(self, a: u64, b: u64, rounding: Rounding) -> u64 {
         let (a, b) = match (self.open(a), self.open(b)) {
             (Number::Finite(a), Number::Finite(b)) => (a, b),
@@ -215,6 +220,7 @@ impl Format {
     }
 
     /// `√a`
+    #[inline(never)]
     pub(super) fn sqrt(self, a: u64, rounding: Rounding) -> u64 {
         match self.open(a) {
             Number::Finite(a) if a.mantissa == 0 => self.sign(a.negative),
@@ -235,15 +241,17 @@ impl Format {
     }
 
     /// A number of this format in another.
+    #[inline(never)]
     pub(super) fn convert(self, bits: u64, to: Self, rounding: Rounding) -> u64 {
         match self.open(bits) {
-            Number::NotANumber => to.nan(),
+            Number::Nan => to.nan(),
             Number::Infinite { negative } => to.infinity(negative),
             Number::Finite(exact) => to.round(exact, rounding),
         }
     }
 
     /// An integer in this format.
+    #[inline(never)]
     pub(super) fn integer(self, value: i128, rounding: Rounding) -> u64 {
         let exact = Exact { negative: value < 0, mantissa: value.unsigned_abs(), exponent: 0 };
         self.round(exact, rounding)
@@ -261,7 +269,7 @@ impl Exact {
 
 fn product(a: Number, b: Number) -> Number {
     match (a, b) {
-        (Number::NotANumber, _) | (_, Number::NotANumber) => Number::NotANumber,
+        (Number::Nan, _) | (_, Number::Nan) => Number::Nan,
         (Number::Finite(a), Number::Finite(b)) => Number::Finite(Exact {
             negative: a.negative != b.negative,
             mantissa: a.mantissa * b.mantissa,
@@ -273,7 +281,7 @@ fn product(a: Number, b: Number) -> Number {
         (Number::Infinite { negative }, Number::Finite(other))
         | (Number::Finite(other), Number::Infinite { negative }) => {
             if other.mantissa == 0 {
-                Number::NotANumber
+                Number::Nan
             } else {
                 Number::Infinite { negative: negative != other.negative }
             }

@@ -117,8 +117,11 @@ impl Operands for Written {
     }
 }
 
+/// An instruction, and the immediates it reads.
+type Selected = (Compute, Vec<(Register, u64)>);
+
 /// Selects `opcode operands`.
-fn select(text: &str) -> Result<Option<(Compute, Vec<(Register, u64)>)>, PtxError> {
+fn select(text: &str) -> Result<Option<Selected>, PtxError> {
     let (opcode, operands) = text.split_once(' ').unwrap();
     let mut written = Written::new(operands);
     let opcode: Vec<&str> = opcode.split('.').collect();
