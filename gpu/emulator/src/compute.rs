@@ -21,6 +21,7 @@ mod half;
 mod integer;
 mod lanes;
 mod moves;
+mod pending;
 mod registers;
 mod rounding;
 mod select;
@@ -30,6 +31,7 @@ mod tests;
 use std::fmt;
 
 use self::lanes::Run;
+use self::pending::{Ambiguous, Pending, widens_signed};
 use self::registers::Marks;
 use self::select::{Flow, Form, Plan, Type};
 use crate::code::Register;
@@ -45,6 +47,8 @@ pub struct Compute {
     writes: Box<[Register]>,
     run: Run,
     flow: Flow,
+    ambiguous: Option<Ambiguous>,
+    widens_signed: Option<bool>,
 }
 
 /// What selection asks of an instruction's operands. Numbered from 0 as they are written.
@@ -102,27 +106,35 @@ impl Compute {
         let mut form = Form::new(opcode, operands);
         let Plan { run, flow } = select(&mut form)?;
         form.finish()?;
-        let opcode = form.name().into();
-        Ok(Some(Self { opcode, reads: form.reads.into(), writes: form.writes.into(), run, flow }))
+        let name = form.name().into();
+        let (reads, writes) = (form.reads.into(), form.writes.into());
+        let (ambiguous, widens_signed) = (Ambiguous::of(opcode), widens_signed(opcode));
+        Ok(Some(Self { opcode: name, reads, writes, run, flow, ambiguous, widens_signed }))
     }
 
     /// Executes it for some lanes (a bit for each).
     #[inline]
     pub fn execute(&self, registers: &mut Registers, lanes: u32) {
-        if registers.tainted {
-            self.execute_marked(registers, lanes);
+        let pending = match self.ambiguous {
+            Some(ambiguous) => ambiguous.look(registers, &self.reads),
+            None => Pending::default(),
+        };
+        if registers.tainted || pending != Pending::default() {
+            self.execute_marked(registers, lanes, pending);
             return;
         }
         let wrapped = (self.run)(registers, lanes) & lanes;
         if wrapped != 0 {
-            self.mark(registers, lanes, Marks { undefined: 0, wrapped });
+            self.mark(registers, lanes, Marks { wrapped, ..Marks::default() });
         }
     }
 
     #[cold]
-    fn execute_marked(&self, registers: &mut Registers, lanes: u32) {
+    fn execute_marked(&self, registers: &mut Registers, lanes: u32, pending: Pending) {
         // Before it runs, as it may overwrite what it reads.
         let mut marks = self.marks(registers);
+        marks.pending.signed |= pending.signed;
+        marks.pending.unsigned |= pending.unsigned;
         marks.wrapped |= (self.run)(registers, lanes);
         self.mark(registers, lanes, marks);
     }
@@ -133,7 +145,7 @@ impl Compute {
                 registers.carry_undefined & !lanes | marks.undefined & lanes;
         }
         for &register in &self.writes {
-            registers.taint(register, lanes, marks.undefined, marks.wrapped);
+            registers.set_marks(register, lanes, marks);
         }
     }
 
@@ -144,9 +156,14 @@ impl Compute {
         {
             let (p, a, b) = (registers.marks(p), registers.marks(a), registers.marks(b));
             let chosen = predicate.read(registers);
+            let choose = |a: u32, b: u32| a & chosen | b & !chosen;
             return Marks {
-                undefined: p.undefined | a.undefined & chosen | b.undefined & !chosen,
-                wrapped: a.wrapped & chosen | b.wrapped & !chosen,
+                undefined: p.undefined | choose(a.undefined, b.undefined),
+                wrapped: choose(a.wrapped, b.wrapped),
+                pending: Pending {
+                    signed: choose(a.pending.signed, b.pending.signed),
+                    unsigned: choose(a.pending.unsigned, b.pending.unsigned),
+                },
             };
         }
         let mut all = Marks::default();
@@ -154,12 +171,18 @@ impl Compute {
             let marks = registers.marks(register);
             all.undefined |= marks.undefined;
             all.wrapped |= marks.wrapped;
+            all.pending.signed |= marks.pending.signed;
+            all.pending.unsigned |= marks.pending.unsigned;
         }
         if let Flow::Carry { reads: true, .. } = self.flow {
             all.undefined |= registers.carry_undefined;
         }
+        if let Some(signed) = self.widens_signed {
+            let Pending { signed: as_signed, unsigned } = std::mem::take(&mut all.pending);
+            all.wrapped |= if signed { as_signed } else { unsigned };
+        }
         if !matches!(self.flow, Flow::Keep) {
-            all.wrapped = 0;
+            (all.wrapped, all.pending) = (0, Pending::default());
         }
         all
     }

@@ -1,11 +1,13 @@
 //! A warp's registers, with what is known of their values.
 
+use super::pending::Pending;
 use crate::code::{Register, RegisterCounts, WARP};
 
 /// The registers of a warp, with what is known of their values.
 ///
 /// A value is *undefined* where it comes from memory that was never written, and *wrapped* where it comes from a 16- or
-/// 32-bit sum, difference, product or shift whose result fits neither as signed nor as unsigned.
+/// 32-bit sum, difference, product or shift whose result fits neither as signed nor as unsigned, or not as what it is
+/// widened as.
 #[derive(Clone, Debug)]
 pub struct Registers {
     /// A bit for each lane.
@@ -29,6 +31,7 @@ pub struct Registers {
 pub(super) struct Marks {
     pub(super) undefined: u32,
     pub(super) wrapped: u32,
+    pub(super) pending: Pending,
 }
 
 impl Registers {
@@ -64,12 +67,21 @@ impl Registers {
     /// Says in which of the `lanes`, whose value was just set, it is undefined and in which wrapped.
     #[inline]
     pub fn taint(&mut self, register: Register, lanes: u32, undefined: u32, wrapped: u32) {
-        self.tainted |= (undefined | wrapped) & lanes != 0;
+        self.set_marks(register, lanes, Marks { undefined, wrapped, ..Marks::default() });
+    }
+
+    #[inline]
+    pub(super) fn set_marks(&mut self, register: Register, lanes: u32, new: Marks) {
+        let Pending { signed, unsigned } = new.pending;
+        self.tainted |= (new.undefined | new.wrapped | signed | unsigned) & lanes != 0;
         if self.tainted {
             let (bank, number) = place(register);
             if let Some(marks) = self.marks[bank].get_mut(number) {
-                marks.undefined = marks.undefined & !lanes | undefined & lanes;
-                marks.wrapped = marks.wrapped & !lanes | wrapped & lanes;
+                let set = |mask: &mut u32, new: u32| *mask = *mask & !lanes | new & lanes;
+                set(&mut marks.undefined, new.undefined);
+                set(&mut marks.wrapped, new.wrapped);
+                set(&mut marks.pending.signed, signed);
+                set(&mut marks.pending.unsigned, unsigned);
             }
         }
     }

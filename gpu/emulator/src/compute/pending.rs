@@ -1,0 +1,109 @@
+//! Results that fit one reading of their bits, signed or unsigned, and not the other.
+//!
+//! `add.s16` and `mul.lo.s32` do not tell how their operands are meant: the compiler writes them for signed and for
+//! unsigned numbers. That shows when the result is widened, so until then it is marked as *pending*. 16-bit sums,
+//! differences and products are followed, and 32-bit products that do not fit as signed; the compiler rearranges 32-bit
+//! sums so freely that theirs tell nothing.
+
+use super::registers::Registers;
+use crate::code::{Register, WARP};
+
+/// How the exact result of an instruction is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exact {
+    Sum,
+    Difference,
+    Product,
+    ProductSum,
+}
+
+/// An instruction whose result may fit one reading only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ambiguous {
+    exact: Exact,
+    bits: u32,
+}
+
+/// Lanes whose value does not fit as signed, and those in which it does not fit as unsigned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pending {
+    pub(super) signed: u32,
+    pub(super) unsigned: u32,
+}
+
+/// Small negative numbers, of which sums carry as unsigned.
+const NEGATIVE_16: i128 = 0xFF00;
+
+impl Ambiguous {
+    pub(super) fn of(opcode: &[&str]) -> Option<Self> {
+        let (exact, ty) = match *opcode {
+            ["add", ty] => (Exact::Sum, ty),
+            ["sub", ty] => (Exact::Difference, ty),
+            ["mul", "lo", ty] => (Exact::Product, ty),
+            ["mad", "lo", ty] => (Exact::ProductSum, ty),
+            _ => return None,
+        };
+        let bits = match ty {
+            "s16" | "u16" => 16,
+            "s32" | "u32" if matches!(exact, Exact::Product | Exact::ProductSum) => 32,
+            _ => return None,
+        };
+        Some(Self { exact, bits })
+    }
+
+    /// Looks at the operands, before the instruction is executed.
+    pub(super) fn look(self, registers: &Registers, reads: &[Register]) -> Pending {
+        let value = |index: usize| match reads.get(index) {
+            Some(&Register::Word(number)) => {
+                registers.words.get(usize::from(number)).copied().unwrap_or([0; WARP])
+            }
+            _ => [0; WARP],
+        };
+        let operands = [value(0), value(1), value(2)];
+        let mut pending = Pending::default();
+        for lane in 0..WARP {
+            let of = |index: usize, signed: bool| -> i128 {
+                let word = operands[index][lane];
+                match (self.bits, signed) {
+                    (16, true) => (word as u16).cast_signed().into(),
+                    (16, false) => (word as u16).into(),
+                    (_, true) => word.cast_signed().into(),
+                    (_, false) => word.into(),
+                }
+            };
+            let exact = |signed: bool| {
+                let (a, b) = (of(0, signed), of(1, signed));
+                match self.exact {
+                    Exact::Sum => a + b,
+                    Exact::Difference => a - b,
+                    Exact::Product => a * b,
+                    Exact::ProductSum => a * b + of(2, signed),
+                }
+            };
+            let half = 1_i128 << (self.bits - 1);
+            let fits_signed = (-half..half).contains(&exact(true));
+            let negative = |index: usize| of(index, false) >= NEGATIVE_16;
+            let fits_unsigned = self.bits == 32
+                || self.exact == Exact::Difference
+                || negative(0)
+                || negative(1)
+                || (0..2 * half).contains(&exact(false));
+            pending.signed |= u32::from(!fits_signed) << lane;
+            pending.unsigned |= u32::from(!fits_unsigned) << lane;
+        }
+        pending
+    }
+}
+
+/// Whether an instruction widens its operands as signed, or as unsigned.
+pub(super) fn widens_signed(opcode: &[&str]) -> Option<bool> {
+    match *opcode {
+        ["mul" | "mad", "wide", ty] => Some(ty.starts_with('s')),
+        ["cvt", to, from] => match (to.get(1..), from) {
+            (Some("32" | "64"), "s16") | (Some("64"), "s32") => Some(true),
+            (Some("32" | "64"), "u16") | (Some("64"), "u32") => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
