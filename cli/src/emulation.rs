@@ -18,7 +18,7 @@ use sparserl_gpu::nvrtc::Compilers;
 
 /// Entries that are emulated unless asked otherwise, each counted once for each column of the dense
 /// operand: a second or so a candidate.
-pub(crate) const DEFAULT_SAMPLE: usize = 50_000;
+pub(crate) const DEFAULT_SAMPLE: usize = 100_000;
 /// Rows that are emulated at least, however many columns there are.
 const FEWEST: usize = 64;
 

@@ -23,7 +23,7 @@ pub(crate) struct EmulationArgs {
     )]
     seeds: Option<u32>,
     /// Emulate rows with at most so many entries, each counted once for each column of B; 0 takes
-    /// the whole matrix [default: 50000]
+    /// the whole matrix [default: 100000]
     #[arg(long, value_name = "ENTRIES", requires = "emulate")]
     sample: Option<usize>,
     /// GPU architecture to emulate, sm_70 to sm_120 [default: sm_90]

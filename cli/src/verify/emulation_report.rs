@@ -129,11 +129,13 @@ impl fmt::Display for EmulationReport {
         writeln!(f, "kernel     {}", self.kernel.display())?;
         writeln!(f, "matrix     {}: {}", self.matrix.file, size(&self.matrix))?;
         writeln!(f, "task       {}", self.task_text)?;
-        write!(f, "emulated   on {on}")?;
-        if self.kind == Kind::Program && !on.is_whole() {
-            write!(f, ", which the program was generated anew for")?;
+        if self.counters.is_some() {
+            write!(f, "emulated   on {on}")?;
+            if self.kind == Kind::Program && !on.is_whole() {
+                write!(f, ", which the program was generated anew for")?;
+            }
+            writeln!(f)?;
         }
-        writeln!(f)?;
         write!(f, "compiled   {architecture} by NVRTC {nvrtc}")?;
         match self.ptx_instructions {
             Some(count) => writeln!(f, ": {} PTX instructions", HumanCount(count as u64))?,
@@ -144,6 +146,8 @@ impl fmt::Display for EmulationReport {
                 f,
                 "right      in {checks} checks; the worst error is {worst_ratio:.2} of the bound"
             )?,
+            // What is in the findings is not said twice.
+            outcome if !self.findings.is_empty() => writeln!(f, "wrong      {}", outcome.word())?,
             outcome => writeln!(f, "wrong      {outcome}")?,
         }
         for (index, finding) in self.findings.iter().enumerate() {

@@ -30,7 +30,7 @@ fn without_gpu(place: &Place, arguments: &str) -> Run {
 }
 
 fn json(run: &Run) -> Value {
-    serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}{}", run.stdout, run.stderr))
+    serde_json::from_str(&run.stdout).expect(&run.stderr)
 }
 
 #[test]

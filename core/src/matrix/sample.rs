@@ -44,11 +44,10 @@ pub fn sample_rows<T: Scalar>(matrix: CsrView<'_, T>, most: usize) -> RowSample<
     }
     let runs = matrix.rows().div_ceil(RUN);
     let total: usize = (0..matrix.rows()).map(|row| weight(matrix, row)).sum();
-    let wanted = (runs as u128 * chosen.left as u128) / total.max(1) as u128;
+    let wanted = (runs as u128 * chosen.left as u128).div_ceil(total.max(1) as u128);
     // Twice, because some places come again before others have come.
     for step in 0..2 * (wanted as u64).min(runs as u64) {
-        let run = spread(step, runs) * RUN;
-        chosen.take(run..(run + RUN).min(matrix.rows()));
+        chosen.take_around(spread(step, runs) * RUN, chosen.left, 0);
     }
     chosen.finish()
 }

@@ -219,7 +219,13 @@ impl<'a, T: Scalar> Trial<'a, T> {
             dynamic_shared: planned.geometry.dynamic_shared,
             arguments,
         };
-        let report = run(self.kernel, &launch, &mut memory, how)?;
+        let mut report = run(self.kernel, &launch, &mut memory, how)?;
+        for source in report.findings.iter_mut().filter_map(|finding| finding.source.as_mut()) {
+            // The compiler puts the current folder before the name that it was given, but no file is there.
+            if let Some((_, name)) = source.file.rsplit_once('/') {
+                source.file = name.to_owned();
+            }
+        }
         // Parsed signatures have one output.
         let output = outputs.first().map(|&output| memory.bytes(output)).unwrap_or_default();
         Ok(Launched {
