@@ -155,7 +155,9 @@ fn arguments<T: Scalar>(source: &CudaSource, packed: Packed, seed: u64) -> Vec<B
     };
     let own = source.arguments.iter().map(|argument| match argument.kind {
         ArgumentKind::Input => Bytes::Input(numbers(argument.len)),
-        ArgumentKind::Output if seed % 3 == 0 => Bytes::Output(poison(argument.len * size_of::<T>())),
+        ArgumentKind::Output if seed % 3 == 0 => {
+            Bytes::Output(poison(argument.len * size_of::<T>()))
+        }
         ArgumentKind::Output => Bytes::Output(numbers(argument.len)),
         ArgumentKind::Alpha => Bytes::Value(bytemuck::bytes_of(&alpha).to_vec()),
         ArgumentKind::Beta => Bytes::Value(bytemuck::bytes_of(&beta).to_vec()),

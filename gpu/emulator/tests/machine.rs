@@ -1,5 +1,7 @@
 //! How threads run and what is found, on small kernels written in PTX.
 
+#![allow(clippy::unwrap_used)]
+
 use sparserl_emulator::finding::FindingKind::{self, *};
 use sparserl_emulator::launch::{Argument, Launch, Options, Report, run};
 use sparserl_emulator::memory::{BufferId, Memory};
@@ -152,7 +154,9 @@ fn lanes_of_a_warp_need_a_barrier_too() {
     assert_eq!(run_body(&body(""), 1, 32, 32).kinds(), [Race]);
     // Pairs are enough, the halves of pairs are not.
     let members = |mask: &str| {
-        body(&format!("and.b32 %r7, %r0, 30; mov.u32 %r8, {mask}; shl.b32 %r8, %r8, %r7; bar.warp.sync %r8;"))
+        body(&format!(
+            "and.b32 %r7, %r0, 30; mov.u32 %r8, {mask}; shl.b32 %r8, %r8, %r7; bar.warp.sync %r8;"
+        ))
     };
     assert_eq!(kinds(&members("3"), 1, 32, 32), []);
     let alone = body("mov.u32 %r8, 1; shl.b32 %r8, %r8, %r0; bar.warp.sync %r8;");
@@ -344,7 +348,8 @@ fn votes_and_matches() {
 
 #[test]
 fn barriers_that_not_all_come_to() {
-    let divergent = "setp.ge.u32 %p0, %r0, 16; @%p0 bra OTHER; bar.sync 0; bra END; OTHER: bar.sync 0; END:";
+    let divergent =
+        "setp.ge.u32 %p0, %r0, 16; @%p0 bra OTHER; bar.sync 0; bra END; OTHER: bar.sync 0; END:";
     assert_eq!(kinds(divergent, 1, 32, 1), [DivergentBarrier]);
     let returned = "setp.ge.u32 %p0, %r0, 50; @%p0 ret; bar.sync 0;";
     assert_eq!(kinds(returned, 1, 64, 1), [DivergentBarrier]);
@@ -389,7 +394,9 @@ fn undefined_values_are_found_where_they_matter() {
         "{load} setp.lt.u32 %p0, %r0, 99; selp.b32 %r5, %r0, %r4, %p0; st.global.u32 [%rd1], %r5;"
     );
     assert_eq!(kinds(&selected, 1, 32, 32), []);
-    let moved = format!("{load} shfl.sync.idx.b32 %r5, %r4, 0, 31, -1; add.s32 %r5, %r5, 1; st.shared.u32 [%r2], %r5; ld.shared.u32 %r6, [%r2]; st.global.u32 [%rd1], %r6;");
+    let moved = format!(
+        "{load} shfl.sync.idx.b32 %r5, %r4, 0, 31, -1; add.s32 %r5, %r5, 1; st.shared.u32 [%r2], %r5; ld.shared.u32 %r6, [%r2]; st.global.u32 [%rd1], %r6;"
+    );
     assert_eq!(kinds(&moved, 1, 32, 32), [Uninitialised]);
 }
 

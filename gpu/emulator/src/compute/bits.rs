@@ -106,6 +106,9 @@ pub(super) fn shift(form: &mut Form<'_>) -> Result<Plan, PtxError> {
         let (d, sources) = (form.destination::<T>(0)?, (form.source::<T>(1)?, form.source::<u32>(2)?));
         Ok(if is_left {
             Plan::keep(checked2(d, sources, T::shl, T::shl_wraps))
+        } else if T::SIGNED {
+            // Of signed numbers this is a division.
+            Plan::keep(map2(d, sources, T::shr))
         } else {
             Plan::clear(map2(d, sources, T::shr))
         })

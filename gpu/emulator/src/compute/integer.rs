@@ -180,7 +180,8 @@ fn arithmetic<T: Integer>(form: &mut Form<'_>) -> Result<Plan, PtxError> {
         "max" => binary(form, T::max)?,
         "neg" => form.unary(T::neg)?,
         "abs" => return Ok(Plan::clear(form.unary(T::abs)?)),
-        "div" => return Ok(Plan::clear(binary(form, T::div)?)),
+        "div" if !T::SIGNED => return Ok(Plan::clear(binary(form, T::div)?)),
+        "div" => binary(form, T::div)?,
         "rem" => return Ok(Plan::clear(binary(form, T::rem)?)),
         "sad" => {
             let run = form.ternary(|a: T, b: T, c: T| c.add(a.max(b).sub(a.min(b))))?;

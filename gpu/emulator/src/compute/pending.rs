@@ -60,10 +60,11 @@ impl Ambiguous {
             _ => [0; WARP],
         };
         let operands = [value(0), value(1), value(2)];
+        let lanes: [[u32; 3]; WARP] = std::array::from_fn(|lane| operands.map(|words| words[lane]));
         let mut pending = Pending::default();
-        for lane in 0..WARP {
+        for (lane, operands) in lanes.iter().enumerate() {
             let of = |index: usize, signed: bool| -> i128 {
-                let word = operands[index][lane];
+                let word = operands[index];
                 match (self.bits, signed) {
                     (16, true) => (word as u16).cast_signed().into(),
                     (16, false) => (word as u16).into(),

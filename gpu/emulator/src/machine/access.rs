@@ -293,10 +293,15 @@ impl<'g> Core<'g> {
             let Some(offset) = self.within_local(request, lane, addresses[lane]) else { continue };
             for element in 0..elements {
                 let offset = offset + element * bytes as usize;
-                let word =
-                    |index: usize| u64::from(warp.local.get(index).map_or(0, |word| word[lane]));
-                let words = word(offset / 4) | word(offset / 4 + 1) << 32;
+                let word = |index: usize| warp.local.get(index).copied().unwrap_or_default();
+                let (low, high) = (word(offset / 4), word(offset / 4 + 1));
+                let words = u64::from(low.values[lane]) | u64::from(high.values[lane]) << 32;
                 read.values[element][lane] = cut(words >> (offset % 4 * 8), bytes);
+                let defined = [low.defined, high.defined].concat();
+                let defined = defined.iter().skip(offset % 4).take(bytes as usize);
+                if defined.fold(u32::MAX, |all, lanes| all & lanes) >> lane & 1 == 0 {
+                    read.undefined[element] |= 1 << lane;
+                }
             }
         }
     }
@@ -395,13 +400,9 @@ impl<'g> Core<'g> {
                         };
                         for element in 0..elements {
                             let offset = offset + element * access.bytes as usize;
-                            write_local(
-                                warp,
-                                lane,
-                                offset,
-                                access.bytes,
-                                stored.values[element][lane],
-                            );
+                            let value = stored.values[element][lane];
+                            let defined = stored.undefined[element] >> lane & 1 == 0;
+                            write_local(warp, lane, offset, access.bytes, value, defined);
                         }
                     }
                 }
@@ -754,16 +755,13 @@ fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
     (offset / 4..offset / 4 + words).map(move |word| (word, mask))
 }
 
-fn write_local(warp: &mut Warp, lane: usize, offset: usize, bytes: u32, value: u64) {
-    let (shift, index) = (offset % 4 * 8, offset / 4);
-    let mask = if bytes >= 4 { u32::MAX } else { ((1 << (8 * bytes)) - 1) << shift };
-    if let Some(word) = warp.local.get_mut(index) {
-        word[lane] = word[lane] & !mask | (value as u32) << shift & mask;
-    }
-    if bytes == 8
-        && let Some(word) = warp.local.get_mut(index + 1)
-    {
-        word[lane] = (value >> 32) as u32;
+fn write_local(warp: &mut Warp, lane: usize, offset: usize, bytes: u32, value: u64, defined: bool) {
+    for byte in 0..bytes as usize {
+        let (index, place) = ((offset + byte) / 4, (offset + byte) % 4);
+        let Some(word) = warp.local.get_mut(index) else { return };
+        let (shift, new) = (place * 8, (value >> (byte * 8)) as u32 & 0xFF);
+        word.values[lane] = word.values[lane] & !(0xFF << shift) | new << shift;
+        word.defined[place] = word.defined[place] & !(1 << lane) | u32::from(defined) << lane;
     }
 }
 

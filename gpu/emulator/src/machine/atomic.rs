@@ -91,11 +91,12 @@ impl Core<'_> {
                     let order = &self.order;
                     let is_before = |old| order.is_before(old, request.warp, lane, log.all());
                     let words = offset / 4..(offset + bytes as usize).div_ceil(4);
-                    let conflict = words
-                        .filter_map(|word| {
-                            cells.access(word, |cell| cell.write(stamp, counter, is_before))
-                        })
-                        .last();
+                    let mut conflict = None;
+                    for word in words {
+                        let found =
+                            cells.access(word, |cell| cell.write(stamp, counter, is_before));
+                        conflict = conflict.or(found);
+                    }
                     self.report_race(request, lane, conflict, place);
                     self.order_strongly(request, lane, Place::Global(address), READ_WRITE, log);
                 }
@@ -138,7 +139,9 @@ impl AtomicOperation {
                 }
                 AtomicType::F32 => {
                     let (a, b) = (f32::from_bits(old as u32), f32::from_bits(operand as u32));
-                    self.on_floats(a.into(), b.into(), || f64::from(a + b)).as_f32_bits()
+                    let result = self.on_floats(a.into(), b.into(), || f64::from(a + b));
+                    // It is one of binary32.
+                    (result as f32).to_bits().into()
                 }
                 AtomicType::F64 => {
                     let (a, b) = (f64::from_bits(old), f64::from_bits(operand));
@@ -250,17 +253,6 @@ pub(super) fn combine_words(operation: AtomicOperation, signed: bool, a: u32, b:
 
 fn mask(bytes: u32) -> u64 {
     if bytes >= 8 { u64::MAX } else { (1 << (8 * bytes)) - 1 }
-}
-
-trait AsF32Bits {
-    fn as_f32_bits(self) -> u64;
-}
-
-impl AsF32Bits for f64 {
-    /// Of a number that is one of binary32.
-    fn as_f32_bits(self) -> u64 {
-        (self as f32).to_bits().into()
-    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ impl Core<'_> {
         let first = named[lanes.trailing_zeros() as usize % WARP];
         let agree = lanes_of(lanes).all(|lane| named[lane] == first);
         if agree && first & warp.alive == lanes {
-            self.execute_collective(warp, counter, instruction, lanes);
+            self.execute_collective(warp, counter, instruction, lanes, first);
             return Some(counter + 1);
         }
         for lane in lanes_of(lanes) {
@@ -64,7 +64,7 @@ impl Core<'_> {
                 continue;
             }
             if let Some(instruction) = code.get(counter as usize) {
-                self.execute_collective(warp, counter, instruction, same);
+                self.execute_collective(warp, counter, instruction, same, members);
             }
             warp.collected &= !same;
             warp.ready |= same;
@@ -72,7 +72,22 @@ impl Core<'_> {
         }
     }
 
-    fn execute_collective(&mut self, warp: &mut Warp, counter: u32, at: &Instruction, lanes: u32) {
+    fn execute_collective(
+        &mut self,
+        warp: &mut Warp,
+        counter: u32,
+        at: &Instruction,
+        lanes: u32,
+        members: u32,
+    ) {
+        // A shuffle tells more precisely what is wrong with lanes that have ended: whether they are read.
+        let ended = members & warp.existing & !lanes;
+        if ended != 0 && !matches!(at.op, Op::Shuffle { .. }) {
+            let lane = lanes.trailing_zeros() as usize;
+            self.report(FindingKind::MissingLanes, counter, warp.index, lane, || {
+                (None, format!("lanes {ended:#010x} are named and have ended"))
+            });
+        }
         match &at.op {
             Op::Shuffle { mode, destination, in_range, source, lane, clamp, .. } => {
                 let operands = Operands { mode: *mode, lane: *lane, clamp: *clamp };

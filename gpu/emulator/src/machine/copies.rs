@@ -83,7 +83,7 @@ mod tests {
         Copy { lane, destination, bytes: 4, data: [0; 16], defined: true }
     }
 
-    fn places(done: Vec<Copy>) -> Vec<usize> {
+    fn places(done: &[Copy]) -> Vec<usize> {
         let mut places: Vec<_> = done.iter().map(|copy| copy.destination).collect();
         places.sort_unstable();
         places
@@ -98,10 +98,10 @@ mod tests {
             copies.commit(0b11);
         }
         copies.issue(copy(0, 100));
-        assert_eq!(places(copies.wait(0b11, Some(2))), [0, 4]);
-        assert_eq!(places(copies.wait(0b01, Some(0))), [8, 16]);
-        assert_eq!(places(copies.wait(0b11, Some(0))), [12, 20]);
-        assert_eq!(places(copies.wait(0b11, Some(0))), [0; 0]);
-        assert_eq!(places(copies.wait(0b11, None)), [100]);
+        assert_eq!(places(&copies.wait(0b11, Some(2))), [0, 4]);
+        assert_eq!(places(&copies.wait(0b01, Some(0))), [8, 16]);
+        assert_eq!(places(&copies.wait(0b11, Some(0))), [12, 20]);
+        assert_eq!(places(&copies.wait(0b11, Some(0))), [0; 0]);
+        assert_eq!(places(&copies.wait(0b11, None)), [100]);
     }
 }

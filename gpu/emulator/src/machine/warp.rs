@@ -18,6 +18,8 @@ pub(crate) struct Warp {
     pub(crate) registers: Registers,
     /// Of each lane, the number of its next instruction.
     pub(crate) counters: [u32; WARP],
+    /// Lanes that there are: all but in the last warp of a block.
+    pub(crate) existing: u32,
     /// Lanes that have not ended.
     pub(crate) alive: u32,
     /// Lanes that can go on.
@@ -32,13 +34,20 @@ pub(crate) struct Warp {
     pub(crate) strong: Option<(u32, u32)>,
     /// Instructions executed.
     pub(crate) executed: u64,
-    /// Lanes' own memory: word by word, lane by lane.
-    pub(crate) local: Vec<[u32; WARP]>,
+    pub(crate) local: Vec<LocalWord>,
     pub(crate) copies: Copies,
     /// How long other ready lanes have waited while groups furthest behind ran, in instructions.
     waited: u32,
     /// The program counter of the last group that ran.
     last: u32,
+}
+
+/// A word of each lane's own memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LocalWord {
+    pub(crate) values: [u32; WARP],
+    /// By byte: lanes in which it was written.
+    pub(crate) defined: [u32; 4],
 }
 
 /// Lanes that run together.
@@ -63,6 +72,7 @@ impl Warp {
             index,
             registers,
             counters: [0; WARP],
+            existing: lanes,
             alive: lanes,
             ready: lanes,
             collected: 0,
@@ -70,7 +80,7 @@ impl Warp {
             at_barrier: 0,
             strong: None,
             executed: 0,
-            local: vec![[0; WARP]; local_bytes.div_ceil(4) as usize],
+            local: vec![LocalWord::default(); local_bytes.div_ceil(4) as usize],
             copies: Copies::default(),
             waited: 0,
             last: 0,
