@@ -9,6 +9,7 @@ use std::sync::Arc;
 use blake3::Hasher;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
@@ -66,10 +67,19 @@ fn decode(file: File) -> Result<Vec<Row>, ParquetError> {
         return Err(ParquetError::General("its columns are others".into()));
     }
     let mut rows = Vec::new();
+    if reader.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns).any(is_nowhere) {
+        return Err(ParquetError::General("a column has a negative place or size".into()));
+    }
     for group in 0..reader.num_row_groups() {
         rows.extend(Row::read(reader.get_row_group(group)?.as_ref())?);
     }
     Ok(rows)
+}
+
+/// Reading such a column panics.
+fn is_nowhere(column: &ColumnChunkMetaData) -> bool {
+    let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+    start < 0 || column.compressed_size() < 0
 }
 
 fn schema() -> Result<Arc<Type>, ParquetError> {
