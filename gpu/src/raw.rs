@@ -163,7 +163,7 @@ fn choose<'a, 'f>(
     let same: Vec<_> = functions.iter().filter(|function| function.name == name).collect();
     let defined = same.iter().find(|function| function.is_defined).or(same.first());
     let Some(&function) = defined else {
-        let (kernel, names) = (name.to_owned(), names.join(", "));
+        let (kernel, names) = (launch::shortened(name), names.join(", "));
         return Err(RawError::NoSuchKernel { kernel, names });
     };
     let kernel = || name.to_owned();

@@ -377,6 +377,33 @@ fn a_foreign_file_is_one_line_that_names_it() {
     assert!(error.to_string().contains("table.parquet"), "{error}");
 }
 
+/// A byte of the metadata changed, and the part named after the new content: offsets and sizes turn negative, counts
+/// grow, types change.
+#[test]
+fn metadata_that_makes_no_sense_is_one_line_or_no_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    record(folder.path(), &[free_program(SPMV, 1)], &evaluation(&[measured(1.0)], Some("A")));
+    let [part] = <[PathBuf; 1]>::try_from(parts(folder.path())).unwrap();
+    let whole = fs::read(&part).unwrap();
+    fs::remove_file(&part).unwrap();
+    let length = u32::from_le_bytes(*whole[..whole.len() - 4].last_chunk().unwrap()) as usize;
+    let mut refused = 0;
+    for at in whole.len() - 8 - length..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        let name = format!("part-{}.parquet", blake3::hash(&bytes).to_hex());
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        if let Err(error) = Recordings::read(folder.path()) {
+            refused += 1;
+            assert!(matches!(error, RecordingError::Foreign { .. }), "{error}");
+            assert_eq!(error.to_string().lines().count(), 1, "{error}");
+        }
+        fs::remove_file(&path).unwrap();
+    }
+    assert!(refused > length / 10, "{refused} of {length}");
+}
+
 #[test]
 fn other_files_and_empty_folders_hold_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -72,7 +72,7 @@ impl LaunchRule {
     /// Reads a launch description in JSON.
     pub(super) fn from_json(json: &str) -> Result<Self, RuleError> {
         let Description { kernel, grid, block, shared } =
-            serde_json::from_str(json).map_err(|e| RuleError::Json { reason: e.to_string() })?;
+            serde_json::from_str(json).map_err(|error| RuleError::json(&error))?;
         let shared = shared.unwrap_or(Extent::Number(0)).text();
         Ok(Self {
             kernel,
@@ -296,6 +296,11 @@ pub enum RuleError {
 }
 
 impl RuleError {
+    fn json(error: &serde_json::Error) -> Self {
+        // It quotes names as they are, line breaks included.
+        Self::Json { reason: error.to_string().split_whitespace().collect::<Vec<_>>().join(" ") }
+    }
+
     pub(super) fn expression(text: &str, rest: &str) -> Self {
         let at = match rest.trim() {
             "" => "its end".to_owned(),
@@ -306,7 +311,7 @@ impl RuleError {
 }
 
 /// A piece of foreign text that fits a line.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),

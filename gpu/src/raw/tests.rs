@@ -227,6 +227,8 @@ fn wrong_launches_are_one_clear_error() {
         r#"{"grid": [], "block": 1}"#,
         r#"{"grid": 1.5, "block": 1}"#,
         r#"{"grid": 1, "block": 1, "threads": 1}"#,
+        r#"{"grid": 1, "block": 1, "thr\neads": 1}"#,
+        r#"{"grid": "1\n\n+", "block": 1}"#,
     ] {
         let error = LaunchRule::from_json(json).unwrap_err().to_string();
         assert!(error.lines().count() == 1, "{json}: {error}");
@@ -236,6 +238,14 @@ fn wrong_launches_are_one_clear_error() {
     let twice = format!("// launch: grid=1 block=1\n{}", source(PAPER));
     assert_eq!(RawKernel::parse(&twice, None), Err(RuleError::Several.into()));
     assert!(RawKernel::parse(&twice, Some(r#"{"grid": 1, "block": 1}"#)).is_ok());
+}
+
+#[test]
+fn a_name_of_several_lines_is_quoted_on_one() {
+    let json = r#"{"kernel": "a\nb", "grid": 1, "block": 1}"#;
+    let error = RawKernel::parse(&source(PAPER), Some(json)).unwrap_err();
+    assert!(matches!(error, RawError::NoSuchKernel { .. }), "{error}");
+    assert_eq!(error.to_string().lines().count(), 1, "{error}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,7 +43,10 @@ pub(super) fn read(path: &Path) -> Result<Vec<Recording>, RecordingError> {
     if path.file_name().is_none_or(|found| found != name(&hash).as_str()) {
         return Err(RecordingError::Damaged { path: path.into() });
     }
-    let rows = decode(file).map_err(|e| foreign(e.to_string().replace('\n', " ")))?;
+    // Metadata that contradicts itself makes the Parquet reader panic, in many places.
+    let rows = panic::catch_unwind(|| decode(file))
+        .map_err(|_| foreign("its metadata contradicts itself".into()))?
+        .map_err(|e| foreign(e.to_string().replace('\n', " ")))?;
     row::recordings(rows).map_err(|e| foreign(e.to_string()))
 }
 
