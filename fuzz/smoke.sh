@@ -16,6 +16,8 @@ fi
 export RUSTC_BOOTSTRAP=1
 # NVRTC's allocations of a process's lifetime are no leaks of ours.
 export ASAN_OPTIONS=detect_leaks=0
+# Where tests/install-nvrtc.sh puts the compilers.
+export SPARSERL_NVRTC=${SPARSERL_NVRTC:-$PWD/.nvrtc}
 # Targets write small files over and over, for which a disk is slow.
 if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
 

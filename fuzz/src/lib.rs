@@ -15,12 +15,13 @@ pub mod ptx;
 pub mod raw_kernel;
 pub mod recording;
 pub mod smtx;
+pub mod tokens_to_kernel;
 
 /// What a fuzzer calls.
 pub type Target = fn(&[u8]);
 
 /// All targets, by the names of their programs.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("compressed", compressed::run),
     ("market", market::run),
     ("packing", packing::run),
@@ -29,6 +30,7 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("raw_kernel", raw_kernel::run),
     ("recording", recording::run),
     ("smtx", smtx::run),
+    ("tokens_to_kernel", tokens_to_kernel::run),
 ];
 
 /// The program of a target: libFuzzer's under `cargo fuzz`, else one that runs files.
