@@ -35,6 +35,8 @@ struct Carry {
     if (arrived != last - first) return;
 
     __threadfence();
+    // The ticket was the leader's; what it saw, the others see behind this.
+    __syncwarp(group);
     if (threadIdx.x % STRIDE == 0) *ticket = 0;
     if (output.column >= COLUMNS) return;
     auto total = fetch(first, true, output.column);

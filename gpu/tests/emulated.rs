@@ -13,7 +13,6 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use rayon::prelude::*;
 use serde::Serialize;
 use sparserl_core::arbitrary::{self, random_bits};
 use sparserl_core::codegen::{ArgumentKind, CudaSource, emit};

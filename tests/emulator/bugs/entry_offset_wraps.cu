@@ -2,7 +2,7 @@
 // launch: grid=1 block=32 shared=0
 // argument: part read-only f32 4096 random
 // argument: y output f32 32
-// argument: first_row i32 value 1048560
+// argument: first_row i32 value 2045222
 // argument: width i32 value 2100
 extern "C" __global__ void entry_offset_wraps(const float* part, float* y, int first_row, int width) {
   const float* values = part - static_cast<long long>(first_row) * width;

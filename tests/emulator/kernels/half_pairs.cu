@@ -4,7 +4,7 @@
 // argument: block_ptr read-only i32 bsr-offsets 2
 // argument: block_columns read-only i32 bsr-columns 2
 // argument: values read-only f16 bsr-values 2
-// argument: x read-only f16 80 random
+// argument: x read-only f16 80 random 2
 // argument: y output f32 96
 // argument: rows i32 value 96
 // expect: y spmv x

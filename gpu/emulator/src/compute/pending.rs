@@ -31,8 +31,8 @@ pub(super) struct Pending {
     pub(super) unsigned: u32,
 }
 
-/// Small negative numbers, of which sums carry as unsigned.
-const NEGATIVE_16: i128 = 0xFF00;
+/// Small negative numbers: sums with them carry as unsigned.
+const NEGATIVE_16: i64 = 0xFFC0;
 
 impl Ambiguous {
     pub(super) fn of(opcode: &[&str]) -> Option<Self> {
@@ -45,13 +45,14 @@ impl Ambiguous {
         };
         let bits = match ty {
             "s16" | "u16" => 16,
-            "s32" | "u32" if matches!(exact, Exact::Product | Exact::ProductSum) => 32,
+            "s32" | "u32" => 32,
             _ => return None,
         };
         Some(Self { exact, bits })
     }
 
     /// Looks at the operands, before the instruction is executed.
+    #[inline]
     pub(super) fn look(self, registers: &Registers, reads: &[Register]) -> Pending {
         let value = |index: usize| match reads.get(index) {
             Some(&Register::Word(number)) => {
@@ -59,17 +60,34 @@ impl Ambiguous {
             }
             _ => [0; WARP],
         };
-        let operands = [value(0), value(1), value(2)];
+        let (a, b) = (value(0), value(1));
+        match (self.bits, self.exact) {
+            (32, Exact::Sum) => outside_signed(&a, &b, |a, b| {
+                let sum = a.wrapping_add(b);
+                (a ^ sum) & (b ^ sum)
+            }),
+            (32, Exact::Difference) => {
+                outside_signed(&a, &b, |a, b| (a ^ b) & (a ^ a.wrapping_sub(b)))
+            }
+            (32, Exact::Product) => outside_signed(&a, &b, |a, b| {
+                let product = i64::from(a.cast_signed()) * i64::from(b.cast_signed());
+                if i32::try_from(product).is_ok() { 0 } else { 1 << 31 }
+            }),
+            _ => self.look_closely([a, b, value(2)]),
+        }
+    }
+
+    fn look_closely(self, operands: [[u32; WARP]; 3]) -> Pending {
         let lanes: [[u32; 3]; WARP] = std::array::from_fn(|lane| operands.map(|words| words[lane]));
         let mut pending = Pending::default();
         for (lane, operands) in lanes.iter().enumerate() {
-            let of = |index: usize, signed: bool| -> i128 {
+            let of = |index: usize, signed: bool| -> i64 {
                 let word = operands[index];
                 match (self.bits, signed) {
                     (16, true) => (word as u16).cast_signed().into(),
                     (16, false) => (word as u16).into(),
-                    (_, true) => word.cast_signed().into(),
-                    (_, false) => word.into(),
+                    // As unsigned, 32 bits are not looked at.
+                    _ => word.cast_signed().into(),
                 }
             };
             let exact = |signed: bool| {
@@ -81,7 +99,7 @@ impl Ambiguous {
                     Exact::ProductSum => a * b + of(2, signed),
                 }
             };
-            let half = 1_i128 << (self.bits - 1);
+            let half = 1_i64 << (self.bits - 1);
             let fits_signed = (-half..half).contains(&exact(true));
             let negative = |index: usize| of(index, false) >= NEGATIVE_16;
             let fits_unsigned = self.bits == 32
@@ -94,6 +112,18 @@ impl Ambiguous {
         }
         pending
     }
+}
+
+/// Lanes in which the result does not fit as signed: those for which `f` gives a number with the sign bit.
+#[inline]
+fn outside_signed(a: &[u32; WARP], b: &[u32; WARP], f: impl Fn(u32, u32) -> u32) -> Pending {
+    let outside: [u32; WARP] = std::array::from_fn(|lane| f(a[lane], b[lane]));
+    if outside.iter().fold(0, |all, lane| all | lane) >> 31 == 0 {
+        return Pending::default();
+    }
+    let lanes = outside.iter().enumerate();
+    let signed = lanes.fold(0, |mask, (lane, outside)| mask | (outside >> 31) << lane);
+    Pending { signed, unsigned: 0 }
 }
 
 /// Whether an instruction widens its operands as signed, or as unsigned.

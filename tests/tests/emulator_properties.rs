@@ -1,0 +1,107 @@
+//! What the emulator says of random programs. Needs no GPU.
+//!
+//! Legal programs for random matrices are right, within the error bound and without a finding, in several orders of
+//! execution. Programs that need not fit are judged, whatever becomes of them. `PROPTEST_CASES` says how many of each.
+
+use std::sync::{Arc, OnceLock};
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
+use sparserl_core::arbitrary::{Case, case, csr, free_case, mutated_tokens, task};
+use sparserl_core::language::Program;
+use sparserl_core::matrix::Scalar;
+use sparserl_core::outcome::Outcome;
+use sparserl_core::task::Dtype;
+use sparserl_gpu::Architecture;
+use sparserl_gpu::emulated::{
+    EmulationOptions, EmulatorError, EmulatorEvaluator, Judgement, Subject,
+};
+use sparserl_gpu::nvrtc::Compilers;
+
+/// Cases of each property, unless the environment says otherwise.
+const CASES: u32 = 48;
+const ROWS: usize = 400;
+const ENTRIES: usize = 2500;
+
+fn evaluator() -> Result<&'static EmulatorEvaluator, TestCaseError> {
+    static EVALUATOR: OnceLock<Result<EmulatorEvaluator, String>> = OnceLock::new();
+    let open = || {
+        let compilers = Compilers::discover().map_err(|error| error.to_string())?;
+        // A hang takes more than a hundred times what any of these needs.
+        let options = EmulationOptions { seeds: 2, checks: 2, budget: 2_000_000 };
+        EmulatorEvaluator::open(Arc::new(compilers), Architecture::Sm80, options)
+            .map_err(|error| error.to_string())
+    };
+    EVALUATOR.get_or_init(open).as_ref().map_err(|error| TestCaseError::fail(error.clone()))
+}
+
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    ProptestConfig {
+        cases: cases.unwrap_or(CASES),
+        max_shrink_iters: 200,
+        failure_persistence: None,
+        max_global_rejects: u32::MAX,
+        ..ProptestConfig::default()
+    }
+}
+
+/// Judges a program; rejects the case when the matrix's values are too large to tell anything.
+fn judge<T: Scalar>(case: &Case<T>) -> Result<Judgement, TestCaseError> {
+    match evaluator()?.judge(case.matrix.view(), Subject::Program(&case.program)) {
+        Ok(judgement) => Ok(judgement),
+        Err(EmulatorError::Range { .. }) => Err(TestCaseError::reject("values too large")),
+        Err(error) => Err(TestCaseError::fail(format!("{error}\n{}", case.program))),
+    }
+}
+
+fn is_right<T: Scalar>(case: &Case<T>) -> TestCaseResult {
+    let Judgement { outcome, findings, .. } = judge(case)?;
+    let program = &case.program;
+    if let Some(finding) = findings.first() {
+        return Err(TestCaseError::fail(format!("{finding}\n{program}")));
+    }
+    prop_assert!(matches!(outcome, Outcome::Verified(_)), "{outcome}\n{program}");
+    Ok(())
+}
+
+/// Whatever the outcome: a right result goes with no finding, a fault with one.
+fn is_judged<T: Scalar>(case: &Case<T>) -> TestCaseResult {
+    let Judgement { outcome, findings, .. } = judge(case)?;
+    match outcome {
+        Outcome::Verified(_) => prop_assert!(findings.is_empty(), "{findings:?}"),
+        Outcome::Faulted { reason } => prop_assert!(!findings.is_empty(), "{reason}"),
+        _ => {}
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn legal_programs_are_right_in_f32(case in case::<f32>(ROWS, ROWS, ENTRIES)) {
+        is_right(&case)?;
+    }
+
+    #[test]
+    fn legal_programs_are_right_in_f64(case in case::<f64>(ROWS, ROWS, ENTRIES)) {
+        is_right(&case)?;
+    }
+
+    #[test]
+    fn free_programs_are_judged(case in free_case::<f32>(ROWS, ROWS, ENTRIES)) {
+        is_judged(&case)?;
+    }
+
+    #[test]
+    fn mutated_tokens_are_judged(
+        matrix in csr::<f64>(ROWS, ROWS, ENTRIES),
+        (task, tokens) in task(Dtype::F64).prop_flat_map(|task| (Just(task), mutated_tokens(task))),
+    ) {
+        // Most do not parse, which is a judgement as well.
+        if let Ok(program) = Program::from_tokens(task, &tokens) {
+            is_judged(&Case { matrix, program })?;
+        }
+    }
+}
