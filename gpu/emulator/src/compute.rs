@@ -63,6 +63,8 @@ pub trait Operands {
     fn read(&mut self, index: usize, bits: u32) -> Result<Register, PtxError>;
     /// Whether a predicate source is written as `!%p`.
     fn is_negated(&self, index: usize) -> bool;
+    /// Whether it is written as a number.
+    fn is_immediate(&self, index: usize) -> bool;
     /// A destination; `None` for `_`.
     ///
     /// # Errors
@@ -108,7 +110,7 @@ impl Compute {
         form.finish()?;
         let name = form.name().into();
         let (reads, writes) = (form.reads.into(), form.writes.into());
-        let (ambiguous, widens_signed) = (Ambiguous::of(opcode), widens_signed(opcode));
+        let (ambiguous, widens_signed) = (Ambiguous::of(opcode, &*operands), widens_signed(opcode));
         Ok(Some(Self { opcode: name, reads, writes, run, flow, ambiguous, widens_signed }))
     }
 

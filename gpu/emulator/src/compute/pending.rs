@@ -1,10 +1,11 @@
 //! Results that fit one reading of their bits, signed or unsigned, and not the other.
 //!
 //! `add.s16` and `mul.lo.s32` do not tell how their operands are meant: the compiler writes them for signed and for
-//! unsigned numbers. That shows when the result is widened, so until then it is marked as *pending*. 16-bit sums,
-//! differences and products are followed, and 32-bit products that do not fit as signed; the compiler rearranges 32-bit
-//! sums so freely that theirs tell nothing.
+//! unsigned numbers. That shows when the result is widened, so until then it is marked as *pending*. Of 32 bits only
+//! results are followed that do not fit as signed: those that do not fit as unsigned are common, since a number is
+//! subtracted by adding its complement; for the same reason 16-bit sums with a constant are not followed as unsigned.
 
+use super::Operands;
 use super::registers::Registers;
 use crate::code::{Register, WARP};
 
@@ -22,6 +23,8 @@ enum Exact {
 pub(super) struct Ambiguous {
     exact: Exact,
     bits: u32,
+    /// Whether it is looked at as unsigned.
+    unsigned: bool,
 }
 
 /// Lanes whose value does not fit as signed, and those in which it does not fit as unsigned.
@@ -31,11 +34,8 @@ pub(super) struct Pending {
     pub(super) unsigned: u32,
 }
 
-/// Small negative numbers: sums with them carry as unsigned.
-const NEGATIVE_16: i64 = 0xFFC0;
-
 impl Ambiguous {
-    pub(super) fn of(opcode: &[&str]) -> Option<Self> {
+    pub(super) fn of(opcode: &[&str], operands: &dyn Operands) -> Option<Self> {
         let (exact, ty) = match *opcode {
             ["add", ty] => (Exact::Sum, ty),
             ["sub", ty] => (Exact::Difference, ty),
@@ -48,7 +48,9 @@ impl Ambiguous {
             "s32" | "u32" => 32,
             _ => return None,
         };
-        Some(Self { exact, bits })
+        let has_immediate = (0..operands.count()).any(|index| operands.is_immediate(index));
+        let unsigned = bits == 16 && exact != Exact::Difference && !has_immediate;
+        Some(Self { exact, bits, unsigned })
     }
 
     /// Looks at the operands, before the instruction is executed.
@@ -101,12 +103,7 @@ impl Ambiguous {
             };
             let half = 1_i64 << (self.bits - 1);
             let fits_signed = (-half..half).contains(&exact(true));
-            let negative = |index: usize| of(index, false) >= NEGATIVE_16;
-            let fits_unsigned = self.bits == 32
-                || self.exact == Exact::Difference
-                || negative(0)
-                || negative(1)
-                || (0..2 * half).contains(&exact(false));
+            let fits_unsigned = !self.unsigned || (0..2 * half).contains(&exact(false));
             pending.signed |= u32::from(!fits_signed) << lane;
             pending.unsigned |= u32::from(!fits_unsigned) << lane;
         }

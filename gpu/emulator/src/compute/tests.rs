@@ -84,6 +84,9 @@ impl Operands for Written {
     fn is_negated(&self, index: usize) -> bool {
         self.operands[index].starts_with('!')
     }
+    fn is_immediate(&self, index: usize) -> bool {
+        self.operands[index].starts_with(|c: char| c == '-' || c.is_ascii_digit())
+    }
     fn write(&mut self, index: usize) -> Result<Option<Register>, PtxError> {
         Ok(Self::destination(&self.operands[index]))
     }

@@ -268,6 +268,10 @@ impl Operands for Written<'_, '_> {
         matches!(self.operands.get(index), Some(Operand::Name { negated: true, .. }))
     }
 
+    fn is_immediate(&self, index: usize) -> bool {
+        matches!(self.operands.get(index), Some(Operand::Integer(_)))
+    }
+
     fn write(&mut self, index: usize) -> Result<Option<Register>, PtxError> {
         let operand = self.operand(index)?;
         Ok(self.lowering.write(operand)?.map(|(register, _)| register))
@@ -338,6 +342,10 @@ impl Operands for Made<'_> {
     }
 
     fn is_negated(&self, _index: usize) -> bool {
+        false
+    }
+
+    fn is_immediate(&self, _index: usize) -> bool {
         false
     }
 
