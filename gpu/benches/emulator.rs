@@ -28,7 +28,7 @@ use sparserl_emulator::ptx::Module;
 use sparserl_gpu::Architecture;
 use sparserl_gpu::nvrtc::{CompileOptions, Compilers};
 
-const PROGRAMS_PER_TASK: u64 = 6;
+const PROGRAMS_PER_TASK: u64 = 2;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let compilers = Compilers::discover()?;

@@ -39,7 +39,7 @@ fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
     ProptestConfig {
         cases: cases.unwrap_or(CASES),
-        max_shrink_iters: 200,
+        max_shrink_iters: 16,
         failure_persistence: None,
         max_global_rejects: u32::MAX,
         ..ProptestConfig::default()
