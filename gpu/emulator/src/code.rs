@@ -483,6 +483,8 @@ pub struct Kernel {
     pub registers: RegisterCounts,
     /// What some of them hold from the beginning.
     pub constants: Vec<(Register, Constant)>,
+    /// Those that may be read before they are written: they hold nothing at first.
+    pub undefined: Vec<Register>,
     /// In the order of the signature.
     pub parameters: Vec<Parameter>,
     /// Bytes of all parameters.
@@ -510,6 +512,63 @@ impl Kernel {
         match instruction.location.and_then(|index| self.locations.get(index as usize)) {
             Some(location) => format!("at {}:{} (PTX line {line})", location.file, location.line),
             None => format!("at PTX line {line}"),
+        }
+    }
+}
+
+impl Op {
+    /// Shows all registers to `visit`, with whether they are written.
+    pub(crate) fn registers(&self, visit: &mut dyn FnMut(Register, bool)) {
+        let mut all = |read: &[Option<Register>], written: &[Option<Register>]| {
+            read.iter().flatten().for_each(|&register| visit(register, false));
+            written.iter().flatten().for_each(|&register| visit(register, true));
+        };
+        match self {
+            Self::Compute(compute) => compute.registers(visit),
+            Self::BranchIndexed { index, .. } => all(&[Some(*index)], &[]),
+            Self::Load { address, destinations, .. } => {
+                all(&[address.base], &[]);
+                destinations.iter().for_each(|&register| all(&[], &[Some(register)]));
+            }
+            Self::Store { address, sources, .. } => {
+                all(&[address.base], &[]);
+                sources.iter().for_each(|&register| all(&[Some(register)], &[]));
+            }
+            Self::Atomic(Atomic { address, operand, replacement, destination, .. }) => {
+                all(&[address.base, Some(*operand), *replacement], &[*destination]);
+            }
+            Self::CopyAsync { destination, source, source_bytes, .. } => {
+                all(&[destination.base, source.base, *source_bytes], &[]);
+            }
+            Self::Shuffle { destination, in_range, source, lane, clamp, members, .. } => {
+                let read = [source, lane, clamp, members].map(|&register| Some(register));
+                all(&read, &[Some(*destination), *in_range]);
+            }
+            Self::Vote { destination, source, members, .. }
+            | Self::Reduce { destination, source, members, .. } => {
+                all(&[Some(*source), Some(*members)], &[Some(*destination)]);
+            }
+            Self::Match { destination, is_equal, source, members, .. } => {
+                all(&[Some(*source), Some(*members)], &[Some(*destination), *is_equal]);
+            }
+            Self::Elect { destination, is_elected, members } => {
+                all(&[Some(*members)], &[*destination, Some(*is_elected)]);
+            }
+            Self::Barrier { barrier, threads, reduction, .. } => {
+                all(&[Some(*barrier), *threads, reduction.map(|r| r.source)], &[]);
+                all(&[], &[reduction.map(|r| r.destination)]);
+            }
+            Self::WarpBarrier { members } => all(&[Some(*members)], &[]),
+            Self::ActiveMask { destination } | Self::Clock { destination } => {
+                all(&[], &[Some(*destination)]);
+            }
+            Self::Branch { .. }
+            | Self::Exit
+            | Self::Trap
+            | Self::Nothing
+            | Self::CopyAsyncCommit
+            | Self::CopyAsyncWait { .. }
+            | Self::Fence { .. } => {}
         }
     }
 }

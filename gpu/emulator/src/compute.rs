@@ -30,7 +30,7 @@ mod tests;
 
 use std::fmt;
 
-use self::lanes::Run;
+use self::lanes::{PredicateSource, Run};
 use self::pending::{Ambiguous, Pending, widens_signed};
 use self::registers::Marks;
 use self::select::{Flow, Form, Plan, Type};
@@ -114,6 +114,12 @@ impl Compute {
         Ok(Some(Self { opcode: name, reads, writes, run, flow, ambiguous, widens_signed }))
     }
 
+    /// Shows all registers to `visit`, with whether they are written.
+    pub(crate) fn registers(&self, visit: &mut dyn FnMut(Register, bool)) {
+        self.reads.iter().for_each(|&register| visit(register, false));
+        self.writes.iter().for_each(|&register| visit(register, true));
+    }
+
     /// Executes it for some lanes (a bit for each).
     #[inline]
     pub fn execute(&self, registers: &mut Registers, lanes: u32) {
@@ -167,6 +173,15 @@ impl Compute {
                     unsigned: choose(a.pending.unsigned, b.pending.unsigned),
                 },
             };
+        }
+        if let Flow::Decide { value, sources } = self.flow {
+            let of = |source: PredicateSource| {
+                let undefined = registers.marks(Register::Predicate(source.number)).undefined;
+                let held = source.read(registers);
+                (undefined, !undefined & if value { held } else { !held })
+            };
+            let [(a, a_decides), (b, b_decides)] = sources.map(of);
+            return Marks { undefined: (a | b) & !(a_decides | b_decides), ..Marks::default() };
         }
         let mut all = Marks::default();
         for &register in &self.reads {

@@ -11,6 +11,7 @@
 mod atomics;
 mod control;
 mod lexer;
+mod liveness;
 mod lower;
 mod memory_access;
 mod names;

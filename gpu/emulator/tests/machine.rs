@@ -440,3 +440,93 @@ fn copies_arrive_when_waited_for() {
     assert_eq!(run.words()[128..], (0..64).collect::<Vec<u32>>());
     assert_eq!(kinds(&body(""), 1, 64, 192), [Uninitialised]);
 }
+
+#[test]
+fn registers_that_nobody_wrote_are_undefined() {
+    assert_eq!(
+        kinds("add.s32 %r9, %r9, %r0; st.global.u32 [%rd1], %r9;", 1, 32, 32),
+        [Uninitialised]
+    );
+    // Written on the way that is taken.
+    let some =
+        "setp.ge.u32 %p0, %r0, 99; @%p0 bra SKIP; mov.u32 %r9, 1; SKIP: st.global.u32 [%rd1], %r9;";
+    assert_eq!(kinds(some, 1, 32, 32), []);
+}
+
+#[test]
+fn a_condition_may_be_decided_without_an_undefined_part() {
+    // As compilers write `i > 3 && s[3] > 0`.
+    let body = |limit: &str| {
+        format!(
+            "ld.shared.u32 %r4, [tile+12];
+            setp.gt.u32 %p0, %r4, 0;
+            setp.gt.u32 %p1, %r0, {limit};
+            and.pred %p2, %p0, %p1;
+            @%p2 bra END;
+            st.global.u32 [%rd1], %r0;
+            END:"
+        )
+    };
+    assert_eq!(kinds(&body("99"), 1, 32, 32), []);
+    assert_eq!(kinds(&body("9"), 1, 32, 32), [Uninitialised]);
+}
+
+#[test]
+fn an_atomic_hides_no_weak_write() {
+    // The first block clears the word that all add to, and adds to it as well.
+    let body = "
+        setp.ne.u32 %p0, %r1, 0;
+        @%p0 bra ADD;
+        st.global.u32 [%rd1], 0;
+        ADD:
+        red.global.add.u32 [%rd1], 1;";
+    assert_eq!(kinds(body, 3, 32, 32), [Race]);
+    assert_eq!(kinds(body, 1, 32, 32), []);
+}
+
+#[test]
+fn atomics_of_a_block_race_with_those_of_another() {
+    let body = "atom.global.cta.add.u32 %r4, [%rd0], 1;";
+    assert_eq!(kinds(body, 1, 64, 1), []);
+    assert_eq!(kinds(body, 2, 64, 1), [Race]);
+}
+
+#[test]
+fn a_barrier_covers_what_came_before_it_only() {
+    // The producer writes again before the consumer has come to the first barrier.
+    let body = "
+        setp.ge.u32 %p0, %r0, 32;
+        @%p0 bra CONSUME;
+        st.shared.u32 [%r2], %r0;
+        bar.arrive 1, 64;
+        st.shared.u32 [%r2], 7;
+        bar.arrive 2, 64;
+        bra END;
+        CONSUME:
+        bar.sync 1, 64;
+        ld.shared.u32 %r4, [%r2+-128];
+        bar.sync 2, 64;
+        st.global.u32 [%rd1], %r4;
+        END:";
+    assert_eq!(kinds(body, 1, 64, 64), [Race]);
+}
+
+#[test]
+fn a_lock_with_two_kinds_of_waiting_lanes_makes_progress() {
+    // Lanes of two branches spin for the lock that a third one holds.
+    let spin = |name: &str| {
+        format!(
+            "{name}: atom.global.cas.b32 %r4, [%rd0], 0, 1; setp.ne.u32 %p0, %r4, 0; @%p0 bra {name};
+            membar.gl; ld.global.u32 %r5, [%rd0+4]; add.s32 %r5, %r5, 1; st.global.u32 [%rd0+4], %r5;
+            membar.gl; atom.global.exch.b32 %r4, [%rd0], 0;"
+        )
+    };
+    let (first, second) = (spin("FIRST"), spin("SECOND"));
+    let body =
+        format!("setp.ge.u32 %p1, %r0, 16; @%p1 bra OTHER; {first} bra END; OTHER: {second} END:");
+    for seed in 0..4 {
+        let run = run_seeded(&body, 1, 32, 2, &Options { seed, budget: 2_000_000 });
+        assert_eq!(run.report.findings, [], "seed {seed}");
+        assert_eq!(run.words(), [0, 32]);
+    }
+}

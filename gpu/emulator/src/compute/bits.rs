@@ -57,10 +57,15 @@ fn predicate_logic(form: &mut Form<'_>) -> Result<Plan, PtxError> {
         "xor" => |a: u32, b: u32| a ^ b,
         _ => return Err(form.unknown()),
     };
-    Ok(Plan::clear(std::sync::Arc::new(move |registers, lanes| {
+    let run: Run = std::sync::Arc::new(move |registers, lanes| {
         d.write(registers, lanes, f(a.read(registers), b.read(registers)));
         0
-    })))
+    });
+    Ok(match form.root() {
+        "and" => Plan { run, flow: Flow::Decide { value: false, sources: [a, b] } },
+        "or" => Plan { run, flow: Flow::Decide { value: true, sources: [a, b] } },
+        _ => Plan::clear(run),
+    })
 }
 
 /// `lop3`: any function of three bits, by its table.

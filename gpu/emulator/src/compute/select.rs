@@ -22,6 +22,8 @@ pub(super) enum Flow {
     Keep,
     /// It is what the one chosen of the first two sources is, and undefined where the predicate is.
     Choose(PredicateSource),
+    /// It is defined where a defined one of two predicates has a value that decides it alone.
+    Decide { value: bool, sources: [PredicateSource; 2] },
     /// As [`Clear`](Self::Clear), and the carry flag is read or written.
     Carry { reads: bool, writes: bool },
 }

@@ -494,6 +494,7 @@ impl<'g> Core<'g> {
         self.counters.global_loads += 1;
         self.counters.global_load_sectors += sectors(&addresses, lanes);
         self.count_shared(&targets, lanes, request.bytes);
+        let grid = self.grid;
         let mut near = None;
         for lane in lanes_of(lanes) {
             let Some(target) = self.within_shared(request, lane, targets[lane]) else { continue };
@@ -523,7 +524,7 @@ impl<'g> Core<'g> {
                         let stamp = stamp.of_bytes(mask);
                         cells.access(word, |cell| cell.read(stamp, part.counter, is_before))
                     });
-                    self.report_race(part, lane, conflict, || in_shared(target as u64));
+                    self.report_race(part, lane, conflict, || grid.global.place(addresses[lane]));
                 }
             }
             // Until it is waited for, nobody can tell what is there.
@@ -749,7 +750,7 @@ fn resolve(address: u64) -> (Space, u64) {
 
 /// The words that an access touches, with a bit for each byte of them.
 #[inline]
-fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
+pub(super) fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
     let mask = if bytes >= 4 { 0xF } else { ((1 << bytes) - 1) << (offset % 4) };
     let words = bytes.div_ceil(4) as usize;
     (offset / 4..offset / 4 + words).map(move |word| (word, mask))

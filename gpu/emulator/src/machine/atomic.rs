@@ -2,11 +2,11 @@
 
 use half::{bf16, f16};
 
-use super::access::{Request, in_shared};
+use super::access::{Request, in_shared, words_of};
 use super::block::Core;
 use super::order::{Effect, Log, Place, lanes_of};
 use super::warp::Warp;
-use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Space, WARP};
+use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Scope, Space, WARP};
 use crate::finding::FindingKind;
 
 const READ_WRITE: Effect = Effect { reads: true, writes: true, acquires: false, releases: false };
@@ -58,7 +58,9 @@ impl Core<'_> {
                     let (old, is_defined) = self.shared.read(offset, bytes);
                     old_values[lane] = old;
                     old_undefined |= u32::from(!is_defined) << lane;
-                    self.shared.write(offset, bytes, new(old), is_defined && !is_undefined);
+                    let needs_old = atomic.operation != AtomicOperation::Exchange;
+                    let is_sound = !is_undefined && (is_defined || !needs_old);
+                    self.shared.write(offset, bytes, new(old), is_sound);
                     let conflict = self.observe_shared(request, lane, offset, true, log);
                     self.report_race(request, lane, conflict, || in_shared(offset as u64));
                     self.order_strongly(request, lane, Place::Shared(address), READ_WRITE, log);
@@ -79,7 +81,9 @@ impl Core<'_> {
                         continue;
                     };
                     let is_defined = region.buffer.is_defined(offset, bytes);
-                    if is_undefined || !is_defined {
+                    let needs_old = atomic.operation != AtomicOperation::Exchange;
+                    old_undefined |= u32::from(!is_defined) << lane;
+                    if is_undefined || !is_defined && needs_old {
                         self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
                             (Some(place()), "the new value depends on it".to_owned())
                         });
@@ -87,12 +91,15 @@ impl Core<'_> {
                     let old = region.buffer.read(offset, bytes);
                     old_values[lane] = old;
                     region.buffer.write(offset, bytes, new(old));
-                    let stamp = self.stamp(request, lane).of_bytes(0xF);
+                    let stamp = match atomic.scope {
+                        Scope::Block => self.stamp(request, lane).of_block(),
+                        Scope::Device => self.stamp(request, lane),
+                    };
                     let order = &self.order;
                     let is_before = |old| order.is_before(old, request.warp, lane, log.all());
-                    let words = offset / 4..(offset + bytes as usize).div_ceil(4);
                     let mut conflict = None;
-                    for word in words {
+                    for (word, mask) in words_of(offset, bytes) {
+                        let stamp = stamp.of_bytes(mask);
                         let found =
                             cells.access(word, |cell| cell.write(stamp, counter, is_before));
                         conflict = conflict.or(found);

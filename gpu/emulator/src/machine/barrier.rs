@@ -16,6 +16,8 @@ const COUNT: u32 = 16;
 pub(crate) struct Arrival {
     barrier: u32,
     warp: usize,
+    /// The warp's epoch from then on.
+    epoch: u32,
     lanes: u32,
     /// Number of the instruction.
     counter: u32,
@@ -57,10 +59,11 @@ impl Core<'_> {
             warp.ready &= !lanes;
             self.counters.barrier_waits += 1;
         }
-        self.order.arrive(warp.index);
+        let epoch = self.order.arrive(warp.index);
         self.arrivals.push(Arrival {
             barrier,
             warp: warp.index,
+            epoch,
             lanes,
             counter,
             waits: *waits,
@@ -101,10 +104,22 @@ impl Block<'_> {
                 Some(warp) if arrival.waits => arrival.lanes & warp.alive,
                 _ => arrival.lanes,
             };
-            let count: u32 = arrivals.iter().map(|arrival| of(arrival).count_ones()).sum();
             match arrivals.first().and_then(|arrival| arrival.threads) {
-                Some(threads) => count >= threads,
-                None => count > 0 && count >= alive,
+                // Counted by warps, whichever of their threads there are.
+                Some(threads) => {
+                    let mut warps = BTreeMap::new();
+                    for arrival in arrivals {
+                        *warps.entry(arrival.warp).or_insert(0) |= arrival.lanes;
+                    }
+                    let is_whole = |(warp, lanes): &(&usize, &u32)| {
+                        self.warps.get(**warp).is_none_or(|warp| warp.alive & !**lanes == 0)
+                    };
+                    warps.iter().filter(is_whole).count() * WARP >= threads as usize
+                }
+                None => {
+                    let count: u32 = arrivals.iter().map(|a| of(a).count_ones()).sum();
+                    count > 0 && count >= alive
+                }
             }
         };
         let complete: Vec<u32> = self
@@ -137,12 +152,13 @@ impl Block<'_> {
                 || (None, format!("{ended} threads of the block have ended without it")),
             );
         }
-        let warps_of = |waits: bool| -> Vec<usize> {
-            let mut warps: Vec<_> =
-                arrivals.iter().filter(|a| a.waits || !waits).map(|a| a.warp).collect();
-            warps.sort_unstable();
-            warps.dedup();
-            warps
+        // Of a warp that came in parts the last is meant.
+        let warps_of = |waits: bool| -> Vec<(usize, u32)> {
+            let mut warps = BTreeMap::new();
+            for arrival in arrivals.iter().filter(|arrival| arrival.waits || !waits) {
+                warps.insert(arrival.warp, arrival.epoch);
+            }
+            warps.into_iter().collect()
         };
         self.core.order.open_barrier(&warps_of(false), &warps_of(true));
         let count: u32 = arrivals.iter().map(|arrival| arrival.holds.count_ones()).sum();

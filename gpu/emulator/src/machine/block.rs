@@ -1,5 +1,7 @@
 //! A block: warps in turns.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use fastrand::Rng;
 
 use super::barrier::{Arrival, Barriers};
@@ -17,7 +19,7 @@ use crate::finding::{FindingKind, PlacedAddress};
 const PLAIN_SLICE: u64 = 20_000;
 /// The most with a seed.
 const RANDOM_SLICE: u64 = 200;
-/// Instructions that a strong access of device memory counts as when others wait: it takes a round.
+/// Instructions that a strong access of device memory counts as, for the budget and where others wait: it takes a round.
 const STRONG_COST: u32 = 200;
 
 /// A block of threads.
@@ -67,6 +69,9 @@ impl<'g> Block<'g> {
             for &(register, constant) in &kernel.constants {
                 warp.set_constant(register, constant, &facts);
             }
+            for &register in &kernel.undefined {
+                warp.registers.taint(register, u32::MAX, u32::MAX, 0);
+            }
             warp
         };
         let seed = grid.options.seed;
@@ -92,6 +97,11 @@ impl<'g> Block<'g> {
     /// Runs until it has ended or until every warp waits.
     pub(crate) fn run(&mut self, releases: &Releases) {
         while !self.core.is_stuck {
+            // A launch that does not end is not run to the end of every block's budget.
+            if self.core.grid.is_over.load(Relaxed) {
+                self.core.is_stuck = true;
+                return;
+            }
             let Some(next) = self.next_warp() else { break };
             let slice = match &mut self.core.random {
                 Some(random) => random.u64(1..=RANDOM_SLICE),
@@ -112,7 +122,7 @@ impl<'g> Block<'g> {
         let count = self.warps.len();
         let start = match &mut self.core.random {
             Some(random) => random.usize(..count.max(1)),
-            // The same again, until it waits; then the next.
+            // One after the other, each for a slice.
             None => self.turn,
         };
         let turns = (0..count).map(|step| (start + step) % count);
@@ -168,6 +178,7 @@ impl Core<'_> {
                     (None, format!("the warp has executed {most} instructions"))
                 });
                 self.is_stuck = true;
+                grid.is_over.store(true, Relaxed);
             }
             warp.keeps_waiting(group.lanes, (warp.executed - before) as u32);
             if !self.arrivals.is_empty() {
@@ -257,6 +268,7 @@ impl Core<'_> {
                 if self.waits_for_turn(warp, instruction, lanes) {
                     warp.jump(group, next);
                     warp.keeps_waiting(group, STRONG_COST);
+                    warp.executed += u64::from(STRONG_COST);
                     warp.strong = Some((lanes, counter));
                     return None;
                 }

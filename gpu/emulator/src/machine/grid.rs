@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use std::sync::atomic::AtomicBool;
+
 use fastrand::Rng;
 use rayon::prelude::*;
 
@@ -9,6 +11,8 @@ use super::block::Block;
 use super::findings::Findings;
 use super::global::Global;
 use super::order::{MOST_BLOCKS, Releases};
+use super::races::Cell;
+use super::warp::LocalWord;
 use crate::code::{Kernel, WARP};
 use crate::counters::Counters;
 use crate::launch::{Argument, Launch, LaunchError, Options, Report};
@@ -16,6 +20,8 @@ use crate::memory::Memory;
 
 /// Blocks that take part in a round. The same everywhere, so that the host does not decide what happens.
 const RESIDENT: usize = 128;
+/// Bytes that they may take.
+const MOST_BYTES: usize = 1 << 30;
 /// Threads that a block may have.
 const MOST_THREADS: u32 = 1024;
 /// Bytes of shared memory that a block may have, on the largest devices.
@@ -32,6 +38,8 @@ pub(crate) struct Grid<'l> {
     pub(crate) parameters: Vec<u8>,
     pub(crate) global: Global<'l>,
     pub(crate) options: &'l Options,
+    /// Whether a warp has used up its budget.
+    pub(crate) is_over: AtomicBool,
 }
 
 impl<'l> Grid<'l> {
@@ -102,11 +110,22 @@ impl<'l> Grid<'l> {
             parameters,
             global: Global::new(memory, kernel),
             options,
+            is_over: AtomicBool::new(false),
         })
     }
 
     pub(crate) fn warps(&self) -> usize {
         self.threads.div_ceil(WARP)
+    }
+
+    /// About how many bytes a block takes.
+    fn block_bytes(&self) -> usize {
+        let counts = self.kernel.registers;
+        // Values, and what is known of them.
+        let registers = counts.predicates * 20 + counts.words * 144 + counts.longs * 272;
+        let local = self.kernel.local_bytes as usize / 4 * size_of::<LocalWord>();
+        let shared = (self.kernel.shared_bytes + self.dynamic_shared) as usize;
+        self.warps() * (registers + local) + shared / 4 * (5 + size_of::<Cell>())
     }
 
     /// Runs all blocks.
@@ -120,8 +139,9 @@ impl<'l> Grid<'l> {
         let mut counters = Counters::default();
         let mut resident: Vec<Block<'_>> = Vec::new();
         let mut is_over = false;
+        let at_once = (MOST_BYTES / self.block_bytes().max(1)).clamp(1, RESIDENT);
         while !is_over {
-            let free = RESIDENT - resident.len();
+            let free = at_once - resident.len();
             let next: Vec<u32> = waiting.drain(..free.min(waiting.len())).collect();
             resident.par_extend(next.into_par_iter().map(|index| Block::new(self, index)));
             if resident.is_empty() {

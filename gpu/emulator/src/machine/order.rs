@@ -24,18 +24,20 @@ type Lane = usize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp(pub(crate) u64);
 
-const EPOCH_BITS: u32 = 24;
+const EPOCH_BITS: u32 = 23;
 const LAST_EPOCH: u32 = (1 << EPOCH_BITS) - 1;
 const THREAD_BITS: u32 = 10;
 const BLOCK_BITS: u32 = 24;
 /// Blocks that a grid may have.
 pub(crate) const MOST_BLOCKS: u64 = 1 << BLOCK_BITS;
 const BYTES_SHIFT: u32 = EPOCH_BITS + THREAD_BITS + BLOCK_BITS;
+/// Atomic to the block only.
+const OF_BLOCK: u64 = 1 << 61;
 const STRONG: u64 = 1 << 62;
 const SOMEBODY: u64 = 1 << 63;
 
 impl Stamp {
-    /// An access by a thread of a block. `bytes` has a bit for each byte of the word.
+    /// An access by a thread of a block.
     #[inline]
     pub(crate) fn new(block: u32, thread: u32, epoch: u32, strong: bool) -> Self {
         let strong = if strong { STRONG } else { 0 };
@@ -48,6 +50,20 @@ impl Stamp {
     #[inline]
     pub(crate) fn of_bytes(self, bytes: u32) -> Self {
         Self(self.0 | u64::from(bytes & 0xF) << BYTES_SHIFT)
+    }
+
+    /// Of a strong access: strong to threads of its block only.
+    #[inline]
+    pub(crate) fn of_block(self) -> Self {
+        Self(self.0 | OF_BLOCK)
+    }
+
+    /// Whether both are strong to each other.
+    #[inline]
+    pub(crate) fn is_atomic_to(self, other: Self) -> bool {
+        self.is_strong()
+            && other.is_strong()
+            && ((self.0 | other.0) & OF_BLOCK == 0 || self.block() == other.block())
     }
 
     #[inline]
@@ -230,8 +246,6 @@ struct WarpOrder {
     /// Strong accesses since the last fence: acquired at the next one.
     seen: [Acquired; WARP],
     acquired: [Acquired; WARP],
-    /// Epoch that the warp had after it arrived at a barrier.
-    arrived: u32,
 }
 
 impl BlockOrder {
@@ -247,7 +261,6 @@ impl BlockOrder {
             fenced: [const { None }; WARP],
             seen: [const { None }; WARP],
             acquired: [const { None }; WARP],
-            arrived: 0,
         };
         Self {
             block,
@@ -258,7 +271,7 @@ impl BlockOrder {
         }
     }
 
-    /// The stamp of what a warp's first lane does now; a lane's thread number is added to it.
+    /// The stamp of what a lane of a warp does now.
     #[inline]
     pub(crate) fn stamp(&self, warp: usize, lane: Lane, strong: bool) -> Stamp {
         let epoch = self.warps.get(warp).map_or(0, |warp| warp.knowledge.epoch);
@@ -278,28 +291,45 @@ impl BlockOrder {
             }
         }
         self.has_acquired
-            && own.acquired.get(lane).is_some_and(|acquired| self.covers(acquired, access, all, 0))
+            && own
+                .acquired
+                .get(lane)
+                .is_some_and(|acquired| self.covers(acquired, access, all, &mut HashMap::new()))
     }
 
+    /// Whether an access was handed over through what was acquired, directly or through others. `seen` says of each
+    /// place how many releases were looked at.
     #[cold]
-    fn covers(&self, acquired: &Acquired, access: Stamp, all: &Releases, depth: u32) -> bool {
-        // A chain of hand-overs through more threads than this is not followed.
-        const DEEPEST: u32 = 4;
+    fn covers(
+        &self,
+        acquired: &Acquired,
+        access: Stamp,
+        all: &Releases,
+        seen: &mut HashMap<Place, usize>,
+    ) -> bool {
         let within_block = access.block() == self.block;
-        acquired.iter().flat_map(|acquired| acquired.iter()).any(|&(place, count)| {
-            let releases = match place {
-                Place::Shared(_) => self.shared.at(place),
-                Place::Global(_) => all.at(place),
-            };
-            let releases = releases.get(..count).unwrap_or(releases);
-            let same_block = |release: &&Release| release.block == access.block();
-            releases.iter().rev().filter(same_block).any(|r| r.covers(access, within_block))
-                || depth < DEEPEST
-                    && releases.iter().rev().any(|release| {
-                        release.acquired.is_some()
-                            && self.covers(&release.acquired, access, all, depth + 1)
-                    })
-        })
+        let mut left: Vec<Acquired> = vec![acquired.clone()];
+        while let Some(acquired) = left.pop() {
+            for &(place, count) in acquired.iter().flat_map(|acquired| acquired.iter()) {
+                let releases = match place {
+                    Place::Shared(_) => self.shared.at(place),
+                    Place::Global(_) => all.at(place),
+                };
+                let looked_at = seen.insert(place, count).unwrap_or(0);
+                for release in releases.iter().take(count).skip(looked_at) {
+                    if release.block == access.block() && release.covers(access, within_block) {
+                        return true;
+                    }
+                    if release.acquired.is_some() {
+                        left.push(release.acquired.clone());
+                    }
+                }
+                if looked_at > count {
+                    seen.insert(place, looked_at);
+                }
+            }
+        }
+        false
     }
 
     /// `bar.warp.sync` of some lanes.
@@ -332,36 +362,36 @@ impl BlockOrder {
         }
     }
 
-    /// A warp arrives at a barrier.
-    pub(crate) fn arrive(&mut self, warp: usize) {
-        if let Some(own) = self.warps.get_mut(warp) {
-            own.knowledge.epoch = own.knowledge.epoch.saturating_add(1);
-            own.arrived = own.knowledge.epoch;
-        }
+    /// A warp arrives at a barrier. Gives its epoch from then on.
+    pub(crate) fn arrive(&mut self, warp: usize) -> u32 {
+        let Some(own) = self.warps.get_mut(warp) else { return 0 };
+        own.knowledge.epoch = own.knowledge.epoch.saturating_add(1);
+        own.knowledge.epoch
     }
 
-    /// A barrier opens: what those that arrived did before is known to those that waited.
-    pub(crate) fn open_barrier(&mut self, arrived: &[usize], waited: &[usize]) {
+    /// A barrier opens: what those that arrived did before is known to those that waited. With each warp comes the epoch
+    /// that it had from its arrival on.
+    pub(crate) fn open_barrier(&mut self, arrived: &[(usize, u32)], waited: &[(usize, u32)]) {
         let mut joined = vec![0; self.warps.len()];
         let mut acquired: Acquired = None;
-        for own in arrived.iter().filter_map(|&warp| Some((warp, self.warps.get(warp)?))) {
-            let (warp, own) = own;
+        for &(warp, epoch) in arrived {
+            let Some(own) = self.warps.get(warp) else { continue };
             for (joined, &known) in joined.iter_mut().zip(&own.knowledge.warps) {
                 *joined = known.max(*joined);
             }
             if let Some(slot) = joined.get_mut(warp) {
-                *slot = own.arrived;
+                *slot = epoch.max(*slot);
             }
             if self.has_acquired {
                 own.acquired.iter().for_each(|other| join(&mut acquired, other));
             }
         }
-        for &warp in waited {
+        for &(warp, epoch) in waited {
             let Some(own) = self.warps.get_mut(warp) else { continue };
             for (known, &joined) in own.knowledge.warps.iter_mut().zip(&joined) {
                 *known = joined.max(*known);
             }
-            own.knowledge.together = own.arrived;
+            own.knowledge.together = epoch;
             own.knowledge.lanes = None;
             if acquired.is_some() {
                 own.acquired.fill(acquired.clone());
@@ -456,11 +486,11 @@ pub(crate) struct Effect {
     pub(crate) releases: bool,
 }
 
-/// Epoch up to which all lanes of a warp have fenced.
+/// Epoch up to which those lanes of a warp have fenced that have fenced at all. The others have nothing to say: a warp
+/// is often fenced by some of its lanes for all.
 fn last_fence(warp: &WarpOrder) -> u32 {
     let epochs = warp.fenced.iter().flatten();
     let epochs = epochs.filter(|(scope, _)| *scope == Scope::Device);
-    // Lanes without a fence have nothing to say of the others: a warp is often fenced by some.
     epochs.map(|(_, knowledge)| knowledge.epoch).min().unwrap_or(0)
 }
 

@@ -1,19 +1,25 @@
 //! Who touched a word last, and whether that is a race.
 //!
-//! Of each word are kept its last write and two reads since: the first one, and the last one by another warp (or by
-//! another thread, if there is none). A write that races with any of a word's reads by another warp is thus found
-//! whichever warp wrote.
+//! Of each word are kept its last weak and its last strong write, and two reads since: the first one, and the last one
+//! by another warp (or by another thread, if there is none). A write that races with any of a word's reads by another
+//! warp is thus found whichever warp wrote.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::order::Stamp;
 
+/// Slots of a cell.
+const SLOTS: usize = 4;
+const WEAK_WRITE: usize = 0;
+const STRONG_WRITE: usize = 1;
+const FIRST_READ: usize = 2;
+const OTHER_READ: usize = 3;
+
 /// The accesses of a word that are remembered, with the number of the instruction of each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cell {
-    /// Write, first read, another read.
-    stamps: [Stamp; 3],
-    instructions: [u32; 3],
+    stamps: [Stamp; SLOTS],
+    instructions: [u32; SLOTS],
 }
 
 /// An earlier access that races with the present one.
@@ -34,15 +40,22 @@ impl Cell {
         instruction: u32,
         is_before: impl Fn(Stamp) -> bool,
     ) -> Option<Conflict> {
-        let conflict = self.conflict(0, stamp, &is_before);
-        let [_, first, other] = self.stamps;
-        let stale = |old: Stamp| !old.is_somebody() || old.same_thread(stamp) || is_before(old);
+        let weak = self.conflict(WEAK_WRITE, stamp, &is_before);
+        let conflict = weak.or_else(|| self.conflict(STRONG_WRITE, stamp, &is_before));
+        let [_, _, first, other] = self.stamps;
+        // A read that says less must not take the place of one that says more.
+        let covers = |old: Stamp| {
+            stamp.bytes() & old.bytes() == old.bytes() && (old.is_strong() || !stamp.is_strong())
+        };
+        let stale = |old: Stamp| {
+            !old.is_somebody() || covers(old) && (old.same_thread(stamp) || is_before(old))
+        };
         let slot = if first == stamp || other == stamp {
             return conflict;
         } else if stale(first) {
-            1
+            FIRST_READ
         } else if stale(other) || !first.same_warp(stamp) || first.same_warp(other) {
-            2
+            OTHER_READ
         } else {
             return conflict;
         };
@@ -59,10 +72,16 @@ impl Cell {
         instruction: u32,
         is_before: impl Fn(Stamp) -> bool,
     ) -> Option<Conflict> {
-        let conflict = (0..3).find_map(|slot| self.conflict(slot, stamp, &is_before));
-        // Writes of other bytes of the word are forgotten, which may miss a race but never invents one.
-        self.stamps = [stamp, Stamp::default(), Stamp::default()];
-        self.instructions[0] = instruction;
+        let conflict = (0..SLOTS).find_map(|slot| self.conflict(slot, stamp, &is_before));
+        if stamp.is_strong() {
+            // It races with weak accesses only, and so forgets none of them.
+            self.stamps[STRONG_WRITE] = stamp;
+            self.instructions[STRONG_WRITE] = instruction;
+        } else {
+            // Accesses of other bytes of the word are forgotten, which may miss a race but never invents one.
+            self.stamps = [stamp, Stamp::default(), Stamp::default(), Stamp::default()];
+            self.instructions[WEAK_WRITE] = instruction;
+        }
         conflict
     }
 
@@ -76,18 +95,18 @@ impl Cell {
         let old = self.stamps[slot];
         let races = old.is_somebody()
             && old.bytes() & stamp.bytes() != 0
-            && !(old.is_strong() && stamp.is_strong())
+            && !old.is_atomic_to(stamp)
             && !old.same_thread(stamp)
             && !is_before(old);
-        let instruction = self.instructions[slot];
-        races.then_some(Conflict { is_write: slot == 0, stamp: old, instruction })
+        let (is_write, instruction) = (slot < FIRST_READ, self.instructions[slot]);
+        races.then_some(Conflict { is_write, stamp: old, instruction })
     }
 }
 
 /// The cells of a buffer that blocks on several host threads work on.
 #[derive(Debug)]
 pub(crate) struct SharedCells {
-    cells: Vec<([AtomicU64; 3], [AtomicU32; 3])>,
+    cells: Vec<([AtomicU64; SLOTS], [AtomicU32; SLOTS])>,
 }
 
 impl SharedCells {
@@ -100,22 +119,26 @@ impl SharedCells {
     pub(crate) fn access(
         &self,
         word: usize,
-        apply: impl FnOnce(&mut Cell) -> Option<Conflict>,
+        apply: impl Fn(&mut Cell) -> Option<Conflict>,
     ) -> Option<Conflict> {
         let (stamps, instructions) = self.cells.get(word)?;
-        let old = Cell {
+        let mut old = Cell {
             stamps: std::array::from_fn(|slot| Stamp(stamps[slot].load(Relaxed))),
             instructions: std::array::from_fn(|slot| instructions[slot].load(Relaxed)),
         };
         let mut new = old;
         let conflict = apply(&mut new);
-        for slot in 0..3 {
+        let mut meanwhile = false;
+        for slot in 0..SLOTS {
             if new.stamps[slot] != old.stamps[slot] {
-                stamps[slot].store(new.stamps[slot].0, Relaxed);
                 instructions[slot].store(new.instructions[slot], Relaxed);
+                let found = Stamp(stamps[slot].swap(new.stamps[slot].0, Relaxed));
+                meanwhile |= found != old.stamps[slot];
+                old.stamps[slot] = found;
             }
         }
-        conflict
+        // Another block was here between the load and the store: with that one it may race as well.
+        if meanwhile { conflict.or_else(|| apply(&mut old)) } else { conflict }
     }
 }
 

@@ -38,8 +38,8 @@ pub(crate) struct Warp {
     pub(crate) copies: Copies,
     /// How long other ready lanes have waited while groups furthest behind ran, in instructions.
     waited: u32,
-    /// The program counter of the last group that ran.
-    last: u32,
+    /// The program counter of the last group that ran because it had waited.
+    aged: u32,
 }
 
 /// A word of each lane's own memory.
@@ -83,7 +83,7 @@ impl Warp {
             local: vec![LocalWord::default(); local_bytes.div_ceil(4) as usize],
             copies: Copies::default(),
             waited: 0,
-            last: 0,
+            aged: 0,
         }
     }
 
@@ -95,23 +95,33 @@ impl Warp {
         let of = |lanes: u32| lanes_of(lanes).map(|lane| self.counters[lane]);
         let least = of(self.ready).min()?;
         let mut counter = least;
+        let mut chosen = u32::MAX;
         if self.waited >= PATIENCE {
             self.waited = 0;
-            let last = self.last;
+            let last = self.aged;
             counter = of(self.ready).filter(|&other| other > last).min().unwrap_or(least);
-        } else if let Some(random) = random
-            && random.u8(..) < 64
-        {
-            let chosen = random.usize(..self.ready.count_ones() as usize);
-            counter = of(self.ready).nth(chosen).unwrap_or(least);
+            self.aged = counter;
+        } else if let Some(random) = random {
+            if random.u8(..) < 64 {
+                let place = random.usize(..self.ready.count_ones() as usize);
+                counter = of(self.ready).nth(place).unwrap_or(least);
+            }
+            // Nothing promises that lanes at the same instruction execute it together.
+            if random.u8(..) < 16 {
+                let here = lanes_of(self.ready).filter(|&lane| self.counters[lane] == counter);
+                let here = here.fold(0, |mask, lane| mask | 1_u32 << lane);
+                let some = here & random.u32(..);
+                chosen = if some == 0 { here } else { some };
+            }
         }
-        self.last = counter;
         let mut lanes = 0;
         let mut until = u32::MAX;
         for lane in lanes_of(self.ready) {
             let other = self.counters[lane];
-            if other == counter {
+            if other == counter && chosen >> lane & 1 != 0 {
                 lanes |= 1 << lane;
+            } else if other == counter {
+                until = until.min(counter + 1);
             } else if other > counter {
                 until = until.min(other);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::liveness::read_before_written;
 use super::names::{Place, Scope};
 use super::shared::{self, Shared};
 use super::syntax::{Declaration, DeclaredSpace, Function, Statement, StatementKind};
@@ -348,8 +349,12 @@ impl<'m> Lowering<'m> {
             }
         }
         debug_assert!(self.local_bytes <= LOCAL_WINDOW.end - LOCAL_WINDOW.start);
+        let filled = |register: &Register| self.filled.iter().any(|(other, _)| other == register);
+        let undefined =
+            read_before_written(&self.code).into_iter().filter(|r| !filled(r)).collect();
         Ok(Kernel {
             name: function.name.clone(),
+            undefined,
             code: self.code,
             registers: self.counts,
             constants: self.filled,

@@ -1,0 +1,87 @@
+//! Registers that may be read before anything is written to them.
+
+use std::collections::BTreeSet;
+
+use crate::code::{Instruction, Op, Register};
+
+/// The registers of code that some way through it reads before it writes them. Most kernels have none.
+pub(super) fn read_before_written(code: &[Instruction]) -> BTreeSet<Register> {
+    let blocks = Block::all(code);
+    let mut live: Vec<BTreeSet<Register>> =
+        blocks.iter().map(|block| block.reads.clone()).collect();
+    // Backwards, until nothing changes: what a block's successors read, and it does not write, it hands on.
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (index, block) in blocks.iter().enumerate().rev() {
+            let after = block.successors.iter().filter_map(|&next| live.get(next));
+            let new: Vec<Register> = after
+                .flatten()
+                .filter(|register| !block.writes.contains(register))
+                .filter(|register| !live[index].contains(register))
+                .copied()
+                .collect();
+            changed |= !new.is_empty();
+            live[index].extend(new);
+        }
+    }
+    live.into_iter().next().unwrap_or_default()
+}
+
+/// Instructions that are executed one after the other.
+struct Block {
+    /// What it reads before it writes.
+    reads: BTreeSet<Register>,
+    /// What it writes for certain.
+    writes: BTreeSet<Register>,
+    successors: Vec<usize>,
+}
+
+impl Block {
+    fn all(code: &[Instruction]) -> Vec<Self> {
+        let targets = |instruction: &Instruction| match &instruction.op {
+            Op::Branch { target } => vec![*target as usize],
+            Op::BranchIndexed { targets, .. } => targets.iter().map(|&t| t as usize).collect(),
+            _ => Vec::new(),
+        };
+        let ends = |instruction: &Instruction| {
+            matches!(
+                instruction.op,
+                Op::Branch { .. } | Op::BranchIndexed { .. } | Op::Exit | Op::Trap
+            )
+        };
+        let mut starts = BTreeSet::from([0]);
+        for (at, instruction) in code.iter().enumerate() {
+            starts.extend(targets(instruction));
+            if ends(instruction) {
+                starts.insert(at + 1);
+            }
+        }
+        let starts: Vec<usize> = starts.into_iter().filter(|&start| start < code.len()).collect();
+        let number = |at: usize| starts.binary_search(&at).ok();
+        let block = |(index, &start): (usize, &usize)| {
+            let end = starts.get(index + 1).copied().unwrap_or(code.len());
+            let (mut reads, mut writes) = (BTreeSet::new(), BTreeSet::new());
+            let instructions = code.get(start..end).unwrap_or_default();
+            for Instruction { guard, op, .. } in instructions {
+                let guarded = guard.map(|guard| Register::Predicate(guard.predicate));
+                let (mut read, mut written) = (Vec::from_iter(guarded), Vec::new());
+                op.registers(&mut |register, is_write| match is_write {
+                    true => written.push(register),
+                    false => read.push(register),
+                });
+                reads.extend(read.into_iter().filter(|register| !writes.contains(register)));
+                if guard.is_none() {
+                    writes.extend(written);
+                }
+            }
+            let last = instructions.last();
+            let mut successors: Vec<usize> =
+                last.map(targets).unwrap_or_default().into_iter().filter_map(number).collect();
+            let falls_through = last.is_none_or(|last| !ends(last) || last.guard.is_some());
+            successors.extend(falls_through.then(|| number(end)).flatten());
+            Self { reads, writes, successors }
+        };
+        starts.iter().enumerate().map(block).collect()
+    }
+}
