@@ -2,9 +2,10 @@
 
 use half::{bf16, f16};
 
-use super::access::{Request, in_shared, words_of};
+use super::access::Request;
 use super::block::Core;
 use super::order::{Effect, Log, Place, lanes_of};
+use super::touch::{in_shared, words_of};
 use super::warp::Warp;
 use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Scope, Space, WARP};
 use crate::finding::FindingKind;

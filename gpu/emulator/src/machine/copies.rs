@@ -1,5 +1,13 @@
 //! `cp.async`: copies to shared memory that are under way.
 
+use super::access::Request;
+use super::block::Core;
+use super::order::{Log, lanes_of};
+use super::touch::{in_shared, words_of};
+use super::traffic::sectors;
+use super::warp::Warp;
+use crate::code::{Address, Order, Register};
+
 /// A copy that was issued and not waited for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy {
@@ -72,6 +80,87 @@ impl Copies {
             });
         }
         done
+    }
+}
+
+impl Core<'_> {
+    pub(super) fn issue_copies(
+        &mut self,
+        warp: &mut Warp,
+        request: Request,
+        [destination, source]: [&Address; 2],
+        source_bytes: Option<Register>,
+        lanes: u32,
+        log: &mut Log<'_>,
+    ) {
+        let (targets, _) = self.places(warp, request.counter, destination, lanes);
+        let (addresses, _) = self.places(warp, request.counter, source, lanes);
+        let counts = source_bytes.map(|register| warp.word(register));
+        self.counters.global_loads += 1;
+        self.counters.global_load_sectors += sectors(&addresses, lanes);
+        self.count_shared(&targets, lanes, request.bytes);
+        let grid = self.grid;
+        let mut near = None;
+        for lane in lanes_of(lanes) {
+            let Some(target) = self.within_shared(request, lane, targets[lane]) else { continue };
+            let count = counts.map_or(request.bytes, |counts| counts[lane].min(request.bytes));
+            let mut copy = Copy {
+                lane,
+                destination: target,
+                bytes: request.bytes as usize,
+                data: [0; 16],
+                defined: true,
+            };
+            if count > 0 {
+                let part = Request { bytes: count, ..request };
+                let Some(offset) = self.within(&mut near, part, lane, addresses[lane]) else {
+                    continue;
+                };
+                let Some(region) = near else { continue };
+                for (byte, to) in copy.data.iter_mut().enumerate().take(count as usize) {
+                    *to = region.buffer.read(offset + byte, 1) as u8;
+                    copy.defined &= region.buffer.is_defined(offset + byte, 1);
+                }
+                if let Some(cells) = region.cells {
+                    let stamp = self.stamp(part, lane);
+                    let order = &self.order;
+                    let is_before = |old| order.is_before(old, part.warp, lane, log.all());
+                    let conflict = words_of(offset, count).find_map(|(word, mask)| {
+                        let stamp = stamp.of_bytes(mask);
+                        cells.access(word, |cell| cell.read(stamp, part.counter, is_before))
+                    });
+                    self.report_race(part, lane, conflict, || grid.global.place(addresses[lane]));
+                }
+            }
+            // Until it is waited for, nobody can tell what is there.
+            for word in (0..copy.bytes).step_by(4) {
+                self.shared.write(target + word, 4, 0, false);
+            }
+            let conflict = self.observe_shared(request, lane, target, true, log);
+            self.report_race(request, lane, conflict, || in_shared(target as u64));
+            warp.copies.issue(copy);
+        }
+    }
+
+    /// Writes what copies have brought.
+    pub(super) fn finish_copies(
+        &mut self,
+        warp: &mut Warp,
+        counter: u32,
+        lanes: u32,
+        groups: Option<u32>,
+        log: &mut Log<'_>,
+    ) {
+        for copy in warp.copies.wait(lanes, groups) {
+            let bytes = copy.bytes as u32;
+            let request = Request { counter, warp: warp.index, bytes, order: Order::Weak };
+            for (index, word) in copy.data.chunks(4).enumerate().take(copy.bytes / 4) {
+                let value = word.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+                self.shared.write(copy.destination + index * 4, 4, value, copy.defined);
+            }
+            let conflict = self.observe_shared(request, copy.lane, copy.destination, true, log);
+            self.report_race(request, copy.lane, conflict, || in_shared(copy.destination as u64));
+        }
     }
 }
 

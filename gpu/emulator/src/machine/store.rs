@@ -1,0 +1,168 @@
+//! Stores.
+
+use super::access::{MOST_ELEMENTS, Request, Values};
+use super::block::Core;
+use super::order::{Effect, Log, Place, lanes_of};
+use super::touch::{in_shared, words_of};
+use super::traffic::sectors;
+use super::warp::Warp;
+use crate::code::{Access, Address, Order, Register, Space, WARP};
+use crate::finding::FindingKind;
+
+const WRITE: Effect = Effect { reads: false, writes: true, acquires: false, releases: false };
+
+impl Core<'_> {
+    #[expect(clippy::too_many_arguments, reason = "an instruction's fields, and whose it is")]
+    pub(super) fn store(
+        &mut self,
+        warp: &mut Warp,
+        request: Request,
+        access: Access,
+        address: &Address,
+        sources: &[Register],
+        lanes: u32,
+        log: &mut Log<'_>,
+    ) {
+        let (addresses, parts) = self.places(warp, request.counter, address, lanes);
+        let elements = sources.len().min(MOST_ELEMENTS);
+        let mut stored =
+            Values { values: [[0; WARP]; MOST_ELEMENTS], undefined: [0; MOST_ELEMENTS] };
+        for (element, &source) in sources.iter().take(elements).enumerate() {
+            stored.values[element] = warp.long(source);
+            stored.undefined[element] = warp.registers.undefined(source) & lanes;
+        }
+        for (space, lanes) in parts {
+            if lanes == 0 {
+                continue;
+            }
+            match space {
+                Space::Global | Space::Generic => {
+                    self.counters.global_stores += 1;
+                    self.counters.global_store_sectors += sectors(&addresses, lanes);
+                    self.store_global(
+                        request,
+                        access.bytes,
+                        elements,
+                        &addresses,
+                        lanes,
+                        &stored,
+                        log,
+                    );
+                }
+                Space::Shared => {
+                    self.count_shared(&addresses, lanes, request.bytes);
+                    for lane in lanes_of(lanes) {
+                        let Some(offset) = self.within_shared(request, lane, addresses[lane])
+                        else {
+                            continue;
+                        };
+                        for element in 0..elements {
+                            let offset = offset + element * access.bytes as usize;
+                            let is_defined = stored.undefined[element] >> lane & 1 == 0;
+                            let value = stored.values[element][lane];
+                            self.shared.write(offset, access.bytes, value, is_defined);
+                        }
+                        let conflict = self.observe_shared(request, lane, offset, true, log);
+                        self.report_race(request, lane, conflict, || in_shared(offset as u64));
+                        if request.order != Order::Weak {
+                            let place = Place::Shared(offset as u64);
+                            self.order_strongly(request, lane, place, WRITE, log);
+                        }
+                    }
+                }
+                Space::Local => {
+                    for lane in lanes_of(lanes) {
+                        let Some(offset) = self.within_local(request, lane, addresses[lane]) else {
+                            continue;
+                        };
+                        for element in 0..elements {
+                            let offset = offset + element * access.bytes as usize;
+                            let value = stored.values[element][lane];
+                            let defined = stored.undefined[element] >> lane & 1 == 0;
+                            write_local(warp, lane, offset, access.bytes, value, defined);
+                        }
+                    }
+                }
+                Space::Parameter => {
+                    let lane = lanes.trailing_zeros() as usize;
+                    self.report(
+                        FindingKind::WriteToReadOnly,
+                        request.counter,
+                        request.warp,
+                        lane,
+                        || (None, "parameters are only read".to_owned()),
+                    );
+                }
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "an instruction's fields, and whose it is")]
+    fn store_global(
+        &mut self,
+        request: Request,
+        bytes: u32,
+        elements: usize,
+        addresses: &[u64; WARP],
+        lanes: u32,
+        stored: &Values,
+        log: &mut Log<'_>,
+    ) {
+        let grid = self.grid;
+        let mut near = None;
+        for lane in lanes_of(lanes) {
+            let place = || grid.global.place(addresses[lane]);
+            let Some(offset) = self.within(&mut near, request, lane, addresses[lane]) else {
+                continue;
+            };
+            let Some(region) = near else { continue };
+            let Some(cells) = region.cells else {
+                self.report(
+                    FindingKind::WriteToReadOnly,
+                    request.counter,
+                    request.warp,
+                    lane,
+                    || (Some(place()), String::new()),
+                );
+                continue;
+            };
+            for element in 0..elements {
+                if stored.undefined[element] >> lane & 1 != 0 {
+                    self.report(
+                        FindingKind::Uninitialised,
+                        request.counter,
+                        request.warp,
+                        lane,
+                        || (Some(place()), "the value stored depends on it".to_owned()),
+                    );
+                }
+                let offset = offset + element * bytes as usize;
+                region.buffer.write(offset, bytes, stored.values[element][lane]);
+            }
+            let stamp = self.stamp(request, lane);
+            let order = &self.order;
+            let is_before = |old| order.is_before(old, request.warp, lane, log.all());
+            let mut conflict = None;
+            for (word, mask) in words_of(offset, request.bytes) {
+                let stamp = stamp.of_bytes(mask);
+                let found =
+                    cells.access(word, |cell| cell.write(stamp, request.counter, is_before));
+                conflict = conflict.or(found);
+            }
+            self.report_race(request, lane, conflict, place);
+            if request.order != Order::Weak {
+                self.order_strongly(request, lane, Place::Global(addresses[lane]), WRITE, log);
+            }
+        }
+    }
+}
+
+fn write_local(warp: &mut Warp, lane: usize, offset: usize, bytes: u32, value: u64, defined: bool) {
+    for byte in 0..bytes as usize {
+        let (index, place) = ((offset + byte) / 4, (offset + byte) % 4);
+        let Some(word) = warp.local.get_mut(index) else { return };
+        let (shift, new) = (place * 8, (value >> (byte * 8)) as u32 & 0xFF);
+        word.values[lane] = word.values[lane] & !(0xFF << shift) | new << shift;
+        word.defined[place] = word.defined[place] & !(1 << lane) | u32::from(defined) << lane;
+    }
+}

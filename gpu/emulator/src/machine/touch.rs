@@ -1,0 +1,192 @@
+//! Whether an access may be made, and what is remembered of it.
+
+use super::access::Request;
+use super::block::Core;
+use super::global::Region;
+use super::order::{Effect, Log, Place, Stamp};
+use super::races::Conflict;
+use super::traffic::bank_conflicts;
+use crate::code::{Order, WARP};
+use crate::finding::{FindingKind, PlacedAddress};
+
+impl<'g> Core<'g> {
+    /// Where an address lies in its buffer, which is put into `near`; reports those that lie nowhere.
+    #[inline]
+    pub(super) fn within(
+        &mut self,
+        near: &mut Option<Region<'g>>,
+        request: Request,
+        lane: usize,
+        address: u64,
+    ) -> Option<usize> {
+        // Neighbouring lanes mostly access the same buffer.
+        let bytes = u64::from(request.bytes);
+        let global = &self.grid.global;
+        let offset = |near: Option<Region<'g>>| near?.buffer.offset(address, bytes);
+        let offset = offset(*near).or_else(|| {
+            *near = global.near(address);
+            offset(*near)
+        });
+        if offset.is_none() {
+            self.out_of_bounds(request, lane, || global.place(address));
+        } else if !address.is_multiple_of(bytes) && bytes.is_power_of_two() {
+            self.misaligned(request, lane, || global.place(address));
+            return None;
+        }
+        offset
+    }
+
+    pub(super) fn within_shared(
+        &mut self,
+        request: Request,
+        lane: usize,
+        address: u64,
+    ) -> Option<usize> {
+        let bytes = u64::from(request.bytes);
+        let length = self.shared.len();
+        if address.checked_add(bytes).is_none_or(|end| end > length as u64) {
+            self.out_of_bounds(request, lane, || PlacedAddress {
+                address,
+                place: format!("shared memory + {address} of {length} bytes"),
+            });
+            return None;
+        }
+        if !address.is_multiple_of(bytes) {
+            self.misaligned(request, lane, || in_shared(address));
+            return None;
+        }
+        Some(address as usize)
+    }
+
+    pub(super) fn within_local(
+        &mut self,
+        request: Request,
+        lane: usize,
+        address: u64,
+    ) -> Option<usize> {
+        let bytes = u64::from(request.bytes);
+        let length = u64::from(self.grid.kernel.local_bytes);
+        let place = || PlacedAddress {
+            address,
+            place: format!("the thread's own memory + {address} of {length} bytes"),
+        };
+        if address.checked_add(bytes).is_none_or(|end| end > length) {
+            self.out_of_bounds(request, lane, place);
+            return None;
+        }
+        if !address.is_multiple_of(bytes) {
+            self.misaligned(request, lane, place);
+            return None;
+        }
+        Some(address as usize)
+    }
+
+    #[cold]
+    pub(super) fn out_of_bounds(
+        &mut self,
+        request: Request,
+        lane: usize,
+        place: impl FnOnce() -> PlacedAddress,
+    ) {
+        self.report(FindingKind::OutOfBounds, request.counter, request.warp, lane, || {
+            (Some(place()), format!("an access of {} bytes", request.bytes))
+        });
+    }
+
+    #[cold]
+    fn misaligned(&mut self, request: Request, lane: usize, place: impl FnOnce() -> PlacedAddress) {
+        self.report(FindingKind::Misaligned, request.counter, request.warp, lane, || {
+            (Some(place()), format!("an access of {} bytes", request.bytes))
+        });
+    }
+
+    pub(super) fn count_shared(&mut self, addresses: &[u64; WARP], lanes: u32, bytes: u32) {
+        self.counters.shared_accesses += 1;
+        self.counters.bank_conflicts += bank_conflicts(addresses, lanes, bytes);
+    }
+
+    #[inline]
+    pub(super) fn stamp(&self, request: Request, lane: usize) -> Stamp {
+        self.order.stamp(request.warp, lane, request.order != Order::Weak)
+    }
+
+    /// Remembers who accesses shared memory.
+    #[inline]
+    pub(super) fn observe_shared(
+        &mut self,
+        request: Request,
+        lane: usize,
+        offset: usize,
+        writes: bool,
+        log: &Log<'_>,
+    ) -> Option<Conflict> {
+        let stamp = self.stamp(request, lane);
+        let order = &self.order;
+        let is_before = |old| order.is_before(old, request.warp, lane, log.all());
+        let mut conflict = None;
+        for (word, mask) in words_of(offset, request.bytes) {
+            let Some(cell) = self.shared.cell(word) else { continue };
+            let stamp = stamp.of_bytes(mask);
+            let found = match writes {
+                true => cell.write(stamp, request.counter, is_before),
+                false => cell.read(stamp, request.counter, is_before),
+            };
+            conflict = conflict.or(found);
+        }
+        conflict
+    }
+
+    /// Applies what a strong access orders.
+    pub(super) fn order_strongly(
+        &mut self,
+        request: Request,
+        lane: usize,
+        place: Place,
+        effect: Effect,
+        log: &mut Log<'_>,
+    ) {
+        let order = request.order;
+        let effect = Effect {
+            acquires: effect.reads && matches!(order, Order::Acquire | Order::AcquireRelease),
+            releases: effect.writes && matches!(order, Order::Release | Order::AcquireRelease),
+            ..effect
+        };
+        self.order.strong_access(request.warp, lane, place, effect, log);
+    }
+
+    #[inline]
+    pub(super) fn report_race(
+        &mut self,
+        request: Request,
+        lane: usize,
+        conflict: Option<Conflict>,
+        place: impl FnOnce() -> PlacedAddress,
+    ) {
+        let Some(Conflict { is_write, stamp, instruction }) = conflict else { return };
+        let grid = self.grid;
+        self.report(FindingKind::Race, request.counter, request.warp, lane, || {
+            let what = if is_write { "written" } else { "read" };
+            let [tx, ty, tz] = grid.thread(stamp.thread() as usize);
+            let [x, y, _] = grid.size;
+            let block = stamp.block();
+            let (bx, by, bz) = (block % x, block / x % y, block / x / y);
+            let at = grid.kernel.place(instruction);
+            let detail = format!(
+                "{what} by block ({bx},{by},{bz}) thread ({tx},{ty},{tz}) {at}, in no order"
+            );
+            (Some(place()), detail)
+        });
+    }
+}
+
+/// The words that an access touches, with a bit for each byte of them.
+#[inline]
+pub(super) fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
+    let mask = if bytes >= 4 { 0xF } else { ((1 << bytes) - 1) << (offset % 4) };
+    let words = bytes.div_ceil(4) as usize;
+    (offset / 4..offset / 4 + words).map(move |word| (word, mask))
+}
+
+pub(super) fn in_shared(offset: u64) -> PlacedAddress {
+    PlacedAddress { address: offset, place: format!("shared memory + {offset}") }
+}
