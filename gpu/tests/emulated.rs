@@ -6,6 +6,7 @@
 //! | `SPARSERL_EMULATED_CASES` | random legal programs, each for a random matrix; 100 unless given |
 //! | `SPARSERL_REPORT` | file for a report as JSON |
 
+#[allow(dead_code, reason = "another suite uses the rest")]
 mod case;
 
 use std::process::ExitCode;

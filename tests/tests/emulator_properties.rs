@@ -20,8 +20,8 @@ use sparserl_gpu::nvrtc::Compilers;
 
 /// Cases of each property, unless the environment says otherwise.
 const CASES: u32 = 48;
-const ROWS: usize = 400;
-const ENTRIES: usize = 2500;
+const ROWS: usize = 250;
+const ENTRIES: usize = 1200;
 
 fn evaluator() -> Result<&'static EmulatorEvaluator, TestCaseError> {
     static EVALUATOR: OnceLock<Result<EmulatorEvaluator, String>> = OnceLock::new();
