@@ -530,3 +530,37 @@ fn a_lock_with_two_kinds_of_waiting_lanes_makes_progress() {
         assert_eq!(run.words(), [0, 32]);
     }
 }
+
+#[test]
+fn lanes_that_fence_one_by_one_hand_over_all_that_they_wrote() {
+    // Lanes fence at different times, some of them twice; one counts for all.
+    let body = "
+        mad.lo.s32 %r4, %r1, 32, %r0;
+        mul.wide.u32 %rd2, %r4, 4;
+        add.s64 %rd2, %rd2, %rd0;
+        setp.ge.u32 %p0, %r0, 7;
+        @%p0 bra WRITE;
+        membar.gl;
+        WRITE:
+        st.global.u32 [%rd2+4], %r4;
+        membar.gl;
+        bar.warp.sync -1;
+        setp.ne.u32 %p0, %r0, 0;
+        mov.u32 %r5, 0;
+        @%p0 bra COUNTED;
+        atom.global.add.u32 %r5, [%rd0], 1;
+        COUNTED:
+        shfl.sync.idx.b32 %r5, %r5, 0, 31, -1;
+        setp.ne.u32 %p1, %r5, 1;
+        @%p1 ret;
+        membar.gl;
+        bar.warp.sync -1;
+        xor.b32 %r4, %r4, 37;
+        mul.wide.u32 %rd2, %r4, 4;
+        add.s64 %rd2, %rd2, %rd0;
+        ld.global.u32 %r6, [%rd2+4];";
+    for seed in 0..40 {
+        let run = run_seeded(body, 2, 32, 65, &Options { seed, budget: 100_000 });
+        assert_eq!(run.report.findings, [], "seed {seed}");
+    }
+}

@@ -147,7 +147,7 @@ struct Release {
     lane: Lane,
     /// What it knew at its last fence, with the scope of that.
     fenced: Option<(Scope, Arc<Knowledge>)>,
-    /// What it knows at the release, and for each warp the epoch of its last fence.
+    /// What it knows at the release, and for each thread the epoch of its last fence.
     now: Arc<(Knowledge, Box<[u32]>)>,
     acquired: Acquired,
 }
@@ -166,7 +166,7 @@ impl Release {
             return true;
         }
         let (now, fences) = &*self.now;
-        let is_fenced = fences.get(thread / WARP).is_some_and(|&fence| access.epoch() < fence);
+        let is_fenced = fences.get(thread).is_some_and(|&fence| access.epoch() < fence);
         is_fenced && now.covers(self.warp, self.lane, access)
     }
 }
@@ -432,7 +432,8 @@ impl BlockOrder {
             (Place::Global(_), None) => 0,
         };
         let block = self.block;
-        let fences = |warps: &[WarpOrder]| -> Box<[u32]> { warps.iter().map(last_fence).collect() };
+        let fences =
+            |warps: &[WarpOrder]| -> Box<[u32]> { warps.iter().flat_map(last_fences).collect() };
         let release = if effect.writes && (self.has_fenced || effect.releases) {
             let fences = fences(&self.warps);
             self.warps.get_mut(warp).map(|own| {
@@ -486,12 +487,12 @@ pub(crate) struct Effect {
     pub(crate) releases: bool,
 }
 
-/// Epoch up to which those lanes of a warp have fenced that have fenced at all. The others have nothing to say: a warp
-/// is often fenced by some of its lanes for all.
-fn last_fence(warp: &WarpOrder) -> u32 {
-    let epochs = warp.fenced.iter().flatten();
-    let epochs = epochs.filter(|(scope, _)| *scope == Scope::Device);
-    epochs.map(|(_, knowledge)| knowledge.epoch).min().unwrap_or(0)
+/// Of each lane, the epoch of its last fence for the device.
+fn last_fences(warp: &WarpOrder) -> impl Iterator<Item = u32> {
+    warp.fenced.iter().map(|fenced| match fenced {
+        Some((Scope::Device, knowledge)) => knowledge.epoch,
+        _ => 0,
+    })
 }
 
 fn join_acquired(own: &mut WarpOrder, lanes: u32) {
