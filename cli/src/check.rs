@@ -1,4 +1,4 @@
-//! Takes candidates that emulation finds right.
+//! Takes candidates that emulation finds right, and none that it finds wrong.
 
 use std::sync::Arc;
 
@@ -26,10 +26,21 @@ pub(crate) struct Checked {
     pub(crate) extent: Extent,
 }
 
-/// Candidates that are right, and why others are not among them.
+/// What becomes of candidates that emulation says nothing of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unjudged {
+    /// They are taken where too few are right.
+    Last,
+    /// They are not taken.
+    Never,
+}
+
+/// Candidates that are not known to be wrong.
 #[derive(Debug)]
 pub(crate) struct Taken<C> {
-    pub(crate) right: Vec<(C, Checked)>,
+    /// Right ones, then those that nothing is known of.
+    pub(crate) candidates: Vec<(C, Option<Checked>)>,
+    /// What was found out about the others and about those that nothing is known of.
     pub(crate) notes: Vec<String>,
 }
 
@@ -53,62 +64,70 @@ impl<'m, T: Scalar> Checker<'m, T> {
     }
 }
 
-/// Candidates cannot be taken.
+/// There are candidates, and none can be taken.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CheckError {
-    /// All that there are are wrong.
-    #[error("none of {tried} candidates is right; the first: {first}")]
-    NoneRight {
-        /// How many there are.
-        tried: usize,
-        /// What became of the first.
-        first: String,
-    },
-    /// Nothing is known of them.
-    #[error(transparent)]
-    Judge(#[from] anyhow::Error),
+#[error("none of {tried} candidates was found right; the first: {first}")]
+pub(crate) struct NoneRight {
+    /// How many there are.
+    tried: usize,
+    /// What became of the first.
+    first: String,
 }
 
-/// Takes the first `wanted` candidates that are right, or as many as there are.
+/// Takes the first `wanted` candidates that are right, or as many as there are. One that the judge fails on
+/// is `unjudged`.
 ///
 /// # Errors
-/// When the judge fails, or when there are candidates and none is right.
+/// When there are candidates and none can be taken.
 pub(crate) fn first_right<C: Send>(
     candidates: impl IntoIterator<Item = C>,
     wanted: usize,
+    unjudged: Unjudged,
     judge: impl Fn(&C) -> anyhow::Result<Emulated> + Sync,
-) -> Result<Taken<C>, CheckError> {
+) -> Result<Taken<C>, NoneRight> {
     let mut candidates = candidates.into_iter();
-    let mut taken = Taken { right: Vec::new(), notes: Vec::new() };
-    let mut first_wrong = None;
+    let (mut right, mut unknown, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut first_fault = None;
     let mut tried = 0_usize;
-    while taken.right.len() < wanted {
-        let batch: Vec<C> = candidates.by_ref().take(wanted - taken.right.len()).collect();
+    while right.len() < wanted {
+        let batch: Vec<C> = candidates.by_ref().take(wanted - right.len()).collect();
         if batch.is_empty() {
             break;
         }
         let judged = batch.into_par_iter().map(|candidate| {
-            let emulated = judge(&candidate)?;
-            Ok((candidate, emulated))
+            let emulated = judge(&candidate);
+            (candidate, emulated)
         });
-        for (candidate, emulated) in judged.collect::<anyhow::Result<Vec<_>>>()? {
+        for (candidate, emulated) in judged.collect::<Vec<_>>() {
             tried += 1;
-            let Emulated { judgement, extent } = emulated;
-            match judgement.outcome {
-                Outcome::Verified(verification) => {
-                    taken.right.push((candidate, Checked { verification, extent }));
+            let fault = match emulated {
+                Ok(Emulated { judgement, extent }) => match judgement.outcome {
+                    Outcome::Verified(verification) => {
+                        right.push((candidate, Some(Checked { verification, extent })));
+                        continue;
+                    }
+                    outcome => {
+                        let text = format!("emulated on {extent} it {outcome}");
+                        notes.push(format!("candidate {tried} is not written: {text}"));
+                        text
+                    }
+                },
+                Err(error) => {
+                    unknown.push((candidate, None));
+                    notes.push(format!("candidate {tried} cannot be checked: {error:#}"));
+                    format!("it cannot be checked: {error:#}")
                 }
-                outcome => {
-                    let text = format!("emulated on {extent} it {outcome}");
-                    taken.notes.push(format!("candidate {tried} is not written: {text}"));
-                    first_wrong = first_wrong.or(Some(text));
-                }
-            }
+            };
+            first_fault = first_fault.or(Some(fault));
         }
     }
-    match first_wrong {
-        Some(first) if taken.right.is_empty() => Err(CheckError::NoneRight { tried, first }),
-        _ => Ok(taken),
+    if unjudged == Unjudged::Last {
+        let missing = wanted.saturating_sub(right.len());
+        right.extend(unknown.into_iter().take(missing));
+    }
+    match first_fault {
+        Some(first) if right.is_empty() => Err(NoneRight { tried, first }),
+        _ => Ok(Taken { candidates: right, notes }),
     }
 }
 
@@ -123,7 +142,7 @@ mod tests {
     /// Says of a number that it is right where it is even.
     fn judge(number: &u32) -> anyhow::Result<Emulated> {
         let outcome = match number {
-            99 => bail!("the emulator is gone"),
+            n if n % 10 == 9 => bail!("{n} is too much"),
             n if n % 2 == 0 => Outcome::Verified(Verification { checks: *n, worst_ratio: 0.5 }),
             n => Outcome::Faulted { reason: format!("{n} races") },
         };
@@ -133,34 +152,57 @@ mod tests {
         Ok(Emulated { judgement, extent: Ground::whole(matrix.view()).extent() })
     }
 
-    fn right(taken: &Taken<u32>) -> Vec<u32> {
-        taken.right.iter().map(|&(number, _)| number).collect()
+    fn take(numbers: &[u32], wanted: usize, unjudged: Unjudged) -> Result<Taken<u32>, NoneRight> {
+        first_right(numbers.iter().copied(), wanted, unjudged, judge)
+    }
+
+    /// Numbers that were taken, and whether they are known to be right.
+    fn taken(taken: &Taken<u32>) -> Vec<(u32, bool)> {
+        let numbers = taken.candidates.iter();
+        numbers.map(|&(number, checked)| (number, checked.is_some())).collect()
     }
 
     #[test]
     fn wrong_ones_are_passed_over_and_noted() {
-        let taken = first_right([2, 3, 4, 6, 8], 3, judge).unwrap();
-        assert_eq!(right(&taken), [2, 4, 6]);
+        let three = take(&[2, 3, 4, 6, 8], 3, Unjudged::Never).unwrap();
+        assert_eq!(taken(&three), [(2, true), (4, true), (6, true)]);
         assert_eq!(
-            taken.notes,
+            three.notes,
             ["candidate 2 is not written: emulated on the whole matrix it faults: 3 races"]
         );
-        let few = first_right([1, 2], 3, judge).unwrap();
-        assert_eq!(right(&few), [2]);
+        let few = take(&[1, 2], 3, Unjudged::Last).unwrap();
+        assert_eq!(taken(&few), [(2, true)]);
     }
 
     #[test]
-    fn none_right_is_an_error_and_so_is_a_broken_judge() {
-        let error = first_right([5, 7], 1, judge).unwrap_err().to_string();
-        let text = "none of 2 candidates is right; the first: emulated on the whole matrix it faults: 5 races";
+    fn none_right_is_an_error() {
+        let error = take(&[5, 7], 1, Unjudged::Last).unwrap_err().to_string();
+        let text = "none of 2 candidates was found right; the first: \
+                    emulated on the whole matrix it faults: 5 races";
         assert_eq!(error, text);
-        assert!(first_right([], 1, judge).unwrap().right.is_empty());
-        let broken = first_right([3, 99], 2, judge).unwrap_err();
-        assert!(matches!(broken, CheckError::Judge(_)), "{broken}");
+        assert!(take(&[], 1, Unjudged::Never).unwrap().candidates.is_empty());
+    }
+
+    #[test]
+    fn unjudged_ones_come_last_and_wrong_ones_never() {
+        let numbers = [3, 19, 2, 29, 5];
+        let one = take(&numbers, 1, Unjudged::Last).unwrap();
+        assert_eq!(taken(&one), [(2, true)]);
+        let all = take(&numbers, 5, Unjudged::Last).unwrap();
+        assert_eq!(taken(&all), [(2, true), (19, false), (29, false)]);
+        assert_eq!(all.notes[1], "candidate 2 cannot be checked: 19 is too much");
+        assert_eq!(taken(&take(&[3, 19], 1, Unjudged::Last).unwrap()), [(19, false)]);
+
+        assert_eq!(taken(&take(&numbers, 5, Unjudged::Never).unwrap()), [(2, true)]);
+        let error = take(&[19, 3], 2, Unjudged::Never).unwrap_err().to_string();
+        let text = "none of 2 candidates was found right; the first: \
+                    it cannot be checked: 19 is too much";
+        assert_eq!(error, text);
     }
 
     #[test]
     fn no_more_are_judged_than_are_wanted() {
-        assert_eq!(right(&first_right([2, 99], 1, judge).unwrap()), [2]);
+        let one = take(&[2, 99], 1, Unjudged::Never).unwrap();
+        assert_eq!((taken(&one), one.notes.len()), (vec![(2, true)], 0));
     }
 }

@@ -23,7 +23,7 @@ use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::nvrtc::Compilers;
 
 use crate::args::GenerateArgs;
-use crate::check::{CheckError, Checked, Checker, Taken, first_right};
+use crate::check::{Checked, Checker, Taken, Unjudged, first_right};
 use crate::compile::Compiler;
 use crate::console;
 use crate::figures::{Figures, Packing, Work, ranking};
@@ -291,7 +291,7 @@ impl Job<'_> {
     }
 
     /// The first `wanted` candidates, or where there is a checker the first that are right. If too few of
-    /// them are, there may be `more`.
+    /// them are, there may be `more`, and then those that the checker fails on, unless a check was asked for.
     fn take<T: Scalar>(
         &self,
         checker: Option<&Checker<'_, T>>,
@@ -300,32 +300,21 @@ impl Job<'_> {
         wanted: usize,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Vec<(usize, Candidate, Option<Checked>)>> {
-        let unchecked = |ranked: Vec<(usize, Candidate)>| {
+        let Some(checker) = checker else {
             let first = ranked.into_iter().take(wanted);
-            first.map(|(index, candidate)| (index, candidate, None)).collect()
+            return Ok(first.map(|(index, candidate)| (index, candidate, None)).collect());
         };
-        let Some(checker) = checker else { return Ok(unchecked(ranked)) };
         let is_new = |candidate: &Candidate| {
             ranked.iter().all(|(_, known)| known.program != candidate.program)
         };
         let others = iter::once_with(more).flatten().filter(is_new);
         let others = others.enumerate().map(|(i, candidate)| (ranked.len() + i, candidate));
         let all = ranked.iter().cloned().chain(others);
-        match first_right(all, wanted, |(_, candidate)| checker.judge(candidate)) {
-            Ok(Taken { right, notes: wrong }) => {
-                notes.extend(wrong);
-                let taken = right.into_iter();
-                Ok(taken.map(|((index, c), checked)| (index, c, Some(checked))).collect())
-            }
-            Err(error @ CheckError::NoneRight { .. }) => {
-                Err(error).with_context(|| self.matrix.file.clone())
-            }
-            Err(CheckError::Judge(error)) if self.args.check => Err(error.context("cannot check")),
-            Err(CheckError::Judge(error)) => {
-                notes.push(format!("not checked: {error:#}"));
-                Ok(unchecked(ranked))
-            }
-        }
+        let unjudged = if self.args.check { Unjudged::Never } else { Unjudged::Last };
+        let taken = first_right(all, wanted, unjudged, |(_, candidate)| checker.judge(candidate));
+        let Taken { candidates, notes: why } = taken.with_context(|| self.matrix.file.clone())?;
+        notes.extend(why);
+        Ok(candidates.into_iter().map(|((index, c), checked)| (index, c, checked)).collect())
     }
 
     /// Makes a kernel of a program, and its files.

@@ -204,7 +204,11 @@ impl Summary {
                 extents.push(extent);
             }
         }
-        let extents = extents.join(" and ");
+        let mut extents = extents.join(" and ");
+        let unchecked = self.kernels.iter().filter(|kernel| kernel.checked.is_none()).count();
+        if unchecked > 0 && !extents.is_empty() {
+            extents += &format!("; {unchecked} of {} not checked", self.kernels.len());
+        }
         match (self.without_gpu, extents.as_str()) {
             (false, "") => Ok(()),
             (false, on) => writeln!(f, "emulated   on {on}"),
@@ -289,11 +293,16 @@ impl fmt::Display for Kernel {
                 "compiled   {architecture} by NVRTC {nvrtc}: {registers} registers, {spills}"
             )?;
         }
-        if let Some(Checked { verification, .. }) = &self.checked {
+        if let Some(Checked { verification, extent }) = &self.checked {
             let share = 100.0 * verification.worst_ratio;
+            let anew = if extent.is_whole() {
+                ""
+            } else {
+                " of the program generated anew for a sample of the rows"
+            };
             writeln!(
                 f,
-                "checked    right in {} checks by emulation, at most {share:.0} % of the error bound",
+                "checked    right in {} checks by emulation{anew}, at most {share:.0} % of the error bound",
                 verification.checks
             )?;
         }

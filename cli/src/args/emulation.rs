@@ -5,6 +5,7 @@ use sparserl_gpu::Architecture;
 use sparserl_gpu::emulated::EmulationOptions;
 
 use crate::emulation::DEFAULT_SAMPLE;
+use crate::verify::kernel::Kind;
 
 /// More than any schedule is worth.
 const MOST_SEEDS: i64 = 1000;
@@ -23,7 +24,8 @@ pub(crate) struct EmulationArgs {
     )]
     seeds: Option<u32>,
     /// Emulate rows with at most so many entries, each counted once for each column of B; 0 takes
-    /// the whole matrix [default: 100000]
+    /// the whole matrix [default: 100000 for a program, which is generated anew for these rows; 0
+    /// for CUDA, which may rely on the matrix's sizes]
     #[arg(long, value_name = "ENTRIES", requires = "emulate")]
     sample: Option<usize>,
     /// GPU architecture to emulate, sm_70 to sm_120 [default: sm_90]
@@ -38,9 +40,13 @@ impl EmulationArgs {
         EmulationOptions { seeds: self.seeds.unwrap_or(default.seeds), ..default }
     }
 
-    /// Entries that are emulated at most; absent for the whole matrix.
-    pub(crate) fn sample(&self) -> Option<usize> {
-        Some(self.sample.unwrap_or(DEFAULT_SAMPLE)).filter(|&most| most > 0)
+    /// Entries that are emulated at most of a kernel of this kind; absent for the whole matrix.
+    pub(crate) fn sample(&self, kind: Kind) -> Option<usize> {
+        match (self.sample, kind) {
+            (Some(0), _) | (None, Kind::Cuda) => None,
+            (Some(most), _) => Some(most),
+            (None, Kind::Program) => Some(DEFAULT_SAMPLE),
+        }
     }
 
     pub(crate) fn architecture(&self) -> Architecture {
@@ -67,9 +73,11 @@ mod tests {
     fn what_is_not_said_is_the_default() {
         let default = emulation("--emulate").unwrap();
         assert_eq!(default.options(), EmulationOptions::default());
-        assert_eq!(default.sample(), Some(DEFAULT_SAMPLE));
+        assert_eq!(default.sample(Kind::Program), Some(DEFAULT_SAMPLE));
+        assert_eq!(default.sample(Kind::Cuda), None);
+        assert_eq!(emulation("--emulate --sample 9").unwrap().sample(Kind::Cuda), Some(9));
         let asked = emulation("--emulate --seeds 5 --sample 0 --arch sm_70").unwrap();
-        assert_eq!((asked.options().seeds, asked.sample()), (5, None));
+        assert_eq!((asked.options().seeds, asked.sample(Kind::Program)), (5, None));
         assert_eq!(asked.architecture(), Architecture::Sm70);
     }
 

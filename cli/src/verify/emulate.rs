@@ -54,7 +54,7 @@ fn judge<T: Scalar>(
         Kernel::Program(program) => Subject::Program(program),
         Kernel::Cuda(kernel) => Subject::Cuda(kernel, operation),
     };
-    let ground = match (args.emulation.sample(), subject) {
+    let ground = match (args.emulation.sample(given.file.kind), subject) {
         (None, _) => Ground::whole(matrix),
         // It does not fit the matrix, whatever it does on a sample.
         (_, Subject::Program(program)) if pack(matrix, program).is_err() => Ground::whole(matrix),

@@ -101,7 +101,12 @@ impl EmulationReport {
 
     /// What is wrong with the kernel, in one line.
     pub(super) fn fault(&self) -> Option<String> {
-        (!self.right).then(|| format!("{}: {}", self.kernel.display(), self.outcome))
+        let hint = if self.kind == Kind::Cuda && !self.emulation.on.is_whole() {
+            "; it ran on a sample of the rows, --sample 0 takes the whole matrix"
+        } else {
+            ""
+        };
+        (!self.right).then(|| format!("{}: {}{hint}", self.kernel.display(), self.outcome))
     }
 
     /// The document of `--json`, with a line break at its end.

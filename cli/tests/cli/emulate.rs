@@ -17,6 +17,18 @@ __global__ void spmv(const int* row_ptr, const int* col_idx, const float* values
 }
 ";
 
+/// Right on beam.mtx: has its number of rows in the code.
+const FIXED: &str = "// launch: grid=(num_rows) block=32
+__global__ void spmm(const int* row_ptr, const int* col_idx, const float* values,
+                     const float* dense_matrix, float* output, int num_rows, int dense_cols) {
+    int row = 431 - blockIdx.x, column = threadIdx.x;
+    float sum = 0;
+    for (int k = row_ptr[row]; k < row_ptr[row + 1]; ++k)
+        sum += values[k] * dense_matrix[col_idx[k] * dense_cols + column];
+    output[row * dense_cols + column] = sum;
+}
+";
+
 fn place() -> Place {
     let place = Place::new();
     fs::write(place.path("k.skl"), PROGRAM).unwrap();
@@ -58,6 +70,22 @@ fn a_sample_is_named_as_one() {
     assert!(is_sample, "{text}");
     let whole = place.succeed(&format!("verify --emulate k.skl --matrix {beam} --sample 0"));
     assert!(whole.contains("emulated   on the whole matrix\n"), "{whole}");
+}
+
+#[test]
+fn cuda_has_the_whole_matrix_unless_told_otherwise() {
+    let place = Place::new();
+    fs::write(place.path("fixed.cu"), FIXED).unwrap();
+    let beam = matrix("beam.mtx");
+    let arguments = format!("verify --emulate fixed.cu --matrix {beam} --op spmm --cols 32");
+    let text = place.succeed(&arguments);
+    assert!(text.contains("emulated   on the whole matrix\n"), "{text}");
+
+    let run = place.run(&format!("{arguments} --sample 64000"));
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    let hint = "; it ran on a sample of the rows, --sample 0 takes the whole matrix\n";
+    assert!(run.stderr.contains("faults: out of bounds"), "{}", run.stderr);
+    assert!(run.stderr.ends_with(hint) && run.stderr.matches('\n').count() == 1, "{}", run.stderr);
 }
 
 #[test]
@@ -136,6 +164,11 @@ fn gen_checks_where_there_is_no_gpu() {
     assert!(run.stdout.contains("checked    right in 6 checks by emulation, "), "{}", run.stdout);
     assert!(place.path("out/kernel.cu").exists());
 
+    let wide = without_gpu(&place, &format!("gen {beam} --op spmm --cols 32 -o wide"));
+    let line =
+        "checks by emulation of the program generated anew for a sample of the rows, at most ";
+    assert!(wide.stdout.contains(line), "{}{}", wide.stdout, wide.stderr);
+
     let task = "--op spmm --cols 32 --candidates 2 --json -o wide";
     let summary = json(&without_gpu(&place, &format!("gen {beam} {task}")));
     for kernel in summary["kernels"].as_array().unwrap() {
@@ -144,6 +177,27 @@ fn gen_checks_where_there_is_no_gpu() {
         assert!(kernel["checked"]["on"]["entries"].as_u64().unwrap() > 500);
     }
     assert!(summary["seconds"]["check"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn what_cannot_be_checked_is_written_unless_a_check_is_asked_for() {
+    let place = Place::new();
+    // Whatever multiplies them may overflow.
+    let huge = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 3e38\n1 2 3e38\n";
+    fs::write(place.path("huge.mtx"), huge).unwrap();
+    let run = without_gpu(&place, "gen huge.mtx -o out");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let why = "note: candidate 1 cannot be checked: ";
+    assert!(run.stderr.starts_with(why), "{}", run.stderr);
+    let line = "no GPU     picked by the cost model; not checked\n";
+    assert!(run.stdout.contains(line), "{}", run.stdout);
+    assert!(place.path("out/kernel.cu").exists());
+
+    let run = without_gpu(&place, "gen huge.mtx --check -o checked");
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    assert!(run.stderr.starts_with("error: huge.mtx: none of "), "{}", run.stderr);
+    assert!(run.stderr.contains("; the first: it cannot be checked: "), "{}", run.stderr);
+    assert!(!place.path("checked").exists());
 }
 
 #[test]
