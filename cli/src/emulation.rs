@@ -9,11 +9,11 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use indicatif::HumanCount;
 use serde::Serialize;
-use sparserl_core::layout::pack;
+use sparserl_core::layout::{EmulatedCost, pack};
 use sparserl_core::matrix::{CsrView, RowSample, Scalar, middle_rows, sample_rows};
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator, Judgement, Subject};
+use sparserl_gpu::emulated::{Counters, EmulationOptions, EmulatorEvaluator, Judgement, Subject};
 use sparserl_gpu::nvrtc::Compilers;
 
 /// Entries that are emulated unless asked otherwise, each counted once for each column of the dense
@@ -121,6 +121,24 @@ impl Extent {
     /// Whether they are all of the matrix.
     pub(crate) fn is_whole(&self) -> bool {
         self.whole
+    }
+
+    /// The counters of a launch on these rows, for a dense operand of so many columns.
+    pub(crate) fn cost(&self, columns: u64, counters: &Counters) -> EmulatedCost {
+        EmulatedCost {
+            products: self.entries as u64 * columns,
+            warps: counters.warps,
+            warp_instructions: counters.warp_instructions,
+            longest_warp: counters.longest_warp,
+            longest_warp_loads: counters.longest_warp_loads,
+            loads: counters.global_loads,
+            load_sectors: counters.global_load_sectors,
+            store_sectors: counters.global_store_sectors,
+            atomics: counters.global_atomics,
+            shared_cycles: counters.shared_accesses + counters.bank_conflicts,
+            barrier_waits: counters.barrier_waits,
+            divergent_branches: counters.divergent_branches,
+        }
     }
 }
 

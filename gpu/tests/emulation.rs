@@ -100,6 +100,9 @@ fn a_right_kernel_from_anywhere_is_verified_and_counted() {
     assert!(counters.instructions > counters.warp_instructions);
     // Ten warps store, the last of them for 12 rows.
     assert_eq!(counters.global_stores, 10);
+    assert!(counters.longest_warp <= counters.warp_instructions);
+    assert!(counters.longest_warp * counters.warps >= counters.warp_instructions);
+    assert!((1..counters.longest_warp).contains(&counters.longest_warp_loads));
     assert_eq!(counters.global_store_sectors, 300_u64.div_ceil(8));
     assert!(judgement.ptx_instructions.unwrap() > 10);
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use indicatif::HumanCount;
 use serde::Serialize;
+use sparserl_core::layout::EmulatedFeatures;
 use sparserl_core::outcome::{Outcome, Verification};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::emulated::{
@@ -32,6 +33,8 @@ pub(crate) struct EmulationReport {
     findings: Vec<FindingDocument>,
     /// Of the first launch; null where there was none.
     counters: Option<Counters>,
+    /// The counters by product of an entry; null where there was no launch.
+    features: Option<EmulatedFeatures>,
     /// Null where it does not compile.
     ptx_instructions: Option<usize>,
 }
@@ -78,6 +81,8 @@ impl EmulationReport {
     ) -> anyhow::Result<Self> {
         let Judgement { outcome, findings, counters, ptx_instructions } = judgement;
         let options = emulator.options();
+        let columns = u64::from(given.task.operation.columns());
+        let features = counters.map(|counters| on.cost(columns, &counters).features());
         Ok(Self {
             kernel: given.file.path,
             kind: given.file.kind,
@@ -95,6 +100,7 @@ impl EmulationReport {
             outcome,
             findings: findings.into_iter().map(FindingDocument::from).collect(),
             counters,
+            features,
             ptx_instructions,
         })
     }
@@ -170,8 +176,11 @@ fn write_counters(f: &mut fmt::Formatter<'_>, counters: &Counters) -> fmt::Resul
         _ => format!("{}, {:.2} sectors each", count(accesses), sectors as f64 / accesses as f64),
     };
     let &Counters {
+        warps,
         instructions,
         warp_instructions,
+        longest_warp,
+        longest_warp_loads,
         divergent_branches,
         global_loads,
         global_load_sectors,
@@ -184,7 +193,11 @@ fn write_counters(f: &mut fmt::Formatter<'_>, counters: &Counters) -> fmt::Resul
     } = counters;
     let lines = [
         ("instructions", format!("{}, of threads", count(instructions))),
-        ("", format!("{}, of warps", count(warp_instructions))),
+        ("", format!("{}, of {} warps", count(warp_instructions), count(warps))),
+        (
+            "longest warp",
+            format!("{}, {} global loads", count(longest_warp), count(longest_warp_loads)),
+        ),
         ("global loads", accesses(global_loads, global_load_sectors)),
         ("global stores", accesses(global_stores, global_store_sectors)),
         ("global atomics", count(global_atomics)),

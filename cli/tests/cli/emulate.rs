@@ -106,6 +106,14 @@ fn the_document_is_for_machines() {
         assert!(document["counters"][counter].as_u64().unwrap() > 0, "{counter}");
     }
     assert!(document["ptx_instructions"].as_u64().unwrap() > 0);
+
+    let counted = |name: &str| document["counters"][name].as_f64().unwrap();
+    let feature = |name: &str| document["features"][name].as_f64().unwrap();
+    let entries = document["matrix"]["nnz"].as_f64().unwrap();
+    assert_eq!(feature("warp_instructions"), counted("warp_instructions") / entries);
+    assert_eq!(feature("load_sectors"), counted("global_load_sectors") / entries);
+    assert_eq!(feature("longest_warp"), counted("longest_warp"));
+    assert!(feature("imbalance") >= 1.0);
 }
 
 #[test]

@@ -5,10 +5,16 @@ use serde::{Deserialize, Serialize};
 /// Counts of one launch, over all blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
+    /// Warps of all blocks.
+    pub warps: u64,
     /// PTX instructions, each counted once for each thread that executes it.
     pub instructions: u64,
     /// PTX instructions, each counted once for each group of lanes of a warp that executes it together.
     pub warp_instructions: u64,
+    /// The same of the warp that executes most: the length of the critical path.
+    pub longest_warp: u64,
+    /// Instructions that read global memory, of the warp that executes most of them.
+    pub longest_warp_loads: u64,
     /// Branches at which the lanes of a warp went different ways.
     pub divergent_branches: u64,
     /// Instructions of a warp that read global memory.
@@ -33,8 +39,11 @@ pub struct Counters {
 impl Counters {
     /// Adds those of another block or launch.
     pub fn add(&mut self, other: &Self) {
+        self.warps += other.warps;
         self.instructions += other.instructions;
         self.warp_instructions += other.warp_instructions;
+        self.longest_warp = self.longest_warp.max(other.longest_warp);
+        self.longest_warp_loads = self.longest_warp_loads.max(other.longest_warp_loads);
         self.divergent_branches += other.divergent_branches;
         self.global_loads += other.global_loads;
         self.global_load_sectors += other.global_load_sectors;

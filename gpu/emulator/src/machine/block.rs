@@ -155,7 +155,13 @@ impl<'g> Block<'g> {
     }
 
     pub(crate) fn into_results(self) -> (Findings, Counters) {
-        (self.core.findings, self.core.counters)
+        let mut counters = self.core.counters;
+        counters.warps = self.warps.len() as u64;
+        for warp in &self.warps {
+            counters.longest_warp = counters.longest_warp.max(warp.executed);
+            counters.longest_warp_loads = counters.longest_warp_loads.max(warp.loads);
+        }
+        (self.core.findings, counters)
     }
 }
 
@@ -171,7 +177,7 @@ impl Core<'_> {
             let most = if group.lanes == warp.ready { left } else { left.min(PATIENCE) };
             let before = warp.executed;
             let counter = self.run_group(warp, group, most, &mut log);
-            if warp.executed > grid.options.budget {
+            if warp.executed + warp.charged > grid.options.budget {
                 let lane = group.lanes.trailing_zeros() as usize;
                 self.report(FindingKind::OverBudget, counter, warp.index, lane, || {
                     let most = grid.options.budget;
@@ -268,7 +274,7 @@ impl Core<'_> {
                 if self.waits_for_turn(warp, instruction, lanes) {
                     warp.jump(group, next);
                     warp.keeps_waiting(group, STRONG_COST);
-                    warp.executed += u64::from(STRONG_COST);
+                    warp.charged += u64::from(STRONG_COST);
                     warp.strong = Some((lanes, counter));
                     return None;
                 }

@@ -97,6 +97,7 @@ impl Core<'_> {
         let (addresses, _) = self.places(warp, request.counter, source, lanes);
         let counts = source_bytes.map(|register| warp.word(register));
         self.counters.global_loads += 1;
+        warp.loads += 1;
         self.counters.global_load_sectors += sectors(&addresses, lanes);
         self.count_shared(&targets, lanes, request.bytes);
         let grid = self.grid;

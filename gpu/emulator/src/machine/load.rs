@@ -33,6 +33,7 @@ impl Core<'_> {
             match space {
                 Space::Global | Space::Generic => {
                     self.counters.global_loads += 1;
+                    warp.loads += 1;
                     self.counters.global_load_sectors += sectors(&addresses, lanes);
                     self.load_global(
                         request,

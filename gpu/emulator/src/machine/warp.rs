@@ -34,6 +34,10 @@ pub(crate) struct Warp {
     pub(crate) strong: Option<(u32, u32)>,
     /// Instructions executed.
     pub(crate) executed: u64,
+    /// Instructions that count against its budget besides.
+    pub(crate) charged: u64,
+    /// Those of them that read global memory.
+    pub(crate) loads: u64,
     pub(crate) local: Vec<LocalWord>,
     pub(crate) copies: Copies,
     /// How long other ready lanes have waited while groups furthest behind ran, in instructions.
@@ -80,6 +84,8 @@ impl Warp {
             at_barrier: 0,
             strong: None,
             executed: 0,
+            charged: 0,
+            loads: 0,
             local: vec![LocalWord::default(); local_bytes.div_ceil(4) as usize],
             copies: Copies::default(),
             waited: 0,
