@@ -36,7 +36,7 @@ pub(crate) struct Warp {
     pub(crate) executed: u64,
     /// Instructions that count against its budget besides.
     pub(crate) charged: u64,
-    /// Those of them that read global memory.
+    /// Instructions executed that read global memory.
     pub(crate) loads: u64,
     pub(crate) local: Vec<LocalWord>,
     pub(crate) copies: Copies,
