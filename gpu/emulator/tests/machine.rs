@@ -440,3 +440,25 @@ fn copies_arrive_when_waited_for() {
     assert_eq!(run.words()[128..], (0..64).collect::<Vec<u32>>());
     assert_eq!(kinds(&body(""), 1, 64, 192), [Uninitialised]);
 }
+
+#[test]
+fn copies_are_aligned_to_all_that_they_write() {
+    let copy = |at: u32, bytes: u32| {
+        format!(
+            "mul.wide.u32 %rd2, %r0, 8;
+            add.s64 %rd2, %rd2, %rd0;
+            mul.lo.s32 %r5, %r0, 8;
+            mov.u32 %r6, tile;
+            add.s32 %r6, %r6, %r5;
+            mov.u32 %r4, {bytes};
+            cp.async.ca.shared.global [%r6], [%rd2+{at}], 8, %r4;
+            cp.async.wait_all;"
+        )
+    };
+    for bytes in 1..=8 {
+        assert_eq!(kinds(&copy(0, bytes), 1, 32, 66), [], "{bytes} bytes");
+        assert_eq!(kinds(&copy(4, bytes), 1, 32, 66), [Misaligned], "{bytes} bytes");
+    }
+    // Nothing is read.
+    assert_eq!(kinds(&copy(4, 0), 1, 32, 66), []);
+}
