@@ -564,3 +564,25 @@ fn lanes_that_fence_one_by_one_hand_over_all_that_they_wrote() {
         assert_eq!(run.report.findings, [], "seed {seed}");
     }
 }
+
+#[test]
+fn copies_are_aligned_to_all_that_they_write() {
+    let copy = |at: u32, bytes: u32| {
+        format!(
+            "mul.wide.u32 %rd2, %r0, 8;
+            add.s64 %rd2, %rd2, %rd0;
+            mul.lo.s32 %r5, %r0, 8;
+            mov.u32 %r6, tile;
+            add.s32 %r6, %r6, %r5;
+            mov.u32 %r4, {bytes};
+            cp.async.ca.shared.global [%r6], [%rd2+{at}], 8, %r4;
+            cp.async.wait_all;"
+        )
+    };
+    for bytes in 1..=8 {
+        assert_eq!(kinds(&copy(0, bytes), 1, 32, 66), [], "{bytes} bytes");
+        assert_eq!(kinds(&copy(4, bytes), 1, 32, 66), [Misaligned], "{bytes} bytes");
+    }
+    // Nothing is read.
+    assert_eq!(kinds(&copy(4, 0), 1, 32, 66), []);
+}

@@ -118,6 +118,11 @@ impl Core<'_> {
                     continue;
                 };
                 let Some(region) = near else { continue };
+                // However few bytes are read.
+                if !addresses[lane].is_multiple_of(request.bytes.into()) {
+                    self.misaligned(request, lane, || grid.global.place(addresses[lane]));
+                    continue;
+                }
                 for (byte, to) in copy.data.iter_mut().enumerate().take(count as usize) {
                     *to = region.buffer.read(offset + byte, 1) as u8;
                     copy.defined &= region.buffer.is_defined(offset + byte, 1);

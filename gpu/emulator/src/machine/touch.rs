@@ -94,7 +94,12 @@ impl<'g> Core<'g> {
     }
 
     #[cold]
-    fn misaligned(&mut self, request: Request, lane: usize, place: impl FnOnce() -> PlacedAddress) {
+    pub(super) fn misaligned(
+        &mut self,
+        request: Request,
+        lane: usize,
+        place: impl FnOnce() -> PlacedAddress,
+    ) {
         self.report(FindingKind::Misaligned, request.counter, request.warp, lane, || {
             (Some(place()), format!("an access of {} bytes", request.bytes))
         });
