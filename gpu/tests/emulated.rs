@@ -155,7 +155,7 @@ fn arguments<T: Scalar>(source: &CudaSource, packed: Packed, seed: u64) -> Vec<B
     };
     let own = source.arguments.iter().map(|argument| match argument.kind {
         ArgumentKind::Input => Bytes::Input(numbers(argument.len)),
-        ArgumentKind::Output if seed % 3 == 0 => {
+        ArgumentKind::Output if seed.is_multiple_of(3) => {
             Bytes::Output(poison(argument.len * size_of::<T>()))
         }
         ArgumentKind::Output => Bytes::Output(numbers(argument.len)),
