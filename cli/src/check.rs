@@ -87,6 +87,8 @@ pub(crate) fn first_right<C: Send>(
 ) -> Result<Taken<C>, NoneRight> {
     let mut candidates = candidates.into_iter();
     let (mut right, mut unknown, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    // Why nothing is known, of which candidate first, and of how many more.
+    let mut reasons: Vec<(String, usize, usize)> = Vec::new();
     let mut first_fault = None;
     let mut tried = 0_usize;
     while right.len() < wanted {
@@ -114,13 +116,22 @@ pub(crate) fn first_right<C: Send>(
                 },
                 Err(error) => {
                     unknown.push((candidate, None));
-                    notes.push(format!("candidate {tried} cannot be checked: {error:#}"));
-                    format!("it cannot be checked: {error:#}")
+                    let reason = format!("{error:#}");
+                    let text = format!("it cannot be checked: {reason}");
+                    match reasons.iter_mut().find(|(known, ..)| *known == reason) {
+                        Some((_, _, more)) => *more += 1,
+                        None => reasons.push((reason, tried, 0)),
+                    }
+                    text
                 }
             };
             first_fault = first_fault.or(Some(fault));
         }
     }
+    notes.extend(reasons.into_iter().map(|(reason, first, more)| match more {
+        0 => format!("candidate {first} cannot be checked: {reason}"),
+        _ => format!("candidate {first} and {more} more cannot be checked: {reason}"),
+    }));
     if unjudged == Unjudged::Last {
         let missing = wanted.saturating_sub(right.len());
         right.extend(unknown.into_iter().take(missing));
@@ -142,7 +153,7 @@ mod tests {
     /// Says of a number that it is right where it is even.
     fn judge(number: &u32) -> anyhow::Result<Emulated> {
         let outcome = match number {
-            n if n % 10 == 9 => bail!("{n} is too much"),
+            n if n % 10 == 9 => bail!("it ends in 9"),
             n if n % 2 == 0 => Outcome::Verified(Verification { checks: *n, worst_ratio: 0.5 }),
             n => Outcome::Faulted { reason: format!("{n} races") },
         };
@@ -190,13 +201,15 @@ mod tests {
         assert_eq!(taken(&one), [(2, true)]);
         let all = take(&numbers, 5, Unjudged::Last).unwrap();
         assert_eq!(taken(&all), [(2, true), (19, false), (29, false)]);
-        assert_eq!(all.notes[1], "candidate 2 cannot be checked: 19 is too much");
+        let text = "candidate 2 and 1 more cannot be checked: it ends in 9";
+        assert_eq!(all.notes.last().unwrap(), text);
+        assert_eq!(all.notes.len(), 3);
         assert_eq!(taken(&take(&[3, 19], 1, Unjudged::Last).unwrap()), [(19, false)]);
 
         assert_eq!(taken(&take(&numbers, 5, Unjudged::Never).unwrap()), [(2, true)]);
         let error = take(&[19, 3], 2, Unjudged::Never).unwrap_err().to_string();
         let text = "none of 2 candidates was found right; the first: \
-                    it cannot be checked: 19 is too much";
+                    it cannot be checked: it ends in 9";
         assert_eq!(error, text);
     }
 
