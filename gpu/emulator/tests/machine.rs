@@ -296,7 +296,7 @@ fn a_lock_within_a_warp_makes_progress() {
         membar.gl;
         atom.global.exch.b32 %r4, [%rd0], 0;";
     for seed in 0..4 {
-        let run = run_seeded(body, 2, 32, 2, &Options { seed, budget: 200_000 });
+        let run = run_seeded(body, 2, 32, 2, &Options { seed, budget: 5_000_000 });
         assert_eq!(run.report.findings, [], "seed {seed}");
         assert_eq!(run.words(), [0, 64]);
     }
