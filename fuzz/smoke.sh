@@ -27,7 +27,7 @@ for target in "${targets[@]}"; do
   corpus=fuzz/corpus/$target
   mkdir -p "$corpus"
   seeds=("fuzz/seeds/$target")
-  options=(-max_total_time="$seconds" -max_len=16384 -timeout=20 -print_final_stats=1)
+  options=(-max_total_time="$seconds" -max_len=16384 -timeout=60 -rss_limit_mb=4096 -print_final_stats=1)
   if [ "$target" = program_text ]; then seeds+=(tests/golden); fi
   dictionary=fuzz/dictionaries/$target.dict
   if [ -e "$dictionary" ]; then options+=(-dict="$dictionary"); fi
