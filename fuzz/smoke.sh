@@ -33,5 +33,5 @@ for target in "${targets[@]}"; do
   if [ -e "$dictionary" ]; then options+=(-dict="$dictionary"); fi
   echo "fuzzing $target for $seconds s"
   cargo fuzz run "$target" "$corpus" "${seeds[@]}" -- "${options[@]}" 2>&1 |
-    grep -vE '^#[0-9]+\s+(NEW|REDUCE|RELOAD|pulse)|^[[:space:]]*$'
+    grep -vE '^#[0-9]+\s+(NEW|REDUCE|RELOAD|pulse)|NEW_FUNC|^[[:space:]]*$'
 done
