@@ -4,7 +4,7 @@ use super::block::Core;
 use super::order::{Log, lanes_of};
 use super::warp::Warp;
 use crate::code::{
-    Address, Instruction, LOCAL_WINDOW, Op, Order, Register, SHARED_WINDOW, Space, WARP,
+    Address, Instruction, LOCAL_WINDOW, Op, Order, Register, SHARED_WINDOW, Scope, Space, WARP,
 };
 use crate::finding::FindingKind;
 
@@ -19,6 +19,8 @@ pub(super) struct Request {
     /// Bytes that a lane accesses, all elements together.
     pub(super) bytes: u32,
     pub(super) order: Order,
+    /// Whom a strong access is strong to.
+    pub(super) scope: Scope,
 }
 
 /// What lanes read or write: by element and lane.
@@ -64,7 +66,13 @@ impl Core<'_> {
         lanes: u32,
         log: &mut Log<'_>,
     ) {
-        let request = |bytes, order| Request { counter, warp: warp.index, bytes, order };
+        let request = |bytes, order| Request {
+            counter,
+            warp: warp.index,
+            bytes,
+            order,
+            scope: Scope::Device,
+        };
         match &instruction.op {
             Op::Load { address, access, destinations } => {
                 let request = request(access.bytes * destinations.len() as u32, access.order);

@@ -5,9 +5,9 @@ use half::{bf16, f16};
 use super::access::Request;
 use super::block::Core;
 use super::order::{Effect, Log, Place, lanes_of};
-use super::touch::{in_shared, words_of};
+use super::touch::in_shared;
 use super::warp::Warp;
-use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Scope, Space, WARP};
+use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Space, WARP};
 use crate::finding::FindingKind;
 
 const READ_WRITE: Effect = Effect { reads: true, writes: true, acquires: false, releases: false };
@@ -24,7 +24,7 @@ impl Core<'_> {
     ) {
         let bytes = atomic.ty.bytes();
         let order = if atomic.order == Order::Weak { Order::Relaxed } else { atomic.order };
-        let request = Request { counter, warp: warp.index, bytes, order };
+        let request = Request { counter, warp: warp.index, bytes, order, scope: atomic.scope };
         let (addresses, parts) = self.places(warp, counter, &atomic.address, lanes);
         let operands = warp.long(atomic.operand);
         let replacements = atomic.replacement.map_or([0; WARP], |register| warp.long(register));
@@ -92,19 +92,7 @@ impl Core<'_> {
                     let old = region.buffer.read(offset, bytes);
                     old_values[lane] = old;
                     region.buffer.write(offset, bytes, new(old));
-                    let stamp = match atomic.scope {
-                        Scope::Block => self.stamp(request, lane).of_block(),
-                        Scope::Device => self.stamp(request, lane),
-                    };
-                    let order = &self.order;
-                    let is_before = |old| order.is_before(old, request.warp, lane, log.all());
-                    let mut conflict = None;
-                    for (word, mask) in words_of(offset, bytes) {
-                        let stamp = stamp.of_bytes(mask);
-                        let found =
-                            cells.access(word, |cell| cell.write(stamp, counter, is_before));
-                        conflict = conflict.or(found);
-                    }
+                    let conflict = self.observe_global(request, lane, cells, offset, true, log);
                     self.report_race(request, lane, conflict, place);
                     self.order_strongly(request, lane, Place::Global(address), READ_WRITE, log);
                 }

@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use super::barrier::{Arrival, Barriers};
 use super::findings::{Culprit, Findings};
-use super::grid::Grid;
+use super::grid::{Grid, position};
 use super::order::{BlockOrder, Log, Releases, lanes_of};
 use super::shared::SharedMemory;
 use super::warp::{Facts, Group, PATIENCE, Warp};
@@ -51,8 +51,7 @@ pub(crate) struct Core<'g> {
 
 impl<'g> Block<'g> {
     pub(crate) fn new(grid: &'g Grid<'g>, index: u32) -> Self {
-        let [x, y, _] = grid.size;
-        let position = [index % x, index / x % y, index / x / y];
+        let position = position(index, grid.size);
         let kernel = grid.kernel;
         let total_shared = kernel.shared_bytes + grid.dynamic_shared;
         let facts = Facts {
@@ -347,14 +346,5 @@ impl Core<'_> {
         let thread = self.grid.thread(warp * WARP + lane);
         let culprit = Culprit { instruction: counter as usize, block: self.position, thread };
         self.findings.add(kind, culprit, self.grid.kernel, describe);
-    }
-}
-
-impl Grid<'_> {
-    /// A thread of a block, as x, y, z.
-    pub(crate) fn thread(&self, index: usize) -> [u32; 3] {
-        let [x, y, _] = self.block_size;
-        let index = index as u32;
-        [index % x, index / x % y, index / x / y]
     }
 }

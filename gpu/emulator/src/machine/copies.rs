@@ -3,10 +3,10 @@
 use super::access::Request;
 use super::block::Core;
 use super::order::{Log, lanes_of};
-use super::touch::{in_shared, words_of};
+use super::touch::in_shared;
 use super::traffic::sectors;
 use super::warp::Warp;
-use crate::code::{Address, Order, Register};
+use crate::code::{Address, Order, Register, Scope};
 
 /// A copy that was issued and not waited for.
 #[derive(Clone, Copy, Debug)]
@@ -61,23 +61,11 @@ impl Copies {
                 }
             }
             *members &= !finished;
-            copies.retain(|copy| {
-                let is_done = finished >> copy.lane & 1 != 0;
-                if is_done {
-                    done.push(*copy);
-                }
-                !is_done
-            });
+            done.extend(copies.extract_if(.., |copy| finished >> copy.lane & 1 != 0));
         }
         self.groups.retain(|(members, _)| *members != 0);
         if groups.is_none() {
-            self.open.retain(|copy| {
-                let is_done = lanes >> copy.lane & 1 != 0;
-                if is_done {
-                    done.push(*copy);
-                }
-                !is_done
-            });
+            done.extend(self.open.extract_if(.., |copy| lanes >> copy.lane & 1 != 0));
         }
         done
     }
@@ -128,13 +116,7 @@ impl Core<'_> {
                     copy.defined &= region.buffer.is_defined(offset + byte, 1);
                 }
                 if let Some(cells) = region.cells {
-                    let stamp = self.stamp(part, lane);
-                    let order = &self.order;
-                    let is_before = |old| order.is_before(old, part.warp, lane, log.all());
-                    let conflict = words_of(offset, count).find_map(|(word, mask)| {
-                        let stamp = stamp.of_bytes(mask);
-                        cells.access(word, |cell| cell.read(stamp, part.counter, is_before))
-                    });
+                    let conflict = self.observe_global(part, lane, cells, offset, false, log);
                     self.report_race(part, lane, conflict, || grid.global.place(addresses[lane]));
                 }
             }
@@ -159,7 +141,13 @@ impl Core<'_> {
     ) {
         for copy in warp.copies.wait(lanes, groups) {
             let bytes = copy.bytes as u32;
-            let request = Request { counter, warp: warp.index, bytes, order: Order::Weak };
+            let request = Request {
+                counter,
+                warp: warp.index,
+                bytes,
+                order: Order::Weak,
+                scope: Scope::Device,
+            };
             for (index, word) in copy.data.chunks(4).enumerate().take(copy.bytes / 4) {
                 let value = word.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
                 self.shared.write(copy.destination + index * 4, 4, value, copy.defined);

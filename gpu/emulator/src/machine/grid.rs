@@ -118,6 +118,11 @@ impl<'l> Grid<'l> {
         self.threads.div_ceil(WARP)
     }
 
+    /// A thread of a block, as x, y, z.
+    pub(crate) fn thread(&self, index: usize) -> [u32; 3] {
+        position(index as u32, self.block_size)
+    }
+
     /// About how many bytes a block takes.
     fn block_bytes(&self) -> usize {
         let counts = self.kernel.registers;
@@ -162,4 +167,10 @@ impl<'l> Grid<'l> {
         }
         Report { findings: findings.into_vec(), counters }
     }
+}
+
+/// A block of a grid or a thread of a block by its number, as x, y, z.
+pub(crate) fn position(index: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
+    let (x, y) = (x.max(1), y.max(1));
+    [index % x, index / x % y, index / x / y]
 }

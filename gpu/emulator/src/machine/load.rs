@@ -3,7 +3,7 @@
 use super::access::{MOST_ELEMENTS, Request, Values};
 use super::block::Core;
 use super::order::{Effect, Log, Place, lanes_of};
-use super::touch::{in_shared, words_of};
+use super::touch::in_shared;
 use super::traffic::sectors;
 use super::warp::Warp;
 use crate::code::{Access, Address, Order, Register, Space, WARP};
@@ -116,13 +116,7 @@ impl Core<'_> {
                 }
             }
             if let Some(cells) = region.cells {
-                let stamp = self.stamp(request, lane);
-                let order = &self.order;
-                let is_before = |old| order.is_before(old, request.warp, lane, log.all());
-                let conflict = words_of(offset, request.bytes).find_map(|(word, mask)| {
-                    let stamp = stamp.of_bytes(mask);
-                    cells.access(word, |cell| cell.read(stamp, request.counter, is_before))
-                });
+                let conflict = self.observe_global(request, lane, cells, offset, false, log);
                 self.report_race(request, lane, conflict, || grid.global.place(addresses[lane]));
                 if request.order != Order::Weak {
                     self.order_strongly(request, lane, Place::Global(addresses[lane]), READ, log);

@@ -31,10 +31,25 @@ pub(crate) struct Conflict {
 }
 
 impl Cell {
+    /// [`write`](Self::write) or [`read`](Self::read).
+    #[inline]
+    pub(crate) fn touch(
+        &mut self,
+        writes: bool,
+        stamp: Stamp,
+        instruction: u32,
+        is_before: impl Fn(Stamp) -> bool,
+    ) -> Option<Conflict> {
+        match writes {
+            true => self.write(stamp, instruction, is_before),
+            false => self.read(stamp, instruction, is_before),
+        }
+    }
+
     /// Remembers a read, and tells which write it races with. `is_before` says whether an earlier access is ordered
     /// before this one.
     #[inline]
-    pub(crate) fn read(
+    fn read(
         &mut self,
         stamp: Stamp,
         instruction: u32,
@@ -66,7 +81,7 @@ impl Cell {
 
     /// Remembers a write, and tells which access it races with.
     #[inline]
-    pub(crate) fn write(
+    fn write(
         &mut self,
         stamp: Stamp,
         instruction: u32,

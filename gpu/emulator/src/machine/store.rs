@@ -3,7 +3,7 @@
 use super::access::{MOST_ELEMENTS, Request, Values};
 use super::block::Core;
 use super::order::{Effect, Log, Place, lanes_of};
-use super::touch::{in_shared, words_of};
+use super::touch::in_shared;
 use super::traffic::sectors;
 use super::warp::Warp;
 use crate::code::{Access, Address, Order, Register, Space, WARP};
@@ -139,16 +139,7 @@ impl Core<'_> {
                 let offset = offset + element * bytes as usize;
                 region.buffer.write(offset, bytes, stored.values[element][lane]);
             }
-            let stamp = self.stamp(request, lane);
-            let order = &self.order;
-            let is_before = |old| order.is_before(old, request.warp, lane, log.all());
-            let mut conflict = None;
-            for (word, mask) in words_of(offset, request.bytes) {
-                let stamp = stamp.of_bytes(mask);
-                let found =
-                    cells.access(word, |cell| cell.write(stamp, request.counter, is_before));
-                conflict = conflict.or(found);
-            }
+            let conflict = self.observe_global(request, lane, cells, offset, true, log);
             self.report_race(request, lane, conflict, place);
             if request.order != Order::Weak {
                 self.order_strongly(request, lane, Place::Global(addresses[lane]), WRITE, log);

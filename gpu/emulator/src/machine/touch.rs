@@ -3,10 +3,11 @@
 use super::access::Request;
 use super::block::Core;
 use super::global::Region;
+use super::grid::position;
 use super::order::{Effect, Log, Place, Stamp};
-use super::races::Conflict;
+use super::races::{Conflict, SharedCells};
 use super::traffic::bank_conflicts;
-use crate::code::{Order, WARP};
+use crate::code::{Order, Scope, WARP};
 use crate::finding::{FindingKind, PlacedAddress};
 
 impl<'g> Core<'g> {
@@ -112,7 +113,8 @@ impl<'g> Core<'g> {
 
     #[inline]
     pub(super) fn stamp(&self, request: Request, lane: usize) -> Stamp {
-        self.order.stamp(request.warp, lane, request.order != Order::Weak)
+        let stamp = self.order.stamp(request.warp, lane, request.order != Order::Weak);
+        if request.scope == Scope::Block { stamp.of_block() } else { stamp }
     }
 
     /// Remembers who accesses shared memory.
@@ -132,10 +134,30 @@ impl<'g> Core<'g> {
         for (word, mask) in words_of(offset, request.bytes) {
             let Some(cell) = self.shared.cell(word) else { continue };
             let stamp = stamp.of_bytes(mask);
-            let found = match writes {
-                true => cell.write(stamp, request.counter, is_before),
-                false => cell.read(stamp, request.counter, is_before),
-            };
+            let found = cell.touch(writes, stamp, request.counter, is_before);
+            conflict = conflict.or(found);
+        }
+        conflict
+    }
+
+    /// Remembers who accesses a buffer that may be written.
+    #[inline]
+    pub(super) fn observe_global(
+        &self,
+        request: Request,
+        lane: usize,
+        cells: &SharedCells,
+        offset: usize,
+        writes: bool,
+        log: &Log<'_>,
+    ) -> Option<Conflict> {
+        let stamp = self.stamp(request, lane);
+        let is_before = |old| self.order.is_before(old, request.warp, lane, log.all());
+        let mut conflict = None;
+        for (word, mask) in words_of(offset, request.bytes) {
+            let stamp = stamp.of_bytes(mask);
+            let found =
+                cells.access(word, |cell| cell.touch(writes, stamp, request.counter, is_before));
             conflict = conflict.or(found);
         }
         conflict
@@ -172,9 +194,7 @@ impl<'g> Core<'g> {
         self.report(FindingKind::Race, request.counter, request.warp, lane, || {
             let what = if is_write { "written" } else { "read" };
             let [tx, ty, tz] = grid.thread(stamp.thread() as usize);
-            let [x, y, _] = grid.size;
-            let block = stamp.block();
-            let (bx, by, bz) = (block % x, block / x % y, block / x / y);
+            let [bx, by, bz] = position(stamp.block(), grid.size);
             let at = grid.kernel.place(instruction);
             let detail = format!(
                 "{what} by block ({bx},{by},{bz}) thread ({tx},{ty},{tz}) {at}, in no order"
@@ -186,7 +206,7 @@ impl<'g> Core<'g> {
 
 /// The words that an access touches, with a bit for each byte of them.
 #[inline]
-pub(super) fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
+fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
     let mask = if bytes >= 4 { 0xF } else { ((1 << bytes) - 1) << (offset % 4) };
     let words = bytes.div_ceil(4) as usize;
     (offset / 4..offset / 4 + words).map(move |word| (word, mask))

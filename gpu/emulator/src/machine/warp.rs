@@ -3,6 +3,7 @@
 use fastrand::Rng;
 
 use super::copies::Copies;
+use super::grid::position;
 use super::order::lanes_of;
 use crate::code::{Constant, Register, WARP};
 use crate::compute::Registers;
@@ -224,11 +225,7 @@ impl Warp {
 
     /// Sets a register that stays as it is.
     pub(crate) fn set_constant(&mut self, register: Register, constant: Constant, facts: &Facts) {
-        let of_thread = |lane: usize| {
-            let thread = (self.index * WARP + lane) as u32;
-            let [x, y, _] = facts.block_size.map(|size| size.max(1));
-            [thread % x, thread / x % y, thread / x / y]
-        };
+        let of_thread = |lane: usize| position((self.index * WARP + lane) as u32, facts.block_size);
         let pick = |of: [u32; 3], dimension: u8| {
             u64::from(of.get(usize::from(dimension)).copied().unwrap_or(0))
         };
