@@ -39,6 +39,7 @@ pub(crate) struct Warp {
     pub(crate) charged: u64,
     /// Instructions executed that read global memory.
     pub(crate) loads: u64,
+    /// Lanes' own memory.
     pub(crate) local: Vec<LocalWord>,
     pub(crate) copies: Copies,
     /// How long other ready lanes have waited while groups furthest behind ran, in instructions.
