@@ -26,10 +26,10 @@ use std::thread;
 
 use anyhow::bail;
 use sparserl_core::outcome::Evaluator;
-use sparserl_gpu::device::Clocks;
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::recording::{Context, Recorder};
-use sparserl_gpu::worker::Protocol;
+use sparserl_gpu::isolate::worker::Protocol;
+use sparserl_gpu::run::device::Clocks;
+use sparserl_gpu::store::recording::{Context, Recorder};
 
 use crate::args::{BenchArgs, ReportArgs};
 use crate::progress::Progress;

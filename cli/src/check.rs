@@ -8,8 +8,8 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification};
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
+use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator, Subject};
-use sparserl_gpu::nvrtc::Compilers;
 
 use crate::emulation::{self, DEFAULT_SAMPLE, Emulated, Extent, Ground};
 

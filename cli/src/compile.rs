@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use sparserl_core::codegen::CudaSource;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::cache::CubinCache;
-use sparserl_gpu::nvrtc::{CompileOptions, Compilers, Cubin};
+use sparserl_gpu::compile::cache::CubinCache;
+use sparserl_gpu::compile::nvrtc::{CompileOptions, Compilers, Cubin};
 
 /// A compiler for one architecture.
 pub(crate) struct Compiler {

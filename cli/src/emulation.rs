@@ -13,8 +13,8 @@ use sparserl_core::layout::{EmulatedCost, pack};
 use sparserl_core::matrix::{CsrView, RowSample, Scalar, middle_rows, sample_rows};
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
+use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{Counters, EmulationOptions, EmulatorEvaluator, Judgement, Subject};
-use sparserl_gpu::nvrtc::Compilers;
 
 /// Entries that are emulated unless asked otherwise, each counted once for each column of the dense
 /// operand: a second or so a candidate.

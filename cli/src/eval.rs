@@ -18,8 +18,8 @@ use anyhow::ensure;
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::task::{Dtype, Task};
-use sparserl_gpu::raw::RawKernel;
-use sparserl_gpu::recording::Recorder;
+use sparserl_gpu::candidate::raw::RawKernel;
+use sparserl_gpu::store::recording::Recorder;
 
 use crate::args::{EvalArgs, MatrixArgs};
 use crate::load::{load, round};
@@ -69,7 +69,7 @@ fn evaluate<J: Judge>(
     for problem in problems {
         progress.step(format!("reading {}", problem.matrix.file_name()));
         let (matrix, note) = load(&problem.matrix)?;
-        if task.dtype == Dtype::F32 {
+        if task.precision.matrix() == Dtype::F32 {
             round::<f32>(&matrix, &problem.matrix)?;
         }
         let name = problem.matrix.file_name();
@@ -142,7 +142,7 @@ impl<J: Judge> Run<'_, J> {
     ) -> anyhow::Result<MatrixResult> {
         let (matrix, _) = load(args)?;
         let name = &facts.file;
-        let (candidates, rounds) = match self.task.dtype {
+        let (candidates, rounds) = match self.task.precision.matrix() {
             Dtype::F32 => {
                 let matrix: Csr<f32> = round(&matrix, args)?;
                 self.judge_candidates(matrix.view(), name, candidates)?

@@ -17,10 +17,11 @@ use sparserl_core::layout::{ArrayRole, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{CacheState, Evaluation};
 use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
+use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::Architecture;
+use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::nvrtc::Compilers;
 
 use crate::args::GenerateArgs;
 use crate::check::{Checked, Checker, Taken, Unjudged, first_right};
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
         progress: &progress,
         start,
     };
-    let summary = match task.dtype {
+    let summary = match task.precision.matrix() {
         Dtype::F32 => {
             let rounded = round::<f32>(&matrix, &args.matrix)?;
             drop(matrix);
@@ -123,8 +124,9 @@ impl Job<'_> {
 
         let mut notes = std::mem::take(&mut self.notes);
         let measure_start = Instant::now();
-        let own = gpu.as_ref().map(|gpu| gpu.facts().architecture);
-        let architecture = self.args.arch.or(own).unwrap_or(Architecture::Sm90);
+        let own = gpu.as_ref().map(|gpu| gpu.facts().target);
+        let target = self.args.arch.or(own).unwrap_or(Target::H200);
+        let architecture = target.architecture;
         let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
         let measured = gpu.map(|gpu| self.measure(gpu, matrix, &candidates)).transpose()?;
         let measure_seconds = open_seconds + measure_start.elapsed().as_secs_f64();
@@ -236,8 +238,8 @@ impl Job<'_> {
                 return Ok(None);
             }
         };
-        let own = gpu.facts().architecture;
-        match self.args.arch {
+        let own = gpu.facts().target.architecture;
+        match self.args.arch.map(|target| target.architecture) {
             Some(asked) if asked != own => {
                 let name = &gpu.facts().name;
                 self.notes.push(format!("not measured: {name} is {own}, not {asked}"));

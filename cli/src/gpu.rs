@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use sparserl_gpu::device;
+use sparserl_gpu::compile::pool::{CompilePool, PoolError};
 use sparserl_gpu::evaluator::{GpuError, GpuEvaluator, compile_pool};
-use sparserl_gpu::pool::{CompilePool, PoolError};
-use sparserl_gpu::process::ServerCommand;
-use sparserl_gpu::worker::Protocol;
+use sparserl_gpu::isolate::process::ServerCommand;
+use sparserl_gpu::isolate::worker::Protocol;
+use sparserl_gpu::run::device;
 
 /// The hidden command that this program starts its own processes with.
 const SERVE: &str = "serve";

@@ -87,7 +87,7 @@ fn count(matrix: &Csr<f64>, task: Task, args: &InspectArgs) -> anyhow::Result<St
         let facts = Facts::new(matrix, task);
         Space::new(Mask::legal(&facts)).count()
     }
-    let count = match task.dtype {
+    let count = match task.precision.matrix() {
         Dtype::F32 => count_as(round::<f32>(matrix, &args.matrix)?.view(), task),
         Dtype::F64 => count_as(matrix.view(), task),
     };

@@ -9,8 +9,8 @@ use sparserl_core::language::{Facts, LANGUAGE_VERSION, grammar_hash, vocabulary_
 use sparserl_core::layout::{ArrayRole, Packed};
 use sparserl_core::matrix::CsrView;
 use sparserl_core::task::{Operation, Task};
-use sparserl_gpu::fingerprint::fingerprint;
-use sparserl_gpu::nvrtc::Cubin;
+use sparserl_gpu::compile::nvrtc::Cubin;
+use sparserl_gpu::store::fingerprint::fingerprint;
 
 /// The files of a kernel's folder.
 pub(crate) const SOURCE: &str = "kernel.cu";
@@ -80,7 +80,7 @@ impl From<Task> for TaskPlan {
             Operation::SpMV => ("spmv", None),
             Operation::SpMM { columns } => ("spmm", Some(columns.get())),
         };
-        Self { operation, columns, dtype: task.dtype.to_string() }
+        Self { operation, columns, dtype: task.precision.matrix().to_string() }
     }
 }
 

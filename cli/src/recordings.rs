@@ -7,7 +7,7 @@ use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::recording::{Context, Recorder};
+use sparserl_gpu::store::recording::{Context, Recorder};
 
 use crate::interrupt;
 

@@ -16,7 +16,7 @@ use anyhow::{Context, anyhow, bail};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::task::{Dtype, Operation, Task};
-use sparserl_gpu::device;
+use sparserl_gpu::run::device;
 
 use crate::args::VerifyArgs;
 use crate::console;
@@ -28,7 +28,7 @@ use kernel::{Kernel, KernelFile};
 use report::{Report, Subject};
 
 /// What CUDA is taken to compute where nothing is said.
-const CUDA_TASK: Task = Task { operation: Operation::SpMV, dtype: Dtype::F32 };
+const CUDA_TASK: Task = Task::new(Operation::SpMV, Dtype::F32);
 
 pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     if args.emulation.emulate {
@@ -110,7 +110,7 @@ impl Given {
         progress.step(format!("loading {}", matrix_args.file_name()));
         let (matrix, note) = load(&matrix_args)?;
         let facts = MatrixPlan::new(matrix_args.file_name(), matrix.view());
-        let matrix = match task.dtype {
+        let matrix = match task.precision.matrix() {
             Dtype::F32 => Rounded::F32(round(&matrix, &matrix_args)?),
             Dtype::F64 => Rounded::F64(matrix),
         };

@@ -25,4 +25,5 @@ pub mod matrix;
 pub mod outcome;
 pub mod reference;
 pub mod structure;
+pub mod target;
 pub mod task;

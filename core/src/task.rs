@@ -1,17 +1,178 @@
-//! What a kernel has to compute: the operation and the arithmetic.
+//! What a kernel has to compute: the operation, the arithmetic, and what may change later.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroU32;
+use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The operation and element type that a kernel is generated for.
+/// What a kernel is generated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Task {
     /// SpMV or SpMM.
     pub operation: Operation,
-    /// Element type of A, the dense operands and the accumulators.
-    pub dtype: Dtype,
+    /// Element types of the matrix, the dense operands and the sums.
+    pub precision: Precision,
+    /// Whether the values of the matrix may change after the kernel was made.
+    pub values: Values,
+}
+
+impl Task {
+    /// The operation in one element type throughout, on a matrix whose values stay as they are.
+    #[must_use]
+    pub const fn new(operation: Operation, dtype: Dtype) -> Self {
+        Self { operation, precision: Precision::uniform(dtype), values: Values::Fixed }
+    }
+
+    /// The same task on a matrix whose values may or may not change.
+    #[must_use]
+    pub fn with_values(self, values: Values) -> Self {
+        Self { values, ..self }
+    }
+}
+
+/// Element types of a product, by the role of the elements.
+///
+/// Only combinations that kernels exist for can be made: today, one type in all roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Roles", into = "Roles")]
+pub struct Precision(Roles);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+struct Roles {
+    matrix: Dtype,
+    dense: Dtype,
+    accumulator: Dtype,
+}
+
+/// Element types that no kernel combines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no kernel has a matrix of {matrix}, dense operands of {dense} and sums of {accumulator}")]
+pub struct UnsupportedPrecision {
+    /// Of the matrix.
+    pub matrix: Dtype,
+    /// Of the dense operands.
+    pub dense: Dtype,
+    /// Of the sums.
+    pub accumulator: Dtype,
+}
+
+impl Precision {
+    /// One type in all roles.
+    #[must_use]
+    pub const fn uniform(dtype: Dtype) -> Self {
+        Self(Roles { matrix: dtype, dense: dtype, accumulator: dtype })
+    }
+
+    /// A type for each role.
+    ///
+    /// # Errors
+    /// When no kernel combines them.
+    pub fn new(
+        matrix: Dtype,
+        dense: Dtype,
+        accumulator: Dtype,
+    ) -> Result<Self, UnsupportedPrecision> {
+        if matrix == dense && dense == accumulator {
+            Ok(Self::uniform(matrix))
+        } else {
+            Err(UnsupportedPrecision { matrix, dense, accumulator })
+        }
+    }
+
+    /// Type of the values of A as they are stored.
+    #[must_use]
+    pub fn matrix(self) -> Dtype {
+        self.0.matrix
+    }
+
+    /// Type of x and y, or B and C, and of α and β.
+    #[must_use]
+    pub fn dense(self) -> Dtype {
+        self.0.dense
+    }
+
+    /// Type in which products are added up; its unit roundoff is that of the error bound.
+    #[must_use]
+    pub fn accumulator(self) -> Dtype {
+        self.0.accumulator
+    }
+}
+
+impl FromStr for Precision {
+    type Err = UnknownPrecision;
+
+    /// Reads the form that `Display` writes.
+    fn from_str(text: &str) -> Result<Self, UnknownPrecision> {
+        let types = text.split('/').map(Dtype::from_str);
+        match *types.collect::<Result<Vec<_>, _>>()?.as_slice() {
+            [dtype] => Ok(Self::uniform(dtype)),
+            [matrix, dense, accumulator] => Ok(Self::new(matrix, dense, accumulator)?),
+            _ => Err(UnknownPrecision::Dtype(UnknownDtype)),
+        }
+    }
+}
+
+/// A text that names no precision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownPrecision {
+    /// It names no element types.
+    #[error(transparent)]
+    Dtype(#[from] UnknownDtype),
+    /// No kernel combines them.
+    #[error(transparent)]
+    Unsupported(#[from] UnsupportedPrecision),
+}
+
+impl TryFrom<Roles> for Precision {
+    type Error = UnsupportedPrecision;
+
+    fn try_from(Roles { matrix, dense, accumulator }: Roles) -> Result<Self, Self::Error> {
+        Self::new(matrix, dense, accumulator)
+    }
+}
+
+impl From<Precision> for Roles {
+    fn from(precision: Precision) -> Self {
+        precision.0
+    }
+}
+
+impl fmt::Display for Precision {
+    /// `f32` when all roles have one type, else `matrix/dense/accumulator`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Roles { matrix, dense, accumulator } = self.0;
+        if matrix == dense && dense == accumulator {
+            write!(f, "{matrix}")
+        } else {
+            write!(f, "{matrix}/{dense}/{accumulator}")
+        }
+    }
+}
+
+impl Values {
+    /// Its name: `fixed` or `variable`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Variable => "variable",
+        }
+    }
+}
+
+/// Whether the values of a matrix may change after its kernel was made; its pattern never does.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Values {
+    /// They stay: a program may store one value once, or codes into a table of few.
+    #[default]
+    Fixed,
+    /// They may change: a program depends on the pattern only, and stores a value for each entry.
+    Variable,
 }
 
 /// The product computed, after the Sparse BLAS.
@@ -49,6 +210,18 @@ pub enum Dtype {
 }
 
 impl Dtype {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::F32, Self::F64];
+
+    /// Unit roundoff u: the largest relative error of rounding to nearest.
+    #[must_use]
+    pub fn unit_roundoff(self) -> f64 {
+        match self {
+            Self::F32 => f64::from(f32::EPSILON) / 2.0,
+            Self::F64 => f64::EPSILON / 2.0,
+        }
+    }
+
     /// Rust's name of the type.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -68,6 +241,20 @@ impl Dtype {
     }
 }
 
+impl FromStr for Dtype {
+    type Err = UnknownDtype;
+
+    /// Reads [`Dtype::name`].
+    fn from_str(text: &str) -> Result<Self, UnknownDtype> {
+        Self::ALL.into_iter().find(|dtype| dtype.name() == text).ok_or(UnknownDtype)
+    }
+}
+
+/// A text that names no element type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an element type: f32 or f64")]
+pub struct UnknownDtype;
+
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -75,11 +262,37 @@ impl fmt::Display for Dtype {
 }
 
 impl fmt::Display for Task {
-    /// The form used in program files: `spmv f32`, `spmm 32 f64`.
+    /// The form used in program files: `spmv f32`, `spmm 32 f64`, `spmv f32 variable`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.operation {
-            Operation::SpMV => write!(f, "spmv {}", self.dtype),
-            Operation::SpMM { columns } => write!(f, "spmm {columns} {}", self.dtype),
+            Operation::SpMV => write!(f, "spmv {}", self.precision)?,
+            Operation::SpMM { columns } => write!(f, "spmm {columns} {}", self.precision)?,
         }
+        match self.values {
+            Values::Fixed => Ok(()),
+            Values::Variable => f.write_str(" variable"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn precisions_are_read_back_and_unsupported_ones_are_refused() {
+        for dtype in Dtype::ALL {
+            let precision = Precision::uniform(dtype);
+            assert_eq!(precision.to_string().parse(), Ok(precision));
+            let roles = (precision.matrix(), precision.dense(), precision.accumulator());
+            assert_eq!(roles, (dtype, dtype, dtype));
+        }
+        let mixed =
+            UnsupportedPrecision { matrix: Dtype::F32, dense: Dtype::F64, accumulator: Dtype::F64 };
+        assert_eq!("f32/f64/f64".parse::<Precision>(), Err(mixed.into()));
+        assert_eq!("f16".parse::<Precision>(), Err(UnknownDtype.into()));
+        assert_eq!("f32/f32".parse::<Precision>(), Err(UnknownDtype.into()));
     }
 }

@@ -194,7 +194,7 @@ fn the_mask_is_not_fooled_by_rows_that_repeat() {
     let matrix =
         Csr::<f64>::new(rows as usize, rows as usize, Offsets::U32(offsets), columns, values);
     let matrix = matrix.unwrap();
-    let task = Task { operation: Operation::SpMV, dtype: Dtype::F64 };
+    let task = Task::new(Operation::SpMV, Dtype::F64);
     let facts = Facts::new(matrix.view(), task);
     let mut derivation = Derivation::start(Mask::legal(&facts));
     let words = ["256", "keep", "bcsr", "8", "u16", "plain", "cached", "1", "1"];

@@ -10,7 +10,7 @@ use sparserl_core::language::{Derivation, Facts, Mask, Slot, Space, Token};
 use sparserl_core::matrix::generate;
 use sparserl_core::task::{Dtype, Operation, Task};
 
-const SPMV: Task = Task { operation: Operation::SpMV, dtype: Dtype::F64 };
+const SPMV: Task = Task::new(Operation::SpMV, Dtype::F64);
 
 /// Fewest and most tokens that a slot takes.
 fn lengths(

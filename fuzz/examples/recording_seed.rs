@@ -6,15 +6,15 @@
 use sparserl_core::arbitrary::free_program;
 use sparserl_core::matrix::generate::uniform;
 use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing, Violation};
+use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
-use sparserl_gpu::Architecture;
-use sparserl_gpu::device::DeviceFacts;
-use sparserl_gpu::nvrtc::Version;
-use sparserl_gpu::recording::{Context, Recorder};
+use sparserl_gpu::compile::nvrtc::Version;
+use sparserl_gpu::run::device::DeviceFacts;
+use sparserl_gpu::store::recording::{Context, Recorder};
 
 fn main() {
     let folder = std::env::args_os().nth(1).expect("name a folder");
-    let task = Task { operation: Operation::SpMV, dtype: Dtype::F32 };
+    let task = Task::new(Operation::SpMV, Dtype::F32);
     let samples = |seconds: &[f64]| seconds.to_vec().try_into().unwrap();
     let timing = Timing { warm: samples(&[1e-5, 2e-5]), cold: Some(samples(&[3e-5])) };
     let reason = || "why".to_owned();
@@ -39,11 +39,9 @@ fn main() {
     let evaluation = Evaluation { outcomes, baselines, copy_bandwidth: Some(4e12) };
     let device = DeviceFacts {
         name: "a device".into(),
-        architecture: Architecture::Sm90,
         driver: (13, 0),
-        multiprocessors: 132,
         memory_bytes: 1 << 37,
-        l2_bytes: 1 << 25,
+        target: Target::H200,
     };
     let nvrtc = Version { major: 12, minor: 9 };
     let context = Context { device, nvrtc, protocol: "full".into() };

@@ -61,7 +61,7 @@ impl Bytes<'_> {
             None => Operation::SpMV,
             Some(at) => Operation::SpMM { columns: NonZeroU32::new(COLUMNS[at]).unwrap() },
         };
-        Task { operation, dtype }
+        Task::new(operation, dtype)
     }
 
     /// A program that a mask allows.

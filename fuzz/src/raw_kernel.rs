@@ -1,6 +1,6 @@
 //! CUDA from anywhere: the source, and after a NUL the description of its launch, if there is one.
 
-use sparserl_gpu::raw::RawKernel;
+use sparserl_gpu::candidate::raw::RawKernel;
 
 /// Runs the target.
 pub fn run(bytes: &[u8]) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::panic;
 use std::sync::LazyLock;
 
-use sparserl_gpu::recording::{Recordings, Replay};
+use sparserl_gpu::store::recording::{Recordings, Replay};
 use tempfile::TempDir;
 
 static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());

@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock};
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::Outcome;
 use sparserl_gpu::Architecture;
+use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorError, EmulatorEvaluator, Subject};
-use sparserl_gpu::nvrtc::Compilers;
 
 use crate::bytes::{Bytes, Case};
 

@@ -60,6 +60,6 @@ fn the_seed_of_recordings_is_of_this_version() {
     let seed = fs::read(folder().join("seeds/recording/all_outcomes.parquet")).unwrap();
     let name = format!("part-{}.parquet", blake3::hash(&seed).to_hex());
     fs::write(store.path().join(name), seed).unwrap();
-    let recordings = sparserl_gpu::recording::Recordings::read(store.path()).unwrap();
+    let recordings = sparserl_gpu::store::recording::Recordings::read(store.path()).unwrap();
     assert_eq!(recordings.as_slice().len(), 1);
 }

@@ -26,7 +26,7 @@ use sparserl_emulator::launch::{Argument, Launch, Options, run};
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::ptx::Module;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::nvrtc::{CompileOptions, Compilers};
+use sparserl_gpu::compile::nvrtc::{CompileOptions, Compilers};
 
 const PROGRAMS_PER_TASK: u64 = 2;
 
@@ -97,7 +97,7 @@ impl Case {
         seed: u64,
         compilers: &Compilers,
     ) -> Result<Self, Box<dyn Error>> {
-        let task = Task { operation, dtype: Dtype::F64 };
+        let task = Task::new(operation, Dtype::F64);
         let program = legal_program(matrix.view(), task, seed);
         let packed = pack(matrix.view(), &program)?;
         let source = emit(&packed)?;

@@ -29,9 +29,9 @@ use sparserl_emulator::launch::Options;
 use sparserl_emulator::ptx::{Module, PtxError};
 
 use crate::Architecture;
-use crate::executable::Prepared;
-use crate::nvrtc::{CompileError, CompileOptions, Compilers, UnsupportedByAll, Version};
-use crate::raw::RawKernel;
+use crate::candidate::executable::Prepared;
+use crate::candidate::raw::RawKernel;
+use crate::compile::nvrtc::{CompileError, CompileOptions, Compilers, UnsupportedByAll, Version};
 use checks::Trial;
 
 /// How thoroughly kernels are judged.

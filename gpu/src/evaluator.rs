@@ -21,14 +21,14 @@ use sparserl_core::outcome::{
 };
 use sparserl_core::task::{Operation, Task};
 
-use crate::cache::CubinCache;
-use crate::device::DeviceFacts;
-use crate::executable::{Executable, Prepared};
+use crate::candidate::executable::{Executable, Prepared};
+use crate::compile::cache::CubinCache;
+use crate::compile::nvrtc::{CompileOptions, Cubin, Version};
+use crate::compile::pool::{CompilePool, PoolCompileError, PoolError};
+use crate::isolate::process::ServerCommand;
+use crate::isolate::worker::{Protocol, Worker, WorkerError};
 use crate::judge::{ORACLE_KERNEL, ORACLE_SOURCE};
-use crate::nvrtc::{CompileOptions, Cubin, Version};
-use crate::pool::{CompilePool, PoolCompileError, PoolError};
-use crate::process::ServerCommand;
-use crate::worker::{Protocol, Worker, WorkerError};
+use crate::run::device::DeviceFacts;
 
 /// Kernels that are judged together, and so timed in turn.
 const TOGETHER: usize = 32;
@@ -71,7 +71,7 @@ pub enum GpuError {
 
 impl GpuEvaluator {
     /// Opens a device. Compilers and the device are used by processes started with `command`, which serve as
-    /// [`process::serve`](crate::process::serve) says.
+    /// [`process::serve`](crate::isolate::process::serve) says.
     ///
     /// # Errors
     /// Without such a device or a compiler for it.
@@ -87,7 +87,7 @@ impl GpuEvaluator {
             let fetched = compilers.compile(
                 ORACLE_SOURCE,
                 ORACLE_KERNEL,
-                facts.architecture,
+                facts.target.architecture,
                 Some(facts.driver.0),
                 &options,
             )?;
@@ -285,7 +285,7 @@ fn compile(
     options: &CompileOptions,
 ) -> Result<Result<Cubin, Outcome>, GpuError> {
     let driver_major = Some(facts.driver.0);
-    match compilers.compile(source, kernel, facts.architecture, driver_major, options) {
+    match compilers.compile(source, kernel, facts.target.architecture, driver_major, options) {
         Ok(fetched) => Ok(Ok(fetched.cubin)),
         Err(error) if error.is_sources_fault() => {
             Ok(Err(Outcome::CompileFailed { reason: error.to_string() }))

@@ -7,7 +7,7 @@
 //!                                Oracle (independent product on the device, digests of memory)
 //! ```
 //!
-//! This runs in a process of its own, which a kernel may take down: see [`worker`](crate::worker).
+//! This runs in a process of its own, which a kernel may take down: see [`worker`](crate::isolate::worker).
 //!
 //! The [`Oracle`] is what results are compared with. It computes the reference product on the device, so that every
 //! check can have inputs of its own at hardly any cost; before it is used for a matrix, it is itself compared with the
@@ -29,7 +29,7 @@ pub(crate) use verify::{Audit, Verified, keeps_state, verify, wrong};
 
 use sparserl_core::outcome::{Outcome, Violation};
 
-use crate::device::{DeviceError, LaunchError};
+use crate::run::device::{DeviceError, LaunchError};
 
 /// A kernel is not judged any further.
 #[derive(Debug)]

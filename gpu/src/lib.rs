@@ -8,34 +8,26 @@
 //! ```
 //!
 //! - [`evaluator`] is that path for programs.
-//! - [`pool`] compiles in processes, many at once, and outlives sources that crash the compiler; [`nvrtc`] finds
-//!   NVIDIA's run-time compilers and turns source into a [`Cubin`](nvrtc::Cubin), without a GPU; [`cache`] keeps cubins
-//!   on disk, so that nothing is compiled twice.
-//! - [`executable`] is a kernel with all that a launch takes; [`raw`] makes one of CUDA sources from anywhere.
+//! - [`compile`] finds NVIDIA's run-time compilers and turns source into machine code, without a GPU: in processes, many
+//!   at once, that sources may crash, and with a cache on disk, so that nothing is compiled twice.
+//! - [`candidate`] is a kernel with all that a launch takes, made of a program or of CUDA from anywhere.
+//! - [`isolate`] holds the processes; a [`worker`](isolate::worker) judges kernels in one that they may take down. In
+//!   there, `judge` verifies them against an independent product and times them in turn with the opponents of `compare`.
 //! - [`emulated`] judges kernels without a GPU: it runs their PTX on the CPU and finds what a GPU would hide.
-//! - [`worker`] judges kernels in a process that they may take down. In there, `judge` verifies them against an
-//!   independent product and times them in turn with the algorithms of `cusparse`.
-//! - [`recording`] keeps what was found out about programs, and answers from it where there is no GPU.
-//! - [`device`] is CUDA's driver; [`process`] starts the processes, and is what they run.
+//! - [`store`] keeps what was found out about programs, and answers from it where there is no GPU.
+//! - [`run`] is CUDA's driver.
 //!
 //! Neither CUDA nor a GPU is needed to build this crate: NVRTC and the driver are loaded when they are first used, and
 //! a missing one is an error of one line.
 
-pub mod architecture;
-pub mod cache;
-mod cusparse;
-pub mod device;
-mod device_csr;
+pub mod candidate;
+mod compare;
+pub mod compile;
 pub mod emulated;
 pub mod evaluator;
-pub mod executable;
-pub mod fingerprint;
+pub mod isolate;
 mod judge;
-pub mod nvrtc;
-pub mod pool;
-pub mod process;
-pub mod raw;
-pub mod recording;
-pub mod worker;
+pub mod run;
+pub mod store;
 
-pub use architecture::Architecture;
+pub use sparserl_core::target::Architecture;

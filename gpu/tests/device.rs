@@ -7,11 +7,11 @@ mod case;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use sparserl_gpu::device::{
+use sparserl_gpu::compile::nvrtc::{CompileOptions, Compilers, Cubin};
+use sparserl_gpu::run::device::{
     Argument, Device, DeviceBuffer, Fill, GUARD_BYTES, Geometry, Guard, LaunchError, Module,
     POISON_WORD, Side, poison,
 };
-use sparserl_gpu::nvrtc::{CompileOptions, Compilers, Cubin};
 
 use case::{Case, CaseArgument, CaseError, CaseOutcome, run_case};
 

@@ -23,8 +23,8 @@ use sparserl_emulator::launch::{Argument, Launch, Options, run};
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::ptx::Module;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::device::{Device, poison};
-use sparserl_gpu::nvrtc::{CompileOptions, Compilers, Cubin, Nvrtc};
+use sparserl_gpu::compile::nvrtc::{CompileOptions, Compilers, Cubin, Nvrtc};
+use sparserl_gpu::run::device::{Device, poison};
 
 use case::{CaseArgument, run_case};
 

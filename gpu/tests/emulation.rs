@@ -10,11 +10,11 @@ use sparserl_core::matrix::{Csr, Offsets, generate};
 use sparserl_core::outcome::{Evaluator, Outcome, Violation};
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
+use sparserl_gpu::candidate::raw::RawKernel;
+use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{
     EmulationOptions, EmulatorError, EmulatorEvaluator, FindingKind, Judgement, Subject,
 };
-use sparserl_gpu::nvrtc::Compilers;
-use sparserl_gpu::raw::RawKernel;
 
 fn emulator() -> EmulatorEvaluator {
     static COMPILERS: OnceLock<Arc<Compilers>> = OnceLock::new();

@@ -6,8 +6,8 @@
 use std::time::Instant;
 
 use sparserl_gpu::Architecture;
-use sparserl_gpu::cache::{CubinCache, Origin};
-use sparserl_gpu::nvrtc::{CompileError, CompileOptions, Compilers, Nvrtc};
+use sparserl_gpu::compile::cache::{CubinCache, Origin};
+use sparserl_gpu::compile::nvrtc::{CompileError, CompileOptions, Compilers, Nvrtc};
 
 const SAXPY: &str = r#"
 extern "C" __global__ void saxpy(const float* x, float* y, float a, unsigned n) {

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use sparserl_gpu::Architecture;
-use sparserl_gpu::cache::{CubinCache, Fetched, Origin};
-use sparserl_gpu::nvrtc::{CompileError, CompileOptions, Compilers, Nvrtc};
-use sparserl_gpu::pool::{CompilePool, PoolCompileError, PoolError};
-use sparserl_gpu::process::{self, ServerCommand};
+use sparserl_gpu::compile::cache::{CubinCache, Fetched, Origin};
+use sparserl_gpu::compile::nvrtc::{CompileError, CompileOptions, Compilers, Nvrtc};
+use sparserl_gpu::compile::pool::{CompilePool, PoolCompileError, PoolError};
+use sparserl_gpu::isolate::process::{self, ServerCommand};
 
 type Check = fn() -> Result<(), Failed>;
 

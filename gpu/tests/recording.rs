@@ -17,16 +17,17 @@ use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
 use sparserl_core::outcome::{
     Baseline, Evaluation, Evaluator, Measurement, Outcome, Samples, Timing, Verification, Violation,
 };
-use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_core::target::Target;
+use sparserl_core::task::{Dtype, Operation, Precision, Task};
 use sparserl_gpu::Architecture;
-use sparserl_gpu::device::DeviceFacts;
-use sparserl_gpu::fingerprint::fingerprint;
-use sparserl_gpu::nvrtc::Version;
-use sparserl_gpu::recording::{
+use sparserl_gpu::compile::nvrtc::Version;
+use sparserl_gpu::run::device::DeviceFacts;
+use sparserl_gpu::store::fingerprint::fingerprint;
+use sparserl_gpu::store::recording::{
     Context, Recorded, Recorder, RecordingError, Recordings, Replay, ReplayError,
 };
 
-const SPMV: Task = Task { operation: Operation::SpMV, dtype: Dtype::F32 };
+const SPMV: Task = Task::new(Operation::SpMV, Dtype::F32);
 
 /// Any number, with every bit pattern that equals itself.
 fn number() -> impl Strategy<Value = f64> {
@@ -107,11 +108,14 @@ prop_compose! {
         (name, protocol) in any::<(String, String)>(),
         architecture in select(&Architecture::ALL[..]),
         (driver, nvrtc, multiprocessors) in any::<((u32, u32), (u32, u32), u32)>(),
-        (memory_bytes, l2_bytes) in any::<(u64, u64)>(),
+        (memory_bytes, l2_bytes, bandwidth) in any::<(u64, u64, u64)>(),
+        (shared_memory_bytes, registers) in any::<(u32, u32)>(),
     ) -> Context {
         let nvrtc = Version { major: nvrtc.0, minor: nvrtc.1 };
-        let device =
-            DeviceFacts { name, architecture, driver, multiprocessors, memory_bytes, l2_bytes };
+        let target = Target {
+            architecture, multiprocessors, l2_bytes, shared_memory_bytes, registers, bandwidth,
+        };
+        let device = DeviceFacts { name, driver, memory_bytes, target };
         Context { device, nvrtc, protocol }
     }
 }
@@ -119,11 +123,9 @@ prop_compose! {
 fn a_context(protocol: &str) -> Context {
     let device = DeviceFacts {
         name: "NVIDIA H200".into(),
-        architecture: Architecture::Sm90,
         driver: (13, 0),
-        multiprocessors: 132,
         memory_bytes: 150_754_820_096,
-        l2_bytes: 62_914_560,
+        target: Target::H200,
     };
     Context { device, nvrtc: Version { major: 12, minor: 9 }, protocol: protocol.into() }
 }
@@ -299,7 +301,7 @@ fn what_was_not_recorded_is_an_error_that_names_it() {
     let known = free_program(SPMV, 1);
     record(folder.path(), std::slice::from_ref(&known), &evaluation(&[measured(1.0)], None));
     let mut replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
-    let other_task = Task { dtype: Dtype::F64, ..SPMV };
+    let other_task = Task { precision: Precision::uniform(Dtype::F64), ..SPMV };
     let other_matrix =
         Csr::new(2, 3, Offsets::U32(vec![0, 1, 2]), vec![0, 2], vec![1.0_f32, 0.5]).unwrap();
     for (matrix, program) in [
@@ -434,7 +436,7 @@ fn what_does_not_belong_together_is_refused() {
         recorder.record(matrix.view(), "a", programs, &two, &context).unwrap_err()
     };
     let spmv = free_program(SPMV, 1);
-    let wide = free_program(Task { dtype: Dtype::F64, ..SPMV }, 1);
+    let wide = free_program(Task { precision: Precision::uniform(Dtype::F64), ..SPMV }, 1);
     let count = refused(std::slice::from_ref(&spmv));
     assert!(matches!(count, RecordingError::Count { programs: 1, outcomes: 2 }), "{count}");
     for programs in [[spmv, wide.clone()], [wide.clone(), wide]] {

@@ -20,13 +20,13 @@ use sparserl_core::outcome::{Evaluator, Outcome};
 use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
 use sparserl_core::task::{Operation, Task};
 use sparserl_gpu::Architecture;
-use sparserl_gpu::device::Device;
+use sparserl_gpu::candidate::raw::RawKernel;
+use sparserl_gpu::compile::nvrtc::CompileOptions;
+use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::nvrtc::CompileOptions;
-use sparserl_gpu::pool::CompilePool;
-use sparserl_gpu::process::{self, ServerCommand};
-use sparserl_gpu::raw::RawKernel;
-use sparserl_gpu::worker::Protocol;
+use sparserl_gpu::isolate::process::{self, ServerCommand};
+use sparserl_gpu::isolate::worker::Protocol;
+use sparserl_gpu::run::device::Device;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -142,7 +142,7 @@ fn program_is_right<T: Scalar>(
     matrix: &Csr<T>,
     operation: Operation,
 ) -> Result<(), Failed> {
-    let task = Task { operation, dtype: T::DTYPE };
+    let task = Task::new(operation, T::DTYPE);
     let facts = Facts::new(matrix.view(), task);
     let embedding = StructureEmbedding::new(matrix.view(), &EmbeddingConfig::default());
     let Ok(found) = beam_search(&CostRanker::new(&facts), &embedding, Mask::legal(&facts), 4);

@@ -31,7 +31,7 @@ use sparserl_emulator::launch::{self, Argument, Launch, Options, Report};
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::ptx::Module;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::nvrtc::{CompileOptions, Compilers};
+use sparserl_gpu::compile::nvrtc::{CompileOptions, Compilers};
 
 use data::{CaseArgument, Content};
 use layouts::Matrix;

@@ -78,7 +78,7 @@ impl Golden {
             let packed = layout::pack(golden.build::<T>()?.view(), &golden.program)?;
             Ok(codegen::emit(&packed)?)
         }
-        match self.program.task.dtype {
+        match self.program.task.precision.matrix() {
             Dtype::F32 => emit::<f32>(self),
             Dtype::F64 => emit::<f64>(self),
         }

@@ -16,7 +16,7 @@ const EVEN: usize = 3_000;
 pub fn task(columns: u32, dtype: Dtype) -> Task {
     let operation =
         NonZeroU32::new(columns).map_or(Operation::SpMV, |columns| Operation::SpMM { columns });
-    Task { operation, dtype }
+    Task::new(operation, dtype)
 }
 
 /// The task number `index` of a cycle through SpMV and SpMM of all widths, in both element types.

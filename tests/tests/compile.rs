@@ -16,7 +16,7 @@ use sparserl_core::layout;
 use sparserl_core::matrix::Scalar;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::Architecture;
-use sparserl_gpu::nvrtc::{CompileOptions, Compilers};
+use sparserl_gpu::compile::nvrtc::{CompileOptions, Compilers};
 use sparserl_tests::{golden, matrices, programs};
 
 /// Set in a child.
@@ -94,7 +94,7 @@ fn jobs() -> Vec<Job> {
         let matrix = MATRICES[index % MATRICES.len()];
         // The second term keeps a matrix from meeting the same tasks on every round.
         let task = programs::nth_task(index + index / MATRICES.len());
-        let (program, source) = match task.dtype {
+        let (program, source) = match task.precision.matrix() {
             Dtype::F32 => random_program::<f32>(matrix, task, index),
             Dtype::F64 => random_program::<f64>(matrix, task, index),
         };

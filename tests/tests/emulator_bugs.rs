@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use libtest_mimic::{Arguments, Failed, Trial};
 use sparserl_emulator::launch::Options;
-use sparserl_gpu::nvrtc::Compilers;
+use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_tests::emulated::{self, Case};
 
 /// Orders of execution that are tried.

@@ -13,10 +13,10 @@ use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::Outcome;
 use sparserl_core::task::Dtype;
 use sparserl_gpu::Architecture;
+use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{
     EmulationOptions, EmulatorError, EmulatorEvaluator, Judgement, Subject,
 };
-use sparserl_gpu::nvrtc::Compilers;
 
 /// Cases of each property, unless the environment says otherwise.
 const CASES: u32 = 48;

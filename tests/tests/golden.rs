@@ -127,16 +127,16 @@ fn made<T: Scalar>(golden: &Golden, uses: &mut BTreeSet<Use>) {
 fn programs_are_legal_and_use_the_whole_language() {
     let mut made_uses = BTreeSet::new();
     for golden in golden::load().unwrap() {
-        match golden.program.task.dtype {
+        match golden.program.task.precision.matrix() {
             Dtype::F32 => made::<f32>(&golden, &mut made_uses),
             Dtype::F64 => made::<f64>(&golden, &mut made_uses),
         }
     }
     let mut offered_uses = BTreeSet::new();
     for dtype in [Dtype::F32, Dtype::F64] {
-        offered(Task { operation: Operation::SpMV, dtype }, &mut offered_uses);
+        offered(Task::new(Operation::SpMV, dtype), &mut offered_uses);
         let columns = 16.try_into().unwrap();
-        offered(Task { operation: Operation::SpMM { columns }, dtype }, &mut offered_uses);
+        offered(Task::new(Operation::SpMM { columns }, dtype), &mut offered_uses);
     }
     let missing: Vec<_> = offered_uses.difference(&made_uses).collect();
     assert!(

@@ -67,7 +67,7 @@ impl BenchArgs {
                         .collect(),
                 };
                 for operation in operations {
-                    let task = Task { operation, dtype: dtype.into() };
+                    let task = Task::new(operation, dtype.into());
                     if !tasks.contains(&task) {
                         tasks.push(task);
                     }

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
+use sparserl_core::target::Target;
 use sparserl_core::task::{Operation, Task};
-use sparserl_gpu::Architecture;
 
 use super::{MOST_CANDIDATES, MatrixArgs, TaskArgs};
 use crate::measure::Budget;
@@ -18,10 +18,10 @@ pub(crate) struct GenerateArgs {
     pub(crate) matrix: MatrixArgs,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
-    /// GPU architecture to compile for, sm_70 to sm_120 [default: that of the GPU measured
-    /// on, else sm_90]
-    #[arg(long, value_name = "SM")]
-    pub(crate) arch: Option<Architecture>,
+    /// GPU to generate for: an architecture, sm_70 to sm_120, or a GPU such as v100, a100, h100,
+    /// b200 or rtx4090 [default: the GPU measured on, else h200]
+    #[arg(long, value_name = "GPU")]
+    pub(crate) arch: Option<Target>,
     /// Folder to write [default: MATRIX.spmv.DTYPE or MATRIX.spmmN.DTYPE in the current folder]; a
     /// folder that holds nothing but what an earlier run wrote is replaced
     #[arg(short, long, value_name = "FOLDER")]
@@ -97,7 +97,7 @@ impl GenerateArgs {
                 Operation::SpMV => "spmv".to_owned(),
                 Operation::SpMM { columns } => format!("spmm{columns}"),
             };
-            format!("{}.{operation}.{}", self.matrix.stem(), task.dtype).into()
+            format!("{}.{operation}.{}", self.matrix.stem(), task.precision).into()
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use sparserl_gpu::worker::Protocol;
+use sparserl_gpu::isolate::worker::Protocol;
 
 /// Longer than any kernel is worth waiting for.
 const MOST_SECONDS: f64 = 86_400.0;

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
-use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_core::task::{Dtype, Operation, Precision, Task, Values};
 
 use super::Mistake;
 
@@ -26,12 +26,16 @@ pub(crate) struct TaskArgs {
     /// Element type of the matrix and of the dense operands
     #[arg(long, value_enum, default_value_t = DtypeArg::F32)]
     dtype: DtypeArg,
+    /// Whether the matrix's values may change after the kernel was made; a kernel for variable
+    /// values depends on the pattern only
+    #[arg(long, value_enum, default_value_t = ValuesArg::Fixed)]
+    values: ValuesArg,
 }
 
 impl TaskArgs {
     /// The task.
     pub(crate) fn task(&self) -> Task {
-        Task { operation: operation(self.op, self.cols), dtype: self.dtype.into() }
+        Task::new(operation(self.op, self.cols), self.dtype.into()).with_values(self.values.into())
     }
 
     pub(super) fn check(&self) -> Result<(), Mistake> {
@@ -55,14 +59,19 @@ pub(crate) struct AskedTaskArgs {
     /// f32]
     #[arg(long, value_enum)]
     dtype: Option<DtypeArg>,
+    /// Whether the matrix's values may change [default: the program's own; for CUDA, fixed]
+    #[arg(long, value_enum)]
+    values: Option<ValuesArg>,
 }
 
 impl AskedTaskArgs {
     /// The task, where what was not said is as in `default`.
     pub(crate) fn task_or(&self, default: Task) -> Task {
+        let precision = |dtype: DtypeArg| Precision::uniform(dtype.into());
         Task {
             operation: self.op.map_or(default.operation, |op| operation(op, self.cols)),
-            dtype: self.dtype.map_or(default.dtype, Dtype::from),
+            precision: self.dtype.map_or(default.precision, precision),
+            values: self.values.map_or(default.values, Values::from),
         }
     }
 
@@ -111,6 +120,23 @@ impl From<DtypeArg> for Dtype {
     }
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ValuesArg {
+    /// They stay as they are
+    Fixed,
+    /// They may change; the pattern does not
+    Variable,
+}
+
+impl From<ValuesArg> for Values {
+    fn from(values: ValuesArg) -> Self {
+        match values {
+            ValuesArg::Fixed => Self::Fixed,
+            ValuesArg::Variable => Self::Variable,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -120,10 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_of_a_kernel_is_its_own() {
-        let own = Task {
-            operation: Operation::SpMM { columns: NonZeroU32::new(8).unwrap() },
-            dtype: Dtype::F64,
-        };
+        let own = Task::new(Operation::SpMM { columns: NonZeroU32::new(8).unwrap() }, Dtype::F64);
         let task = |arguments: &str| {
             let words = "x verify k --matrix a.mtx".split(' ').chain(arguments.split_whitespace());
             match Cli::try_parse_from(words).unwrap().command {
@@ -134,6 +157,7 @@ mod tests {
         assert_eq!(task(""), "spmm 8 f64");
         assert_eq!(task("--dtype f32"), "spmm 8 f32");
         assert_eq!(task("--op spmv"), "spmv f64");
+        assert_eq!(task("--values variable"), "spmm 8 f64 variable");
         assert_eq!(task("--op spmm --cols 4"), "spmm 4 f64");
     }
 }

@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use crate::recordings::record;
 use crate::text::time;
 use sparserl_core::outcome::Evaluation;
-use sparserl_gpu::recording::Recorder;
+use sparserl_gpu::store::recording::Recorder;
 
 /// A run over matrices that nobody else has begun with.
 pub(crate) struct Bench<'a, E> {
@@ -89,7 +89,8 @@ impl<E: Instrument> Bench<'_, E> {
             time(start.elapsed().as_secs_f64())
         ))?;
         for dtype in [Dtype::F32, Dtype::F64] {
-            let tasks = self.settings.tasks.iter().copied().filter(|task| task.dtype == dtype);
+            let tasks =
+                self.settings.tasks.iter().copied().filter(|task| task.precision.matrix() == dtype);
             let tasks: Vec<Task> = tasks.collect();
             match (tasks.is_empty(), dtype) {
                 (true, _) => {}

@@ -75,10 +75,10 @@ fn what_was_run(results: &Results) -> Markup {
             @for device in &results.devices {
                 dt { "GPU" }
                 dd {
-                    (device.name) ", " (device.architecture) ", "
-                    (device.multiprocessors) " multiprocessors, "
+                    (device.name) ", " (device.target.architecture) ", "
+                    (device.target.multiprocessors) " multiprocessors, "
                     (bytes(device.memory_bytes)) " of memory, "
-                    (bytes(device.l2_bytes)) " of level-2 cache, driver for CUDA "
+                    (bytes(device.target.l2_bytes)) " of level-2 cache, driver for CUDA "
                     (device.driver.0) "." (device.driver.1)
                 }
             }

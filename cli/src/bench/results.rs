@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Baseline, Outcome};
 use sparserl_core::task::Task;
-use sparserl_gpu::device::{Clocks, DeviceFacts};
-use sparserl_gpu::fingerprint::fingerprint;
+use sparserl_gpu::run::device::{Clocks, DeviceFacts};
+use sparserl_gpu::store::fingerprint::fingerprint;
 
 use crate::figures::Chosen;
 use crate::generate::{POLICY, POLICY_VERSION};

@@ -8,11 +8,11 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
     Baseline, CacheState, Evaluation, Measurement, Outcome, Timing, Violation,
 };
+use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
-use sparserl_gpu::Architecture;
-use sparserl_gpu::device::DeviceFacts;
-use sparserl_gpu::nvrtc::Version;
-use sparserl_gpu::recording::Recordings;
+use sparserl_gpu::compile::nvrtc::Version;
+use sparserl_gpu::run::device::DeviceFacts;
+use sparserl_gpu::store::recording::Recordings;
 
 use super::*;
 
@@ -115,11 +115,9 @@ impl Evaluator for &mut Fake {
 fn device() -> DeviceFacts {
     DeviceFacts {
         name: "Made-up GPU".to_owned(),
-        architecture: Architecture::Sm90,
         driver: (13, 0),
-        multiprocessors: 132,
         memory_bytes: 1 << 37,
-        l2_bytes: 50 << 20,
+        target: Target::H200,
     }
 }
 
@@ -134,7 +132,7 @@ fn settings(matrices: &[&str], tasks: &[Task]) -> Settings {
 }
 
 fn spmv(dtype: Dtype) -> Task {
-    Task { operation: Operation::SpMV, dtype }
+    Task::new(Operation::SpMV, dtype)
 }
 
 /// A run into a folder: what it gives and what it prints.
@@ -304,7 +302,7 @@ fn what_cannot_be_measured_is_noted_and_tried_again() {
         let skipped: Vec<_> = results
             .skipped
             .iter()
-            .map(|s| (s.matrix.as_str(), s.task.map(|task| task.dtype)))
+            .map(|s| (s.matrix.as_str(), s.task.map(|task| task.precision.matrix())))
             .collect();
         let expected = [
             ("broken.mtx", None),

@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    const TASK: Task = Task { operation: Operation::SpMV, dtype: Dtype::F32 };
+    const TASK: Task = Task::new(Operation::SpMV, Dtype::F32);
     const PROGRAM: &str = "sparserl 1\nspmv f32\nblock 256\nkeep csr u16 plain cached 1 16 4\n";
 
     fn folder(files: &[(&str, &str)]) -> TempDir {

@@ -2,7 +2,7 @@ use std::fs;
 
 use clap::Parser;
 use serde_json::Value;
-use sparserl_gpu::recording::Recordings;
+use sparserl_gpu::store::recording::Recordings;
 use tempfile::TempDir;
 
 use super::*;

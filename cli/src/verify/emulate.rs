@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow, bail};
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{EmulatorEvaluator, Subject};
-use sparserl_gpu::nvrtc::Compilers;
 
 use super::emulation_report::EmulationReport;
 use super::kernel::Kernel;

@@ -8,13 +8,13 @@ use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator, Outcome};
 use sparserl_core::task::Operation;
-use sparserl_gpu::device::DeviceFacts;
+use sparserl_gpu::candidate::executable::Executable;
+use sparserl_gpu::candidate::raw::RawKernel;
+use sparserl_gpu::compile::nvrtc::CompileOptions;
+use sparserl_gpu::compile::pool::{CompilePool, PoolCompileError};
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::executable::Executable;
-use sparserl_gpu::nvrtc::CompileOptions;
-use sparserl_gpu::pool::{CompilePool, PoolCompileError};
-use sparserl_gpu::raw::RawKernel;
-use sparserl_gpu::recording::Context;
+use sparserl_gpu::run::device::DeviceFacts;
+use sparserl_gpu::store::recording::Context;
 
 use crate::args::JudgingArgs;
 use crate::{gpu, recordings};
@@ -104,7 +104,7 @@ fn executable<T: Scalar>(
     kernel: &RawKernel,
 ) -> Result<Result<Executable, Outcome>, PoolCompileError> {
     let options = CompileOptions::default();
-    let (architecture, driver) = (device.architecture, Some(device.driver.0));
+    let (architecture, driver) = (device.target.architecture, Some(device.driver.0));
     let (source, name) = (kernel.source(), kernel.kernel());
     let cubin = match compilers.compile(source, name, architecture, driver, &options) {
         Ok(fetched) => fetched.cubin,
@@ -128,6 +128,7 @@ pub(crate) mod fake {
 
     use anyhow::bail;
     use sparserl_core::outcome::{Baseline, Measurement, Samples, Timing, Violation};
+    use sparserl_core::target::Target;
 
     use super::*;
 
@@ -145,11 +146,9 @@ pub(crate) mod fake {
         pub(crate) fn new() -> Self {
             let device = DeviceFacts {
                 name: "Fake".to_owned(),
-                architecture: sparserl_gpu::Architecture::Sm90,
                 driver: (13, 0),
-                multiprocessors: 1,
                 memory_bytes: 1 << 30,
-                l2_bytes: 1 << 20,
+                target: Target::H200,
             };
             Self { device, judged: Rc::default(), baselines: true }
         }
@@ -211,7 +210,7 @@ pub(crate) mod fake {
         }
 
         fn context(&self) -> Result<Context> {
-            let nvrtc = sparserl_gpu::nvrtc::Version { major: 13, minor: 0 };
+            let nvrtc = sparserl_gpu::compile::nvrtc::Version { major: 13, minor: 0 };
             Ok(Context { device: self.device.clone(), nvrtc, protocol: "full".to_owned() })
         }
 

@@ -7,7 +7,7 @@ use std::{fs, io, str};
 use serde::{Deserialize, Serialize};
 use sparserl_core::language::{Program, TextError};
 use sparserl_core::task::Task;
-use sparserl_gpu::raw::{RawError, RawKernel};
+use sparserl_gpu::candidate::raw::{RawError, RawKernel};
 
 use crate::plan;
 

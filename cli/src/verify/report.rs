@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 use sparserl_core::outcome::{Baseline, Evaluation, Outcome};
 use sparserl_core::task::Task;
-use sparserl_gpu::device::DeviceFacts;
-use sparserl_gpu::worker::Protocol;
+use sparserl_gpu::isolate::worker::Protocol;
+use sparserl_gpu::run::device::DeviceFacts;
 
 use super::kernel::Kind;
 use crate::figures::{CACHES, Figures, Rival, Work, cache_name};
@@ -85,7 +85,8 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DeviceFacts { name, architecture, driver: (major, minor), .. } = &self.device;
+        let DeviceFacts { name, target, driver: (major, minor), .. } = &self.device;
+        let architecture = target.architecture;
         writeln!(f, "kernel     {}", self.kernel.display())?;
         writeln!(f, "matrix     {}: {}", self.matrix.file, size(&self.matrix))?;
         writeln!(f, "task       {}", self.task_text)?;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use sparserl_gpu::nvrtc::{Compilers, Nvrtc};
+use sparserl_gpu::compile::nvrtc::{Compilers, Nvrtc};
 
 use crate::support::{Place, Run, matrix, run};
 

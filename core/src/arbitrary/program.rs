@@ -30,7 +30,7 @@ pub fn task(dtype: Dtype) -> impl Strategy<Value = Task> + Clone {
         Some(Operation::SpMM { columns: NonZeroU32::new(columns)? })
     });
     let operation = prop_oneof![Just(Operation::SpMV), spmm];
-    operation.prop_map(move |operation| Task { operation, dtype })
+    operation.prop_map(move |operation| Task::new(operation, dtype))
 }
 
 /// A matrix as of [`csr`] and a program that is legal for it, drawn evenly from all of them.

@@ -137,7 +137,7 @@ impl DeviceCall {
         for constant in &self.constants {
             text.push_str(&format!("{constant}, "));
         }
-        text.push_str(scalar_type(task.dtype));
+        text.push_str(scalar_type(task.precision.dense()));
         if let Types::ScalarAndVector = self.types {
             text.push_str(&format!(", {}", self.mapping.vector));
         }
@@ -191,7 +191,7 @@ impl Context<'_> {
     }
 
     fn operand(&self, operand: Operand) -> Option<String> {
-        let scalar = scalar_type(self.task.dtype);
+        let scalar = scalar_type(self.task.precision.dense());
         let (input, output) = dense_names(self.task.operation);
         let dense = format!("{scalar}, {}, {}", self.task.operation.columns(), self.mapping.vector);
         let cache = match self.part.layout.access().cache {

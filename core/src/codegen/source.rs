@@ -122,7 +122,7 @@ fn arguments(packed: &Packed) -> Vec<Argument> {
     let task = packed.program.task;
     let columns = task.operation.columns() as usize;
     let (input, output) = dense_names(task.operation);
-    let dtype = task.dtype.name();
+    let dtype = task.precision.dense().name();
     let own = |name: &str, kind, len| Argument { name: name.to_string(), kind, dtype, len };
     let mut arguments = alloc::vec![
         own(input, ArgumentKind::Input, packed.cols * columns),
@@ -155,7 +155,7 @@ fn write_header(
             format!("SpMM, C = alpha * A * B + beta * C, with row-major B and C of width {columns}")
         }
     };
-    writeln!(text, "// {product}, in {}.", task.dtype)?;
+    writeln!(text, "// {product}, in {}.", task.precision.dense())?;
     writeln!(text, "//")?;
     writeln!(
         text,
@@ -214,7 +214,7 @@ fn write_kernel(
     writeln!(text, "extern \"C\" __global__ void __launch_bounds__({block}, 1)")?;
     writeln!(text, "{kernel}(")?;
     // The dense operands and the factors come first; they are of the element type.
-    let scalar = scalar_type(task.dtype);
+    let scalar = scalar_type(task.precision.dense());
     let own = arguments.len() - packed.arguments().count();
     let arrays = packed.arguments().map(|(_, array)| array.data.cuda_type());
     let types = core::iter::repeat_n(scalar, own).chain(arrays);
@@ -257,7 +257,7 @@ fn write_kernel(
 /// where most of it is used.
 fn prefetched(packed: &Packed) -> Vec<(String, u64)> {
     let task = packed.program.task;
-    let element = task.dtype.size() as u64;
+    let element = task.precision.dense().size() as u64;
     let input = packed.cols as u64 * u64::from(task.operation.columns()) * element;
     let nnz: usize = packed.parts.iter().map(|part| part.nnz).sum();
     let used = nnz >= packed.cols;

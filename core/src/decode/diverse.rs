@@ -112,7 +112,7 @@ mod tests {
         let matrix = generate::rmat(10, 16, 1);
         let embedding = StructureEmbedding::new(matrix.view(), &EmbeddingConfig::default());
         for operation in [Operation::SpMV, Operation::SpMM { columns: 32.try_into().unwrap() }] {
-            let facts = Facts::new(matrix.view(), Task { operation, dtype: Dtype::F64 });
+            let facts = Facts::new(matrix.view(), Task::new(operation, Dtype::F64));
             let ranker = CostRanker::new(&facts);
             let mask = Mask::legal(&facts);
             let Ok(picked) = diverse_search(&ranker, &embedding, mask, 8);

@@ -400,7 +400,7 @@ impl<'a> Facts<'a> {
     pub fn cost(&self, program: &Program) -> Cost {
         let columns = u64::from(self.task.operation.columns());
         let rows = self.offsets.len() as u64 - 1;
-        let element = self.task.dtype.size() as u64;
+        let element = self.task.precision.dense().size() as u64;
         let mut cost = Cost {
             matrix_bytes: 0,
             dense_bytes: (rows + self.cols as u64) * columns * element,
@@ -440,6 +440,6 @@ impl<'a> Facts<'a> {
     pub fn csr_bytes(&self) -> u64 {
         let nnz = self.columns.len() as u64;
         let offset = if nnz < u64::from(u32::MAX) { 4 } else { 8 };
-        nnz * (4 + self.task.dtype.size() as u64) + self.offsets.len() as u64 * offset
+        nnz * (4 + self.task.precision.matrix().size() as u64) + self.offsets.len() as u64 * offset
     }
 }

@@ -254,7 +254,11 @@ pub fn expand(slot: Slot, mask: Mask<'_>) -> Vec<Alternative> {
 /// Columns per thread whose loads are at most 16 bytes wide and stay aligned.
 fn vector_widths(task: Task) -> impl Iterator<Item = u32> {
     let columns = task.operation.columns();
-    let most = if task.operation == Operation::SpMV { 1 } else { 16 / task.dtype.size() as u32 };
+    let most = if task.operation == Operation::SpMV {
+        1
+    } else {
+        16 / task.precision.dense().size() as u32
+    };
     [1, 2, 4].into_iter().filter(move |&n| n <= most && columns.is_multiple_of(n))
 }
 

@@ -24,7 +24,7 @@ pub fn grammar_hash() -> u64 {
     hash.add(format_args!("{LANGUAGE_VERSION}"));
     let columns = NonZeroU32::MIN.saturating_add(31);
     for operation in [Operation::SpMV, Operation::SpMM { columns }] {
-        let mask = Mask::free(Task { operation, dtype: Dtype::F32 });
+        let mask = Mask::free(Task::new(operation, Dtype::F32));
         let mut seen = BTreeSet::new();
         let mut open = alloc::vec![Slot::Block];
         while let Some(slot) = open.pop() {

@@ -6,7 +6,7 @@ use core::num::NonZeroU32;
 use thiserror::Error;
 
 use super::{LANGUAGE_VERSION, Node, Order, Program, ProgramError, SplitRule, Token};
-use crate::task::{Dtype, Operation, Task};
+use crate::task::{Operation, Task, Values};
 
 /// A program file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -97,22 +97,24 @@ impl Program {
 }
 
 fn parse_task(text: &str) -> Option<Task> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let (operation, dtype) = match words.as_slice() {
-        ["spmv", dtype] => (Operation::SpMV, dtype),
-        ["spmm", columns, dtype] => {
+    let mut words: Vec<&str> = text.split_whitespace().collect();
+    let values = match words.last() {
+        Some(&"variable") => {
+            words.pop();
+            Values::Variable
+        }
+        _ => Values::Fixed,
+    };
+    let (operation, precision) = match words.as_slice() {
+        ["spmv", precision] => (Operation::SpMV, precision),
+        ["spmm", columns, precision] => {
             let canonical = !columns.starts_with(['0', '+']);
             let columns = columns.parse::<NonZeroU32>().ok().filter(|_| canonical)?;
-            (Operation::SpMM { columns }, dtype)
+            (Operation::SpMM { columns }, precision)
         }
         _ => return None,
     };
-    let dtype = match *dtype {
-        "f32" => Dtype::F32,
-        "f64" => Dtype::F64,
-        _ => return None,
-    };
-    Some(Task { operation, dtype })
+    Some(Task { operation, precision: precision.parse().ok()?, values })
 }
 
 impl fmt::Display for Program {

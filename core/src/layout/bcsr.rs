@@ -194,7 +194,7 @@ impl BcsrLayout {
         let blocks = facts.blocks(site.rows, self.side);
         let block_rows = (set.rows.len() as u64).div_ceil(side);
         let bases = if self.index.is_relative() { 4 * block_rows } else { 0 };
-        let value = self.access.values.size(task.dtype) as u64;
+        let value = self.access.values.size(task.precision.matrix()) as u64;
         let bytes =
             blocks * (self.index.size() as u64 + side * side * value) + 4 * block_rows + bases;
         // A row's blocks follow its length; a block takes `side` steps.

@@ -94,7 +94,7 @@ impl PartCost {
     }
 
     fn input(mut self, mapping: &Mapping, task: Task, sharing: f64) -> Self {
-        let run = f64::from(mapping.stride * mapping.vector) * task.dtype.size() as f64;
+        let run = f64::from(mapping.stride * mapping.vector) * task.precision.dense().size() as f64;
         let runs = (f64::from(32 / mapping.stride) / sharing).max(1.0);
         // Half of the scattered sectors are taken to be shared with a neighbour.
         let sectors = runs * (run / 32.0).max(1.0);

@@ -77,7 +77,7 @@ impl CsrLayout {
         let shared = match self.lanes {
             Lanes::Threads(_) => 0,
             Lanes::Block => {
-                let pack = mapping.vector as usize * task.dtype.size();
+                let pack = mapping.vector as usize * task.precision.accumulator().size();
                 (block / 32 * mapping.stride) as usize * pack
             }
         };
@@ -125,7 +125,7 @@ impl CsrLayout {
         let set = facts.rows(site.rows);
         let offsets = (set.rows.len() + 1) * if set.nnz < u32::MAX as usize { 4 } else { 8 };
         let bases = if self.index.is_relative() { 4 * set.rows.len() } else { 0 };
-        let entry = self.index.size() + self.access.values.size(task.dtype);
+        let entry = self.index.size() + self.access.values.size(task.precision.matrix());
         let steps = match self.lanes {
             Lanes::Threads(_) => facts.row_steps(site, mapping.lanes, mapping.stride),
             Lanes::Block => {

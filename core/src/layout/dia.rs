@@ -146,7 +146,7 @@ impl DiaLayout {
         let diagonals = facts.diagonals(site.rows).unwrap_or(MAX_DIAGONALS) as u64;
         let rows = set.rows.len() as u64;
         let warps = rows.div_ceil(u64::from(32 / mapping.stride));
-        let value = self.access.values.size(task.dtype);
+        let value = self.access.values.size(task.precision.matrix());
         PartCost::new(&mapping, WarpSteps { warps, total: warps * diagonals, longest: diagonals })
             .matrix(
                 diagonals * rows * value as u64,

@@ -50,7 +50,7 @@ mod tests {
     fn columns_of_any_number_are_covered() {
         for columns in [1, 2, 3, 8, 33, 128, 1000, u32::MAX] {
             let operation = Operation::SpMM { columns: columns.try_into().unwrap() };
-            let task = Task { operation, dtype: Dtype::F32 };
+            let task = Task::new(operation, Dtype::F32);
             for lanes in [Lanes::Threads(1), Lanes::Threads(4), Lanes::Threads(32), Lanes::Block] {
                 let mapping = Mapping::new(task, lanes, 1, 256);
                 let covered = u64::from(mapping.column_tiles) * u64::from(mapping.stride);

@@ -91,7 +91,7 @@ fn least_tile(task: Task, items: u32, block: u32) -> u32 {
 /// Bytes of a tile's products (SpMV), one slot in 33 empty, and of what its warps leave for each
 /// other.
 fn shared_bytes(task: Task, items: u32, block: u32, stride: u32, vector: u32) -> usize {
-    let value = task.dtype.size() as u32;
+    let value = task.precision.accumulator().size() as u32;
     let products = match task.operation {
         Operation::SpMV => items * block / 32 * 33 * value,
         Operation::SpMM { .. } => 0,
@@ -101,7 +101,7 @@ fn shared_bytes(task: Task, items: u32, block: u32, stride: u32, vector: u32) ->
 
 /// Bytes of the sums that tiles leave for the rows they share.
 fn carry_bytes(task: Task, tiles: u64) -> u64 {
-    tiles * 2 * u64::from(task.operation.columns()) * task.dtype.size() as u64
+    tiles * 2 * u64::from(task.operation.columns()) * task.precision.accumulator().size() as u64
 }
 
 /// Entries up to the end of each row.
@@ -269,7 +269,7 @@ impl MergeLayout {
             }
         };
         arrays.extend(coded);
-        let carried = workspace as usize / task.dtype.size();
+        let carried = workspace as usize / task.precision.accumulator().size();
         let zeros = float_array((0..carried).map(|_| T::from_f64(0.0)));
         arrays.push(Array::workspace("carry", zeros));
         let tickets = vec![0; tiles * mapping.column_tiles as usize];
@@ -350,7 +350,7 @@ impl MergeLayout {
         let units = merged.div_ceil(u64::from(unit_items(task, self.items, site.block)));
         let warps = u64::from(site.block / 32);
         let bases = if self.index.is_relative() { 4 * units } else { 0 };
-        let entry = (self.index.size() + self.access.values.size(task.dtype)) as u64;
+        let entry = (self.index.size() + self.access.values.size(task.precision.matrix())) as u64;
         let carry = carry_bytes(task, tiles);
         let borders = match self.reduction {
             Reduction::Rows(_) => {

@@ -206,8 +206,11 @@ pub(crate) const SHARED_LIMIT: usize = 48 * 1024;
 /// [`crate::language::Mask::legal`] with the facts of this matrix fits, unless the matrix needs more
 /// blocks than CUDA launches (10⁸ rows and more).
 pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Packed, PackError> {
-    if program.task.dtype != T::DTYPE {
-        return Err(PackError::Dtype { program: program.task.dtype, matrix: T::DTYPE });
+    if program.task.precision.matrix() != T::DTYPE {
+        return Err(PackError::Dtype {
+            program: program.task.precision.matrix(),
+            matrix: T::DTYPE,
+        });
     }
     let coded = |part: &&Part| part.layout.access().values != ValueCoding::Plain;
     let table = program.parts().iter().any(coded).then(|| Table::of(matrix.values())).flatten();

@@ -163,7 +163,7 @@ impl SellLayout {
         let slices = set.rows.len().div_ceil(self.height as usize);
         let bases = if self.index.is_relative() { 4 * slices } else { 0 };
         let length = if set.longest < 256 { 1 } else { 2 };
-        let entry = self.index.size() + self.access.values.size(task.dtype);
+        let entry = self.index.size() + self.access.values.size(task.precision.matrix());
         // Padding is skipped, but where it shares a sector with entries it is moved.
         let moved = (set.nnz as u64 + slots) / 2 * entry as u64;
         let steps = facts.row_steps(site, mapping.lanes, mapping.stride);

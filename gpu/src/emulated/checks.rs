@@ -18,7 +18,7 @@ use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report, 
 use sparserl_emulator::memory::{BufferId, Memory};
 
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
-use crate::executable::{Parameter, Prepared};
+use crate::candidate::executable::{Parameter, Prepared};
 use crate::judge::{Thinning, thinning};
 
 /// Most elements of a dense operand: 2 GiB in double precision.

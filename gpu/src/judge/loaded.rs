@@ -9,9 +9,11 @@ use sparserl_core::outcome::{Outcome, Violation};
 use super::Stop;
 use super::oracle::{Region, scalar};
 use super::problem::Operands;
-use crate::device::{Argument, BoundKernel, Device, DeviceBuffer, DeviceError, Kernel, Module};
-use crate::executable::{ArrayKey, Launch, Parameter};
-use crate::nvrtc::Cubin;
+use crate::candidate::executable::{ArrayKey, Launch, Parameter};
+use crate::compile::nvrtc::Cubin;
+use crate::run::device::{
+    Argument, BoundKernel, Device, DeviceBuffer, DeviceError, Kernel, Module,
+};
 
 /// Arrays that are on the device, by what they hold.
 #[derive(Debug, Default)]
@@ -72,7 +74,7 @@ impl LoadedKernel {
                 // Whole words, so that it can be digested.
                 let bytes = usize::try_from(bytes.next_multiple_of(4)).unwrap_or(usize::MAX);
                 let mut buffer = DeviceBuffer::new(device, bytes)?;
-                buffer.fill(crate::device::Fill::Byte(0))?;
+                buffer.fill(crate::run::device::Fill::Byte(0))?;
                 workspace.push(buffer);
             }
         }

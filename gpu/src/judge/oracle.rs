@@ -3,11 +3,11 @@
 use sparserl_core::matrix::Scalar;
 use sparserl_core::task::Dtype;
 
-use crate::device::{
+use crate::compile::nvrtc::Cubin;
+use crate::run::device::{
     Argument, Device, DeviceBuffer, DeviceError, Geometry, Kernel, LaunchError, Module, Stream,
 };
-use crate::device_csr::DeviceCsr;
-use crate::nvrtc::Cubin;
+use crate::run::device_csr::DeviceCsr;
 
 /// The source of the device code.
 pub(crate) const ORACLE_SOURCE: &str = include_str!("../../cuda/oracle.cu");
@@ -301,7 +301,7 @@ pub(crate) fn scalar<T: Scalar>(value: T) -> Argument<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nvrtc::{CompileOptions, Compilers};
+    use crate::compile::nvrtc::{CompileOptions, Compilers};
 
     #[test]
     fn the_device_code_compiles_for_every_architecture() {

@@ -8,8 +8,8 @@ use sparserl_core::task::{Dtype, Operation};
 
 use super::oracle::{Oracle, Product, Thinning};
 use super::speed::input_bytes;
-use crate::device::{Device, DeviceBuffer, DeviceError, Stream};
-use crate::device_csr::DeviceCsr;
+use crate::run::device::{Device, DeviceBuffer, DeviceError, Stream};
+use crate::run::device_csr::DeviceCsr;
 
 /// What kernels are judged on: a matrix, and memory for the dense operands of an operation.
 #[derive(Debug)]

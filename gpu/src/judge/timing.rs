@@ -8,7 +8,7 @@
 use sparserl_core::outcome::{Samples, Timing};
 
 use super::Stop;
-use crate::device::{Device, DeviceBuffer, DeviceError, DeviceFacts, Event, Graph, Stream};
+use crate::run::device::{Device, DeviceBuffer, DeviceError, DeviceFacts, Event, Graph, Stream};
 
 /// A launch that takes this long needs no company, in seconds.
 const LONG_SAMPLE: f64 = 100e-6;
@@ -74,7 +74,7 @@ impl Stopwatch {
         stream: &Stream,
         facts: &DeviceFacts,
     ) -> Result<Self, DeviceError> {
-        let l2 = usize::try_from(facts.l2_bytes).unwrap_or(0).max(1 << 20);
+        let l2 = usize::try_from(facts.target.l2_bytes).unwrap_or(0).max(1 << 20);
         let memory = usize::try_from(facts.memory_bytes).unwrap_or(usize::MAX);
         let copy_bandwidth = copy_bandwidth(device, stream, COPY_BYTES.min(memory / 16))?;
         Ok(Self {

@@ -21,7 +21,7 @@ use sparserl_core::outcome::{Outcome, Violation};
 use super::oracle::{Oracle, Region, Verdict};
 use super::problem::{Operands, Problem};
 use super::{LoadedKernel, Stop};
-use crate::device::{DeviceError, Stream};
+use crate::run::device::{DeviceError, Stream};
 
 /// What the checks of a right kernel found.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,10 +1,10 @@
 //! One kernel run from bytes to bytes.
 
-use sparserl_gpu::device::{
+use sparserl_gpu::compile::nvrtc::Cubin;
+use sparserl_gpu::run::device::{
     Argument, Damage, Device, DeviceBuffer, DeviceError, Geometry, Guard, Kernel, LaunchError,
     Module,
 };
-use sparserl_gpu::nvrtc::Cubin;
 
 /// One argument of a case, in the kernel's order.
 #[derive(Clone, Copy, Debug)]

@@ -125,12 +125,12 @@ fn matrix_files() -> Result<Vec<PathBuf>> {
 pub(crate) fn run(planned: &Planned, gpu: &mut GpuEvaluator) -> Outcome {
     let mut runner = Runner { gpu, seed: planned.seed, kernels: Vec::new() };
     let result = catch_unwind(AssertUnwindSafe(|| match &planned.kind {
-        Kind::Golden(golden) => match golden.program.task.dtype {
+        Kind::Golden(golden) => match golden.program.task.precision.matrix() {
             Dtype::F32 => runner.golden::<f32>(golden),
             Dtype::F64 => runner.golden::<f64>(golden),
         },
         Kind::File { path, index } => runner.file(path, *index),
-        Kind::Awkward { matrix, task } => match task.dtype {
+        Kind::Awkward { matrix, task } => match task.precision.matrix() {
             Dtype::F32 => runner.awkward::<f32>(matrix, *task),
             Dtype::F64 => runner.awkward::<f64>(matrix, *task),
         },

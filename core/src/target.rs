@@ -1,0 +1,139 @@
+//! The GPU that a kernel is generated for: what masks, cost models, policies and emission ask of it.
+
+mod architecture;
+
+pub use architecture::{Architecture, ParseArchitectureError};
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A GPU, by the figures that decide which kernel is fast on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Target {
+    /// What machine code is made for.
+    pub architecture: Architecture,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Bytes of level-2 cache.
+    pub l2_bytes: u64,
+    /// Bytes of shared memory of a multiprocessor.
+    pub shared_memory_bytes: u32,
+    /// 32-bit registers of a multiprocessor.
+    pub registers: u32,
+    /// Bytes a second between device memory and the chip, as its data sheet has it.
+    pub bandwidth: u64,
+}
+
+/// A [`Target`] with the figures of a data sheet: L2 in MiB, shared memory in KiB, bandwidth in GB/s.
+const fn sheet(
+    architecture: Architecture,
+    multiprocessors: u32,
+    l2_mib: u64,
+    shared_kib: u32,
+    bandwidth_gb: u64,
+) -> Target {
+    Target {
+        architecture,
+        multiprocessors,
+        l2_bytes: l2_mib << 20,
+        shared_memory_bytes: shared_kib << 10,
+        registers: 65_536,
+        bandwidth: bandwidth_gb * 1_000_000_000,
+    }
+}
+
+impl Target {
+    /// NVIDIA V100 (SXM2).
+    pub const V100: Self = sheet(Architecture::Sm70, 80, 6, 96, 900);
+    /// NVIDIA T4.
+    pub const T4: Self = sheet(Architecture::Sm75, 40, 4, 64, 320);
+    /// NVIDIA A100 (SXM4, 80 GB).
+    pub const A100: Self = sheet(Architecture::Sm80, 108, 40, 164, 2_039);
+    /// GeForce RTX 3090.
+    pub const RTX3090: Self = sheet(Architecture::Sm86, 82, 6, 100, 936);
+    /// GeForce RTX 4090.
+    pub const RTX4090: Self = sheet(Architecture::Sm89, 128, 72, 100, 1_008);
+    /// NVIDIA H100 (SXM5).
+    pub const H100: Self = sheet(Architecture::Sm90, 132, 50, 228, 3_350);
+    /// NVIDIA H200 (SXM5).
+    pub const H200: Self = sheet(Architecture::Sm90, 132, 60, 228, 4_800);
+    /// NVIDIA B200.
+    pub const B200: Self = sheet(Architecture::Sm100, 148, 126, 228, 8_000);
+    /// GeForce RTX 5090.
+    pub const RTX5090: Self = sheet(Architecture::Sm120, 170, 96, 100, 1_792);
+
+    /// The GPUs that are known by name, the default of each architecture before others of it.
+    pub const PRESETS: [(&str, Self); 9] = [
+        ("v100", Self::V100),
+        ("t4", Self::T4),
+        ("a100", Self::A100),
+        ("rtx3090", Self::RTX3090),
+        ("rtx4090", Self::RTX4090),
+        ("h200", Self::H200),
+        ("h100", Self::H100),
+        ("b200", Self::B200),
+        ("rtx5090", Self::RTX5090),
+    ];
+}
+
+impl From<Architecture> for Target {
+    /// The GPU that stands for an architecture where nothing else is known.
+    fn from(architecture: Architecture) -> Self {
+        match architecture {
+            Architecture::Sm70 => Self::V100,
+            Architecture::Sm75 => Self::T4,
+            Architecture::Sm80 => Self::A100,
+            Architecture::Sm86 => Self::RTX3090,
+            Architecture::Sm89 => Self::RTX4090,
+            Architecture::Sm90 => Self::H200,
+            Architecture::Sm100 => Self::B200,
+            Architecture::Sm120 => Self::RTX5090,
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = ParseTargetError;
+
+    /// Reads the name of a preset, or of an architecture: `h100`, `sm_90`.
+    fn from_str(text: &str) -> Result<Self, ParseTargetError> {
+        let preset = Self::PRESETS.into_iter().find(|(name, _)| *name == text);
+        match (preset, text.parse::<Architecture>()) {
+            (Some((_, target)), _) => Ok(target),
+            (None, Ok(architecture)) => Ok(architecture.into()),
+            (None, Err(_)) => Err(ParseTargetError { text: text.to_owned() }),
+        }
+    }
+}
+
+/// The text names no GPU that kernels are generated for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown GPU `{text}`: expected one of {}, or one of {}",
+    architecture::names(),
+    Target::PRESETS.map(|(name, _)| name).join(", ")
+)]
+pub struct ParseTargetError {
+    text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn presets_and_architectures_are_targets() {
+        assert_eq!("h100".parse(), Ok(Target::H100));
+        assert_eq!("sm_90".parse(), Ok(Target::H200));
+        for architecture in Architecture::ALL {
+            assert_eq!(Target::from(architecture).architecture, architecture);
+        }
+        let error = "h300".parse::<Target>().unwrap_err().to_string();
+        assert!(error.contains("`h300`") && error.contains("sm_70, ") && error.contains("v100"));
+    }
+}

@@ -1,0 +1,157 @@
+//! A kernel made ready to be judged on a matrix.
+//!
+//! ```text
+//! program, packed ─┐
+//! CUDA, matrix ────┴─► Prepared: launch, arrays ─┬─► Executable, with machine code: for a GPU
+//!                                                └─► emulated, with PTX
+//! ```
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use sparserl_core::codegen::{ArgumentKind, CudaSource};
+use sparserl_core::layout::{ArrayData, ArrayRole, Packed, PackedPart};
+
+use crate::compile::nvrtc::Cubin;
+use crate::run::device::Geometry;
+
+/// All that a launch on one matrix takes besides code and the dense operands.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub(crate) launch: Launch,
+    /// What the launch's [`Parameter::Array`]s refer to.
+    pub(crate) arrays: Vec<HostArray>,
+    /// Names of the parameters in the source, in order.
+    pub(crate) names: Vec<String>,
+}
+
+/// A kernel's machine code with all that a launch on one matrix takes, besides the dense operands.
+#[derive(Clone, Debug)]
+pub struct Executable {
+    pub(crate) cubin: Cubin,
+    pub(crate) launch: Launch,
+    /// What the launch's [`Parameter::Array`]s refer to.
+    pub(crate) arrays: Vec<HostArray>,
+}
+
+/// How a kernel is launched.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Launch {
+    pub(crate) geometry: Geometry,
+    pub(crate) parameters: Vec<Parameter>,
+    /// Bytes of arrays that every right launch has to read.
+    pub(crate) compulsory_bytes: u64,
+}
+
+/// A parameter of a kernel, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Parameter {
+    /// The dense input, row-major.
+    Input,
+    /// The dense output, row-major.
+    Output,
+    /// α, of the element type. A kernel without it computes with α = 1.
+    Alpha,
+    /// β, of the element type. A kernel without it computes with β = 0.
+    Beta,
+    /// One of the executable's arrays, by its index. Only read.
+    Array(usize),
+    /// Memory of its own, zero before the first launch.
+    Workspace {
+        /// Its size.
+        bytes: u64,
+        /// Whether it holds counters, which every launch leaves zero again.
+        counts: bool,
+    },
+    /// An `int`.
+    I32(i32),
+}
+
+/// An array that kernels read, and its name in a device's memory.
+#[derive(Clone, Debug)]
+pub(crate) struct HostArray {
+    pub(crate) key: ArrayKey,
+    pub(crate) data: ArrayData,
+}
+
+/// A hash of an array's bytes: arrays with the same key are interchangeable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct ArrayKey([u8; 32]);
+
+impl HostArray {
+    pub(crate) fn new(data: ArrayData) -> Self {
+        Self { key: ArrayKey(*blake3::hash(data.bytes()).as_bytes()), data }
+    }
+}
+
+impl Prepared {
+    /// The launch of the kernel that a program was turned into: `packed` and `source` are of one program.
+    #[must_use]
+    pub fn of_program(packed: Packed, source: &CudaSource) -> Self {
+        let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
+        let mut arrays = Vec::new();
+        let mut packed_arrays = packed.parts.into_iter().flat_map(|part| part.arrays);
+        let mut parameters = Vec::new();
+        for argument in &source.arguments {
+            parameters.push(match argument.kind {
+                ArgumentKind::Input => Parameter::Input,
+                ArgumentKind::Output => Parameter::Output,
+                ArgumentKind::Alpha => Parameter::Alpha,
+                ArgumentKind::Beta => Parameter::Beta,
+                ArgumentKind::Matrix | ArgumentKind::Workspace => match packed_arrays.next() {
+                    Some(array) if array.role == ArrayRole::Matrix => {
+                        arrays.push(HostArray::new(array.data));
+                        Parameter::Array(arrays.len() - 1)
+                    }
+                    Some(array) => Parameter::Workspace {
+                        bytes: array.data.bytes().len() as u64,
+                        counts: !matches!(array.data, ArrayData::F32(_) | ArrayData::F64(_)),
+                    },
+                    // Packing and emission agree on the arrays; without one the launch is refused.
+                    None => Parameter::Workspace { bytes: 0, counts: false },
+                },
+            });
+        }
+        let geometry = Geometry::linear(source.launch.grid, source.launch.block);
+        let names = source.arguments.iter().map(|argument| argument.name.clone()).collect();
+        Self { launch: Launch { geometry, parameters, compulsory_bytes }, arrays, names }
+    }
+
+    /// The launch of a kernel from anywhere that reads plain arrays of the matrix; `parameters` with their names.
+    ///
+    /// Of its arrays nothing is compulsory: it may have been written for this matrix, with all of it in the code.
+    pub(crate) fn foreign(
+        geometry: Geometry,
+        parameters: Vec<(String, Parameter)>,
+        arrays: Vec<ArrayData>,
+    ) -> Self {
+        let (names, parameters) = parameters.into_iter().unzip();
+        let launch = Launch { geometry, parameters, compulsory_bytes: 0 };
+        Self { launch, arrays: arrays.into_iter().map(HostArray::new).collect(), names }
+    }
+
+    /// With the machine code of the kernel that it is the launch of.
+    #[must_use]
+    pub fn executable(self, cubin: Cubin) -> Executable {
+        let Self { launch, arrays, .. } = self;
+        Executable { cubin, launch, arrays }
+    }
+}
+
+/// Bytes of a part's arrays that have to be read. Of arrays with padding, which some kernels skip, as many elements as the
+/// part has entries.
+fn compulsory_bytes(part: &PackedPart) -> u64 {
+    let arrays = part.arrays.iter().filter(|array| array.role == ArrayRole::Matrix);
+    let bytes = arrays.map(|array| {
+        let (bytes, length) = (array.data.bytes().len(), array.data.len().max(1));
+        if length > part.nnz.max(part.rows.len() + 1) { bytes / length * part.nnz } else { bytes }
+    });
+    bytes.sum::<usize>() as u64
+}
+
+/// The different arrays of some executables.
+pub(crate) fn distinct_arrays<'e>(executables: &[&'e Executable]) -> Vec<&'e HostArray> {
+    let mut seen = BTreeSet::new();
+    let arrays = executables.iter().flat_map(|executable| &executable.arrays);
+    arrays.filter(|array| seen.insert(array.key)).collect()
+}

@@ -1,0 +1,3 @@
+//! The opponents, measured in turn with the kernels.
+
+pub(crate) mod cusparse;

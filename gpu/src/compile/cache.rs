@@ -1,0 +1,240 @@
+//! Compiled kernels on disk.
+//!
+//! An entry is one file, named after the hash of everything that the machine code depends on: the source (a translation
+//! unit stands alone, so its headers are in it), the kernel's name, the compiler's command line with the architecture,
+//! its exact build, and this format's version. Entries are written under a temporary name and renamed, so that any
+//! number of processes can share a folder; one that is cut short or damaged fails its checksum and is made anew.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+
+use crate::Architecture;
+use crate::compile::nvrtc::{CompileError, CompileOptions, Cubin, CubinParts, Nvrtc};
+
+/// Environment variable with the folder to use instead of the user's cache folder.
+pub const DIRECTORY_VARIABLE: &str = "SPARSERL_CACHE_DIR";
+
+/// Changes whenever entries written before must not be read any more.
+const FORMAT: u32 = 1;
+
+/// `magic`, checksum of the rest, length of the header, header (JSON), cubin.
+const MAGIC: &[u8; 8] = b"SPRLCUB\0";
+const CHECKSUM: usize = blake3::OUT_LEN;
+const HEADER_LENGTH: usize = size_of::<u64>();
+
+/// A folder of compiled kernels.
+#[derive(Clone, Debug)]
+pub struct CubinCache {
+    directory: PathBuf,
+}
+
+/// A kernel and where it came from.
+#[derive(Debug)]
+pub struct Fetched {
+    /// The kernel.
+    pub cubin: Cubin,
+    /// Whether it had to be compiled.
+    pub origin: Origin,
+}
+
+/// Where a kernel came from.
+#[derive(Debug)]
+pub enum Origin {
+    /// Read from the cache.
+    Cache,
+    /// Compiled, and kept for the next time.
+    Compiled,
+    /// Compiled, but the cache did not take it: all is well except that the next time costs as much.
+    NotKept(CacheError),
+}
+
+impl CubinCache {
+    /// The folder that [`DIRECTORY_VARIABLE`] names, else `sparserl/cubin` in the user's cache folder.
+    ///
+    /// # Errors
+    /// When there is neither.
+    pub fn open() -> Result<Self, CacheError> {
+        if let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE).filter(|d| !d.is_empty()) {
+            return Ok(Self::at(directory));
+        }
+        let base = etcetera::choose_base_strategy().map_err(|_| CacheError::NoHome)?;
+        Ok(Self::at(base.cache_dir().join("sparserl/cubin")))
+    }
+
+    /// Uses `directory`, which is made when something is first kept in it.
+    #[must_use]
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into() }
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// [`Nvrtc::compile`], unless the result is here already.
+    ///
+    /// # Errors
+    /// Those of [`Nvrtc::compile`]. Failures are not kept. A cache that cannot be read or written is no error: see
+    /// [`Origin::NotKept`].
+    pub fn compile(
+        &self,
+        nvrtc: &Nvrtc,
+        source: &str,
+        kernel: &str,
+        architecture: Architecture,
+        options: &CompileOptions,
+    ) -> Result<Fetched, CompileError> {
+        let arguments = options.cubin_arguments(architecture);
+        let key = Key { source, kernel, arguments: &arguments, build: nvrtc.build()? };
+        self.fetch(&key, || nvrtc.compile(source, kernel, architecture, options))
+    }
+
+    /// What `compile` makes of what `key` describes, unless it is here already.
+    pub(crate) fn fetch<E>(
+        &self,
+        key: &Key<'_>,
+        compile: impl FnOnce() -> Result<Cubin, E>,
+    ) -> Result<Fetched, E> {
+        let name = key.hash().to_hex();
+        // Two levels, because a training run leaves hundreds of thousands of entries.
+        let folder = self.directory.join(&name.as_str()[..2]);
+        let path = folder.join(format!("{name}.cubin"));
+
+        let kept = fs::read(&path).ok().and_then(|bytes| decode(&bytes));
+        if let Some(cubin) = kept.filter(|cubin| cubin.kernel() == key.kernel) {
+            return Ok(Fetched { cubin, origin: Origin::Cache });
+        }
+        let cubin = compile()?;
+        let origin = match keep(&folder, &path, &cubin) {
+            Ok(()) => Origin::Compiled,
+            Err(source) => Origin::NotKept(CacheError::Write { path, source }),
+        };
+        Ok(Fetched { cubin, origin })
+    }
+}
+
+/// Everything that machine code depends on.
+pub(crate) struct Key<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) kernel: &'a str,
+    /// The compiler's command line, which has the architecture.
+    pub(crate) arguments: &'a [String],
+    /// [`Nvrtc::build`].
+    pub(crate) build: &'a str,
+}
+
+impl Key<'_> {
+    fn hash(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&FORMAT.to_le_bytes());
+        let arguments = self.arguments.iter().map(String::as_str);
+        for part in [self.source, self.kernel, self.build].into_iter().chain(arguments) {
+            // With its length, so that moving a character from one part to the next changes the hash.
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        hasher.finalize()
+    }
+}
+
+/// Writes beside the entry and renames, so that no reader ever sees half of one.
+fn keep(folder: &Path, path: &Path, cubin: &Cubin) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&encode(cubin)?)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+fn encode(cubin: &Cubin) -> io::Result<Vec<u8>> {
+    let header = serde_json::to_vec(cubin.parts())?;
+    let length = (header.len() as u64).to_le_bytes();
+    let body = [&length, header.as_slice(), cubin.bytes()].concat();
+    Ok([MAGIC, blake3::hash(&body).as_bytes().as_slice(), &body].concat())
+}
+
+/// `None` when it is damaged in any way: then it is as good as absent.
+fn decode(entry: &[u8]) -> Option<Cubin> {
+    let (checksum, body) = entry.strip_prefix(MAGIC)?.split_at_checked(CHECKSUM)?;
+    if blake3::hash(body) != *<&[u8; CHECKSUM]>::try_from(checksum).ok()? {
+        return None;
+    }
+    let (length, rest) = body.split_first_chunk::<HEADER_LENGTH>()?;
+    let (header, bytes) =
+        rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    let parts: CubinParts = serde_json::from_slice(header).ok()?;
+    Some(Cubin::new(CubinParts { bytes: bytes.to_vec(), ..parts }))
+}
+
+/// The cache could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// There is no home folder to keep it in.
+    #[error("no folder for compiled kernels: there is no home folder; set {DIRECTORY_VARIABLE}")]
+    NoHome,
+    /// An entry could not be written.
+    #[error("cannot keep a compiled kernel in `{}`: {source}", path.display())]
+    Write {
+        /// The entry.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::nvrtc::{Resources, Version};
+
+    fn cubin() -> Cubin {
+        Cubin::new(CubinParts {
+            bytes: (0..=255).collect(),
+            kernel: "k".into(),
+            architecture: Architecture::Sm90,
+            version: Version { major: 12, minor: 9 },
+            arguments: vec!["--std=c++17".into()],
+            resources: Resources { registers: 32, shared: 1024, ..Resources::default() },
+            log: "a\n\"b\"".into(),
+        })
+    }
+
+    #[test]
+    fn an_entry_reads_back() {
+        assert_eq!(decode(&encode(&cubin()).unwrap()), Some(cubin()));
+    }
+
+    #[test]
+    fn every_cut_and_every_flipped_bit_is_noticed() {
+        let entry = encode(&cubin()).unwrap();
+        for length in 0..entry.len() {
+            assert_eq!(decode(&entry[..length]), None, "cut to {length}");
+        }
+        for at in 0..entry.len() {
+            let mut damaged = entry.clone();
+            damaged[at] ^= 1;
+            assert_eq!(decode(&damaged), None, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn the_key_depends_on_every_part_and_on_their_borders() {
+        let arguments = ["-a".to_owned(), "-b".to_owned()];
+        let joined = ["-a-b".to_owned()];
+        let key = Key { source: "s", kernel: "k", arguments: &arguments, build: "v" };
+        let others = [
+            Key { source: "t", ..key },
+            Key { kernel: "l", ..key },
+            Key { build: "w", ..key },
+            Key { arguments: &joined, ..key },
+            Key { arguments: &arguments[..1], ..key },
+            Key { source: "sk", kernel: "", ..key },
+        ];
+        assert!(others.iter().all(|other| other.hash() != key.hash()));
+    }
+}

@@ -1,0 +1,187 @@
+//! Machine code and the options that it was compiled under.
+
+use std::fmt;
+
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use serde::{Deserialize, Serialize};
+
+use super::{Resources, Version};
+use crate::Architecture;
+
+/// The option behind [`CompileOptions::minimal`].
+pub(super) const MINIMAL: &str = "--minimal";
+
+/// What a caller may choose. All of it is part of a cubin's cache key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompileOptions {
+    /// Most registers a thread may use; the rest spills. `None` leaves it to the compiler and to launch bounds.
+    pub max_registers: Option<u32>,
+    /// Keeps source lines in the cubin, for a profiler. They do not change the instructions.
+    pub line_information: bool,
+    /// Macros to define, as (name, value).
+    pub defines: Vec<(String, String)>,
+    /// Leaves out NVRTC's declarations of textures, surfaces, atomics on objects and the device runtime: 3 to 5 ms less
+    /// for each source, which must not use them. The machine code is the same. NVRTC before 12.4 has no such option and
+    /// compiles as without.
+    pub minimal: bool,
+}
+
+impl CompileOptions {
+    /// For generated kernels. All who compile them take these, so that they find each other's work in the cache.
+    #[must_use]
+    pub fn generated() -> Self {
+        Self { minimal: true, ..Self::default() }
+    }
+
+    /// The command line for machine code. Fast-math is left out on purpose: it lowers the precision that results are
+    /// verified against.
+    #[must_use]
+    pub(crate) fn cubin_arguments(&self, architecture: Architecture) -> Vec<String> {
+        let mut arguments = vec![
+            format!("--gpu-architecture={architecture}"),
+            // Reports registers, spills and shared memory in the log.
+            "--ptxas-options=-v".to_owned(),
+        ];
+        if let Some(registers) = self.max_registers {
+            arguments.push(format!("--maxrregcount={registers}"));
+        }
+        self.push_common(&mut arguments);
+        arguments
+    }
+
+    /// The command line for PTX.
+    #[must_use]
+    pub(crate) fn ptx_arguments(&self, architecture: Architecture) -> Vec<String> {
+        let mut arguments = vec![format!("--gpu-architecture=compute_{}", architecture.number())];
+        self.push_common(&mut arguments);
+        arguments
+    }
+
+    fn push_common(&self, arguments: &mut Vec<String>) {
+        arguments.push("--std=c++17".to_owned());
+        if self.line_information {
+            arguments.push("--generate-line-info".to_owned());
+        }
+        if self.minimal {
+            arguments.push(MINIMAL.to_owned());
+        }
+        for (name, value) in &self.defines {
+            arguments.push(format!("--define-macro={name}={value}"));
+        }
+    }
+}
+
+/// One kernel's machine code, with what the compiler said about it.
+///
+/// Made by [`Nvrtc::compile`](super::Nvrtc::compile), here or in a process of the [pool](crate::compile::pool), and by the
+/// [cache](crate::compile::cache) only, never from arbitrary bytes: the driver is given no length and trusts what it reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cubin {
+    parts: CubinParts,
+}
+
+impl fmt::Debug for CubinParts {
+    /// Everything but the bytes, which are thousands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CubinParts")
+            .field("kernel", &self.kernel)
+            .field("architecture", &self.architecture)
+            .field("version", &self.version)
+            .field("bytes", &self.bytes.len())
+            .field("resources", &self.resources)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A cubin as it is stored.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CubinParts {
+    #[serde(skip)]
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) kernel: String,
+    pub(crate) architecture: Architecture,
+    pub(crate) version: Version,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) resources: Resources,
+    pub(crate) log: String,
+}
+
+impl Cubin {
+    pub(crate) fn new(parts: CubinParts) -> Self {
+        Self { parts }
+    }
+
+    pub(crate) fn into_parts(self) -> CubinParts {
+        self.parts
+    }
+
+    /// Names of the variables in global memory that the machine code declares, where a kernel could keep something from
+    /// one launch to the next. Generated kernels write to none.
+    ///
+    /// `None` when the machine code cannot be read.
+    pub(crate) fn global_variables(&self) -> Option<Vec<String>> {
+        let file = object::File::parse(self.bytes()).ok()?;
+        let is_global = |section: &object::Section<'_, '_>| {
+            section.name().is_ok_and(|name| name.starts_with(".nv.global"))
+        };
+        let sections: Vec<_> = file.sections().filter(is_global).map(|s| s.index()).collect();
+        let variable = |symbol: object::Symbol<'_, '_>| {
+            let section = symbol.section_index()?;
+            let is_variable = symbol.kind() == SymbolKind::Data && sections.contains(&section);
+            is_variable.then(|| symbol.name().map(str::to_owned).unwrap_or_default())
+        };
+        Some(file.symbols().filter_map(variable).collect())
+    }
+
+    /// Whether the machine code takes memory of its own, which outlives a launch.
+    pub(crate) fn allocates(&self) -> bool {
+        let Ok(file) = object::File::parse(self.bytes()) else { return true };
+        file.symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok("malloc"))
+    }
+
+    pub(crate) fn parts(&self) -> &CubinParts {
+        &self.parts
+    }
+
+    /// The ELF image.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.parts.bytes
+    }
+
+    /// The kernel's name in it.
+    #[must_use]
+    pub fn kernel(&self) -> &str {
+        &self.parts.kernel
+    }
+
+    /// What it was compiled for.
+    #[must_use]
+    pub fn architecture(&self) -> Architecture {
+        self.parts.architecture
+    }
+
+    /// The compiler's version.
+    #[must_use]
+    pub fn nvrtc_version(&self) -> Version {
+        self.parts.version
+    }
+
+    /// The compiler's command line.
+    #[must_use]
+    pub fn arguments(&self) -> &[String] {
+        &self.parts.arguments
+    }
+
+    /// What the kernel uses.
+    #[must_use]
+    pub fn resources(&self) -> Resources {
+        self.parts.resources
+    }
+
+    /// What the compiler said: warnings and the assembler's report, without the times that it took.
+    #[must_use]
+    pub fn log(&self) -> &str {
+        &self.parts.log
+    }
+}

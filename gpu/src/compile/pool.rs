@@ -1,0 +1,285 @@
+//! Compiling in several processes at once.
+//!
+//! ```text
+//! CompilePool::compile ─► CubinCache ──(not kept)──► a free process ─► NVRTC
+//! ```
+//!
+//! NVRTC does not scale with threads, and a source can make it run without end, fill the memory or overflow the stack.
+//! Here that happens to a process, which is replaced, and it is an outcome of that source: the others go on.
+
+mod message;
+mod serving;
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+pub(crate) use message::ROLE;
+use message::{Answer, Failure, Request, Target};
+pub(crate) use serving::serve;
+
+use crate::Architecture;
+use crate::compile::cache::{CubinCache, Fetched, Key, Origin};
+use crate::compile::nvrtc::{
+    CompileError, CompileOptions, Cubin, CubinParts, NoCompiler, UnsupportedByAll,
+};
+use crate::isolate::process::{Limits, Server, ServerCommand, ServerError};
+
+/// How long one source may be compiled, unless [`CompilePool::with_deadline`] says otherwise.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What the address space of one process may grow to in bytes, unless [`CompilePool::with_address_space`] says
+/// otherwise. Kernels written here take 160 MiB, most of it the compiler itself.
+pub const ADDRESS_SPACE: u64 = 4 << 30;
+
+type Compiler = Server<Request, Answer>;
+
+/// Processes that compile, with a cache before them.
+///
+/// They find their compilers as [`Compilers::discover`](crate::compile::nvrtc::Compilers::discover) does, and end with the pool.
+#[derive(Debug)]
+pub struct CompilePool {
+    command: ServerCommand,
+    cache: Option<CubinCache>,
+    deadline: Duration,
+    address_space: u64,
+    free: Mutex<Free>,
+    /// Somebody has returned a place.
+    returned: Condvar,
+    /// The builds of the compilers that were asked for.
+    builds: Mutex<HashMap<Target, Arc<str>>>,
+}
+
+/// What nobody uses at the moment.
+#[derive(Debug)]
+struct Free {
+    /// How many more processes may work.
+    places: usize,
+    /// Processes that are started and have nothing to do, at most `places`.
+    idle: Vec<Compiler>,
+}
+
+impl CompilePool {
+    /// A pool of at most `processes`, each started by `command` in the role `compile`, with `cache` before them.
+    ///
+    /// One process is started now, the others when they are needed.
+    ///
+    /// # Errors
+    /// When a process cannot be started, or finds no compiler.
+    pub fn start(
+        command: ServerCommand,
+        processes: NonZeroUsize,
+        cache: Option<CubinCache>,
+    ) -> Result<Self, PoolError> {
+        let pool = Self {
+            command,
+            cache,
+            deadline: DEADLINE,
+            address_space: ADDRESS_SPACE,
+            free: Mutex::new(Free { places: processes.get(), idle: Vec::new() }),
+            returned: Condvar::new(),
+            builds: Mutex::new(HashMap::new()),
+        };
+        match pool.ask(&Request::Discover) {
+            Ok(_) => Ok(pool),
+            Err(PoolCompileError::Pool(error)) => Err(error),
+            Err(error) => Err(PoolError::Process { reason: error.to_string() }),
+        }
+    }
+
+    /// Gives every source this long. Waiting for a free process does not count.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// Lets the address space of each process grow to `bytes`.
+    #[must_use]
+    pub fn with_address_space(self, bytes: u64) -> Self {
+        // Started under the other limit.
+        lock(&self.free).idle.clear();
+        Self { address_space: bytes, ..self }
+    }
+
+    /// What [`Nvrtc::compile`](crate::compile::nvrtc::Nvrtc::compile) makes of `source`, by the newest compiler that knows
+    /// `architecture` and whose machine code a driver of CUDA `driver_major` loads, if one is given.
+    ///
+    /// Can be called from many threads at once; waits for a free process, unless the result is in the cache.
+    ///
+    /// # Errors
+    /// [`PoolCompileError`] says whether the source is at fault. Failures are not kept.
+    pub fn compile(
+        &self,
+        source: &str,
+        kernel: &str,
+        architecture: Architecture,
+        driver_major: Option<u32>,
+        options: &CompileOptions,
+    ) -> Result<Fetched, PoolCompileError> {
+        let target = Target { architecture, driver_major };
+        let compile = || {
+            let (source, kernel) = (source.to_owned(), kernel.to_owned());
+            let request = Request::Compile { source, kernel, target, options: options.clone() };
+            match self.ask(&request)? {
+                (Answer::Compiled(parts), Some(bytes)) => {
+                    Ok(Cubin::new(CubinParts { bytes, ..parts }))
+                }
+                _ => Err(unexpected()),
+            }
+        };
+        let Some(cache) = &self.cache else {
+            return Ok(Fetched { cubin: compile()?, origin: Origin::Compiled });
+        };
+        let build = self.build(target)?;
+        let arguments = options.cubin_arguments(architecture);
+        cache.fetch(&Key { source, kernel, arguments: &arguments, build: &build }, compile)
+    }
+
+    /// The exact build of the compiler for `target`, which only a process can tell.
+    fn build(&self, target: Target) -> Result<Arc<str>, PoolCompileError> {
+        // Held while asking: the other threads would only ask the same.
+        let mut builds = lock(&self.builds);
+        if let Some(build) = builds.get(&target) {
+            return Ok(Arc::clone(build));
+        }
+        let (Answer::Build(build), _) = self.ask(&Request::Build(target))? else {
+            return Err(unexpected());
+        };
+        Ok(Arc::clone(builds.entry(target).or_insert(build.into())))
+    }
+
+    /// Has a free process answer, with the blob that follows.
+    ///
+    /// A process that has worked before may fail for what it did then, so its failure is asked for once more.
+    fn ask(&self, request: &Request) -> Result<(Answer, Option<Vec<u8>>), PoolCompileError> {
+        let mut place = self.wait_for_place();
+        if let Some(used) = place.process.take() {
+            match self.ask_process(used, request, &mut place) {
+                Err(
+                    PoolCompileError::Crashed { .. }
+                    | PoolCompileError::Compile(CompileError::Nvrtc(_)),
+                ) => {}
+                done => return done,
+            }
+        }
+        let limits = Limits { address_space: Some(self.address_space) };
+        let fresh = Server::start(&self.command, &[ROLE], limits)
+            .map_err(|error| PoolError::Process { reason: error.to_string() })?;
+        self.ask_process(fresh, request, &mut place)
+    }
+
+    /// Leaves the process in its place if it can go on.
+    fn ask_process(
+        &self,
+        mut process: Compiler,
+        request: &Request,
+        place: &mut Place<'_>,
+    ) -> Result<(Answer, Option<Vec<u8>>), PoolCompileError> {
+        let deadline = Instant::now() + self.deadline;
+        let answer = process.send(request, &[], deadline).and_then(|()| process.receive(deadline));
+        let (answer, mut blobs) = answer.map_err(|error| match error {
+            ServerError::TimedOut => PoolCompileError::TimedOut { deadline: self.deadline },
+            other => PoolCompileError::Crashed { reason: other.to_string() },
+        })?;
+        match answer {
+            Answer::Failed(Failure::NoCompiler(error)) => Err(PoolError::NoCompiler(error).into()),
+            // It may be a compiler that is out of memory or otherwise beyond repair.
+            Answer::Failed(Failure::Compile(error @ CompileError::Nvrtc(_))) => Err(error.into()),
+            answer => {
+                place.process = Some(process);
+                match answer {
+                    Answer::Failed(Failure::Compile(error)) => Err(error.into()),
+                    Answer::Failed(Failure::Unsupported(error)) => Err(error.into()),
+                    answer => Ok((answer, blobs.pop())),
+                }
+            }
+        }
+    }
+
+    fn wait_for_place(&self) -> Place<'_> {
+        let mut free = lock(&self.free);
+        while free.places == 0 {
+            free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        free.places -= 1;
+        Place { pool: self, process: free.idle.pop() }
+    }
+}
+
+/// The right to let one process work. Given back when dropped, with the process if it is still there.
+struct Place<'a> {
+    pool: &'a CompilePool,
+    process: Option<Compiler>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut free = lock(&self.pool.free);
+        free.places += 1;
+        free.idle.extend(self.process.take());
+        drop(free);
+        self.pool.returned.notify_one();
+    }
+}
+
+/// What is behind these locks is whole at all times.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn unexpected() -> PoolCompileError {
+    PoolError::Process { reason: "it answered something else".to_owned() }.into()
+}
+
+/// Nothing can be compiled in processes. The installation is at fault.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// A process does not start, or is no compiling process.
+    #[error("no process to compile in: {reason}")]
+    Process {
+        /// Why not.
+        reason: String,
+    },
+    /// The processes find no compiler.
+    #[error(transparent)]
+    NoCompiler(#[from] NoCompiler),
+}
+
+/// A source was not compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolCompileError {
+    /// The compiler says why.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// Compiling took too long.
+    #[error("not compiled within {} s", deadline.as_secs_f64())]
+    TimedOut {
+        /// The time that it had.
+        deadline: Duration,
+    },
+    /// The compiler died of the source: out of memory, or its stack overflowed.
+    #[error("the compiler crashed: {reason}")]
+    Crashed {
+        /// How it ended.
+        reason: String,
+    },
+    /// No compiler suits the target.
+    #[error(transparent)]
+    Unsupported(#[from] UnsupportedByAll),
+    /// Nothing can be compiled.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+}
+
+impl PoolCompileError {
+    /// Whether the source is at fault, rather than the installation or the caller.
+    #[must_use]
+    pub fn is_sources_fault(&self) -> bool {
+        match self {
+            Self::Compile(error) => error.is_sources_fault(),
+            Self::TimedOut { .. } | Self::Crashed { .. } => true,
+            Self::Unsupported(_) | Self::Pool(_) => false,
+        }
+    }
+}

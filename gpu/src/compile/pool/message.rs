@@ -1,0 +1,67 @@
+//! What the pool and its processes say to each other.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Architecture;
+use crate::compile::nvrtc::{
+    CompileError, CompileOptions, CubinParts, NoCompiler, UnsupportedByAll,
+};
+
+/// The role of these processes.
+pub(crate) const ROLE: &str = "compile";
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Request {
+    /// Find the compilers.
+    Discover,
+    /// The exact build of the compiler that `Compile` would take.
+    Build(Target),
+    Compile {
+        source: String,
+        kernel: String,
+        target: Target,
+        options: CompileOptions,
+    },
+}
+
+/// What decides which of the compilers is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Target {
+    pub(super) architecture: Architecture,
+    /// The major CUDA version of the driver that has to load the machine code.
+    pub(super) driver_major: Option<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum Answer {
+    Discovered,
+    Build(String),
+    /// The machine code follows as a blob.
+    Compiled(CubinParts),
+    Failed(Failure),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Failure {
+    Compile(CompileError),
+    Unsupported(UnsupportedByAll),
+    NoCompiler(NoCompiler),
+}
+
+impl From<CompileError> for Failure {
+    fn from(error: CompileError) -> Self {
+        Self::Compile(error)
+    }
+}
+
+impl From<UnsupportedByAll> for Failure {
+    fn from(error: UnsupportedByAll) -> Self {
+        Self::Unsupported(error)
+    }
+}
+
+impl From<NoCompiler> for Failure {
+    fn from(error: NoCompiler) -> Self {
+        Self::NoCompiler(error)
+    }
+}

@@ -1,0 +1,52 @@
+//! A process of the pool: compiles what it is asked to.
+
+use std::io;
+
+use super::message::{Answer, Failure, Request, Target};
+use crate::compile::nvrtc::{Compilers, Nvrtc};
+use crate::isolate::process::Client;
+
+/// Answers until there are no more requests.
+pub(crate) fn serve() -> io::Result<()> {
+    let mut client = Client::<Request, Answer>::from_stdin()?;
+    let mut compilers = None;
+    while let Some((request, _)) = client.receive()? {
+        match answer(request, &mut compilers) {
+            Ok((answer, code)) => client.send(&answer, &[&code])?,
+            Err(failure) => client.send(&Answer::Failed(failure), &[])?,
+        }
+    }
+    Ok(())
+}
+
+/// With the machine code, which is empty for other requests.
+fn answer(
+    request: Request,
+    compilers: &mut Option<Compilers>,
+) -> Result<(Answer, Vec<u8>), Failure> {
+    let compilers = match compilers {
+        Some(found) => found,
+        None => compilers.insert(Compilers::discover()?),
+    };
+    match request {
+        Request::Discover => Ok((Answer::Discovered, Vec::new())),
+        Request::Build(target) => {
+            let build = choose(compilers, target)?.build()?;
+            Ok((Answer::Build(build.to_owned()), Vec::new()))
+        }
+        Request::Compile { source, kernel, target, options } => {
+            let nvrtc = choose(compilers, target)?;
+            let cubin = nvrtc.compile(&source, &kernel, target.architecture, &options)?;
+            let mut parts = cubin.into_parts();
+            let code = std::mem::take(&mut parts.bytes);
+            Ok((Answer::Compiled(parts), code))
+        }
+    }
+}
+
+fn choose(compilers: &Compilers, target: Target) -> Result<&Nvrtc, Failure> {
+    Ok(match target.driver_major {
+        Some(major) => compilers.for_device(target.architecture, major)?,
+        None => compilers.for_arch(target.architecture)?,
+    })
+}

@@ -1,0 +1,408 @@
+//! Judging kernels in a process of its own, one for each device.
+//!
+//! ```text
+//! Worker (parent) ── matrix, once; arrays, once; machine code ──► Server (child): judge, on a device
+//!                 ◄── what became of each kernel ──
+//! ```
+//!
+//! A kernel that faults makes its process unable to use the device; one that does not return can only be ended with
+//! its process. Both are outcomes: the child is replaced, and judging goes on with the next kernel. Whatever the new
+//! child lacks is sent again.
+
+mod protocol;
+mod server;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
+use sparserl_core::outcome::{Evaluation, Outcome};
+use sparserl_core::task::{Dtype, Operation};
+
+use crate::candidate::executable::{ArrayKey, Executable, distinct_arrays};
+use crate::compile::nvrtc::Cubin;
+use crate::isolate::process::{Limits, Server, ServerCommand, ServerError};
+use crate::run::device::{Clocks, DeviceError, DeviceFacts};
+use crate::store::fingerprint::fingerprint;
+pub use protocol::Protocol;
+use protocol::{Answer, KernelHeader, MatrixHeader, Request};
+pub(crate) use server::serve;
+
+/// How long a process may take to open its device.
+const TO_START: Duration = Duration::from_secs(120);
+/// How long a process may take to receive what it is sent, and to make it ready.
+const TO_PREPARE: Duration = Duration::from_secs(300);
+/// No kernel may take longer, whatever the deadline.
+const MOST_PATIENCE: Duration = Duration::from_secs(24 * 3600);
+/// Bytes of arrays that may stay on the device for later kernels, as a share of its memory.
+const KEPT_SHARE: u64 = 4;
+
+/// A process that judges kernels on one device, replaced whenever a kernel takes it down.
+#[derive(Debug)]
+pub struct Worker {
+    command: ServerCommand,
+    ordinal: u32,
+    facts: DeviceFacts,
+    oracle: Cubin,
+    cusparse: Option<String>,
+    clocks: Option<Clocks>,
+    child: Option<Child>,
+}
+
+/// A running process, and what it holds.
+#[derive(Debug)]
+struct Child {
+    server: Server<Request, Answer>,
+    /// Fingerprint and element type: the fingerprint is the same for all types that hold the values.
+    matrix: Option<(blake3::Hash, Dtype)>,
+    operation: Option<Operation>,
+    arrays: BTreeSet<ArrayKey>,
+    array_bytes: u64,
+}
+
+/// Nothing can be said of kernels: what is broken is not them.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// The device cannot be used.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The worker says that it cannot go on.
+    #[error("the worker for device {ordinal} cannot go on: {reason}")]
+    Unable {
+        /// Number of the device.
+        ordinal: u32,
+        /// Why.
+        reason: String,
+    },
+    /// The process cannot be started or talked to.
+    #[error("the worker for device {ordinal} failed: {reason}")]
+    Process {
+        /// Number of the device.
+        ordinal: u32,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// How a judgement ended early.
+enum Interruption {
+    /// The child is gone; it was busy with this kernel, or with timing all of them.
+    Lost {
+        kernel: Option<usize>,
+        outcome: Outcome,
+    },
+    Broken(WorkerError),
+}
+
+impl From<WorkerError> for Interruption {
+    fn from(error: WorkerError) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl Worker {
+    /// Starts a process for a device. `oracle` compiles the device code that kernels are judged with, for the device's
+    /// architecture.
+    ///
+    /// # Errors
+    /// Without such a device, or when the process does not start.
+    pub(crate) fn start<E: From<WorkerError>>(
+        command: ServerCommand,
+        ordinal: u32,
+        oracle: impl FnOnce(&DeviceFacts) -> Result<Cubin, E>,
+    ) -> Result<Self, E> {
+        let (server, facts) = open(&command, ordinal)?;
+        let oracle = oracle(&facts)?;
+        let mut worker =
+            Self { command, ordinal, facts, oracle, cusparse: None, clocks: None, child: None };
+        worker.equip(server)?;
+        Ok(worker)
+    }
+
+    /// What is known of the device.
+    #[must_use]
+    pub fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+
+    /// The version of cuSPARSE, once its algorithms were measured.
+    #[must_use]
+    pub fn cusparse(&self) -> Option<&str> {
+        self.cusparse.as_deref()
+    }
+
+    /// The device's clocks after the last judgement, where its driver tells them.
+    #[must_use]
+    pub fn clocks(&self) -> Option<Clocks> {
+        self.clocks
+    }
+
+    /// Ends the process; the next judgement starts another.
+    pub fn restart(&mut self) {
+        self.child = None;
+    }
+
+    /// Judges kernels for one matrix; one outcome for each, in their order.
+    ///
+    /// # Errors
+    /// When the device or the process fails for a reason that is not a kernel's.
+    pub fn judge<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        operation: Operation,
+        executables: &[Executable],
+        protocol: &Protocol,
+    ) -> Result<Evaluation, WorkerError> {
+        let mut outcomes: Vec<Option<Outcome>> = vec![None; executables.len()];
+        let key = (fingerprint(matrix), T::DTYPE);
+        // Each turn of this loop without a result decides at least one kernel, or is followed by one with a new process.
+        loop {
+            let open: Vec<usize> = (0..outcomes.len()).filter(|&i| outcomes[i].is_none()).collect();
+            let kernels: Vec<&Executable> = open.iter().map(|&i| &executables[i]).collect();
+            let fresh = self.child.is_none();
+            match self.attempt(matrix, key, operation, &kernels, protocol) {
+                Ok(evaluation) => {
+                    for (&index, outcome) in open.iter().zip(evaluation.outcomes) {
+                        outcomes[index] = Some(outcome);
+                    }
+                    let outcomes = outcomes.into_iter().flatten().collect();
+                    return Ok(Evaluation { outcomes, ..evaluation });
+                }
+                // A process that served before may have been ended by someone else: once more, with another.
+                Err(Interruption::Broken(WorkerError::Process { .. })) if !fresh => {
+                    self.child = None;
+                }
+                Err(Interruption::Broken(error)) => {
+                    self.child = None;
+                    return Err(error);
+                }
+                Err(Interruption::Lost { kernel, outcome }) => {
+                    self.child = None;
+                    match kernel.or(if kernels.len() == 1 { Some(0) } else { None }) {
+                        Some(kernel) => {
+                            if let Some(&index) = open.get(kernel) {
+                                outcomes[index] = Some(outcome);
+                            }
+                        }
+                        // While all were timed: whoever it was shows alone.
+                        None if !kernels.is_empty() => {
+                            for (&index, kernel) in open.iter().zip(&kernels) {
+                                let alone = std::slice::from_ref(*kernel);
+                                let judged = self.judge(matrix, operation, alone, protocol)?;
+                                outcomes[index] = judged.outcomes.into_iter().next();
+                            }
+                        }
+                        None => {
+                            let reason = outcome.to_string();
+                            return Err(WorkerError::Process { ordinal: self.ordinal, reason });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Judges kernels in one process.
+    fn attempt<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        key: (blake3::Hash, Dtype),
+        operation: Operation,
+        kernels: &[&Executable],
+        protocol: &Protocol,
+    ) -> Result<Evaluation, Interruption> {
+        if self.child.is_none() {
+            let (server, _) = open(&self.command, self.ordinal)?;
+            self.equip(server)?;
+        }
+        self.give_problem(matrix, key, operation)?;
+        self.request_judgement(kernels, protocol)?;
+
+        match self.receive(Instant::now() + TO_PREPARE) {
+            Ok(Answer::Done) => {}
+            Ok(other) => return Err(self.unexpected(other).into()),
+            Err(error) => return Err(self.failed(&error).into()),
+        }
+        // Nothing but the judge's own checks depends on the size, and those take far less than this.
+        let size = (matrix.nnz() as u64).saturating_mul(u64::from(operation.columns()));
+        let allowance = Duration::from_nanos(size.saturating_mul(20));
+        let patience = protocol.deadline.saturating_add(allowance).min(MOST_PATIENCE);
+        let mut judged = 0;
+        while judged < kernels.len() {
+            match self.receive(Instant::now() + patience) {
+                Ok(Answer::Judged { ended: None }) => judged += 1,
+                Ok(Answer::Judged { ended: Some(outcome) }) => {
+                    return Err(Interruption::Lost { kernel: Some(judged), outcome });
+                }
+                Ok(other) => return Err(self.unexpected(other).into()),
+                Err(error) => return Err(self.lost(error, Some(judged), patience)),
+            }
+        }
+        let all = patience.saturating_mul(2 + kernels.len() as u32).min(MOST_PATIENCE);
+        match self.receive(Instant::now() + all) {
+            Ok(Answer::Evaluated { evaluation, library, clocks }) => {
+                self.cusparse = library.or(self.cusparse.take());
+                self.clocks = clocks;
+                Ok(*evaluation)
+            }
+            Ok(Answer::Judged { ended: Some(outcome) }) => {
+                Err(Interruption::Lost { kernel: None, outcome })
+            }
+            Ok(other) => Err(self.unexpected(other).into()),
+            Err(error) => Err(self.lost(error, None, all)),
+        }
+    }
+
+    /// What the loss of the child says of the kernel that it was busy with.
+    fn lost(&self, error: ServerError, kernel: Option<usize>, patience: Duration) -> Interruption {
+        let outcome = match error {
+            ServerError::TimedOut => Outcome::TimedOut { seconds: patience.as_secs_f64() },
+            error @ ServerError::Died { .. } => Outcome::Faulted { reason: error.to_string() },
+            error @ (ServerError::Start { .. } | ServerError::Protocol { .. }) => {
+                return Interruption::Broken(self.failed(&error));
+            }
+        };
+        Interruption::Lost { kernel, outcome }
+    }
+
+    fn equip(&mut self, server: Server<Request, Answer>) -> Result<(), WorkerError> {
+        let (matrix, operation, arrays) = (None, None, BTreeSet::new());
+        self.child = Some(Child { server, matrix, operation, arrays, array_bytes: 0 });
+        let request = Request::Oracle { cubin: self.oracle.parts().clone() };
+        let bytes = self.oracle.bytes().to_vec();
+        self.prepare(&request, &[&bytes])
+    }
+
+    /// Sees that the child has the matrix and memory for the operation.
+    fn give_problem<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        key: (blake3::Hash, Dtype),
+        operation: Operation,
+    ) -> Result<(), WorkerError> {
+        let Some(child) = &self.child else { return Ok(()) };
+        if child.matrix != Some(key) {
+            let (offsets, wide_offsets): (&[u8], bool) = match matrix.offsets() {
+                OffsetsView::U32(offsets) => (bytemuck::cast_slice(offsets), false),
+                OffsetsView::U64(offsets) => (bytemuck::cast_slice(offsets), true),
+            };
+            let (rows, cols) = (matrix.rows() as u64, matrix.cols() as u64);
+            let header = MatrixHeader { rows, cols, dtype: T::DTYPE, wide_offsets };
+            let columns = bytemuck::cast_slice(matrix.columns());
+            let values = bytemuck::cast_slice(matrix.values());
+            self.prepare(&Request::Matrix(header), &[offsets, columns, values])?;
+            if let Some(child) = &mut self.child {
+                child.matrix = Some(key);
+                child.operation = None;
+                child.arrays.clear();
+                child.array_bytes = 0;
+            }
+        }
+        if self.child.as_ref().is_some_and(|child| child.operation != Some(operation)) {
+            self.prepare(&Request::Operation(operation), &[])?;
+            if let Some(child) = &mut self.child {
+                child.operation = Some(operation);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends kernels and those of their arrays that the child does not have.
+    fn request_judgement(
+        &mut self,
+        kernels: &[&Executable],
+        protocol: &Protocol,
+    ) -> Result<(), WorkerError> {
+        let most = self.facts.memory_bytes / KEPT_SHARE;
+        let ordinal = self.ordinal;
+        let Some(child) = &mut self.child else { return Ok(()) };
+        let needed = distinct_arrays(kernels);
+        let needed_array = |key: &ArrayKey| needed.iter().find(|array| array.key == *key);
+        let bytes =
+            |key: &ArrayKey| needed_array(key).map_or(0, |array| array.data.bytes().len() as u64);
+        let new: Vec<_> =
+            needed.iter().filter(|array| !child.arrays.contains(&array.key)).collect();
+        let new_bytes: u64 = new.iter().map(|array| array.data.bytes().len() as u64).sum();
+        let mut gone = Vec::new();
+        if child.array_bytes + new_bytes > most {
+            gone = child.arrays.iter().copied().filter(|key| needed_array(key).is_none()).collect();
+            child.arrays.retain(|key| !gone.contains(key));
+            child.array_bytes = child.arrays.iter().map(bytes).sum();
+        }
+        child.array_bytes += new_bytes;
+        child.arrays.extend(new.iter().map(|array| array.key));
+
+        let mut blobs: Vec<&[u8]> = new.iter().map(|array| array.data.bytes()).collect();
+        blobs.extend(kernels.iter().map(|kernel| kernel.cubin.bytes()));
+        let header = |kernel: &&Executable| KernelHeader {
+            cubin: kernel.cubin.parts().clone(),
+            launch: kernel.launch.clone(),
+            arrays: kernel.arrays.iter().map(|array| array.key).collect(),
+        };
+        let request = Request::Judge {
+            gone,
+            new: new.iter().map(|array| array.key).collect(),
+            kernels: kernels.iter().map(header).collect(),
+            protocol: protocol.clone(),
+            seed: fastrand::u64(..),
+        };
+        child
+            .server
+            .send(&request, &blobs, Instant::now() + TO_PREPARE)
+            .map_err(|error| WorkerError::Process { ordinal, reason: error.to_string() })
+    }
+
+    /// Sends what the child only has to take note of.
+    fn prepare(&mut self, request: &Request, blobs: &[&[u8]]) -> Result<(), WorkerError> {
+        let deadline = Instant::now() + TO_PREPARE;
+        let ordinal = self.ordinal;
+        let failed =
+            |error: ServerError| WorkerError::Process { ordinal, reason: error.to_string() };
+        if let Some(child) = &mut self.child {
+            child.server.send(request, blobs, deadline).map_err(failed)?;
+        }
+        match self.receive(deadline) {
+            Ok(Answer::Done) => Ok(()),
+            Ok(other) => Err(self.unexpected(other)),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn receive(&mut self, deadline: Instant) -> Result<Answer, ServerError> {
+        match &mut self.child {
+            Some(child) => Ok(child.server.receive(deadline)?.0),
+            None => Err(ServerError::Protocol { reason: "it is not running".to_owned() }),
+        }
+    }
+
+    fn unexpected(&self, answer: Answer) -> WorkerError {
+        let reason = match answer {
+            Answer::Unable { reason } => reason,
+            other => format!("it gave an answer to another question: {other:?}"),
+        };
+        WorkerError::Unable { ordinal: self.ordinal, reason }
+    }
+
+    fn failed(&self, error: &ServerError) -> WorkerError {
+        WorkerError::Process { ordinal: self.ordinal, reason: error.to_string() }
+    }
+}
+
+/// Starts a process and waits until it has opened the device.
+fn open(
+    command: &ServerCommand,
+    ordinal: u32,
+) -> Result<(Server<Request, Answer>, DeviceFacts), WorkerError> {
+    let failed = |error: ServerError| WorkerError::Process { ordinal, reason: error.to_string() };
+    let number = ordinal.to_string();
+    let mut server =
+        Server::start(command, &[protocol::ROLE, &number], Limits::default()).map_err(failed)?;
+    match server.receive(Instant::now() + TO_START).map_err(failed)? {
+        (Answer::Ready(facts), _) => Ok((server, *facts)),
+        (Answer::Unable { reason }, _) => Err(WorkerError::Unable { ordinal, reason }),
+        (other, _) => {
+            let reason = format!("it began with {other:?}");
+            Err(WorkerError::Process { ordinal, reason })
+        }
+    }
+}

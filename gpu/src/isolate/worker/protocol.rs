@@ -1,0 +1,124 @@
+//! What a worker and its process say to each other.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sparserl_core::outcome::{Evaluation, Outcome};
+use sparserl_core::task::{Dtype, Operation};
+
+use crate::candidate::executable::{ArrayKey, Launch};
+use crate::compile::nvrtc::CubinParts;
+use crate::run::device::{Clocks, DeviceFacts};
+
+/// The role of a worker's process; the number of the device follows.
+pub(crate) const ROLE: &str = "device";
+
+/// How thoroughly kernels are judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protocol {
+    /// How often each kernel goes through the checks, each time with inputs of its own. At least 1 is done.
+    pub checks: u32,
+    /// Samples with a warm cache. At least 1 is taken.
+    pub warm_samples: u32,
+    /// Samples with a cold cache.
+    pub cold_samples: u32,
+    /// Whether cuSPARSE's algorithms are measured in turn with the kernels.
+    pub baselines: bool,
+    /// How long a kernel may take for its checks, before allowance for the size of the matrix.
+    pub deadline: Duration,
+}
+
+impl Protocol {
+    /// Everything: for what is reported, and for rewards.
+    #[must_use]
+    pub fn full() -> Self {
+        Self {
+            checks: 2,
+            warm_samples: 20,
+            cold_samples: 20,
+            baselines: true,
+            deadline: Duration::from_secs(10),
+        }
+    }
+
+    /// Right or wrong, and about how fast: for search.
+    #[must_use]
+    pub fn screening() -> Self {
+        Self { checks: 1, warm_samples: 5, cold_samples: 0, baselines: false, ..Self::full() }
+    }
+
+    /// Its name: `full`, `screening` or `custom`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        let Self { checks, warm_samples, cold_samples, baselines, deadline: _ } = self;
+        let is = |other: Self| {
+            (*checks, *warm_samples, *cold_samples, *baselines)
+                == (other.checks, other.warm_samples, other.cold_samples, other.baselines)
+        };
+        match () {
+            () if is(Self::full()) => "full",
+            () if is(Self::screening()) => "screening",
+            () => "custom",
+        }
+    }
+}
+
+/// From the worker to its process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// The device code to judge with; its bytes as a blob. Answered by `Done`.
+    Oracle { cubin: CubinParts },
+    /// A matrix: row offsets, column indices and values as blobs. What was there of another is gone. Answered by
+    /// `Done`.
+    Matrix(MatrixHeader),
+    /// What kernels compute from now on. Answered by `Done`.
+    Operation(Operation),
+    /// Kernels; the bytes of new arrays and then of their cubins as blobs. Answered by `Done` when all is
+    /// ready, by `Judged` for each, in their order, and then by `Evaluated`.
+    Judge {
+        gone: Vec<ArrayKey>,
+        new: Vec<ArrayKey>,
+        kernels: Vec<KernelHeader>,
+        protocol: Protocol,
+        seed: u64,
+    },
+}
+
+/// A matrix, but for its arrays.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct MatrixHeader {
+    pub(crate) rows: u64,
+    pub(crate) cols: u64,
+    pub(crate) dtype: Dtype,
+    pub(crate) wide_offsets: bool,
+}
+
+/// A kernel, but for its bytes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct KernelHeader {
+    pub(crate) cubin: CubinParts,
+    pub(crate) launch: Launch,
+    pub(crate) arrays: Vec<ArrayKey>,
+}
+
+/// From the process to its worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// The device is open. Said once, unasked.
+    Ready(Box<DeviceFacts>),
+    /// What was sent was taken.
+    Done,
+    /// The device or the memory does not allow it.
+    Unable { reason: String },
+    /// The next kernel was checked, or all are being timed. Where that left the process in disorder, this is what
+    /// became of the kernel, and the process ends.
+    Judged { ended: Option<Outcome> },
+    /// What became of all kernels.
+    Evaluated {
+        evaluation: Box<Evaluation>,
+        /// The version of cuSPARSE, where its algorithms were measured.
+        library: Option<String>,
+        /// Read when the last sample was taken.
+        clocks: Option<Clocks>,
+    },
+}

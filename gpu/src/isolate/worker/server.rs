@@ -1,0 +1,483 @@
+//! The process behind a worker.
+
+use std::io;
+use std::sync::Arc;
+
+use sparserl_core::matrix::{Csr, Offsets, Scalar};
+use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing};
+use sparserl_core::task::{Dtype, Operation};
+
+use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
+use crate::compare::cusparse::{Algorithm, Cusparse, CusparseError, Prepared, Product};
+use crate::compile::nvrtc::{Cubin, CubinParts};
+use crate::isolate::process::Client;
+use crate::judge::{
+    Audit, Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch,
+    Verified, keeps_state, leaves_disorder, too_fast, verify, wrong,
+};
+use crate::run::device::{Device, DeviceError, DeviceFacts, Stream};
+
+/// Bytes that kernels may take with `malloc`, all together.
+const HEAP_BYTES: usize = 8 << 20;
+
+/// Judges kernels on a device until the worker has no more.
+pub(crate) fn serve(ordinal: u32) -> io::Result<()> {
+    let mut client = Client::<Request, Answer>::from_stdin()?;
+    let mut server = match Server::open(ordinal) {
+        Ok(server) => server,
+        Err(error) => return client.send(&Answer::Unable { reason: error.to_string() }, &[]),
+    };
+    client.send(&Answer::Ready(Box::new(server.facts.clone())), &[])?;
+    while let Some((request, blobs)) = client.receive()? {
+        let answer = match request {
+            Request::Judge { gone, new, kernels, protocol, seed } => {
+                let batch = Batch { gone, new, kernels, blobs };
+                match server.judge(batch, &protocol, seed, &mut client)? {
+                    Some(answer) => answer,
+                    // The device is lost to this process.
+                    None => return Ok(()),
+                }
+            }
+            Request::Oracle { cubin } => done(server.take_oracle(cubin, blobs)),
+            Request::Matrix(header) => done(server.take_matrix(&header, blobs)),
+            Request::Operation(operation) => done(server.take_operation(operation)),
+        };
+        client.send(&answer, &[])?;
+    }
+    Ok(())
+}
+
+fn done(result: Result<(), String>) -> Answer {
+    match result {
+        Ok(()) => Answer::Done,
+        Err(reason) => Answer::Unable { reason },
+    }
+}
+
+struct Server {
+    device: Device,
+    facts: DeviceFacts,
+    stream: Arc<Stream>,
+    oracle: Option<Oracle>,
+    matrix: Option<Matrix>,
+    problem: Option<AnyProblem>,
+    holdings: Holdings,
+    /// There from the first timing on.
+    stopwatch: Option<Stopwatch>,
+    /// There from the first measurement of baselines on; why not, where it is not.
+    cusparse: Option<Result<Cusparse, String>>,
+}
+
+/// A matrix before its operation is known.
+#[derive(Clone)]
+enum Matrix {
+    F32(Arc<Csr<f32>>),
+    F64(Arc<Csr<f64>>),
+}
+
+enum AnyProblem {
+    F32(Problem<f32>),
+    F64(Problem<f64>),
+}
+
+/// Kernels to be judged together.
+struct Batch {
+    gone: Vec<crate::candidate::executable::ArrayKey>,
+    new: Vec<crate::candidate::executable::ArrayKey>,
+    kernels: Vec<KernelHeader>,
+    blobs: Vec<Vec<u8>>,
+}
+
+/// The device can no longer be used by this process, because of one of the kernels that were timed.
+struct Lost(Outcome);
+
+impl Lost {
+    fn while_timing() -> Self {
+        Self(Outcome::Faulted { reason: "the device was lost while it was timed".to_owned() })
+    }
+}
+
+impl Server {
+    fn open(ordinal: u32) -> Result<Self, DeviceError> {
+        let device = Device::open(ordinal)?;
+        device.limit_heap(HEAP_BYTES)?;
+        Ok(Self {
+            facts: device.facts()?,
+            stream: Arc::new(Stream::new(&device)?),
+            device,
+            oracle: None,
+            matrix: None,
+            problem: None,
+            holdings: Holdings::default(),
+            stopwatch: None,
+            cusparse: None,
+        })
+    }
+
+    fn take_oracle(&mut self, cubin: CubinParts, blobs: Vec<Vec<u8>>) -> Result<(), String> {
+        let bytes = blobs.into_iter().next().ok_or("no machine code was sent")?;
+        let cubin = Cubin::new(CubinParts { bytes, ..cubin });
+        self.oracle = Some(Oracle::load(&self.device, &cubin).map_err(|e| e.to_string())?);
+        Ok(())
+    }
+
+    fn take_matrix(&mut self, header: &MatrixHeader, blobs: Vec<Vec<u8>>) -> Result<(), String> {
+        // Before memory is taken for the next.
+        (self.problem, self.matrix, self.holdings) = (None, None, Holdings::default());
+        self.matrix = Some(match header.dtype {
+            Dtype::F32 => Matrix::F32(Arc::new(read(header, blobs)?)),
+            Dtype::F64 => Matrix::F64(Arc::new(read(header, blobs)?)),
+        });
+        Ok(())
+    }
+
+    fn take_operation(&mut self, operation: Operation) -> Result<(), String> {
+        self.problem = None;
+        let (Some(oracle), Some(matrix)) = (&self.oracle, &self.matrix) else {
+            return Err("no matrix was sent".to_owned());
+        };
+        let (device, stream, seed) = (&self.device, &self.stream, fastrand::u64(..));
+        self.problem = Some(match matrix.clone() {
+            Matrix::F32(host) => AnyProblem::F32(
+                Problem::new(device, stream, oracle, host, operation, seed)
+                    .map_err(|e| e.to_string())?,
+            ),
+            Matrix::F64(host) => AnyProblem::F64(
+                Problem::new(device, stream, oracle, host, operation, seed)
+                    .map_err(|e| e.to_string())?,
+            ),
+        });
+        Ok(())
+    }
+
+    /// Judges kernels, with an answer on the way for each. `None` when the device is lost.
+    fn judge(
+        &mut self,
+        batch: Batch,
+        protocol: &Protocol,
+        seed: u64,
+        client: &mut Client<Request, Answer>,
+    ) -> io::Result<Option<Answer>> {
+        for key in batch.gone {
+            self.holdings.remove(key);
+        }
+        let mut blobs = batch.blobs.into_iter();
+        for (key, bytes) in batch.new.iter().zip(blobs.by_ref()) {
+            if let Err(error) = self.holdings.add(&self.device, *key, &bytes) {
+                return Ok(Some(Answer::Unable { reason: error.to_string() }));
+            }
+        }
+        if self.stopwatch.is_none() {
+            match Stopwatch::new(&self.device, &self.stream, &self.facts) {
+                Ok(stopwatch) => self.stopwatch = Some(stopwatch),
+                Err(error) => return Ok(Some(Answer::Unable { reason: error.to_string() })),
+            }
+        }
+        if protocol.baselines && self.cusparse.is_none() {
+            let opened = Cusparse::open(&self.device, Arc::clone(&self.stream));
+            self.cusparse = Some(opened.map_err(|error| error.to_string()));
+        }
+        let (Some(oracle), Some(problem), Some(stopwatch)) =
+            (&self.oracle, &self.problem, &self.stopwatch)
+        else {
+            return Ok(Some(Answer::Unable { reason: "no matrix was sent".to_owned() }));
+        };
+        client.send(&Answer::Done, &[])?;
+        let kernels: Vec<_> = batch.kernels.into_iter().zip(blobs).collect();
+        let tools = Tools {
+            device: &self.device,
+            stream: &self.stream,
+            oracle,
+            holdings: &self.holdings,
+            stopwatch,
+            cusparse: self.cusparse.as_ref().filter(|_| protocol.baselines),
+            protocol,
+        };
+        let random = fastrand::Rng::with_seed(seed);
+        match problem {
+            AnyProblem::F32(problem) => Judgement { tools, problem, random }.judge(kernels, client),
+            AnyProblem::F64(problem) => Judgement { tools, problem, random }.judge(kernels, client),
+        }
+    }
+}
+
+fn read<T: Scalar>(header: &MatrixHeader, blobs: Vec<Vec<u8>>) -> Result<Csr<T>, String> {
+    let [offsets, columns, values] =
+        <[Vec<u8>; 3]>::try_from(blobs).map_err(|_| "a matrix has three arrays")?;
+    let offsets = match header.wide_offsets {
+        false => Offsets::U32(bytemuck::pod_collect_to_vec(&offsets)),
+        true => Offsets::U64(bytemuck::pod_collect_to_vec(&offsets)),
+    };
+    let size = |n: u64| usize::try_from(n).map_err(|e| e.to_string());
+    let (columns, values) =
+        (bytemuck::pod_collect_to_vec(&columns), bytemuck::pod_collect_to_vec(&values));
+    Csr::new(size(header.rows)?, size(header.cols)?, offsets, columns, values)
+        .map_err(|e| e.to_string())
+}
+
+/// Everything that judging kernels takes, whatever the element type.
+#[derive(Clone, Copy)]
+struct Tools<'a> {
+    device: &'a Device,
+    stream: &'a Stream,
+    oracle: &'a Oracle,
+    holdings: &'a Holdings,
+    stopwatch: &'a Stopwatch,
+    /// What to measure baselines with; why not, where that cannot be.
+    cusparse: Option<&'a Result<Cusparse, String>>,
+    protocol: &'a Protocol,
+}
+
+/// The judgement of some kernels.
+struct Judgement<'a, T> {
+    tools: Tools<'a>,
+    problem: &'a Problem<T>,
+    random: fastrand::Rng,
+}
+
+/// A kernel that passed its checks.
+struct Right {
+    kernel: LoadedKernel,
+    verified: Verified,
+    /// Of the variables that its machine code declares, before it ran.
+    state: Vec<u64>,
+}
+
+impl<T: Scalar> Judgement<'_, T> {
+    fn judge(
+        mut self,
+        kernels: Vec<(KernelHeader, Vec<u8>)>,
+        client: &mut Client<Request, Answer>,
+    ) -> io::Result<Option<Answer>> {
+        let mut checked = Vec::new();
+        for (header, bytes) in kernels {
+            let outcome = match self.check(header, bytes) {
+                Ok(right) => Ok(right),
+                Err(Stop::Outcome(outcome)) if leaves_disorder(&outcome) => {
+                    client.send(&Answer::Judged { ended: Some(outcome) }, &[])?;
+                    return Ok(None);
+                }
+                Err(Stop::Outcome(outcome)) => Err(outcome),
+                Err(Stop::Broken(error)) => {
+                    return Ok(Some(Answer::Unable { reason: error.to_string() }));
+                }
+            };
+            checked.push(outcome);
+            client.send(&Answer::Judged { ended: None }, &[])?;
+        }
+        match self.measure(checked) {
+            Ok(Ok(evaluation)) => {
+                let library = self.tools.cusparse.and_then(|c| c.as_ref().ok()?.version().ok());
+                let (evaluation, clocks) = (Box::new(evaluation), self.tools.device.clocks());
+                Ok(Some(Answer::Evaluated { evaluation, library, clocks }))
+            }
+            Ok(Err(Lost(outcome))) => {
+                client.send(&Answer::Judged { ended: Some(outcome) }, &[])?;
+                Ok(None)
+            }
+            Err(error) => Ok(Some(Answer::Unable { reason: error.to_string() })),
+        }
+    }
+
+    /// Loads and verifies a kernel.
+    fn check(&mut self, header: KernelHeader, bytes: Vec<u8>) -> Result<Right, Stop> {
+        let Tools { device, stream, oracle, holdings, protocol, .. } = self.tools;
+        let KernelHeader { cubin, launch, arrays } = header;
+        let cubin = Cubin::new(CubinParts { bytes, ..cubin });
+        let kernel = LoadedKernel::load(device, holdings, &cubin, launch, &arrays)?;
+        let state = oracle.digest(stream, kernel.variables())?;
+        let rounds = protocol.checks.max(1);
+        let verified = verify(self.problem, stream, oracle, &kernel, rounds, &mut self.random)?;
+        Ok(Right { kernel, verified, state })
+    }
+
+    /// Times the right kernels and the baselines in turn.
+    fn measure(
+        &mut self,
+        checked: Vec<Result<Right, Outcome>>,
+    ) -> Result<Result<Evaluation, Lost>, DeviceError> {
+        let Tools { stream, oracle, stopwatch, protocol, .. } = self.tools;
+        let operands = &self.problem.operands[0];
+        oracle.fill::<T>(stream, &operands.input, self.random.u64(..))?;
+        let mut verified: Vec<Verified> =
+            checked.iter().flatten().map(|right| right.verified).collect();
+        let mut baselines = self.baselines();
+
+        let mut contenders: Vec<Box<dyn Contender + '_>> = Vec::new();
+        for (right, verified) in checked.iter().flatten().zip(&mut verified) {
+            let bound = match right.kernel.bind(operands, T::from_f64(1.0), T::from_f64(0.0)) {
+                Ok(bound) => bound,
+                Err(Stop::Broken(error)) => return Err(error),
+                // It was bound before, with the same arguments but for their values.
+                Err(Stop::Outcome(_)) => return Ok(Err(Lost::while_timing())),
+            };
+            let enqueue = move |stream: &Stream| bound.enqueue(stream).map_err(Stop::of_launch);
+            contenders.push(self.contender(enqueue, Some(verified)));
+        }
+        let kernels = contenders.len();
+        for (_, ready) in &baselines {
+            let Ok(ready) = ready else { continue };
+            let enqueue = |_: &Stream| ready.enqueue().map_err(|error| refused(&error));
+            contenders.push(self.contender(enqueue, None));
+        }
+        let rounds = Rounds { warm: protocol.warm_samples.max(1), cold: protocol.cold_samples };
+        let loaded = checked.iter().flatten().map(|right| &right.kernel);
+        let audit = Audit::begin(self.problem, stream, oracle, operands, loaded)?;
+        let mut timings = stopwatch.time(stream, &mut contenders, rounds);
+        drop(contenders);
+        if stream.synchronize().is_err() {
+            return Ok(Err(Lost::while_timing()));
+        }
+        match audit.end(stream, oracle) {
+            Ok(()) => {}
+            Err(Stop::Outcome(outcome)) => return Ok(Err(Lost(outcome))),
+            Err(Stop::Broken(error)) => return Err(error),
+        }
+
+        let mut baseline_timings = timings.split_off(kernels).into_iter();
+        let mut timed = timings.into_iter().zip(verified);
+        let mut outcomes = Vec::new();
+        for kernel in checked {
+            let outcome = match kernel {
+                Err(outcome) => outcome,
+                Ok(right) => match timed.next() {
+                    Some((Ok(timing), verified)) => self.conclude(&right, timing, verified)?,
+                    Some((Err(Stop::Outcome(outcome)), _)) => outcome,
+                    Some((Err(Stop::Broken(error)), _)) => return Err(error),
+                    None => return Ok(Err(Lost::while_timing())),
+                },
+            };
+            outcomes.push(outcome);
+        }
+        let baselines = baselines
+            .drain(..)
+            .map(|(algorithm, ready)| {
+                let timing = ready.as_ref().ok().and_then(|_| baseline_timings.next());
+                baseline(algorithm, ready, timing)
+            })
+            .collect();
+        let copy_bandwidth = Some(stopwatch.copy_bandwidth());
+        Ok(Ok(Evaluation { outcomes, baselines, copy_bandwidth }))
+    }
+
+    /// What becomes of a right kernel that was timed.
+    fn conclude(
+        &self,
+        right: &Right,
+        timing: Timing,
+        verified: Verified,
+    ) -> Result<Outcome, DeviceError> {
+        let Tools { stream, oracle, stopwatch, .. } = self.tools;
+        let bytes = right.kernel.launch.compulsory_bytes + self.problem.input_bytes;
+        if let Some(outcome) = too_fast(&timing, bytes, stopwatch.copy_bandwidth()) {
+            return Ok(outcome);
+        }
+        if oracle.digest(stream, right.kernel.variables())? != right.state {
+            return Ok(keeps_state());
+        }
+        let Verified { checks, worst_ratio } = verified;
+        Ok(Outcome::Measured(Measurement { checks, worst_ratio, timing }))
+    }
+
+    /// Something to be timed. What it finds right is noted in `verified`.
+    fn contender<'c>(
+        &'c self,
+        enqueue: impl Fn(&Stream) -> Result<(), Stop> + 'c,
+        verified: Option<&'c mut Verified>,
+    ) -> Box<dyn Contender + 'c> {
+        Box::new(Timed { oracle: self.tools.oracle, problem: self.problem, enqueue, verified })
+    }
+
+    /// The library's algorithms that apply, made ready, or why they cannot be.
+    fn baselines(&self) -> Vec<(Algorithm, Result<Prepared<'_>, String>)> {
+        let operation = self.problem.operation;
+        let cusparse = match self.tools.cusparse {
+            None => return Vec::new(),
+            Some(Err(reason)) => return vec![(Algorithm::Default, Err(reason.clone()))],
+            Some(Ok(cusparse)) => cusparse,
+        };
+        let Operands { input, output } = &self.problem.operands[0];
+        let product = Product {
+            operation,
+            host: self.problem.host.view(),
+            csr: &self.problem.csr,
+            input,
+            output,
+            alpha: T::from_f64(1.0),
+            beta: T::from_f64(0.0),
+        };
+        let prepare = |&algorithm: &Algorithm| match cusparse.prepare(algorithm, &product) {
+            Ok(prepared) => Some((algorithm, Ok(prepared))),
+            Err(error) if error.is_not_applicable() => None,
+            Err(error) => Some((algorithm, Err(error.to_string()))),
+        };
+        Algorithm::all(operation).iter().filter_map(prepare).collect()
+    }
+}
+
+/// A product on the first operands, with α = 1 and β = 0.
+struct Timed<'c, T, F> {
+    oracle: &'c Oracle,
+    problem: &'c Problem<T>,
+    enqueue: F,
+    verified: Option<&'c mut Verified>,
+}
+
+impl<T: Scalar, F: Fn(&Stream) -> Result<(), Stop>> Contender for Timed<'_, T, F> {
+    fn enqueue(&self, stream: &Stream) -> Result<(), Stop> {
+        (self.enqueue)(stream)
+    }
+
+    fn spoil(&self, stream: &Stream) -> Result<(), Stop> {
+        Ok(stream.poison(&self.problem.operands[0].output)?)
+    }
+
+    fn after_last(&mut self, stream: &Stream) -> Result<(), Stop> {
+        let (problem, operands) = (self.problem, &self.problem.operands[0]);
+        let (alpha, beta) = (T::from_f64(1.0), T::from_f64(0.0));
+        let product = problem.product(operands, alpha, beta);
+        let verdict = self.oracle.judge(stream, product, &operands.output)?;
+        if verdict.violations > 0 {
+            return Err(wrong(problem, operands, "after timing", alpha, beta, verdict)?);
+        }
+        if let Some(verified) = &mut self.verified {
+            verified.add(verdict);
+        }
+        Ok(())
+    }
+}
+
+/// A baseline's own failure, which is never a kernel's.
+fn refused(error: &CusparseError) -> Stop {
+    Stop::Outcome(Outcome::LaunchFailed { reason: error.to_string() })
+}
+
+fn baseline(
+    algorithm: Algorithm,
+    ready: Result<Prepared<'_>, String>,
+    timing: Option<Result<Timing, Stop>>,
+) -> Baseline {
+    let timing = timing.map(|timing| {
+        timing.map_err(|stop| match stop {
+            Stop::Outcome(outcome) => outcome.to_string(),
+            Stop::Broken(error) => error.to_string(),
+        })
+    });
+    let is_default = algorithm.is_default();
+    match ready {
+        Ok(prepared) => Baseline {
+            algorithm: prepared.name().to_owned(),
+            is_default,
+            analysis_seconds: prepared.analysis_seconds,
+            buffer_bytes: prepared.buffer_bytes,
+            timing: timing.unwrap_or_else(|| Err("it was not timed".to_owned())),
+        },
+        Err(reason) => Baseline {
+            algorithm: algorithm.name().to_owned(),
+            is_default,
+            analysis_seconds: 0.0,
+            buffer_bytes: 0,
+            timing: Err(reason),
+        },
+    }
+}

@@ -1,0 +1,331 @@
+//! Loaded machine code and its launch.
+
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::sync::Arc;
+
+use cudarc::driver::{result, sys};
+
+use super::driver::Check;
+use super::{Context, Device, DeviceBuffer, DeviceError, DriverFailure, Stream};
+use crate::compile::nvrtc::Cubin;
+
+/// A cubin on a device. Unloaded when it and its kernels are dropped.
+#[derive(Clone, Debug)]
+pub struct Module {
+    inner: Arc<Loaded>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    context: Arc<Context>,
+    handle: sys::CUmodule,
+}
+
+// SAFETY: a module may be used from every thread; the driver locks it.
+unsafe impl Send for Loaded {}
+// SAFETY: as above.
+unsafe impl Sync for Loaded {}
+
+impl Module {
+    /// Loads `cubin` onto `device`.
+    ///
+    /// # Errors
+    /// When the driver refuses it: compiled for another architecture, or by a compiler that is newer than the driver.
+    pub fn load(device: &Device, cubin: &Cubin) -> Result<Self, DeviceError> {
+        let context = Arc::clone(&device.context);
+        context.bind()?;
+        // SAFETY: a `Cubin` is what NVRTC wrote, unchanged, so that the driver finds the lengths that it reads in it to
+        // be true. The driver copies it.
+        let handle = unsafe { result::module::load_data(cubin.bytes().as_ptr().cast()) }
+            .check("cuModuleLoadData")?;
+        Ok(Self { inner: Arc::new(Loaded { context, handle }) })
+    }
+
+    /// The kernel of this name.
+    ///
+    /// # Errors
+    /// When there is none, or when the driver fails.
+    pub fn kernel(&self, name: &str) -> Result<Kernel, DeviceError> {
+        self.inner.context.bind()?;
+        // A name that is cut at a NUL is not found.
+        let c_name: Vec<u8> = name.bytes().take_while(|&byte| byte != 0).collect();
+        let c_name = CString::new(c_name).unwrap_or_default();
+        // SAFETY: the module is loaded until `inner` is dropped.
+        let function = unsafe { result::module::get_function(self.inner.handle, c_name) }
+            .check("cuModuleGetFunction")?;
+        Ok(Kernel {
+            parameters: parameter_sizes(function)?,
+            function,
+            module: Arc::clone(&self.inner),
+        })
+    }
+}
+
+impl Module {
+    /// Where the variable of this name lies, as (address, bytes).
+    ///
+    /// # Errors
+    /// When there is none, or when the driver fails.
+    pub(crate) fn variable(&self, name: &str) -> Result<(u64, u64), DeviceError> {
+        self.inner.context.bind()?;
+        let name = CString::new(name).unwrap_or_default();
+        // SAFETY: the module is loaded until `inner` is dropped.
+        let (address, bytes) = unsafe { result::module::get_global(self.inner.handle, name) }
+            .check("cuModuleGetGlobal")?;
+        Ok((address, bytes as u64))
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: loaded in `Module::load`, unloaded only here; no kernel of it is left, since each holds `self`.
+            let _ = unsafe { result::module::unload(self.handle) };
+        }
+    }
+}
+
+/// A kernel's parameters in order, each one's size in bytes.
+fn parameter_sizes(function: sys::CUfunction) -> Result<Vec<usize>, DeviceError> {
+    let mut sizes = Vec::new();
+    loop {
+        let (mut offset, mut size) = (0, 0);
+        // SAFETY: the function is of a loaded module; the pointers are to live integers.
+        let status = unsafe {
+            sys::cuFuncGetParamInfo(function, sizes.len(), &raw mut offset, &raw mut size)
+        };
+        match status {
+            // This is how the driver says that there are no more.
+            sys::CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(sizes),
+            status => status.result().check("cuFuncGetParamInfo")?,
+        }
+        sizes.push(size);
+    }
+}
+
+/// A kernel that can be launched. Keeps its module loaded.
+#[derive(Debug)]
+pub struct Kernel {
+    module: Arc<Loaded>,
+    function: sys::CUfunction,
+    parameters: Vec<usize>,
+}
+
+// SAFETY: a function handle may be used from every thread; the driver locks it.
+unsafe impl Send for Kernel {}
+// SAFETY: as above.
+unsafe impl Sync for Kernel {}
+
+/// One argument of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub enum Argument<'a> {
+    /// A pointer to a buffer. The kernel may write to it.
+    Buffer(&'a DeviceBuffer),
+    /// A `float`.
+    F32(f32),
+    /// A `double`.
+    F64(f64),
+    /// An `unsigned int`, or an `int` of the same bits.
+    U32(u32),
+    /// An `unsigned long long`, or a `long long` of the same bits.
+    U64(u64),
+}
+
+impl Argument<'_> {
+    /// Its size as a parameter, in bytes.
+    fn size(self) -> usize {
+        match self {
+            Self::F32(_) | Self::U32(_) => 4,
+            Self::Buffer(_) | Self::F64(_) | Self::U64(_) => 8,
+        }
+    }
+
+    /// Its bits, the lower ones when it is 4 bytes long: at the lower address on every machine that has CUDA.
+    fn bits(self) -> u64 {
+        match self {
+            Self::Buffer(buffer) => buffer.address(),
+            Self::F32(value) => value.to_bits().into(),
+            Self::F64(value) => value.to_bits(),
+            Self::U32(value) => value.into(),
+            Self::U64(value) => value,
+        }
+    }
+}
+
+impl Kernel {
+    /// Sizes in bytes of the parameters that it takes.
+    #[must_use]
+    pub fn parameters(&self) -> &[usize] {
+        &self.parameters
+    }
+
+    /// Sees that the arguments are those that it takes, and readies it for launches with them.
+    ///
+    /// # Errors
+    /// When the arguments do not fit, or the driver refuses that much shared memory.
+    pub fn bind<'k>(
+        &'k self,
+        geometry: Geometry,
+        arguments: &[Argument<'k>],
+    ) -> Result<BoundKernel<'k>, LaunchError> {
+        let given: Vec<usize> = arguments.iter().map(|argument| argument.size()).collect();
+        if given != self.parameters {
+            return Err(LaunchError::Arguments { expected: self.parameters.clone(), given });
+        }
+        let context = &self.module.context;
+        let is_foreign =
+            |a: &Argument<'_>| matches!(a, Argument::Buffer(b) if !b.belongs_to(context));
+        if let Some(position) = arguments.iter().position(is_foreign) {
+            return Err(LaunchError::ForeignBuffer { position });
+        }
+        if geometry.dynamic_shared > UNASKED_SHARED {
+            self.ask_for_shared(geometry)?;
+        }
+        let values = arguments.iter().map(|argument| argument.bits()).collect();
+        Ok(BoundKernel { kernel: self, geometry, values })
+    }
+
+    /// More dynamic shared memory than a kernel gets unasked.
+    fn ask_for_shared(&self, geometry: Geometry) -> Result<(), LaunchError> {
+        self.module.context.bind()?;
+        let attribute =
+            sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let bytes = i32::try_from(geometry.dynamic_shared).unwrap_or(i32::MAX);
+        // SAFETY: the function is of a loaded module.
+        unsafe { result::function::set_function_attribute(self.function, attribute, bytes) }
+            .map_err(|error| LaunchError::Refused { geometry, failure: error.into() })
+    }
+
+    /// Runs it once and waits for it. There is no time limit.
+    ///
+    /// # Errors
+    /// [`LaunchError`] tells a launch that the driver refuses from a fault on the device. After a fault, every later
+    /// call in this process fails.
+    pub fn launch(
+        &self,
+        geometry: Geometry,
+        arguments: &[Argument<'_>],
+    ) -> Result<(), LaunchError> {
+        let context = &self.module.context;
+        self.bind(geometry, arguments)?.enqueue_on(result::stream::null())?;
+        context.bind()?;
+        // The whole context, so that a kernel that starts others leaves no work behind.
+        result::ctx::synchronize().map_err(|error| LaunchError::Faulted { failure: error.into() })
+    }
+}
+
+/// Bytes of dynamic shared memory that every kernel may use.
+const UNASKED_SHARED: u32 = 48 << 10;
+
+/// The shape of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Geometry {
+    /// Blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [u32; 3],
+    /// Bytes of shared memory besides what the kernel declares.
+    pub dynamic_shared: u32,
+}
+
+impl Geometry {
+    /// A launch of one dimension without dynamic shared memory.
+    #[must_use]
+    pub fn linear(grid: u32, block: u32) -> Self {
+        Self { grid: [grid, 1, 1], block: [block, 1, 1], dynamic_shared: 0 }
+    }
+}
+
+impl fmt::Display for Geometry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let extent = |[x, y, z]: [u32; 3]| match (y, z) {
+            (1, 1) => x.to_string(),
+            _ => format!("{x} × {y} × {z}"),
+        };
+        write!(f, "{} blocks of {} threads", extent(self.grid), extent(self.block))?;
+        match self.dynamic_shared {
+            0 => Ok(()),
+            bytes => write!(f, " with {bytes} bytes of shared memory"),
+        }
+    }
+}
+
+/// A kernel with its arguments. Holds on to the buffers among them.
+#[derive(Clone, Debug)]
+pub struct BoundKernel<'k> {
+    kernel: &'k Kernel,
+    geometry: Geometry,
+    values: Vec<u64>,
+}
+
+impl BoundKernel<'_> {
+    /// Asks for one run; does not wait for it.
+    ///
+    /// # Errors
+    /// When the driver refuses the launch.
+    pub fn enqueue(&self, stream: &Stream) -> Result<(), LaunchError> {
+        self.enqueue_on(stream.handle())
+    }
+
+    fn enqueue_on(&self, stream: sys::CUstream) -> Result<(), LaunchError> {
+        let Geometry { grid, block, dynamic_shared } = self.geometry;
+        self.kernel.module.context.bind()?;
+        let mut values = self.values.clone();
+        let mut pointers: Vec<*mut c_void> =
+            values.iter_mut().map(|value| (&raw mut *value).cast()).collect();
+        // SAFETY: the module is loaded. The driver reads as many parameters of as many bytes as were compared in
+        // `bind`, each from an aligned word of `values`, and copies them before it returns. What the kernel does on
+        // the device is the condition that this module's documentation states.
+        let launched = unsafe {
+            result::launch_kernel(
+                self.kernel.function,
+                grid.into(),
+                block.into(),
+                dynamic_shared,
+                stream,
+                &mut pointers,
+            )
+        };
+        launched.map_err(|error| LaunchError::Refused {
+            geometry: self.geometry,
+            failure: error.into(),
+        })
+    }
+}
+
+/// A kernel did not run to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LaunchError {
+    /// The arguments are not those that the kernel takes. Nothing was launched.
+    #[error("the kernel takes parameters of {expected:?} bytes but is given {given:?}")]
+    Arguments {
+        /// Sizes of its parameters.
+        expected: Vec<usize>,
+        /// Sizes of the arguments.
+        given: Vec<usize>,
+    },
+    /// A buffer was taken from another [`Device`] than the kernel's. Nothing was launched.
+    #[error("argument {position} is a buffer of another device")]
+    ForeignBuffer {
+        /// Its place among the arguments, from 0.
+        position: usize,
+    },
+    /// The driver refuses to launch it: too many threads, registers or bytes of shared memory, or a grid of 0 blocks.
+    #[error("cannot launch {geometry}: {failure}")]
+    Refused {
+        /// The shape of the launch.
+        geometry: Geometry,
+        /// The driver's reason.
+        failure: DriverFailure,
+    },
+    /// It was launched and faulted. The process can no longer use the device.
+    #[error("the kernel faulted: {failure}")]
+    Faulted {
+        /// The driver's reason.
+        failure: DriverFailure,
+    },
+    /// The device was unusable before.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}

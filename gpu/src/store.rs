@@ -1,0 +1,4 @@
+//! What was found out, kept: recordings, and the fingerprints that tell matrices apart.
+
+pub mod fingerprint;
+pub mod recording;

@@ -1,0 +1,121 @@
+//! Parts of a store: files named after the hash of their content.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::panic;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use blake3::Hasher;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::Type;
+
+use super::row::{self, Row};
+use super::{Recording, RecordingError};
+
+/// Adds a part with these recordings to a store; `folder` must exist.
+pub(super) fn write(folder: &Path, recordings: &[Recording]) -> io::Result<PathBuf> {
+    let bytes = encode(recordings).map_err(io::Error::other)?;
+    let path = folder.join(name(&blake3::hash(&bytes)));
+    // For everyone to read, as far as the user's mask allows: stores are shared.
+    let permissions = Permissions::from_mode(0o666);
+    let mut file =
+        tempfile::Builder::new().prefix(".part-").permissions(permissions).tempfile_in(folder)?;
+    file.write_all(&bytes)?;
+    // Else the new name could reach the disk before the content.
+    file.as_file().sync_all()?;
+    file.persist(&path)?;
+    Ok(path)
+}
+
+/// Reads a part.
+pub(super) fn read(path: &Path) -> Result<Vec<Recording>, RecordingError> {
+    let failed = |source| RecordingError::Read { path: path.into(), source };
+    let foreign = |reason| RecordingError::Foreign { path: path.into(), reason };
+    let file = File::open(path).map_err(failed)?;
+    let hash = Hasher::new().update_reader(&file).map_err(failed)?.finalize();
+    if path.file_name().is_none_or(|found| found != name(&hash).as_str()) {
+        return Err(RecordingError::Damaged { path: path.into() });
+    }
+    // Metadata that contradicts itself makes the Parquet reader panic, in many places.
+    let rows = panic::catch_unwind(|| decode(file))
+        .map_err(|_| foreign("its metadata contradicts itself".into()))?
+        .map_err(|e| foreign(e.to_string().replace('\n', " ")))?;
+    row::recordings(rows).map_err(|e| foreign(e.to_string()))
+}
+
+fn name(hash: &blake3::Hash) -> String {
+    format!("part-{}.parquet", hash.to_hex())
+}
+
+fn encode(recordings: &[Recording]) -> Result<Vec<u8>, ParquetError> {
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema()?, Arc::new(properties))?;
+    let rows: Vec<Row> = recordings.iter().flat_map(row::rows).collect();
+    let mut group = writer.next_row_group()?;
+    Row::write(&rows, &mut group)?;
+    group.close()?;
+    writer.into_inner()
+}
+
+fn decode(file: File) -> Result<Vec<Row>, ParquetError> {
+    let reader = SerializedFileReader::new(file)?;
+    if reader.metadata().file_metadata().schema() != schema()?.as_ref() {
+        return Err(ParquetError::General("its columns are others".into()));
+    }
+    let mut rows = Vec::new();
+    for group in 0..reader.num_row_groups() {
+        rows.extend(Row::read(reader.get_row_group(group)?.as_ref())?);
+    }
+    Ok(rows)
+}
+
+fn schema() -> Result<Arc<Type>, ParquetError> {
+    parse_message_type(&Row::schema()).map(Arc::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use sparserl_core::language::grammar_hash;
+
+    use super::*;
+    use crate::store::recording::row::tests::recording;
+    use crate::store::recording::{RecordedLanguage, Recordings, Replay, ReplayError};
+
+    #[test]
+    fn another_grammar_is_kept_but_not_replayed() {
+        let folder = tempfile::tempdir().unwrap();
+        let language = RecordedLanguage { version: 7, grammar_hash: !grammar_hash() };
+        let old = Recording { language, ..recording() };
+        write(folder.path(), &[recording(), old.clone()]).unwrap();
+        let mut recordings = Recordings::read(folder.path()).unwrap();
+        assert_eq!(recordings.as_slice(), [recording(), old]);
+        let error = Replay::new(recordings.clone()).unwrap_err();
+        assert!(matches!(error, ReplayError::Grammar { version: 7, .. }), "{error}");
+        let text = error.to_string();
+        let hashes = [grammar_hash(), !grammar_hash()].map(|hash| format!("{hash:016x}"));
+        assert!(hashes.iter().all(|hash| text.contains(hash)), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        recordings.retain(|recording| recording.language.grammar_hash == grammar_hash());
+        assert!(Replay::new(recordings).is_ok());
+    }
+
+    #[test]
+    fn whole_parquet_with_other_columns_is_foreign() {
+        let folder = tempfile::tempdir().unwrap();
+        let schema = Arc::new(parse_message_type("message other { required int64 a; }").unwrap());
+        let writer = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
+        let bytes = writer.into_inner().unwrap();
+        let path = folder.path().join(name(&blake3::hash(&bytes)));
+        std::fs::write(&path, bytes).unwrap();
+        let error = read(&path).unwrap_err();
+        assert!(matches!(error, RecordingError::Foreign { .. }), "{error}");
+        assert!(error.to_string().contains("columns"), "{error}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Adding to a store.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::outcome::{Evaluation, Evaluator};
+use sparserl_core::task::{Precision, Task};
+
+use super::{Context, RecordedLanguage, RecordedMatrix, Recording, RecordingError, part};
+use crate::store::fingerprint::fingerprint;
+
+/// Rows after which a part is written unasked.
+const ROWS: usize = 4096;
+
+/// Appends evaluations to a store.
+///
+/// They are gathered and written as parts: every 4096 rows, on [`flush`](Recorder::flush) and when dropped. Only
+/// `flush` can tell that the last ones could not be written.
+#[derive(Debug)]
+pub struct Recorder {
+    folder: PathBuf,
+    language: RecordedLanguage,
+    pending: Vec<Recording>,
+    pending_rows: usize,
+    last: SystemTime,
+}
+
+impl Recorder {
+    /// Opens a store, and makes its folder if need be.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn append_to(folder: impl Into<PathBuf>) -> Result<Self, RecordingError> {
+        let folder = folder.into();
+        match fs::create_dir_all(&folder) {
+            Ok(()) => Ok(Self {
+                folder,
+                language: RecordedLanguage {
+                    version: LANGUAGE_VERSION,
+                    grammar_hash: grammar_hash(),
+                },
+                pending: Vec::new(),
+                pending_rows: 0,
+                last: SystemTime::UNIX_EPOCH,
+            }),
+            Err(source) => Err(RecordingError::Write { folder, source }),
+        }
+    }
+
+    /// The store's folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Records an evaluation of programs for one matrix and task. An evaluation of no programs leaves no trace.
+    ///
+    /// # Errors
+    /// When there is not one outcome for each program, when tasks differ, or when a part is due and cannot be written.
+    pub fn record<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        name: &str,
+        programs: &[Program],
+        evaluation: &Evaluation,
+        context: &Context,
+    ) -> Result<(), RecordingError> {
+        let outcomes = evaluation.outcomes.len();
+        if outcomes != programs.len() {
+            return Err(RecordingError::Count { programs: programs.len(), outcomes });
+        }
+        let Some(first) = programs.first() else { return Ok(()) };
+        let task = Task { precision: Precision::uniform(T::DTYPE), ..first.task };
+        if let Some(found) = programs.iter().map(|p| p.task).find(|found| *found != task) {
+            return Err(RecordingError::Task { expected: task, found });
+        }
+        let time = self.now();
+        self.pending.push(Recording {
+            time,
+            matrix: RecordedMatrix {
+                fingerprint: fingerprint(matrix),
+                name: name.into(),
+                rows: matrix.rows() as u64,
+                cols: matrix.cols() as u64,
+                nnz: matrix.nnz() as u64,
+            },
+            task,
+            language: self.language,
+            programs: programs.iter().map(ToString::to_string).collect(),
+            evaluation: evaluation.clone(),
+            context: context.clone(),
+        });
+        self.pending_rows += outcomes + evaluation.baselines.len();
+        if self.pending_rows >= ROWS { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what was recorded since the last part.
+    ///
+    /// # Errors
+    /// When it cannot be written; it is kept for another attempt.
+    pub fn flush(&mut self) -> Result<(), RecordingError> {
+        if !self.pending.is_empty() {
+            part::write(&self.folder, &self.pending)
+                .map_err(|source| RecordingError::Write { folder: self.folder.clone(), source })?;
+            self.pending.clear();
+            self.pending_rows = 0;
+        }
+        Ok(())
+    }
+
+    /// The time in whole microseconds; later than the last one even if the clock stands still or is set back, because
+    /// the order of evaluations is the order of their times.
+    fn now(&mut self) -> SystemTime {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let whole = now - Duration::from_nanos((now.subsec_nanos() % 1000).into());
+        self.last = (SystemTime::UNIX_EPOCH + whole).max(self.last + Duration::from_micros(1));
+        self.last
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // There is no one to tell.
+        let _ = self.flush();
+    }
+}
+
+/// An evaluator whose answers are recorded.
+#[derive(Debug)]
+pub struct Recorded<E> {
+    /// Who judges.
+    pub evaluator: E,
+    /// Where the answers go.
+    pub recorder: Recorder,
+    /// What they are made with.
+    pub context: Context,
+    /// Name of the matrix that is judged next.
+    pub matrix_name: String,
+}
+
+impl<E: Evaluator> Evaluator for Recorded<E> {
+    type Error = RecordedError<E::Error>;
+
+    fn evaluate<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        programs: &[Program],
+    ) -> Result<Evaluation, Self::Error> {
+        let evaluation =
+            self.evaluator.evaluate(matrix, programs).map_err(RecordedError::Evaluator)?;
+        self.recorder.record(matrix, &self.matrix_name, programs, &evaluation, &self.context)?;
+        Ok(evaluation)
+    }
+}
+
+/// A recorded evaluator failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordedError<E> {
+    /// The evaluator itself.
+    #[error(transparent)]
+    Evaluator(E),
+    /// Its answer could not be recorded.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+}

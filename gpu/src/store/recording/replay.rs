@@ -1,0 +1,105 @@
+//! Answers from a store.
+
+use std::collections::HashMap;
+
+use blake3::Hash;
+use sparserl_core::language::{Program, grammar_hash};
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::outcome::{Evaluation, Evaluator};
+
+use super::Recordings;
+use crate::store::fingerprint::fingerprint;
+
+/// An [`Evaluator`] that knows what was recorded, whatever it was recorded with: see [`Recordings::retain`].
+///
+/// Of a program that was judged several times on one matrix, the latest outcome counts. Baselines and copy bandwidth
+/// are those of the evaluation that the outcomes come from; of several, of the latest one that has baselines.
+#[derive(Debug)]
+pub struct Replay {
+    recordings: Recordings,
+    /// Evaluation and place in it of the latest outcome of a matrix and a program's text, which names the task.
+    places: HashMap<(Hash, String), (usize, usize)>,
+}
+
+impl Replay {
+    /// Answers from these recordings.
+    ///
+    /// # Errors
+    /// When one of them was made with another grammar: what its programs say may have another meaning today.
+    pub fn new(recordings: Recordings) -> Result<Self, ReplayError> {
+        let expected = grammar_hash();
+        let mut places = HashMap::new();
+        for (at, recording) in recordings.as_slice().iter().enumerate() {
+            let found = recording.language.grammar_hash;
+            if found != expected {
+                let version = recording.language.version;
+                return Err(ReplayError::Grammar { found, version, expected });
+            }
+            for (i, program) in recording.programs.iter().enumerate() {
+                places.insert((recording.matrix.fingerprint, program.clone()), (at, i));
+            }
+        }
+        Ok(Self { recordings, places })
+    }
+}
+
+impl Evaluator for Replay {
+    type Error = ReplayError;
+
+    fn evaluate<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        programs: &[Program],
+    ) -> Result<Evaluation, ReplayError> {
+        let matrix = fingerprint(matrix);
+        let mut outcomes = Vec::with_capacity(programs.len());
+        let mut sources = Vec::with_capacity(programs.len());
+        for program in programs {
+            let key = (matrix, program.to_string());
+            let recorded = self.places.get(&key).and_then(|&(at, i)| {
+                let evaluation = &self.recordings.as_slice().get(at)?.evaluation;
+                Some((at, evaluation, evaluation.outcomes.get(i)?))
+            });
+            let Some((at, evaluation, outcome)) = recorded else {
+                let program = key.1.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+                return Err(ReplayError::Unknown { matrix, program });
+            };
+            outcomes.push(outcome.clone());
+            sources.push((!evaluation.baselines.is_empty(), at, evaluation));
+        }
+        let source = sources.into_iter().max_by_key(|&(measured, at, _)| (measured, at));
+        Ok(Evaluation {
+            outcomes,
+            baselines: source.map(|(.., e)| e.baselines.clone()).unwrap_or_default(),
+            copy_bandwidth: source.and_then(|(.., e)| e.copy_bandwidth),
+        })
+    }
+}
+
+/// A replay has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// A recording of another language.
+    #[error(
+        "cannot replay recordings of grammar {found:016x} (language version {version}): this program has grammar \
+         {expected:016x}; record anew, or leave them out"
+    )]
+    Grammar {
+        /// Hash of the recording's grammar.
+        found: u64,
+        /// Version of the recording's language.
+        version: u32,
+        /// Hash of the grammar of today.
+        expected: u64,
+    },
+    /// Nobody recorded this.
+    #[error(
+        "no recording for matrix {matrix} of the program `{program}`: record it on a GPU first"
+    )]
+    Unknown {
+        /// The matrix's fingerprint.
+        matrix: Hash,
+        /// The program on one line.
+        program: String,
+    },
+}
