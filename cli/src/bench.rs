@@ -26,6 +26,7 @@ use std::thread;
 
 use anyhow::bail;
 use sparserl_core::outcome::Evaluator;
+use sparserl_core::target::Target;
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::isolate::worker::Protocol;
 use sparserl_gpu::run::device::Clocks;
@@ -68,6 +69,9 @@ pub(crate) trait Instrument: Evaluator<Error: Display> {
     /// Clocks of the GPU after the last evaluation.
     fn clocks(&self) -> Option<Clocks>;
 
+    /// The GPU that programs are searched for.
+    fn target(&self) -> Target;
+
     /// What evaluations are made with.
     fn context(&self) -> anyhow::Result<Context>;
 }
@@ -79,6 +83,10 @@ impl Instrument for GpuEvaluator {
 
     fn clocks(&self) -> Option<Clocks> {
         self.worker().clocks()
+    }
+
+    fn target(&self) -> Target {
+        self.facts().target
     }
 
     fn context(&self) -> anyhow::Result<Context> {

@@ -11,12 +11,14 @@ use anyhow::{Context, anyhow, bail};
 use safetensors::tensor::{TensorView, serialize_to_file};
 use serde::Serialize;
 use sparserl_core::codegen::emit;
-use sparserl_core::decode::{Candidate, CostRanker, beam_search, diverse_search};
-use sparserl_core::language::{Facts, Mask};
-use sparserl_core::layout::{ArrayRole, Packed, pack};
+use sparserl_core::decode::{
+    Candidate, CostRanker, Policy, PolicyError, PolicyInput, beam_search, diverse_search,
+};
+use sparserl_core::language::Mask;
+use sparserl_core::layout::{ArrayRole, CostModel, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{CacheState, Evaluation};
-use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::Architecture;
@@ -111,12 +113,15 @@ impl Job<'_> {
         let gpu = self.open_gpu()?;
         let open_seconds = open_start.elapsed().as_secs_f64();
         let search_start = Instant::now();
-        let facts = Facts::new(matrix, self.task);
+        let own = gpu.as_ref().map(|gpu| gpu.facts().target);
+        let target = self.args.arch.or(own).unwrap_or(Target::H200);
+        let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), self.task, target);
+        let costs = CostModel::new(Arc::clone(&input.stats), self.task, target);
         let considered = match &gpu {
             Some(_) => self.args.budget().candidates().max(wanted),
             None => wanted,
         };
-        let candidates = search(matrix, &facts, considered);
+        let candidates = search(&CostRanker, &input, considered)?;
         let search_seconds = search_start.elapsed().as_secs_f64();
         if candidates.is_empty() {
             bail!("{}: the search found no program (a defect of SparseRL)", self.matrix.file);
@@ -124,8 +129,6 @@ impl Job<'_> {
 
         let mut notes = std::mem::take(&mut self.notes);
         let measure_start = Instant::now();
-        let own = gpu.as_ref().map(|gpu| gpu.facts().target);
-        let target = self.args.arch.or(own).unwrap_or(Target::H200);
         let architecture = target.architecture;
         let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
         let measured = gpu.map(|gpu| self.measure(gpu, matrix, &candidates)).transpose()?;
@@ -149,8 +152,8 @@ impl Job<'_> {
         let check_start = Instant::now();
         let checker = self.checker(matrix, architecture, compiler.as_ref(), &mut notes)?;
         let more = || match measured {
-            Some(_) => Vec::new(),
-            None => search(matrix, &facts, wanted + SPARE),
+            Some(_) => Ok(Vec::new()),
+            None => search(&CostRanker, &input, wanted + SPARE),
         };
         let candidates = self.take(checker.as_ref(), ranked, more, wanted, &mut notes)?;
         let check_seconds = check_start.elapsed().as_secs_f64();
@@ -170,7 +173,7 @@ impl Job<'_> {
         for ((index, candidate, checked), rank) in candidates.iter().zip(1_usize..) {
             let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
             let mut kernel =
-                self.kernel(matrix, &facts, candidate, compiler.as_ref(), &folder, subfolder)?;
+                self.kernel(matrix, &costs, candidate, compiler.as_ref(), &folder, subfolder)?;
             kernel.checked = *checked;
             kernel.measured = measured.as_ref().and_then(|evaluation| {
                 let measurement = evaluation.outcomes.get(*index)?.measurement()?;
@@ -298,7 +301,7 @@ impl Job<'_> {
         &self,
         checker: Option<&Checker<'_, T>>,
         ranked: Vec<(usize, Candidate)>,
-        more: impl FnOnce() -> Vec<Candidate>,
+        more: impl FnOnce() -> Result<Vec<Candidate>, PolicyError>,
         wanted: usize,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Vec<(usize, Candidate, Option<Checked>)>> {
@@ -309,12 +312,17 @@ impl Job<'_> {
         let is_new = |candidate: &Candidate| {
             ranked.iter().all(|(_, known)| known.program != candidate.program)
         };
+        let mut failed = None;
+        let more = || more().map_err(|why| failed = Some(why)).unwrap_or_default();
         let others = iter::once_with(more).flatten().filter(is_new);
         let others = others.enumerate().map(|(i, candidate)| (ranked.len() + i, candidate));
         let all = ranked.iter().cloned().chain(others);
         let unjudged = if self.args.check { Unjudged::Never } else { Unjudged::Last };
         let taken = first_right(all, wanted, unjudged, |(_, candidate)| checker.judge(candidate));
         let Taken { candidates, notes: why } = taken.with_context(|| self.matrix.file.clone())?;
+        if let Some(why) = failed {
+            return Err(why.into());
+        }
         notes.extend(why);
         Ok(candidates.into_iter().map(|((index, c), checked)| (index, c, checked)).collect())
     }
@@ -323,7 +331,7 @@ impl Job<'_> {
     fn kernel<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        facts: &Facts<'_>,
+        costs: &CostModel<'_>,
         candidate: &Candidate,
         compiler: Option<&Compiler>,
         folder: &OutputFolder,
@@ -350,7 +358,7 @@ impl Job<'_> {
         };
         let machine_code = cubin.as_ref().map(MachineCode::from);
         let mut plan =
-            Plan::new(self.matrix.clone(), facts, policy, &packed, &source, machine_code);
+            Plan::new(self.matrix.clone(), costs, policy, &packed, &source, machine_code);
         let at = Path::new(&subfolder);
         folder.write(at.join(plan::SOURCE), &source.text)?;
         folder.write(at.join(plan::PROGRAM), &program)?;
@@ -370,24 +378,26 @@ impl Job<'_> {
 
 /// Likely programs that differ, at most `wanted`, best first; where there are too few, the likeliest
 /// others fill up.
-pub(crate) fn search<T: Scalar>(
-    matrix: CsrView<'_, T>,
-    facts: &Facts<'_>,
+///
+/// # Errors
+/// When the policy fails.
+pub(crate) fn search(
+    policy: &dyn Policy,
+    input: &PolicyInput<'_>,
     wanted: usize,
-) -> Vec<Candidate> {
-    let embedding = StructureEmbedding::new(matrix, &EmbeddingConfig::default());
-    let ranker = CostRanker::new(facts);
-    let mask = Mask::legal(facts);
-    let Ok(mut candidates) = diverse_search(&ranker, &embedding, mask, wanted);
+) -> Result<Vec<Candidate>, PolicyError> {
+    let mut policy = policy.read(input)?;
+    let mask = Mask::legal(&input.stats, input.task);
+    let mut candidates = diverse_search(&mut *policy, mask, wanted)?;
     if candidates.len() < wanted {
-        let Ok(others) = beam_search(&ranker, &embedding, mask, 2 * wanted);
+        let others = beam_search(&mut *policy, mask, 2 * wanted)?;
         let is_new = |c: &Candidate| candidates.iter().all(|known| known.program != c.program);
         let others: Vec<_> = others.into_iter().filter(is_new).collect();
         candidates.extend(others);
         candidates.truncate(wanted);
         candidates.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
     }
-    candidates
+    Ok(candidates)
 }
 
 /// Indices of candidates, likeliest first: a diverse search gives them in another order.

@@ -4,9 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use sparserl_core::language::{Facts, Mask, Space};
+use sparserl_core::language::{Mask, Space};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
-use sparserl_core::structure::{EmbeddingConfig, Features, SpyGrid, StructureEmbedding};
+use sparserl_core::structure::{
+    EmbeddingConfig, Features, MatrixStats, SpyGrid, StructureEmbedding,
+};
 use sparserl_core::task::{Dtype, Task};
 
 use crate::args::InspectArgs;
@@ -84,8 +86,8 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
 /// Legal programs for the task, as text, since JSON's numbers are too short.
 fn count(matrix: &Csr<f64>, task: Task, args: &InspectArgs) -> anyhow::Result<String> {
     fn count_as<T: Scalar>(matrix: CsrView<'_, T>, task: Task) -> u128 {
-        let facts = Facts::new(matrix, task);
-        Space::new(Mask::legal(&facts)).count()
+        let stats = MatrixStats::new(matrix);
+        Space::new(Mask::legal(&stats, task)).count()
     }
     let count = match task.precision.matrix() {
         Dtype::F32 => count_as(round::<f32>(matrix, &args.matrix)?.view(), task),

@@ -5,8 +5,8 @@
 use serde::{Deserialize, Serialize};
 use sparserl_core::codegen::{Argument, ArgumentKind, CudaSource};
 use sparserl_core::decode::Candidate;
-use sparserl_core::language::{Facts, LANGUAGE_VERSION, grammar_hash, vocabulary_hash};
-use sparserl_core::layout::{ArrayRole, Packed};
+use sparserl_core::language::{LANGUAGE_VERSION, grammar_hash, vocabulary_hash};
+use sparserl_core::layout::{ArrayRole, CostModel, Packed};
 use sparserl_core::matrix::CsrView;
 use sparserl_core::task::{Operation, Task};
 use sparserl_gpu::compile::nvrtc::Cubin;
@@ -205,7 +205,7 @@ impl From<&Cubin> for MachineCode {
 impl Plan {
     pub(crate) fn new(
         matrix: MatrixPlan,
-        facts: &Facts<'_>,
+        costs: &CostModel<'_>,
         policy: PolicyPlan,
         packed: &Packed,
         source: &CudaSource,
@@ -240,7 +240,7 @@ impl Plan {
                 exclusive: true,
             }),
             parts: parts(packed),
-            predicted: Prediction::new(facts, packed),
+            predicted: Prediction::new(costs, packed),
             machine_code,
             files: vec![SOURCE, PROGRAM, PLAN],
         }
@@ -257,12 +257,12 @@ impl Plan {
 }
 
 impl Prediction {
-    fn new(facts: &Facts<'_>, packed: &Packed) -> Self {
-        let cost = facts.cost(&packed.program);
+    fn new(costs: &CostModel<'_>, packed: &Packed) -> Self {
+        let cost = costs.cost(&packed.program);
         Self {
             matrix_bytes: cost.matrix_bytes,
             dense_bytes: cost.dense_bytes,
-            csr_bytes: facts.csr_bytes(),
+            csr_bytes: costs.csr_bytes(),
             flops: cost.flops,
             seconds: cost.seconds,
         }

@@ -23,6 +23,7 @@ pub mod language;
 pub mod layout;
 pub mod matrix;
 pub mod outcome;
+pub mod random;
 pub mod reference;
 pub mod structure;
 pub mod target;

@@ -3,15 +3,21 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::print_stdout)]
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use proptest::sample::Index;
 use sparserl_core::arbitrary::{
     Case, case, csr, free_program, mutated_tokens, random_bits, task, tokens,
 };
-use sparserl_core::language::{Derivation, Facts, Mask, Program, ProgramError, TextError, Token};
-use sparserl_core::layout::pack;
-use sparserl_core::matrix::{Csr, Scalar};
-use sparserl_core::task::{Dtype, Task};
+use sparserl_core::language::{
+    Derivation, Mask, Program, ProgramError, Space, TextError, Token, ValueCoding,
+};
+use sparserl_core::layout::{CostModel, PackError, pack};
+use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::structure::MatrixStats;
+use sparserl_core::target::Target;
+use sparserl_core::task::{Dtype, Task, Values};
 
 fn any_task() -> impl Strategy<Value = Task> {
     prop_oneof![task(Dtype::F32), task(Dtype::F64)]
@@ -138,13 +144,13 @@ proptest! {
     fn legal_programs_round_trip_and_are_legal(case in case::<f32>(40, 60, 150)) {
         let Case { matrix, program } = case;
         round_trips(&program)?;
-        let facts = Facts::new(matrix.view(), program.task);
-        let mut derivation = Derivation::start(Mask::legal(&facts));
+        let stats = Arc::new(MatrixStats::new(matrix.view()));
+        let mut derivation = Derivation::start(Mask::legal(&stats, program.task));
         for token in program.tokens() {
             prop_assert_eq!(derivation.push(token), Ok(()));
         }
         prop_assert_eq!(derivation.finish().unwrap(), program.clone());
-        let cost = facts.cost(&program);
+        let cost = CostModel::new(stats.clone(), program.task, Target::H200).cost(&program);
         prop_assert!(cost.seconds.is_finite() && cost.seconds >= 0.0, "{cost:?}");
     }
 
@@ -155,6 +161,46 @@ proptest! {
         seed: u64,
     ) {
         every_offer_leads_to_a_program(&matrix, task, seed)?;
+    }
+
+    #[test]
+    fn programs_for_variable_values_depend_on_the_pattern_only(
+        matrix in csr::<f64>(12, 16, 40),
+        task in task(Dtype::F64),
+        seed: u64,
+    ) {
+        let task = task.with_values(Values::Variable);
+        let ones = vec![1.0; matrix.nnz()];
+        let view = matrix.view();
+        let other = CsrView::new(view.rows(), view.cols(), view.offsets(), view.columns(), &ones);
+        let other = other.unwrap();
+        let (stats, others) = (MatrixStats::new(view), MatrixStats::new(other));
+        let mut space = Space::new(Mask::legal(&stats, task));
+        let mut others = Space::new(Mask::legal(&others, task));
+        prop_assert_eq!(space.count(), others.count());
+        let (mut random, mut again) = (random_bits(seed), random_bits(seed));
+        for _ in 0..8 {
+            let program = space.sample(&mut random);
+            prop_assert_eq!(&program, &others.sample(&mut again));
+            let codings = program.parts().into_iter().map(|part| part.layout.access().values);
+            prop_assert!(codings.into_iter().all(|coding| coding == ValueCoding::Plain));
+            prop_assert!(pack(view, &program).is_ok() && pack(other, &program).is_ok());
+            round_trips(&program)?;
+        }
+    }
+
+    #[test]
+    fn packing_refuses_to_depend_on_variable_values(case in case::<f64>(12, 16, 40)) {
+        let Case { matrix, mut program } = case;
+        program.task.values = Values::Variable;
+        let codings = program.parts().into_iter().map(|part| part.layout.access().values);
+        let coded = codings.into_iter().find(|&coding| coding != ValueCoding::Plain);
+        match (pack(matrix.view(), &program), coded) {
+            (packed, None) => prop_assert!(packed.is_ok()),
+            (packed, Some(coding)) => {
+                prop_assert_eq!(packed, Err(PackError::DependsOnValues { coding }));
+            }
+        }
     }
 
     #[test]
@@ -173,9 +219,9 @@ fn every_offer_leads_to_a_program<T: Scalar>(
     task: Task,
     seed: u64,
 ) -> Result<(), TestCaseError> {
-    let facts = Facts::new(matrix.view(), task);
+    let stats = MatrixStats::new(matrix.view());
     let mut random = random_bits(seed);
-    let mut walk = Derivation::start(Mask::legal(&facts));
+    let mut walk = Derivation::start(Mask::legal(&stats, task));
     while !walk.is_complete() {
         let legal = walk.legal();
         prop_assert!(!legal.is_empty(), "nothing may follow {:?}", walk.tokens());

@@ -6,9 +6,10 @@
 use proptest::prelude::*;
 use sparserl_core::arbitrary::{Case, case, free_case, random_bits};
 use sparserl_core::codegen::{ArgumentKind, emit};
-use sparserl_core::language::{Derivation, Facts, Mask, Program};
+use sparserl_core::language::{Derivation, Mask, Program};
 use sparserl_core::layout::{PackError, Packed, pack, unpack};
 use sparserl_core::matrix::{Csr, Offsets, Scalar};
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::reference::{compare, multiply};
 use sparserl_core::task::{Dtype, Operation, Task};
 
@@ -195,8 +196,8 @@ fn the_mask_is_not_fooled_by_rows_that_repeat() {
         Csr::<f64>::new(rows as usize, rows as usize, Offsets::U32(offsets), columns, values);
     let matrix = matrix.unwrap();
     let task = Task::new(Operation::SpMV, Dtype::F64);
-    let facts = Facts::new(matrix.view(), task);
-    let mut derivation = Derivation::start(Mask::legal(&facts));
+    let stats = MatrixStats::new(matrix.view());
+    let mut derivation = Derivation::start(Mask::legal(&stats, task));
     let words = ["256", "keep", "bcsr", "8", "u16", "plain", "cached", "1", "1"];
     for token in words.map(|word| word.parse().unwrap()) {
         if derivation.push(token).is_err() {

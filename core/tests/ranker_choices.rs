@@ -5,11 +5,15 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use sparserl_core::decode::{Candidate, CostRanker, beam_search, diverse_search};
-use sparserl_core::language::{Facts, Mask};
+use sparserl_core::decode::{
+    Candidate, CostRanker, Policy as _, PolicyInput, beam_search, diverse_search,
+};
+use sparserl_core::language::Mask;
 use sparserl_core::matrix::{Csr, Duplicates, file, generate};
-use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
+use sparserl_core::structure::MatrixStats;
+use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
 
 /// All generated families and the committed matrices.
@@ -51,20 +55,19 @@ fn tasks() -> impl Iterator<Item = Task> {
 }
 
 /// The diverse eight, and what a narrow beam finds.
-fn choices(matrix: &Csr<f64>, task: Task) -> [Vec<Candidate>; 2] {
-    let embedding = StructureEmbedding::new(matrix.view(), &EmbeddingConfig::default());
-    let facts = Facts::new(matrix.view(), task);
-    let ranker = CostRanker::new(&facts);
-    let mask = Mask::legal(&facts);
-    let Ok(diverse) = diverse_search(&ranker, &embedding, mask, 8);
-    let Ok(beam) = beam_search(&ranker, &embedding, mask, 3);
-    [diverse, beam]
+fn choices(input: &PolicyInput<'_>) -> [Vec<Candidate>; 2] {
+    let mut ranker = CostRanker.read(input).unwrap();
+    let mask = Mask::legal(&input.stats, input.task);
+    let diverse = diverse_search(&mut *ranker, mask, 8).unwrap();
+    [diverse, beam_search(&mut *ranker, mask, 3).unwrap()]
 }
 
 fn describe(name: &str, matrix: &Csr<f64>) -> String {
     let mut text = String::new();
+    let stats = Arc::new(MatrixStats::new(matrix.view()));
     for task in tasks() {
-        for (search, found) in ["diverse", "beam"].iter().zip(choices(matrix, task)) {
+        let input = PolicyInput::new(Arc::clone(&stats), task, Target::H200);
+        for (search, found) in ["diverse", "beam"].iter().zip(choices(&input)) {
             writeln!(text, "{name}, {task}, {search}:").unwrap();
             for Candidate { program, log_probability } in found {
                 // All bits: prices are to be the same to the last one.
@@ -89,4 +92,20 @@ fn choices_are_as_recorded() {
         assert_eq!(found, recorded);
     }
     assert_eq!(text.lines().count(), recorded.lines().count());
+}
+
+#[test]
+fn other_gpus_get_other_programs() {
+    let first = |matrix: &Csr<f64>, task, target| {
+        let stats = Arc::new(MatrixStats::new(matrix.view()));
+        let [diverse, _] = choices(&PolicyInput::new(stats, task, target));
+        diverse[0].program.clone()
+    };
+    let matrices = matrices();
+    for target in [Target::V100, Target::RTX4090] {
+        let differ = tasks()
+            .flat_map(|task| matrices.iter().map(move |(_, matrix)| (matrix, task)))
+            .filter(|&(matrix, task)| first(matrix, task, target) != first(matrix, task, Target::H200));
+        assert!(differ.take(3).count() == 3, "{target:?} is searched for as an H200 is");
+    }
 }

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use sparserl_core::arbitrary::random_bits;
 use sparserl_core::language::grammar::expand;
-use sparserl_core::language::{Derivation, Facts, Mask, Slot, Space, Token};
+use sparserl_core::language::{Derivation, Mask, Slot, Space, Token};
 use sparserl_core::matrix::generate;
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Operation, Task};
 
 const SPMV: Task = Task::new(Operation::SpMV, Dtype::F64);
@@ -69,8 +70,8 @@ fn spaces_have_millions_of_programs() {
                 Err(_) => Operation::SpMV,
             };
             let task = Task { operation, ..SPMV };
-            let facts = Facts::new(matrix.view(), task);
-            let mask = Mask::legal(&facts);
+            let stats = MatrixStats::new(matrix.view());
+            let mask = Mask::legal(&stats, task);
             let size = Space::new(mask).count();
             println!("{name}, {task}: {size:.2e} programs", size = size as f64);
             assert!(size > 1_000_000, "{name}, {task}: {size}");
@@ -86,8 +87,8 @@ fn drawing_is_even() {
     // Without splits that leave a side empty, and with few ways to store anything: the shares of
     // the beginnings differ, but none is tiny.
     for matrix in [generate::uniform(1, 9, 4, 1), generate::rmat(5, 2, 1)] {
-        let facts = Facts::new(matrix.view(), SPMV);
-        let mask = Mask::legal(&facts);
+        let stats = MatrixStats::new(matrix.view());
+        let mask = Mask::legal(&stats, SPMV);
         let mut space = Space::new(mask);
         let mut random = random_bits(1);
         let mut drawn = BTreeMap::<Vec<Token>, usize>::new();

@@ -4,8 +4,9 @@
 use std::num::NonZeroU32;
 
 use sparserl_core::arbitrary::{COLUMNS, filled};
-use sparserl_core::language::{Derivation, Facts, Mask, Program, Token};
+use sparserl_core::language::{Derivation, Mask, Program, Token};
 use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Operation, Task};
 
 /// A matrix and a program.
@@ -36,7 +37,7 @@ impl Bytes<'_> {
         let (program, matrix) = self.0.split_at(self.0.len().min(PROGRAM));
         let (mut choices, matrix) = (Self(program), Self(matrix).matrix());
         let program = match kind {
-            0 | 1 => choices.program(Mask::legal(&Facts::new(matrix.view(), task))),
+            0 | 1 => choices.program(Mask::legal(&MatrixStats::new(matrix.view()), task)),
             2 => choices.program(Mask::free(task)),
             _ => Program::from_tokens(task, &choices.tokens()).ok()?,
         };

@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use kernels::{BAD, CHEATS, Expected, On, Section, sections};
 use libtest_mimic::{Arguments, Failed, Trial};
-use sparserl_core::decode::{CostRanker, beam_search};
-use sparserl_core::language::{Facts, Mask, Program};
+use sparserl_core::decode::{CostRanker, Policy as _, PolicyInput, beam_search};
+use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::{Csr, Offsets, Scalar, generate};
 use sparserl_core::outcome::{Evaluator, Outcome};
-use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
+use sparserl_core::structure::MatrixStats;
+use sparserl_core::target::Target;
 use sparserl_core::task::{Operation, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::raw::RawKernel;
@@ -143,9 +144,10 @@ fn program_is_right<T: Scalar>(
     operation: Operation,
 ) -> Result<(), Failed> {
     let task = Task::new(operation, T::DTYPE);
-    let facts = Facts::new(matrix.view(), task);
-    let embedding = StructureEmbedding::new(matrix.view(), &EmbeddingConfig::default());
-    let Ok(found) = beam_search(&CostRanker::new(&facts), &embedding, Mask::legal(&facts), 4);
+    let input =
+        PolicyInput::new(Arc::new(MatrixStats::new(matrix.view())), task, Target::H200);
+    let mask = Mask::legal(&input.stats, task);
+    let found = beam_search(&mut *CostRanker.read(&input)?, mask, 4)?;
     let programs: Vec<Program> = found.into_iter().take(2).map(|found| found.program).collect();
     ensure(!programs.is_empty(), "no program was found")?;
     let evaluation = gpu.evaluate(matrix.view(), &programs)?;

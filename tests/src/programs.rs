@@ -3,8 +3,9 @@
 use std::num::NonZeroU32;
 
 use sparserl_core::arbitrary::{COLUMNS, legal_program, random_bits};
-use sparserl_core::language::{Derivation, Facts, Mask, Program};
+use sparserl_core::language::{Derivation, Mask, Program};
 use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Operation, Task};
 
 /// Rows and entries up to which programs are drawn evenly. Beyond it the facts of every way to split
@@ -44,10 +45,10 @@ pub fn legal<T: Scalar>(matrix: CsrView<'_, T>, task: Task, seed: u64) -> Progra
 }
 
 fn token_by_token<T: Scalar>(matrix: CsrView<'_, T>, task: Task, seed: u64) -> Program {
-    let facts = Facts::new(matrix, task);
+    let stats = MatrixStats::new(matrix);
     let mut random = random_bits(seed);
     loop {
-        let mut derivation = Derivation::start(Mask::legal(&facts));
+        let mut derivation = Derivation::start(Mask::legal(&stats, task));
         while let Some(choice) = {
             let legal = derivation.legal();
             let choice = (random() as usize).checked_rem(legal.len());

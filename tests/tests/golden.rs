@@ -8,8 +8,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 
 use sparserl_core::language::grammar::expand;
-use sparserl_core::language::{Derivation, Facts, Mask, Slot, Token, Word};
+use sparserl_core::language::{Derivation, Mask, Slot, Token, Word};
 use sparserl_core::matrix::Scalar;
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_tests::golden::{self, Golden};
 
@@ -108,8 +109,8 @@ fn offered(task: Task, uses: &mut BTreeSet<Use>) {
 fn made<T: Scalar>(golden: &Golden, uses: &mut BTreeSet<Use>) {
     let matrix = golden.build::<T>().unwrap();
     let task = golden.program.task;
-    let facts = Facts::new(matrix.view(), task);
-    let mut derivation = Derivation::start(Mask::legal(&facts));
+    let stats = MatrixStats::new(matrix.view());
+    let mut derivation = Derivation::start(Mask::legal(&stats, task));
     let mut layout = None;
     for token in golden.program.tokens() {
         let slot = *derivation.open().last().unwrap();

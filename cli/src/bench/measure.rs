@@ -1,14 +1,16 @@
 //! Searches, judges and compares: one case after the other.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 use indicatif::HumanCount;
-use sparserl_core::decode::Candidate;
-use sparserl_core::language::{Facts, Program};
+use sparserl_core::decode::{Candidate, CostRanker, PolicyInput};
+use sparserl_core::language::Program;
+use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Task};
 
 use super::Instrument;
@@ -36,7 +38,7 @@ pub(crate) struct Bench<'a, E> {
 
 /// The candidates of a case, and what became of them.
 struct Judged<'m> {
-    facts: Facts<'m>,
+    costs: CostModel<'m>,
     search_seconds: f64,
     programs: Vec<Program>,
     /// One outcome for each program.
@@ -166,8 +168,9 @@ impl<E: Instrument> Bench<'_, E> {
     ) -> anyhow::Result<Judged<'m>> {
         self.progress.step(format!("{name} {task}: searching"));
         let start = Instant::now();
-        let facts = Facts::new(matrix, task);
-        let candidates = search(matrix, &facts, self.settings.budget);
+        let target = self.evaluator.target();
+        let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), task, target);
+        let candidates = search(&CostRanker, &input, self.settings.budget)?;
         let search_seconds = start.elapsed().as_secs_f64();
         let programs: Vec<Program> = candidates.into_iter().map(|c: Candidate| c.program).collect();
         if programs.is_empty() {
@@ -182,7 +185,8 @@ impl<E: Instrument> Bench<'_, E> {
         if evaluation.outcomes.len() != programs.len() {
             bail!("{} outcomes for {} programs", evaluation.outcomes.len(), programs.len());
         }
-        Ok(Judged { facts, search_seconds, programs, evaluation })
+        let costs = CostModel::new(input.stats, task, target);
+        Ok(Judged { costs, search_seconds, programs, evaluation })
     }
 
     /// Says what follows from the candidates' outcomes.
@@ -191,11 +195,11 @@ impl<E: Instrument> Bench<'_, E> {
         matrix: CsrView<'_, T>,
         matrix_facts: &MatrixFacts,
         task: Task,
-        Judged { facts, search_seconds, programs, evaluation }: Judged<'_>,
+        Judged { costs, search_seconds, programs, evaluation }: Judged<'_>,
     ) -> anyhow::Result<Case> {
-        let chosen = choose(matrix, &facts, &programs, &evaluation)?;
+        let chosen = choose(matrix, &costs, &programs, &evaluation)?;
         let candidates = programs.iter().zip(evaluation.outcomes).map(|(program, outcome)| {
-            let cost = facts.cost(program);
+            let cost = costs.cost(program);
             CandidateResult {
                 program: program.to_string(),
                 predicted_seconds: cost.seconds,

@@ -45,6 +45,10 @@ impl Instrument for &mut Fake {
         None
     }
 
+    fn target(&self) -> Target {
+        device().target
+    }
+
     fn context(&self) -> anyhow::Result<Context> {
         Ok(context())
     }

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use sparserl_core::language::{Facts, Program};
-use sparserl_core::layout::{ArrayRole, pack};
+use sparserl_core::language::Program;
+use sparserl_core::layout::{ArrayRole, CostModel, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{CacheState, Evaluation};
 
@@ -44,7 +44,7 @@ impl Chosen {
 /// no candidate is right.
 pub(crate) fn choose<T: Scalar>(
     matrix: CsrView<'_, T>,
-    facts: &Facts<'_>,
+    costs: &CostModel<'_>,
     programs: &[Program],
     evaluation: &Evaluation,
 ) -> anyhow::Result<Option<Chosen>> {
@@ -58,7 +58,7 @@ pub(crate) fn choose<T: Scalar>(
     let packed = pack(matrix, program).context("packing (a defect of SparseRL)")?;
     let packing = Packing {
         packed_bytes: packed.bytes(ArrayRole::Matrix),
-        dense_bytes: facts.cost(program).dense_bytes,
+        dense_bytes: costs.cost(program).dense_bytes,
         seconds: start.elapsed().as_secs_f64(),
         copy_bandwidth: *copy_bandwidth,
     };

@@ -7,8 +7,10 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use super::csr;
-use crate::language::{Facts, Mask, Program, Space, Token};
+use crate::language::{Mask, Program, Space, Token};
 use crate::matrix::{Csr, CsrView, Scalar};
+use crate::random::SplitMix64;
+use crate::structure::MatrixStats;
 use crate::task::{Dtype, Operation, Task};
 
 /// Columns of the dense operand worth meeting: below, at and above the width of a vector and of a
@@ -89,8 +91,8 @@ pub fn mutated_tokens(task: Task) -> impl Strategy<Value = Vec<Token>> {
 /// A program that is legal for a matrix, drawn evenly from all of them: the same for the same seed.
 #[must_use]
 pub fn legal_program<T: Scalar>(matrix: CsrView<'_, T>, task: Task, seed: u64) -> Program {
-    let facts = Facts::new(matrix, task);
-    Space::new(Mask::legal(&facts)).sample(random_bits(seed))
+    let stats = MatrixStats::new(matrix);
+    Space::new(Mask::legal(&stats, task)).sample(random_bits(seed))
 }
 
 /// A program drawn evenly from the whole language: the same for the same seed.
@@ -100,15 +102,7 @@ pub fn free_program(task: Task, seed: u64) -> Program {
 }
 
 /// Random 64-bit numbers, the same for the same seed on every machine.
-///
-/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
 pub fn random_bits(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
+    let mut random = SplitMix64::new(seed);
+    move || random.bits()
 }

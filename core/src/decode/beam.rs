@@ -1,9 +1,11 @@
 use alloc::vec::Vec;
 
-use super::{Policy, log_softmax, logits_of};
+use super::choice::log_probabilities;
+use super::policy::predict;
+use super::prefix::Path;
+use super::{BatchRow, ConditionedPolicy, PolicyError};
 use crate::language::grammar::Alternative;
-use crate::language::{Derivation, Mask, Program};
-use crate::structure::StructureEmbedding;
+use crate::language::{Mask, Program};
 
 /// A program and how likely the policy finds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,64 +17,71 @@ pub struct Candidate {
 }
 
 /// A program being written.
-pub(super) struct Beam<'f, S> {
-    pub(super) derivation: Derivation<'f>,
-    state: S,
+pub(super) struct Beam {
+    pub(super) path: Path,
+    /// Row of the batch before that it continues.
+    parent: Option<usize>,
     log_probability: f64,
 }
 
-/// A beam, a token that it may go on with, and the log-probability of both.
-pub(super) type Step<'b, 'f, S> = (&'b Beam<'f, S>, Alternative, f64);
+/// A beam and a token that it may go on with.
+pub(super) struct Step<'b> {
+    pub(super) beam: &'b Beam,
+    /// The beam's row in the batch.
+    row: usize,
+    pub(super) alternative: Alternative,
+    /// Of the beam and the token.
+    pub(super) log_probability: f64,
+}
 
 /// The most likely programs that a beam of some width finds, best first; at most `width` of them.
 /// A width of 1 is greedy decoding.
 ///
 /// # Errors
 /// When the policy fails.
-pub fn beam_search<P: Policy>(
-    policy: &P,
-    matrix: &StructureEmbedding,
+pub fn beam_search(
+    policy: &mut dyn ConditionedPolicy,
     mask: Mask<'_>,
     width: usize,
-) -> Result<Vec<Candidate>, P::Error> {
-    let mut complete = search(policy, matrix, mask, |steps| steps.truncate(width))?;
+) -> Result<Vec<Candidate>, PolicyError> {
+    let mut complete = search(policy, mask, |steps| steps.truncate(width))?;
     complete.truncate(width);
     Ok(complete)
 }
 
 /// All programs that a beam finds, best first. `prune` drops steps from a list of them, best first.
-pub(super) fn search<'f, P: Policy>(
-    policy: &P,
-    matrix: &StructureEmbedding,
-    mask: Mask<'f>,
-    mut prune: impl FnMut(&mut Vec<Step<'_, 'f, P::State>>),
-) -> Result<Vec<Candidate>, P::Error> {
-    let state = policy.start(matrix, mask.task())?;
-    let mut open =
-        alloc::vec![Beam { derivation: Derivation::start(mask), state, log_probability: 0.0 }];
+pub(super) fn search(
+    policy: &mut dyn ConditionedPolicy,
+    mask: Mask<'_>,
+    mut prune: impl FnMut(&mut Vec<Step<'_>>),
+) -> Result<Vec<Candidate>, PolicyError> {
+    let mut open = alloc::vec![Beam { path: Path::start(), parent: None, log_probability: 0.0 }];
     let mut complete: Vec<Candidate> = Vec::new();
     while !open.is_empty() {
-        let mut choices = Vec::new();
-        for beam in &mut open {
-            let alternatives = beam.derivation.legal();
-            let logits = policy.next(&mut beam.state, beam.derivation.tokens())?;
-            let logits = logits_of(&logits, alternatives.iter().map(|a| a.token));
-            choices.push(alternatives.into_iter().zip(log_softmax(&logits)));
-        }
-        let mut steps: Vec<Step<'_, 'f, P::State>> = Vec::new();
-        for (beam, choices) in open.iter().zip(choices) {
-            steps.extend(choices.map(|(token, log)| (beam, token, beam.log_probability + log)));
+        let batch: Vec<BatchRow<'_>> = open
+            .iter()
+            .map(|beam| BatchRow { parent: beam.parent, prefix: beam.path.prefix() })
+            .collect();
+        let predictions = predict(policy, &batch)?;
+        let mut steps: Vec<Step<'_>> = Vec::new();
+        for ((row, beam), prediction) in open.iter().enumerate().zip(predictions) {
+            let legal = beam.path.legal(mask);
+            let tokens = legal.iter().map(|alternative| alternative.token);
+            let logs = log_probabilities(tokens, &prediction.logits, 1.0);
+            steps.extend(legal.into_iter().zip(logs).map(|(alternative, log)| {
+                let log_probability = beam.log_probability + log;
+                Step { beam, row, alternative, log_probability }
+            }));
         }
         // Stable, so that ties fall to the grammar's own order of alternatives.
-        steps.sort_by(|a, b| b.2.total_cmp(&a.2));
+        steps.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
         prune(&mut steps);
         let mut next = Vec::new();
-        for (beam, alternative, log_probability) in steps {
-            let mut derivation = beam.derivation.clone();
-            derivation.take(&alternative);
-            if !derivation.is_complete() {
-                next.push(Beam { derivation, state: beam.state.clone(), log_probability });
-            } else if let Ok(program) = derivation.finish() {
+        for Step { beam, row, alternative, log_probability } in steps {
+            let path = beam.path.with(&alternative);
+            if !path.is_complete() {
+                next.push(Beam { path, parent: Some(row), log_probability });
+            } else if let Ok(program) = Program::from_tokens(mask.task(), &path.prefix().tokens()) {
                 complete.push(Candidate { program, log_probability });
             }
         }

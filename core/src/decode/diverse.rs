@@ -1,10 +1,9 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::Policy;
 use super::beam::{Candidate, search};
+use super::{ConditionedPolicy, PolicyError};
 use crate::language::{Layout, Mask, Token, Word};
-use crate::structure::StructureEmbedding;
 
 /// Beams kept for each family.
 const BEAMS_PER_FAMILY: usize = 12;
@@ -24,20 +23,19 @@ const REPETITION: f64 = 2.0;
 ///
 /// # Errors
 /// When the policy fails.
-pub fn diverse_search<P: Policy>(
-    policy: &P,
-    matrix: &StructureEmbedding,
+pub fn diverse_search(
+    policy: &mut dyn ConditionedPolicy,
     mask: Mask<'_>,
     count: usize,
-) -> Result<Vec<Candidate>, P::Error> {
-    let found = search(policy, matrix, mask, |scored| {
-        let bar = scored.first().map_or(0.0, |&(_, _, best)| best - MARGIN);
-        scored.retain(|&(_, _, log_probability)| log_probability >= bar);
+) -> Result<Vec<Candidate>, PolicyError> {
+    let found = search(policy, mask, |steps| {
+        let bar = steps.first().map_or(0.0, |best| best.log_probability - MARGIN);
+        steps.retain(|step| step.log_probability >= bar);
         let mut families = BTreeMap::<Vec<Word>, usize>::new();
-        scored.retain(|(beam, alternative, _)| {
-            let tokens = beam.derivation.tokens().iter().copied();
+        steps.retain(|step| {
+            let tokens = step.beam.path.prefix().tokens().into_iter();
             let family: Vec<Word> =
-                tokens.chain([alternative.token]).filter_map(family_word).collect();
+                tokens.chain([step.alternative.token]).filter_map(family_word).collect();
             let known = families.len();
             let taken = families.entry(family).or_insert(0);
             *taken += 1;
@@ -101,23 +99,26 @@ mod tests {
     use alloc::collections::BTreeSet;
 
     use super::*;
-    use crate::decode::{CostRanker, beam_search};
-    use crate::language::Facts;
+    use alloc::sync::Arc;
+
+    use crate::decode::{CostRanker, Policy as _, PolicyInput, beam_search};
     use crate::matrix::generate;
-    use crate::structure::EmbeddingConfig;
+    use crate::structure::MatrixStats;
+    use crate::target::Target;
     use crate::task::{Dtype, Operation, Task};
 
     #[test]
     fn candidates_differ_in_more_than_block_size() {
         let matrix = generate::rmat(10, 16, 1);
-        let embedding = StructureEmbedding::new(matrix.view(), &EmbeddingConfig::default());
+        let stats = Arc::new(MatrixStats::new(matrix.view()));
         for operation in [Operation::SpMV, Operation::SpMM { columns: 32.try_into().unwrap() }] {
-            let facts = Facts::new(matrix.view(), Task::new(operation, Dtype::F64));
-            let ranker = CostRanker::new(&facts);
-            let mask = Mask::legal(&facts);
-            let Ok(picked) = diverse_search(&ranker, &embedding, mask, 8);
+            let task = Task::new(operation, Dtype::F64);
+            let input = PolicyInput::new(stats.clone(), task, Target::H200);
+            let mut ranker = CostRanker.read(&input).unwrap();
+            let mask = Mask::legal(&stats, task);
+            let picked = diverse_search(&mut *ranker, mask, 8).unwrap();
             assert_eq!(picked.len(), 8);
-            let Ok(narrow) = beam_search(&ranker, &embedding, mask, 8);
+            let narrow = beam_search(&mut *ranker, mask, 8).unwrap();
             assert!(picked[0].log_probability >= narrow[0].log_probability - 1e-9);
             for (i, a) in picked.iter().enumerate() {
                 assert!(picked[i + 1..].iter().all(|b| layouts(a) != layouts(b)));

@@ -1,28 +1,53 @@
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::rc::Rc;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::RefCell;
-use core::convert::Infallible;
 
-use super::Policy;
+use super::prefix::Path;
+use super::{BatchRow, ConditionedPolicy, Policy, PolicyError, PolicyInput, Prediction};
 use crate::language::grammar::{Alternative, MAX_SPLIT_DEPTH, Site, Slot, expand};
-use crate::language::{Cache, Derivation, Facts, Mask, Node, RowSetId, Token, Word};
-use crate::layout::PartTime;
-use crate::structure::StructureEmbedding;
-use crate::task::Task;
+use crate::language::{Cache, Mask, Node, RowSetId, Token, Word};
+use crate::layout::{CostModel, PartTime};
+use crate::structure::MatrixStats;
 
 /// A cost model in the place of a learned policy.
 ///
 /// Its logits are the negated, scaled logarithm of the predicted seconds of the best completion it
 /// knows: bytes of the packed arrays, memory transactions, and the longest dependent walk. It knows
 /// the choices listed in `considers`; the others remain legal, but unlikely. It takes what it needs
-/// from [`Facts`], not from the structure embedding, and so decodes only under the mask of the same
-/// facts.
-#[derive(Debug)]
-pub struct CostRanker<'f> {
-    facts: &'f Facts<'f>,
-    parts: RefCell<BTreeMap<PartKey, Rc<BestTimes>>>,
-    splits: RefCell<BTreeMap<PartKey, PartTime>>,
+/// from the statistics of its input, not from the structure embedding. On a prefix that is not legal
+/// for the matrix it has no opinion.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CostRanker;
+
+impl Policy for CostRanker {
+    fn read<'m>(
+        &self,
+        input: &PolicyInput<'m>,
+    ) -> Result<Box<dyn ConditionedPolicy + 'm>, PolicyError> {
+        Ok(Box::new(Ranking {
+            model: CostModel::new(input.stats.clone(), input.task, input.target),
+            parts: BTreeMap::new(),
+            splits: BTreeMap::new(),
+            rows: Vec::new(),
+        }))
+    }
+}
+
+/// The prices of one matrix, and the rows of the last batch.
+struct Ranking<'m> {
+    model: CostModel<'m>,
+    parts: BTreeMap<PartKey, Arc<BestTimes>>,
+    splits: BTreeMap<PartKey, PartTime>,
+    rows: Vec<Option<RankedPrefix>>,
+}
+
+/// A legal prefix, and where the open part began.
+#[derive(Clone)]
+struct RankedPrefix {
+    path: Path,
+    /// First token of the part being written, the threads of a block, its rows.
+    part: Option<(usize, u32, RowSetId)>,
 }
 
 /// Threads of a block, and the rows.
@@ -35,14 +60,14 @@ type BestTimes = BTreeMap<Vec<Token>, PartTime>;
 const SHARPNESS: f64 = 40.0;
 /// Logit of a legal token that the ranker does not consider, below all it does.
 const UNCONSIDERED: f64 = 60.0;
-/// Matrices past this size stream through the caches; smaller ones stay in a large GPU's L2.
-const STREAM_BYTES: u64 = 32 << 20;
 
-impl<'f> CostRanker<'f> {
-    /// A ranker for the matrix of `facts`.
-    #[must_use]
-    pub fn new(facts: &'f Facts<'f>) -> Self {
-        Self { facts, parts: RefCell::default(), splits: RefCell::default() }
+impl Ranking<'_> {
+    fn stats(&self) -> &MatrixStats<'_> {
+        self.model.stats()
+    }
+
+    fn mask(&self) -> Mask<'_> {
+        Mask::legal(self.stats(), self.model.task())
     }
 
     /// Whether a choice is worth pricing. What the cost model cannot tell apart is decided by rule.
@@ -50,7 +75,7 @@ impl<'f> CostRanker<'f> {
         match (slot, token) {
             (Slot::Block, token) => matches!(token, Token::Number(128 | 256)),
             (Slot::Rows { rows, .. }, Token::Word(Word::SplitLength)) => {
-                let set = self.facts.rows(rows);
+                let set = self.stats().rows(rows);
                 // Lengths that hardly differ leave nothing to gain.
                 set.longest > 16 && set.longest * set.rows.len() > 4 * set.nnz
             }
@@ -64,8 +89,7 @@ impl<'f> CostRanker<'f> {
                 }
             }
             (Slot::Cache, token) => {
-                let streams = self.facts.csr_bytes() > STREAM_BYTES;
-                let cache = if streams { Cache::Streamed } else { Cache::Cached };
+                let cache = if self.model.streams() { Cache::Streamed } else { Cache::Cached };
                 token == cache.token()
             }
             (Slot::Unroll, token) => token == Token::Number(4),
@@ -74,7 +98,7 @@ impl<'f> CostRanker<'f> {
     }
 
     fn considered(&self, slot: Slot) -> Vec<Alternative> {
-        let mut alternatives = expand(slot, Mask::legal(self.facts));
+        let mut alternatives = expand(slot, self.mask());
         match slot {
             // The grammar lists codings from the widest to the narrowest; all are lossless.
             Slot::Index(..) | Slot::Values { .. } => alternatives.split_off(alternatives.len() - 1),
@@ -86,15 +110,15 @@ impl<'f> CostRanker<'f> {
     }
 
     /// Times of all considered parts for some rows, by their beginnings.
-    fn parts(&self, block: u32, rows: RowSetId) -> Rc<BestTimes> {
-        if let Some(parts) = self.parts.borrow().get(&(block, rows)) {
+    fn parts(&mut self, block: u32, rows: RowSetId) -> Arc<BestTimes> {
+        if let Some(parts) = self.parts.get(&(block, rows)) {
             return parts.clone();
         }
         let mut found = BestTimes::new();
         let start = Slot::Rows { block, rows, depth: MAX_SPLIT_DEPTH };
         self.enumerate(block, rows, alloc::vec![start], &mut Vec::new(), &mut found);
-        let parts = Rc::new(found);
-        self.parts.borrow_mut().insert((block, rows), parts.clone());
+        let parts = Arc::new(found);
+        self.parts.insert((block, rows), parts.clone());
         parts
     }
 
@@ -127,11 +151,11 @@ impl<'f> CostRanker<'f> {
     fn price(&self, block: u32, rows: RowSetId, tokens: &[Token]) -> Option<PartTime> {
         let part = Node::read_part(tokens)?;
         let site = Site { block, rows, order: part.order };
-        Some(self.facts.part_cost(site, &part).time())
+        Some(self.model.part_time(site, &part))
     }
 
     /// Predicted time of the best program for some rows.
-    fn best(&self, slot: Slot) -> PartTime {
+    fn best(&mut self, slot: Slot) -> PartTime {
         let Slot::Rows { block, rows, depth } = slot else { return PartTime::NEVER };
         let whole = rows == RowSetId::ALL;
         let unsplit = self.best_part(block, rows, &[]);
@@ -139,8 +163,8 @@ impl<'f> CostRanker<'f> {
         quickest([unsplit, split].into_iter())
     }
 
-    fn best_split(&self, block: u32, rows: RowSetId, depth: u8) -> PartTime {
-        if let Some(&time) = self.splits.borrow().get(&(block, rows)) {
+    fn best_split(&mut self, block: u32, rows: RowSetId, depth: u8) -> PartTime {
+        if let Some(&time) = self.splits.get(&(block, rows)) {
             return time;
         }
         let split = Slot::Rows { block, rows, depth };
@@ -149,19 +173,19 @@ impl<'f> CostRanker<'f> {
         }
         let thresholds = self.considered(Slot::Threshold { block, rows, depth });
         let time = quickest(thresholds.iter().map(|a| self.both_sides(&a.opens)));
-        self.splits.borrow_mut().insert((block, rows), time);
+        self.splits.insert((block, rows), time);
         time
     }
 
-    fn both_sides(&self, sides: &[Slot]) -> PartTime {
+    fn both_sides(&mut self, sides: &[Slot]) -> PartTime {
         let times = sides.iter().map(|&side| self.best(side));
         times.reduce(PartTime::beside).unwrap_or(PartTime::NEVER)
     }
 
     /// Predicted seconds of the best completion through an alternative, for the rows of its slot.
     fn completion(
-        &self,
-        state: &RankerState<'_>,
+        &mut self,
+        prefix: &RankedPrefix,
         slot: Slot,
         alternative: &Alternative,
     ) -> PartTime {
@@ -174,16 +198,38 @@ impl<'f> CostRanker<'f> {
                 self.best_split(block, rows, depth)
             }
             (Slot::Rows { block, rows, .. }, token) => self.best_part(block, rows, &[token]),
-            _ => state.part.map_or(PartTime::NEVER, |(start, block, rows)| {
-                let written = state.derivation.tokens()[start..].iter().copied();
-                let beginning: Vec<Token> = written.chain([alternative.token]).collect();
+            _ => prefix.part.map_or(PartTime::NEVER, |(start, block, rows)| {
+                let mut beginning = prefix.path.prefix().tokens_from(start);
+                beginning.push(alternative.token);
                 self.best_part(block, rows, &beginning)
             }),
         }
     }
 
+    /// Logits of what may follow a prefix.
+    fn logits(&mut self, prefix: &RankedPrefix) -> Vec<f32> {
+        let mut logits = alloc::vec![f32::NEG_INFINITY; Token::VOCABULARY];
+        let Some(slot) = prefix.path.slot() else { return logits };
+        let considered = self.considered(slot);
+        let seconds: Vec<f64> =
+            considered.iter().map(|a| self.completion(prefix, slot, a).seconds()).collect();
+        let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        for alternative in prefix.path.legal(self.mask()) {
+            if let Some(id) = alternative.token.id() {
+                logits[id] = -UNCONSIDERED as f32;
+            }
+        }
+        for (alternative, seconds) in considered.iter().zip(seconds) {
+            if let Some(id) = alternative.token.id().filter(|_| seconds.is_finite()) {
+                let regret = SHARPNESS * libm::log(seconds / best);
+                logits[id] = -regret.min(UNCONSIDERED / 2.0) as f32;
+            }
+        }
+        logits
+    }
+
     /// The best considered part that begins with some tokens.
-    fn best_part(&self, block: u32, rows: RowSetId, beginning: &[Token]) -> PartTime {
+    fn best_part(&mut self, block: u32, rows: RowSetId, beginning: &[Token]) -> PartTime {
         self.parts(block, rows).get(beginning).copied().unwrap_or(PartTime::NEVER)
     }
 }
@@ -198,48 +244,33 @@ fn quickest(times: impl Iterator<Item = PartTime>) -> PartTime {
     )
 }
 
-/// The ranker's decoder state: the derivation, and where the open part began.
-#[derive(Clone, Debug)]
-pub struct RankerState<'f> {
-    derivation: Derivation<'f>,
-    /// First token of the part being written, the threads of a block, its rows.
-    part: Option<(usize, u32, RowSetId)>,
+impl RankedPrefix {
+    fn with_token(&self, token: Token, mask: Mask<'_>) -> Option<Self> {
+        let part = match self.path.slot() {
+            Some(Slot::Rows { block, rows, .. }) => Some((self.path.prefix().len(), block, rows)),
+            _ => self.part,
+        };
+        Some(Self { path: self.path.with_token(token, mask)?, part })
+    }
 }
 
-impl<'f> Policy for CostRanker<'f> {
-    type State = RankerState<'f>;
-    type Error = Infallible;
-
-    fn start(&self, _: &StructureEmbedding, _: Task) -> Result<Self::State, Infallible> {
-        Ok(RankerState { derivation: Derivation::start(Mask::legal(self.facts)), part: None })
-    }
-
-    fn next(&self, state: &mut Self::State, prefix: &[Token]) -> Result<Vec<f32>, Infallible> {
-        for &token in prefix.iter().skip(state.derivation.tokens().len()) {
-            if let Some(&Slot::Rows { block, rows, .. }) = state.derivation.open().last() {
-                state.part = Some((state.derivation.tokens().len(), block, rows));
+impl ConditionedPolicy for Ranking<'_> {
+    fn next(&mut self, batch: &[BatchRow<'_>]) -> Result<Vec<Prediction>, PolicyError> {
+        let mask = self.mask();
+        let follow = |row: &BatchRow<'_>| match (row.parent, row.prefix.last()) {
+            (Some(parent), Some(token)) => {
+                self.rows.get(parent)?.as_ref()?.with_token(token, mask)
             }
-            if state.derivation.push(token).is_err() {
-                break;
-            }
-        }
-        let mut logits = alloc::vec![f32::NEG_INFINITY; Token::VOCABULARY];
-        let Some(&slot) = state.derivation.open().last() else { return Ok(logits) };
-        let considered = self.considered(slot);
-        let seconds: Vec<f64> =
-            considered.iter().map(|a| self.completion(state, slot, a).seconds()).collect();
-        let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
-        for alternative in state.derivation.legal() {
-            if let Some(id) = alternative.token.id() {
-                logits[id] = -UNCONSIDERED as f32;
-            }
-        }
-        for (alternative, seconds) in considered.iter().zip(seconds) {
-            if let Some(id) = alternative.token.id().filter(|_| seconds.is_finite()) {
-                let regret = SHARPNESS * libm::log(seconds / best);
-                logits[id] = -regret.min(UNCONSIDERED / 2.0) as f32;
-            }
-        }
-        Ok(logits)
+            _ => Some(RankedPrefix { path: Path::start(), part: None }),
+        };
+        let rows: Vec<Option<RankedPrefix>> = batch.iter().map(follow).collect();
+        let predict = |row: &Option<RankedPrefix>| {
+            let no_opinion = || alloc::vec![0.0; Token::VOCABULARY];
+            let logits = row.as_ref().map_or_else(no_opinion, |prefix| self.logits(prefix));
+            Prediction { logits, value: None }
+        };
+        let predictions = rows.iter().map(predict).collect();
+        self.rows = rows;
+        Ok(predictions)
     }
 }

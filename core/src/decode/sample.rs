@@ -1,38 +1,185 @@
-use super::{Policy, log_softmax, logits_of};
-use crate::language::{Derivation, Mask, Program};
-use crate::structure::StructureEmbedding;
+use alloc::vec::Vec;
 
-/// A program sampled from the policy at a temperature (1: as the policy says; near 0: greedy).
-/// `uniform` gives random numbers in [0, 1).
+use super::choice::{draw, log_probabilities};
+use super::policy::predict;
+use super::prefix::Path;
+use super::{BatchRow, ConditionedPolicy, PolicyError};
+use crate::language::{Mask, Program, ProgramError, Token};
+use crate::random::SplitMix64;
+use crate::task::Task;
+
+/// Which tokens a sampler chooses from.
+#[derive(Clone, Copy, Debug)]
+pub enum Decoding<'f> {
+    /// Those that a mask offers: every trajectory ends in a program.
+    Masked(Mask<'f>),
+    /// Any token at any time: not even the syntax is forced. A trajectory ends with the first token
+    /// that completes a program or that no program goes on with, since nothing after it would change
+    /// what has come out, or after `most_tokens`.
+    Free {
+        /// What the programs are for.
+        task: Task,
+        /// Tokens after which a program is given up.
+        most_tokens: usize,
+    },
+}
+
+impl<'f> Decoding<'f> {
+    /// The mask whose programs a path follows.
+    fn mask(self) -> Mask<'f> {
+        match self {
+            Self::Masked(mask) => mask,
+            Self::Free { task, .. } => Mask::free(task),
+        }
+    }
+
+    fn offers(self, path: &Path) -> Vec<Token> {
+        match self {
+            Self::Masked(mask) => path.legal(mask).iter().map(|a| a.token).collect(),
+            Self::Free { .. } => Token::all().collect(),
+        }
+    }
+
+    fn gives_up(self, tokens: usize) -> bool {
+        matches!(self, Self::Free { most_tokens, .. } if tokens >= most_tokens)
+    }
+}
+
+/// A token of a [`Trajectory`], and what was known when it was chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrajectoryStep {
+    /// The token.
+    pub token: Token,
+    /// Its log-probability among those that were offered, at the sampler's temperature.
+    pub log_probability: f64,
+    /// The tokens that were offered.
+    pub legal: Vec<Token>,
+    /// The reward that the policy expected before the token, where it estimates that.
+    pub value: Option<f32>,
+}
+
+/// A program as it was written, token by token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trajectory {
+    /// The tokens.
+    pub steps: Vec<TrajectoryStep>,
+    /// The program, or why it is none.
+    pub end: Result<Program, ProgramError>,
+}
+
+impl Trajectory {
+    /// The tokens.
+    pub fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
+        self.steps.iter().map(|step| step.token)
+    }
+
+    /// The log-probability of all tokens.
+    #[must_use]
+    pub fn log_probability(&self) -> f64 {
+        self.steps.iter().map(|step| step.log_probability).sum()
+    }
+}
+
+/// A trajectory drawn from a policy at a temperature (1: as the policy says; near 0: greedy). The
+/// same seed gives the same one.
 ///
 /// # Errors
 /// When the policy fails.
-pub fn sample<P: Policy>(
-    policy: &P,
-    matrix: &StructureEmbedding,
-    mask: Mask<'_>,
+pub fn sample(
+    policy: &mut dyn ConditionedPolicy,
+    decoding: Decoding<'_>,
     temperature: f64,
-    mut uniform: impl FnMut() -> f64,
-) -> Result<Option<Program>, P::Error> {
-    let mut state = policy.start(matrix, mask.task())?;
-    let mut derivation = Derivation::start(mask);
-    while !derivation.is_complete() {
-        let alternatives = derivation.legal();
-        let logits = policy.next(&mut state, derivation.tokens())?;
-        let mut logits = logits_of(&logits, alternatives.iter().map(|a| a.token));
-        for logit in &mut logits {
-            *logit /= temperature.max(1e-6);
+    seed: u64,
+) -> Result<Trajectory, PolicyError> {
+    let mut random = SplitMix64::new(seed);
+    let mut found = walk(policy, decoding, temperature, 1, |_, logs, _| draw(logs, &mut random))?;
+    Ok(found.remove(0))
+}
+
+/// As [`sample`] for each of some seeds, in one batch.
+///
+/// # Errors
+/// When the policy fails.
+pub fn sample_batch(
+    policy: &mut dyn ConditionedPolicy,
+    decoding: Decoding<'_>,
+    temperature: f64,
+    seeds: &[u64],
+) -> Result<Vec<Trajectory>, PolicyError> {
+    let mut random: Vec<SplitMix64> = seeds.iter().map(|&seed| SplitMix64::new(seed)).collect();
+    walk(policy, decoding, temperature, seeds.len(), |walker, logs, _| {
+        draw(logs, &mut random[walker])
+    })
+}
+
+/// The trajectory of given tokens: what a policy says of each, having been led to it. It ends before
+/// a token that is not offered.
+///
+/// # Errors
+/// When the policy fails.
+pub fn score(
+    policy: &mut dyn ConditionedPolicy,
+    decoding: Decoding<'_>,
+    temperature: f64,
+    tokens: &[Token],
+) -> Result<Trajectory, PolicyError> {
+    let mut given = tokens.iter();
+    let mut found = walk(policy, decoding, temperature, 1, |_, _, offered| {
+        let token = given.next()?;
+        offered.iter().position(|offered| offered == token)
+    })?;
+    Ok(found.remove(0))
+}
+
+/// A trajectory being written.
+struct Walker {
+    index: usize,
+    path: Path,
+    parent: Option<usize>,
+}
+
+/// Writes `count` trajectories side by side. `choose` gets the number of one, and the
+/// log-probabilities and tokens that are offered to it; when it chooses none, that one ends.
+fn walk(
+    policy: &mut dyn ConditionedPolicy,
+    decoding: Decoding<'_>,
+    temperature: f64,
+    count: usize,
+    mut choose: impl FnMut(usize, &[f64], &[Token]) -> Option<usize>,
+) -> Result<Vec<Trajectory>, PolicyError> {
+    let mask = decoding.mask();
+    let mut steps: Vec<Vec<TrajectoryStep>> = alloc::vec![Vec::new(); count];
+    let walker = |index| Walker { index, path: Path::start(), parent: None };
+    let mut open: Vec<Walker> = (0..count).map(walker).collect();
+    open.retain(|walker| !decoding.gives_up(walker.path.prefix().len()));
+    while !open.is_empty() {
+        let row = |w: &Walker| (w.parent, w.path.prefix().clone());
+        let rows: Vec<_> = open.iter().map(row).collect();
+        let batch: Vec<_> =
+            rows.iter().map(|(parent, prefix)| BatchRow { parent: *parent, prefix }).collect();
+        let predictions = predict(policy, &batch)?;
+        let mut next = Vec::new();
+        for ((row, Walker { index, path, .. }), prediction) in
+            open.into_iter().enumerate().zip(predictions)
+        {
+            let legal = decoding.offers(&path);
+            let logs = log_probabilities(legal.iter().copied(), &prediction.logits, temperature);
+            let Some(chosen) = choose(index, &logs, &legal) else { continue };
+            let (token, log_probability) = (legal[chosen], logs[chosen]);
+            let value = prediction.value;
+            steps[index].push(TrajectoryStep { token, log_probability, legal, value });
+            let path = path.with_token(token, mask);
+            let goes_on = |path: &Path| {
+                !path.is_complete() && !decoding.gives_up(path.prefix().len())
+            };
+            let walker = |path| Walker { index, path, parent: Some(row) };
+            next.extend(path.filter(goes_on).map(walker));
         }
-        let mut ticket = uniform();
-        let chosen = alternatives.iter().zip(log_softmax(&logits)).find(|&(_, log_probability)| {
-            ticket -= libm::exp(log_probability);
-            ticket < 0.0
-        });
-        // Rounding can leave a sliver above the last probability.
-        let Some(alternative) = chosen.map(|(a, _)| a).or(alternatives.last()) else {
-            return Ok(None);
-        };
-        derivation.take(alternative);
+        open = next;
     }
-    Ok(derivation.finish().ok())
+    let finish = |steps: Vec<TrajectoryStep>| {
+        let tokens: Vec<Token> = steps.iter().map(|step| step.token).collect();
+        Trajectory { steps, end: Program::from_tokens(mask.task(), &tokens) }
+    };
+    Ok(steps.into_iter().map(finish).collect())
 }

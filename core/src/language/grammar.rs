@@ -11,10 +11,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{
-    BlockSize, Cache, Facts, IndexCoding, Order, Program, ProgramError, RowSetId, SplitRule, Token,
+    BlockSize, Cache, IndexCoding, Order, Program, ProgramError, RowSetId, SplitRule, Token,
     ValueCoding, Word,
 };
 use crate::layout::{bcsr, csr, dia, merge, sell};
+use crate::structure::MatrixStats;
 use crate::task::{Operation, Task};
 
 /// Splits may nest this deep: at most four parts share a launch.
@@ -28,20 +29,21 @@ const THRESHOLDS: [u32; 12] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 2048, 8192
 #[derive(Clone, Copy, Debug)]
 pub struct Mask<'f> {
     task: Task,
-    facts: Option<&'f Facts<'f>>,
+    stats: Option<&'f MatrixStats<'f>>,
 }
 
 impl<'f> Mask<'f> {
     /// The whole language, also what no matrix or this one cannot use.
     #[must_use]
     pub fn free(task: Task) -> Self {
-        Self { task, facts: None }
+        Self { task, stats: None }
     }
 
-    /// Only programs that are valid for the matrix of `facts`.
+    /// Only programs that are valid for the matrix of `stats`. Where its values may change, those are
+    /// the same for every matrix of its pattern.
     #[must_use]
-    pub fn legal(facts: &'f Facts<'f>) -> Self {
-        Self { task: facts.task(), facts: Some(facts) }
+    pub fn legal(stats: &'f MatrixStats<'f>, task: Task) -> Self {
+        Self { task, stats: Some(stats) }
     }
 
     /// The task that programs are for.
@@ -50,9 +52,9 @@ impl<'f> Mask<'f> {
         self.task
     }
 
-    /// True when decoding freely or when the facts allow it.
-    pub(crate) fn allows(&self, test: impl FnOnce(&Facts<'f>) -> bool) -> bool {
-        self.facts.is_none_or(test)
+    /// True when decoding freely or when the matrix allows it.
+    pub(crate) fn allows(&self, test: impl FnOnce(&MatrixStats<'f>) -> bool) -> bool {
+        self.stats.is_none_or(test)
     }
 }
 
@@ -172,7 +174,7 @@ impl Alternative {
     }
 }
 
-/// The tokens that may fill a slot. Under facts there is always at least one.
+/// The tokens that may fill a slot. For a matrix there is always at least one.
 #[must_use]
 pub fn expand(slot: Slot, mask: Mask<'_>) -> Vec<Alternative> {
     match slot {
@@ -202,8 +204,8 @@ pub fn expand(slot: Slot, mask: Mask<'_>) -> Vec<Alternative> {
             .iter()
             .filter(|&&window| {
                 // A window of twice the rows sorts no better than one that just holds them.
-                mask.allows(|facts| {
-                    window == WINDOWS[0] || window as usize / 8 < facts.rows(rows).rows.len()
+                mask.allows(|stats| {
+                    window == WINDOWS[0] || window as usize / 8 < stats.rows(rows).rows.len()
                 })
             })
             .map(|&window| {
@@ -220,13 +222,13 @@ pub fn expand(slot: Slot, mask: Mask<'_>) -> Vec<Alternative> {
         Slot::TileItems(site) => merge::items(site, mask),
         Slot::Index(site, unit) => IndexCoding::ALL
             .iter()
-            .filter(|&&coding| mask.allows(|facts| facts.index_fits(site, unit, coding)))
+            .filter(|&&coding| mask.index_fits(site, unit, coding))
             .map(|coding| Alternative::leaf(coding.token()))
             .collect(),
         Slot::Values { padded } => ValueCoding::ALL
             .iter()
             .filter(|&&coding| !(padded && coding == ValueCoding::Constant))
-            .filter(|&&coding| mask.allows(|facts| facts.values_fit(coding, padded)))
+            .filter(|&&coding| mask.values_fit(coding, padded))
             .map(|coding| Alternative::leaf(coding.token()))
             .collect(),
         Slot::Cache => Cache::ALL.iter().map(|c| Alternative::leaf(c.token())).collect(),
@@ -265,17 +267,17 @@ fn vector_widths(task: Task) -> impl Iterator<Item = u32> {
 fn expand_rows(block: u32, rows: RowSetId, depth: u8, mask: Mask<'_>) -> Vec<Alternative> {
     let layout = Slot::Layout(Site { block, rows, order: Order::Keep });
     let mut alternatives = vec![Alternative::word(Word::Keep, vec![layout])];
-    if mask.allows(|facts| facts.rows(rows).shortest < facts.rows(rows).longest) {
+    if mask.allows(|stats| stats.rows(rows).shortest < stats.rows(rows).longest) {
         alternatives.push(Alternative::word(Word::Sort, vec![Slot::Window { block, rows }]));
     }
     if depth < MAX_SPLIT_DEPTH {
         let mut lengths = THRESHOLDS.iter().map(|&threshold| SplitRule::Length { threshold });
-        if mask.allows(|facts| lengths.any(|rule| facts.splits(rows, rule))) {
+        if mask.allows(|stats| lengths.any(|rule| stats.splits(rows, rule))) {
             let slot = Slot::Threshold { block, rows, depth };
             alternatives.push(Alternative::word(Word::SplitLength, vec![slot]));
         }
         let mut shares = (1..8).map(|eighths| SplitRule::Nonzeros { eighths });
-        if mask.allows(|facts| shares.any(|rule| facts.splits(rows, rule))) {
+        if mask.allows(|stats| shares.any(|rule| stats.splits(rows, rule))) {
             let slot = Slot::Share { block, rows, depth };
             alternatives.push(Alternative::word(Word::SplitNonzeros, vec![slot]));
         }
@@ -291,8 +293,8 @@ fn sides(
     depth: u8,
     mask: Mask<'_>,
 ) -> Option<Vec<Slot>> {
-    let (low, high) = match mask.facts {
-        Some(facts) => facts.split(rows, rule)?,
+    let (low, high) = match mask.stats {
+        Some(stats) => stats.split(rows, rule)?,
         None => (rows, rows),
     };
     let depth = depth + 1;

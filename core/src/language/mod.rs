@@ -18,28 +18,30 @@
 //! ```
 //!
 //! [`grammar`] is the single statement of these rules: the legal-next mask, the parser, uniform
-//! sampling and the count of programs all come from its `expand` function. [`Facts`] narrow it to
-//! the programs that are valid for one matrix.
+//! sampling and the count of programs all come from its `expand` function. [`Mask::legal`]
+//! narrows it to the programs that are valid for one matrix, by its
+//! [`MatrixStats`](crate::structure::MatrixStats).
 
-mod facts;
 pub mod grammar;
 mod hash;
+mod legality;
 mod program;
-mod rows;
 mod text;
 mod token;
 
-pub use facts::{Facts, MAX_DIAGONALS, MAX_PADDING, PaddingLimit};
 pub use grammar::{Derivation, Mask, Slot, Space};
 pub use hash::{grammar_hash, vocabulary_hash};
 pub use program::{
-    Access, BlockSize, Cache, IndexCoding, Lanes, Layout, Node, Order, Part, Program, ProgramError,
-    SplitRule, ValueCoding,
+    Access, BlockSize, Cache, IndexCoding, Lanes, Layout, Node, Part, Program, ProgramError,
+    ValueCoding,
 };
 pub(crate) use program::{Reader, each_layout};
-pub use rows::{RowSet, RowSetId, Rows};
 pub use text::TextError;
 pub use token::{Token, Word};
+
+pub use crate::structure::{
+    MAX_DIAGONALS, MAX_PADDING, Order, PaddingLimit, RowSet, RowSetId, Rows, SplitRule,
+};
 
 /// Version of the language; raised whenever a program's text, tokens or meaning change.
 pub const LANGUAGE_VERSION: u32 = 1;

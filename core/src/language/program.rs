@@ -6,6 +6,7 @@ use thiserror::Error;
 use super::grammar::{Derivation, Mask};
 use super::{Token, Word};
 use crate::layout::{BcsrLayout, CsrLayout, DiaLayout, MergeLayout, SellLayout};
+use crate::structure::{Order, SplitRule};
 use crate::task::Task;
 
 /// A kernel's program: the task, the threads of a block, and what happens to each row.
@@ -51,21 +52,6 @@ pub enum Node {
     Part(Part),
 }
 
-/// How a split divides rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SplitRule {
-    /// Rows of at most `threshold` entries, and the longer ones.
-    Length {
-        /// Entries of the longest row on the low side.
-        threshold: u32,
-    },
-    /// The leading rows that hold `eighths`/8 of the entries, and the rest.
-    Nonzeros {
-        /// Share of the low side, 1–7.
-        eighths: u32,
-    },
-}
-
 /// Rows in an order, with the layout that stores them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part {
@@ -73,18 +59,6 @@ pub struct Part {
     pub order: Order,
     /// How they are stored and mapped to threads.
     pub layout: Layout,
-}
-
-/// Order of a part's rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Order {
-    /// Matrix order.
-    Keep,
-    /// By falling length within windows of rows (the σ of SELL-C-σ).
-    Sort {
-        /// Rows of a window.
-        window: u32,
-    },
 }
 
 /// Storage and mapping of a part; one module of [`crate::layout`] each.

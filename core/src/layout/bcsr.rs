@@ -4,15 +4,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::coding::{Decoder, pack_entries};
-use super::cost::{PartCost, WarpSteps};
+use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
 use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
 use crate::language::{
-    Access, Facts, IndexCoding, Lanes, MAX_PADDING, Mask, Order, Program, Slot, Token, Word,
+    Access, IndexCoding, Lanes, MAX_PADDING, Mask, Order, Program, Slot, Token, Word,
 };
 use crate::matrix::Scalar;
+use crate::structure::block_columns;
 use crate::task::Task;
 
 /// Rows and columns of a block: what 2-D and 3-D elements and their pairs give, and powers of two.
@@ -43,9 +44,9 @@ pub(crate) fn sides(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
         return Vec::new();
     }
     let bearable = |&&side: &&u32| {
-        mask.allows(|facts| {
-            let slots = facts.blocks(site.rows, side) * u64::from(side * side);
-            MAX_PADDING.bears(slots, facts.rows(site.rows).nnz)
+        mask.allows(|stats| {
+            let slots = stats.blocks(site.rows, side) * u64::from(side * side);
+            MAX_PADDING.bears(slots, stats.rows(site.rows).nnz)
         })
     };
     let fields = |&side: &u32| {
@@ -55,18 +56,6 @@ pub(crate) fn sides(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
         Alternative::number(side, vec![index, values, Slot::Cache, Slot::Vector, lanes])
     };
     SIDES.iter().filter(bearable).map(fields).collect()
-}
-
-/// The block columns in which some rows have entries, ascending; `found` is overwritten.
-pub(crate) fn block_columns<'a>(
-    rows: impl Iterator<Item = &'a [u32]>,
-    side: u32,
-    found: &mut Vec<u32>,
-) {
-    found.clear();
-    found.extend(rows.flatten().map(|&column| column / side));
-    found.sort_unstable();
-    found.dedup();
 }
 
 impl BcsrLayout {
@@ -186,12 +175,12 @@ impl BcsrLayout {
             .dense()
     }
 
-    pub(crate) fn cost(&self, site: Site, facts: &Facts<'_>) -> PartCost {
-        let task = facts.task();
+    pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
+        let (stats, task) = (model.stats(), model.task());
         let mapping = self.mapping(task, site.block);
-        let set = facts.rows(site.rows);
+        let set = stats.rows(site.rows);
         let side = u64::from(self.side);
-        let blocks = facts.blocks(site.rows, self.side);
+        let blocks = stats.blocks(site.rows, self.side);
         let block_rows = (set.rows.len() as u64).div_ceil(side);
         let bases = if self.index.is_relative() { 4 * block_rows } else { 0 };
         let value = self.access.values.size(task.precision.matrix()) as u64;
@@ -199,7 +188,7 @@ impl BcsrLayout {
             blocks * (self.index.size() as u64 + side * side * value) + 4 * block_rows + bases;
         // A row's blocks follow its length; a block takes `side` steps.
         let fill = (blocks * side * side) as f64 / (set.nnz.max(1) as f64);
-        let rows = facts.row_steps(site, mapping.lanes, mapping.stride);
+        let rows = model.row_steps(site, mapping.lanes, mapping.stride);
         let steps = WarpSteps {
             warps: rows.warps,
             total: (rows.total as f64 * fill) as u64,

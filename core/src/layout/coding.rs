@@ -1,47 +1,9 @@
 use alloc::vec::Vec;
 
-use super::{Array, ArrayData, PackError};
+use super::{Array, ArrayData, PackError, Table};
 use crate::language::{IndexCoding, ValueCoding};
 use crate::matrix::Scalar;
 use crate::task::Dtype;
-
-/// The values of a matrix when there are few: at most 256, sorted by their bits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Table(Vec<u64>);
-
-impl Table {
-    const MOST: usize = 256;
-
-    /// The distinct values; `None` when there are more than 256.
-    pub(crate) fn of<T: Scalar>(values: &[T]) -> Option<Self> {
-        let mut bits: Vec<u64> = Vec::new();
-        let mut last = None;
-        for value in values {
-            let value = value.bits();
-            if last == Some(value) {
-                continue;
-            }
-            last = Some(value);
-            if let Err(position) = bits.binary_search(&value) {
-                if bits.len() == Self::MOST {
-                    return None;
-                }
-                bits.insert(position, value);
-            }
-        }
-        Some(Self(bits))
-    }
-
-    /// Number of distinct values.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// True when a code is left for the slots of a padded layout that hold no entry.
-    pub(crate) fn has_code_for_padding(&self) -> bool {
-        self.0.len() < Self::MOST
-    }
-}
 
 /// The entries of a part in storage order, `None` for the empty slots of a padded layout, each with
 /// the unit that it belongs to. Cloning it restarts it.
@@ -121,20 +83,20 @@ pub(crate) fn pack_values<T: Scalar>(
             Ok(alloc::vec![Array::matrix("values", float_array(values))])
         }
         (ValueCoding::Constant, Some(table)) if table.len() == 1 && !padded => {
-            let value = table.0.iter().map(|&bits| T::from_bits(bits));
+            let value = table.bits().iter().map(|&bits| T::from_bits(bits));
             Ok(alloc::vec![Array::matrix("values", float_array(value))])
         }
         (ValueCoding::Constant, _) => Err(PackError::NotConstant),
         (ValueCoding::Dictionary, Some(table)) if !padded || table.has_code_for_padding() => {
             let code = |(_, entry): (u32, Option<(u32, T)>)| match entry {
                 // The table holds every value of the matrix.
-                Some((_, value)) => table.0.binary_search(&value.bits()).unwrap_or_default() as u8,
+                Some((_, value)) => table.bits().binary_search(&value.bits()).unwrap_or_default() as u8,
                 None if padded => table.len() as u8,
                 // Never read.
                 None => 0,
             };
             let codes = ArrayData::U8(gather(entries, code));
-            let values = table.0.iter().map(|&bits| T::from_bits(bits));
+            let values = table.bits().iter().map(|&bits| T::from_bits(bits));
             let padding = padded.then_some(T::NAN);
             let values = float_array(values.chain(padding));
             Ok(alloc::vec![Array::matrix("codes", codes), Array::matrix("table", values)])

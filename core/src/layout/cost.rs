@@ -1,5 +1,19 @@
+use alloc::sync::Arc;
+
 use super::Mapping;
+use crate::language::grammar::Site;
+use crate::language::{Node, Part, Program, each_layout};
+use crate::structure::{MatrixStats, RowSetId, Rows, SplitRule};
+use crate::target::Target;
 use crate::task::Task;
+
+/// Prices programs for one matrix, task and GPU.
+#[derive(Clone, Debug)]
+pub struct CostModel<'m> {
+    stats: Arc<MatrixStats<'m>>,
+    task: Task,
+    target: Target,
+}
 
 /// Loop iterations of a part, by warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +43,127 @@ pub struct PartCost {
     longest: f64,
 }
 
-// A nominal large GPU. The constants were fitted to the times of 1,900 programs on an H200 with a
-// cold L2, 2026-11-21; the model ranks programs against each other, and its seconds are no claim.
-const BYTES_PER_SECOND: f64 = 4.2e12;
+// The constants were fitted to the times of 1,900 programs on an H200 with a cold L2, 2026-11-21;
+// other GPUs are taken to have the same share of their bandwidth, and load units that are as fast on
+// each multiprocessor. The model ranks programs against each other, and its seconds are no claim.
+/// Share of the data sheet's bandwidth that large kernels reach.
+const ATTAINED_BANDWIDTH: f64 = 0.875;
+/// Transactions of an H200.
 const TRANSACTIONS_PER_SECOND: f64 = 1.3e11;
-const SATURATING_WARPS: f64 = 132.0 * 16.0;
+const SATURATING_WARPS_PER_MULTIPROCESSOR: f64 = 16.0;
 const SECONDS_PER_STEP: f64 = 0.65e-6;
 const SECTORS_PER_TRANSACTION: f64 = 4.0;
+/// Matrices of more than this share of the L2 stream through it; of smaller ones, enough is found
+/// there again.
+const CACHED_SHARE: (u64, u64) = (8, 15);
+
+impl<'m> CostModel<'m> {
+    /// A model for the matrix of `stats`.
+    #[must_use]
+    pub fn new(stats: Arc<MatrixStats<'m>>, task: Task, target: Target) -> Self {
+        Self { stats, task, target }
+    }
+
+    /// Statistics of the matrix.
+    #[must_use]
+    pub fn stats(&self) -> &MatrixStats<'m> {
+        &self.stats
+    }
+
+    /// What the programs compute.
+    #[must_use]
+    pub fn task(&self) -> Task {
+        self.task
+    }
+
+    /// Bytes of the matrix as plain CSR with 32-bit columns: what generic kernels read.
+    #[must_use]
+    pub fn csr_bytes(&self) -> u64 {
+        let (rows, nnz) = (self.stats.rows_count() as u64, self.stats.nnz() as u64);
+        let value = self.task.precision.matrix().size() as u64;
+        nnz * (4 + value) + (rows + 1) * self.stats.offset_bytes()
+    }
+
+    /// True when the matrix is too large to be found in the L2 again.
+    pub(crate) fn streams(&self) -> bool {
+        let (share, whole) = CACHED_SHARE;
+        u128::from(self.csr_bytes()) * u128::from(whole)
+            > u128::from(self.target.l2_bytes) * u128::from(share)
+    }
+
+    /// Steps of warps in which `lanes × stride` threads share each row.
+    pub(crate) fn row_steps(&self, site: Site, lanes: u32, stride: u32) -> WarpSteps {
+        let at_once = 32 / (lanes * stride);
+        let rows = self.stats.row_groups(site.rows, site.order, at_once.max(1), lanes);
+        // Offsets, the reduction and the store cost about two steps more.
+        let total = rows.steps + 2 * rows.groups;
+        WarpSteps { warps: rows.groups, total, longest: rows.longest }
+    }
+
+    /// Predicted cost of a part at its site.
+    #[must_use]
+    pub fn part_cost(&self, site: Site, part: &Part) -> PartCost {
+        let cost = each_layout!(&part.layout, layout => layout.cost(site, self));
+        match &*self.stats.ordered(site.rows, site.order) {
+            Rows::List(rows) => cost.listed(rows.len() as u64),
+            Rows::Range { .. } => cost,
+        }
+    }
+
+    /// Predicted time of a part at its site.
+    #[must_use]
+    pub fn part_time(&self, site: Site, part: &Part) -> PartTime {
+        self.part_cost(site, part).time(&self.target)
+    }
+
+    /// Predicted cost of a program; parts without rows cost nothing.
+    #[must_use]
+    pub fn cost(&self, program: &Program) -> Cost {
+        let columns = u64::from(self.task.operation.columns());
+        let vectors = (self.stats.rows_count() + self.stats.cols()) as u64;
+        let mut cost = Cost {
+            matrix_bytes: 0,
+            dense_bytes: vectors * columns * self.task.precision.dense().size() as u64,
+            flops: 2 * self.stats.nnz() as u64 * columns,
+            seconds: 0.0,
+        };
+        let block = program.block.threads();
+        cost.seconds = self.node_time(&program.body, RowSetId::ALL, block, &mut cost).seconds();
+        cost
+    }
+
+    fn node_time(&self, node: &Node, rows: RowSetId, block: u32, cost: &mut Cost) -> PartTime {
+        match node {
+            Node::Split { rule, low, high } => match self.stats.split(rows, *rule) {
+                Some((low_rows, high_rows)) => {
+                    let low = self.node_time(low, low_rows, block, cost);
+                    low.beside(self.node_time(high, high_rows, block, cost))
+                }
+                // All rows are on one side, and the other has no blocks.
+                None => {
+                    let side = if self.all_are_high(rows, *rule) { high } else { low };
+                    self.node_time(side, rows, block, cost)
+                }
+            },
+            Node::Part(part) => {
+                let site = Site { block, rows, order: part.order };
+                let part = self.part_cost(site, part);
+                cost.matrix_bytes += part.matrix_bytes;
+                part.time(&self.target)
+            }
+        }
+    }
+
+    /// Whether a split that leaves a side empty leaves the low one empty.
+    fn all_are_high(&self, rows: RowSetId, rule: SplitRule) -> bool {
+        let set = self.stats.rows(rows);
+        match rule {
+            SplitRule::Length { threshold } => set.shortest > threshold as usize || set.rows.is_empty(),
+            // The first row is low as long as there is anything to share.
+            SplitRule::Nonzeros { .. } => set.nnz == 0,
+        }
+    }
+}
 
 impl PartCost {
     pub(crate) fn new(mapping: &Mapping, steps: WarpSteps) -> Self {
@@ -117,15 +245,19 @@ impl PartCost {
         self
     }
 
-    /// Predicted time on the nominal GPU, launch excluded.
+    /// Predicted time on a GPU, launch excluded.
     #[must_use]
-    pub fn time(&self) -> PartTime {
+    pub fn time(&self, target: &Target) -> PartTime {
         let bytes = self.matrix_bytes + 2 * self.workspace_bytes;
+        let multiprocessors = f64::from(target.multiprocessors.max(1));
+        let bandwidth = target.bandwidth.max(1) as f64 * ATTAINED_BANDWIDTH;
+        let fitted_on = f64::from(Target::H200.multiprocessors);
+        let transactions = TRANSACTIONS_PER_SECOND * (multiprocessors / fitted_on);
         // Few warps leave load units idle.
-        let idle = (SATURATING_WARPS / self.warps.max(1.0)).max(1.0);
+        let saturating = multiprocessors * SATURATING_WARPS_PER_MULTIPROCESSOR;
+        let idle = (saturating / self.warps.max(1.0)).max(1.0);
         PartTime {
-            busy: bytes as f64 / BYTES_PER_SECOND
-                + self.transactions * idle / TRANSACTIONS_PER_SECOND,
+            busy: bytes as f64 / bandwidth + self.transactions * idle / transactions,
             delay: self.latency + self.critical_steps * SECONDS_PER_STEP,
         }
     }
@@ -168,6 +300,6 @@ pub struct Cost {
     pub dense_bytes: u64,
     /// Floating-point operations: two for each entry and column.
     pub flops: u64,
-    /// Predicted seconds on a nominal GPU; for ranking only.
+    /// Predicted seconds on the model's GPU; for ranking only.
     pub seconds: f64,
 }

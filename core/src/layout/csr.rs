@@ -4,12 +4,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::coding::{Decoder, pack_entries};
-use super::cost::{PartCost, WarpSteps};
+use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
 use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
-use crate::language::{Access, Facts, IndexCoding, Lanes, Mask, Program, Slot, Token, Word};
+use crate::language::{Access, IndexCoding, Lanes, Mask, Program, Slot, Token, Word};
 use crate::matrix::Scalar;
 use crate::task::Task;
 
@@ -32,7 +32,7 @@ pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
     let values = Slot::Values { padded: false };
     // A block for each row and column tile has to fit in a grid, beside those of other parts.
     let columns = u64::from(mask.task().operation.columns());
-    let block = mask.allows(|facts| facts.rows(site.rows).rows.len() as u64 * columns < 1 << 28);
+    let block = mask.allows(|stats| stats.rows(site.rows).rows.len() as u64 * columns < 1 << 28);
     let lanes = Slot::Lanes { most: 32, block };
     let opens = vec![index, values, Slot::Cache, Slot::Vector, lanes, Slot::Unroll];
     Some(Alternative::word(Word::Csr, opens))
@@ -119,15 +119,15 @@ impl CsrLayout {
         if self.lanes == Lanes::Block { call.scratch() } else { call }
     }
 
-    pub(crate) fn cost(&self, site: Site, facts: &Facts<'_>) -> PartCost {
-        let task = facts.task();
+    pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
+        let (stats, task) = (model.stats(), model.task());
         let mapping = self.mapping(task, site.block);
-        let set = facts.rows(site.rows);
+        let set = stats.rows(site.rows);
         let offsets = (set.rows.len() + 1) * if set.nnz < u32::MAX as usize { 4 } else { 8 };
         let bases = if self.index.is_relative() { 4 * set.rows.len() } else { 0 };
         let entry = self.index.size() + self.access.values.size(task.precision.matrix());
         let steps = match self.lanes {
-            Lanes::Threads(_) => facts.row_steps(site, mapping.lanes, mapping.stride),
+            Lanes::Threads(_) => model.row_steps(site, mapping.lanes, mapping.stride),
             Lanes::Block => {
                 let warps = u64::from(site.block / 32);
                 let longest = set.longest as u64;

@@ -1,19 +1,19 @@
 //! DIA: whole diagonals, without column indices.
 
-use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::coding::{Decoder, pack_values};
-use super::cost::{PartCost, WarpSteps};
+use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
 use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, Site};
 use crate::language::{
-    Access, Facts, Lanes, MAX_DIAGONALS, MAX_PADDING, Mask, Order, Program, Slot, Token, Word,
+    Access, Lanes, MAX_DIAGONALS, MAX_PADDING, Mask, Order, Program, Slot, Token, Word,
 };
 use crate::matrix::Scalar;
+use crate::structure::diagonals;
 use crate::task::Task;
 
 /// Diagonals; slots without an entry hold NaN.
@@ -28,9 +28,9 @@ pub struct DiaLayout {
 /// `dia VALUES CACHE VECTOR UNROLL`, for rows in matrix order with few, well-filled diagonals.
 pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
     let fits = site.order == Order::Keep
-        && mask.allows(|facts| {
-            let set = facts.rows(site.rows);
-            facts.diagonals(site.rows).is_some_and(|diagonals| {
+        && mask.allows(|stats| {
+            let set = stats.rows(site.rows);
+            stats.diagonals(site.rows).is_some_and(|diagonals| {
                 let slots = diagonals as u64 * set.rows.len() as u64;
                 MAX_PADDING.bears(slots, set.nnz)
             })
@@ -39,23 +39,6 @@ pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
     fits.then(|| {
         Alternative::word(Word::Dia, vec![values, Slot::Cache, Slot::Vector, Slot::Unroll])
     })
-}
-
-/// The diagonals of some rows, by row index and columns.
-///
-/// # Errors
-/// The number found so far, once it exceeds [`MAX_DIAGONALS`].
-pub(crate) fn diagonals<'a>(
-    rows: impl Iterator<Item = (usize, &'a [u32])>,
-) -> Result<BTreeSet<i64>, usize> {
-    let mut found = BTreeSet::new();
-    for (row, columns) in rows {
-        found.extend(columns.iter().map(|&column| i64::from(column) - row as i64));
-        if found.len() > MAX_DIAGONALS {
-            return Err(found.len());
-        }
-    }
-    Ok(found)
 }
 
 impl DiaLayout {
@@ -139,11 +122,11 @@ impl DiaLayout {
             .dense()
     }
 
-    pub(crate) fn cost(&self, site: Site, facts: &Facts<'_>) -> PartCost {
-        let task = facts.task();
+    pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
+        let (stats, task) = (model.stats(), model.task());
         let mapping = self.mapping(task, site.block);
-        let set = facts.rows(site.rows);
-        let diagonals = facts.diagonals(site.rows).unwrap_or(MAX_DIAGONALS) as u64;
+        let set = stats.rows(site.rows);
+        let diagonals = stats.diagonals(site.rows).unwrap_or(MAX_DIAGONALS) as u64;
         let rows = set.rows.len() as u64;
         let warps = rows.div_ceil(u64::from(32 / mapping.stride));
         let value = self.access.values.size(task.precision.matrix());

@@ -4,13 +4,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::coding::{Decoder, float_array, pack_entries};
-use super::cost::{PartCost, WarpSteps};
+use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::{LayoutArrays, SHARED_LIMIT};
 use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
-use crate::language::{Access, Facts, IndexCoding, Lanes, Mask, Order, Program, Slot, Token, Word};
+use crate::language::{Access, IndexCoding, Lanes, Mask, Order, Program, Slot, Token, Word};
 use crate::matrix::Scalar;
+use crate::structure::{row_ends, tile_rows};
 use crate::task::{Operation, Task};
 
 /// Items per thread (SpMV).
@@ -60,8 +61,8 @@ pub(crate) fn items(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
         Alternative::number(items, opens)
     };
     let fits = |&&items: &&u32| {
-        mask.allows(|facts| {
-            let set = facts.rows(site.rows);
+        mask.allows(|stats| {
+            let set = stats.rows(site.rows);
             let merged = (set.rows.len() + set.nnz) as u64;
             let tiles = merged.div_ceil(u64::from(least_tile(task, items, site.block)));
             shared_bytes(task, items, site.block, 1, 1) <= SHARED_LIMIT
@@ -102,34 +103,6 @@ fn shared_bytes(task: Task, items: u32, block: u32, stride: u32, vector: u32) ->
 /// Bytes of the sums that tiles leave for the rows they share.
 fn carry_bytes(task: Task, tiles: u64) -> u64 {
     tiles * 2 * u64::from(task.operation.columns()) * task.precision.accumulator().size() as u64
-}
-
-/// Entries up to the end of each row.
-pub(crate) fn row_ends(lens: impl Iterator<Item = u64>) -> Vec<u64> {
-    let add = |sum: &mut u64, len| {
-        *sum += len;
-        Some(*sum)
-    };
-    lens.scan(0, add).collect()
-}
-
-/// First row of each tile, and the row count at the end. `ends[r]` is the number of entries up to
-/// the end of row `r`. Row `r`'s end is item `ends[r] + r` of the merged list.
-pub(crate) fn tile_rows(ends: &[u64], items: u32) -> Vec<u32> {
-    let total = ends.last().copied().unwrap_or(0) + ends.len() as u64;
-    let tiles = total.div_ceil(u64::from(items));
-    let mut row = 0;
-    let mut starts: Vec<u32> = (0..tiles)
-        .map(|tile| {
-            let item = tile * u64::from(items);
-            while ends.get(row).is_some_and(|&end| end + (row as u64) < item) {
-                row += 1;
-            }
-            row as u32
-        })
-        .collect();
-    starts.push(ends.len() as u32);
-    starts
 }
 
 /// Entries before a tile or unit that begins at a row.
@@ -339,10 +312,10 @@ impl MergeLayout {
         call.carry(tiles).rows().columns(self.index).values().dense().scratch()
     }
 
-    pub(crate) fn cost(&self, site: Site, facts: &Facts<'_>) -> PartCost {
-        let task = facts.task();
+    pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
+        let (stats, task) = (model.stats(), model.task());
         let mapping = self.mapping(task, site.block);
-        let set = facts.rows(site.rows);
+        let set = stats.rows(site.rows);
         let rows = set.rows.len() as u64;
         let items = u64::from(self.tile_items(&mapping, site.block));
         let merged = rows + set.nnz as u64;

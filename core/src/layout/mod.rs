@@ -18,7 +18,7 @@ pub(crate) mod sell;
 
 pub use array::{Array, ArrayData, ArrayRole};
 pub use bcsr::BcsrLayout;
-pub use cost::{Cost, PartCost, PartTime};
+pub use cost::{Cost, CostModel, PartCost, PartTime};
 pub use csr::CsrLayout;
 pub use dia::DiaLayout;
 pub use emulated::{EmulatedCost, EmulatedFeatures};
@@ -27,9 +27,6 @@ pub use merge::{MergeLayout, Reduction};
 pub use pack::{Launch, PackError, Packed, PackedPart, UnpackError, pack, unpack};
 pub use sell::SellLayout;
 
-pub(crate) use bcsr::block_columns;
-pub(crate) use coding::Table;
-pub(crate) use cost::WarpSteps;
-pub(crate) use dia::diagonals;
-pub(crate) use merge::{row_ends, tile_rows};
 pub(crate) use pack::PartSource;
+
+use crate::structure::Table;

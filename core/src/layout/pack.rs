@@ -3,10 +3,11 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
-use super::{Array, ArrayData, ArrayRole, Table, row_ends};
+use super::{Array, ArrayData, ArrayRole, Table};
 use crate::language::{IndexCoding, Layout, Node, Part, Program, Rows, ValueCoding, each_layout};
 use crate::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
-use crate::task::Dtype;
+use crate::structure::{PaddingLimit, row_ends};
+use crate::task::{Dtype, Values};
 
 /// A program that does not fit the matrix; only programs decoded freely meet this.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -33,6 +34,14 @@ pub enum PackError {
     /// `dictionary` for too many values.
     #[error("`dictionary` needs at most 256 distinct values, padding counted as one")]
     TooManyValues,
+    /// Values that may change, in a coding that only fits those of now.
+    #[error(
+        "the values may change, and {coding:?} stores only those that the matrix has: use `plain`"
+    )]
+    DependsOnValues {
+        /// The coding.
+        coding: ValueCoding,
+    },
     /// The layout would hold mostly padding.
     #[error("{layout} would store {slots} slots for {nnz} entries")]
     Padding {
@@ -75,6 +84,23 @@ pub enum PackError {
         /// Column minus row.
         diagonal: i64,
     },
+}
+
+impl PaddingLimit {
+    /// As [`PaddingLimit::bears`] for packing, with twice the room: the mask goes by a sample of
+    /// the blocks, and packing by all of them.
+    pub(crate) fn check(
+        self,
+        layout: &'static str,
+        slots: u64,
+        nnz: usize,
+    ) -> Result<(), PackError> {
+        if self.doubled().bears(slots, nnz) {
+            Ok(())
+        } else {
+            Err(PackError::Padding { layout, slots, nnz })
+        }
+    }
 }
 
 /// A part's entries in the order of its rows: what a layout packs.
@@ -203,7 +229,7 @@ pub(crate) const SHARED_LIMIT: usize = 48 * 1024;
 ///
 /// # Errors
 /// When the program does not fit the matrix. A program decoded under
-/// [`crate::language::Mask::legal`] with the facts of this matrix fits, unless the matrix needs more
+/// [`crate::language::Mask::legal`] with the statistics of this matrix fits, unless the matrix needs more
 /// blocks than CUDA launches (10⁸ rows and more).
 pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Packed, PackError> {
     if program.task.precision.matrix() != T::DTYPE {
@@ -212,8 +238,12 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
             matrix: T::DTYPE,
         });
     }
-    let coded = |part: &&Part| part.layout.access().values != ValueCoding::Plain;
-    let table = program.parts().iter().any(coded).then(|| Table::of(matrix.values())).flatten();
+    let codings = program.parts().into_iter().map(|part| part.layout.access().values);
+    let coded = codings.into_iter().find(|&coding| coding != ValueCoding::Plain);
+    if let (Values::Variable, Some(coding)) = (program.task.values, coded) {
+        return Err(PackError::DependsOnValues { coding });
+    }
+    let table = coded.and_then(|_| Table::of(matrix.values()));
     let mut assigned = Vec::new();
     assign(&program.body, &all_rows(matrix), matrix, &mut assigned);
 

@@ -4,13 +4,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::coding::{Decoder, pack_entries};
-use super::cost::PartCost;
+use super::cost::{CostModel, PartCost};
 use super::pack::LayoutArrays;
 use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
 use crate::language::{
-    Access, Facts, IndexCoding, Lanes, MAX_PADDING, Mask, Program, Slot, Token, Word,
+    Access, IndexCoding, Lanes, MAX_PADDING, Mask, Program, Slot, Token, Word,
 };
 use crate::matrix::Scalar;
 use crate::task::Task;
@@ -44,8 +44,8 @@ pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
 /// The heights whose padding is bearable.
 pub(crate) fn heights(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
     let bearable = |&&height: &&u32| {
-        mask.allows(|facts| {
-            MAX_PADDING.bears(facts.slice_slots(site, height), facts.rows(site.rows).nnz)
+        mask.allows(|stats| {
+            MAX_PADDING.bears(stats.slice_slots(site.rows, site.order, height), stats.rows(site.rows).nnz)
         })
     };
     let fields = |&height: &u32| {
@@ -155,18 +155,18 @@ impl SellLayout {
             .dense()
     }
 
-    pub(crate) fn cost(&self, site: Site, facts: &Facts<'_>) -> PartCost {
-        let task = facts.task();
+    pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
+        let (stats, task) = (model.stats(), model.task());
         let mapping = self.mapping(task, site.block);
-        let set = facts.rows(site.rows);
-        let slots = facts.slice_slots(site, self.height);
+        let set = stats.rows(site.rows);
+        let slots = stats.slice_slots(site.rows, site.order, self.height);
         let slices = set.rows.len().div_ceil(self.height as usize);
         let bases = if self.index.is_relative() { 4 * slices } else { 0 };
         let length = if set.longest < 256 { 1 } else { 2 };
         let entry = self.index.size() + self.access.values.size(task.precision.matrix());
         // Padding is skipped, but where it shares a sector with entries it is moved.
         let moved = (set.nnz as u64 + slots) / 2 * entry as u64;
-        let steps = facts.row_steps(site, mapping.lanes, mapping.stride);
+        let steps = model.row_steps(site, mapping.lanes, mapping.stride);
         let rows_at_once = 32 / (mapping.lanes * mapping.stride);
         let runs = f64::from((rows_at_once / self.height).max(1) * mapping.lanes);
         let filled = f64::from(rows_at_once * mapping.lanes) * entry as f64 / 32.0;

@@ -9,7 +9,7 @@ mod rows;
 use alloc::vec::Vec;
 
 use super::Csr;
-use random::SplitMix64;
+use crate::random::SplitMix64;
 use rows::{by_rows, sort};
 
 /// The five-point Laplacian of an `nx` × `ny` grid: symmetric, 4 on the diagonal, −1 beside it.
@@ -188,7 +188,7 @@ pub fn block_pruned(rows: usize, cols: usize, block: usize, percent: usize, seed
         for first in (0..cols).step_by(block) {
             let mut random = SplitMix64::new(seed ^ ((at / block) as u64) << 32 ^ first as u64);
             if random.below(100) < percent {
-                let mut random = SplitMix64::new(random.next() ^ at as u64);
+                let mut random = SplitMix64::new(random.bits() ^ at as u64);
                 let columns = first..(first + block).min(cols);
                 row.extend(columns.map(|col| (col, random.value())));
             }

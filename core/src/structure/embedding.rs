@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::features::Features;
 use super::grid::DensityGrids;
 use super::pattern::{Pattern, Strata, within};
-use super::scan::Scan;
+use super::MatrixStats;
 use crate::matrix::{CsrView, Scalar};
 
 /// Version of everything in this module that a model can see: the features and their order, the
 /// grids, the choice of nonzeros and their embedding. A model names the version it was trained on.
-pub const EMBEDDING_VERSION: u32 = 1;
+pub const EMBEDDING_VERSION: u32 = 2;
 
 /// Row and column indices are scaled to `0..SCALED_RANGE` before they are embedded.
 pub const SCALED_RANGE: f64 = 1024.0;
@@ -95,10 +95,13 @@ impl StructureEmbedding {
     /// bit.
     #[must_use]
     pub fn new<T: Scalar>(matrix: CsrView<'_, T>, config: &EmbeddingConfig) -> Self {
-        let pattern = Pattern::new(matrix);
-        let scan = Scan::of(&pattern);
-        let positions = sample(&pattern, config.max_tokens);
-        let encoder = Encoder::new(&pattern, config);
+        MatrixStats::new(matrix).embedding(config)
+    }
+
+    pub(super) fn of(stats: &MatrixStats<'_>, config: &EmbeddingConfig) -> Self {
+        let pattern = stats.pattern();
+        let positions = sample(pattern, config.max_tokens);
+        let encoder = Encoder::new(pattern, config);
         let mut tokens = Vec::with_capacity(positions.len() * config.token_width());
         for &position in &positions {
             encoder.encode(pattern.row_of(position), encoder.rows, &mut tokens);
@@ -110,8 +113,8 @@ impl StructureEmbedding {
             tokens,
             n_tokens: positions.len(),
             d: config.token_width(),
-            features: Features::from_scan(&pattern, &scan),
-            grids: DensityGrids::new(&scan.grid),
+            features: stats.features(),
+            grids: stats.density_grids(),
         }
     }
 }

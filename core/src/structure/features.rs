@@ -1,9 +1,9 @@
 use serde::{Deserialize, Serialize};
 
-use super::pattern::Pattern;
 use super::probe::{Probes, look_around};
 use super::scan::Scan;
 use super::sketch::BUCKETS;
+use super::{MatrixStats, Order, RowSetId};
 use crate::matrix::{CsrView, Scalar};
 
 /// Declares the features once, so that fields, names and array cannot disagree.
@@ -16,7 +16,8 @@ macro_rules! features {
         ///
         /// `row_…`, `…_rows` and sizes are exact. `band_max_…` are exact too. The rest is exact up
         /// to [`SAMPLE_LIMIT`](super::SAMPLE_LIMIT) nonzeros ([`PROBE_LIMIT`](super::PROBE_LIMIT)
-        /// for `block_…`, `adjacent_below` and `symmetry`) and estimated from a sample above.
+        /// for `adjacent_below` and `symmetry`) and estimated from a sample above. `block_…` and
+        /// `slice_padding` are what [`MatrixStats`] counts for layouts of blocks and slices.
         ///
         /// # How they move when a matrix grows
         ///
@@ -92,7 +93,8 @@ features! {
     row_q90,
     /// lg of the row length that 99 % of the rows do not exceed.
     row_q99,
-    /// log2(slots / nonzeros) / 8 when each slice of 32 rows is padded to its longest: in [0, 0.625].
+    /// log2(slots / nonzeros) / 8 when each slice of 32 rows is padded to its longest, and the last
+    /// one to 32 rows: in [0, 0.625].
     slice_padding,
     /// lg of the mean distance from the scaled diagonal (column row · columns / rows), in columns.
     band_mean,
@@ -136,17 +138,17 @@ features! {
 const SPARSEST: f64 = 64.0;
 
 impl Features {
-    /// The features of a matrix, in one pass.
+    /// The features of a matrix.
     ///
     /// [`StructureEmbedding::new`](super::StructureEmbedding::new) gives them together with the
     /// density grids and the embedded positions.
     #[must_use]
     pub fn new<T: Scalar>(matrix: CsrView<'_, T>) -> Self {
-        let pattern = Pattern::new(matrix);
-        Self::from_scan(&pattern, &Scan::of(&pattern))
+        MatrixStats::new(matrix).features()
     }
 
-    pub(super) fn from_scan(pattern: &Pattern<'_>, scan: &Scan) -> Self {
+    pub(super) fn of(stats: &MatrixStats<'_>) -> Self {
+        let (pattern, scan) = (stats.pattern(), stats.scan());
         let (rows, cols, nnz) = (pattern.rows as f64, pattern.cols as f64, pattern.nnz() as f64);
         let probes = look_around(pattern, &scan.probes);
         let popularity = Popularity::of(scan, nnz);
@@ -157,7 +159,12 @@ impl Features {
         let gaps = scan.gaps.max(1) as f64;
         let band_mean = scan.band_sum as f64 / sampled;
         let quantile = |q| lg(lengths.quantile(q));
-        let Probes { block_fill: [block_2, block_4, block_8], below, symmetry } = probes;
+        let Probes { below, symmetry } = probes;
+        let slots = stats.slice_slots(RowSetId::ALL, Order::Keep, 32);
+        let block_fill = |side: u32| {
+            let slots = stats.blocks(RowSetId::ALL, side) * u64::from(side * side);
+            ratio(nnz, slots as f64) as f32
+        };
         Self {
             rows: lg(rows),
             cols: lg(cols),
@@ -182,7 +189,7 @@ impl Features {
             row_q75: quantile(0.75),
             row_q90: quantile(0.9),
             row_q99: quantile(0.99),
-            slice_padding: eighth_log(ratio(scan.padded_slots as f64, nnz)),
+            slice_padding: eighth_log(ratio(slots as f64, nnz)),
             band_mean: lg(band_mean),
             band_mean_share: ratio(band_mean, cols) as f32,
             band_max: lg(scan.band_max as f64),
@@ -190,9 +197,9 @@ impl Features {
             diagonal_1: diagonals.top_share(1) as f32,
             diagonal_8: diagonals.top_share(8) as f32,
             diagonal_64: diagonals.top_share(64) as f32,
-            block_2: block_2 as f32,
-            block_4: block_4 as f32,
-            block_8: block_8 as f32,
+            block_2: block_fill(2),
+            block_4: block_fill(4),
+            block_8: block_fill(8),
             adjacent_left: (scan.adjacent as f64 / sampled) as f32,
             adjacent_below: below as f32,
             gap: (scan.gap_log_sum as f64 / gaps / 8.0) as f32,

@@ -1,31 +1,46 @@
-//! What a policy sees of a matrix: its structure as numbers of fixed, bounded shape.
+//! The statistics of a matrix, and what a policy sees of it.
 //!
-//! After SparseRL (ICLR 2026), the input of the policy is a [`StructureEmbedding`]: sinusoidal
+//! [`MatrixStats`] is the one extractor: features for policies, the questions of the mask and the
+//! prices of the cost model come from it, and each number is estimated in one place.
+//!
+//! After SparseRL (ICLR 2026), the input of a policy is a [`StructureEmbedding`]: sinusoidal
 //! embeddings of the positions of sampled nonzeros, beside global [`Features`] and
 //! [`DensityGrids`]. Only the pattern is looked at, never the values.
 //!
-//! Everything comes from one streaming pass over CSR (`scan`). Statistics of rows are exact.
+//! Most of it comes from one streaming pass over CSR (`scan`). Statistics of rows are exact.
 //! Statistics of single nonzeros are taken on a deterministic, stratified sample of at most
 //! [`SAMPLE_LIMIT`] of them, and those that need a search in other rows on at most
-//! [`PROBE_LIMIT`]; a matrix with no more nonzeros than that is described exactly. Memory is
-//! bounded by these constants, whatever the matrix.
+//! [`PROBE_LIMIT`]; a matrix with no more nonzeros than that is described exactly. Padded slices
+//! and filled blocks are those that [`MatrixStats`] counts for layouts that store them.
 
+mod count;
 mod embedding;
 mod features;
 mod grid;
+mod limits;
+mod memo;
 mod pattern;
 mod probe;
 mod row_lengths;
+mod rows;
 mod scan;
 mod sketch;
 mod spy;
+mod stats;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub use embedding::{
     EMBEDDING_VERSION, EmbeddingConfig, IndexScaling, SCALED_RANGE, StructureEmbedding,
 };
 pub use features::Features;
 pub use grid::{DensityGrids, GRID_SIDES};
+pub use limits::{MAX_DIAGONALS, MAX_PADDING, PaddingLimit};
+pub use rows::{Order, RowSet, RowSetId, Rows, SplitRule};
 pub use scan::{PROBE_LIMIT, SAMPLE_LIMIT};
 pub use spy::SpyGrid;
+pub use stats::{MatrixStats, RowGroups};
+
+pub(crate) use count::{block_columns, diagonals, row_ends, tile_rows};
+pub(crate) use values::Table;

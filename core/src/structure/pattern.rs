@@ -1,4 +1,5 @@
 use crate::matrix::{CsrView, OffsetsView, Scalar};
+use crate::random::SplitMix64;
 
 /// The nonzero pattern of a CSR matrix, without its values or their type.
 #[derive(Clone, Copy)]
@@ -85,16 +86,8 @@ impl Strata {
 
 /// A pseudo-random number below `width` that depends on `seed` only; 0 when `width` is 0.
 pub(super) fn within(seed: u64, width: u64) -> u64 {
-    let high = hash(seed) >> 32;
+    let high = SplitMix64::after(0, seed).bits() >> 32;
     if width >> 32 == 0 { (high * width) >> 32 } else { high % width }
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
-fn hash(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

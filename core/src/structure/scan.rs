@@ -10,17 +10,12 @@ use crate::matrix::OffsetsView;
 /// Nonzeros that the statistics of single nonzeros and the density grids are taken on, at most.
 pub const SAMPLE_LIMIT: usize = 1 << 17;
 
-/// Nonzeros around which other rows are searched (block fill, symmetry), at most.
+/// Nonzeros around which other rows are searched (nonzeros below, symmetry), at most.
 pub const PROBE_LIMIT: usize = 1 << 12;
-
-/// Rows that a warp handles together in a sliced layout.
-const SLICE: usize = 32;
 
 /// What one pass over a pattern counts.
 pub(super) struct Scan {
     pub(super) lengths: RowLengths,
-    /// Slots when each slice of 32 rows is padded to its longest row.
-    pub(super) padded_slots: u64,
     /// Largest distance of a nonzero from the scaled diagonal, in columns.
     pub(super) band_max: u64,
     /// Sum over the sample of the distances from the scaled diagonal.
@@ -54,7 +49,6 @@ impl Scan {
         let columns = pattern.columns;
         let mut sampler = Sampler::new(pattern);
         let mut lengths = RowLengths::new();
-        let mut padded_slots = 0;
         let mut band_max = 0;
         // The scaled diagonal: column row · cols / rows, in 32.32 fixed point.
         let step = ((pattern.cols as u64) << 32) / pattern.rows.max(1) as u64;
@@ -62,31 +56,22 @@ impl Scan {
         // ahead keeps whole columns whole.
         let mut diagonal = pattern.rows as u64;
         let mut start = 0;
-        let mut row = 0;
-        for slice in offsets.get(1..).unwrap_or_default().chunks(SLICE) {
-            let mut longest = 0;
-            for &offset in slice {
-                let end = index(offset);
-                let length = end - start;
-                lengths.add(length);
-                longest = longest.max(length);
-                // Columns increase, so the first and the last are the farthest from the diagonal.
-                if let [first, .., last] | [first @ last] = columns[start..end] {
-                    let at = diagonal >> 32;
-                    band_max = band_max
-                        .max(u64::from(first).abs_diff(at))
-                        .max(u64::from(last).abs_diff(at));
-                }
-                if sampler.next < end {
-                    sampler.take_row(row, start, end, diagonal >> 32);
-                }
-                diagonal = diagonal.wrapping_add(step);
-                start = end;
-                row += 1;
+        for (row, &offset) in offsets.get(1..).unwrap_or_default().iter().enumerate() {
+            let end = index(offset);
+            lengths.add(end - start);
+            // Columns increase, so the first and the last are the farthest from the diagonal.
+            if let [first, .., last] | [first @ last] = columns[start..end] {
+                let at = diagonal >> 32;
+                band_max =
+                    band_max.max(u64::from(first).abs_diff(at)).max(u64::from(last).abs_diff(at));
             }
-            padded_slots += (longest * slice.len()) as u64;
+            if sampler.next < end {
+                sampler.take_row(row, start, end, diagonal >> 32);
+            }
+            diagonal = diagonal.wrapping_add(step);
+            start = end;
         }
-        sampler.into_scan(lengths.finish(), padded_slots, band_max)
+        sampler.into_scan(lengths.finish(), band_max)
     }
 }
 
@@ -164,10 +149,9 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    fn into_scan(self, lengths: RowLengths, padded_slots: u64, band_max: u64) -> Scan {
+    fn into_scan(self, lengths: RowLengths, band_max: u64) -> Scan {
         Scan {
             lengths,
-            padded_slots,
             band_max,
             band_sum: self.band_sum,
             sampled: self.taken,

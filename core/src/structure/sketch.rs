@@ -1,6 +1,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::random::SplitMix64;
+
 /// Buckets of a [`Sketch`].
 pub(super) const BUCKETS: usize = 4096;
 
@@ -22,7 +24,7 @@ impl Sketch {
             Self { counts: vec![0; keys], multiplier: 1, shift: 0 }
         } else {
             let shift = 64 - BUCKETS.trailing_zeros();
-            Self { counts: vec![0; BUCKETS], multiplier: 0x9E37_79B9_7F4A_7C15, shift }
+            Self { counts: vec![0; BUCKETS], multiplier: SplitMix64::STEP, shift }
         }
     }
 

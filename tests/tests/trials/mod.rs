@@ -5,13 +5,15 @@ mod awkward;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, ensure};
-use sparserl_core::decode::{CostRanker, beam_search};
-use sparserl_core::language::{Facts, Mask, Program};
+use sparserl_core::decode::{CostRanker, Policy as _, PolicyInput, beam_search};
+use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::{Csr, Duplicates, Scalar, file};
 use sparserl_core::outcome::Evaluator;
-use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
+use sparserl_core::structure::MatrixStats;
+use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_tests::golden::{self, Golden};
@@ -200,9 +202,10 @@ impl Runner<'_> {
 
 /// The program that the cost ranker finds best.
 fn ranked<T: Scalar>(matrix: &Csr<T>, task: Task) -> Result<Program> {
-    let facts = Facts::new(matrix.view(), task);
-    let embedding = StructureEmbedding::new(matrix.view(), &EmbeddingConfig::default());
-    let Ok(found) = beam_search(&CostRanker::new(&facts), &embedding, Mask::legal(&facts), BEAMS);
+    let input =
+        PolicyInput::new(Arc::new(MatrixStats::new(matrix.view())), task, Target::H200);
+    let mask = Mask::legal(&input.stats, task);
+    let found = beam_search(&mut *CostRanker.read(&input)?, mask, BEAMS)?;
     let best = found.into_iter().next().context("the ranker found no program")?;
     Ok(best.program)
 }

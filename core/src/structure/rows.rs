@@ -1,9 +1,36 @@
 use alloc::vec::Vec;
 
-use super::{Order, SplitRule};
 use crate::matrix::OffsetsView;
 
-/// Names a set of rows that [`super::Facts`] knows: what a chain of splits leaves.
+/// How a split divides rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SplitRule {
+    /// Rows of at most `threshold` entries, and the longer ones.
+    Length {
+        /// Entries of the longest row on the low side.
+        threshold: u32,
+    },
+    /// The leading rows that hold `eighths`/8 of the entries, and the rest.
+    Nonzeros {
+        /// Share of the low side, 1–7.
+        eighths: u32,
+    },
+}
+
+/// Order of a part's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Order {
+    /// Matrix order.
+    Keep,
+    /// By falling length within windows of rows (the σ of SELL-C-σ).
+    Sort {
+        /// Rows of a window.
+        window: u32,
+    },
+}
+
+/// Names a set of rows that [`MatrixStats`](super::MatrixStats) knows: what a chain of splits
+/// leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowSetId(pub(super) u32);
 

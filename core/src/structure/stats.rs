@@ -1,0 +1,386 @@
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::memo::{Memo, Once, Shared};
+use super::pattern::Pattern;
+use super::scan::Scan;
+use super::values::Table;
+use super::{
+    DensityGrids, EmbeddingConfig, Features, MAX_PADDING, Order, RowSet, RowSetId, Rows, SplitRule,
+    StructureEmbedding, block_columns, diagonals, row_ends, tile_rows,
+};
+use crate::matrix::{CsrView, Scalar};
+use crate::random::SplitMix64;
+
+/// Rows of blocks, and entries, whose fill is counted exactly; larger sets are sampled.
+const BLOCK_ROW_SAMPLES: usize = 2048;
+const BLOCK_ENTRY_SAMPLES: usize = 1 << 17;
+
+/// The statistics of one matrix: what a policy sees of it, what the mask asks, and what the cost
+/// model prices.
+///
+/// Each is computed when it is first asked for, once, and then shared by all that ask: tasks,
+/// targets and, with the `std` feature, threads. Neither a task nor a GPU is a property of a matrix;
+/// whoever needs them holds them beside this.
+pub struct MatrixStats<'a> {
+    pattern: Pattern<'a>,
+    find_values: Box<dyn Fn() -> Option<Table> + Send + Sync + 'a>,
+    values: Once<Option<Table>>,
+    scan: Once<Scan>,
+    features: Once<Features>,
+    /// First and last column of each row; (1, 0) when it is empty.
+    ends: Once<Vec<(u32, u32)>>,
+    splits: Shared<Splits>,
+    ordered: Memo<(RowSetId, Order), Arc<Rows>>,
+    spans: Memo<(RowSetId, Order, u32, u32), u64>,
+    tile_spans: Memo<(RowSetId, Order, u32), u64>,
+    slice_slots: Memo<(RowSetId, Order, u32), u64>,
+    diagonals: Memo<RowSetId, Option<usize>>,
+    blocks: Memo<(RowSetId, u32), u64>,
+    row_groups: Memo<(RowSetId, Order, u32, u32), RowGroups>,
+}
+
+/// The sets of rows by their ids, and the sides of the splits that led to them.
+struct Splits {
+    sets: Vec<Arc<RowSet>>,
+    sides: alloc::collections::BTreeMap<(RowSetId, SplitRule), (RowSetId, RowSetId)>,
+}
+
+/// Rows taken a few at a time, each few as slow as its longest row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowGroups {
+    /// Number of groups.
+    pub groups: u64,
+    /// Steps over all groups.
+    pub steps: u64,
+    /// Steps of the group with most.
+    pub longest: u64,
+}
+
+impl fmt::Debug for MatrixStats<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MatrixStats({} × {}, {} entries)", self.rows_count(), self.cols(), self.nnz())
+    }
+}
+
+impl<'a> MatrixStats<'a> {
+    /// The statistics of a matrix.
+    #[must_use]
+    pub fn new<T: Scalar>(matrix: CsrView<'a, T>) -> Self {
+        let all = Rows::Range { first: 0, count: matrix.rows() as u32 };
+        let all = Arc::new(RowSet::new(all, matrix.offsets()));
+        let splits = Splits { sets: alloc::vec![all], sides: Default::default() };
+        let values = matrix.values();
+        Self {
+            pattern: Pattern::new(matrix),
+            find_values: Box::new(move || Table::of(values)),
+            values: Once::new(),
+            scan: Once::new(),
+            features: Once::new(),
+            ends: Once::new(),
+            splits: Shared::new(splits),
+            ordered: Memo::default(),
+            spans: Memo::default(),
+            tile_spans: Memo::default(),
+            slice_slots: Memo::default(),
+            diagonals: Memo::default(),
+            blocks: Memo::default(),
+            row_groups: Memo::default(),
+        }
+    }
+
+    /// Rows of the matrix.
+    #[must_use]
+    pub fn rows_count(&self) -> usize {
+        self.pattern.rows
+    }
+
+    /// Columns of the matrix.
+    #[must_use]
+    pub fn cols(&self) -> usize {
+        self.pattern.cols
+    }
+
+    /// Entries of the matrix.
+    #[must_use]
+    pub fn nnz(&self) -> usize {
+        self.pattern.nnz()
+    }
+
+    /// Bytes of an offset of plain CSR.
+    #[must_use]
+    pub fn offset_bytes(&self) -> u64 {
+        if (self.nnz() as u64) < u64::from(u32::MAX) { 4 } else { 8 }
+    }
+
+    /// The features that a policy sees.
+    #[must_use]
+    pub fn features(&self) -> Features {
+        *self.features.get_or_init(|| Features::of(self))
+    }
+
+    /// Where the nonzeros are.
+    #[must_use]
+    pub fn density_grids(&self) -> DensityGrids {
+        DensityGrids::new(&self.scan().grid)
+    }
+
+    /// What a policy sees of the matrix.
+    #[must_use]
+    pub fn embedding(&self, config: &EmbeddingConfig) -> StructureEmbedding {
+        StructureEmbedding::of(self, config)
+    }
+
+    pub(super) fn pattern(&self) -> &Pattern<'a> {
+        &self.pattern
+    }
+
+    pub(super) fn scan(&self) -> &Scan {
+        self.scan.get_or_init(|| Scan::of(&self.pattern))
+    }
+
+    /// The distinct values, where there are few.
+    pub(crate) fn value_table(&self) -> Option<&Table> {
+        self.values.get_or_init(|| (self.find_values)()).as_ref()
+    }
+
+    /// A set of rows.
+    #[must_use]
+    pub fn rows(&self, id: RowSetId) -> Arc<RowSet> {
+        self.splits.with(|splits| splits.sets[id.0 as usize].clone())
+    }
+
+    /// True when a split leaves rows on both sides; cheaper than [`MatrixStats::split`].
+    #[must_use]
+    pub fn splits(&self, id: RowSetId, rule: SplitRule) -> bool {
+        let set = self.rows(id);
+        match rule {
+            SplitRule::Length { threshold } => {
+                set.shortest <= threshold as usize && (threshold as usize) < set.longest
+            }
+            SplitRule::Nonzeros { eighths } => {
+                // The last row is on the high side when enough entries lie before it.
+                let Some(last) = set.rows.len().checked_sub(1) else { return false };
+                let before = (set.nnz - self.row_len(set.rows.at(last))) as u128;
+                set.nnz > 0 && before * 8 >= set.nnz as u128 * u128::from(eighths)
+            }
+        }
+    }
+
+    /// The two sides of a split; `None` when one is empty.
+    #[must_use]
+    pub fn split(&self, id: RowSetId, rule: SplitRule) -> Option<(RowSetId, RowSetId)> {
+        if !self.splits(id, rule) {
+            return None;
+        }
+        if let Some(sides) = self.splits.with(|splits| splits.sides.get(&(id, rule)).copied()) {
+            return Some(sides);
+        }
+        let (low, high) = self.rows(id).rows.split(rule, self.pattern.offsets);
+        let [low, high] =
+            [low, high].map(|side| Arc::new(RowSet::new(side, self.pattern.offsets)));
+        Some(self.splits.with(|Splits { sets, sides }| {
+            // Another thread may have been faster, and a set has one name.
+            *sides.entry((id, rule)).or_insert_with(|| {
+                let first = sets.len() as u32;
+                sets.extend([low, high]);
+                (RowSetId(first), RowSetId(first + 1))
+            })
+        }))
+    }
+
+    /// The rows of a set in an order.
+    #[must_use]
+    pub fn ordered(&self, id: RowSetId, order: Order) -> Arc<Rows> {
+        self.ordered.get((id, order), || {
+            Arc::new(self.rows(id).rows.ordered(order, self.pattern.offsets))
+        })
+    }
+
+    fn row_len(&self, row: usize) -> usize {
+        self.pattern.offsets.at(row + 1) - self.pattern.offsets.at(row)
+    }
+
+    fn row(&self, row: usize) -> &'a [u32] {
+        self.pattern.row(row)
+    }
+
+    /// Largest distance between columns, counted in `side`s, of `height` rows in turn.
+    #[must_use]
+    pub fn span(&self, id: RowSetId, order: Order, height: u32, side: u32) -> u64 {
+        self.spans.get((id, order, height, side), || {
+            let rows = self.ordered(id, order);
+            let height = height as usize;
+            let spans = (0..rows.len()).step_by(height).map(|first| {
+                let chunk = first..rows.len().min(first + height);
+                self.span_of(chunk.map(|position| rows.at(position)), side)
+            });
+            spans.max().unwrap_or(0)
+        })
+    }
+
+    /// Largest distance between columns of a merge tile of so many items; an upper bound.
+    #[must_use]
+    pub fn tile_span(&self, id: RowSetId, order: Order, items: u32) -> u64 {
+        self.tile_spans.get((id, order, items), || {
+            let rows = self.ordered(id, order);
+            let ends = row_ends(rows.iter().map(|row| self.row_len(row) as u64));
+            let starts = tile_rows(&ends, items);
+            let spans = starts.windows(2).map(|tile| {
+                // The last row of a tile may go on in the next one.
+                let touched = tile[0] as usize..rows.len().min(tile[1] as usize + 1);
+                self.span_of(touched.map(|position| rows.at(position)), 1)
+            });
+            spans.max().unwrap_or(0)
+        })
+    }
+
+    fn span_of(&self, rows: impl Iterator<Item = usize>, side: u32) -> u64 {
+        let all = self.ends.get_or_init(|| {
+            let ends = |row| match *self.row(row) {
+                [first, .., last] | [first @ last] => (first, last),
+                [] => (1, 0),
+            };
+            (0..self.pattern.rows).map(ends).collect()
+        });
+        let ends = rows.map(|row| all[row]).filter(|(first, last)| first <= last);
+        let bounds = ends.fold(None, |bounds: Option<(u32, u32)>, (first, last)| {
+            let (low, high) = bounds.unwrap_or((first, last));
+            Some((low.min(first), high.max(last)))
+        });
+        bounds.map_or(0, |(low, high)| u64::from(high / side - low / side))
+    }
+
+    /// Slots of slices of `height` rows, each padded to its longest row.
+    #[must_use]
+    pub fn slice_slots(&self, id: RowSetId, order: Order, height: u32) -> u64 {
+        self.slice_slots.get((id, order, height), || {
+            let rows = self.ordered(id, order);
+            let height = height as usize;
+            let widths = (0..rows.len()).step_by(height).map(|first| {
+                let slice = first..rows.len().min(first + height);
+                slice.map(|position| self.row_len(rows.at(position))).max().unwrap_or(0)
+            });
+            widths.map(|width| (width * height) as u64).sum()
+        })
+    }
+
+    /// Diagonals with an entry; `None` when there are more than
+    /// [`MAX_DIAGONALS`](super::MAX_DIAGONALS), or the matrix is too large for 32-bit distances.
+    #[must_use]
+    pub fn diagonals(&self, id: RowSetId) -> Option<usize> {
+        self.diagonals.get(id, || {
+            i32::try_from(self.pattern.cols.max(self.pattern.offsets.len())).ok()?;
+            let set = self.rows(id);
+            let found = diagonals(set.rows.iter().map(|row| (row, self.row(row))));
+            found.ok().map(|found| found.len())
+        })
+    }
+
+    /// Blocks of `side × side` with an entry, estimated from evenly spaced rows of blocks when
+    /// there are many.
+    #[must_use]
+    pub fn blocks(&self, id: RowSetId, side: u32) -> u64 {
+        self.blocks.get((id, side), || {
+            let set = self.rows(id);
+            // Most matrices have no blocks at all, which a glance tells.
+            let glance = self.sampled_blocks(&set, side, 32);
+            let hopeless = !MAX_PADDING.doubled().bears(glance * u64::from(side * side), set.nnz);
+            if hopeless { glance } else { self.sampled_blocks(&set, side, 1) }
+        })
+    }
+
+    /// Heavy rows of blocks are counted one by one, the others by a sample of them: a few rows can
+    /// hold most of the entries, and no sample would find them.
+    fn sampled_blocks(&self, set: &RowSet, side: u32, coarseness: usize) -> u64 {
+        let rows = &set.rows;
+        let block_rows = rows.len().div_ceil(side as usize);
+        let by_rows = block_rows * coarseness / BLOCK_ROW_SAMPLES;
+        let by_entries = set.nnz * coarseness / BLOCK_ENTRY_SAMPLES;
+        let step = by_rows.max(by_entries).max(1);
+        let heavy = if step == 1 { 0 } else { set.nnz * coarseness / BLOCK_ROW_SAMPLES };
+        let (mut exact, mut light, mut sampled) = (0u64, Tally::default(), Tally::default());
+        let mut here = Vec::new();
+        for block_row in 0..block_rows {
+            let first = block_row * side as usize;
+            let block = first..rows.len().min(first + side as usize);
+            let entries: usize = block.clone().map(|p| self.row_len(rows.at(p))).sum();
+            // Anywhere within the step, lest rows that repeat with it pass for all rows.
+            let scattered = (block_row as u64 / step as u64).wrapping_mul(SplitMix64::STEP);
+            let chosen = block_row % step == (scattered >> 32) as usize % step;
+            light.entries += if entries > heavy { 0 } else { entries as u64 };
+            if entries <= heavy && !chosen {
+                continue;
+            }
+            block_columns(block.map(|p| self.row(rows.at(p))), side, &mut here);
+            if entries > heavy {
+                exact += here.len() as u64;
+            } else {
+                sampled.blocks += here.len() as u64;
+                sampled.entries += entries as u64;
+            }
+        }
+        // Light entries that no sample met count as a block each, which is the worst they can be.
+        let (blocks, entries) = match sampled.entries {
+            0 => (1, 1),
+            entries => (sampled.blocks, entries),
+        };
+        exact + (u128::from(blocks) * u128::from(light.entries) / u128::from(entries)) as u64
+    }
+
+    /// Steps of groups of `at_once` rows, when each row takes its entries `lanes` at a time.
+    #[must_use]
+    pub fn row_groups(&self, id: RowSetId, order: Order, at_once: u32, lanes: u32) -> RowGroups {
+        self.row_groups.get((id, order, at_once, lanes), || {
+            let rows = self.ordered(id, order);
+            let at_once = at_once.max(1) as usize;
+            let mut found = RowGroups { groups: 0, steps: 0, longest: 0 };
+            for first in (0..rows.len()).step_by(at_once) {
+                let group = first..rows.len().min(first + at_once);
+                let lens = group.map(|position| self.row_len(rows.at(position)) as u64);
+                let steps = lens.max().unwrap_or(0).div_ceil(u64::from(lanes));
+                found.groups += 1;
+                found.steps += steps;
+                found.longest = found.longest.max(steps);
+            }
+            found
+        })
+    }
+}
+
+/// Blocks and entries counted so far.
+#[derive(Default)]
+struct Tally {
+    blocks: u64,
+    entries: u64,
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+    use crate::matrix::generate;
+
+    #[test]
+    fn threads_share_statistics_and_agree() {
+        fn shared<T: Send + Sync>(value: T) -> T {
+            value
+        }
+        let matrix = generate::rmat(9, 8, 1);
+        let stats = shared(MatrixStats::new(matrix.view()));
+        let ask = || {
+            let rule = SplitRule::Length { threshold: 8 };
+            let (low, high) = stats.split(RowSetId::ALL, rule).unwrap();
+            let order = Order::Sort { window: 32 };
+            let slots = [low, high].map(|id| stats.slice_slots(id, order, 32));
+            (low, high, slots, stats.blocks(low, 2), stats.features())
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            for thread in threads {
+                assert_eq!(thread.join().unwrap(), ask());
+            }
+        });
+    }
+}
