@@ -39,14 +39,15 @@ pub fn grammar_hash() -> u64 {
     hash.0
 }
 
-struct Fnv(u64);
+/// FNV-1a of the text written into it.
+pub(crate) struct Fnv(pub(crate) u64);
 
 impl Fnv {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    fn add(&mut self, text: fmt::Arguments<'_>) {
+    pub(crate) fn add(&mut self, text: fmt::Arguments<'_>) {
         // Writing into `Fnv` cannot fail.
         let _ = fmt::Write::write_fmt(self, text);
     }

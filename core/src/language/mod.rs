@@ -31,6 +31,7 @@ mod token;
 
 pub use facts::{Facts, MAX_DIAGONALS, MAX_PADDING, PaddingLimit};
 pub use grammar::{Derivation, Mask, Slot, Space};
+pub(crate) use hash::Fnv;
 pub use hash::{grammar_hash, vocabulary_hash};
 pub use program::{
     Access, BlockSize, Cache, IndexCoding, Lanes, Layout, Node, Order, Part, Program, ProgramError,
