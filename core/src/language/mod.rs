@@ -43,4 +43,4 @@ pub use text::TextError;
 pub use token::{Token, Word};
 
 /// Version of the language; raised whenever a program's text, tokens or meaning change.
-pub const LANGUAGE_VERSION: u32 = 1;
+pub const LANGUAGE_VERSION: u32 = 2;
