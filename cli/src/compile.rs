@@ -32,7 +32,7 @@ impl Compiler {
     /// Compiles a kernel.
     pub(crate) fn compile(&self, source: &CudaSource) -> anyhow::Result<Cubin> {
         let nvrtc = self.compilers.for_arch(self.architecture)?;
-        let (text, kernel, options) = (&source.text, source.kernel, CompileOptions::generated());
+        let (text, kernel, options) = (&source.text, &source.kernel, CompileOptions::generated());
         let cubin = match &self.cache {
             Some(cache) => cache
                 .compile(nvrtc, text, kernel, self.architecture, &options)

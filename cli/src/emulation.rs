@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     fn program(body: &str) -> Program {
-        Program::parse(&format!("sparserl 1\nspmv f64\nblock 128\n{body}\n")).unwrap()
+        Program::parse(&format!("sparserl 2\nspmv f64\nblock 128\n{body}\n")).unwrap()
     }
 
     fn extent(ground: &Ground<'_, f64>, body: &str) -> anyhow::Result<Extent> {
@@ -176,7 +176,11 @@ mod tests {
     fn few_rows_are_emulated_all() {
         let matrix = generate::stencil5(20, 20);
         let ground = Ground::sampled(matrix.view(), 2_000, Operation::SpMV);
-        let extent = extent(&ground, "keep csr u32 plain cached 1 16 4").unwrap();
+        let extent = extent(
+            &ground,
+            "keep csr index=u32 values=plain cache=cached vector=1 lanes=16 unroll=4",
+        )
+        .unwrap();
         assert_eq!(extent.to_string(), "the whole matrix");
         assert_eq!((extent.rows, extent.entries), (400, matrix.nnz()));
     }
@@ -185,8 +189,12 @@ mod tests {
     fn diagonals_are_emulated_in_one_run() {
         let matrix = generate::stencil5(100, 100);
         let ground = Ground::sampled(matrix.view(), 5_000, Operation::SpMV);
-        let csr = extent(&ground, "keep csr u32 plain cached 1 16 4").unwrap();
-        let dia = extent(&ground, "keep dia plain cached 1 4").unwrap();
+        let csr = extent(
+            &ground,
+            "keep csr index=u32 values=plain cache=cached vector=1 lanes=16 unroll=4",
+        )
+        .unwrap();
+        let dia = extent(&ground, "keep dia values=plain cache=cached vector=1 unroll=4").unwrap();
         assert!(!csr.whole && !dia.whole);
         assert!(csr.entries <= 5_000 && dia.entries <= 5_000);
         assert_ne!(csr, dia);
@@ -198,7 +206,12 @@ mod tests {
     fn what_fits_no_sample_is_said() {
         let matrix = generate::uniform(10_000, 100_000, 4, 1);
         let ground = Ground::sampled(matrix.view(), 5_000, Operation::SpMV);
-        let error = extent(&ground, "keep csr u16 plain cached 1 16 4").unwrap_err().to_string();
+        let error = extent(
+            &ground,
+            "keep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4",
+        )
+        .unwrap_err()
+        .to_string();
         assert!(error.starts_with("the program does not fit a sample of the rows: "), "{error}");
     }
 }

@@ -343,7 +343,7 @@ impl Job<'_> {
         let packed = pack(matrix, &candidate.program)
             .with_context(|| format!("{}: packing (a defect of SparseRL)", self.matrix.file))?;
         let pack_seconds = pack_start.elapsed().as_secs_f64();
-        let source = emit(&packed)?;
+        let source = emit(&packed.program, &packed.signature())?;
         let doing = if compiler.is_some() { "compiling" } else { "writing" };
         self.progress.step(format!("{doing} {subfolder}"));
         let compile_start = Instant::now();

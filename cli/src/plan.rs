@@ -104,7 +104,7 @@ impl MatrixPlan {
 
 #[derive(Clone, Debug, Serialize)]
 struct KernelPlan {
-    name: &'static str,
+    name: String,
 }
 
 /// A launch of one dimension.
@@ -124,9 +124,14 @@ pub(crate) struct LaunchPlan {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ArgumentPlan {
     pub(crate) name: String,
-    /// `input`, `output`, `alpha`, `beta`, `matrix` or `workspace`.
+    /// `input`, `output`, `alpha`, `beta`, `matrix`, `workspace` or `size`.
     pub(crate) kind: &'static str,
     pub(crate) dtype: &'static str,
+    /// What its elements are, after their number in brackets where it is an array.
+    meaning: String,
+    /// The number that is passed, where it is a size; absent for all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<u64>,
     /// `value`, or `pointer` to device memory.
     passed: &'static str,
     /// Rows and columns of a dense matrix, the length of any other array, nothing for a scalar.
@@ -211,7 +216,7 @@ impl Plan {
         source: &CudaSource,
         machine_code: Option<MachineCode>,
     ) -> Self {
-        let launch = source.launch;
+        let launch = packed.launch;
         let arguments = arguments(packed, source);
         let workspace = arguments.iter().filter(|a| a.kind == kind_name(ArgumentKind::Workspace));
         let workspace: usize = workspace.map(|a| a.bytes).sum();
@@ -225,7 +230,7 @@ impl Plan {
             policy,
             task: packed.program.task.into(),
             matrix,
-            kernel: KernelPlan { name: source.kernel },
+            kernel: KernelPlan { name: source.kernel.clone() },
             launch: LaunchPlan {
                 grid: launch.grid,
                 block: launch.block,
@@ -277,6 +282,7 @@ fn kind_name(kind: ArgumentKind) -> &'static str {
         ArgumentKind::Beta => "beta",
         ArgumentKind::Matrix => "matrix",
         ArgumentKind::Workspace => "workspace",
+        ArgumentKind::Size(_) => "size",
     }
 }
 
@@ -291,7 +297,7 @@ const VECTOR_BYTES: usize = 16;
 fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
     let task = packed.program.task;
     let plan = |argument: &Argument| {
-        let &Argument { ref name, kind, dtype, len } = argument;
+        let &Argument { ref name, kind, dtype, len, ref meaning } = argument;
         let size = element_bytes(dtype);
         let dense = |rows| match task.operation {
             Operation::SpMV => vec![rows],
@@ -300,7 +306,7 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
         let shape = match kind {
             ArgumentKind::Input => dense(packed.cols),
             ArgumentKind::Output => dense(packed.rows),
-            ArgumentKind::Alpha | ArgumentKind::Beta => Vec::new(),
+            ArgumentKind::Alpha | ArgumentKind::Beta | ArgumentKind::Size(_) => Vec::new(),
             ArgumentKind::Matrix | ArgumentKind::Workspace => vec![len],
         };
         let alignment = match (kind, task.operation) {
@@ -312,10 +318,15 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
         };
         ArgumentPlan {
             name: name.clone(),
+            meaning: meaning.clone(),
+            value: match kind {
+                ArgumentKind::Size(size) => Some(size),
+                _ => None,
+            },
             kind: kind_name(kind),
             dtype,
             passed: match kind {
-                ArgumentKind::Alpha | ArgumentKind::Beta => "value",
+                ArgumentKind::Alpha | ArgumentKind::Beta | ArgumentKind::Size(_) => "value",
                 _ => "pointer",
             },
             shape,
@@ -325,7 +336,7 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
             initial: (kind == ArgumentKind::Workspace).then_some("zero"),
         }
     };
-    source.arguments.iter().map(plan).collect()
+    source.arguments(packed).iter().map(plan).collect()
 }
 
 fn parts(packed: &Packed) -> Vec<PartPlan> {

@@ -1,6 +1,4 @@
 #pragma once
-#include "dense.cuh"
-#include "rows.cuh"
 #include "types.cuh"
 
 // Merge-path tiles (Merrill and Garland, PPoPP 2016): the row ends and the entries of a part,
@@ -9,24 +7,24 @@
 //
 // A row cut by tile borders is completed in the same launch: each of its tiles leaves a partial
 // sum, and the tile that takes the last ticket adds them up, in tile order, and puts the ticket
-// counter back to 0. Sums do not depend on timing. Launches that share carry and tickets must not
+// counter back to 0. Sums do not depend on timing. Launches that share sums and tickets must not
 // overlap.
-template <typename T, int COLUMNS, int V>
+template <typename T>
 struct Carry {
   u32 tile_count;
-  T* sums;       // tile_count x 2 x COLUMNS: of a row begun earlier, of a row that begins here
+  T* sums;       // tile_count x 2 x columns: of a row begun earlier, of a row that begins here
   u32* tickets;  // column tiles x tile_count
 
   // Leaves what a tile has of a row that lies in tiles `first` to `last`, and completes the row if
   // this is the last to come. The STRIDE neighbouring threads that hold the row's columns call this
   // together.
-  template <int STRIDE, typename Out>
+  template <u32 STRIDE, typename Sum, typename Out>
   __device__ __forceinline__ void join(u32 tile, u32 column_tile, u32 first, u32 last, u32 row,
-                                       const Pack<T, V>& sum, Out output) const {
-    if (output.column < COLUMNS) partial(tile, tile == first, output.column) = sum;
+                                       const Sum& sum, Out output) const {
+    if (output.column < Out::columns) *partial<Sum>(tile, tile == first, output) = sum;
     __threadfence();
     const u32 leader = threadIdx.x % 32 / STRIDE * STRIDE;
-    const u32 group = (STRIDE == 32 ? 0xffffffffu : (1u << STRIDE % 32) - 1u) << leader;
+    const u32 group = (STRIDE == 32 ? FULL_WARP : (1u << STRIDE % 32) - 1u) << leader;
     u32* ticket = tickets + u64(column_tile) * tile_count + first;
     u32 arrived = 0;
     __syncwarp(group);
@@ -38,29 +36,20 @@ struct Carry {
     // The ticket was the leader's; what it saw, the others see behind this.
     __syncwarp(group);
     if (threadIdx.x % STRIDE == 0) *ticket = 0;
-    if (output.column >= COLUMNS) return;
-    auto total = fetch(first, true, output.column);
+    if (output.column >= Out::columns) return;
+    auto total = load_from_l2(partial<Sum>(first, true, output));
     // A long row has many parts: their loads must not wait for each other.
 #pragma unroll 8
     for (u32 other = first + 1; other <= last; ++other) {
-      const auto part = fetch(other, false, output.column);
-#pragma unroll
-      for (int v = 0; v < V; ++v) total.at[v] += part.at[v];
+      total += load_from_l2(partial<Sum>(other, false, output));
     }
     output.store(row, total);
   }
 
  private:
-  __device__ __forceinline__ Pack<T, V>& partial(u32 tile, bool begins, u32 column) const {
-    return *reinterpret_cast<Pack<T, V>*>(sums + (u64(tile) * 2 + begins) * COLUMNS + column);
-  }
-
-  // Reads past L1, which may hold what the slot held before.
-  __device__ __forceinline__ Pack<T, V> fetch(u32 tile, bool begins, u32 column) const {
-    const T* slot = partial(tile, begins, column).at;
-    Pack<T, V> pack;
-#pragma unroll
-    for (int v = 0; v < V; ++v) pack.at[v] = __ldcg(slot + v);
-    return pack;
+  template <typename Sum, typename Out>
+  __device__ __forceinline__ Sum* partial(u32 tile, bool begins, Out output) const {
+    const u64 slot = (u64(tile) * 2 + begins) * Out::columns + output.column;
+    return reinterpret_cast<Sum*>(sums + slot);
   }
 };

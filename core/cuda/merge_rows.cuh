@@ -2,43 +2,47 @@
 #include "merge.cuh"
 #include "products.cuh"
 #include "reduce.cuh"
+#include "rows.cuh"
 
-// Merge tiles by their row offsets. Tile t starts at row tile_rows[t] and entry
-// t * items - tile_rows[t].
+// Merge tiles by their row offsets: tile t begins at row tile_rows[t], and at the entry whose number
+// and row add up to t * tile_items.
 template <typename Offset>
 struct MergeTiles {
   u32 row_count;
   Offset entry_count;
-  u32 items;
   const u32* __restrict__ tile_rows;
-  const Offset* __restrict__ offsets;
+  const Offset* __restrict__ row_offsets;
 };
 
-// SpMV: LANES threads add up each row's products.
-template <int BLOCK, int ITEMS, int LANES, typename T, typename Offset, typename Carry,
-          typename Rows, typename Columns, typename Values, typename In, typename Out, int SCRATCH>
-__device__ __forceinline__ void merge_rows(u32 tile, MergeTiles<Offset> tiles, Carry carry,
+// SpMV by merge tiles: neighbouring threads add up each row's products.
+template <typename Mapping, typename Offset, typename T, typename Rows, typename Columns,
+          typename Values, typename In, typename Out, u32 SCRATCH>
+__device__ __forceinline__ void merge_rows(u32 tile, MergeTiles<Offset> tiles, Carry<T> carry,
                                            Rows rows, Columns columns, Values values, In input,
                                            Out output, unsigned char (&scratch)[SCRATCH]) {
-  static_assert(SCRATCH >= BLOCK * ITEMS / 32 * 33 * sizeof(T), "a product per item");
+  constexpr u32 BLOCK = Mapping::block_threads, ITEMS = Mapping::items_per_thread;
+  constexpr u32 LANES = Mapping::lanes_per_row, TILE = BLOCK * ITEMS;
+  static_assert(SCRATCH >= TILE / 32 * 33 * sizeof(T), "a product per item");
+  // A launch has at least one block, also without rows.
+  if (tile >= carry.tile_count) return;
   const Products<T> products{reinterpret_cast<T*>(scratch)};
   // Rows first_row .. last_row - 1 end here; last_row may begin here.
   const u32 first_row = __ldg(tiles.tile_rows + tile);
   const u32 last_row = __ldg(tiles.tile_rows + tile + 1);
-  const Offset first = Offset(tile) * tiles.items - first_row;
-  const Offset next = Offset(tile + 1) * tiles.items - last_row;
+  const Offset first = Offset(tile) * TILE - first_row;
+  const Offset next = Offset(tile + 1) * TILE - last_row;
   const Offset tile_end = next < tiles.entry_count ? next : tiles.entry_count;
 
   // The first rows' offsets are on their way while the products are staged.
   u32 position = first_row + threadIdx.x / LANES;
   Offset row_begin = 0, row_end = 0;
-  const auto fetch = [&] {
+  const auto load_offsets = [&] {
     if (position <= last_row && position < tiles.row_count) {
-      row_begin = __ldg(tiles.offsets + position);
-      row_end = __ldg(tiles.offsets + position + 1);
+      row_begin = __ldg(tiles.row_offsets + position);
+      row_end = __ldg(tiles.row_offsets + position + 1);
     }
   };
-  fetch();
+  load_offsets();
   stage<BLOCK, ITEMS>(products, first, u32(tile_end - first), columns.of(tile), values, input);
 
   const u32 lane = threadIdx.x % LANES;
@@ -48,20 +52,19 @@ __device__ __forceinline__ void merge_rows(u32 tile, MergeTiles<Offset> tiles, C
     const bool ends = position < last_row;
     const auto begin = live && row_begin > first ? row_begin : first;
     const auto end = live ? (ends ? row_end : tile_end) : first;
-    auto sum = zero_pack<T, 1>();
-    for (auto i = begin + lane; i < end; i += LANES) sum.at[0] += products.at(u32(i - first));
+    T sum = 0;
+    for (auto i = begin + lane; i < end; i += LANES) sum += products.at(u32(i - first));
     reduce_lanes<LANES, 1>(sum);
     // A row that ends here may be empty; one that goes on has entries here or begins elsewhere.
     if (lane == 0 && (ends || begin < end)) {
       if (ends && row_begin >= first) {
         output.store(rows.at(position), sum);
       } else {
-        carry.template join<1>(tile, 0, u32((row_begin + position) / tiles.items),
-                               u32((row_end + position) / tiles.items), rows.at(position), sum,
-                               output);
+        carry.template join<1>(tile, 0, u32((row_begin + position) / TILE),
+                               u32((row_end + position) / TILE), rows.at(position), sum, output);
       }
     }
     position += BLOCK / LANES;
-    fetch();
+    load_offsets();
   }
 }

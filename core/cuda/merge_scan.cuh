@@ -1,7 +1,7 @@
 #pragma once
 #include "merge.cuh"
 #include "products.cuh"
-#include "reduce.cuh"
+#include "rows.cuh"
 
 // Merge tiles by bits: one for each item of the merged list, 1 for a row's end and 0 for an entry.
 // Each group of STRIDE neighbouring threads walks ITEMS items, whatever rows they belong to, and a
@@ -16,7 +16,7 @@ struct MergeItems {
 };
 
 // Where a group's walk begins.
-template <int BLOCK, int STRIDE, int ITEMS, typename Offset>
+template <u32 BLOCK, u32 STRIDE, u32 ITEMS, typename Offset>
 struct MergeWalk {
   static constexpr u32 GROUPS = BLOCK / STRIDE;
   const u32* __restrict__ words;  // the bits from the word of the group's first item on
@@ -33,7 +33,7 @@ struct MergeWalk {
     const u32 warp_row = __ldg(items.warp_rows + (u64(tile) * BLOCK + threadIdx.x) / 32);
     u32 ended = 0;
 #pragma unroll
-    for (int w = 0; w < (ITEMS + 31) / 32; ++w) ended += __popc(word(w));
+    for (u32 w = 0; w < (ITEMS + 31) / 32; ++w) ended += __popc(word(w));
     u32 ended_up_to = ended;
 #pragma unroll
     for (u32 offset = STRIDE; offset < 32; offset *= 2) {
@@ -58,68 +58,53 @@ struct MergeWalk {
 // What the groups of a block leave for each other: from what each has gathered since its last row
 // end, if it met one (`cut`), what the groups before it have gathered of the row that is open at its
 // beginning, and whether that row begins in this block. `scratch` holds a flag for each warp, and a
-// pack for each of its columns.
-template <int BLOCK, int STRIDE, typename T, int V>
+// sum for each of its columns.
+template <u32 BLOCK, u32 STRIDE, typename Sum>
 struct OpenRow {
-  Pack<T, V> sum;
+  Sum sum;
   bool begins_here;
 
-  __device__ __forceinline__ OpenRow(Pack<T, V> left, bool cut, unsigned char* scratch) {
+  __device__ __forceinline__ OpenRow(Sum left, bool cut, unsigned char* scratch) {
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
     for (u32 offset = STRIDE; offset < 32; offset *= 2) {
-      const auto before = shift(left, offset);
+      const Sum before = shuffle_up(left, offset);
       const bool cut_before = __shfl_up_sync(FULL_WARP, cut, offset);
       if (lane >= offset) {
-        if (!cut) add(left, before);
+        if (!cut) left += before;
         cut |= cut_before;
       }
     }
-    auto* warp_sums = reinterpret_cast<Pack<T, V>*>(scratch);
+    auto* warp_sums = reinterpret_cast<Sum*>(scratch);
     auto* warp_cuts = reinterpret_cast<u32*>(warp_sums + BLOCK / 32 * STRIDE);
     if (lane + STRIDE >= 32) warp_sums[warp * STRIDE + lane % STRIDE] = left;
     if (lane == 31) warp_cuts[warp] = cut;
     __syncthreads();
-    auto carried = zero_pack<T, V>();
+    Sum carried{};
     bool any = false;
     for (u32 w = 0; w < warp; ++w) {
       if (warp_cuts[w] != 0) {
-        carried = zero_pack<T, V>();
+        carried = Sum{};
         any = true;
       }
-      add(carried, warp_sums[w * STRIDE + lane % STRIDE]);
+      carried += warp_sums[w * STRIDE + lane % STRIDE];
     }
-    sum = shift(left, STRIDE);
+    sum = shuffle_up(left, STRIDE % 32);
     bool cut_before = __shfl_up_sync(FULL_WARP, cut, STRIDE % 32);
     if (lane < STRIDE) {
-      sum = zero_pack<T, V>();
+      sum = Sum{};
       cut_before = false;
     }
-    if (!cut_before) add(sum, carried);
+    if (!cut_before) sum += carried;
     begins_here = any || cut_before;
-  }
-
-  __device__ static __forceinline__ void add(Pack<T, V>& sum, const Pack<T, V>& other) {
-#pragma unroll
-    for (int v = 0; v < V; ++v) sum.at[v] += other.at[v];
-  }
-
- private:
-  __device__ static __forceinline__ Pack<T, V> shift(const Pack<T, V>& pack, u32 offset) {
-    Pack<T, V> moved;
-#pragma unroll
-    for (int v = 0; v < V; ++v) {
-      moved.at[v] = __shfl_up_sync(FULL_WARP, pack.at[v], offset % 32);
-    }
-    return moved;
   }
 };
 
 // Sums of the rows that a group meets.
-template <typename T, int V>
+template <typename Sum>
 struct RowSums {
-  Pack<T, V> sum = zero_pack<T, V>();        // of the open row
-  Pack<T, V> first_sum = zero_pack<T, V>();  // of the first row that ended, from the group's start
+  Sum sum{};        // of the open row
+  Sum first_sum{};  // of the first row that ended, from the group's start
   u32 first_row = 0;
   bool cut = false;  // whether a row ended
 
@@ -133,21 +118,20 @@ struct RowSums {
       first_row = row;
       first_sum = sum;
     }
-    sum = zero_pack<T, V>();
+    sum = Sum{};
   }
 
   // Completes the first row of each group, and leaves the block's last row to the next block.
-  template <int BLOCK, int STRIDE, typename Offset, typename Carry, typename Rows, typename Out>
+  template <u32 BLOCK, u32 STRIDE, typename Offset, typename T, typename Rows, typename Out>
   __device__ __forceinline__ void finish(u32 tile, u32 column_tile, u32 row,
-                                         const MergeItems<Offset>& items, Carry carry, Rows rows,
+                                         const MergeItems<Offset>& items, Carry<T> carry, Rows rows,
                                          Out output, unsigned char* scratch) {
     const u32* border = items.borders + u64(tile) * 2;
     const u32 begun = __ldg(border), ending = __ldg(border + 1);
     const u32 next_begun = __ldg(border + 2), next_ending = __ldg(border + 3);
-    using Open = OpenRow<BLOCK, STRIDE, T, V>;
-    const Open open(sum, cut, scratch);
+    const OpenRow<BLOCK, STRIDE, Sum> open(sum, cut, scratch);
     if (cut) {
-      Open::add(first_sum, open.sum);
+      first_sum += open.sum;
       if (open.begins_here || begun == tile) {
         output.store(rows.at(first_row), first_sum);
       } else {
@@ -155,22 +139,27 @@ struct RowSums {
                                     first_sum, output);
       }
     } else {
-      Open::add(sum, open.sum);
+      sum += open.sum;
     }
     if (threadIdx.x >= BLOCK - STRIDE && next_begun <= tile) {
-      carry.template join<STRIDE>(tile, column_tile, next_begun, next_ending, rows.at(row), sum, output);
+      carry.template join<STRIDE>(tile, column_tile, next_begun, next_ending, rows.at(row), sum,
+                                  output);
     }
   }
 };
 
-// SpMV: the products are staged in shared memory, and each thread walks ITEMS items.
-template <int BLOCK, int ITEMS, typename T, typename Offset, typename Carry, typename Rows,
-          typename Columns, typename Values, typename In, typename Out, int SCRATCH>
-__device__ __forceinline__ void merge_scan(u32 tile, MergeItems<Offset> items, Carry carry,
+// SpMV by merge tiles: the products are staged in shared memory, and each thread walks equally many
+// items.
+template <typename Mapping, typename Offset, typename T, typename Rows, typename Columns,
+          typename Values, typename In, typename Out, u32 SCRATCH>
+__device__ __forceinline__ void merge_scan(u32 tile, MergeItems<Offset> items, Carry<T> carry,
                                            Rows rows, Columns columns, Values values, In input,
                                            Out output, unsigned char (&scratch)[SCRATCH]) {
+  constexpr u32 BLOCK = Mapping::block_threads, ITEMS = Mapping::items_per_thread;
   constexpr u32 PRODUCT_BYTES = BLOCK * ITEMS / 32 * 33 * sizeof(T);
   static_assert(SCRATCH >= PRODUCT_BYTES + BLOCK / 32 * (sizeof(T) + 4), "products and warp sums");
+  // A launch has at least one block, also without rows.
+  if (tile >= carry.tile_count) return;
   const Products<T> products{reinterpret_cast<T*>(scratch)};
   const u32 tile_row = __ldg(items.warp_rows + u64(tile) * (BLOCK / 32));
   const u32 next_row = __ldg(items.warp_rows + u64(tile + 1) * (BLOCK / 32));
@@ -179,21 +168,21 @@ __device__ __forceinline__ void merge_scan(u32 tile, MergeItems<Offset> items, C
   const u32 item_count = left < BLOCK * ITEMS ? u32(left) : BLOCK * ITEMS;
   const u32 count = item_count - (next_row - tile_row);
   const Offset first = first_item - tile_row;
-  const MergeWalk<BLOCK, 1, ITEMS, Offset> walk(tile, items);
-  const u32 bits = walk.word(0);
+  const MergeWalk<BLOCK, 1, ITEMS, Offset> path(tile, items);
+  const u32 bits = path.word(0);
   stage<BLOCK, ITEMS>(products, first, count, columns.of(tile), values, input);
 
   T product[ITEMS];
 #pragma unroll
   for (u32 j = 0; j < ITEMS; ++j) {
-    const u32 k = u32(walk.entry - first) + j - __popc(bits & ((1u << j) - 1u));
+    const u32 k = u32(path.entry - first) + j - __popc(bits & ((1u << j) - 1u));
     product[j] = (bits >> j & 1u) == 0 && k < count ? products.at(k) : T(0);
   }
-  RowSums<T, 1> sums;
-  u32 row = walk.row;
+  RowSums<T> sums;
+  u32 row = path.row;
 #pragma unroll
   for (u32 j = 0; j < ITEMS; ++j) {
-    sums.sum.at[0] += product[j];
+    sums.sum += product[j];
     if (bits >> j & 1u) sums.end(row++, rows, output);
   }
   sums.template finish<BLOCK, 1>(tile, 0, row, items, carry, rows, output,

@@ -1,6 +1,5 @@
 #pragma once
 #include "columns.cuh"
-#include "dense.cuh"
 #include "values.cuh"
 
 // The products of a tile's entries, in shared memory. One slot in 33 stays empty, so that threads
@@ -12,10 +11,10 @@ struct Products {
 };
 
 // Stages the products of `count` entries from `first` by coalesced loads.
-template <int BLOCK, int ITEMS, typename T, typename Offset, typename Unit, typename Values,
+template <u32 BLOCK, u32 ITEMS, typename T, typename Offset, typename Columns, typename Values,
           typename In>
-__device__ __forceinline__ void stage(Products<T> products, Offset first, u32 count, Unit unit,
-                                      Values values, In input) {
+__device__ __forceinline__ void stage(Products<T> products, Offset first, u32 count,
+                                      Columns columns, Values values, In input) {
   if (threadIdx.x < count) {
     T value[ITEMS];
     u32 column[ITEMS];
@@ -25,10 +24,10 @@ __device__ __forceinline__ void stage(Products<T> products, Offset first, u32 co
       const u32 k = j * BLOCK + threadIdx.x;
       const auto entry = first + (k < count ? k : threadIdx.x);
       value[j] = values.at(entry);
-      column[j] = unit.at(entry);
+      column[j] = columns.at(entry);
     }
 #pragma unroll
-    for (u32 j = 0; j < ITEMS; ++j) value[j] *= input.at(column[j]).at[0];
+    for (u32 j = 0; j < ITEMS; ++j) value[j] *= input.at(column[j]);
 #pragma unroll
     for (u32 j = 0; j < ITEMS; ++j) {
       const u32 k = j * BLOCK + threadIdx.x;

@@ -57,7 +57,9 @@ fn line_of(error: &TextError) -> usize {
     match *error {
         TextError::Version { line, .. }
         | TextError::Task { line, .. }
+        | TextError::Block { line, .. }
         | TextError::Word { line, .. }
+        | TextError::Field { line, .. }
         | TextError::Program { line, .. } => line,
     }
 }
@@ -119,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_without_panic(text in "\\PC*", body in "(sparserl 1\n)?(spmv f32\n)?(block )?[a-z0-9# \n-]{0,80}") {
+    fn any_text_is_read_without_panic(text in "\\PC*", body in "(sparserl 2\n)?(spmv f32\n)?(block )?[a-z0-9#= \n-]{0,80}") {
         let _ = Program::parse(&text);
         let _ = Program::parse(&body);
     }
@@ -127,13 +129,41 @@ proptest! {
     #[test]
     fn words_may_stand_on_any_lines(task in any_task(), seed: u64, breaks in proptest::collection::vec(0..4u8, 60)) {
         let program = free_program(task, seed);
-        let mut text = format!("# a comment\n\nsparserl 1 # version\n  {task}\n");
-        for (token, gap) in program.tokens().iter().zip(breaks.iter().cycle()) {
-            text.push_str(&token.to_string());
+        let mut text = format!("# a comment\n\nsparserl 2 # version\n  {task}\n");
+        let printed = program.to_string();
+        let words = printed.lines().skip(2).flat_map(str::split_whitespace);
+        for (word, gap) in words.zip(breaks.iter().cycle()) {
+            text.push_str(word);
             text.push_str([" ", "\n", "\t \r\n\n", " # words of a comment, sell\n"][usize::from(*gap)]);
         }
         prop_assert_eq!(Program::parse(&text).unwrap(), program);
     }
+}
+
+#[test]
+fn fields_are_named_and_in_order() {
+    let error = |body: &str| {
+        Program::parse(&format!("sparserl 2\nspmv f32\n{body}\n")).unwrap_err().to_string()
+    };
+    let csr = "index=u16 values=plain cache=cached vector=1 lanes=4";
+    assert!(
+        Program::parse(&format!("sparserl 2\nspmv f32\nblock 64\nkeep csr {csr} unroll=4")).is_ok()
+    );
+    let cases = [
+        ("256\nkeep", "line 3: expected `block THREADS`, found `256`"),
+        ("block 64\nkeep csr u16 plain", "line 4: expected `index=…`, found `u16`"),
+        ("block 64\nkeep csr values=plain", "line 4: expected `index=…`, found `values=plain`"),
+        ("block 64\nkeep csr index=u16 lanes=4", "line 4: expected `values=…`, found `lanes=4`"),
+        ("block 64\nkeep csr height=4", "line 4: expected `index=…`, found `height=4`"),
+        ("block 64\nsort\nkeep", "line 5: expected `window=…`, found `keep`"),
+        ("block 64\nkeep csr index=", "line 4: `` is not a word or number of the language"),
+        ("block 64\nkeep lanes=4", "line 4: `lanes=4` is not a word or number of the language"),
+    ];
+    for (body, expected) in cases {
+        assert_eq!(error(body), expected);
+    }
+    let missing = format!("block 64\nkeep csr {csr}");
+    assert_eq!(error(&missing), "line 4: expected `unroll=…`, found ``");
 }
 
 proptest! {

@@ -42,9 +42,11 @@ fn source_is_complete<T: Scalar>(
     program: &Program,
     packed: &Packed,
 ) -> Result<(), TestCaseError> {
-    let source = emit(packed).unwrap();
+    let source = emit(program, &packed.signature()).unwrap();
     let columns = program.task.operation.columns() as usize;
-    let (own, arrays) = source.arguments.split_at(4);
+    let arguments = source.arguments(packed);
+    let (own, rest) = arguments.split_at(4);
+    let (arrays, sizes) = rest.split_at(packed.arguments().count());
     let kinds: Vec<_> = own.iter().map(|argument| (argument.kind, argument.len)).collect();
     prop_assert_eq!(
         kinds,
@@ -62,6 +64,15 @@ fn source_is_complete<T: Scalar>(
         prop_assert_eq!(argument.len, array.data.len());
         prop_assert_eq!(argument.dtype, array.data.dtype());
     }
+    for size in sizes {
+        let fits = match (size.kind, size.dtype) {
+            (ArgumentKind::Size(value), "u32") => u32::try_from(value).is_ok(),
+            (ArgumentKind::Size(_), "u64") => true,
+            _ => false,
+        };
+        prop_assert!(fits, "{size:?}");
+    }
+    prop_assert!(arguments.iter().all(|argument| !argument.meaning.is_empty()));
     // The header repeats the program, so that the file alone says what it is.
     for line in program.to_string().lines() {
         let line = format!("//   {line}\n");
@@ -205,4 +216,40 @@ fn the_mask_is_not_fooled_by_rows_that_repeat() {
         }
     }
     packs(&matrix, &derivation.finish().unwrap()).unwrap();
+}
+
+/// A program's source is the same for matrices whose arrays have the same types.
+fn same_source<T: Scalar>(seeds: [u64; 2]) -> Result<(), TestCaseError> {
+    let mut random = random_bits(seeds[0]);
+    let task = Task::new(Operation::SpMV, T::DTYPE);
+    let mut chosen = |most: usize| random() as usize % most;
+    let program = sparserl_core::arbitrary::free_program(task, seeds[1]);
+    let mut sources = Vec::new();
+    for _ in 0..6 {
+        let (rows, cols) = (1 + chosen(300), 1 + chosen(200));
+        let offsets = (0..=rows as u32).collect();
+        let columns = (0..rows).map(|_| chosen(cols) as u32).collect();
+        let values = vec![T::from_f64(1.0); rows];
+        let matrix = Csr::new(rows, cols, Offsets::U32(offsets), columns, values).unwrap();
+        if let Ok(packed) = pack(matrix.view(), &program) {
+            let source = emit(&program, &packed.signature()).unwrap();
+            sources.push((packed.signature(), source));
+        }
+    }
+    for (signature, source) in &sources {
+        for (other_signature, other) in &sources {
+            prop_assert_eq!(signature == other_signature, source == other);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn sources_depend_on_programs_and_types_of_arrays(seeds: [u64; 2]) {
+        same_source::<f32>(seeds)?;
+        same_source::<f64>(seeds)?;
+    }
 }

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use sparserl_core::codegen::emit;
+use sparserl_core::codegen::{Argument, ArgumentKind, emit};
 use sparserl_core::layout::{PackError, Packed, pack, unpack};
 use sparserl_core::matrix::{Csr, Scalar};
 
@@ -58,9 +58,14 @@ fn is_faithful<T: Scalar>(matrix: &Csr<T>, packed: &Packed) {
     assert_eq!(packed.launch.grid, blocks.max(1), "{program}");
     assert!(rows.iter().all(|&count| count == 1), "{program}");
 
-    let source = emit(packed).unwrap_or_else(|error| panic!("{error}\n{program}"));
+    let source =
+        emit(program, &packed.signature()).unwrap_or_else(|error| panic!("{error}\n{program}"));
     let arrays: Vec<_> = packed.arguments().map(|(name, array)| (name, array.data.len())).collect();
+    let arguments = source.arguments(packed);
+    let is_array = |argument: &&Argument| {
+        matches!(argument.kind, ArgumentKind::Matrix | ArgumentKind::Workspace)
+    };
     let stated =
-        source.arguments.iter().skip(4).map(|argument| (argument.name.clone(), argument.len));
+        arguments.iter().filter(is_array).map(|argument| (argument.name.clone(), argument.len));
     assert!(stated.eq(arrays), "{program}");
 }

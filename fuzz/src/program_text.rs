@@ -17,6 +17,8 @@ pub fn run(bytes: &[u8]) {
             let (TextError::Version { line, .. }
             | TextError::Task { line, .. }
             | TextError::Word { line, .. }
+            | TextError::Block { line, .. }
+            | TextError::Field { line, .. }
             | TextError::Program { line, .. }) = error;
             assert!((1..=text.lines().count().max(1)).contains(&line), "{error}");
             assert_eq!(error.to_string().lines().count(), 1, "{error}");

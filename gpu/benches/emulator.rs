@@ -100,26 +100,31 @@ impl Case {
         let task = Task::new(operation, Dtype::F64);
         let program = legal_program(matrix.view(), task, seed);
         let packed = pack(matrix.view(), &program)?;
-        let source = emit(&packed)?;
+        let source = emit(&packed.program, &packed.signature())?;
         let nvrtc = compilers.for_arch(Architecture::Sm80)?;
         let options = CompileOptions::generated();
-        let ptx = nvrtc.compile_ptx(&source.text, source.kernel, Architecture::Sm80, &options)?;
-        let kernel = Module::parse(&ptx)?.kernel(source.kernel)?;
+        let ptx = nvrtc.compile_ptx(&source.text, &source.kernel, Architecture::Sm80, &options)?;
+        let kernel = Module::parse(&ptx)?.kernel(&source.kernel)?;
+        let (grid, block) = (packed.launch.grid, packed.launch.block);
+        let arguments = source.arguments(&packed);
         let mut arrays = packed.parts.into_iter().flat_map(|part| part.arrays);
-        let arguments = source.arguments.iter().map(|argument| {
+        let arguments = arguments.iter().map(|argument| {
             let bytes = match argument.kind {
                 ArgumentKind::Input | ArgumentKind::Output => {
                     let numbers: Vec<f64> = (0..argument.len).map(|i| (i % 97) as f64).collect();
                     bytemuck::cast_slice(&numbers).to_vec()
                 }
                 ArgumentKind::Alpha | ArgumentKind::Beta => 0.5_f64.to_le_bytes().to_vec(),
+                ArgumentKind::Size(size) if argument.dtype == "u32" => {
+                    (size as u32).to_le_bytes().to_vec()
+                }
+                ArgumentKind::Size(size) => size.to_le_bytes().to_vec(),
                 ArgumentKind::Matrix | ArgumentKind::Workspace => {
                     arrays.next().map(|array| array.data.bytes().to_vec()).unwrap_or_default()
                 }
             };
             (argument.kind, bytes)
         });
-        let (grid, block) = (source.launch.grid, source.launch.block);
         let name = format!("{name} {program}");
         Ok(Self { name, kernel, grid, block, arguments: arguments.collect() })
     }
@@ -134,7 +139,9 @@ impl Case {
                 ArgumentKind::Output | ArgumentKind::Workspace => {
                     Argument::Buffer(memory.writable(&name, bytes))
                 }
-                ArgumentKind::Alpha | ArgumentKind::Beta => Argument::Value(bytes.clone()),
+                ArgumentKind::Alpha | ArgumentKind::Beta | ArgumentKind::Size(_) => {
+                    Argument::Value(bytes.clone())
+                }
             }
         });
         Launch {

@@ -198,13 +198,13 @@ impl EmulatorEvaluator {
             Ok(packed) => packed,
             Err(error) => return Ok(Err(format!("it does not fit the matrix: {error}"))),
         };
-        let source = emit(&packed)?;
+        let source = emit(&packed.program, &packed.signature())?;
         let options = CompileOptions { line_information: true, ..CompileOptions::generated() };
-        let ptx = self.compile(&source.text, source.kernel, &options)?;
+        let ptx = self.compile(&source.text, &source.kernel, &options)?;
         Ok(ptx.map(|ptx| Emulable {
             ptx,
-            name: source.kernel.to_owned(),
             prepared: Prepared::of_program(packed, &source),
+            name: source.kernel,
             operation: program.task.operation,
         }))
     }

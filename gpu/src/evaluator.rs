@@ -271,9 +271,9 @@ fn executable<T: Scalar>(
             return Ok(Err(Outcome::CompileFailed { reason }));
         }
     };
-    let source = emit(&packed)?;
+    let source = emit(&packed.program, &packed.signature())?;
     let options = CompileOptions::generated();
-    let cubin = compile(compilers, facts, &source.text, source.kernel, &options)?;
+    let cubin = compile(compilers, facts, &source.text, &source.kernel, &options)?;
     Ok(cubin.map(|cubin| Prepared::of_program(packed, &source).executable(cubin)))
 }
 

@@ -17,7 +17,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde::Serialize;
 use sparserl_core::arbitrary::{self, random_bits};
 use sparserl_core::codegen::{ArgumentKind, CudaSource, emit};
-use sparserl_core::layout::{Packed, pack};
+use sparserl_core::layout::{Launch as PackedLaunch, Packed, pack};
 use sparserl_core::matrix::Scalar;
 use sparserl_emulator::launch::{Argument, Launch, Options, run};
 use sparserl_emulator::memory::Memory;
@@ -59,6 +59,8 @@ struct Unequal {
 struct Prepared {
     program: String,
     source: CudaSource,
+    launch: PackedLaunch,
+    names: Vec<String>,
     ptx: String,
     cubin: Cubin,
     arguments: Vec<Bytes>,
@@ -130,13 +132,16 @@ fn prepare<T: Scalar>(
     let strategy = arbitrary::case::<T>(700, 700, 5000);
     let arbitrary::Case { matrix, program } = strategy.new_tree(&mut runner)?.current();
     let packed = pack(matrix.view(), &program)?;
-    let source = emit(&packed)?;
+    let source = emit(&packed.program, &packed.signature())?;
     let lines = CompileOptions { line_information: true, ..CompileOptions::generated() };
-    let ptx = nvrtc.compile_ptx(&source.text, source.kernel, architecture, &lines)?;
+    let ptx = nvrtc.compile_ptx(&source.text, &source.kernel, architecture, &lines)?;
     let options = CompileOptions::generated();
-    let cubin = nvrtc.compile(&source.text, source.kernel, architecture, &options)?;
+    let cubin = nvrtc.compile(&source.text, &source.kernel, architecture, &options)?;
+    let launch = packed.launch;
+    let names = source.parameters.iter().map(|parameter| parameter.name.clone()).collect();
     let arguments = arguments::<T>(&source, packed, case as u64);
-    Ok(Prepared { program: program.to_string(), source, ptx, cubin, arguments })
+    let program = program.to_string();
+    Ok(Prepared { program, source, launch, names, ptx, cubin, arguments })
 }
 
 fn arguments<T: Scalar>(source: &CudaSource, packed: Packed, seed: u64) -> Vec<Bytes> {
@@ -148,12 +153,13 @@ fn arguments<T: Scalar>(source: &CudaSource, packed: Packed, seed: u64) -> Vec<B
         _ => random,
     };
     let (alpha, beta) = (factor(seed / 7 + 1, number()), factor(seed, number()));
+    let all = source.arguments(&packed);
     let mut arrays = packed.parts.into_iter().flat_map(|part| part.arrays);
     let mut numbers = |len: usize| {
         let numbers: Vec<T> = (0..len).map(|_| number()).collect();
         bytemuck::cast_slice(&numbers).to_vec()
     };
-    let own = source.arguments.iter().map(|argument| match argument.kind {
+    let own = all.iter().map(|argument| match argument.kind {
         ArgumentKind::Input => Bytes::Input(numbers(argument.len)),
         ArgumentKind::Output if seed.is_multiple_of(3) => {
             Bytes::Output(poison(argument.len * size_of::<T>()))
@@ -161,6 +167,10 @@ fn arguments<T: Scalar>(source: &CudaSource, packed: Packed, seed: u64) -> Vec<B
         ArgumentKind::Output => Bytes::Output(numbers(argument.len)),
         ArgumentKind::Alpha => Bytes::Value(bytemuck::bytes_of(&alpha).to_vec()),
         ArgumentKind::Beta => Bytes::Value(bytemuck::bytes_of(&beta).to_vec()),
+        ArgumentKind::Size(size) if argument.dtype == "u32" => {
+            Bytes::Value((size as u32).to_le_bytes().to_vec())
+        }
+        ArgumentKind::Size(size) => Bytes::Value(size.to_le_bytes().to_vec()),
         ArgumentKind::Matrix => Bytes::Input(next(&mut arrays)),
         ArgumentKind::Workspace => Bytes::Output(next(&mut arrays)),
     });
@@ -173,22 +183,22 @@ fn next(arrays: &mut impl Iterator<Item = sparserl_core::layout::Array>) -> Vec<
 
 /// What the emulator leaves in the outputs, in an order of turns.
 fn emulate(prepared: &Prepared, seed: u64) -> Result<Vec<Vec<u8>>, Failed> {
-    let kernel = Module::parse(&prepared.ptx)?.kernel(prepared.source.kernel)?;
+    let kernel = Module::parse(&prepared.ptx)?.kernel(&prepared.source.kernel)?;
     let mut memory = Memory::new();
     let mut outputs = Vec::new();
-    let arguments = prepared.arguments.iter().zip(&prepared.source.arguments);
-    let arguments = arguments.map(|(bytes, argument)| match bytes {
-        Bytes::Input(bytes) => Argument::Buffer(memory.read_only(&argument.name, bytes)),
+    let arguments = prepared.arguments.iter().zip(&prepared.names);
+    let arguments = arguments.map(|(bytes, name)| match bytes {
+        Bytes::Input(bytes) => Argument::Buffer(memory.read_only(name, bytes)),
         Bytes::Output(bytes) => {
-            let id = memory.writable(&argument.name, bytes);
+            let id = memory.writable(name, bytes);
             outputs.push(id);
             Argument::Buffer(id)
         }
         Bytes::Value(bytes) => Argument::Value(bytes.clone()),
     });
     let launch = Launch {
-        grid: [prepared.source.launch.grid, 1, 1],
-        block: [prepared.source.launch.block, 1, 1],
+        grid: [prepared.launch.grid, 1, 1],
+        block: [prepared.launch.block, 1, 1],
         dynamic_shared: 0,
         arguments: arguments.collect(),
     };
@@ -215,7 +225,7 @@ fn run_on(device: &Device, prepared: &Prepared) -> Result<Vec<Vec<u8>>, Failed> 
             })
         })
         .collect();
-    let launch = prepared.source.launch;
+    let launch = prepared.launch;
     let outcome = run_case(device, &prepared.cubin, launch.grid, launch.block, &arguments?)?;
     if !outcome.is_clean() {
         return Err(format!("it wrote where it should not\n{}", prepared.program).into());

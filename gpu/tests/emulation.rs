@@ -29,7 +29,7 @@ fn emulator() -> EmulatorEvaluator {
 }
 
 fn program(text: &str) -> Program {
-    Program::parse(&format!("sparserl 1\n{text}\n")).unwrap()
+    Program::parse(&format!("sparserl 2\n{text}\n")).unwrap()
 }
 
 /// 300 rows of up to 12 entries, some of them empty.
@@ -67,8 +67,12 @@ fn judge(kernel: &RawKernel) -> Judgement {
 fn right_programs_are_verified() {
     let matrix = matrix();
     let programs = [
-        program("spmv f32\nblock 128\nkeep csr u16 plain cached 1 16 4"),
-        program("spmv f32\nblock 128\nkeep sell 32 u16 plain cached 1 4 4"),
+        program(
+            "spmv f32\nblock 128\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4",
+        ),
+        program(
+            "spmv f32\nblock 128\nkeep sell height=32 index=u16 values=plain cache=cached vector=1 lanes=4 unroll=4",
+        ),
     ];
     let evaluation = emulator().evaluate(matrix.view(), &programs).unwrap();
     for outcome in &evaluation.outcomes {
@@ -81,8 +85,12 @@ fn right_programs_are_verified() {
 
 #[test]
 fn programs_for_another_matrix_or_element_type_do_not_compile() {
-    let single = program("spmv f32\nblock 128\nkeep csr u16 plain cached 1 16 4");
-    let double = program("spmv f64\nblock 128\nkeep csr u16 plain cached 1 16 4");
+    let single = program(
+        "spmv f32\nblock 128\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4",
+    );
+    let double = program(
+        "spmv f64\nblock 128\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4",
+    );
     let wide: Csr<f32> = generate::uniform(10, 100_000, 4, 1).cast().unwrap();
     for (matrix, program) in [(matrix(), double), (wide, single)] {
         let outcomes = emulator().evaluate(matrix.view(), &[program]).unwrap().outcomes;

@@ -76,7 +76,7 @@ impl Golden {
     pub fn emit(&self) -> Result<CudaSource> {
         fn emit<T: Scalar>(golden: &Golden) -> Result<CudaSource> {
             let packed = layout::pack(golden.build::<T>()?.view(), &golden.program)?;
-            Ok(codegen::emit(&packed)?)
+            Ok(codegen::emit(&packed.program, &packed.signature())?)
         }
         match self.program.task.precision.matrix() {
             Dtype::F32 => emit::<f32>(self),

@@ -107,7 +107,8 @@ fn random_program<T: Scalar>(matrix: &str, task: Task, seed: usize) -> (Program,
     let matrix = matrices::build::<T>(matrix).unwrap();
     let program = programs::legal(matrix.view(), task, seed as u64);
     let packed = layout::pack(matrix.view(), &program).unwrap_or_else(|e| panic!("{e}\n{program}"));
-    let source = codegen::emit(&packed).unwrap_or_else(|e| panic!("{e}\n{program}"));
+    let source = codegen::emit(&packed.program, &packed.signature())
+        .unwrap_or_else(|e| panic!("{e}\n{program}"));
     (program, source)
 }
 
@@ -122,7 +123,7 @@ fn compile_all(architecture: Architecture) {
     let mut problems = Vec::new();
     for Job { name, source, program } in &jobs {
         let options = CompileOptions::default();
-        let cubin = match nvrtc.compile(&source.text, source.kernel, architecture, &options) {
+        let cubin = match nvrtc.compile(&source.text, &source.kernel, architecture, &options) {
             Ok(cubin) => cubin,
             Err(error) => {
                 problems.push(format!("{name} does not compile: {error}\n{program}"));

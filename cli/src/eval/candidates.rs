@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     const TASK: Task = Task::new(Operation::SpMV, Dtype::F32);
-    const PROGRAM: &str = "sparserl 1\nspmv f32\nblock 256\nkeep csr u16 plain cached 1 16 4\n";
+    const PROGRAM: &str = "sparserl 2\nspmv f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n";
 
     fn folder(files: &[(&str, &str)]) -> TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -196,7 +196,10 @@ mod tests {
     #[test]
     fn what_is_no_kernel_for_the_task_is_a_candidate_all_the_same() {
         let files = [
-            ("1.skl", "sparserl 1\nspmm 4 f32\nblock 256\nkeep csr u16 plain cached 1 16 4\n"),
+            (
+                "1.skl",
+                "sparserl 2\nspmm 4 f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n",
+            ),
             ("2.skl", "rubbish"),
             ("3.cu", ""),
             ("4.skl", PROGRAM),

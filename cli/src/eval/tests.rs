@@ -23,7 +23,10 @@ fn folder() -> TempDir {
         write(&format!("c/a/{i}.cu"), &cuda(said));
     }
     write("c/a/8.skl", "rubbish");
-    write("c/a/9.skl", "sparserl 1\nspmv f32\nblock 256\nkeep csr u16 plain cached 1 16 4\n");
+    write(
+        "c/a/9.skl",
+        "sparserl 2\nspmv f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n",
+    );
     for i in 0..4 {
         write(&format!("c/b/{i}.cu"), &cuda("wrong"));
     }
@@ -145,7 +148,7 @@ fn programs_are_recorded_with_what_became_of_them() {
     let [recording] = recordings.as_slice() else { panic!("{recordings:?}") };
     assert_eq!(recording.matrix.name, "a.mtx");
     assert_eq!(recording.programs.len(), 1);
-    assert!(recording.programs[0].contains("keep csr u16"), "{:?}", recording.programs);
+    assert!(recording.programs[0].contains("keep csr index=u16"), "{:?}", recording.programs);
     let a = &results.matrices[0];
     assert_eq!(recording.evaluation.outcomes[0], a.candidates[9].outcome);
     assert_eq!(recording.evaluation.baselines, a.rounds[0].baselines);

@@ -156,7 +156,7 @@ mod tests {
     fn what_is_no_kernel_is_told_apart() {
         assert_eq!(error(&[("a.txt", b"")]), "neither a program (.skl) nor CUDA (.cu)");
         assert_eq!(error(&[("a.skl", b"ab\xff")]), "is not UTF-8 text, from byte 2 on");
-        assert!(error(&[("a.skl", b"sparserl 1\nspmv f16")]).starts_with("line 2: "));
+        assert!(error(&[("a.skl", b"sparserl 2\nspmv f16")]).starts_with("line 2: "));
         assert_eq!(
             error(&[("a.cu", b""), ("a.json", b"\xff")]),
             "the .json file beside it is not UTF-8 text, from byte 0 on"

@@ -1,73 +1,57 @@
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::language::{Cache, IndexCoding, Rows, ValueCoding};
-use crate::layout::{Mapping, PackedPart};
+use super::parameter::{PartSize, Size};
+use super::signature::{PartSignature, RowsForm};
+use crate::language::{Cache, IndexCoding, Layout, ValueCoding};
+use crate::layout::Mapping;
 use crate::task::{Dtype, Operation, Task};
 
-/// The call of a device block: which function, with which template and run-time arguments.
+/// The call of a device function: which one, how threads are mapped, and what it is given.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceCall {
-    /// File of `core/cuda` that defines the function.
-    pub(super) block: &'static str,
-    function: &'static str,
+    pub(super) function: &'static str,
     pub(super) mapping: Mapping,
-    constants: Vec<u32>,
-    types: Types,
-    arguments: Vec<Operand>,
-}
-
-/// The leading type parameters of a device function; the others are deduced.
-#[derive(Clone, Copy, Debug)]
-enum Types {
-    Scalar,
-    ScalarAndVector,
+    /// Members of the part's mapping in the source: their names and numbers.
+    pub(super) constants: Vec<(&'static str, u32)>,
+    operands: Vec<Operand>,
+    /// Bytes of the shared buffer that it uses.
+    pub(super) scratch: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Operand {
     Block,
     ColumnTile,
-    Count(usize),
+    Size(PartSize),
     Rows,
     Array(&'static str),
     Columns(IndexCoding),
     Values,
-    MergeTiles { items: u32 },
-    MergeItems { most: u64 },
-    Carry { tiles: usize },
+    MergeTiles,
+    MergeItems,
+    Carry,
     Input,
     Output,
     Scratch,
 }
 
 impl DeviceCall {
-    pub(crate) fn new(block: &'static str, function: &'static str, mapping: Mapping) -> Self {
-        let (constants, arguments) = (Vec::new(), Vec::new());
-        Self { block, function, mapping, constants, types: Types::Scalar, arguments }
+    /// A call by all threads of the part's blocks, of which there are `block` in each.
+    pub(crate) fn new(function: &'static str, mapping: Mapping, block: u32) -> Self {
+        let constants = alloc::vec![("block_threads", block)];
+        Self { function, mapping, constants, operands: Vec::new(), scratch: 0 }
     }
 
-    /// Leading integer template parameters.
-    pub(crate) fn constants(mut self, constants: &[u32]) -> Self {
-        self.constants.extend_from_slice(constants);
-        self
-    }
-
-    /// The element type as a template parameter.
-    pub(crate) fn scalar(mut self) -> Self {
-        self.types = Types::Scalar;
-        self
-    }
-
-    /// The element type and the columns per thread as template parameters.
-    pub(crate) fn scalar_and_vector(mut self) -> Self {
-        self.types = Types::ScalarAndVector;
+    /// A named constant that the function takes from its mapping.
+    pub(crate) fn constant(mut self, name: &'static str, value: u32) -> Self {
+        self.constants.push((name, value));
         self
     }
 
     fn push(mut self, operand: Operand) -> Self {
-        self.arguments.push(operand);
+        self.operands.push(operand);
         self
     }
 
@@ -81,9 +65,9 @@ impl DeviceCall {
         self.push(Operand::ColumnTile)
     }
 
-    /// A number known now.
-    pub(crate) fn count(self, n: usize) -> Self {
-        self.push(Operand::Count(n))
+    /// A size of the part, which the launch gives.
+    pub(crate) fn size(self, size: PartSize) -> Self {
+        self.push(Operand::Size(size))
     }
 
     /// The matrix rows at the part's positions.
@@ -107,18 +91,18 @@ impl DeviceCall {
     }
 
     /// The tiles of a merge part.
-    pub(crate) fn merge_tiles(self, items: u32) -> Self {
-        self.push(Operand::MergeTiles { items })
+    pub(crate) fn merge_tiles(self) -> Self {
+        self.push(Operand::MergeTiles)
     }
 
-    /// The bits of a merge part; `most` is the largest item number that device code computes.
-    pub(crate) fn merge_items(self, most: u64) -> Self {
-        self.push(Operand::MergeItems { most })
+    /// The bits of a merge part.
+    pub(crate) fn merge_items(self) -> Self {
+        self.push(Operand::MergeItems)
     }
 
     /// The partial sums of a merge part.
-    pub(crate) fn carry(self, tiles: usize) -> Self {
-        self.push(Operand::Carry { tiles })
+    pub(crate) fn carry(self) -> Self {
+        self.push(Operand::Carry)
     }
 
     /// The dense operands.
@@ -126,34 +110,43 @@ impl DeviceCall {
         self.push(Operand::Input).push(Operand::Output)
     }
 
-    /// The kernel's shared buffer.
-    pub(crate) fn scratch(self) -> Self {
+    /// The kernel's shared buffer, of at least this many bytes.
+    pub(crate) fn scratch(mut self, bytes: usize) -> Self {
+        self.scratch = bytes;
         self.push(Operand::Scratch)
     }
 
-    /// `function<template arguments>`.
-    pub(super) fn callee(&self, task: Task) -> String {
-        let mut text = format!("{}<", self.function);
-        for constant in &self.constants {
-            text.push_str(&format!("{constant}, "));
+    /// The sizes that the call needs, in order.
+    pub(super) fn sizes(&self, rows: RowsForm) -> Vec<PartSize> {
+        let mut sizes = Vec::new();
+        for operand in &self.operands {
+            let needed: &[PartSize] = match operand {
+                Operand::Size(size) => &[*size],
+                Operand::Rows if rows == RowsForm::Range => &[PartSize::FirstRow],
+                Operand::MergeTiles => &[PartSize::Rows, PartSize::Entries],
+                Operand::MergeItems => &[PartSize::MergeItems],
+                Operand::Carry => &[PartSize::Tiles],
+                _ => &[],
+            };
+            for &size in needed {
+                if !sizes.contains(&size) {
+                    sizes.push(size);
+                }
+            }
         }
-        text.push_str(scalar_type(task.precision.dense()));
-        if let Types::ScalarAndVector = self.types {
-            text.push_str(&format!(", {}", self.mapping.vector));
-        }
-        text.push('>');
-        text
+        sizes
     }
 
     /// The run-time arguments as device code; `None` when the part lacks an array.
     pub(super) fn arguments(
         &self,
         index: usize,
-        part: &PackedPart,
+        layout: &Layout,
+        part: &PartSignature,
         task: Task,
     ) -> Option<Vec<String>> {
-        let context = Context { index, part, task, mapping: self.mapping };
-        self.arguments.iter().map(|&operand| context.operand(operand)).collect()
+        let context = Context { index, layout, part, task, mapping: self.mapping };
+        self.operands.iter().map(|&operand| context.operand(operand)).collect()
     }
 }
 
@@ -175,37 +168,44 @@ pub(super) fn dense_names(operation: Operation) -> (&'static str, &'static str) 
 
 struct Context<'a> {
     index: usize,
-    part: &'a PackedPart,
+    layout: &'a Layout,
+    part: &'a PartSignature,
     task: Task,
     mapping: Mapping,
 }
 
 impl Context<'_> {
-    fn name(&self, array: &str) -> Option<String> {
-        let array = self.part.arrays.iter().find(|a| a.name == array)?;
-        Some(PackedPart::argument(self.index, array))
+    fn name(&self, array: &'static str) -> Option<String> {
+        self.part.element(array).map(|_| format!("p{}_{array}", self.index))
     }
 
     fn cuda_type(&self, array: &str) -> Option<&'static str> {
-        Some(self.part.array(array)?.cuda_type())
+        Some(self.part.element(array)?.cuda_type())
+    }
+
+    fn size(&self, what: PartSize) -> String {
+        Size::Part { part: self.index, what }.name()
     }
 
     fn operand(&self, operand: Operand) -> Option<String> {
         let scalar = scalar_type(self.task.precision.dense());
         let (input, output) = dense_names(self.task.operation);
-        let dense = format!("{scalar}, {}, {}", self.task.operation.columns(), self.mapping.vector);
-        let cache = match self.part.layout.access().cache {
-            Cache::Cached => "Cache::Cached",
-            Cache::Streamed => "Cache::Streamed",
+        let (columns, vector) = (self.task.operation.columns(), self.mapping.vector);
+        let is_spmv = self.task.operation == Operation::SpMV;
+        let access = self.layout.access();
+        let cache = match access.cache {
+            Cache::Cached => "Cached",
+            Cache::Streamed => "Streamed",
         };
         Some(match operand {
             Operand::Block => "block".into(),
-            Operand::ColumnTile if self.mapping.column_tiles == 1 => "0u".into(),
+            Operand::ColumnTile if self.mapping.column_tiles == 1 => "0".into(),
             Operand::ColumnTile => "column_tile".into(),
-            Operand::Count(n) => format!("{n}u"),
-            Operand::Rows => match &self.part.rows {
-                Rows::Range { first, .. } => format!("RowRange{{{first}u}}"),
-                Rows::List(_) => format!("RowList{{{}}}", self.name("rows")?),
+            Operand::Size(size) => self.size(size),
+            Operand::Rows => match self.part.rows {
+                RowsForm::All => "AllRows{}".to_string(),
+                RowsForm::Range => format!("RowRange{{{}}}", self.size(PartSize::FirstRow)),
+                RowsForm::List => format!("RowList{{{}}}", self.name("rows")?),
             },
             Operand::Array(name) => self.name(name)?,
             Operand::Columns(coding) => {
@@ -217,7 +217,7 @@ impl Context<'_> {
                     format!("AbsoluteColumns<{ty}, {cache}>{{{columns}}}")
                 }
             }
-            Operand::Values => match self.part.layout.access().values {
+            Operand::Values => match access.values {
                 ValueCoding::Plain => {
                     format!("PlainValues<{scalar}, {cache}>{{{}}}", self.name("values")?)
                 }
@@ -229,36 +229,34 @@ impl Context<'_> {
                     format!("DictionaryValues<{scalar}, {cache}>{{{codes}, {table}}}")
                 }
             },
-            Operand::MergeTiles { items } => {
-                let offset = self.cuda_type("offsets")?;
-                format!(
-                    "MergeTiles<{offset}>{{{}u, {}u, {items}u, {}, {}}}",
-                    self.part.rows.len(),
-                    self.part.nnz,
-                    self.name("tile_rows")?,
-                    self.name("offsets")?,
-                )
+            Operand::MergeTiles => format!(
+                "MergeTiles<{}>{{{}, {}, {}, {}}}",
+                self.cuda_type("offsets")?,
+                self.size(PartSize::Rows),
+                self.size(PartSize::Entries),
+                self.name("tile_rows")?,
+                self.name("offsets")?,
+            ),
+            Operand::MergeItems => format!(
+                "MergeItems<{}>{{{}, {}, {}, {}}}",
+                self.part.merge_item.cuda_type(),
+                self.size(PartSize::MergeItems),
+                self.name("row_ends")?,
+                self.name("warp_rows")?,
+                self.name("borders")?,
+            ),
+            Operand::Carry => format!(
+                "Carry<{scalar}>{{{}, {}, {}}}",
+                self.size(PartSize::Tiles),
+                self.name("carry")?,
+                self.name("tickets")?,
+            ),
+            Operand::Input if is_spmv => format!("Input<{scalar}>{{{input}}}"),
+            Operand::Output if is_spmv => format!("Output<{scalar}>{{{output}, alpha, beta}}"),
+            Operand::Input => format!("Input<{scalar}, {columns}, {vector}>{{{input}, column}}"),
+            Operand::Output => {
+                format!("Output<{scalar}, {columns}, {vector}>{{{output}, column, alpha, beta}}")
             }
-            Operand::MergeItems { most } => {
-                let offset = if u32::try_from(most).is_ok() { "u32" } else { "u64" };
-                format!(
-                    "MergeItems<{offset}>{{{}u, {}, {}, {}}}",
-                    self.part.rows.len() + self.part.nnz,
-                    self.name("row_ends")?,
-                    self.name("warp_rows")?,
-                    self.name("borders")?,
-                )
-            }
-            Operand::Carry { tiles } => {
-                let (columns, vector) = (self.task.operation.columns(), self.mapping.vector);
-                format!(
-                    "Carry<{scalar}, {columns}, {vector}>{{{tiles}u, {}, {}}}",
-                    self.name("carry")?,
-                    self.name("tickets")?,
-                )
-            }
-            Operand::Input => format!("Input<{dense}>{{{input}, column}}"),
-            Operand::Output => format!("Output<{dense}>{{{output}, column, alpha, beta}}"),
             Operand::Scratch => "scratch".into(),
         })
     }

@@ -1,12 +1,19 @@
-//! Code generation: from a packed matrix to a CUDA translation unit that stands alone.
+//! Code generation: from a program to a CUDA translation unit that stands alone.
 //!
-//! The device code proper lives in `core/cuda/*.cuh`. A source holds the blocks that its program
-//! needs, and one kernel that sends each thread block to the part it works on.
+//! The device code proper lives in `core/cuda/*.cuh`. A source holds the definitions that its program
+//! uses, and one kernel that sends each thread block to the part it works on. It depends on the
+//! program and on the forms that its arrays have ([`Signature`]), never on a size: sizes are
+//! arguments, so that matrices which share a program share its machine code.
 
-mod blocks;
 mod call;
+mod header;
+mod items;
+mod parameter;
+mod signature;
 mod source;
 
-pub use source::{Argument, ArgumentKind, CudaSource, EmitError, emit};
+pub use parameter::{Argument, ArgumentKind, Parameter, ParameterKind, PartSize, Size};
+pub use signature::Signature;
+pub use source::{CudaSource, EmitError, emit};
 
 pub(crate) use call::DeviceCall;

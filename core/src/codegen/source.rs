@@ -1,3 +1,4 @@
+use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -5,60 +6,32 @@ use core::fmt::{self, Write};
 
 use thiserror::Error;
 
-use super::blocks;
-use super::call::{DeviceCall, dense_names, scalar_type};
-use crate::language::each_layout;
-use crate::layout::{ArrayRole, Launch, Packed, PackedPart};
-use crate::task::{Operation, Task};
+use super::call::{DeviceCall, dense_names};
+use super::header::write_header;
+use super::items::{self, Dense};
+use super::parameter::{Parameter, ParameterKind, PartSize, Size};
+use super::signature::{PartSignature, Signature};
+use crate::language::{Fnv, Part, Program, ValueCoding, each_layout};
+use crate::layout::{ArrayRole, ElementType};
+use crate::task::{Dtype, Operation, Task};
 
-/// A CUDA translation unit with one kernel, and how to launch it.
-#[derive(Clone, Debug, PartialEq)]
+/// A CUDA translation unit with one kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CudaSource {
     /// The source; it includes nothing.
     pub text: String,
-    /// Name of the kernel: `sparserl_spmv` or `sparserl_spmm`.
-    pub kernel: &'static str,
-    /// Launch geometry.
-    pub launch: Launch,
-    /// The kernel's arguments, in order.
-    pub arguments: Vec<Argument>,
-}
-
-/// An argument of the kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Argument {
-    /// Name in the source.
-    pub name: String,
-    /// What it is.
-    pub kind: ArgumentKind,
-    /// Element type, by its Rust name.
-    pub dtype: &'static str,
-    /// Elements; 1 for a scalar passed by value.
-    pub len: usize,
-}
-
-/// What an argument is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArgumentKind {
-    /// The dense input x or B: device memory, row-major.
-    Input,
-    /// The dense output y or C: device memory, row-major; not read when β = 0.
-    Output,
-    /// α, by value.
-    Alpha,
-    /// β, by value.
-    Beta,
-    /// A packed array of the matrix: device memory.
-    Matrix,
-    /// Device memory that is zero before the first launch.
-    Workspace,
+    /// Name of the kernel: `sparserl_spmv_` or `sparserl_spmm_` and a hash of the source, so that
+    /// different kernels can be linked into one program.
+    pub kernel: String,
+    /// The kernel's parameters, in order.
+    pub parameters: Vec<Parameter>,
 }
 
 /// A kernel could not be written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EmitError {
-    /// A part lacks an array that its device block reads.
-    #[error("part {part} ({layout}) lacks an array that its device block reads")]
+    /// The signature is of another program.
+    #[error("part {part} ({layout}) lacks an array that its device function reads")]
     MissingArray {
         /// Index of the part.
         part: usize,
@@ -70,235 +43,230 @@ pub enum EmitError {
     Format(#[from] fmt::Error),
 }
 
-/// Bytes of a prefetched line.
-const LINE_BYTES: u64 = 128;
-/// Arrays up to this size are prefetched; larger ones keep the memory busy anyway.
-const MOST_PREFETCHED: u64 = 8 << 20;
-/// Blocks that share the prefetching: about those that run at first on a large GPU.
-const PREFETCHING_BLOCKS: u64 = 1024;
+/// Stands for the hash of the source in it while it is written.
+const HASH: &str = "$HASH$";
 
-/// Writes the kernel of a packed matrix.
+/// A part of the kernel while it is written.
+pub(super) struct PartCall<'a> {
+    pub(super) index: usize,
+    pub(super) part: &'a Part,
+    pub(super) signature: &'a PartSignature,
+    pub(super) call: DeviceCall,
+}
+
+/// Writes the kernel of a program for the matrices whose packing has a signature.
 ///
 /// # Errors
-/// When `packed` is not what [`crate::layout::pack`] gives.
-pub fn emit(packed: &Packed) -> Result<CudaSource, EmitError> {
-    let task = packed.program.task;
-    let kernel = match task.operation {
-        Operation::SpMV => "sparserl_spmv",
-        Operation::SpMM { .. } => "sparserl_spmm",
-    };
-    let arguments = arguments(packed);
-    let mut calls: Vec<(usize, &PackedPart, DeviceCall)> = packed
-        .parts
-        .iter()
+/// When the signature is not one of the program.
+pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, EmitError> {
+    let task = program.task;
+    let block = program.block.threads();
+    let parts = program.parts();
+    if let Some(part) = parts.get(signature.parts.len()) {
+        let layout = part.layout.word().text();
+        return Err(EmitError::MissingArray { part: signature.parts.len(), layout });
+    }
+    let parts: Vec<PartCall<'_>> = parts
+        .into_iter()
+        .zip(&signature.parts)
         .enumerate()
-        .filter(|(_, part)| part.blocks > 0)
-        .map(|(index, part)| (index, part, call(part, task, packed.launch.block)))
+        .map(|(index, (part, signature))| {
+            let call = each_layout!(&part.layout, layout => layout.call(task, block));
+            PartCall { index, part, signature, call }
+        })
         .collect();
-    calls.sort_by_key(|(_, part, _)| part.first_block);
-    let prefetched = prefetched(packed);
+    let parameters = parameters(task, &parts);
+    let word = match task.operation {
+        Operation::SpMV => "spmv",
+        Operation::SpMM { .. } => "spmm",
+    };
+    let kernel = format!("sparserl_{word}_{HASH}");
 
+    let mut code = String::new();
+    for part in &parts {
+        write_mapping(&mut code, part)?;
+    }
+    write_kernel(&mut code, &kernel, task, block, &parameters, &parts)?;
+    let dense = match task.operation {
+        Operation::SpMV => Dense::Vectors,
+        Operation::SpMM { .. } => Dense::Matrices,
+    };
     let mut text = String::new();
-    write_header(&mut text, packed, kernel, &arguments)?;
-    let mut needed = alloc::vec!["types.cuh"];
-    needed.extend((!prefetched.is_empty()).then_some("prefetch.cuh"));
-    needed.extend(calls.iter().map(|(_, _, call)| call.block));
-    for (name, lines) in blocks::inline(&needed) {
-        writeln!(text, "\n// ---- {name}\n")?;
-        for line in lines {
+    write_header(&mut text, program, &kernel, &parameters, &parts)?;
+    writeln!(text, "namespace sparserl_{HASH} {{\n")?;
+    let mut is_short = true;
+    for (index, item) in items::used_by(&code, dense).into_iter().enumerate() {
+        // Aliases and constants stand together.
+        let was_short = core::mem::replace(&mut is_short, item.lines.len() == 1);
+        if index > 0 && !(was_short && is_short) {
+            writeln!(text)?;
+        }
+        for line in item.lines {
             writeln!(text, "{line}")?;
         }
     }
-    writeln!(text, "\n// ---- the kernel\n")?;
-    write_kernel(&mut text, packed, kernel, &arguments, &prefetched, &calls)?;
-    Ok(CudaSource { text, kernel, launch: packed.launch, arguments })
+    writeln!(text, "\n{code}\n}}  // namespace sparserl_{HASH}")?;
+
+    let mut hash = Fnv::new();
+    hash.add(format_args!("{text}"));
+    let hash = format!("{:08x}", (hash.0 ^ hash.0 >> 32) as u32);
+    let named = |text: &str| text.replace(HASH, &hash);
+    Ok(CudaSource { text: named(&text), kernel: named(&kernel), parameters })
 }
 
-fn call(part: &PackedPart, task: Task, block: u32) -> DeviceCall {
-    each_layout!(&part.layout, layout => layout.call(part, task, block))
-}
-
-fn arguments(packed: &Packed) -> Vec<Argument> {
-    let task = packed.program.task;
-    let columns = task.operation.columns() as usize;
+fn parameters(task: Task, parts: &[PartCall<'_>]) -> Vec<Parameter> {
     let (input, output) = dense_names(task.operation);
-    let dtype = task.precision.dense().name();
-    let own = |name: &str, kind, len| Argument { name: name.to_string(), kind, dtype, len };
-    let mut arguments = alloc::vec![
-        own(input, ArgumentKind::Input, packed.cols * columns),
-        own(output, ArgumentKind::Output, packed.rows * columns),
-        own("alpha", ArgumentKind::Alpha, 1),
-        own("beta", ArgumentKind::Beta, 1),
+    let dense = match task.precision.dense() {
+        Dtype::F32 => ElementType::F32,
+        Dtype::F64 => ElementType::F64,
+    };
+    let own = |name: &str, kind| Parameter { name: name.to_owned(), kind, element: dense };
+    let mut parameters = alloc::vec![
+        own(input, ParameterKind::Input),
+        own(output, ParameterKind::Output),
+        own("alpha", ParameterKind::Alpha),
+        own("beta", ParameterKind::Beta),
     ];
-    arguments.extend(packed.arguments().map(|(name, array)| {
-        let kind = match array.role {
-            ArrayRole::Matrix => ArgumentKind::Matrix,
-            ArrayRole::Workspace => ArgumentKind::Workspace,
-        };
-        Argument { name, kind, dtype: array.data.dtype(), len: array.data.len() }
-    }));
-    arguments
+    for PartCall { index, signature, .. } in parts {
+        parameters.extend(signature.arrays.iter().map(|array| {
+            let kind = match array.role {
+                ArrayRole::Matrix => ParameterKind::Matrix { part: *index, array: array.name },
+                ArrayRole::Workspace => {
+                    ParameterKind::Workspace { part: *index, array: array.name }
+                }
+            };
+            Parameter { name: format!("p{index}_{}", array.name), kind, element: array.element }
+        }));
+    }
+    let mut size = |size: Size, element| {
+        let kind = ParameterKind::Size(size);
+        parameters.push(Parameter { name: size.name(), kind, element });
+    };
+    for PartCall { index, signature, call, .. } in parts {
+        let last = index + 1 == parts.len();
+        let first_block = (!last).then_some(PartSize::FirstBlock);
+        for what in first_block.into_iter().chain(call.sizes(signature.rows)) {
+            let element = match what {
+                PartSize::Entries => signature.element("offsets").unwrap_or(ElementType::U32),
+                PartSize::MergeItems => signature.merge_item,
+                _ => ElementType::U32,
+            };
+            size(Size::Part { part: *index, what }, element);
+        }
+    }
+    for what in prefetched(task, parts) {
+        size(what, ElementType::U32);
+    }
+    parameters
 }
 
-fn write_header(
-    text: &mut String,
-    packed: &Packed,
-    kernel: &str,
-    arguments: &[Argument],
-) -> fmt::Result {
-    let task = packed.program.task;
-    let nnz: usize = packed.parts.iter().map(|part| part.nnz).sum();
-    let Launch { grid, block, .. } = packed.launch;
-    let product = match task.operation {
-        Operation::SpMV => "SpMV, y = alpha * A * x + beta * y".to_string(),
-        Operation::SpMM { columns } => {
-            format!("SpMM, C = alpha * A * B + beta * C, with row-major B and C of width {columns}")
-        }
-    };
-    writeln!(text, "// {product}, in {}.", task.precision.dense())?;
-    writeln!(text, "//")?;
-    writeln!(
-        text,
-        "// Made for one matrix of {} rows, {} columns and {nnz} entries, packed as this program says:",
-        packed.rows, packed.cols
-    )?;
-    writeln!(text, "//")?;
-    for line in packed.program.to_string().lines() {
-        writeln!(text, "//   {line}")?;
-    }
-    writeln!(text, "//")?;
-    writeln!(
-        text,
-        "// Launch: {kernel}<<<{grid}, {block}>>>(arguments), no dynamic shared memory."
-    )?;
-    writeln!(text, "// Arguments, in order (pointers are to device memory):")?;
-    writeln!(text, "//")?;
-    let width = arguments.iter().map(|a| a.name.len()).max().unwrap_or(0);
-    for Argument { name, kind, dtype, len } in arguments {
-        let what = match kind {
-            ArgumentKind::Input => format!("{len} x {dtype}, the dense input"),
-            ArgumentKind::Output => {
-                format!("{len} x {dtype}, the dense output; not read when beta is 0")
-            }
-            ArgumentKind::Alpha | ArgumentKind::Beta => format!("{dtype}, by value"),
-            ArgumentKind::Matrix => format!("{len} x {dtype}"),
-            ArgumentKind::Workspace => format!("{len} x {dtype}, workspace"),
+/// The arrays whose addresses depend on other loads: the input and the entries.
+fn prefetched(task: Task, parts: &[PartCall<'_>]) -> Vec<Size> {
+    let (input, _) = dense_names(task.operation);
+    let mut sizes = alloc::vec![Size::InputLines(input)];
+    for PartCall { index, part, signature, .. } in parts {
+        let is_constant = part.layout.access().values == ValueCoding::Constant;
+        let holds_entries = |name: &str| match name {
+            "columns" | "codes" => true,
+            "values" => !is_constant,
+            _ => false,
         };
-        writeln!(text, "//   {name:width$}  {what}")?;
+        let arrays = signature.arrays.iter().filter(|array| holds_entries(array.name));
+        sizes.extend(arrays.map(|array| Size::ArrayLines { part: *index, array: array.name }));
     }
-    writeln!(text, "//\n// Input and output must not overlap.")?;
-    let workspace = arguments.iter().any(|a| a.kind == ArgumentKind::Workspace);
-    if workspace {
-        writeln!(
-            text,
-            "// Workspace must be zero before the first launch; launches that share it must not overlap."
-        )?;
+    sizes
+}
+
+/// The constants that the device function takes as its first type.
+fn write_mapping(text: &mut String, part: &PartCall<'_>) -> fmt::Result {
+    writeln!(text, "struct Part{} {{", part.index)?;
+    for (name, value) in &part.call.constants {
+        writeln!(text, "  static constexpr u32 {name} = {value};")?;
     }
-    if task.operation != Operation::SpMV {
-        let and = if workspace { ", and workspace," } else { "" };
-        writeln!(text, "// Input and output{and} must be aligned to 16 bytes.")?;
-    }
-    Ok(())
+    writeln!(text, "}};\n")
 }
 
 fn write_kernel(
     text: &mut String,
-    packed: &Packed,
     kernel: &str,
-    arguments: &[Argument],
-    prefetched: &[(String, u64)],
-    calls: &[(usize, &PackedPart, DeviceCall)],
+    task: Task,
+    block: u32,
+    parameters: &[Parameter],
+    parts: &[PartCall<'_>],
 ) -> Result<(), EmitError> {
-    let task = packed.program.task;
-    let Launch { block, shared, .. } = packed.launch;
-    writeln!(text, "extern \"C\" __global__ void __launch_bounds__({block}, 1)")?;
-    writeln!(text, "{kernel}(")?;
-    // The dense operands and the factors come first; they are of the element type.
-    let scalar = scalar_type(task.precision.dense());
-    let own = arguments.len() - packed.arguments().count();
-    let arrays = packed.arguments().map(|(_, array)| array.data.cuda_type());
-    let types = core::iter::repeat_n(scalar, own).chain(arrays);
-    for (i, (argument, ty)) in arguments.iter().zip(types).enumerate() {
-        let comma = if i + 1 < arguments.len() { "," } else { ") {" };
-        writeln!(text, "    {}{comma}", parameter(argument, ty))?;
+    writeln!(text, "extern \"C\" __global__ void __launch_bounds__({block}, 1) {kernel}(")?;
+    for (i, parameter) in parameters.iter().enumerate() {
+        let end = if i + 1 < parameters.len() { "," } else { ") {" };
+        writeln!(text, "    {}{end}", declaration(parameter))?;
     }
-    writeln!(text, "  static_assert({block} % 32 == 0, \"whole warps\");")?;
-    if shared > 0 {
-        writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{shared}];")?;
+    let scratch = parts.iter().map(|part| part.call.scratch).max().unwrap_or(0);
+    if scratch > 0 {
+        writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{scratch}];")?;
     }
-    for (name, bytes) in prefetched {
-        let lines = bytes.div_ceil(LINE_BYTES);
-        let share = lines.div_ceil(u64::from(packed.launch.grid).min(PREFETCHING_BLOCKS));
-        writeln!(text, "  prefetch<{block}>({name}, {lines}u, {share}u);")?;
+    for size in prefetched(task, parts) {
+        let lines = size.name();
+        let array = lines.trim_end_matches("_lines");
+        writeln!(text, "  prefetch<{block}>({array}, {lines});")?;
     }
-    for (i, (index, part, call)) in calls.iter().enumerate() {
-        let nested = calls.len() > 1;
-        let indent = if nested { "    " } else { "  " };
+    // The last part is the first in the grid.
+    for part in parts.iter().rev() {
+        let nested = parts.len() > 1;
         if nested {
-            let opening = match i {
-                0 => format!("  if (blockIdx.x < {}u) {{", part.first_block + part.blocks),
-                _ if i + 1 < calls.len() => {
-                    format!("  }} else if (blockIdx.x < {}u) {{", part.first_block + part.blocks)
-                }
-                _ => "  } else {".to_string(),
-            };
-            writeln!(text, "{opening}")?;
+            let first = part.index + 1 == parts.len();
+            let own = part
+                .index
+                .checked_sub(1)
+                .map(|next| Size::Part { part: next, what: PartSize::FirstBlock }.name());
+            match (first, own) {
+                (true, Some(end)) => writeln!(text, "  if (blockIdx.x < {end}) {{")?,
+                (false, Some(end)) => writeln!(text, "  }} else if (blockIdx.x < {end}) {{")?,
+                (_, None) => writeln!(text, "  }} else {{")?,
+            }
         }
-        write_part(text, indent, *index, part, call, task)?;
-        if nested && i + 1 == calls.len() {
-            writeln!(text, "  }}")?;
-        }
+        write_part(text, if nested { "    " } else { "  " }, part, parts.len(), task)?;
     }
-    writeln!(text, "}}")?;
+    if parts.len() > 1 {
+        writeln!(text, "  }}")?;
+    }
+    write!(text, "}}")?;
     Ok(())
 }
 
-/// The arrays whose addresses depend on other loads, with their bytes: the entries, and the input
-/// where most of it is used.
-fn prefetched(packed: &Packed) -> Vec<(String, u64)> {
-    let task = packed.program.task;
-    let element = task.precision.dense().size() as u64;
-    let input = packed.cols as u64 * u64::from(task.operation.columns()) * element;
-    let nnz: usize = packed.parts.iter().map(|part| part.nnz).sum();
-    let used = nnz >= packed.cols;
-    let (input_name, _) = dense_names(task.operation);
-    let input = used.then(|| (input_name.to_string(), input));
-    let arrays = packed.arguments().filter(|(_, array)| array.holds_entries());
-    let arrays = arrays.map(|(name, array)| (name, array.data.bytes().len() as u64));
-    let worthwhile = |&(_, bytes): &(String, u64)| (LINE_BYTES..=MOST_PREFETCHED).contains(&bytes);
-    input.into_iter().chain(arrays).filter(worthwhile).collect()
-}
-
-fn parameter(argument: &Argument, ty: &str) -> String {
-    let Argument { name, kind, .. } = argument;
+/// A parameter as the kernel declares it.
+pub(super) fn declaration(parameter: &Parameter) -> String {
+    let Parameter { name, kind, element } = parameter;
+    let ty = element.cuda_type();
     match kind {
-        ArgumentKind::Input | ArgumentKind::Matrix => format!("const {ty}* __restrict__ {name}"),
-        ArgumentKind::Output => format!("{ty}* __restrict__ {name}"),
-        ArgumentKind::Alpha | ArgumentKind::Beta => format!("const {ty} {name}"),
-        ArgumentKind::Workspace => format!("{ty}* {name}"),
+        ParameterKind::Input | ParameterKind::Matrix { .. } => {
+            format!("const {ty}* __restrict__ {name}")
+        }
+        ParameterKind::Output => format!("{ty}* __restrict__ {name}"),
+        ParameterKind::Alpha | ParameterKind::Beta | ParameterKind::Size(_) => {
+            format!("const {ty} {name}")
+        }
+        ParameterKind::Workspace { .. } => format!("{ty}* {name}"),
     }
 }
 
 fn write_part(
     text: &mut String,
     indent: &str,
-    index: usize,
-    part: &PackedPart,
-    call: &DeviceCall,
+    part: &PartCall<'_>,
+    parts: usize,
     task: Task,
 ) -> Result<(), EmitError> {
+    let PartCall { index, part, signature, call } = part;
     let layout = part.layout.word().text();
-    writeln!(text, "{indent}// Part {index}: {} rows with {} entries.", part.rows.len(), part.nnz)?;
     let mapping = call.mapping;
-    let own_block = match part.first_block {
-        0 => "blockIdx.x".to_string(),
-        first => format!("(blockIdx.x - {first}u)"),
+    let own_block = if index + 1 == parts {
+        "blockIdx.x".to_string()
+    } else {
+        let first = Size::Part { part: *index, what: PartSize::FirstBlock }.name();
+        format!("(blockIdx.x - {first})")
     };
     let own_block_bare = own_block.trim_start_matches('(').trim_end_matches(')');
     match task.operation {
-        Operation::SpMV => {
-            writeln!(text, "{indent}const u32 block = {own_block_bare}, column = 0;")?;
-        }
+        Operation::SpMV => writeln!(text, "{indent}const u32 block = {own_block_bare};")?,
         Operation::SpMM { .. } => {
             let (tiles, stride, vector) = (mapping.column_tiles, mapping.stride, mapping.vector);
             if tiles == 1 {
@@ -319,9 +287,10 @@ fn write_part(
             }
         }
     }
-    let arguments =
-        call.arguments(index, part, task).ok_or(EmitError::MissingArray { part: index, layout })?;
-    writeln!(text, "{indent}{}(", call.callee(task))?;
+    let arguments = call
+        .arguments(*index, &part.layout, signature, task)
+        .ok_or(EmitError::MissingArray { part: *index, layout })?;
+    writeln!(text, "{indent}{}<Part{index}>(", call.function)?;
     for (i, argument) in arguments.iter().enumerate() {
         let end = if i + 1 < arguments.len() { "," } else { ");" };
         writeln!(text, "{indent}    {argument}{end}")?;

@@ -30,6 +30,7 @@ mod text;
 mod token;
 
 pub use grammar::{Derivation, Mask, Slot, Space};
+pub(crate) use hash::Fnv;
 pub use hash::{grammar_hash, vocabulary_hash};
 pub use program::{
     Access, BlockSize, Cache, IndexCoding, Lanes, Layout, Node, Part, Program, ProgramError,
@@ -44,4 +45,4 @@ pub use crate::structure::{
 };
 
 /// Version of the language; raised whenever a program's text, tokens or meaning change.
-pub const LANGUAGE_VERSION: u32 = 1;
+pub const LANGUAGE_VERSION: u32 = 2;

@@ -5,7 +5,7 @@ use core::num::NonZeroU32;
 
 use thiserror::Error;
 
-use super::{LANGUAGE_VERSION, Node, Order, Program, ProgramError, SplitRule, Token};
+use super::{LANGUAGE_VERSION, Node, Order, Program, ProgramError, SplitRule, Token, Word};
 use crate::task::{Operation, Task, Values};
 
 /// A program file that cannot be read.
@@ -27,12 +27,30 @@ pub enum TextError {
         /// What stands there.
         found: String,
     },
+    /// The program does not begin with the threads of a block.
+    #[error("line {line}: expected `block THREADS`, found `{found}`")]
+    Block {
+        /// Line, from 1.
+        line: usize,
+        /// What stands there.
+        found: String,
+    },
     /// A word outside the vocabulary.
     #[error("line {line}: `{found}` is not a word or number of the language")]
     Word {
         /// Line, from 1.
         line: usize,
         /// The word.
+        found: String,
+    },
+    /// A field is missing, unknown or out of order.
+    #[error("line {line}: expected `{expected}=…`, found `{found}`")]
+    Field {
+        /// Line, from 1.
+        line: usize,
+        /// Name of the field that comes next.
+        expected: &'static str,
+        /// What stands there; nothing at the end of the text.
         found: String,
     },
     /// The words do not form a program.
@@ -45,9 +63,29 @@ pub enum TextError {
     },
 }
 
+/// Opens a program's body.
+const BLOCK: &str = "block";
+
+/// Names of the fields that follow a word, in the order of its tokens.
+fn fields_of(token: Token) -> &'static [&'static str] {
+    match token {
+        Token::Word(Word::SplitLength) => &["threshold"],
+        Token::Word(Word::SplitNonzeros) => &["eighths"],
+        Token::Word(Word::Sort) => &["window"],
+        Token::Word(Word::Csr) => &["index", "values", "cache", "vector", "lanes", "unroll"],
+        Token::Word(Word::Sell) => {
+            &["height", "index", "values", "cache", "vector", "lanes", "unroll"]
+        }
+        Token::Word(Word::Dia) => &["values", "cache", "vector", "unroll"],
+        Token::Word(Word::Bcsr) => &["side", "index", "values", "cache", "vector", "lanes"],
+        Token::Word(Word::Merge) => &["items", "index", "values", "cache", "vector", "reduction"],
+        Token::Word(_) | Token::Number(_) => &[],
+    }
+}
+
 impl Program {
-    /// Reads a program from its text, the `.skl` format. Words may stand on any lines; `#` starts a
-    /// comment.
+    /// Reads a program from its text, the `.skl` format. Words may stand on any lines, fields in the order in
+    /// which they are printed; `#` starts a comment.
     ///
     /// # Errors
     /// The first word that does not fit, with its line.
@@ -73,17 +111,35 @@ impl Program {
 
         let mut tokens = Vec::new();
         let mut token_lines = Vec::new();
-        for (line, words) in lines {
-            // `block` opens the first line of the body for the reader's sake only.
-            let words = match (tokens.is_empty(), words.strip_prefix("block ")) {
-                (true, Some(rest)) => rest,
-                _ => words,
-            };
-            for word in words.split_whitespace() {
-                let token = word.parse::<Token>();
-                tokens.push(token.map_err(|_| TextError::Word { line, found: word.into() })?);
-                token_lines.push(line);
+        // Names of the fields that come next; `block` is a word of its own for the reader's sake.
+        let mut fields: &[&str] = &[];
+        let words =
+            lines.flat_map(|(line, words)| words.split_whitespace().map(move |w| (line, w)));
+        for (i, (line, word)) in words.enumerate() {
+            let found = || String::from(word);
+            if i == 0 {
+                if word != BLOCK {
+                    return Err(TextError::Block { line, found: found() });
+                }
+                continue;
             }
+            let text = match fields.split_first() {
+                None => word,
+                Some((&expected, rest)) => {
+                    fields = rest;
+                    let value = word.split_once('=').filter(|(name, _)| *name == expected);
+                    value.ok_or_else(|| TextError::Field { line, expected, found: found() })?.1
+                }
+            };
+            let token = text.parse().map_err(|_| TextError::Word { line, found: text.into() })?;
+            if text.len() == word.len() {
+                fields = fields_of(token);
+            }
+            tokens.push(token);
+            token_lines.push(line);
+        }
+        if let Some(&expected) = fields.first() {
+            return Err(TextError::Field { line: last, expected, found: String::new() });
         }
         Self::from_tokens(task, &tokens).map_err(|error| {
             let position = match error {
@@ -122,7 +178,7 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "sparserl {LANGUAGE_VERSION}")?;
         writeln!(f, "{}", self.task)?;
-        writeln!(f, "block {}", self.block.threads())?;
+        writeln!(f, "{BLOCK} {}", self.block.threads())?;
         write_node(&self.body, 0, f)
     }
 }
@@ -132,8 +188,12 @@ fn write_node(node: &Node, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Res
     match node {
         Node::Split { rule, low, high } => {
             match rule {
-                SplitRule::Length { threshold } => writeln!(f, "split-length {threshold}")?,
-                SplitRule::Nonzeros { eighths } => writeln!(f, "split-nonzeros {eighths}")?,
+                SplitRule::Length { threshold } => {
+                    writeln!(f, "split-length threshold={threshold}")?;
+                }
+                SplitRule::Nonzeros { eighths } => {
+                    writeln!(f, "split-nonzeros eighths={eighths}")?;
+                }
             }
             write_node(low, depth + 1, f)?;
             write_node(high, depth + 1, f)
@@ -141,10 +201,13 @@ fn write_node(node: &Node, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Res
         Node::Part(part) => {
             match part.order {
                 Order::Keep => write!(f, "keep")?,
-                Order::Sort { window } => write!(f, "sort {window}")?,
+                Order::Sort { window } => write!(f, "sort window={window}")?,
             }
-            for token in part.layout.tokens() {
-                write!(f, " {token}")?;
+            let tokens = part.layout.tokens();
+            let word = Token::Word(part.layout.word());
+            write!(f, " {word}")?;
+            for (name, token) in fields_of(word).iter().zip(&tokens[1..]) {
+                write!(f, " {name}={token}")?;
             }
             writeln!(f)
         }

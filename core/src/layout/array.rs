@@ -1,4 +1,9 @@
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
+
+use crate::language::{Access, IndexCoding, ValueCoding};
 
 /// Entries that a block has in flight, at most: 512 threads with 8 each.
 const STEP_PAST: u64 = 4096;
@@ -20,19 +25,71 @@ impl Array {
         Self { name, role: ArrayRole::Matrix, data }
     }
 
-    /// True for columns and values of entries: a kernel first has to learn which of them it reads.
-    pub(crate) fn holds_entries(&self) -> bool {
-        matches!(self.name, "columns" | "values" | "codes")
-    }
-
     /// Scratch memory.
     pub(crate) fn workspace(name: &'static str, data: ArrayData) -> Self {
         Self { name, role: ArrayRole::Workspace, data }
     }
 }
 
+/// What the elements of an array are, and how many of them there are, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meaning {
+    /// What an element is: `first entry of each row, and the end`.
+    pub element: Cow<'static, str>,
+    /// How many elements there are: `rows + 1`.
+    pub shape: &'static str,
+}
+
+impl Meaning {
+    pub(crate) fn new(element: &'static str, shape: &'static str) -> Self {
+        Self { element: Cow::Borrowed(element), shape }
+    }
+}
+
+/// How a layout calls what it stores, for the meaning of the arrays that all layouts have.
+pub(crate) struct Stored {
+    /// Rows whose columns share a base: `row`, `slice`.
+    pub(crate) unit: &'static str,
+    /// How many units there are.
+    pub(crate) units: &'static str,
+    /// What a column index belongs to: `entry`, `block`.
+    pub(crate) indexed: &'static str,
+    /// How many column indices there are.
+    pub(crate) indices: &'static str,
+    /// How many values there are.
+    pub(crate) values: &'static str,
+    /// What the value of a slot without an entry is, where the kernel reads it.
+    pub(crate) empty: &'static str,
+}
+
+impl Stored {
+    /// Meaning of an array that every layout may have; `None` for one of the layout's own.
+    pub(crate) fn meaning(
+        &self,
+        array: &str,
+        index: IndexCoding,
+        access: Access,
+    ) -> Option<Meaning> {
+        let &Self { unit, units, indexed, indices, values, empty } = self;
+        let (element, shape): (String, _) = match (array, access.values) {
+            ("rows", _) => ("row of the matrix at each position".into(), "rows"),
+            ("columns", _) if index.is_relative() => {
+                (format!("column of each {indexed}, counted from its {unit}'s base"), indices)
+            }
+            ("columns", _) => (format!("column of each {indexed}"), indices),
+            ("bases", _) => (format!("first column of each {unit}"), units),
+            ("values", ValueCoding::Constant) => ("the value of all entries".into(), "1"),
+            ("values", _) => (format!("value of each entry{empty}"), values),
+            ("codes", _) => (format!("place of each entry's value in the table{empty}"), values),
+            ("table", _) => ("the distinct values".into(), "distinct values"),
+            _ => return None,
+        };
+        Some(Meaning { element: Cow::Owned(element), shape })
+    }
+}
+
 /// What an array is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArrayRole {
     /// Holds the matrix; the kernel does not write it.
     Matrix,
@@ -60,16 +117,40 @@ macro_rules! element_types {
                 match self { $(Self::$variant(v) => bytemuck::cast_slice(v),)* }
             }
 
+            /// Type of the elements.
+            #[must_use]
+            pub fn element_type(&self) -> ElementType {
+                match self { $(Self::$variant(_) => ElementType::$variant,)* }
+            }
+
             /// Rust's name of the element type.
             #[must_use]
             pub fn dtype(&self) -> &'static str {
-                match self { $(Self::$variant(_) => stringify!($rust),)* }
+                self.element_type().name()
+            }
+        }
+
+        /// Type of the elements of an array.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum ElementType { $(#[doc = concat!("`", stringify!($rust), "`")] $variant,)* }
+
+        impl ElementType {
+            /// Rust's name.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($rust),)* }
             }
 
-            /// The element type as device code writes it.
+            /// The type as device code writes it.
             #[must_use]
-            pub fn cuda_type(&self) -> &'static str {
-                match self { $(Self::$variant(_) => $cuda,)* }
+            pub fn cuda_type(self) -> &'static str {
+                match self { $(Self::$variant => $cuda,)* }
+            }
+
+            /// Bytes of an element.
+            #[must_use]
+            pub fn size(self) -> usize {
+                match self { $(Self::$variant => size_of::<$rust>(),)* }
             }
         }
     };

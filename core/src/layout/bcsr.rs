@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
-use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
-use crate::codegen::DeviceCall;
+use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use crate::codegen::{DeviceCall, PartSize};
 use crate::language::grammar::{Alternative, IndexUnit, Site};
 use crate::language::{
     Access, IndexCoding, Lanes, MAX_PADDING, Mask, Order, Program, Slot, Token, Word,
@@ -161,13 +161,33 @@ impl BcsrLayout {
         Some(())
     }
 
-    pub(crate) fn call(&self, part: &PackedPart, task: Task, block: u32) -> DeviceCall {
+    /// What the elements of one of its arrays are; `None` for a name that it does not have.
+    pub(crate) fn meaning(&self, array: &str) -> Option<Meaning> {
+        const STORED: Stored = Stored {
+            unit: "block row",
+            units: "block rows",
+            indexed: "block, in blocks",
+            indices: "blocks",
+            values: "blocks x side x side",
+            empty: ", or NaN",
+        };
+        match array {
+            "offsets" => Some(Meaning::new(
+                "first block of each row of blocks, and the end",
+                "block rows + 1",
+            )),
+            _ => STORED.meaning(array, self.index, self.access),
+        }
+    }
+
+    pub(crate) fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        DeviceCall::new("bcsr.cuh", "bcsr", mapping)
-            .constants(&[block, self.side, mapping.lanes, mapping.stride])
-            .scalar_and_vector()
+        DeviceCall::new("bcsr", mapping, block)
+            .constant("block_side", self.side)
+            .constant("lanes_per_row", mapping.lanes)
+            .constant("column_lanes", mapping.stride)
             .block()
-            .count(part.rows.len())
+            .size(PartSize::Rows)
             .rows()
             .array("offsets")
             .columns(self.index)

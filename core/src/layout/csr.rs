@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
-use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
-use crate::codegen::DeviceCall;
+use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use crate::codegen::{DeviceCall, PartSize};
 use crate::language::grammar::{Alternative, IndexUnit, Site};
 use crate::language::{Access, IndexCoding, Lanes, Mask, Program, Slot, Token, Word};
 use crate::matrix::Scalar;
@@ -76,10 +76,7 @@ impl CsrLayout {
         let mapping = self.mapping(task, block);
         let shared = match self.lanes {
             Lanes::Threads(_) => 0,
-            Lanes::Block => {
-                let pack = mapping.vector as usize * task.precision.accumulator().size();
-                (block / 32 * mapping.stride) as usize * pack
-            }
+            Lanes::Block => self.shared_bytes(task, block),
         };
         Ok(LayoutArrays { arrays, blocks: mapping.blocks(rows as u64, block), shared })
     }
@@ -102,21 +99,54 @@ impl CsrLayout {
         Some(())
     }
 
-    pub(crate) fn call(&self, part: &PackedPart, task: Task, block: u32) -> DeviceCall {
-        let mapping = self.mapping(task, block);
-        let call = match self.lanes {
-            Lanes::Threads(_) => DeviceCall::new("csr.cuh", "csr_lanes", mapping)
-                .constants(&[block, mapping.lanes, mapping.stride, self.unroll])
-                .scalar_and_vector()
-                .block()
-                .count(part.rows.len()),
-            Lanes::Block => DeviceCall::new("csr.cuh", "csr_block", mapping)
-                .constants(&[block, mapping.stride, self.unroll])
-                .scalar_and_vector()
-                .block(),
+    /// What the elements of one of its arrays are; `None` for a name that it does not have.
+    pub(crate) fn meaning(&self, array: &str) -> Option<Meaning> {
+        const STORED: Stored = Stored {
+            unit: "row",
+            units: "rows",
+            indexed: "entry",
+            indices: "entries",
+            values: "entries",
+            empty: "",
         };
-        let call = call.rows().array("offsets").columns(self.index).values().dense();
-        if self.lanes == Lanes::Block { call.scratch() } else { call }
+        match array {
+            "offsets" => Some(Meaning::new("first entry of each row, and the end", "rows + 1")),
+            _ => STORED.meaning(array, self.index, self.access),
+        }
+    }
+
+    pub(crate) fn call(&self, task: Task, block: u32) -> DeviceCall {
+        let mapping = self.mapping(task, block);
+        let function = match self.lanes {
+            Lanes::Threads(_) => "csr_lanes",
+            Lanes::Block => "csr_block",
+        };
+        let call = DeviceCall::new(function, mapping, block);
+        let call = match self.lanes {
+            Lanes::Threads(lanes) => call.constant("lanes_per_row", lanes),
+            Lanes::Block => call,
+        };
+        let call = call
+            .constant("column_lanes", mapping.stride)
+            .constant("unroll", self.unroll)
+            .block()
+            .size(PartSize::Rows)
+            .rows()
+            .array("offsets")
+            .columns(self.index)
+            .values()
+            .dense();
+        match self.lanes {
+            Lanes::Threads(_) => call,
+            Lanes::Block => call.scratch(self.shared_bytes(task, block)),
+        }
+    }
+
+    /// Bytes in which the warps of a block leave their sums.
+    fn shared_bytes(&self, task: Task, block: u32) -> usize {
+        let mapping = self.mapping(task, block);
+        let sum = mapping.vector as usize * task.precision.accumulator().size();
+        (block / 32 * mapping.stride) as usize * sum
     }
 
     pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {

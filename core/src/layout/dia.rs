@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use super::coding::{Decoder, pack_values};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
-use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
-use crate::codegen::DeviceCall;
+use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use crate::codegen::{DeviceCall, PartSize};
 use crate::language::grammar::{Alternative, Site};
 use crate::language::{
     Access, Lanes, MAX_DIAGONALS, MAX_PADDING, Mask, Order, Program, Slot, Token, Word,
@@ -107,17 +107,32 @@ impl DiaLayout {
         Some(())
     }
 
-    pub(crate) fn call(&self, part: &PackedPart, task: Task, block: u32) -> DeviceCall {
+    /// What the elements of one of its arrays are; `None` for a name that it does not have.
+    pub(crate) fn meaning(&self, array: &str) -> Option<Meaning> {
+        const STORED: Stored = Stored {
+            unit: "row",
+            units: "rows",
+            indexed: "entry",
+            indices: "entries",
+            values: "diagonals x rows",
+            empty: ", or NaN",
+        };
+        match array {
+            "diagonals" => Some(Meaning::new("column minus row of each diagonal", "diagonals")),
+            _ => STORED.meaning(array, crate::language::IndexCoding::U32, self.access),
+        }
+    }
+
+    pub(crate) fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        let diagonals = part.array("diagonals").map_or(0, ArrayData::len);
-        DeviceCall::new("dia.cuh", "dia", mapping)
-            .constants(&[block, mapping.stride, self.unroll])
-            .scalar_and_vector()
+        DeviceCall::new("dia", mapping, block)
+            .constant("column_lanes", mapping.stride)
+            .constant("unroll", self.unroll)
             .block()
-            .count(part.rows.len())
+            .size(PartSize::Rows)
             .rows()
             .array("diagonals")
-            .count(diagonals)
+            .size(PartSize::Diagonals)
             .values()
             .dense()
     }

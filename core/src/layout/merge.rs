@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::coding::{Decoder, float_array, pack_entries};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::{LayoutArrays, SHARED_LIMIT};
-use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
+use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
 use crate::language::{Access, IndexCoding, Lanes, Mask, Order, Program, Slot, Token, Word};
@@ -280,36 +280,65 @@ impl MergeLayout {
         Some(())
     }
 
-    pub(crate) fn call(&self, part: &PackedPart, task: Task, block: u32) -> DeviceCall {
+    /// What the elements of one of its arrays are; `None` for a name that it does not have.
+    pub(crate) fn meaning(&self, array: &str) -> Option<Meaning> {
+        const STORED: Stored = Stored {
+            unit: "tile or group",
+            units: "tiles or groups",
+            indexed: "entry",
+            indices: "entries",
+            values: "entries",
+            empty: "",
+        };
+        match array {
+            "tile_rows" => Some(Meaning::new("first row of each tile, and the end", "tiles + 1")),
+            "offsets" => Some(Meaning::new("first entry of each row, and the end", "rows + 1")),
+            "row_ends" => Some(Meaning::new(
+                "a bit for each item of the merged list, 1 for a row's end",
+                "items / 32",
+            )),
+            "warp_rows" => {
+                Some(Meaning::new("rows that end before each warp's first item", "warps + 1"))
+            }
+            "borders" => Some(Meaning::new(
+                "first and last tile of the row across each tile's beginning, or the tile itself",
+                "(tiles + 1) x 2",
+            )),
+            "carry" => Some(Meaning::new(
+                "sums that each tile leaves, of a row begun earlier and of one that begins",
+                "tiles x 2 x columns",
+            )),
+            "tickets" => Some(Meaning::new(
+                "tiles of a row that have come, by the row's first tile",
+                "column tiles x tiles",
+            )),
+            _ => STORED.meaning(array, self.index, self.access),
+        }
+    }
+
+    pub(crate) fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        let items = self.tile_items(&mapping, block);
-        let merged = (part.rows.len() + part.nnz) as u64;
-        let tiles = merged.div_ceil(u64::from(items)) as usize;
         let call = match (task.operation, self.reduction) {
-            (Operation::SpMM { .. }, _) => {
-                DeviceCall::new("merge_columns.cuh", "merge_columns", mapping)
-                    .constants(&[block, mapping.stride, self.items])
-                    .scalar_and_vector()
-                    .block()
-                    .column_tile()
-                    .merge_items(merged + u64::from(items))
-            }
-            (Operation::SpMV, Reduction::Scan) => {
-                DeviceCall::new("merge_scan.cuh", "merge_scan", mapping)
-                    .constants(&[block, self.items])
-                    .scalar()
-                    .block()
-                    .merge_items(merged + u64::from(items))
-            }
+            (Operation::SpMM { .. }, _) => DeviceCall::new("merge_columns", mapping, block)
+                .constant("items_per_group", self.items)
+                .constant("column_lanes", mapping.stride)
+                .block()
+                .column_tile()
+                .merge_items(),
+            (Operation::SpMV, Reduction::Scan) => DeviceCall::new("merge_scan", mapping, block)
+                .constant("items_per_thread", self.items)
+                .block()
+                .merge_items(),
             (Operation::SpMV, Reduction::Rows(lanes)) => {
-                DeviceCall::new("merge_rows.cuh", "merge_rows", mapping)
-                    .constants(&[block, self.items, lanes])
-                    .scalar()
+                DeviceCall::new("merge_rows", mapping, block)
+                    .constant("items_per_thread", self.items)
+                    .constant("lanes_per_row", lanes)
                     .block()
-                    .merge_tiles(items)
+                    .merge_tiles()
             }
         };
-        call.carry(tiles).rows().columns(self.index).values().dense().scratch()
+        let shared = shared_bytes(task, self.items, block, mapping.stride, mapping.vector);
+        call.carry().rows().columns(self.index).values().dense().scratch(shared)
     }
 
     pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {

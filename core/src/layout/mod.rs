@@ -16,7 +16,7 @@ pub(crate) mod merge;
 mod pack;
 pub(crate) mod sell;
 
-pub use array::{Array, ArrayData, ArrayRole};
+pub use array::{Array, ArrayData, ArrayRole, ElementType, Meaning};
 pub use bcsr::BcsrLayout;
 pub use cost::{Cost, CostModel, PartCost, PartTime};
 pub use csr::CsrLayout;
@@ -27,6 +27,7 @@ pub use merge::{MergeLayout, Reduction};
 pub use pack::{Launch, PackError, Packed, PackedPart, UnpackError, pack, unpack};
 pub use sell::SellLayout;
 
+pub(crate) use array::Stored;
 pub(crate) use pack::PartSource;
 
 use crate::structure::Table;

@@ -271,8 +271,8 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
         if i32::try_from(grid).is_err() {
             return Err(PackError::Grid { blocks: grid });
         }
-        // A part without rows is left out of the kernel, and so is its buffer.
-        shared = shared.max(if blocks > 0 { layout.shared } else { 0 });
+        // The kernel holds parts without rows as well: it is the same for all matrices.
+        shared = shared.max(layout.shared);
         let nnz = rows.iter().map(|row| matrix.row_len(row)).sum();
         let mut arrays = Vec::new();
         if let Rows::List(list) = &rows {

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost};
 use super::pack::LayoutArrays;
-use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
-use crate::codegen::DeviceCall;
+use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use crate::codegen::{DeviceCall, PartSize};
 use crate::language::grammar::{Alternative, IndexUnit, Site};
 use crate::language::{
     Access, IndexCoding, Lanes, MAX_PADDING, Mask, Program, Slot, Token, Word,
@@ -140,13 +140,35 @@ impl SellLayout {
         Some(())
     }
 
-    pub(crate) fn call(&self, part: &PackedPart, task: Task, block: u32) -> DeviceCall {
+    /// What the elements of one of its arrays are; `None` for a name that it does not have.
+    pub(crate) fn meaning(&self, array: &str) -> Option<Meaning> {
+        const STORED: Stored = Stored {
+            unit: "slice",
+            units: "slices",
+            indexed: "slot",
+            indices: "slots",
+            values: "slots",
+            empty: "",
+        };
+        match array {
+            "slices" => Some(Meaning::new(
+                "first slot of each slice, and the end; a slice is stored by columns",
+                "slices + 1",
+            )),
+            "lengths" => Some(Meaning::new("entries of each row", "rows")),
+            _ => STORED.meaning(array, self.index, self.access),
+        }
+    }
+
+    pub(crate) fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        DeviceCall::new("sell.cuh", "sell", mapping)
-            .constants(&[block, self.height, mapping.lanes, mapping.stride, self.unroll])
-            .scalar_and_vector()
+        DeviceCall::new("sell", mapping, block)
+            .constant("slice_height", self.height)
+            .constant("lanes_per_row", mapping.lanes)
+            .constant("column_lanes", mapping.stride)
+            .constant("unroll", self.unroll)
             .block()
-            .count(part.rows.len())
+            .size(PartSize::Rows)
             .rows()
             .array("slices")
             .array("lengths")

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use sparserl_core::codegen::{ArgumentKind, CudaSource};
-use sparserl_core::layout::{ArrayData, ArrayRole, Packed, PackedPart};
+use sparserl_core::layout::{ArrayData, ArrayRole, ElementType, Packed, PackedPart};
 
 use crate::compile::nvrtc::Cubin;
 use crate::run::device::Geometry;
@@ -63,8 +63,12 @@ pub enum Parameter {
         /// Whether it holds counters, which every launch leaves zero again.
         counts: bool,
     },
-    /// An `int`.
+    /// A signed number of 32 bits.
     I32(i32),
+    /// An unsigned number of 32 bits.
+    U32(u32),
+    /// An unsigned number of 64 bits.
+    U64(u64),
 }
 
 /// An array that kernels read, and its name in a device's memory.
@@ -89,15 +93,22 @@ impl Prepared {
     #[must_use]
     pub fn of_program(packed: Packed, source: &CudaSource) -> Self {
         let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
+        let geometry = Geometry::linear(packed.launch.grid, packed.launch.block);
+        let source_arguments = source.arguments(&packed);
         let mut arrays = Vec::new();
         let mut packed_arrays = packed.parts.into_iter().flat_map(|part| part.arrays);
         let mut parameters = Vec::new();
-        for argument in &source.arguments {
+        let mut names = Vec::new();
+        for argument in source_arguments {
             parameters.push(match argument.kind {
                 ArgumentKind::Input => Parameter::Input,
                 ArgumentKind::Output => Parameter::Output,
                 ArgumentKind::Alpha => Parameter::Alpha,
                 ArgumentKind::Beta => Parameter::Beta,
+                ArgumentKind::Size(size) => match u32::try_from(size) {
+                    Ok(size) if argument.dtype == ElementType::U32.name() => Parameter::U32(size),
+                    _ => Parameter::U64(size),
+                },
                 ArgumentKind::Matrix | ArgumentKind::Workspace => match packed_arrays.next() {
                     Some(array) if array.role == ArrayRole::Matrix => {
                         arrays.push(HostArray::new(array.data));
@@ -111,9 +122,8 @@ impl Prepared {
                     None => Parameter::Workspace { bytes: 0, counts: false },
                 },
             });
+            names.push(argument.name);
         }
-        let geometry = Geometry::linear(source.launch.grid, source.launch.block);
-        let names = source.arguments.iter().map(|argument| argument.name.clone()).collect();
         Self { launch: Launch { geometry, parameters, compulsory_bytes }, arrays, names }
     }
 

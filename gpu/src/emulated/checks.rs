@@ -211,6 +211,8 @@ impl<'a, T: Scalar> Trial<'a, T> {
                     Argument::Buffer(buffer)
                 }
                 Parameter::I32(value) => Argument::Value(value.to_le_bytes().to_vec()),
+                Parameter::U32(value) => Argument::Value(value.to_le_bytes().to_vec()),
+                Parameter::U64(value) => Argument::Value(value.to_le_bytes().to_vec()),
             });
         }
         let launch = Launch {

@@ -115,6 +115,8 @@ impl LoadedKernel {
                     Argument::Buffer(workspace.next().ok_or_else(missing)?)
                 }
                 Parameter::I32(value) => Argument::U32(value.cast_unsigned()),
+                Parameter::U32(value) => Argument::U32(value),
+                Parameter::U64(value) => Argument::U64(value),
             });
         }
         self.kernel.bind(self.launch.geometry, &arguments).map_err(Stop::of_launch)

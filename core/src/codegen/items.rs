@@ -1,0 +1,175 @@
+//! The device library, `core/cuda/*.cuh`, by its definitions: a source holds those that it uses.
+
+use alloc::vec::Vec;
+
+/// The files, each after those that it uses. What SpMV and SpMM do differently is in a file for each.
+const FILES: [(&str, Option<Dense>); 18] = [
+    (include_str!("../../cuda/types.cuh"), None),
+    (include_str!("../../cuda/prefetch.cuh"), None),
+    (include_str!("../../cuda/rows.cuh"), None),
+    (include_str!("../../cuda/columns.cuh"), None),
+    (include_str!("../../cuda/values.cuh"), None),
+    (include_str!("../../cuda/spmv.cuh"), Some(Dense::Vectors)),
+    (include_str!("../../cuda/spmm.cuh"), Some(Dense::Matrices)),
+    (include_str!("../../cuda/walk.cuh"), None),
+    (include_str!("../../cuda/reduce.cuh"), None),
+    (include_str!("../../cuda/csr.cuh"), None),
+    (include_str!("../../cuda/sell.cuh"), None),
+    (include_str!("../../cuda/dia.cuh"), None),
+    (include_str!("../../cuda/bcsr.cuh"), None),
+    (include_str!("../../cuda/products.cuh"), None),
+    (include_str!("../../cuda/merge.cuh"), None),
+    (include_str!("../../cuda/merge_rows.cuh"), None),
+    (include_str!("../../cuda/merge_scan.cuh"), None),
+    (include_str!("../../cuda/merge_columns.cuh"), None),
+];
+
+/// What the dense operands are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dense {
+    /// x and y, of SpMV.
+    Vectors,
+    /// B and C, of SpMM.
+    Matrices,
+}
+
+/// A definition at the top level of the library, with the comment before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    name: &'static str,
+    pub(super) lines: Vec<&'static str>,
+}
+
+/// The definitions that `code` uses, and all that those use, each after what it uses.
+pub(super) fn used_by(code: &str, dense: Dense) -> Vec<Item> {
+    let mut items: Vec<Item> = FILES
+        .iter()
+        .filter(|(_, of)| of.is_none_or(|of| of == dense))
+        .flat_map(|(text, _)| split(text))
+        .collect();
+    let mut is_used = alloc::vec![false; items.len()];
+    let mut open: Vec<&str> = identifiers(code).collect();
+    while let Some(name) = open.pop() {
+        if let Some(index) = items.iter().position(|item| item.name == name) {
+            if !core::mem::replace(&mut is_used[index], true) {
+                open.extend(items[index].lines.iter().copied().flat_map(identifiers));
+            }
+        }
+    }
+    let mut is_used = is_used.into_iter();
+    items.retain(|_| is_used.next() == Some(true));
+    items
+}
+
+/// The definitions of a file. One ends with a line outside of all brackets that ends in `;` or `}`.
+fn split(text: &'static str) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut lines: Vec<&str> = Vec::new();
+    let mut depth = 0;
+    let is_directive =
+        |line: &&str| line.starts_with("#pragma once") || line.starts_with("#include");
+    for line in text.lines().filter(|line| !is_directive(line)) {
+        if lines.is_empty() && line.is_empty() {
+            continue;
+        }
+        lines.push(line);
+        let code = without_comment(line);
+        depth += code.matches(['{', '(']).count();
+        depth -= code.matches(['}', ')']).count().min(depth);
+        if depth == 0 && code.trim_end().ends_with([';', '}']) {
+            let name = name(&lines).unwrap_or_default();
+            items.push(Item { name, lines: core::mem::take(&mut lines) });
+        }
+    }
+    items
+}
+
+/// What a definition defines: an alias, a constant, a type or a function.
+fn name(lines: &[&'static str]) -> Option<&'static str> {
+    let code = |line: &&&'static str| {
+        !line.is_empty()
+            && !line.starts_with("//")
+            && !line.starts_with("template")
+            && !line.starts_with(' ')
+    };
+    let line = *lines.iter().find(code)?;
+    let declarator = line.split(" = ").next()?;
+    let declarator = match declarator.find('(') {
+        // Of `struct alignas(n) Name {` the name comes after the parenthesis.
+        Some(at) if !declarator.starts_with("struct") => &declarator[..at],
+        _ => declarator.trim_end_matches(" {"),
+    };
+    declarator.rsplit(' ').next()
+}
+
+fn without_comment(line: &'static str) -> &'static str {
+    line.split("//").next().unwrap_or(line)
+}
+
+/// The identifiers of a text, keywords among them, without those of its comments.
+fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or(line));
+    code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_split_into_definitions_with_their_names() {
+        for (text, _) in FILES {
+            let items = split(text);
+            let kept: usize = items.iter().map(|item| item.lines.len()).sum();
+            let written = text
+                .lines()
+                .filter(|line| !line.starts_with('#') || line.starts_with("#pragma unroll"));
+            let blank_between = text.lines().filter(|line| line.is_empty()).count();
+            assert!(kept <= written.clone().count() && kept + blank_between >= written.count());
+            for item in &items {
+                assert!(
+                    item.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
+                    "{item:?}"
+                );
+                assert!(!item.name.is_empty(), "{item:?}");
+                let opening = item.lines.iter().filter(|line| {
+                    ["struct ", "using ", "constexpr ", "__device__ "]
+                        .iter()
+                        .any(|w| line.starts_with(w))
+                });
+                assert_eq!(opening.count(), 1, "one definition: {item:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn definitions_come_after_what_they_use_and_once() {
+        for dense in [Dense::Vectors, Dense::Matrices] {
+            let all =
+                "csr_lanes csr_block sell dia bcsr merge_rows merge_scan merge_columns prefetch";
+            let items = used_by(all, dense);
+            for (index, item) in items.iter().enumerate() {
+                let names = items.iter().filter(|other| other.name == item.name).count();
+                assert_eq!(names, 1, "{}", item.name);
+                for word in item.lines.iter().copied().flat_map(identifiers) {
+                    let defined = items.iter().position(|other| other.name == word);
+                    // Templates find operations on their sums when they are used.
+                    assert!(defined.is_none_or(|at| at <= index), "{} before {word}", item.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_is_used_is_taken() {
+        let names = |code, dense| -> Vec<&str> {
+            used_by(code, dense).into_iter().map(|item| item.name).collect()
+        };
+        assert_eq!(names("RowList{rows}; // dia", Dense::Vectors), ["u32", "RowList"]);
+        assert_eq!(
+            names("reduce_lanes<4, 1>", Dense::Vectors),
+            ["u32", "FULL_WARP", "shuffle_xor", "reduce_lanes"]
+        );
+    }
+}

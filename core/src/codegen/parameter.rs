@@ -1,0 +1,247 @@
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::CudaSource;
+use crate::language::Rows;
+use crate::layout::{ArrayData, ElementType, Packed, PackedPart};
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Name in the source.
+    pub name: String,
+    /// What it is.
+    pub kind: ParameterKind,
+    /// Type of its elements, or of the number itself.
+    pub element: ElementType,
+}
+
+/// What a parameter of a kernel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParameterKind {
+    /// The dense input x or B: device memory, row-major.
+    Input,
+    /// The dense output y or C: device memory, row-major; not read when β = 0.
+    Output,
+    /// α, by value.
+    Alpha,
+    /// β, by value.
+    Beta,
+    /// A packed array of the matrix: device memory.
+    Matrix {
+        /// Index of its part.
+        part: usize,
+        /// Its name within the part.
+        array: &'static str,
+    },
+    /// Device memory that is zero before the first launch.
+    Workspace {
+        /// Index of its part.
+        part: usize,
+        /// Its name within the part.
+        array: &'static str,
+    },
+    /// A size of the packed matrix, by value.
+    Size(Size),
+}
+
+/// A size that a kernel is given at its launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Of a part.
+    Part {
+        /// Index of the part.
+        part: usize,
+        /// Which size.
+        what: PartSize,
+    },
+    /// Lines of 128 bytes of the dense input to prefetch.
+    InputLines(&'static str),
+    /// Lines of 128 bytes of a part's array to prefetch.
+    ArrayLines {
+        /// Index of the part.
+        part: usize,
+        /// Name of the array within the part.
+        array: &'static str,
+    },
+}
+
+/// A size of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartSize {
+    /// Its rows.
+    Rows,
+    /// The first of its rows, which are neighbours in the matrix.
+    FirstRow,
+    /// The first of its blocks in the grid.
+    FirstBlock,
+    /// Its entries.
+    Entries,
+    /// Its entries and rows together.
+    MergeItems,
+    /// Its merge tiles.
+    Tiles,
+    /// Its diagonals.
+    Diagonals,
+}
+
+/// Bytes of a prefetched line.
+const LINE_BYTES: u64 = 128;
+/// Arrays up to this size are prefetched; larger ones keep the memory busy anyway.
+const MOST_PREFETCHED: u64 = 8 << 20;
+
+impl Size {
+    /// Name of the parameter.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::InputLines(input) => format!("{input}_lines"),
+            Self::ArrayLines { part, array } => format!("p{part}_{array}_lines"),
+            Self::Part { part, what } => {
+                let what = match what {
+                    PartSize::Rows => "row_count",
+                    PartSize::FirstRow => "first_row",
+                    PartSize::FirstBlock => "first_block",
+                    PartSize::Entries => "entry_count",
+                    PartSize::MergeItems => "item_count",
+                    PartSize::Tiles => "tile_count",
+                    PartSize::Diagonals => "diagonal_count",
+                };
+                format!("p{part}_{what}")
+            }
+        }
+    }
+
+    /// What it means, in words.
+    #[must_use]
+    pub fn meaning(self) -> String {
+        match self {
+            Self::InputLines(input) => {
+                format!("lines of 128 bytes of {input} to prefetch, or 0")
+            }
+            Self::ArrayLines { part, array } => {
+                format!("lines of 128 bytes of p{part}_{array} to prefetch, or 0")
+            }
+            Self::Part { part, what } => match what {
+                PartSize::Rows => format!("rows of part {part}"),
+                PartSize::FirstRow => format!("first row of part {part}"),
+                PartSize::FirstBlock => format!("first block of part {part}"),
+                PartSize::Entries => format!("entries of part {part}"),
+                PartSize::MergeItems => format!("rows and entries of part {part} together"),
+                PartSize::Tiles => format!("tiles of part {part}"),
+                PartSize::Diagonals => format!("diagonals of part {part}"),
+            },
+        }
+    }
+
+    /// What it is for a packed matrix; `None` where that has no such part or array.
+    #[must_use]
+    pub fn of(self, packed: &Packed) -> Option<u64> {
+        match self {
+            Self::InputLines(_) => Some(input_lines(packed)),
+            Self::ArrayLines { part, array } => {
+                Some(lines(packed.parts.get(part)?.array(array)?.bytes().len() as u64))
+            }
+            Self::Part { part, what } => part_size(packed, packed.parts.get(part)?, what),
+        }
+    }
+}
+
+fn part_size(packed: &Packed, part: &PackedPart, what: PartSize) -> Option<u64> {
+    Some(match what {
+        PartSize::Rows => part.rows.len() as u64,
+        PartSize::FirstRow => match part.rows {
+            Rows::Range { first, .. } => first.into(),
+            Rows::List(_) => return None,
+        },
+        PartSize::FirstBlock => part.first_block.into(),
+        PartSize::Entries => part.nnz as u64,
+        PartSize::MergeItems => (part.rows.len() + part.nnz) as u64,
+        PartSize::Tiles => {
+            // Two sums for each column of the dense operands.
+            let columns = packed.program.task.operation.columns() as usize;
+            (part.array("carry")?.len() / (2 * columns)) as u64
+        }
+        PartSize::Diagonals => part.array("diagonals")?.len() as u64,
+    })
+}
+
+/// The input is prefetched where most of it is used.
+fn input_lines(packed: &Packed) -> u64 {
+    let task = packed.program.task;
+    let nnz: usize = packed.parts.iter().map(|part| part.nnz).sum();
+    let elements = packed.cols as u64 * u64::from(task.operation.columns());
+    if nnz >= packed.cols { lines(elements * task.precision.dense().size() as u64) } else { 0 }
+}
+
+fn lines(bytes: u64) -> u64 {
+    if (LINE_BYTES..=MOST_PREFETCHED).contains(&bytes) { bytes.div_ceil(LINE_BYTES) } else { 0 }
+}
+
+/// An argument of a kernel for one packed matrix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// Name in the source.
+    pub name: String,
+    /// What it is.
+    pub kind: ArgumentKind,
+    /// Element type, by its Rust name.
+    pub dtype: &'static str,
+    /// Elements; 1 for a number passed by value.
+    pub len: usize,
+    /// What its elements mean, in words.
+    pub meaning: String,
+}
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// The dense input x or B: device memory, row-major.
+    Input,
+    /// The dense output y or C: device memory, row-major; not read when β = 0.
+    Output,
+    /// α, by value.
+    Alpha,
+    /// β, by value.
+    Beta,
+    /// A packed array of the matrix: device memory.
+    Matrix,
+    /// Device memory that is zero before the first launch.
+    Workspace,
+    /// A number of the argument's type, by value.
+    Size(u64),
+}
+
+impl CudaSource {
+    /// The arguments of a launch, in order; `packed` is of the source's program and signature.
+    #[must_use]
+    pub fn arguments(&self, packed: &Packed) -> Vec<Argument> {
+        let columns = packed.program.task.operation.columns() as usize;
+        let array_len = |part: usize, array: &str| {
+            let data = packed.parts.get(part).and_then(|part| part.array(array));
+            data.map_or(0, ArrayData::len)
+        };
+        let argument = |parameter: &Parameter| {
+            let (kind, len) = match parameter.kind {
+                ParameterKind::Input => (ArgumentKind::Input, packed.cols * columns),
+                ParameterKind::Output => (ArgumentKind::Output, packed.rows * columns),
+                ParameterKind::Alpha => (ArgumentKind::Alpha, 1),
+                ParameterKind::Beta => (ArgumentKind::Beta, 1),
+                ParameterKind::Matrix { part, array } => {
+                    (ArgumentKind::Matrix, array_len(part, array))
+                }
+                ParameterKind::Workspace { part, array } => {
+                    (ArgumentKind::Workspace, array_len(part, array))
+                }
+                // A packing of the program has all of its sizes.
+                ParameterKind::Size(size) => {
+                    (ArgumentKind::Size(size.of(packed).unwrap_or_default()), 1)
+                }
+            };
+            let name = parameter.name.clone();
+            let meaning = parameter.meaning(&packed.program).unwrap_or_default();
+            Argument { name, kind, dtype: parameter.element.name(), len, meaning }
+        };
+        self.parameters.iter().map(argument).collect()
+    }
+}

@@ -1,0 +1,78 @@
+use alloc::vec::Vec;
+
+use crate::language::{Node, Order, Rows};
+use crate::layout::{Array, ArrayRole, ElementType, Packed, PackedPart};
+
+/// Items of the largest tile of a merge part, which device code adds to numbers of items.
+const LARGEST_TILE: u64 = 1 << 17;
+
+/// What a source depends on besides its program: how a packing chose among a few forms.
+///
+/// It holds no size. [`super::emit`] is given nothing else, so that no size of a matrix can get into
+/// a source, and matrices whose signatures agree share one kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Signature {
+    /// The parts, in the order of the program's text.
+    pub(super) parts: Vec<PartSignature>,
+}
+
+/// The forms that a packing chose for a part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PartSignature {
+    pub(super) rows: RowsForm,
+    /// Type of the numbers that count merge items.
+    pub(super) merge_item: ElementType,
+    /// In the order of the kernel's parameters.
+    pub(super) arrays: Vec<ArraySignature>,
+}
+
+/// How the rows of a part are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum RowsForm {
+    /// All rows of the matrix in order.
+    All,
+    /// Neighbouring rows.
+    Range,
+    /// An array of rows.
+    List,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ArraySignature {
+    pub(super) name: &'static str,
+    pub(super) element: ElementType,
+    pub(super) role: ArrayRole,
+}
+
+impl PartSignature {
+    pub(super) fn element(&self, array: &str) -> Option<ElementType> {
+        self.arrays.iter().find(|a| a.name == array).map(|a| a.element)
+    }
+}
+
+impl Packed {
+    /// The forms of the packing that a source depends on.
+    #[must_use]
+    pub fn signature(&self) -> Signature {
+        let has_all_rows = match &self.program.body {
+            Node::Part(part) => part.order == Order::Keep,
+            Node::Split { .. } => false,
+        };
+        let part = |part: &PackedPart| {
+            let rows = match &part.rows {
+                Rows::Range { .. } if has_all_rows => RowsForm::All,
+                Rows::Range { .. } => RowsForm::Range,
+                Rows::List(_) => RowsForm::List,
+            };
+            let items = (part.rows.len() + part.nnz) as u64 + LARGEST_TILE;
+            let is_narrow = u32::try_from(items).is_ok();
+            let merge_item = if is_narrow { ElementType::U32 } else { ElementType::U64 };
+            let array = |array: &Array| {
+                let element = array.data.element_type();
+                ArraySignature { name: array.name, element, role: array.role }
+            };
+            PartSignature { rows, merge_item, arrays: part.arrays.iter().map(array).collect() }
+        };
+        Signature { parts: self.parts.iter().map(part).collect() }
+    }
+}
