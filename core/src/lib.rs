@@ -26,5 +26,6 @@ pub mod outcome;
 pub mod random;
 pub mod reference;
 pub mod structure;
+pub mod syntax;
 pub mod target;
 pub mod task;

@@ -64,16 +64,14 @@ impl Use {
             Slot::Share { .. } => ("share", false, false),
             Slot::Window { .. } => ("window", false, false),
             Slot::Layout(_) => ("layout", true, false),
-            Slot::SliceHeight(_) => ("slice height", false, false),
-            Slot::BlockSide(_) => ("block side", false, false),
-            Slot::TileItems(_) => ("tile items", true, false),
+            // Merge tiles have device code of their own for each operation.
+            Slot::Field(field) => (field.name, field.layout == Word::Merge, false),
             Slot::Index(..) => ("index", false, true),
             Slot::Values { .. } => ("values", false, true),
             Slot::Cache => ("cache", true, true),
             Slot::Vector => ("vector", false, true),
             Slot::Lanes { .. } => ("lanes", false, true),
             Slot::Unroll => ("unroll", false, false),
-            Slot::Reduction => ("reduction", true, false),
         };
         let operation = by_operation.then_some(operation);
         Self { slot, operation, layout: layout.filter(|_| by_layout), token }

@@ -2,120 +2,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::parameter::{PartSize, Size};
+use super::parameter::Size;
 use super::signature::{PartSignature, RowsForm};
-use crate::language::{Cache, IndexCoding, Layout, ValueCoding};
-use crate::layout::Mapping;
+use crate::language::{Cache, Layout, ValueCoding};
+use crate::layout::{DeviceCall, Mapping, Operand, PartSize};
 use crate::task::{Dtype, Operation, Task};
 
-/// The call of a device function: which one, how threads are mapped, and what it is given.
-#[derive(Clone, Debug)]
-pub(crate) struct DeviceCall {
-    pub(super) function: &'static str,
-    pub(super) mapping: Mapping,
-    /// Members of the part's mapping in the source: their names and numbers.
-    pub(super) constants: Vec<(&'static str, u32)>,
-    operands: Vec<Operand>,
-    /// Bytes of the shared buffer that it uses.
-    pub(super) scratch: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Operand {
-    Block,
-    ColumnTile,
-    Size(PartSize),
-    Rows,
-    Array(&'static str),
-    Columns(IndexCoding),
-    Values,
-    MergeTiles,
-    MergeItems,
-    Carry,
-    Input,
-    Output,
-    Scratch,
-}
-
 impl DeviceCall {
-    /// A call by all threads of the part's blocks, of which there are `block` in each.
-    pub(crate) fn new(function: &'static str, mapping: Mapping, block: u32) -> Self {
-        let constants = alloc::vec![("block_threads", block)];
-        Self { function, mapping, constants, operands: Vec::new(), scratch: 0 }
-    }
-
-    /// A named constant that the function takes from its mapping.
-    pub(crate) fn constant(mut self, name: &'static str, value: u32) -> Self {
-        self.constants.push((name, value));
-        self
-    }
-
-    fn push(mut self, operand: Operand) -> Self {
-        self.operands.push(operand);
-        self
-    }
-
-    /// Index of the thread block within the part.
-    pub(crate) fn block(self) -> Self {
-        self.push(Operand::Block)
-    }
-
-    /// Index of the column tile.
-    pub(crate) fn column_tile(self) -> Self {
-        self.push(Operand::ColumnTile)
-    }
-
-    /// A size of the part, which the launch gives.
-    pub(crate) fn size(self, size: PartSize) -> Self {
-        self.push(Operand::Size(size))
-    }
-
-    /// The matrix rows at the part's positions.
-    pub(crate) fn rows(self) -> Self {
-        self.push(Operand::Rows)
-    }
-
-    /// One of the part's arrays.
-    pub(crate) fn array(self, name: &'static str) -> Self {
-        self.push(Operand::Array(name))
-    }
-
-    /// The decoder of column indices.
-    pub(crate) fn columns(self, coding: IndexCoding) -> Self {
-        self.push(Operand::Columns(coding))
-    }
-
-    /// The decoder of values.
-    pub(crate) fn values(self) -> Self {
-        self.push(Operand::Values)
-    }
-
-    /// The tiles of a merge part.
-    pub(crate) fn merge_tiles(self) -> Self {
-        self.push(Operand::MergeTiles)
-    }
-
-    /// The bits of a merge part.
-    pub(crate) fn merge_items(self) -> Self {
-        self.push(Operand::MergeItems)
-    }
-
-    /// The partial sums of a merge part.
-    pub(crate) fn carry(self) -> Self {
-        self.push(Operand::Carry)
-    }
-
-    /// The dense operands.
-    pub(crate) fn dense(self) -> Self {
-        self.push(Operand::Input).push(Operand::Output)
-    }
-
-    /// The kernel's shared buffer, of at least this many bytes.
-    pub(crate) fn scratch(mut self, bytes: usize) -> Self {
-        self.scratch = bytes;
-        self.push(Operand::Scratch)
-    }
-
     /// The sizes that the call needs, in order.
     pub(super) fn sizes(&self, rows: RowsForm) -> Vec<PartSize> {
         let mut sizes = Vec::new();

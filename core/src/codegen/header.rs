@@ -5,7 +5,8 @@ use core::fmt::{self, Write};
 
 use super::parameter::{Parameter, ParameterKind};
 use super::source::PartCall;
-use crate::language::{Program, each_layout};
+use crate::language::Program;
+use crate::layout::{LayoutModule, each_layout};
 use crate::task::Operation;
 
 /// Says what the kernel computes, what it is given and how it is launched.

@@ -12,8 +12,6 @@ mod parameter;
 mod signature;
 mod source;
 
-pub use parameter::{Argument, ArgumentKind, Parameter, ParameterKind, PartSize, Size};
+pub use parameter::{Argument, ArgumentKind, Parameter, ParameterKind, Size};
 pub use signature::Signature;
 pub use source::{CudaSource, EmitError, emit};
-
-pub(crate) use call::DeviceCall;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::CudaSource;
 use crate::language::Rows;
-use crate::layout::{ArrayData, ElementType, Packed, PackedPart};
+use crate::layout::{ArrayData, ElementType, Packed, PackedPart, PartSize};
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,25 +65,6 @@ pub enum Size {
         /// Name of the array within the part.
         array: &'static str,
     },
-}
-
-/// A size of a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartSize {
-    /// Its rows.
-    Rows,
-    /// The first of its rows, which are neighbours in the matrix.
-    FirstRow,
-    /// The first of its blocks in the grid.
-    FirstBlock,
-    /// Its entries.
-    Entries,
-    /// Its entries and rows together.
-    MergeItems,
-    /// Its merge tiles.
-    Tiles,
-    /// Its diagonals.
-    Diagonals,
 }
 
 /// Bytes of a prefetched line.

@@ -6,13 +6,13 @@ use core::fmt::{self, Write};
 
 use thiserror::Error;
 
-use super::call::{DeviceCall, dense_names};
+use super::call::dense_names;
 use super::header::write_header;
 use super::items::{self, Dense};
-use super::parameter::{Parameter, ParameterKind, PartSize, Size};
+use super::parameter::{Parameter, ParameterKind, Size};
 use super::signature::{PartSignature, Signature};
-use crate::language::{Fnv, Part, Program, ValueCoding, each_layout};
-use crate::layout::{ArrayRole, ElementType};
+use crate::language::{Fnv, Part, Program, ValueCoding};
+use crate::layout::{ArrayRole, DeviceCall, ElementType, LayoutModule, PartSize, each_layout};
 use crate::task::{Dtype, Operation, Task};
 
 /// A CUDA translation unit with one kernel.

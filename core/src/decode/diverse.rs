@@ -47,18 +47,9 @@ pub fn diverse_search(
 
 /// The words that tell families apart.
 fn family_word(token: Token) -> Option<Word> {
-    match token {
-        Token::Word(
-            word @ (Word::SplitLength
-            | Word::SplitNonzeros
-            | Word::Csr
-            | Word::Sell
-            | Word::Dia
-            | Word::Bcsr
-            | Word::Merge),
-        ) => Some(word),
-        _ => None,
-    }
+    let Token::Word(word) = token else { return None };
+    let splits = matches!(word, Word::SplitLength | Word::SplitNonzeros);
+    (splits || Layout::WORDS.contains(&word)).then_some(word)
 }
 
 fn family(candidate: &Candidate) -> Vec<Word> {
@@ -66,7 +57,7 @@ fn family(candidate: &Candidate) -> Vec<Word> {
 }
 
 fn layouts(candidate: &Candidate) -> Vec<Layout> {
-    candidate.program.parts().iter().map(|part| part.layout.clone()).collect()
+    candidate.program.parts().iter().map(|part| part.layout).collect()
 }
 
 fn pick(mut found: Vec<Candidate>, count: usize) -> Vec<Candidate> {

@@ -2,8 +2,9 @@ use alloc::collections::BTreeSet;
 use core::fmt;
 use core::num::NonZeroU32;
 
-use super::grammar::{Mask, Slot, expand};
+use super::grammar::expand;
 use super::{LANGUAGE_VERSION, Token};
+use super::{Mask, Slot};
 use crate::task::{Dtype, Operation, Task};
 
 /// FNV-1a hash of the vocabulary in order; a model trained on another vocabulary has another hash.

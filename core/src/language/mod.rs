@@ -22,27 +22,24 @@
 //! narrows it to the programs that are valid for one matrix, by its
 //! [`MatrixStats`](crate::structure::MatrixStats).
 
-pub mod grammar;
+/// What may come at each open slot.
+pub mod grammar {
+    pub use crate::layout::{Alternative, Slot};
+    pub use crate::syntax::grammar::{IndexUnit, MAX_SPLIT_DEPTH, Site, expand};
+}
 mod hash;
-mod legality;
-mod program;
 mod text;
-mod token;
 
-pub use grammar::{Derivation, Mask, Slot, Space};
-pub(crate) use hash::Fnv;
-pub use hash::{grammar_hash, vocabulary_hash};
-pub use program::{
-    Access, BlockSize, Cache, IndexCoding, Lanes, Layout, Node, Part, Program, ProgramError,
-    ValueCoding,
-};
-pub(crate) use program::{Reader, each_layout};
-pub use text::TextError;
-pub use token::{Token, Word};
-
+pub use crate::layout::{Derivation, Layout, Mask, Node, Part, Program, Slot, Space};
 pub use crate::structure::{
     MAX_DIAGONALS, MAX_PADDING, Order, PaddingLimit, RowSet, RowSetId, Rows, SplitRule,
 };
+pub use crate::syntax::{
+    Access, BlockSize, Cache, IndexCoding, Lanes, ProgramError, Token, ValueCoding, Word,
+};
+pub(crate) use hash::Fnv;
+pub use hash::{grammar_hash, vocabulary_hash};
+pub use text::TextError;
 
 /// Version of the language; raised whenever a program's text, tokens or meaning change.
 pub const LANGUAGE_VERSION: u32 = 2;

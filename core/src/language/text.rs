@@ -5,7 +5,7 @@ use core::num::NonZeroU32;
 
 use thiserror::Error;
 
-use super::{LANGUAGE_VERSION, Node, Order, Program, ProgramError, SplitRule, Token, Word};
+use super::{LANGUAGE_VERSION, Layout, Node, Order, Program, ProgramError, SplitRule, Token, Word};
 use crate::task::{Operation, Task, Values};
 
 /// A program file that cannot be read.
@@ -72,14 +72,8 @@ fn fields_of(token: Token) -> &'static [&'static str] {
         Token::Word(Word::SplitLength) => &["threshold"],
         Token::Word(Word::SplitNonzeros) => &["eighths"],
         Token::Word(Word::Sort) => &["window"],
-        Token::Word(Word::Csr) => &["index", "values", "cache", "vector", "lanes", "unroll"],
-        Token::Word(Word::Sell) => {
-            &["height", "index", "values", "cache", "vector", "lanes", "unroll"]
-        }
-        Token::Word(Word::Dia) => &["values", "cache", "vector", "unroll"],
-        Token::Word(Word::Bcsr) => &["side", "index", "values", "cache", "vector", "lanes"],
-        Token::Word(Word::Merge) => &["items", "index", "values", "cache", "vector", "reduction"],
-        Token::Word(_) | Token::Number(_) => &[],
+        Token::Word(word) => Layout::fields_of(word),
+        Token::Number(_) => &[],
     }
 }
 

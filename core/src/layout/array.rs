@@ -3,7 +3,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::language::{Access, IndexCoding, ValueCoding};
+use crate::syntax::{Access, IndexCoding, ValueCoding};
 
 /// Entries that a block has in flight, at most: 512 threads with 8 each.
 const STEP_PAST: u64 = 4096;

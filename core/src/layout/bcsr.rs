@@ -3,17 +3,16 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::call::{DeviceCall, PartSize};
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
+use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
-use crate::codegen::{DeviceCall, PartSize};
-use crate::language::grammar::{Alternative, IndexUnit, Site};
-use crate::language::{
-    Access, IndexCoding, Lanes, MAX_PADDING, Mask, Order, Program, Slot, Token, Word,
-};
 use crate::matrix::Scalar;
-use crate::structure::block_columns;
+use crate::structure::{MAX_PADDING, Order, block_columns};
+use crate::syntax::grammar::{IndexUnit, Site};
+use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
 use crate::task::Task;
 
 /// Rows and columns of a block: what 2-D and 3-D elements and their pairs give, and powers of two.
@@ -32,14 +31,8 @@ pub struct BcsrLayout {
     pub(crate) lanes: Lanes,
 }
 
-/// `bcsr B …`, for rows in matrix order whose entries fill blocks of some size.
-pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
-    let any = !sides(site, mask).is_empty();
-    any.then(|| Alternative::word(Word::Bcsr, vec![Slot::BlockSide(site)]))
-}
-
 /// The block sizes whose padding is bearable.
-pub(crate) fn sides(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
+fn sides(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
     if site.order != Order::Keep {
         return Vec::new();
     }
@@ -59,27 +52,40 @@ pub(crate) fn sides(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
 }
 
 impl BcsrLayout {
-    pub(crate) fn write(&self, out: &mut Vec<Token>) {
+    fn mapping(&self, task: Task, block: u32) -> Mapping {
+        Mapping::new(task, self.lanes, self.access.vector, block)
+    }
+}
+
+impl LayoutModule for BcsrLayout {
+    const WORD: Word = Word::Bcsr;
+    const FIELDS: &'static [&'static str] =
+        &["side", "index", "values", "cache", "vector", "lanes"];
+
+    /// `bcsr B …`, for rows in matrix order whose entries fill blocks of some size.
+    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
+        let any = !sides(site, mask).is_empty();
+        any.then(|| vec![field::<Self>("side", site, sides)])
+    }
+
+    fn write(&self, out: &mut Vec<Token>) {
         out.extend([Token::Number(self.side), self.index.token()]);
         self.access.write(out);
         out.push(self.lanes.token());
     }
 
-    pub(crate) fn read(reader: &mut crate::language::Reader<'_>) -> Option<Self> {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let side = reader.number()?;
         let index = IndexCoding::read(reader)?;
         let access = Access::read(reader)?;
         Some(Self { side, index, access, lanes: Lanes::read(reader)? })
     }
 
-    fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, self.lanes, self.access.vector, block)
+    fn access(&self) -> Access {
+        self.access
     }
 
-    pub(crate) fn pack<T: Scalar>(
-        &self,
-        source: &PartSource<'_, T>,
-    ) -> Result<LayoutArrays, PackError> {
+    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
         let rows = source.row_count();
         let side = self.side as usize;
         let block_rows = rows.div_ceil(side);
@@ -136,7 +142,7 @@ impl BcsrLayout {
         Ok(LayoutArrays { arrays, blocks, shared: 0 })
     }
 
-    pub(crate) fn unpack<T: Scalar>(
+    fn unpack<T: Scalar>(
         &self,
         part: &PackedPart,
         _: &Program,
@@ -162,7 +168,7 @@ impl BcsrLayout {
     }
 
     /// What the elements of one of its arrays are; `None` for a name that it does not have.
-    pub(crate) fn meaning(&self, array: &str) -> Option<Meaning> {
+    fn meaning(&self, array: &str) -> Option<Meaning> {
         const STORED: Stored = Stored {
             unit: "block row",
             units: "block rows",
@@ -180,7 +186,7 @@ impl BcsrLayout {
         }
     }
 
-    pub(crate) fn call(&self, task: Task, block: u32) -> DeviceCall {
+    fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
         DeviceCall::new("bcsr", mapping, block)
             .constant("block_side", self.side)
@@ -195,7 +201,7 @@ impl BcsrLayout {
             .dense()
     }
 
-    pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
+    fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
         let (stats, task) = (model.stats(), model.task());
         let mapping = self.mapping(task, site.block);
         let set = stats.rows(site.rows);

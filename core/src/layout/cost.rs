@@ -1,9 +1,8 @@
 use alloc::sync::Arc;
 
-use super::Mapping;
-use crate::language::grammar::Site;
-use crate::language::{Node, Part, Program, each_layout};
+use super::{LayoutModule, Mapping, Node, Part, Program, each_layout};
 use crate::structure::{MatrixStats, RowSetId, Rows, SplitRule};
+use crate::syntax::grammar::Site;
 use crate::target::Target;
 use crate::task::Task;
 
@@ -158,7 +157,9 @@ impl<'m> CostModel<'m> {
     fn all_are_high(&self, rows: RowSetId, rule: SplitRule) -> bool {
         let set = self.stats.rows(rows);
         match rule {
-            SplitRule::Length { threshold } => set.shortest > threshold as usize || set.rows.is_empty(),
+            SplitRule::Length { threshold } => {
+                set.shortest > threshold as usize || set.rows.is_empty()
+            }
             // The first row is low as long as there is anything to share.
             SplitRule::Nonzeros { .. } => set.nnz == 0,
         }

@@ -3,14 +3,15 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::call::{DeviceCall, PartSize};
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
+use super::registry::{LayoutModule, Mask, Program, Slot};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
-use crate::codegen::{DeviceCall, PartSize};
-use crate::language::grammar::{Alternative, IndexUnit, Site};
-use crate::language::{Access, IndexCoding, Lanes, Mask, Program, Slot, Token, Word};
 use crate::matrix::Scalar;
+use crate::syntax::grammar::{IndexUnit, Site};
+use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
 use crate::task::Task;
 
 /// Compressed sparse rows, with 1–32 lanes or a block for each row.
@@ -26,39 +27,53 @@ pub struct CsrLayout {
     pub(crate) unroll: u32,
 }
 
-/// `csr INDEX VALUES CACHE VECTOR LANES UNROLL`, for any rows.
-pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
-    let index = Slot::Index(site, IndexUnit::Rows(1));
-    let values = Slot::Values { padded: false };
-    // A block for each row and column tile has to fit in a grid, beside those of other parts.
-    let columns = u64::from(mask.task().operation.columns());
-    let block = mask.allows(|stats| stats.rows(site.rows).rows.len() as u64 * columns < 1 << 28);
-    let lanes = Slot::Lanes { most: 32, block };
-    let opens = vec![index, values, Slot::Cache, Slot::Vector, lanes, Slot::Unroll];
-    Some(Alternative::word(Word::Csr, opens))
+impl CsrLayout {
+    fn mapping(&self, task: Task, block: u32) -> Mapping {
+        Mapping::new(task, self.lanes, self.access.vector, block)
+    }
+
+    /// Bytes in which the warps of a block leave their sums.
+    fn shared_bytes(&self, task: Task, block: u32) -> usize {
+        let mapping = self.mapping(task, block);
+        let sum = mapping.vector as usize * task.precision.accumulator().size();
+        (block / 32 * mapping.stride) as usize * sum
+    }
 }
 
-impl CsrLayout {
-    pub(crate) fn write(&self, out: &mut Vec<Token>) {
+impl LayoutModule for CsrLayout {
+    const WORD: Word = Word::Csr;
+    const FIELDS: &'static [&'static str] =
+        &["index", "values", "cache", "vector", "lanes", "unroll"];
+
+    /// `csr INDEX VALUES CACHE VECTOR LANES UNROLL`, for any rows.
+    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
+        let index = Slot::Index(site, IndexUnit::Rows(1));
+        let values = Slot::Values { padded: false };
+        // A block for each row and column tile has to fit in a grid, beside those of other parts.
+        let columns = u64::from(mask.task().operation.columns());
+        let block =
+            mask.allows(|stats| stats.rows(site.rows).rows.len() as u64 * columns < 1 << 28);
+        let lanes = Slot::Lanes { most: 32, block };
+        Some(vec![index, values, Slot::Cache, Slot::Vector, lanes, Slot::Unroll])
+    }
+
+    fn write(&self, out: &mut Vec<Token>) {
         out.push(self.index.token());
         self.access.write(out);
         out.extend([self.lanes.token(), Token::Number(self.unroll)]);
     }
 
-    pub(crate) fn read(reader: &mut crate::language::Reader<'_>) -> Option<Self> {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let index = IndexCoding::read(reader)?;
         let access = Access::read(reader)?;
         Some(Self { index, access, lanes: Lanes::read(reader)?, unroll: reader.number()? })
     }
 
-    fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, self.lanes, self.access.vector, block)
+    fn access(&self) -> Access {
+        self.access
     }
 
-    pub(crate) fn pack<T: Scalar>(
-        &self,
-        source: &PartSource<'_, T>,
-    ) -> Result<LayoutArrays, PackError> {
+    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
         let rows = source.row_count();
         let nnz = source.nnz();
         let entries = (0..rows).flat_map(move |position| {
@@ -81,7 +96,7 @@ impl CsrLayout {
         Ok(LayoutArrays { arrays, blocks: mapping.blocks(rows as u64, block), shared })
     }
 
-    pub(crate) fn unpack<T: Scalar>(
+    fn unpack<T: Scalar>(
         &self,
         part: &PackedPart,
         _: &Program,
@@ -100,7 +115,7 @@ impl CsrLayout {
     }
 
     /// What the elements of one of its arrays are; `None` for a name that it does not have.
-    pub(crate) fn meaning(&self, array: &str) -> Option<Meaning> {
+    fn meaning(&self, array: &str) -> Option<Meaning> {
         const STORED: Stored = Stored {
             unit: "row",
             units: "rows",
@@ -115,7 +130,7 @@ impl CsrLayout {
         }
     }
 
-    pub(crate) fn call(&self, task: Task, block: u32) -> DeviceCall {
+    fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
         let function = match self.lanes {
             Lanes::Threads(_) => "csr_lanes",
@@ -142,14 +157,7 @@ impl CsrLayout {
         }
     }
 
-    /// Bytes in which the warps of a block leave their sums.
-    fn shared_bytes(&self, task: Task, block: u32) -> usize {
-        let mapping = self.mapping(task, block);
-        let sum = mapping.vector as usize * task.precision.accumulator().size();
-        (block / 32 * mapping.stride) as usize * sum
-    }
-
-    pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
+    fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
         let (stats, task) = (model.stats(), model.task());
         let mapping = self.mapping(task, site.block);
         let set = stats.rows(site.rows);

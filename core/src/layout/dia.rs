@@ -3,17 +3,16 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::call::{DeviceCall, PartSize};
 use super::coding::{Decoder, pack_values};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
+use super::registry::{LayoutModule, Mask, Program, Slot};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
-use crate::codegen::{DeviceCall, PartSize};
-use crate::language::grammar::{Alternative, Site};
-use crate::language::{
-    Access, Lanes, MAX_DIAGONALS, MAX_PADDING, Mask, Order, Program, Slot, Token, Word,
-};
 use crate::matrix::Scalar;
-use crate::structure::diagonals;
+use crate::structure::{MAX_DIAGONALS, MAX_PADDING, Order, diagonals};
+use crate::syntax::grammar::Site;
+use crate::syntax::{Access, Lanes, Reader, Token, Word};
 use crate::task::Task;
 
 /// Diagonals; slots without an entry hold NaN.
@@ -25,40 +24,44 @@ pub struct DiaLayout {
     pub(crate) unroll: u32,
 }
 
-/// `dia VALUES CACHE VECTOR UNROLL`, for rows in matrix order with few, well-filled diagonals.
-pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
-    let fits = site.order == Order::Keep
-        && mask.allows(|stats| {
-            let set = stats.rows(site.rows);
-            stats.diagonals(site.rows).is_some_and(|diagonals| {
-                let slots = diagonals as u64 * set.rows.len() as u64;
-                MAX_PADDING.bears(slots, set.nnz)
-            })
-        });
-    let values = Slot::Values { padded: true };
-    fits.then(|| {
-        Alternative::word(Word::Dia, vec![values, Slot::Cache, Slot::Vector, Slot::Unroll])
-    })
+impl DiaLayout {
+    fn mapping(&self, task: Task, block: u32) -> Mapping {
+        Mapping::new(task, Lanes::Threads(1), self.access.vector, block)
+    }
 }
 
-impl DiaLayout {
-    pub(crate) fn write(&self, out: &mut Vec<Token>) {
+impl LayoutModule for DiaLayout {
+    const WORD: Word = Word::Dia;
+    const FIELDS: &'static [&'static str] = &["values", "cache", "vector", "unroll"];
+
+    /// `dia VALUES CACHE VECTOR UNROLL`, for rows in matrix order with few, well-filled diagonals.
+    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
+        let fits = site.order == Order::Keep
+            && mask.allows(|stats| {
+                let set = stats.rows(site.rows);
+                stats.diagonals(site.rows).is_some_and(|diagonals| {
+                    let slots = diagonals as u64 * set.rows.len() as u64;
+                    MAX_PADDING.bears(slots, set.nnz)
+                })
+            });
+        let values = Slot::Values { padded: true };
+        fits.then(|| vec![values, Slot::Cache, Slot::Vector, Slot::Unroll])
+    }
+
+    fn write(&self, out: &mut Vec<Token>) {
         self.access.write(out);
         out.push(Token::Number(self.unroll));
     }
 
-    pub(crate) fn read(reader: &mut crate::language::Reader<'_>) -> Option<Self> {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
         Some(Self { access: Access::read(reader)?, unroll: reader.number()? })
     }
 
-    fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, Lanes::Threads(1), self.access.vector, block)
+    fn access(&self) -> Access {
+        self.access
     }
 
-    pub(crate) fn pack<T: Scalar>(
-        &self,
-        source: &PartSource<'_, T>,
-    ) -> Result<LayoutArrays, PackError> {
+    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
         let rows = source.row_count();
         let by_position = (0..rows).map(|p| (source.rows.at(p), source.row(p).0));
         let diagonals = diagonals(by_position)
@@ -86,7 +89,7 @@ impl DiaLayout {
         Ok(LayoutArrays { arrays, blocks, shared: 0 })
     }
 
-    pub(crate) fn unpack<T: Scalar>(
+    fn unpack<T: Scalar>(
         &self,
         part: &PackedPart,
         _: &Program,
@@ -108,7 +111,7 @@ impl DiaLayout {
     }
 
     /// What the elements of one of its arrays are; `None` for a name that it does not have.
-    pub(crate) fn meaning(&self, array: &str) -> Option<Meaning> {
+    fn meaning(&self, array: &str) -> Option<Meaning> {
         const STORED: Stored = Stored {
             unit: "row",
             units: "rows",
@@ -123,7 +126,7 @@ impl DiaLayout {
         }
     }
 
-    pub(crate) fn call(&self, task: Task, block: u32) -> DeviceCall {
+    fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
         DeviceCall::new("dia", mapping, block)
             .constant("column_lanes", mapping.stride)
@@ -137,7 +140,7 @@ impl DiaLayout {
             .dense()
     }
 
-    pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
+    fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
         let (stats, task) = (model.stats(), model.task());
         let mapping = self.mapping(task, site.block);
         let set = stats.rows(site.rows);

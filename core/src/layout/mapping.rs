@@ -1,4 +1,4 @@
-use crate::language::Lanes;
+use crate::syntax::Lanes;
 use crate::task::Task;
 
 /// How the threads of a warp spread over rows, entries and dense columns.

@@ -3,15 +3,16 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::call::DeviceCall;
 use super::coding::{Decoder, float_array, pack_entries};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::{LayoutArrays, SHARED_LIMIT};
+use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
-use crate::codegen::DeviceCall;
-use crate::language::grammar::{Alternative, IndexUnit, Site};
-use crate::language::{Access, IndexCoding, Lanes, Mask, Order, Program, Slot, Token, Word};
 use crate::matrix::Scalar;
-use crate::structure::{row_ends, tile_rows};
+use crate::structure::{Order, row_ends, tile_rows};
+use crate::syntax::grammar::{IndexUnit, Site};
+use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
 use crate::task::{Operation, Task};
 
 /// Items per thread (SpMV).
@@ -46,18 +47,19 @@ pub enum Reduction {
     Scan,
 }
 
-/// `merge I …`, for any rows in matrix order: sorting would not even them out further.
-pub(crate) fn open(site: Site, _: Mask<'_>) -> Option<Alternative> {
-    (site.order == Order::Keep).then(|| Alternative::word(Word::Merge, vec![Slot::TileItems(site)]))
-}
-
 /// Items whose tiles fit in shared memory, and their partial sums in a workspace.
-pub(crate) fn items(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
+fn items(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
     let task = mask.task();
     let fields = |&items: &u32| {
         let index = Slot::Index(site, IndexUnit::Tile(unit_items(task, items, site.block)));
         let values = Slot::Values { padded: false };
-        let opens = vec![index, values, Slot::Cache, Slot::Vector, Slot::Reduction];
+        let opens = vec![
+            index,
+            values,
+            Slot::Cache,
+            Slot::Vector,
+            field::<MergeLayout>("reduction", site, reductions),
+        ];
         Alternative::number(items, opens)
     };
     let fits = |&&items: &&u32| {
@@ -74,6 +76,16 @@ pub(crate) fn items(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
         Operation::SpMM { .. } => &GROUP_ITEMS,
     };
     sizes.iter().filter(fits).map(fields).collect()
+}
+
+/// How tiles may add up their rows: products are staged in shared memory for one column only.
+fn reductions(_: Site, mask: Mask<'_>) -> Vec<Alternative> {
+    let lanes: &[u32] = match mask.task().operation {
+        Operation::SpMV => &[1, 2, 4, 8, 16, 32],
+        Operation::SpMM { .. } => &[],
+    };
+    let lanes = lanes.iter().map(|&n| Token::Number(n));
+    core::iter::once(Token::Word(Word::Scan)).chain(lanes).map(Alternative::leaf).collect()
 }
 
 /// Items whose columns share a base.
@@ -152,7 +164,27 @@ fn borders(ends: &[u64], tile_rows: &[u32], items: u32) -> Vec<u32> {
 }
 
 impl MergeLayout {
-    pub(crate) fn write(&self, out: &mut Vec<Token>) {
+    fn mapping(&self, task: Task, block: u32) -> Mapping {
+        Mapping::new(task, Lanes::Threads(1), self.access.vector, block)
+    }
+
+    /// Merge items of a tile.
+    fn tile_items(&self, mapping: &Mapping, block: u32) -> u32 {
+        self.items * block / mapping.stride
+    }
+}
+
+impl LayoutModule for MergeLayout {
+    const WORD: Word = Word::Merge;
+    const FIELDS: &'static [&'static str] =
+        &["items", "index", "values", "cache", "vector", "reduction"];
+
+    /// `merge I …`, for any rows in matrix order: sorting would not even them out further.
+    fn open(site: Site, _: Mask<'_>) -> Option<Vec<Slot>> {
+        (site.order == Order::Keep).then(|| vec![field::<Self>("items", site, items)])
+    }
+
+    fn write(&self, out: &mut Vec<Token>) {
         out.extend([Token::Number(self.items), self.index.token()]);
         self.access.write(out);
         out.push(match self.reduction {
@@ -161,7 +193,7 @@ impl MergeLayout {
         });
     }
 
-    pub(crate) fn read(reader: &mut crate::language::Reader<'_>) -> Option<Self> {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let items = reader.number()?;
         let index = IndexCoding::read(reader)?;
         let access = Access::read(reader)?;
@@ -172,19 +204,11 @@ impl MergeLayout {
         Some(Self { items, index, access, reduction })
     }
 
-    fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, Lanes::Threads(1), self.access.vector, block)
+    fn access(&self) -> Access {
+        self.access
     }
 
-    /// Merge items of a tile.
-    fn tile_items(&self, mapping: &Mapping, block: u32) -> u32 {
-        self.items * block / mapping.stride
-    }
-
-    pub(crate) fn pack<T: Scalar>(
-        &self,
-        source: &PartSource<'_, T>,
-    ) -> Result<LayoutArrays, PackError> {
+    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
         let task = source.program.task;
         let block = source.program.block.threads();
         let mapping = self.mapping(task, block);
@@ -250,7 +274,7 @@ impl MergeLayout {
         Ok(LayoutArrays { arrays, blocks: tiles as u64 * u64::from(mapping.column_tiles), shared })
     }
 
-    pub(crate) fn unpack<T: Scalar>(
+    fn unpack<T: Scalar>(
         &self,
         part: &PackedPart,
         program: &Program,
@@ -281,7 +305,7 @@ impl MergeLayout {
     }
 
     /// What the elements of one of its arrays are; `None` for a name that it does not have.
-    pub(crate) fn meaning(&self, array: &str) -> Option<Meaning> {
+    fn meaning(&self, array: &str) -> Option<Meaning> {
         const STORED: Stored = Stored {
             unit: "tile or group",
             units: "tiles or groups",
@@ -316,7 +340,7 @@ impl MergeLayout {
         }
     }
 
-    pub(crate) fn call(&self, task: Task, block: u32) -> DeviceCall {
+    fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
         let call = match (task.operation, self.reduction) {
             (Operation::SpMM { .. }, _) => DeviceCall::new("merge_columns", mapping, block)
@@ -341,7 +365,7 @@ impl MergeLayout {
         call.carry().rows().columns(self.index).values().dense().scratch(shared)
     }
 
-    pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
+    fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
         let (stats, task) = (model.stats(), model.task());
         let mapping = self.mapping(task, site.block);
         let set = stats.rows(site.rows);

@@ -1,23 +1,26 @@
 //! Layouts: how the rows of each part are stored, and how threads walk them.
 //!
 //! Each layout is one module that holds its production of the grammar, its packing and the inverse,
-//! its cost, and the call of its device block. [`pack`] turns a matrix and a program into the named
+//! its cost, and the call of its device function; a line of the registry makes it part of the language. [`pack`] turns a matrix and a program into the named
 //! arrays that the kernel reads; [`unpack`] gives the matrix back, bit for bit.
 
 mod array;
-pub(crate) mod bcsr;
+mod bcsr;
+mod call;
 mod coding;
 mod cost;
-pub(crate) mod csr;
-pub(crate) mod dia;
+mod csr;
+mod dia;
 mod emulated;
 mod mapping;
-pub(crate) mod merge;
+mod merge;
 mod pack;
-pub(crate) mod sell;
+mod registry;
+mod sell;
 
 pub use array::{Array, ArrayData, ArrayRole, ElementType, Meaning};
 pub use bcsr::BcsrLayout;
+pub use call::PartSize;
 pub use cost::{Cost, CostModel, PartCost, PartTime};
 pub use csr::CsrLayout;
 pub use dia::DiaLayout;
@@ -25,9 +28,12 @@ pub use emulated::{EmulatedCost, EmulatedFeatures};
 pub use mapping::Mapping;
 pub use merge::{MergeLayout, Reduction};
 pub use pack::{Launch, PackError, Packed, PackedPart, UnpackError, pack, unpack};
+pub use registry::{Alternative, Derivation, Layout, Mask, Node, Part, Program, Slot, Space};
 pub use sell::SellLayout;
 
 pub(crate) use array::Stored;
+pub(crate) use call::{DeviceCall, Operand};
 pub(crate) use pack::PartSource;
+pub(crate) use registry::{LayoutModule, each_layout};
 
 use crate::structure::Table;

@@ -4,9 +4,11 @@ use alloc::vec::Vec;
 use thiserror::Error;
 
 use super::{Array, ArrayData, ArrayRole, Table};
-use crate::language::{IndexCoding, Layout, Node, Part, Program, Rows, ValueCoding, each_layout};
+use super::{Layout, LayoutModule, Node, Part, Program, each_layout};
 use crate::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
+use crate::structure::Rows;
 use crate::structure::{PaddingLimit, row_ends};
+use crate::syntax::{IndexCoding, ValueCoding};
 use crate::task::{Dtype, Values};
 
 /// A program that does not fit the matrix; only programs decoded freely meet this.

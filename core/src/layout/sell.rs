@@ -3,16 +3,16 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::call::{DeviceCall, PartSize};
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost};
 use super::pack::LayoutArrays;
+use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
-use crate::codegen::{DeviceCall, PartSize};
-use crate::language::grammar::{Alternative, IndexUnit, Site};
-use crate::language::{
-    Access, IndexCoding, Lanes, MAX_PADDING, Mask, Program, Slot, Token, Word,
-};
 use crate::matrix::Scalar;
+use crate::structure::MAX_PADDING;
+use crate::syntax::grammar::{IndexUnit, Site};
+use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
 use crate::task::Task;
 
 /// Rows of a slice.
@@ -35,17 +35,12 @@ pub struct SellLayout {
     pub(crate) unroll: u32,
 }
 
-/// `sell H …`, where the padding of some height is bearable.
-pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
-    let any = !heights(site, mask).is_empty();
-    any.then(|| Alternative::word(Word::Sell, vec![Slot::SliceHeight(site)]))
-}
-
 /// The heights whose padding is bearable.
-pub(crate) fn heights(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
+fn heights(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
     let bearable = |&&height: &&u32| {
         mask.allows(|stats| {
-            MAX_PADDING.bears(stats.slice_slots(site.rows, site.order, height), stats.rows(site.rows).nnz)
+            MAX_PADDING
+                .bears(stats.slice_slots(site.rows, site.order, height), stats.rows(site.rows).nnz)
         })
     };
     let fields = |&height: &u32| {
@@ -60,27 +55,40 @@ pub(crate) fn heights(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
 }
 
 impl SellLayout {
-    pub(crate) fn write(&self, out: &mut Vec<Token>) {
+    fn mapping(&self, task: Task, block: u32) -> Mapping {
+        Mapping::new(task, self.lanes, self.access.vector, block)
+    }
+}
+
+impl LayoutModule for SellLayout {
+    const WORD: Word = Word::Sell;
+    const FIELDS: &'static [&'static str] =
+        &["height", "index", "values", "cache", "vector", "lanes", "unroll"];
+
+    /// `sell H …`, where the padding of some height is bearable.
+    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
+        let any = !heights(site, mask).is_empty();
+        any.then(|| vec![field::<Self>("height", site, heights)])
+    }
+
+    fn write(&self, out: &mut Vec<Token>) {
         out.extend([Token::Number(self.height), self.index.token()]);
         self.access.write(out);
         out.extend([self.lanes.token(), Token::Number(self.unroll)]);
     }
 
-    pub(crate) fn read(reader: &mut crate::language::Reader<'_>) -> Option<Self> {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let height = reader.number()?;
         let index = IndexCoding::read(reader)?;
         let access = Access::read(reader)?;
         Some(Self { height, index, access, lanes: Lanes::read(reader)?, unroll: reader.number()? })
     }
 
-    fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, self.lanes, self.access.vector, block)
+    fn access(&self) -> Access {
+        self.access
     }
 
-    pub(crate) fn pack<T: Scalar>(
-        &self,
-        source: &PartSource<'_, T>,
-    ) -> Result<LayoutArrays, PackError> {
+    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
         let rows = source.row_count();
         let height = self.height as usize;
         let slices = rows.div_ceil(height);
@@ -120,7 +128,7 @@ impl SellLayout {
         Ok(LayoutArrays { arrays, blocks, shared: 0 })
     }
 
-    pub(crate) fn unpack<T: Scalar>(
+    fn unpack<T: Scalar>(
         &self,
         part: &PackedPart,
         _: &Program,
@@ -141,7 +149,7 @@ impl SellLayout {
     }
 
     /// What the elements of one of its arrays are; `None` for a name that it does not have.
-    pub(crate) fn meaning(&self, array: &str) -> Option<Meaning> {
+    fn meaning(&self, array: &str) -> Option<Meaning> {
         const STORED: Stored = Stored {
             unit: "slice",
             units: "slices",
@@ -160,7 +168,7 @@ impl SellLayout {
         }
     }
 
-    pub(crate) fn call(&self, task: Task, block: u32) -> DeviceCall {
+    fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
         DeviceCall::new("sell", mapping, block)
             .constant("slice_height", self.height)
@@ -177,7 +185,7 @@ impl SellLayout {
             .dense()
     }
 
-    pub(crate) fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
+    fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
         let (stats, task) = (model.stats(), model.task());
         let mapping = self.mapping(task, site.block);
         let set = stats.rows(site.rows);

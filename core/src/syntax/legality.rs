@@ -1,11 +1,11 @@
 //! Which codings a mask offers at a site.
 
-use super::grammar::{IndexUnit, Mask, Site};
-use super::{IndexCoding, ValueCoding};
+use super::grammar::{IndexUnit, Site};
+use super::{IndexCoding, Mask, ValueCoding};
 use crate::structure::MatrixStats;
 use crate::task::Values;
 
-impl Mask<'_> {
+impl<L> Mask<'_, L> {
     /// True when decoding freely, or when all indices of the site fit the coding.
     pub(super) fn index_fits(self, site: Site, unit: IndexUnit, coding: IndexCoding) -> bool {
         self.allows(|stats| {

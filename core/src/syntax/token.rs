@@ -81,7 +81,7 @@ impl Token {
     pub const VOCABULARY: usize = Word::ALL.len() + NUMBERS.len();
 
     /// All tokens, by id.
-    pub fn all() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Self> + Clone {
         let words = Word::ALL.iter().map(|&w| Self::Word(w));
         words.chain(NUMBERS.iter().map(|&n| Self::Number(n)))
     }

@@ -1,0 +1,135 @@
+//! The call of a layout's device function, as data.
+
+use alloc::vec::Vec;
+
+use super::Mapping;
+use crate::syntax::IndexCoding;
+
+/// The call of a device function: which one, how threads are mapped, and what it is given.
+#[derive(Clone, Debug)]
+pub(crate) struct DeviceCall {
+    pub(crate) function: &'static str,
+    pub(crate) mapping: Mapping,
+    /// Members of the part's mapping in the source: their names and numbers.
+    pub(crate) constants: Vec<(&'static str, u32)>,
+    pub(crate) operands: Vec<Operand>,
+    /// Bytes of the shared buffer that it uses.
+    pub(crate) scratch: usize,
+}
+
+/// What a device function is given, in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operand {
+    Block,
+    ColumnTile,
+    Size(PartSize),
+    Rows,
+    Array(&'static str),
+    Columns(IndexCoding),
+    Values,
+    MergeTiles,
+    MergeItems,
+    Carry,
+    Input,
+    Output,
+    Scratch,
+}
+
+impl DeviceCall {
+    /// A call by all threads of the part's blocks, of which there are `block` in each.
+    pub(crate) fn new(function: &'static str, mapping: Mapping, block: u32) -> Self {
+        let constants = alloc::vec![("block_threads", block)];
+        Self { function, mapping, constants, operands: Vec::new(), scratch: 0 }
+    }
+
+    /// A named constant that the function takes from its mapping.
+    pub(crate) fn constant(mut self, name: &'static str, value: u32) -> Self {
+        self.constants.push((name, value));
+        self
+    }
+
+    fn push(mut self, operand: Operand) -> Self {
+        self.operands.push(operand);
+        self
+    }
+
+    /// Index of the thread block within the part.
+    pub(crate) fn block(self) -> Self {
+        self.push(Operand::Block)
+    }
+
+    /// Index of the column tile.
+    pub(crate) fn column_tile(self) -> Self {
+        self.push(Operand::ColumnTile)
+    }
+
+    /// A size of the part, which the launch gives.
+    pub(crate) fn size(self, size: PartSize) -> Self {
+        self.push(Operand::Size(size))
+    }
+
+    /// The matrix rows at the part's positions.
+    pub(crate) fn rows(self) -> Self {
+        self.push(Operand::Rows)
+    }
+
+    /// One of the part's arrays.
+    pub(crate) fn array(self, name: &'static str) -> Self {
+        self.push(Operand::Array(name))
+    }
+
+    /// The decoder of column indices.
+    pub(crate) fn columns(self, coding: IndexCoding) -> Self {
+        self.push(Operand::Columns(coding))
+    }
+
+    /// The decoder of values.
+    pub(crate) fn values(self) -> Self {
+        self.push(Operand::Values)
+    }
+
+    /// The tiles of a merge part.
+    pub(crate) fn merge_tiles(self) -> Self {
+        self.push(Operand::MergeTiles)
+    }
+
+    /// The bits of a merge part.
+    pub(crate) fn merge_items(self) -> Self {
+        self.push(Operand::MergeItems)
+    }
+
+    /// The partial sums of a merge part.
+    pub(crate) fn carry(self) -> Self {
+        self.push(Operand::Carry)
+    }
+
+    /// The dense operands.
+    pub(crate) fn dense(self) -> Self {
+        self.push(Operand::Input).push(Operand::Output)
+    }
+
+    /// The kernel's shared buffer, of at least this many bytes.
+    pub(crate) fn scratch(mut self, bytes: usize) -> Self {
+        self.scratch = bytes;
+        self.push(Operand::Scratch)
+    }
+}
+
+/// A size of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartSize {
+    /// Its rows.
+    Rows,
+    /// The first of its rows, which are neighbours in the matrix.
+    FirstRow,
+    /// The first of its blocks in the grid.
+    FirstBlock,
+    /// Its entries.
+    Entries,
+    /// Its entries and rows together.
+    MergeItems,
+    /// Its merge tiles.
+    Tiles,
+    /// Its diagonals.
+    Diagonals,
+}

@@ -1,0 +1,175 @@
+//! The registry of layouts: one line for each makes it part of the language.
+
+use alloc::vec::Vec;
+
+use super::call::DeviceCall;
+use super::cost::{CostModel, PartCost};
+use super::pack::LayoutArrays;
+use super::{
+    BcsrLayout, CsrLayout, DiaLayout, Meaning, MergeLayout, PackError, PackedPart, PartSource,
+    SellLayout,
+};
+use crate::matrix::Scalar;
+use crate::syntax::grammar::{Expand, Field, Site};
+use crate::syntax::{Access, LayoutSet, Reader, Token, Word};
+use crate::task::Task;
+
+/// All that one layout is. A layout without one of these does not compile.
+pub(crate) trait LayoutModule: Copy {
+    /// The word that opens it in a program.
+    const WORD: Word;
+    /// Names of its fields in program text, in the order of their tokens.
+    const FIELDS: &'static [&'static str];
+
+    /// Its production: the slots of its fields, or `None` where it cannot store the rows of a site.
+    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>>;
+
+    /// Appends the tokens of its fields.
+    fn write(&self, out: &mut Vec<Token>);
+
+    /// Reads the fields that [`LayoutModule::write`] wrote.
+    fn read(reader: &mut Reader<'_>) -> Option<Self>;
+
+    /// Coding and caching of its arrays.
+    fn access(&self) -> Access;
+
+    /// Stores the rows of a part.
+    ///
+    /// # Errors
+    /// When the program does not fit the matrix, which only one that was decoded freely can meet.
+    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError>;
+
+    /// Gives back position, column and value of each entry; `None` when an array is missing or too
+    /// short.
+    fn unpack<T: Scalar>(
+        &self,
+        part: &PackedPart,
+        program: &Program,
+        emit: &mut impl FnMut(usize, u32, T),
+    ) -> Option<()>;
+
+    /// What the elements of one of its arrays are; `None` for a name that it does not have.
+    fn meaning(&self, array: &str) -> Option<Meaning>;
+
+    /// The call of its device function.
+    fn call(&self, task: Task, block: u32) -> DeviceCall;
+
+    /// What a product is predicted to cost.
+    fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost;
+}
+
+/// Lists the layouts, in the order in which the grammar offers them.
+macro_rules! layouts {
+    ($($(#[$doc:meta])* $variant:ident($Layout:ident),)*) => {
+        /// Storage and mapping of a part.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Layout { $($(#[$doc])* $variant($Layout),)* }
+
+        impl LayoutSet for Layout {
+            fn openings(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
+                let openings = [$(opening::<$Layout>(site, mask),)*];
+                openings.into_iter().flatten().collect()
+            }
+
+            fn write(&self, out: &mut Vec<Token>) {
+                out.push(Token::Word(self.word()));
+                each_layout!(self, layout => layout.write(out));
+            }
+
+            fn read(reader: &mut Reader<'_>) -> Option<Self> {
+                let word = reader.word()?;
+                $(if word == $Layout::WORD {
+                    return $Layout::read(reader).map(Self::$variant);
+                })*
+                None
+            }
+        }
+
+        impl Layout {
+            /// The words that open layouts.
+            pub const WORDS: &'static [Word] = &[$($Layout::WORD,)*];
+
+            /// Names of the fields that follow a layout's word; none for another word.
+            #[must_use]
+            pub fn fields_of(word: Word) -> &'static [&'static str] {
+                $(if word == $Layout::WORD {
+                    return $Layout::FIELDS;
+                })*
+                &[]
+            }
+
+            /// The word that opens the layout in a program.
+            #[must_use]
+            pub fn word(&self) -> Word {
+                match self { $(Self::$variant(_) => $Layout::WORD,)* }
+            }
+        }
+
+        /// Evaluates an expression for whichever layout it is.
+        macro_rules! each_layout {
+            ($of:expr, $l:ident => $body:expr) => {
+                match $of { $($crate::layout::Layout::$variant($l) => $body,)* }
+            };
+        }
+        pub(crate) use each_layout;
+    };
+}
+
+layouts! {
+    /// Compressed sparse rows.
+    Csr(CsrLayout),
+    /// Padded slices of rows.
+    Sell(SellLayout),
+    /// Diagonals.
+    Dia(DiaLayout),
+    /// Dense square blocks.
+    Bcsr(BcsrLayout),
+    /// Tiles of equally many entries and row ends.
+    Merge(MergeLayout),
+}
+
+/// A program over these layouts.
+pub type Program = crate::syntax::Program<Layout>;
+/// What a program does with a set of rows.
+pub type Node = crate::syntax::Node<Layout>;
+/// Rows in an order, with the layout that stores them.
+pub type Part = crate::syntax::Part<Layout>;
+/// Which tokens are offered.
+pub type Mask<'f> = crate::syntax::Mask<'f, Layout>;
+/// An open choice of a derivation.
+pub type Slot = crate::syntax::grammar::Slot<Layout>;
+/// A token that may fill a slot, and the slots that it opens.
+pub type Alternative = crate::syntax::grammar::Alternative<Layout>;
+/// A program being written.
+pub type Derivation<'f> = crate::syntax::Derivation<'f, Layout>;
+/// The programs under a mask.
+pub type Space<'f> = crate::syntax::Space<'f, Layout>;
+
+fn opening<M: LayoutModule>(site: Site, mask: Mask<'_>) -> Option<Alternative> {
+    Some(Alternative::word(M::WORD, M::open(site, mask)?))
+}
+
+/// The slot of a field that only one layout has.
+pub(crate) fn field<M: LayoutModule>(
+    name: &'static str,
+    site: Site,
+    expand: Expand<Layout>,
+) -> Slot {
+    Slot::Field(Field { layout: M::WORD, name, site, expand })
+}
+
+impl Layout {
+    /// Coding and caching of the layout's arrays.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        each_layout!(self, layout => layout.access())
+    }
+
+    /// The layout's tokens.
+    #[must_use]
+    pub fn tokens(&self) -> Vec<Token> {
+        let mut out = Vec::new();
+        LayoutSet::write(self, &mut out);
+        out
+    }
+}
