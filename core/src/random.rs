@@ -55,7 +55,8 @@ mod tests {
     #[test]
     fn uniform_numbers_are_below_one() {
         let mut random = SplitMix64::new(1);
-        let sum: f64 = (0..1000).map(|_| random.uniform()).inspect(|u| assert!((0.0..1.0).contains(u))).sum();
+        let sum: f64 =
+            (0..1000).map(|_| random.uniform()).inspect(|u| assert!((0.0..1.0).contains(u))).sum();
         assert!((sum / 1000.0 - 0.5).abs() < 0.05);
     }
 }

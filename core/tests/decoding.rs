@@ -7,8 +7,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use sparserl_core::arbitrary::{csr, task};
 use sparserl_core::decode::{
-    BatchRow, ConditionedPolicy, CostRanker, Decoding, Policy, PolicyError, PolicyInput, Prediction,
-    beam_search, sample, sample_batch, score,
+    BatchRow, ConditionedPolicy, CostRanker, Decoding, Policy, PolicyError, PolicyInput,
+    Prediction, beam_search, sample, sample_batch, score,
 };
 use sparserl_core::language::{Derivation, Mask, Program, Token};
 use sparserl_core::layout::pack;
@@ -181,11 +181,7 @@ fn in_slice(token: Token) -> bool {
 }
 
 /// All programs of the slice with their log-probabilities, from the definition.
-fn enumerate(
-    derivation: Derivation<'_>,
-    log_probability: f64,
-    found: &mut Vec<(Program, f64)>,
-) {
+fn enumerate(derivation: Derivation<'_>, log_probability: f64, found: &mut Vec<(Program, f64)>) {
     if derivation.is_complete() {
         found.push((derivation.finish().unwrap(), log_probability));
         return;

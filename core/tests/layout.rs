@@ -9,8 +9,8 @@ use sparserl_core::codegen::{ArgumentKind, emit};
 use sparserl_core::language::{Derivation, Mask, Program};
 use sparserl_core::layout::{PackError, Packed, pack, unpack};
 use sparserl_core::matrix::{Csr, Offsets, Scalar};
-use sparserl_core::structure::MatrixStats;
 use sparserl_core::reference::{compare, multiply};
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Operation, Task};
 
 /// Equality of bits: `==` would take −0 for 0.

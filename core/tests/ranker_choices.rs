@@ -103,9 +103,10 @@ fn other_gpus_get_other_programs() {
     };
     let matrices = matrices();
     for target in [Target::V100, Target::RTX4090] {
-        let differ = tasks()
-            .flat_map(|task| matrices.iter().map(move |(_, matrix)| (matrix, task)))
-            .filter(|&(matrix, task)| first(matrix, task, target) != first(matrix, task, Target::H200));
+        let differ =
+            tasks().flat_map(|task| matrices.iter().map(move |(_, matrix)| (matrix, task))).filter(
+                |&(matrix, task)| first(matrix, task, target) != first(matrix, task, Target::H200),
+            );
         assert!(differ.take(3).count() == 3, "{target:?} is searched for as an H200 is");
     }
 }

@@ -144,8 +144,7 @@ fn program_is_right<T: Scalar>(
     operation: Operation,
 ) -> Result<(), Failed> {
     let task = Task::new(operation, T::DTYPE);
-    let input =
-        PolicyInput::new(Arc::new(MatrixStats::new(matrix.view())), task, Target::H200);
+    let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix.view())), task, Target::H200);
     let mask = Mask::legal(&input.stats, task);
     let found = beam_search(&mut *CostRanker.read(&input)?, mask, 4)?;
     let programs: Vec<Program> = found.into_iter().take(2).map(|found| found.program).collect();

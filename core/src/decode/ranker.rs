@@ -258,9 +258,7 @@ impl ConditionedPolicy for Ranking<'_> {
     fn next(&mut self, batch: &[BatchRow<'_>]) -> Result<Vec<Prediction>, PolicyError> {
         let mask = self.mask();
         let follow = |row: &BatchRow<'_>| match (row.parent, row.prefix.last()) {
-            (Some(parent), Some(token)) => {
-                self.rows.get(parent)?.as_ref()?.with_token(token, mask)
-            }
+            (Some(parent), Some(token)) => self.rows.get(parent)?.as_ref()?.with_token(token, mask),
             _ => Some(RankedPrefix { path: Path::start(), part: None }),
         };
         let rows: Vec<Option<RankedPrefix>> = batch.iter().map(follow).collect();

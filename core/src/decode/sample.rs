@@ -169,9 +169,8 @@ fn walk(
             let value = prediction.value;
             steps[index].push(TrajectoryStep { token, log_probability, legal, value });
             let path = path.with_token(token, mask);
-            let goes_on = |path: &Path| {
-                !path.is_complete() && !decoding.gives_up(path.prefix().len())
-            };
+            let goes_on =
+                |path: &Path| !path.is_complete() && !decoding.gives_up(path.prefix().len());
             let walker = |path| Walker { index, path, parent: Some(row) };
             next.extend(path.filter(goes_on).map(walker));
         }

@@ -90,7 +90,9 @@ pub(crate) fn pack_values<T: Scalar>(
         (ValueCoding::Dictionary, Some(table)) if !padded || table.has_code_for_padding() => {
             let code = |(_, entry): (u32, Option<(u32, T)>)| match entry {
                 // The table holds every value of the matrix.
-                Some((_, value)) => table.bits().binary_search(&value.bits()).unwrap_or_default() as u8,
+                Some((_, value)) => {
+                    table.bits().binary_search(&value.bits()).unwrap_or_default() as u8
+                }
                 None if padded => table.len() as u8,
                 // Never read.
                 None => 0,

@@ -158,7 +158,9 @@ impl<'m> CostModel<'m> {
     fn all_are_high(&self, rows: RowSetId, rule: SplitRule) -> bool {
         let set = self.stats.rows(rows);
         match rule {
-            SplitRule::Length { threshold } => set.shortest > threshold as usize || set.rows.is_empty(),
+            SplitRule::Length { threshold } => {
+                set.shortest > threshold as usize || set.rows.is_empty()
+            }
             // The first row is low as long as there is anything to share.
             SplitRule::Nonzeros { .. } => set.nnz == 0,
         }

@@ -9,9 +9,7 @@ use super::pack::LayoutArrays;
 use super::{Array, ArrayData, Mapping, PackError, PackedPart, PartSource};
 use crate::codegen::DeviceCall;
 use crate::language::grammar::{Alternative, IndexUnit, Site};
-use crate::language::{
-    Access, IndexCoding, Lanes, MAX_PADDING, Mask, Program, Slot, Token, Word,
-};
+use crate::language::{Access, IndexCoding, Lanes, MAX_PADDING, Mask, Program, Slot, Token, Word};
 use crate::matrix::Scalar;
 use crate::task::Task;
 
@@ -45,7 +43,8 @@ pub(crate) fn open(site: Site, mask: Mask<'_>) -> Option<Alternative> {
 pub(crate) fn heights(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
     let bearable = |&&height: &&u32| {
         mask.allows(|stats| {
-            MAX_PADDING.bears(stats.slice_slots(site.rows, site.order, height), stats.rows(site.rows).nnz)
+            MAX_PADDING
+                .bears(stats.slice_slots(site.rows, site.order, height), stats.rows(site.rows).nnz)
         })
     };
     let fields = |&height: &u32| {

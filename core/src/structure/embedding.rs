@@ -2,10 +2,10 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use super::MatrixStats;
 use super::features::Features;
 use super::grid::DensityGrids;
 use super::pattern::{Pattern, Strata, within};
-use super::MatrixStats;
 use crate::matrix::{CsrView, Scalar};
 
 /// Version of everything in this module that a model can see: the features and their order, the

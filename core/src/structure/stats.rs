@@ -179,8 +179,7 @@ impl<'a> MatrixStats<'a> {
             return Some(sides);
         }
         let (low, high) = self.rows(id).rows.split(rule, self.pattern.offsets);
-        let [low, high] =
-            [low, high].map(|side| Arc::new(RowSet::new(side, self.pattern.offsets)));
+        let [low, high] = [low, high].map(|side| Arc::new(RowSet::new(side, self.pattern.offsets)));
         Some(self.splits.with(|Splits { sets, sides }| {
             // Another thread may have been faster, and a set has one name.
             *sides.entry((id, rule)).or_insert_with(|| {
@@ -194,9 +193,8 @@ impl<'a> MatrixStats<'a> {
     /// The rows of a set in an order.
     #[must_use]
     pub fn ordered(&self, id: RowSetId, order: Order) -> Arc<Rows> {
-        self.ordered.get((id, order), || {
-            Arc::new(self.rows(id).rows.ordered(order, self.pattern.offsets))
-        })
+        self.ordered
+            .get((id, order), || Arc::new(self.rows(id).rows.ordered(order, self.pattern.offsets)))
     }
 
     fn row_len(&self, row: usize) -> usize {

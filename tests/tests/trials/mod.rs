@@ -202,8 +202,7 @@ impl Runner<'_> {
 
 /// The program that the cost ranker finds best.
 fn ranked<T: Scalar>(matrix: &Csr<T>, task: Task) -> Result<Program> {
-    let input =
-        PolicyInput::new(Arc::new(MatrixStats::new(matrix.view())), task, Target::H200);
+    let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix.view())), task, Target::H200);
     let mask = Mask::legal(&input.stats, task);
     let found = beam_search(&mut *CostRanker.read(&input)?, mask, BEAMS)?;
     let best = found.into_iter().next().context("the ranker found no program")?;
