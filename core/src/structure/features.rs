@@ -16,8 +16,8 @@ macro_rules! features {
         ///
         /// `row_…`, `…_rows` and sizes are exact. `band_max_…` are exact too. The rest is exact up
         /// to [`SAMPLE_LIMIT`](super::SAMPLE_LIMIT) nonzeros ([`PROBE_LIMIT`](super::PROBE_LIMIT)
-        /// for `adjacent_below` and `symmetry`) and estimated from a sample above. `block_…` and
-        /// `slice_padding` are what [`MatrixStats`] counts for layouts of blocks and slices.
+        /// for `block_…`, `adjacent_below` and `symmetry`) and estimated from a sample above.
+        /// `slice_padding` is what [`MatrixStats::slice_slots`] counts for layouts of slices.
         ///
         /// # How they move when a matrix grows
         ///
@@ -159,12 +159,8 @@ impl Features {
         let gaps = scan.gaps.max(1) as f64;
         let band_mean = scan.band_sum as f64 / sampled;
         let quantile = |q| lg(lengths.quantile(q));
-        let Probes { below, symmetry } = probes;
+        let Probes { block_fill: [block_2, block_4, block_8], below, symmetry } = probes;
         let slots = stats.slice_slots(RowSetId::ALL, Order::Keep, 32);
-        let block_fill = |side: u32| {
-            let slots = stats.blocks(RowSetId::ALL, side) * u64::from(side * side);
-            ratio(nnz, slots as f64) as f32
-        };
         Self {
             rows: lg(rows),
             cols: lg(cols),
@@ -197,9 +193,9 @@ impl Features {
             diagonal_1: diagonals.top_share(1) as f32,
             diagonal_8: diagonals.top_share(8) as f32,
             diagonal_64: diagonals.top_share(64) as f32,
-            block_2: block_fill(2),
-            block_4: block_fill(4),
-            block_8: block_fill(8),
+            block_2: block_2 as f32,
+            block_4: block_4 as f32,
+            block_8: block_8 as f32,
             adjacent_left: (scan.adjacent as f64 / sampled) as f32,
             adjacent_below: below as f32,
             gap: (scan.gap_log_sum as f64 / gaps / 8.0) as f32,

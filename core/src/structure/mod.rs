@@ -11,7 +11,8 @@
 //! Statistics of single nonzeros are taken on a deterministic, stratified sample of at most
 //! [`SAMPLE_LIMIT`] of them, and those that need a search in other rows on at most
 //! [`PROBE_LIMIT`]; a matrix with no more nonzeros than that is described exactly. Padded slices
-//! and filled blocks are those that [`MatrixStats`] counts for layouts that store them.
+//! are those that [`MatrixStats`] counts for layouts that store them. Its count of blocks is no
+//! feature: of matrices without blocks it takes a glance only, enough to refuse them.
 
 mod count;
 mod embedding;

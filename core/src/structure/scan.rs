@@ -10,7 +10,7 @@ use crate::matrix::OffsetsView;
 /// Nonzeros that the statistics of single nonzeros and the density grids are taken on, at most.
 pub const SAMPLE_LIMIT: usize = 1 << 17;
 
-/// Nonzeros around which other rows are searched (nonzeros below, symmetry), at most.
+/// Nonzeros around which other rows are searched (block fill, symmetry), at most.
 pub const PROBE_LIMIT: usize = 1 << 12;
 
 /// What one pass over a pattern counts.
