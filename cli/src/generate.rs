@@ -360,7 +360,8 @@ impl Job<'_> {
         let mut plan =
             Plan::new(self.matrix.clone(), costs, policy, &packed, &source, machine_code);
         let at = Path::new(&subfolder);
-        folder.write(at.join(plan::SOURCE), &source.text)?;
+        let source_file = source.text.clone() + &plan::launch_comment(&source, &packed);
+        folder.write(at.join(plan::SOURCE), source_file)?;
         folder.write(at.join(plan::PROGRAM), &program)?;
         if let Some(cubin) = &cubin {
             folder.write(at.join(plan::CUBIN), cubin.bytes())?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::codegen::{Argument, ArgumentKind, CudaSource};
 use sparserl_core::decode::Candidate;
 use sparserl_core::language::{LANGUAGE_VERSION, grammar_hash, vocabulary_hash};
-use sparserl_core::layout::{ArrayRole, CostModel, Packed};
+use sparserl_core::layout::{ArrayRole, CostModel, Launch, Packed};
 use sparserl_core::matrix::CsrView;
 use sparserl_core::task::{Operation, Task};
 use sparserl_gpu::compile::nvrtc::Cubin;
@@ -22,7 +22,7 @@ pub(crate) const PACKED: &str = "packed.safetensors";
 pub(crate) const CANDIDATES: &str = "candidates.json";
 
 /// What `plan.json` is; the number changes with the meaning of its fields.
-const PLAN_FORMAT: &str = "sparserl plan 1";
+const PLAN_FORMAT: &str = "sparserl plan 2";
 const CANDIDATES_FORMAT: &str = "sparserl candidates 1";
 
 #[derive(Debug, Serialize)]
@@ -337,6 +337,20 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
         }
     };
     source.arguments(packed).iter().map(plan).collect()
+}
+
+/// The launch for this matrix, to stand after the last line of its source: neither that nor what it
+/// compiles to depends on the matrix.
+pub(crate) fn launch_comment(source: &CudaSource, packed: &Packed) -> String {
+    let Launch { grid, block, .. } = packed.launch;
+    let mut text =
+        format!("\n// For the matrix of plan.json: {grid} blocks of {block} threads, with\n//\n");
+    for argument in source.arguments(packed) {
+        if let ArgumentKind::Size(size) = argument.kind {
+            text.push_str(&format!("//   {} = {size}\n", argument.name));
+        }
+    }
+    text
 }
 
 fn parts(packed: &Packed) -> Vec<PartPlan> {

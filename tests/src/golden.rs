@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use sparserl_core::codegen::{self, CudaSource};
+use sparserl_core::codegen::{self, Argument, ArgumentKind, CudaSource};
 use sparserl_core::language::Program;
 use sparserl_core::layout;
 use sparserl_core::matrix::{Csr, Scalar};
@@ -74,9 +74,47 @@ impl Golden {
     /// # Errors
     /// When the program does not fit its matrix.
     pub fn emit(&self) -> Result<CudaSource> {
-        fn emit<T: Scalar>(golden: &Golden) -> Result<CudaSource> {
+        Ok(self.emit_with_arguments()?.0)
+    }
+
+    /// What the generator writes anew for each program: header, mappings and kernel, with the names of
+    /// the library's definitions in place of their text, and the sizes that its matrix has.
+    ///
+    /// # Errors
+    /// When the program does not fit its matrix.
+    pub fn excerpt(&self) -> Result<String> {
+        let (CudaSource { text, kernel, .. }, arguments) = self.emit_with_arguments()?;
+        let (_, hash) = kernel.rsplit_once('_').context("no hash")?;
+        let opening = format!("namespace sparserl_{hash} {{\n");
+        let (header, code) = text.split_once(&opening).context("no namespace")?;
+        let (library, code) = code.split_once("\nstruct Part0 {").context("no first part")?;
+        let openings = ["struct ", "using ", "constexpr ", "__device__ "];
+        let is_opening = |line: &&str| openings.iter().any(|word| line.starts_with(word));
+        let defined = |line: &str| {
+            let name = match line.split_once('(') {
+                Some((before, _)) if !line.starts_with("struct") => before,
+                _ => line.split(" = ").next().unwrap_or_default().trim_end_matches(" {"),
+            };
+            name.rsplit(' ').next().unwrap_or_default().to_owned()
+        };
+        let names: Vec<String> = library.lines().filter(is_opening).map(defined).collect();
+        let sizes = arguments.iter().filter_map(|argument| match argument.kind {
+            ArgumentKind::Size(size) => Some(format!("{} = {size}", argument.name)),
+            _ => None,
+        });
+        let sizes = sizes.collect::<Vec<_>>().join("\n");
+        let library = names.join(", ");
+        let text = format!("{header}{opening}\n[{library}]\n\nstruct Part0 {{{code}\n{sizes}\n");
+        // The hash follows every change of the library.
+        Ok(text.replace(hash, "HASH"))
+    }
+
+    fn emit_with_arguments(&self) -> Result<(CudaSource, Vec<Argument>)> {
+        fn emit<T: Scalar>(golden: &Golden) -> Result<(CudaSource, Vec<Argument>)> {
             let packed = layout::pack(golden.build::<T>()?.view(), &golden.program)?;
-            Ok(codegen::emit(&packed.program, &packed.signature())?)
+            let source = codegen::emit(&packed.program, &packed.signature())?;
+            let arguments = source.arguments(&packed);
+            Ok((source, arguments))
         }
         match self.program.task.precision.matrix() {
             Dtype::F32 => emit::<f32>(self),

@@ -62,6 +62,25 @@ fn sm_100() {
     in_its_own_process("sm_100", Architecture::Sm100);
 }
 
+/// Kernels of a hundred programs, in one source.
+#[test]
+fn a_hundred_kernels_link_into_one_application() {
+    let compilers = Compilers::discover().unwrap();
+    let nvrtc = compilers.for_arch(Architecture::Sm90).unwrap();
+    let sources: BTreeMap<String, String> =
+        jobs().into_iter().map(|job| (job.source.kernel, job.source.text)).take(100).collect();
+    assert!(sources.len() > 90, "the others are programs with the same source: {}", sources.len());
+    let all = sources.values().cloned().collect::<Vec<_>>().join("\n");
+    let first = sources.keys().next().unwrap();
+    let options = CompileOptions::default();
+    let cubin = nvrtc.compile(&all, first, Architecture::Sm90, &options).unwrap();
+    assert!(cubin.log().lines().all(is_report), "{}", cubin.log());
+    for kernel in sources.keys() {
+        let entry = format!("Function properties for {kernel}");
+        assert!(cubin.log().contains(&entry), "{kernel} is not in the machine code");
+    }
+}
+
 fn in_its_own_process(test: &str, architecture: Architecture) {
     let is_set = |variable| std::env::var_os(variable).is_some();
     if is_set(CHILD_VARIABLE) || is_set("NEXTEST") {

@@ -22,9 +22,18 @@ fn sources_are_as_committed() {
     settings.set_omit_expression(true);
     settings.bind(|| {
         for golden in golden::load().unwrap() {
-            insta::assert_snapshot!(golden.name.as_str(), golden.emit().unwrap().text);
+            insta::assert_snapshot!(golden.name.as_str(), golden.excerpt().unwrap());
         }
     });
+}
+
+/// The most common kernel is to be read in two minutes.
+#[test]
+fn csr_is_short() {
+    let goldens = golden::load().unwrap();
+    let csr = goldens.iter().find(|golden| golden.name == "csr-warp-per-row").unwrap();
+    let lines = csr.emit().unwrap().text.lines().count();
+    assert!(lines <= 210, "{lines} lines");
 }
 
 #[test]

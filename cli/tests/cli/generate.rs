@@ -45,7 +45,7 @@ fn check_plan(place: &Place, folder: &str, name: &str) {
     let plan = place.json(&format!("{folder}/plan.json"));
     let matrix = file::load::<f64>(matrix(name).as_ref(), Duplicates::Refuse).unwrap();
     let number = |value: &Value| value.as_u64().unwrap() as usize;
-    assert_eq!(plan["format"], "sparserl plan 1");
+    assert_eq!(plan["format"], "sparserl plan 2");
     assert_eq!(plan["policy"]["name"], "cost-ranker");
     assert_eq!(plan["matrix"]["file"], name);
     assert_eq!(number(&plan["matrix"]["rows"]), matrix.rows());
@@ -80,7 +80,7 @@ fn check_arguments(place: &Place, folder: &str) {
     let plan = place.json(&format!("{folder}/plan.json"));
     let source = place.text(&format!("{folder}/kernel.cu"));
     let kernel = plan["kernel"]["name"].as_str().unwrap();
-    let (_, rest) = source.split_once(&format!("\n{kernel}(\n")).expect("the kernel");
+    let (_, rest) = source.split_once(&format!(" {kernel}(\n")).expect("the kernel");
     let (parameters, _) = rest.split_once(") {").unwrap();
     let parameters: Vec<&str> = parameters.split(',').map(str::trim).collect();
     let arguments = plan["arguments"].as_array().unwrap();
@@ -98,7 +98,7 @@ fn check_arguments(place: &Place, folder: &str) {
             other => unreachable!("{other}"),
         };
         let expected = match text("kind") {
-            "alpha" | "beta" => format!("const {cuda} {}", text("name")),
+            "alpha" | "beta" | "size" => format!("const {cuda} {}", text("name")),
             "input" | "matrix" => format!("const {cuda}* __restrict__ {}", text("name")),
             "output" => format!("{cuda}* __restrict__ {}", text("name")),
             "workspace" => format!("{cuda}* {}", text("name")),
@@ -110,7 +110,9 @@ fn check_arguments(place: &Place, folder: &str) {
         let shape: Vec<u64> =
             argument["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
         assert_eq!(shape.iter().product::<u64>(), length, "{expected}");
-        let is_value = matches!(text("kind"), "alpha" | "beta");
+        let is_value = matches!(text("kind"), "alpha" | "beta" | "size");
+        assert_eq!(argument.get("value").is_some(), text("kind") == "size");
+        assert!(!text("meaning").is_empty());
         assert_eq!(text("passed"), if is_value { "value" } else { "pointer" });
         assert_eq!(argument.get("initial").is_some(), text("kind") == "workspace");
         let columns = plan["task"]["columns"].as_u64();
