@@ -24,6 +24,7 @@ pub mod layout;
 pub mod matrix;
 pub mod outcome;
 pub mod reference;
+pub mod results;
 pub mod structure;
 pub mod target;
 pub mod task;

@@ -10,7 +10,8 @@ use crate::run::device::{
 use crate::run::device_csr::DeviceCsr;
 
 /// The source of the device code.
-pub(crate) const ORACLE_SOURCE: &str = include_str!("../../cuda/oracle.cu");
+pub(crate) const ORACLE_SOURCE: &str =
+    concat!(include_str!("../../cuda/oracle.cu"), include_str!("../../cuda/chain.cu"));
 /// One of its kernels, to compile it by.
 pub(crate) const ORACLE_KERNEL: &str = "digest";
 
@@ -32,6 +33,7 @@ pub(crate) struct Oracle {
     /// By element type, then by the width of offsets.
     judge: [[Kernel; 2]; 2],
     digest: Kernel,
+    chain_link: Kernel,
     verdict: DeviceBuffer,
     /// What to digest, [`MOST_REGIONS`] at a time.
     regions: DeviceBuffer,
@@ -93,6 +95,7 @@ impl Oracle {
             thin: both("thin")?,
             judge: [judge("f32")?, judge("f64")?],
             digest: module.kernel(ORACLE_KERNEL)?,
+            chain_link: module.kernel("chain_link")?,
             verdict: DeviceBuffer::new(device, 4 * size_of::<u64>())?,
             regions: DeviceBuffer::new(device, MOST_REGIONS * size_of::<Region>())?,
             digests: DeviceBuffer::new(device, MOST_REGIONS * size_of::<u64>())?,
@@ -215,6 +218,21 @@ impl Oracle {
         enqueue(kernel, stream, rows.div_ceil(ROWS), 1, &arguments)
     }
 
+    /// Enqueues what links a launch that wrote `output` to the next one, which reads `input`; neither changes.
+    pub(crate) fn link(
+        &self,
+        stream: &Stream,
+        output: &DeviceBuffer,
+        input: &DeviceBuffer,
+    ) -> Result<(), DeviceError> {
+        if output.is_empty() || input.is_empty() {
+            return Ok(());
+        }
+        let arguments = [Argument::Buffer(output), Argument::Buffer(input), Argument::U32(0)];
+        let geometry = Geometry::linear(1, 1);
+        launch(&self.chain_link, stream, geometry, &arguments)
+    }
+
     /// Waits for everything on the device.
     pub(crate) fn wait(&self) -> Result<(), DeviceError> {
         self.device.synchronize()
@@ -270,6 +288,15 @@ fn enqueue(
     let blocks = blocks.clamp(1, MOST_BLOCKS) as u32;
     let geometry =
         Geometry { grid: [blocks, layers, 1], block: [THREADS, 1, 1], dynamic_shared: 0 };
+    launch(kernel, stream, geometry, arguments)
+}
+
+fn launch(
+    kernel: &Kernel,
+    stream: &Stream,
+    geometry: Geometry,
+    arguments: &[Argument<'_>],
+) -> Result<(), DeviceError> {
     kernel.bind(geometry, arguments).and_then(|bound| bound.enqueue(stream)).map_err(|error| {
         match error {
             LaunchError::Device(error) => error,
