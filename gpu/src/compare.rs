@@ -66,9 +66,8 @@ impl Contest {
     /// Loads what can be loaded. What cannot is an entry with its reason, in every comparison.
     pub(crate) fn open(device: &Device, stream: &Arc<Stream>, opponents: &Opponents) -> Self {
         let cusparse = Cusparse::open(device, Arc::clone(stream), opponents.cusparse.as_deref());
-        let cusparse = cusparse.and_then(|cusparse| {
-            Ok((format!("cuSPARSE {}", cusparse.version()?), cusparse))
-        });
+        let cusparse = cusparse
+            .and_then(|cusparse| Ok((format!("cuSPARSE {}", cusparse.version()?), cusparse)));
         let foreign = |path: &PathBuf| {
             let called = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             (called, Foreign::open(path).map_err(|error| error.to_string()))

@@ -16,9 +16,7 @@ use sparserl_core::codegen::emit;
 use sparserl_core::language::Program;
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{
-    Baseline, Evaluation, Evaluator, Outcome, Regime, Samples, Timing,
-};
+use sparserl_core::outcome::{Baseline, Evaluation, Evaluator, Outcome, Regime, Samples, Timing};
 use sparserl_core::task::{Operation, Task};
 
 use crate::candidate::executable::{Executable, Prepared};

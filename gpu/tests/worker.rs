@@ -188,6 +188,11 @@ fn raw_kernels_are_right(gpu: &mut GpuEvaluator) -> Result<(), Failed> {
 fn is_right(outcome: &Outcome, protocol: &Protocol) -> Result<(), String> {
     let Some(measurement) = outcome.measurement() else { return Err(outcome.to_string()) };
     let has_cold = measurement.timing.cold.is_some();
+    if measurement.timing.warm.is_none()
+        || measurement.timing.back_to_back.is_some() != (protocol.back_to_back_samples > 0)
+    {
+        return Err(format!("{measurement:?}"));
+    }
     let is_thorough = measurement.checks > 4 * protocol.checks;
     if is_thorough && measurement.worst_ratio <= 1.0 && has_cold == (protocol.cold_samples > 0) {
         Ok(())

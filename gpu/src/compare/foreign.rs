@@ -66,7 +66,9 @@ pub(super) enum ForeignError {
         symbol: &'static str,
     },
     /// It was compiled with another version of the header.
-    #[error("the opponent has interface {found}, expected {INTERFACE}: compile it with this opponent.h")]
+    #[error(
+        "the opponent has interface {found}, expected {INTERFACE}: compile it with this opponent.h"
+    )]
     Interface {
         /// The version that it gives.
         found: i32,
@@ -99,15 +101,12 @@ impl Foreign {
     /// Loads a library, for as long as this process runs.
     pub(super) fn open(path: &Path) -> Result<Self, ForeignError> {
         // SAFETY: runs the initialisers of a library that the user names to be run.
-        let library = unsafe { Library::new(path) }.map_err(|error| ForeignError::Load {
-            reason: error.to_string().replace('\n', " "),
-        })?;
+        let library = unsafe { Library::new(path) }
+            .map_err(|error| ForeignError::Load { reason: error.to_string().replace('\n', " ") })?;
         // Code that CUDA has been told of is better never unloaded.
         let library: &'static Library = Box::leak(Box::new(library));
-        let interface = function::<unsafe extern "C" fn() -> i32>(
-            library,
-            "sparserl_opponent_interface",
-        )?;
+        let interface =
+            function::<unsafe extern "C" fn() -> i32>(library, "sparserl_opponent_interface")?;
         // SAFETY: the function of this name takes nothing, in every version of the interface.
         let found = unsafe { interface() };
         if found != INTERFACE {

@@ -455,10 +455,12 @@ fn refused(reason: String) -> Stop {
 
 fn baseline(entry: Entry<'_>, timing: Option<Result<Timing, Stop>>) -> Baseline {
     let Entry { library, algorithm, is_default, ready } = entry;
-    let timing = timing.unwrap_or_else(|| Ok(Timing::default())).map_err(|stop| match stop {
-        Stop::Outcome(outcome) => outcome.to_string(),
-        Stop::Broken(error) => error.to_string(),
-    });
+    let timing = match timing {
+        Some(Ok(timing)) => Ok(timing),
+        Some(Err(Stop::Outcome(outcome))) => Err(outcome.to_string()),
+        Some(Err(Stop::Broken(error))) => Err(error.to_string()),
+        None => Err("it was not timed".to_owned()),
+    };
     let (analysis_seconds, buffer_bytes, timing) = match ready {
         Ok(ready) => (ready.analysis_seconds, ready.buffer_bytes, timing),
         Err(reason) => (0.0, 0, Err(reason)),

@@ -401,8 +401,7 @@ pub(super) mod tests {
     use sparserl_core::task::Dtype;
 
     pub(in crate::store::recording) fn recording() -> Recording {
-        let timing =
-            Timing { warm: Some(vec![1e-5].try_into().unwrap()), ..Timing::default() };
+        let timing = Timing { warm: Some(vec![1e-5].try_into().unwrap()), ..Timing::default() };
         let device = DeviceFacts {
             name: "d".into(),
             driver: (13, 0),
@@ -434,6 +433,7 @@ pub(super) mod tests {
                 device,
                 nvrtc: Version { major: 12, minor: 9 },
                 protocol: "full".into(),
+                value_source: ValueSource::File,
             },
         }
     }
