@@ -43,6 +43,7 @@ fn samples() -> impl Strategy<Value = Samples> {
 fn timing() -> impl Strategy<Value = Timing> {
     (option::of(samples()), option::of(samples()), option::of(samples()))
         .prop_map(|(cold, warm, back_to_back)| Timing { cold, warm, back_to_back })
+        .prop_filter("was measured", |timing| *timing != Timing::default())
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {

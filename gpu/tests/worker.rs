@@ -96,6 +96,7 @@ fn impatient() -> Protocol {
         checks: 1,
         warm_samples: 3,
         cold_samples: 0,
+        back_to_back_samples: 0,
         baselines: false,
         deadline: Duration::from_secs(2),
     }

@@ -323,6 +323,9 @@ fn baseline(row: Row) -> Result<Baseline, RowError> {
 }
 
 fn timing(row: Row) -> Result<Timing, RowError> {
+    if [&row.cold, &row.warm, &row.back_to_back].into_iter().all(Option::is_none) {
+        return Err(RowError::Missing("warm"));
+    }
     let samples = |seconds: Option<Vec<f64>>| seconds.map(Samples::try_from).transpose();
     Ok(Timing {
         cold: samples(row.cold)?,
