@@ -4,7 +4,7 @@
  * are verified as those of kernels are: a wrong one is reported in place of times. Preparing is timed, on the host's
  * clock and with all work on the device waited for, and reported as analysis; enqueuing is what is compared.
  *
- * All five functions are looked up by name. They are called from one thread.
+ * All six functions are looked up by name. They are called from one thread.
  */
 #ifndef SPARSERL_OPPONENT_H
 #define SPARSERL_OPPONENT_H

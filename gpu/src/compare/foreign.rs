@@ -235,3 +235,38 @@ impl Drop for Plan<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = include_str!("../../opponents/opponent.h");
+
+    #[test]
+    fn what_is_no_opponent_is_refused_with_a_reason() {
+        let error = Foreign::open(Path::new("/nowhere/libnone.so")).unwrap_err().to_string();
+        assert!(error.starts_with("cannot load the opponent: "), "{error}");
+        assert_eq!(error.lines().count(), 1);
+        #[cfg(target_os = "linux")]
+        {
+            let error = Foreign::open(Path::new("libc.so.6")).unwrap_err().to_string();
+            assert!(error.contains("no sparserl_opponent_interface"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_header_declares_what_is_looked_up() {
+        for line in [
+            format!("#define SPARSERL_OPPONENT_INTERFACE {INTERFACE}\n"),
+            format!("#define SPARSERL_OPPONENT_READY {READY}\n"),
+            format!("#define SPARSERL_OPPONENT_NOT_APPLICABLE {NOT_APPLICABLE}\n"),
+        ] {
+            assert!(HEADER.contains(&line), "{line}");
+        }
+        for function in ["interface", "name", "version", "prepare", "enqueue", "release"] {
+            assert!(HEADER.contains(&format!("sparserl_opponent_{function}(")), "{function}");
+        }
+        // Five integers, and six pointers at their natural alignment.
+        assert_eq!(size_of::<ForeignProduct>(), 24 + 6 * size_of::<usize>());
+    }
+}
