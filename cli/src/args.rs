@@ -21,7 +21,7 @@ pub(crate) use emulation::EmulationArgs;
 pub(crate) use eval::EvalArgs;
 pub(crate) use generate::GenerateArgs;
 pub(crate) use inspect::InspectArgs;
-pub(crate) use judging::JudgingArgs;
+pub(crate) use judging::{JudgingArgs, OpponentArgs};
 pub(crate) use matrix::MatrixArgs;
 pub(crate) use task::{AskedTaskArgs, TaskArgs};
 pub(crate) use verify::VerifyArgs;

@@ -1,4 +1,5 @@
-//! `bench`: how much faster than cuSPARSE the best of several candidates is, on many matrices.
+//! `bench`: how much faster than cuSPARSE and other libraries the best of several candidates is, on
+//! many matrices.
 //!
 //! ```text
 //! source ─► measure (search ─► instrument ─► figures) ─► results ─► totals ─┬─► terminal
@@ -10,6 +11,7 @@
 //! they are listed, and the exit code stays 0.
 
 mod charts;
+mod markdown;
 mod measure;
 mod names;
 mod report;
@@ -26,7 +28,9 @@ use std::thread;
 
 use anyhow::bail;
 use sparserl_core::outcome::Evaluator;
+use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
+use sparserl_gpu::compare::Opponents;
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::isolate::worker::Protocol;
 use sparserl_gpu::run::device::Clocks;
@@ -51,8 +55,13 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         results::check_free(&args.output)?;
     }
     let matrices = args.matrices.iter().map(|argument| source::label(argument)).collect();
-    let settings = Settings { matrices, tasks: args.tasks(), budget: args.budget() };
-    let evaluators = open(&args.devices)?;
+    let settings = Settings {
+        matrices,
+        tasks: args.tasks(),
+        budget: args.budget(),
+        values: args.values.into(),
+    };
+    let evaluators = open(&args.devices, &args.opponents.opponents()?)?;
     let devices = evaluators.iter().map(|evaluator| evaluator.facts().clone()).collect();
     let store = Store::open(&args.output, Results::new(devices, settings), args.resume)?;
     let recorder = recordings::open(args.record.as_deref())?;
@@ -63,24 +72,17 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
 
 /// Judges programs, and says what with.
 pub(crate) trait Instrument: Evaluator<Error: Display> {
-    /// Name and version of the library that the baselines are of, once they were measured.
-    fn library(&self) -> Option<String>;
-
     /// Clocks of the GPU after the last evaluation.
     fn clocks(&self) -> Option<Clocks>;
 
     /// The GPU that programs are searched for.
     fn target(&self) -> Target;
 
-    /// What evaluations are made with.
-    fn context(&self) -> anyhow::Result<Context>;
+    /// What evaluations of matrices with such values are made with.
+    fn context(&self, values: ValueSource) -> anyhow::Result<Context>;
 }
 
 impl Instrument for GpuEvaluator {
-    fn library(&self) -> Option<String> {
-        self.worker().cusparse().map(|version| format!("cuSPARSE {version}"))
-    }
-
     fn clocks(&self) -> Option<Clocks> {
         self.worker().clocks()
     }
@@ -89,15 +91,16 @@ impl Instrument for GpuEvaluator {
         self.facts().target
     }
 
-    fn context(&self) -> anyhow::Result<Context> {
-        recordings::context(self)
+    fn context(&self, values: ValueSource) -> anyhow::Result<Context> {
+        recordings::context(self, values)
     }
 }
 
 /// Opens the GPUs with these numbers.
-fn open(devices: &[u32]) -> anyhow::Result<Vec<GpuEvaluator>> {
+fn open(devices: &[u32], opponents: &Opponents) -> anyhow::Result<Vec<GpuEvaluator>> {
     let compilers = gpu::compilers()?;
-    devices.iter().map(|&device| gpu::open(&compilers, device, Protocol::full())).collect()
+    let open = |&device| gpu::open(&compilers, device, Protocol::full(), opponents.clone());
+    devices.iter().map(open).collect()
 }
 
 /// Measures every matrix and task, each matrix with the first evaluator that is free; `shown` says
@@ -138,6 +141,9 @@ fn measure<E: Instrument + Send>(
 /// Makes the report anew from the results of an earlier run.
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
     let results = Results::read(&args.results)?;
+    if args.markdown {
+        return console::print(&markdown::tables(&results));
+    }
     whole_file::write(&args.output, report::html(&results)?.as_bytes())
 }
 

@@ -10,7 +10,6 @@
 
 mod candidates;
 mod results;
-mod statistics;
 mod summary;
 mod table;
 

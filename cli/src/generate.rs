@@ -17,7 +17,8 @@ use sparserl_core::decode::{
 use sparserl_core::language::Mask;
 use sparserl_core::layout::{ArrayRole, CostModel, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{CacheState, Evaluation};
+use sparserl_core::outcome::Evaluation;
+use sparserl_core::results::{ByRegime, Figures, Packing, Work, ranking};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
@@ -29,7 +30,6 @@ use crate::args::GenerateArgs;
 use crate::check::{Checked, Checker, Taken, Unjudged, first_right};
 use crate::compile::Compiler;
 use crate::console;
-use crate::figures::{Figures, Packing, Work, ranking};
 use crate::gpu::{self, Lack};
 use crate::load::{load, round};
 use crate::measure::measure;
@@ -183,13 +183,13 @@ impl Job<'_> {
                     seconds: kernel.pack_seconds,
                     copy_bandwidth: evaluation.copy_bandwidth,
                 });
-                let figures = |cache| Figures::new(measurement, &evaluation.baselines, cache, work);
+                let figures =
+                    |regime| Figures::new(measurement, &evaluation.baselines, regime, work);
                 Some(MeasuredKernel {
                     device: device.clone()?,
                     checks: measurement.checks,
                     worst_ratio: measurement.worst_ratio,
-                    warm: figures(CacheState::Warm)?,
-                    cold: figures(CacheState::Cold),
+                    figures: ByRegime::of(figures),
                 })
             });
             kernels.push(kernel);
@@ -230,7 +230,7 @@ impl Job<'_> {
         if self.args.no_measure || self.args.no_compile {
             return Ok(None);
         }
-        let gpu = match gpu::find(self.args.device())? {
+        let gpu = match gpu::find(self.args.device(), self.args.opponents.opponents()?)? {
             Ok(gpu) => gpu,
             Err(lack) => {
                 self.without_gpu = matches!(lack, Lack::Gpu(_));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use sparserl_gpu::compare::Opponents;
 use sparserl_gpu::compile::pool::{CompilePool, PoolError};
 use sparserl_gpu::evaluator::{GpuError, GpuEvaluator, compile_pool};
 use sparserl_gpu::isolate::process::ServerCommand;
@@ -20,15 +21,18 @@ pub(crate) fn compilers() -> anyhow::Result<Arc<CompilePool>> {
     Ok(Arc::new(pool?))
 }
 
-/// Opens a device by its number.
+/// Opens a device by its number, to measure these opponents on it.
 pub(crate) fn open(
     compilers: &Arc<CompilePool>,
     ordinal: u32,
     protocol: Protocol,
+    opponents: Opponents,
 ) -> anyhow::Result<GpuEvaluator> {
     let opened: Result<_, GpuError> =
         GpuEvaluator::open(server_command()?, Arc::clone(compilers), ordinal, protocol);
-    Ok(opened?)
+    let mut opened = opened?;
+    opened.set_opponents(opponents);
+    Ok(opened)
 }
 
 /// What measuring lacks on this machine, and why in one line.
@@ -40,7 +44,10 @@ pub(crate) enum Lack {
 }
 
 /// Opens a device for `gen`, or says what is missing.
-pub(crate) fn find(ordinal: u32) -> anyhow::Result<Result<GpuEvaluator, Lack>> {
+pub(crate) fn find(
+    ordinal: u32,
+    opponents: Opponents,
+) -> anyhow::Result<Result<GpuEvaluator, Lack>> {
     match device::count() {
         Err(error) if error.is_absence() => return Ok(Err(Lack::Gpu(error.to_string()))),
         count => count?,
@@ -49,7 +56,7 @@ pub(crate) fn find(ordinal: u32) -> anyhow::Result<Result<GpuEvaluator, Lack>> {
         Err(PoolError::NoCompiler(error)) => return Ok(Err(Lack::Compiler(error.to_string()))),
         pool => Arc::new(pool?),
     };
-    open(&compilers, ordinal, Protocol::full()).map(Ok)
+    open(&compilers, ordinal, Protocol::full(), opponents).map(Ok)
 }
 
 fn server_command() -> anyhow::Result<ServerCommand> {

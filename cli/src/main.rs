@@ -39,7 +39,6 @@ mod plan;
 mod progress;
 mod recordings;
 mod software;
-mod spread;
 mod spy_plot;
 mod summary;
 mod text;

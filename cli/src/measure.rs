@@ -6,8 +6,7 @@ use anyhow::bail;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator};
-
-use crate::figures::fastest;
+use sparserl_core::results::fastest;
 
 /// Programs that are measured together, so that they can be compared.
 pub(crate) const BATCH: usize = 8;

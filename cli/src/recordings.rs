@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
+use sparserl_core::results::ValueSource;
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::store::recording::{Context, Recorder};
 
@@ -30,11 +31,15 @@ pub(crate) fn record<T: Scalar>(
     Ok(recorder.flush()?)
 }
 
-/// What a GPU's evaluations are made with.
-pub(crate) fn context(evaluator: &GpuEvaluator) -> anyhow::Result<Context> {
+/// What a GPU's evaluations of matrices with such values are made with.
+pub(crate) fn context(
+    evaluator: &GpuEvaluator,
+    value_source: ValueSource,
+) -> anyhow::Result<Context> {
     Ok(Context {
         device: evaluator.facts().clone(),
         nvrtc: evaluator.nvrtc().context("nothing was compiled")?,
         protocol: evaluator.protocol().name().to_owned(),
+        value_source,
     })
 }

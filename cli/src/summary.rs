@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 use sparserl_core::layout::ArrayRole;
-use sparserl_core::outcome::Evaluation;
+use sparserl_core::outcome::{Evaluation, Regime};
+use sparserl_core::results::{ByRegime, Comparison, Figures, Rival};
 use sparserl_core::task::Task;
 
 use crate::check::Checked;
 use crate::emulation::Extent;
-use crate::figures::{CACHES, Comparison, Figures, Rival, cache_name};
 use crate::plan::{
     self, LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
 };
@@ -319,24 +319,24 @@ pub(crate) struct MeasuredKernel {
     pub(crate) checks: u32,
     /// The largest |error| / bound.
     pub(crate) worst_ratio: f64,
-    pub(crate) warm: Figures,
-    /// Absent where it was not measured.
-    pub(crate) cold: Option<Figures>,
+    /// By regime; each absent where it was not measured.
+    #[serde(flatten)]
+    pub(crate) figures: ByRegime<Option<Figures>>,
 }
 
 impl fmt::Display for MeasuredKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { device, checks, worst_ratio, warm, cold } = self;
+        let Self { device, checks, worst_ratio, figures: by_regime } = self;
         let share = 100.0 * worst_ratio;
         writeln!(
             f,
             "checked    right in {checks} checks, at most {share:.0} % of the error bound"
         )?;
         writeln!(f, "measured   on {device}")?;
-        for (cache, figures) in CACHES.into_iter().zip([cold.as_ref(), Some(warm)]) {
-            let Some(figures) = figures else { continue };
+        for regime in [Regime::Cold, Regime::Warm] {
+            let Some(figures) = by_regime.get(regime) else { continue };
             let Figures { seconds, gflops, bytes_per_second, floor_share, .. } = figures;
-            write!(f, "{:11}{}, {gflops:.1} GFLOPS", cache_name(cache), time(*seconds))?;
+            write!(f, "{:11}{}, {gflops:.1} GFLOPS", regime.name(), time(*seconds))?;
             if let Some(speed) = bytes_per_second {
                 write!(f, ", {:.0} GB/s", speed * 1e-9)?;
             }
@@ -351,7 +351,7 @@ impl fmt::Display for MeasuredKernel {
             }
             writeln!(f)?;
         }
-        let calls = |rival| warm.against(rival)?.break_even_calls;
+        let calls = |rival| by_regime.warm.as_ref()?.against(rival)?.break_even_calls;
         if let Some(calls) = calls(Rival::Default) {
             writeln!(f, "packing    pays after {} products against DEFAULT", calls.ceil())?;
         }

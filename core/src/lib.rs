@@ -25,6 +25,7 @@ pub mod matrix;
 pub mod outcome;
 pub mod random;
 pub mod reference;
+pub mod results;
 pub mod structure;
 pub mod syntax;
 pub mod target;

@@ -34,7 +34,7 @@ pub trait Evaluator {
 pub struct Evaluation {
     /// One for each kernel, in their order.
     pub outcomes: Vec<Outcome>,
-    /// The library's algorithms, measured in turn with the kernels; empty when none were asked for.
+    /// The opponents' algorithms, measured in turn with the kernels; empty when none were asked for.
     pub baselines: Vec<Baseline>,
     /// Bytes a second, read and written, of a device-to-device copy in the same run; absent when it
     /// was not measured.
@@ -42,7 +42,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// The baseline that people call: the library's default algorithm.
+    /// The baseline that people call: cuSPARSE's default algorithm.
     #[must_use]
     pub fn default_baseline(&self) -> Option<&Baseline> {
         self.baselines.iter().find(|baseline| baseline.is_default)
@@ -50,8 +50,8 @@ impl Evaluation {
 
     /// The least median of the baselines that ran, in seconds.
     #[must_use]
-    pub fn best_baseline(&self, cache: CacheState) -> Option<f64> {
-        let medians = self.baselines.iter().filter_map(|baseline| baseline.median(cache));
+    pub fn best_baseline(&self, regime: Regime) -> Option<f64> {
+        let medians = self.baselines.iter().filter_map(|baseline| baseline.median(regime));
         medians.min_by(f64::total_cmp)
     }
 }
@@ -127,8 +127,15 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Measured(measurement) => {
-                let median = measurement.timing.warm.median();
-                write!(f, "right in {} checks, {:.2} µs warm", measurement.checks, median * 1e6)
+                write!(f, "right in {} checks", measurement.checks)?;
+                let median = |regime| Some((regime, measurement.timing.median(regime)?));
+                let measured = [Regime::Warm, Regime::Cold, Regime::BackToBack];
+                match measured.into_iter().find_map(median) {
+                    Some((regime, seconds)) => {
+                        write!(f, ", {:.2} µs {}", seconds * 1e6, regime.name())
+                    }
+                    None => Ok(()),
+                }
             }
             Self::Verified(Verification { checks, .. }) => {
                 write!(f, "right in {checks} checks, not timed")
@@ -190,14 +197,17 @@ pub struct Verification {
     pub worst_ratio: f64,
 }
 
-/// One of the library's algorithms.
+/// An algorithm of an opponent: of cuSPARSE, or of another library for the same product.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
+    /// Name and version of the library, such as `cuSPARSE 12.9.4`; versions differ by more than
+    /// algorithms do.
+    pub library: String,
     /// Name, such as `CSR_ALG2`.
     pub algorithm: String,
-    /// Whether this is what the library does unasked.
+    /// Whether this is what cuSPARSE does unasked.
     pub is_default: bool,
-    /// Seconds to convert and analyse the matrix, before the first product.
+    /// Seconds to convert and analyse the matrix and to make a plan, before the first product.
     pub analysis_seconds: f64,
     /// Bytes of device memory that it needs besides the operands.
     pub buffer_bytes: u64,
@@ -208,38 +218,68 @@ pub struct Baseline {
 impl Baseline {
     /// Median seconds of a product; absent when it did not run.
     #[must_use]
-    pub fn median(&self, cache: CacheState) -> Option<f64> {
-        self.timing.as_ref().ok()?.median(cache)
+    pub fn median(&self, regime: Regime) -> Option<f64> {
+        self.timing.as_ref().ok()?.median(regime)
     }
 }
 
-/// Whether the level-2 cache holds the operands when a launch begins.
+/// How the launches of a measurement follow each other, and so what the level-2 cache holds when one
+/// begins. Times of different regimes are never compared: each ratio is of two times of one regime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CacheState {
-    /// As the launch before left it.
-    Warm,
-    /// Flushed before each launch.
+#[serde(rename_all = "kebab-case")]
+pub enum Regime {
+    /// One launch after a flush of the cache: a product now and then.
     Cold,
+    /// Launches in a chain: between two of them runs a tiny kernel that reads from the output and
+    /// writes to the input, and whose own time is taken off. The cache is as the launch before left
+    /// it, and no launch begins before the one before has ended, as in an iterative solver.
+    Warm,
+    /// Launches with nothing between them. A library that lets its own launches overlap, which no
+    /// application that uses the result can have, is as fast here as nowhere else.
+    BackToBack,
 }
 
-/// Times of a launch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+impl Regime {
+    /// All of them, the one that decides first.
+    pub const ALL: [Self; 3] = [Self::Cold, Self::Warm, Self::BackToBack];
+
+    /// For tables: `cold`, `warm`, `back to back`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+            Self::BackToBack => "back to back",
+        }
+    }
+}
+
+/// Times of a launch, by [`Regime`]; each is absent when it was not measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// Launches back to back.
-    pub warm: Samples,
-    /// Launches after a flush of the level-2 cache; absent when only screened.
+    /// After a flush of the level-2 cache.
     pub cold: Option<Samples>,
+    /// In a chain, the time of what links it taken off.
+    pub warm: Option<Samples>,
+    /// With nothing between the launches.
+    pub back_to_back: Option<Samples>,
 }
 
 impl Timing {
+    /// The samples of one regime.
+    #[must_use]
+    pub fn samples(&self, regime: Regime) -> Option<&Samples> {
+        match regime {
+            Regime::Cold => self.cold.as_ref(),
+            Regime::Warm => self.warm.as_ref(),
+            Regime::BackToBack => self.back_to_back.as_ref(),
+        }
+    }
+
     /// Median seconds.
     #[must_use]
-    pub fn median(&self, cache: CacheState) -> Option<f64> {
-        match cache {
-            CacheState::Warm => Some(self.warm.median()),
-            CacheState::Cold => self.cold.as_ref().map(Samples::median),
-        }
+    pub fn median(&self, regime: Regime) -> Option<f64> {
+        self.samples(regime).map(Samples::median)
     }
 }
 
@@ -306,24 +346,29 @@ mod tests {
 
     fn baseline(algorithm: &str, timing: Result<f64, &str>) -> Baseline {
         Baseline {
+            library: "cuSPARSE 12.9.4".to_string(),
             algorithm: algorithm.to_string(),
             is_default: algorithm == "DEFAULT",
             analysis_seconds: 0.0,
             buffer_bytes: 0,
             timing: timing
-                .map(|s| Timing { warm: samples(&[s]), cold: Some(samples(&[2.0 * s])) })
+                .map(|s| Timing {
+                    warm: Some(samples(&[s])),
+                    cold: Some(samples(&[2.0 * s])),
+                    back_to_back: None,
+                })
                 .map_err(ToString::to_string),
         }
     }
 
     #[test]
     fn right_is_right_timed_or_not() {
-        let warm = samples(&[1e-6]);
-        let timing = Timing { warm, cold: None };
+        let timing = Timing { warm: Some(samples(&[1e-6])), ..Timing::default() };
         let measured = Outcome::Measured(Measurement { checks: 2, worst_ratio: 0.5, timing });
         let verified = Outcome::Verified(Verification { checks: 3, worst_ratio: 0.5 });
         assert!(measured.is_right() && verified.is_right());
         assert!(verified.measurement().is_none());
+        assert_eq!(measured.to_string(), "right in 2 checks, 1.00 µs warm");
         assert_eq!(verified.to_string(), "right in 3 checks, not timed");
         assert!(!Outcome::TimedOut { seconds: 1.0 }.is_right());
     }
@@ -350,8 +395,9 @@ mod tests {
             baseline("CSR_ALG2", Ok(2.0)),
         ];
         let evaluation = Evaluation { outcomes: vec![], baselines, copy_bandwidth: None };
-        assert_eq!(evaluation.best_baseline(CacheState::Warm), Some(2.0));
-        assert_eq!(evaluation.best_baseline(CacheState::Cold), Some(4.0));
-        assert_eq!(evaluation.default_baseline().unwrap().median(CacheState::Cold), Some(6.0));
+        assert_eq!(evaluation.best_baseline(Regime::Warm), Some(2.0));
+        assert_eq!(evaluation.best_baseline(Regime::Cold), Some(4.0));
+        assert_eq!(evaluation.best_baseline(Regime::BackToBack), None);
+        assert_eq!(evaluation.default_baseline().unwrap().median(Regime::Cold), Some(6.0));
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// All modules, each above everything that it may use.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "random",
     "target",
     "task",
@@ -17,6 +17,7 @@ const ORDER: [&str; 13] = [
     "codegen",
     "decode",
     "outcome",
+    "results",
     "arbitrary",
 ];
 

@@ -6,6 +6,7 @@
 use sparserl_core::arbitrary::free_program;
 use sparserl_core::matrix::generate::uniform;
 use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing, Violation};
+use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::compile::nvrtc::Version;
@@ -16,7 +17,11 @@ fn main() {
     let folder = std::env::args_os().nth(1).expect("name a folder");
     let task = Task::new(Operation::SpMV, Dtype::F32);
     let samples = |seconds: &[f64]| seconds.to_vec().try_into().unwrap();
-    let timing = Timing { warm: samples(&[1e-5, 2e-5]), cold: Some(samples(&[3e-5])) };
+    let timing = Timing {
+        cold: Some(samples(&[3e-5])),
+        warm: Some(samples(&[1e-5, 2e-5])),
+        back_to_back: Some(samples(&[9e-6])),
+    };
     let reason = || "why".to_owned();
     let measured = Measurement { checks: 3, worst_ratio: 0.5, timing: timing.clone() };
     let outcomes = vec![
@@ -28,6 +33,7 @@ fn main() {
         Outcome::TimedOut { seconds: 1.0 },
     ];
     let baseline = |timing| Baseline {
+        library: "cuSPARSE 12.9.4".into(),
         algorithm: "DEFAULT".into(),
         is_default: true,
         analysis_seconds: 1e-3,
@@ -44,7 +50,8 @@ fn main() {
         target: Target::H200,
     };
     let nvrtc = Version { major: 12, minor: 9 };
-    let context = Context { device, nvrtc, protocol: "full".into() };
+    let value_source = ValueSource::Random;
+    let context = Context { device, nvrtc, protocol: "full".into(), value_source };
     let matrix = uniform(4, 4, 2, 1).cast::<f32>().unwrap();
     let mut recorder = Recorder::append_to(folder).unwrap();
     recorder.record(matrix.view(), "a matrix", &programs, &evaluation, &context).unwrap();

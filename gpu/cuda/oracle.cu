@@ -200,51 +200,93 @@ __device__ Sum dot(const Product<T, Offset>& p, Offset begin, Offset end, u32 st
   return sum;
 }
 
-// Rows with more entries are shared by the warps of a block.
-constexpr u32 long_row = 2048;
+// Long rows are cut into slices, which blocks sum on their own; a sum of sums follows in another kernel. The cuts depend
+// on the matrix alone, and sums are merged in the order of lanes, warps and slices: the result is the same in every run.
+//
+// The bounds hold for any such tree of additions. With n entries, no term takes part in more than n of them, as in a loop
+// over the row. For float, products are exact in double and each addition loses at most 2^-53 of what is summed: n 2^-53
+// times the sum of magnitudes in all, where a result is allowed 2 (n + 2) 2^-24 times. For double, Dot2's analysis uses
+// two facts, which merge() keeps: two_sum() splits each addition into a rounded sum and an exact error, so that `high` and
+// the errors together are the sum, exactly; and all errors reach `low` in at most n additions, whose own loss is of second
+// order, at most about (n 2^-53)^2 times the sum of magnitudes.
+
+// The entries of a long row from `begin` on and before `end`.
+struct Slice {
+  u64 begin, end;
+};
+
+// A row and its slices from `first` on and before `last`.
+struct LongRow {
+  u64 row, first, last;
+};
+
 constexpr u32 warps = 8;
 
-// Blocks of 256 threads take 8 rows at a time, one for each warp; lanes share a row's entries when there is one column,
-// and take a column each otherwise.
+__device__ void merge_lanes(Sum& sum) {
+  for (int other = 16; other > 0; other /= 2) {
+    const Sum theirs = {__shfl_down_sync(~0u, sum.high, other), __shfl_down_sync(~0u, sum.low, other),
+                        __shfl_down_sync(~0u, sum.magnitude, other)};
+    merge(sum, theirs);
+  }
+}
+
+// Blocks of 256 threads take 8 rows of at most `long_row` entries at a time, one for each warp; lanes share a row's entries
+// when there is one column, and take a column each otherwise.
 template <typename T, typename Offset>
-__device__ void judge(const Product<T, Offset>& p) {
+__device__ void judge(const Product<T, Offset>& p, u64 long_row) {
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const bool single = p.width == 1;
+  for (u64 row = u64(blockIdx.x) * warps + warp; row < p.rows; row += u64(gridDim.x) * warps) {
+    const Offset begin = p.offsets[row], end = p.offsets[row + 1];
+    if (end - begin > long_row) continue;
+    for (u32 tile = blockIdx.y * 32; tile < p.width; tile += gridDim.y * 32) {
+      const u32 column = single ? 0 : tile + lane;
+      const bool active = single || column < p.width;
+      Sum sum = {0, 0, 0};
+      if (active) sum = dot<T, Offset>(p, single ? begin + lane : begin, end, single ? 32 : 1, column);
+      if (single) merge_lanes(sum);
+      if (active && (!single || lane == 0)) conclude(p, row, column, sum);
+    }
+  }
+}
+
+// A block for each slice: its warps share the entries.
+template <typename T>
+__device__ void sum_slices(const Product<T, u64>& p, const Slice* slices, u64 count, Sum* sums) {
   __shared__ Sum partial[warps][32];
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const bool single = p.width == 1;
-  for (u64 first = u64(blockIdx.x) * warps; first < p.rows; first += u64(gridDim.x) * warps) {
-    for (u32 tile = 0; tile < p.width; tile += 32) {
+  for (u64 index = blockIdx.x; index < count; index += gridDim.x) {
+    const Slice slice = slices[index];
+    for (u32 tile = blockIdx.y * 32; tile < p.width; tile += gridDim.y * 32) {
       const u32 column = single ? 0 : tile + lane;
       const bool active = single || column < p.width;
-      for (u32 i = 0; i < warps && first + i < p.rows; ++i) {
-        const u64 row = first + i;
-        const Offset begin = p.offsets[row], end = p.offsets[row + 1];
-        const bool shared = end - begin > long_row;
-        if (!shared && i != warp) continue;
-        const u32 slices = shared ? warps : 1, slice = shared ? warp : 0;
-        Sum sum = {0, 0, 0};
-        if (active) {
-          const u32 step = single ? slices * 32 : slices;
-          const Offset from = begin + (single ? slice * 32 + lane : slice);
-          sum = dot(p, from, end, step, column);
-        }
-        if (single) {
-          for (int other = 16; other > 0; other /= 2) {
-            const Sum theirs = {__shfl_down_sync(~0u, sum.high, other), __shfl_down_sync(~0u, sum.low, other),
-                                __shfl_down_sync(~0u, sum.magnitude, other)};
-            merge(sum, theirs);
-          }
-        }
-        if (shared) {
-          partial[warp][lane] = sum;
-          __syncthreads();
-          if (warp == 0) {
-            for (u32 w = 1; w < warps; ++w) merge(sum, partial[w][lane]);
-          }
-          __syncthreads();
-        }
-        if (active && (!shared || warp == 0) && (!single || lane == 0)) conclude(p, row, column, sum);
+      Sum sum = {0, 0, 0};
+      if (active) {
+        const u64 from = slice.begin + (single ? threadIdx.x : warp);
+        sum = dot<T, u64>(p, from, slice.end, single ? warps * 32 : warps, column);
       }
+      if (single) merge_lanes(sum);
+      partial[warp][lane] = sum;
+      __syncthreads();
+      if (warp == 0 && active && (!single || lane == 0)) {
+        for (u32 w = 1; w < warps; ++w) merge(sum, partial[w][lane]);
+        sums[index * p.width + column] = sum;
+      }
+      __syncthreads();
     }
+  }
+}
+
+// A thread for each element of a long row.
+template <typename T, typename Offset>
+__device__ void judge_long(const Product<T, Offset>& p, const LongRow* long_rows, u64 count, const Sum* sums) {
+  for (u64 i = first_index(); i < count * p.width; i += stride()) {
+    const LongRow row = long_rows[i / p.width];
+    const u32 column = u32(i % p.width);
+    Sum sum = {0, 0, 0};
+    for (u64 slice = row.first; slice < row.last; ++slice) merge(sum, sums[slice * p.width + column]);
+    conclude(p, row.row, column, sum);
   }
 }
 
@@ -256,16 +298,30 @@ __device__ void judge(const Product<T, Offset>& p) {
     thin(out, n, width, seed, threshold, first, last);                                                         \
   }                                                                                                            \
   extern "C" __global__ void __launch_bounds__(256)                                                            \
-      judge_##name##_u32(const u32* offsets, const u32* columns, const type* entries, const type* dense,       \
-                         const type* initial, const type* result, double* values, double* bounds, Verdict* v,  \
-                         u64 rows, u32 width, type alpha, type beta) {                                         \
-    judge<type, u32>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows, width, alpha, beta}); \
+      sum_slices_##name(const Slice* slices, u64 count, const u32* columns, const type* entries,               \
+                        const type* dense, u32 width, Sum* sums) {                                             \
+    sum_slices<type>({0, columns, entries, dense, 0, 0, 0, 0, 0, 0, width, 0, 0}, slices, count, sums);        \
+  }                                                                                                            \
+  DEFINE_JUDGE(type, name, u32)                                                                                \
+  DEFINE_JUDGE(type, name, u64)
+
+#define DEFINE_JUDGE(type, name, offset)                                                                       \
+  extern "C" __global__ void __launch_bounds__(256)                                                            \
+      judge_##name##_##offset(const offset* offsets, const u32* columns, const type* entries,                  \
+                              const type* dense, const type* initial, const type* result, double* values,      \
+                              double* bounds, Verdict* v, u64 rows, u32 width, type alpha, type beta,          \
+                              u64 long_row) {                                                                  \
+    judge<type, offset>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows, width,    \
+                         alpha, beta}, long_row);                                                              \
   }                                                                                                            \
   extern "C" __global__ void __launch_bounds__(256)                                                            \
-      judge_##name##_u64(const u64* offsets, const u32* columns, const type* entries, const type* dense,       \
-                         const type* initial, const type* result, double* values, double* bounds, Verdict* v,  \
-                         u64 rows, u32 width, type alpha, type beta) {                                         \
-    judge<type, u64>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows, width, alpha, beta}); \
+      judge_long_##name##_##offset(const offset* offsets, const u32* columns, const type* entries,             \
+                                   const type* dense, const type* initial, const type* result,                 \
+                                   double* values, double* bounds, Verdict* v, u64 rows, u32 width,            \
+                                   type alpha, type beta, const LongRow* long_rows, u64 count,                 \
+                                   const Sum* sums) {                                                          \
+    judge_long<type, offset>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows,      \
+                              width, alpha, beta}, long_rows, count, sums);                                    \
   }
 
 DEFINE(float, f32)

@@ -16,12 +16,11 @@ use sparserl_core::codegen::emit;
 use sparserl_core::language::Program;
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{
-    Baseline, CacheState, Evaluation, Evaluator, Outcome, Samples, Timing,
-};
+use sparserl_core::outcome::{Baseline, Evaluation, Evaluator, Outcome, Regime, Samples, Timing};
 use sparserl_core::task::{Operation, Task};
 
 use crate::candidate::executable::{Executable, Prepared};
+use crate::compare::Opponents;
 use crate::compile::cache::CubinCache;
 use crate::compile::nvrtc::{CompileOptions, Cubin, Version};
 use crate::compile::pool::{CompilePool, PoolCompileError, PoolError};
@@ -122,6 +121,11 @@ impl GpuEvaluator {
         &self.protocol
     }
 
+    /// Measures these opponents from now on.
+    pub fn set_opponents(&mut self, opponents: Opponents) {
+        self.worker.set_opponents(opponents);
+    }
+
     /// Judges so thoroughly from now on.
     pub fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
@@ -165,13 +169,13 @@ impl GpuEvaluator {
         executables: &[Executable],
         evaluation: &mut Evaluation,
     ) -> Result<(), GpuError> {
-        const STATES: [CacheState; 2] = [CacheState::Cold, CacheState::Warm];
-        let gain = |evaluation: &Evaluation, index: usize, cache: CacheState| {
+        let gain = |evaluation: &Evaluation, index: usize, regime: Regime| {
             let timing = &evaluation.outcomes.get(index)?.measurement()?.timing;
-            Some(evaluation.best_baseline(cache)? / timing.median(cache)?)
+            Some(evaluation.best_baseline(regime)? / timing.median(regime)?)
         };
         let is_incredible = |index: &usize| {
-            let gains = STATES.into_iter().filter_map(|cache| gain(evaluation, *index, cache));
+            let regimes = Regime::ALL.into_iter();
+            let gains = regimes.filter_map(|regime| gain(evaluation, *index, regime));
             gains.into_iter().any(|gain| gain > INCREDIBLE)
         };
         let doubtful: Vec<usize> = (0..executables.len()).filter(is_incredible).collect();
@@ -183,9 +187,9 @@ impl GpuEvaluator {
         self.worker.restart();
         let again = self.worker.judge(matrix, operation, &kernels, &self.protocol)?;
         for (place, &index) in doubtful.iter().enumerate() {
-            let worse = STATES
+            let worse = Regime::ALL
                 .into_iter()
-                .any(|cache| gain(&again, place, cache) < gain(evaluation, index, cache));
+                .any(|regime| gain(&again, place, regime) < gain(evaluation, index, regime));
             if let Some(slot) = evaluation.outcomes.get_mut(index)
                 && let Some(outcome) = again.outcomes.get(place)
                 && (worse || outcome.measurement().is_none())
@@ -296,20 +300,22 @@ fn compile(
 
 /// Adds the samples of baselines that were measured with a later batch.
 fn pool_samples(baselines: &mut [Baseline], later: Vec<Baseline>) {
-    let join = |one: &Samples, other: &Samples| {
+    let join = |one: Option<Samples>, other: Option<Samples>| {
+        let (one, other) = one.zip(other)?;
         Samples::try_from([one.seconds(), other.seconds()].concat()).ok()
     };
     for baseline in later {
-        let same = baselines.iter_mut().find(|b| b.algorithm == baseline.algorithm);
+        let same = baselines
+            .iter_mut()
+            .find(|b| b.library == baseline.library && b.algorithm == baseline.algorithm);
         if let Some(Baseline { timing: Ok(timing), .. }) = same
-            && let Ok(Timing { warm, cold }) = baseline.timing
+            && let Ok(Timing { cold, warm, back_to_back }) = baseline.timing
         {
-            if let Some(joined) = join(&timing.warm, &warm) {
-                timing.warm = joined;
-            }
-            if let (Some(one), Some(other)) = (&timing.cold, &cold) {
-                timing.cold = join(one, other);
-            }
+            *timing = Timing {
+                cold: join(timing.cold.take(), cold),
+                warm: join(timing.warm.take(), warm),
+                back_to_back: join(timing.back_to_back.take(), back_to_back),
+            };
         }
     }
 }
@@ -331,15 +337,19 @@ mod tests {
     #[test]
     fn samples_of_one_algorithm_are_pooled() {
         let baseline = |name: &str, seconds: f64| Baseline {
+            library: "cuSPARSE 12.9.4".into(),
             algorithm: name.into(),
             is_default: false,
             analysis_seconds: 0.0,
             buffer_bytes: 0,
-            timing: Ok(Timing { warm: vec![seconds].try_into().unwrap(), cold: None }),
+            timing: Ok(Timing {
+                warm: Some(vec![seconds].try_into().unwrap()),
+                ..Timing::default()
+            }),
         };
         let mut pooled = vec![baseline("A", 1.0), baseline("B", 2.0)];
         pool_samples(&mut pooled, vec![baseline("B", 4.0), baseline("C", 5.0)]);
-        let medians: Vec<_> = pooled.iter().filter_map(|b| b.median(CacheState::Warm)).collect();
+        let medians: Vec<_> = pooled.iter().filter_map(|b| b.median(Regime::Warm)).collect();
         assert_eq!(medians, [1.0, 3.0]);
     }
 }

@@ -21,7 +21,7 @@
 //! a missing one is an error of one line.
 
 pub mod candidate;
-mod compare;
+pub mod compare;
 pub mod compile;
 pub mod emulated;
 pub mod evaluator;

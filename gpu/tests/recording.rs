@@ -17,6 +17,7 @@ use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
 use sparserl_core::outcome::{
     Baseline, Evaluation, Evaluator, Measurement, Outcome, Samples, Timing, Verification, Violation,
 };
+use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Precision, Task};
 use sparserl_gpu::Architecture;
@@ -40,7 +41,9 @@ fn samples() -> impl Strategy<Value = Samples> {
 }
 
 fn timing() -> impl Strategy<Value = Timing> {
-    (samples(), option::of(samples())).prop_map(|(warm, cold)| Timing { warm, cold })
+    (option::of(samples()), option::of(samples()), option::of(samples()))
+        .prop_map(|(cold, warm, back_to_back)| Timing { cold, warm, back_to_back })
+        .prop_filter("was measured", |timing| *timing != Timing::default())
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -69,8 +72,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 
 fn baseline() -> impl Strategy<Value = Baseline> {
     let timing = prop_oneof![timing().prop_map(Ok), any::<String>().prop_map(Err)];
-    (any::<String>(), any::<bool>(), number(), any::<u64>(), timing).prop_map(
-        |(algorithm, is_default, analysis_seconds, buffer_bytes, timing)| Baseline {
+    (any::<(String, String)>(), any::<bool>(), number(), any::<u64>(), timing).prop_map(
+        |((library, algorithm), is_default, analysis_seconds, buffer_bytes, timing)| Baseline {
+            library,
             algorithm,
             is_default,
             analysis_seconds,
@@ -110,13 +114,14 @@ prop_compose! {
         (driver, nvrtc, multiprocessors) in any::<((u32, u32), (u32, u32), u32)>(),
         (memory_bytes, l2_bytes, bandwidth) in any::<(u64, u64, u64)>(),
         (shared_memory_bytes, registers) in any::<(u32, u32)>(),
+        value_source in select(vec![ValueSource::Random, ValueSource::File]),
     ) -> Context {
         let nvrtc = Version { major: nvrtc.0, minor: nvrtc.1 };
         let target = Target {
             architecture, multiprocessors, l2_bytes, shared_memory_bytes, registers, bandwidth,
         };
         let device = DeviceFacts { name, driver, memory_bytes, target };
-        Context { device, nvrtc, protocol }
+        Context { device, nvrtc, protocol, value_source }
     }
 }
 
@@ -127,7 +132,8 @@ fn a_context(protocol: &str) -> Context {
         memory_bytes: 150_754_820_096,
         target: Target::H200,
     };
-    Context { device, nvrtc: Version { major: 12, minor: 9 }, protocol: protocol.into() }
+    let (nvrtc, value_source) = (Version { major: 12, minor: 9 }, ValueSource::File);
+    Context { device, nvrtc, protocol: protocol.into(), value_source }
 }
 
 fn a_matrix() -> Csr<f32> {
@@ -136,13 +142,14 @@ fn a_matrix() -> Csr<f32> {
 
 fn measured(seconds: f64) -> Outcome {
     let warm = vec![seconds, 2.0 * seconds].try_into().unwrap();
-    let timing = Timing { warm, cold: None };
+    let timing = Timing { warm: Some(warm), ..Timing::default() };
     Outcome::Measured(Measurement { checks: 3, worst_ratio: 0.1 + 0.2, timing })
 }
 
 /// An evaluation with a baseline of that name, if any.
 fn evaluation(outcomes: &[Outcome], baseline: Option<&str>) -> Evaluation {
     let baseline = baseline.map(|algorithm| Baseline {
+        library: "cuSPARSE 12.9.4".into(),
         algorithm: algorithm.into(),
         is_default: true,
         analysis_seconds: 1e-3,
@@ -242,7 +249,9 @@ fn many_recorders_append_to_one_store() {
     });
     assert_eq!(parts(&store).len(), 20, "no part replaced another, none is left half-written");
     let recordings = Recordings::read(&store).unwrap();
-    let seconds = |outcome: &Outcome| outcome.measurement().unwrap().timing.warm.seconds()[0];
+    let seconds = |outcome: &Outcome| {
+        outcome.measurement().unwrap().timing.warm.as_ref().unwrap().seconds()[0]
+    };
     let mut all: Vec<_> =
         (&recordings).into_iter().map(|r| seconds(&r.evaluation.outcomes[0])).collect();
     all.sort_by(f64::total_cmp);

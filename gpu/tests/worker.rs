@@ -97,6 +97,7 @@ fn impatient() -> Protocol {
         checks: 1,
         warm_samples: 3,
         cold_samples: 0,
+        back_to_back_samples: 0,
         baselines: false,
         deadline: Duration::from_secs(2),
     }
@@ -189,6 +190,11 @@ fn raw_kernels_are_right(gpu: &mut GpuEvaluator) -> Result<(), Failed> {
 fn is_right(outcome: &Outcome, protocol: &Protocol) -> Result<(), String> {
     let Some(measurement) = outcome.measurement() else { return Err(outcome.to_string()) };
     let has_cold = measurement.timing.cold.is_some();
+    if measurement.timing.warm.is_none()
+        || measurement.timing.back_to_back.is_some() != (protocol.back_to_back_samples > 0)
+    {
+        return Err(format!("{measurement:?}"));
+    }
     let is_thorough = measurement.checks > 4 * protocol.checks;
     if is_thorough && measurement.worst_ratio <= 1.0 && has_cold == (protocol.cold_samples > 0) {
         Ok(())

@@ -3,12 +3,13 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::error::ErrorKind;
+use clap::{Args, ValueEnum};
+use sparserl_core::results::ValueSource;
 use sparserl_core::task::{Operation, Task};
 
 use super::task::{DtypeArg, MOST_COLUMNS, OperationArg, check_columns};
-use super::{MOST_CANDIDATES, Mistake};
+use super::{MOST_CANDIDATES, Mistake, OpponentArgs};
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {
@@ -36,6 +37,12 @@ pub(crate) struct BenchArgs {
         value_parser = clap::value_parser!(i64).range(1..=MOST_CANDIDATES)
     )]
     budget: i64,
+    /// Values of the matrices: drawn at random, the same in every run, or those of the files. Kernels
+    /// may hold a file's values in a dictionary, or not at all where it lists a pattern only
+    #[arg(long, value_enum, default_value_t = ValueSourceArg::Random)]
+    pub(crate) values: ValueSourceArg,
+    #[command(flatten)]
+    pub(crate) opponents: OpponentArgs,
     /// Numbers of the GPUs to use, separated by commas
     #[arg(long, value_name = "D", value_delimiter = ',', default_value = "0")]
     pub(crate) devices: Vec<u32>,
@@ -43,7 +50,7 @@ pub(crate) struct BenchArgs {
     #[arg(short, long, value_name = "FOLDER", default_value = "bench")]
     pub(crate) output: PathBuf,
     /// Folder of recordings (Parquet) to add every candidate to, with what became of it, all its
-    /// samples and those of cuSPARSE, for training and for replays without a GPU
+    /// samples and those of its opponents, for training and for replays without a GPU
     #[arg(long, value_name = "FOLDER")]
     pub(crate) record: Option<PathBuf>,
     /// Go on with the results in the folder: what was measured with the same budget is kept
@@ -94,6 +101,23 @@ impl BenchArgs {
     }
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ValueSourceArg {
+    /// Drawn at random, away from 0
+    Random,
+    /// As the files and families have them
+    File,
+}
+
+impl From<ValueSourceArg> for ValueSource {
+    fn from(values: ValueSourceArg) -> Self {
+        match values {
+            ValueSourceArg::Random => Self::Random,
+            ValueSourceArg::File => Self::File,
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
     /// The results.json of a bench run
@@ -102,6 +126,10 @@ pub(crate) struct ReportArgs {
     /// File to write; one that is there is replaced
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     pub(crate) output: PathBuf,
+    /// Print the tables as Markdown instead: a table for each source of values and kind of matrix,
+    /// with every loss
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) markdown: bool,
 }
 
 #[cfg(test)]

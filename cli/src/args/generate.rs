@@ -7,7 +7,7 @@ use clap::Args;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Operation, Task};
 
-use super::{MOST_CANDIDATES, MatrixArgs, TaskArgs};
+use super::{MOST_CANDIDATES, MatrixArgs, OpponentArgs, TaskArgs};
 use crate::measure::Budget;
 
 const DEFAULT_BUDGET: Budget = Budget::Candidates(8);
@@ -34,6 +34,8 @@ pub(crate) struct GenerateArgs {
     /// Number of the GPU to measure on [default: 0]
     #[arg(long, value_name = "N")]
     device: Option<u32>,
+    #[command(flatten)]
+    pub(crate) opponents: OpponentArgs,
     /// Measure nothing: take the candidate that the cost model finds best
     #[arg(long, conflicts_with = "budget")]
     pub(crate) no_measure: bool,

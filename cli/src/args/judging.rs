@@ -1,8 +1,11 @@
 //! How kernels are judged.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Args;
+use sparserl_gpu::compare::Opponents;
 use sparserl_gpu::isolate::worker::Protocol;
 
 /// Longer than any kernel is worth waiting for.
@@ -17,9 +20,40 @@ pub(crate) struct JudgingArgs {
     /// How long a kernel may take for its checks, before an allowance for the size of the matrix
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     deadline: Duration,
-    /// Measure no cuSPARSE algorithms beside it
+    /// Measure no opponents beside it
     #[arg(long)]
     no_baselines: bool,
+    #[command(flatten)]
+    pub(crate) opponents: OpponentArgs,
+}
+
+/// Which libraries kernels are measured against.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct OpponentArgs {
+    /// cuSPARSE to measure against, of any version: the library, or the folder that it lies in; a
+    /// libnvJitLink beside it is used with it [default: the one that the loader finds]
+    #[arg(long, value_name = "PATH")]
+    cusparse: Option<PathBuf>,
+    /// Another library to measure against, one with the C interface of gpu/opponents/opponent.h; may
+    /// be given several times
+    #[arg(long = "opponent", value_name = "LIB.so")]
+    libraries: Vec<PathBuf>,
+}
+
+impl OpponentArgs {
+    /// The libraries, by full paths: they are opened by another process.
+    ///
+    /// # Errors
+    /// When one that was named is not there. What it is shows when it is opened.
+    pub(crate) fn opponents(&self) -> anyhow::Result<Opponents> {
+        let full = |path: &PathBuf| {
+            std::fs::canonicalize(path).with_context(|| path.display().to_string())
+        };
+        Ok(Opponents {
+            cusparse: self.cusparse.as_ref().map(full).transpose()?,
+            libraries: self.libraries.iter().map(full).collect::<anyhow::Result<_>>()?,
+        })
+    }
 }
 
 impl JudgingArgs {

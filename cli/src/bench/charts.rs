@@ -10,7 +10,7 @@ use plotters::coord::combinators::WithKeyPoints;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::figures::Rival;
+use sparserl_core::results::Rival;
 
 const WIDTH: u32 = 640;
 const HEIGHT: u32 = 400;
@@ -30,7 +30,7 @@ const FAINT: RGBColor = RGBColor(170, 170, 170);
 /// Row lengths that vary less are drawn here.
 const LEAST_VARIATION: f64 = 0.01;
 
-/// What is drawn of a case, in one state of the cache.
+/// What is drawn of a case, in one regime.
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
     pub(crate) name: String,

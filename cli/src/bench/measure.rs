@@ -9,9 +9,12 @@ use indicatif::HumanCount;
 use sparserl_core::decode::{Candidate, CostRanker, PolicyInput};
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
-use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::matrix::{Csr, CsrView, Scalar, generate};
+use sparserl_core::outcome::Evaluation;
+use sparserl_core::results::ValueSource;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Task};
+use sparserl_gpu::store::recording::Recorder;
 
 use super::Instrument;
 use super::results::{CandidateResult, Case, MatrixFacts, Settings, Skipped, Store};
@@ -22,8 +25,9 @@ use crate::generate::search;
 use crate::progress::Progress;
 use crate::recordings::record;
 use crate::text::time;
-use sparserl_core::outcome::Evaluation;
-use sparserl_gpu::store::recording::Recorder;
+
+/// Of random values: the same in every run, so that runs can be compared.
+const VALUE_SEED: u64 = 1;
 
 /// A run over matrices that nobody else has begun with.
 pub(crate) struct Bench<'a, E> {
@@ -82,6 +86,10 @@ impl<E: Instrument> Bench<'_, E> {
             }
         };
         let facts = MatrixFacts::new(name, matrix.view());
+        let matrix = match self.settings.values {
+            ValueSource::Random => generate::with_random_values(&matrix, VALUE_SEED)?,
+            ValueSource::File => matrix,
+        };
         (self.print)(&format!(
             "{}: {} × {}, {} nonzeros, in {}",
             facts.name,
@@ -127,8 +135,7 @@ impl<E: Instrument> Bench<'_, E> {
         tasks: &[Task],
     ) -> anyhow::Result<()> {
         for &task in tasks {
-            let before =
-                self.store().results().find(facts, task, self.settings.budget).map(case_line);
+            let before = self.store().results().find(facts, task, self.settings).map(case_line);
             if let Some(line) = before {
                 self.progress.pass(2);
                 (self.print)(&format!("{line} (measured before)"))?;
@@ -144,7 +151,7 @@ impl<E: Instrument> Bench<'_, E> {
             if let Some(recorder) = self.recorder {
                 let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
                 let Judged { programs, evaluation, .. } = &judged;
-                let context = self.evaluator.context()?;
+                let context = self.evaluator.context(self.settings.values)?;
                 record(&mut recorder, matrix, &facts.name, programs, evaluation, &context)?;
             }
             match self.case(matrix, facts, task, judged) {
@@ -210,12 +217,12 @@ impl<E: Instrument> Bench<'_, E> {
         Ok(Case {
             matrix: matrix_facts.clone(),
             task,
+            values: self.settings.values,
             budget: self.settings.budget,
             search_seconds,
             candidates: candidates.collect(),
             baselines: evaluation.baselines,
             copy_bandwidth: evaluation.copy_bandwidth,
-            library: self.evaluator.library(),
             clocks: self.evaluator.clocks(),
             chosen,
         })

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::style::RGBColor;
-use sparserl_core::outcome::{Baseline, CacheState, Outcome};
+use sparserl_core::outcome::{Baseline, Outcome, Regime};
+use sparserl_core::results::{Comparison, Rival};
 
 use super::charts::{self, Along, Point};
 use super::names;
 use super::results::{Case, Generator, Results};
 use super::totals::{self, TaskTotals, ratio};
-use crate::figures::{CACHES, Comparison, Rival, cache_name};
 use crate::text::{time, times};
 
 /// With more matrices than this, the chart that has a row for each stands beside the others.
@@ -31,11 +31,11 @@ pub(crate) fn html(results: &Results) -> anyhow::Result<String> {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "SparseRL against cuSPARSE" }
+                title { "SparseRL against other libraries" }
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                h1 { "SparseRL against cuSPARSE" }
+                h1 { "SparseRL against other libraries" }
                 (what_was_run(results))
                 h2 { "Summary" }
                 (summary(&tasks))
@@ -47,11 +47,11 @@ pub(crate) fn html(results: &Results) -> anyhow::Result<String> {
                     (skipped(results))
                 }
                 @for (totals, charts) in tasks.iter().zip(&charts) {
-                    h2 { "Charts: " (totals.task) }
+                    h2 { "Charts: " (totals.name()) }
                     (charts)
                 }
                 @for totals in &tasks {
-                    h2 { "All cases: " (totals.task) }
+                    h2 { "All cases: " (totals.name()) }
                     (all_cases(totals))
                 }
                 h2 { "How to read this" }
@@ -66,8 +66,8 @@ fn what_was_run(results: &Results) -> Markup {
     let settings = &results.settings;
     let Generator { software, policy, policy_version } = &results.generator;
     let tasks: Vec<String> = settings.tasks.iter().map(ToString::to_string).collect();
-    let libraries: BTreeSet<&str> =
-        results.cases.iter().filter_map(|case| case.library.as_deref()).collect();
+    let baselines = results.cases.iter().flat_map(|case| &case.baselines);
+    let libraries: BTreeSet<&str> = baselines.map(|baseline| baseline.library.as_str()).collect();
     html! {
         dl {
             dt { "Measured" }
@@ -104,9 +104,9 @@ fn what_was_run(results: &Results) -> Markup {
 
 fn summary(tasks: &[TaskTotals<'_>]) -> Markup {
     html! {
-        p { "Time of cuSPARSE over ours: above 1 we are faster. " b { "DEFAULT" }
+        p { "Time of the opponent over ours: above 1 we are faster. " b { "DEFAULT" }
             " is the algorithm that cuSPARSE takes unasked, called without analysis, as most people call it; "
-            b { "best" } " is the quickest of all its algorithms that ran, the others after analysis." }
+            b { "best" } " is the quickest of all algorithms of all opponents that ran, after analysis." }
         div.wide { table {
             thead {
                 tr {
@@ -118,18 +118,18 @@ fn summary(tasks: &[TaskTotals<'_>]) -> Markup {
                 }
                 tr { @for _ in Rival::ALL { th { "mean" } th { "least" } th { "losses" } } }
             }
-            tbody { @for totals in tasks { @for (i, cache) in CACHES.into_iter().enumerate() { tr {
+            tbody { @for totals in tasks { @for (i, regime) in Regime::ALL.into_iter().enumerate() { tr {
                 @if i == 0 {
-                    td.left rowspan=(CACHES.len()) { (totals.task) }
-                    td rowspan=(CACHES.len()) { (totals.cases.len()) }
-                    td rowspan=(CACHES.len()) { (totals.failures().len()) }
+                    td.left rowspan=(Regime::ALL.len()) { (totals.name()) }
+                    td rowspan=(Regime::ALL.len()) { (totals.cases.len()) }
+                    td rowspan=(Regime::ALL.len()) { (totals.failures().len()) }
                 }
-                td.left { (cache_name(cache)) }
+                td.left { (regime.name()) }
                 @for rival in Rival::ALL {
-                    @if let Some(spread) = totals.spread(cache, rival) {
+                    @if let Some(spread) = totals.spread(regime, rival) {
                         td { (times(spread.geomean)) }
                         td { (ratio_text(spread.least)) }
-                        td { (spread.losses) " of " (spread.matrices) }
+                        td { (spread.losses.len()) " of " (spread.matrices) }
                     } @else {
                         td { "–" } td { "–" } td { "–" }
                     }
@@ -150,15 +150,15 @@ fn losses(tasks: &[TaskTotals<'_>]) -> Markup {
                 thead { tr {
                     th.words { "Matrix" }
                     th.words { "Task" }
-                    @for cache in CACHES { @for rival in Rival::ALL {
-                        th { (cache_name(cache)) " against" br; (rival.name()) }
+                    @for regime in Regime::ALL { @for rival in Rival::ALL {
+                        th { (regime.name()) " against" br; (rival.name()) }
                     } }
                 } }
                 tbody { @for totals in tasks { @for case in totals.losses() { tr.loss {
                     td.name { (case.matrix.name) }
                     td.left { (case.task) }
-                    @for cache in CACHES { @for rival in Rival::ALL {
-                        td { (optional(ratio(case, cache, rival), ratio_text)) }
+                    @for regime in Regime::ALL { @for rival in Rival::ALL {
+                        td { (optional(ratio(case, regime, rival), ratio_text)) }
                     } }
                 } } } }
             } }
@@ -172,7 +172,7 @@ fn losses(tasks: &[TaskTotals<'_>]) -> Markup {
             } } }
         }
         @if tasks.iter().any(|totals| !totals.unrivalled().is_empty()) {
-            h3 { "No algorithm of cuSPARSE ran" }
+            h3 { "No algorithm of an opponent ran" }
             ul { @for totals in tasks { @for case in totals.unrivalled() {
                 li { (case.matrix.name) ", " (case.task) }
             } } }
@@ -191,19 +191,19 @@ fn skipped(results: &Results) -> Markup {
     }
 }
 
-/// The charts of a task, for the state of the cache that decides.
+/// The charts of a task, for the regime that decides.
 fn task_charts(totals: &TaskTotals<'_>) -> anyhow::Result<Markup> {
     let cold = totals
         .cases
         .iter()
-        .any(|case| case.chosen.as_ref().is_some_and(|chosen| chosen.cold.is_some()));
-    let cache = if cold { CacheState::Cold } else { CacheState::Warm };
-    let points: Vec<Point> = totals.cases.iter().filter_map(|case| point(case, cache)).collect();
+        .any(|case| case.chosen.as_ref().is_some_and(|chosen| chosen.figures.cold.is_some()));
+    let regime = if cold { Regime::Cold } else { Regime::Warm };
+    let points: Vec<Point> = totals.cases.iter().filter_map(|case| point(case, regime)).collect();
     let rated = points.iter().filter(|p| p.default.is_some() || p.best.is_some()).count();
     let left_out = totals.cases.len() - rated;
-    let state = cache_name(cache);
+    let state = regime.name();
     let mut figures = Vec::new();
-    let drawn = format!("{} {state}", totals.task);
+    let drawn = format!("{} {state}", totals.name());
     if rated > 0 {
         figures.push(figure(
             &format!("Speedup by matrix, {drawn}"),
@@ -241,8 +241,8 @@ fn task_charts(totals: &TaskTotals<'_>) -> anyhow::Result<Markup> {
     })
 }
 
-fn point(case: &Case, cache: CacheState) -> Option<Point> {
-    let figures = case.chosen.as_ref()?.figures(cache)?;
+fn point(case: &Case, regime: Regime) -> Option<Point> {
+    let figures = case.chosen.as_ref()?.figures(regime)?;
     Some(Point {
         name: case.matrix.name.clone(),
         nnz: case.matrix.nnz,
@@ -303,8 +303,8 @@ fn all_cases(totals: &TaskTotals<'_>) -> Markup {
                 th.words { "Details" }
             } }
             tbody { @for &case in &totals.cases {
-                @let states: Vec<CacheState> = CACHES.into_iter()
-                    .filter(|&cache| case.chosen.as_ref().is_some_and(|c| c.figures(cache).is_some()))
+                @let states: Vec<Regime> = Regime::ALL.into_iter()
+                    .filter(|&regime| case.chosen.as_ref().is_some_and(|c| c.figures(regime).is_some()))
                     .collect();
                 @if states.is_empty() {
                     tr.loss {
@@ -313,10 +313,10 @@ fn all_cases(totals: &TaskTotals<'_>) -> Markup {
                         td.words { (details(case)) }
                     }
                 }
-                @for (i, &cache) in states.iter().enumerate() {
-                    tr.loss[is_loss(case, cache)] {
+                @for (i, &regime) in states.iter().enumerate() {
+                    tr.loss[is_loss(case, regime)] {
                         @if i == 0 { (matrix_cells(case, states.len())) }
-                        (figure_cells(case, cache))
+                        (figure_cells(case, regime))
                         @if i == 0 { td.words rowspan=(states.len()) { (details(case)) } }
                     }
                 }
@@ -325,8 +325,8 @@ fn all_cases(totals: &TaskTotals<'_>) -> Markup {
     }
 }
 
-fn is_loss(case: &Case, cache: CacheState) -> bool {
-    Rival::ALL.iter().any(|&rival| ratio(case, cache, rival).is_some_and(|ratio| ratio < 1.0))
+fn is_loss(case: &Case, regime: Regime) -> bool {
+    Rival::ALL.iter().any(|&rival| ratio(case, regime, rival).is_some_and(|ratio| ratio < 1.0))
 }
 
 fn matrix_cells(case: &Case, rows: usize) -> Markup {
@@ -342,14 +342,14 @@ fn matrix_cells(case: &Case, rows: usize) -> Markup {
     }
 }
 
-fn figure_cells(case: &Case, cache: CacheState) -> Markup {
+fn figure_cells(case: &Case, regime: Regime) -> Markup {
     let Some(chosen) = &case.chosen else { return html! {} };
-    let Some(figures) = chosen.figures(cache) else { return html! {} };
+    let Some(figures) = chosen.figures(regime) else { return html! {} };
     let theirs =
         |found: &Option<Comparison>| optional(found.as_ref().map(|f| f.seconds), microseconds);
     let rated = |found: &Option<Comparison>| optional(found.as_ref().map(|f| f.ratio), ratio_text);
     html! {
-        td { (cache_name(cache)) }
+        td { (regime.name()) }
         td { (microseconds(figures.seconds)) }
         td { (theirs(&figures.default)) }
         td {
@@ -380,7 +380,7 @@ fn calls(found: Option<&Comparison>) -> Markup {
     }
 }
 
-/// What became of the candidates and of cuSPARSE's algorithms.
+/// What became of the candidates and of the opponents' algorithms.
 fn details(case: &Case) -> Markup {
     html! {
         details {
@@ -388,7 +388,7 @@ fn details(case: &Case) -> Markup {
             @if let Some(chosen) = &case.chosen
                 && let Some(candidate) = case.candidates.get(chosen.index)
             {
-                p.note { "Chosen: candidate " (chosen.index + 1) ", by " (cache_name(chosen.by))
+                p.note { "Chosen: candidate " (chosen.index + 1) ", by " (chosen.by.name())
                     " times; searched in " (time(case.search_seconds)) }
                 pre { (candidate.program) }
             }
@@ -406,15 +406,13 @@ fn end(outcome: &Outcome) -> String {
 }
 
 fn baseline_text(baseline: &Baseline) -> String {
-    let name = &baseline.algorithm;
+    let name = format!("{} {}", baseline.library, baseline.algorithm);
     if let Err(why) = &baseline.timing {
         return format!("{name}: {why}");
     }
-    let medians: Vec<String> = CACHES
+    let medians: Vec<String> = Regime::ALL
         .iter()
-        .filter_map(|&cache| {
-            Some(format!("{} {}", time(baseline.median(cache)?), cache_name(cache)))
-        })
+        .filter_map(|&regime| Some(format!("{} {}", time(baseline.median(regime)?), regime.name())))
         .collect();
     format!(
         "{name}: {}; analysis {}, buffer {}",
@@ -429,7 +427,12 @@ fn explanation() -> Markup {
         ul {
             li { "Times are medians of all samples of a product; results.json holds every sample. "
                 b { "Cold" } ": the level-2 cache is flushed before each launch. " b { "Warm" }
-                ": launches back to back. The two are never mixed in a ratio." }
+                ": launches in a chain, with a tiny kernel between two of them that reads the result of the one and "
+                "writes an operand of the other, its own time taken off. " b { "Back to back" }
+                ": nothing between the launches, so that a library may let its own overlap. No two of them are ever "
+                "mixed in a ratio." }
+            li { "Values are drawn at random in place of the file's unless said otherwise: files that list a pattern "
+                "only have the value 1 everywhere, which a kernel need not even store." }
             li { "Of each case's candidates, the fastest right one is taken: by cold times where any right one "
                 "has them, else by warm ones. Wrong candidates are counted and never taken." }
             li { "GFLOPS = 2 · nonzeros · columns of B / time. GB/s = (packed matrix + dense operands, each "
@@ -439,8 +442,9 @@ fn explanation() -> Markup {
                 "count as moved, so that a matrix with few entries in a row may exceed 100 % cold too." }
             li { "Of cuSPARSE, " b { "DEFAULT" } " is CSR called without analysis, as most people call it. The "
                 "other algorithms of CSR are called after analysis, SELL and BSR after conversion. They are tried "
-                "where they apply: SELL where it stores at most 4 slots per entry, BSR where at most 1.7." }
-            li { "Pays after = (packing − analysis of cuSPARSE) / (time of cuSPARSE − ours), in calls. Packing "
+                "where they apply: SELL where it stores at most 4 slots per entry, BSR where at most 1.7, SPMVOP where the "
+                "library has it, with its plan as analysis." }
+            li { "Pays after = (packing − analysis of the opponent) / (time of the opponent − ours), in calls. Packing "
                 "is on the host. The search, compiling the candidates and copying to the device are not in it." }
             li { "Variation of rows = standard deviation of the row lengths / their mean." }
         }

@@ -10,11 +10,11 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Baseline, Outcome};
+use sparserl_core::results::{Chosen, ValueSource};
 use sparserl_core::task::Task;
 use sparserl_gpu::run::device::{Clocks, DeviceFacts};
 use sparserl_gpu::store::fingerprint::fingerprint;
 
-use crate::figures::Chosen;
 use crate::generate::{POLICY, POLICY_VERSION};
 use crate::software::Software;
 use crate::whole_file;
@@ -22,7 +22,7 @@ use crate::whole_file;
 /// Name of the file in the output folder.
 pub(crate) const RESULTS: &str = "results.json";
 /// What the file is; the number changes with the meaning of its fields.
-const FORMAT: &str = "sparserl bench 1";
+const FORMAT: &str = "sparserl bench 2";
 
 /// All of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,6 +84,8 @@ pub(crate) struct Settings {
     pub(crate) tasks: Vec<Task>,
     /// Candidates for each case, at most.
     pub(crate) budget: usize,
+    /// Where the values of the matrices come from.
+    pub(crate) values: ValueSource,
 }
 
 /// A matrix and a task.
@@ -91,6 +93,8 @@ pub(crate) struct Settings {
 pub(crate) struct Case {
     pub(crate) matrix: MatrixFacts,
     pub(crate) task: Task,
+    /// Where the values that were multiplied come from.
+    pub(crate) values: ValueSource,
     /// Candidates asked for.
     pub(crate) budget: usize,
     /// To look at the matrix and find the candidates.
@@ -100,8 +104,6 @@ pub(crate) struct Case {
     pub(crate) baselines: Vec<Baseline>,
     /// Bytes a second, read and written, of a device-to-device copy.
     pub(crate) copy_bandwidth: Option<f64>,
-    /// Name and version of the library that the baselines are of.
-    pub(crate) library: Option<String>,
     /// Of the GPU, read after the last sample.
     pub(crate) clocks: Option<Clocks>,
     /// The fastest right candidate; absent where none is right.
@@ -115,7 +117,9 @@ pub(crate) struct MatrixFacts {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) nnz: usize,
-    /// Of the matrix in double precision.
+    /// Whether every entry of the file is 1, as where it lists a pattern only.
+    pub(crate) pattern_only: bool,
+    /// Of the matrix in double precision, with the values of the file.
     pub(crate) blake3: String,
     /// Mean entries of a row; 0 without rows.
     pub(crate) row_mean: f64,
@@ -136,6 +140,7 @@ impl MatrixFacts {
             rows,
             cols: matrix.cols(),
             nnz,
+            pattern_only: matrix.values().iter().all(|value| value.to_f64() == 1.0),
             blake3: fingerprint(matrix).to_hex().to_string(),
             row_mean: mean,
             row_variation: if nnz == 0 { 0.0 } else { deviation / mean },
@@ -202,17 +207,26 @@ impl Results {
         serde_json::from_slice(&text).with_context(|| format!("{shown}: damaged"))
     }
 
-    /// The case that was measured for a matrix, a task and a budget.
-    pub(crate) fn find(&self, matrix: &MatrixFacts, task: Task, budget: usize) -> Option<&Case> {
+    /// The case that was measured for a matrix and a task as `settings` say.
+    pub(crate) fn find(
+        &self,
+        matrix: &MatrixFacts,
+        task: Task,
+        settings: &Settings,
+    ) -> Option<&Case> {
+        let &Settings { budget, values, .. } = settings;
         let same = |case: &&Case| {
-            case.matrix.blake3 == matrix.blake3 && case.task == task && case.budget == budget
+            case.matrix.blake3 == matrix.blake3
+                && (case.task, case.budget, case.values) == (task, budget, values)
         };
         self.cases.iter().find(same)
     }
 
-    /// Adds a case, in the place of one for the same matrix and task.
+    /// Adds a case, in the place of one for the same matrix, task and source of values.
     fn add(&mut self, case: Case) {
-        let same = |c: &Case| c.matrix.blake3 == case.matrix.blake3 && c.task == case.task;
+        let same = |c: &Case| {
+            c.matrix.blake3 == case.matrix.blake3 && (c.task, c.values) == (case.task, case.values)
+        };
         self.cases.retain(|c| !same(c));
         self.cases.push(case);
     }

@@ -84,6 +84,11 @@ impl MatrixSource {
         Ok(vec![Self::Family(Family::parse(argument)?)])
     }
 
+    /// Whether a matrix of this name is made on the fly.
+    pub(crate) fn is_family(name: &str) -> bool {
+        Family::parse(name).is_ok()
+    }
+
     /// What the matrix is called: the file's name without its folder, or the family with its numbers.
     pub(crate) fn name(&self) -> String {
         match self {

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use sparserl_core::outcome::CacheState;
+use sparserl_core::outcome::Regime;
+use sparserl_core::results::Rival;
 
 use super::results::{Case, Results};
 use super::totals::{self, TaskTotals, ratio};
-use crate::figures::{CACHES, Rival, cache_name};
 use crate::text::{table, time, times};
 
 /// A case in one line.
@@ -17,7 +17,7 @@ pub(crate) fn case_line(case: &Case) -> String {
         return line;
     };
     let Some(figures) = chosen.figures(chosen.by) else { return line };
-    let _ = write!(line, "{} {}", time(figures.seconds), cache_name(chosen.by));
+    let _ = write!(line, "{} {}", time(figures.seconds), chosen.by.name());
     for rival in Rival::ALL {
         match figures.against(rival) {
             Some(found) => {
@@ -40,16 +40,16 @@ pub(crate) fn case_line(case: &Case) -> String {
 pub(crate) fn summary(results: &Results) -> String {
     let tasks = totals::by_task(results);
     let mut header = vec!["task".to_owned(), "cases".to_owned()];
-    for cache in CACHES {
+    for regime in Regime::ALL {
         for rival in Rival::ALL {
-            header.push(format!("{}, vs {}", cache_name(cache), rival.name()));
+            header.push(format!("{}, vs {}", regime.name(), rival.name()));
         }
     }
     header.push("losses".to_owned());
     let rows = tasks.iter().map(|totals| {
-        let mut row = vec![totals.task.to_string(), totals.cases.len().to_string()];
-        for cache in CACHES {
-            row.extend(Rival::ALL.map(|rival| spread(totals, cache, rival)));
+        let mut row = vec![totals.name(), totals.cases.len().to_string()];
+        for regime in Regime::ALL {
+            row.extend(Rival::ALL.map(|rival| spread(totals, regime, rival)));
         }
         row.push(totals.losses().len().to_string());
         row
@@ -57,9 +57,12 @@ pub(crate) fn summary(results: &Results) -> String {
     let mut text = String::new();
     if !tasks.is_empty() {
         let _ = writeln!(text, "\n{}", table(header, rows));
-        text.push_str("Time of cuSPARSE over ours: geometric mean, and the least of all cases.\n");
         text.push_str(
-            "DEFAULT is called without analysis, as most people call it; the others after analysis.\n",
+            "Time of the opponent over ours: geometric mean, and the least of all cases.\n",
+        );
+        text.push_str(
+            "DEFAULT is what cuSPARSE does unasked, without analysis; best is the quickest of all opponents, \
+             after analysis.\n",
         );
         let _ = writeln!(text, "Candidates: {}.", totals::outcomes_text(&results.cases));
     }
@@ -80,8 +83,8 @@ pub(crate) fn summary(results: &Results) -> String {
 }
 
 /// `2.10× (least 0.91×)`, with the number of cases where it is not all of them.
-fn spread(totals: &TaskTotals<'_>, cache: CacheState, rival: Rival) -> String {
-    let Some(spread) = totals.spread(cache, rival) else { return "–".to_owned() };
+fn spread(totals: &TaskTotals<'_>, regime: Regime, rival: Rival) -> String {
+    let Some(spread) = totals.spread(regime, rival) else { return "–".to_owned() };
     let mut text = format!("{}, least {}", times(spread.geomean), times(spread.least));
     if spread.matrices != totals.cases.len() {
         let _ = write!(text, " ({} of {})", spread.matrices, totals.cases.len());
@@ -89,13 +92,13 @@ fn spread(totals: &TaskTotals<'_>, cache: CacheState, rival: Rival) -> String {
     text
 }
 
-/// The ratios of a case, state by state.
+/// The ratios of a case, regime by regime.
 pub(crate) fn ratios(case: &Case) -> String {
     let mut texts = Vec::new();
-    for cache in CACHES {
+    for regime in Regime::ALL {
         for rival in Rival::ALL {
-            if let Some(ratio) = ratio(case, cache, rival) {
-                texts.push(format!("{} vs {} {}", times(ratio), rival.name(), cache_name(cache)));
+            if let Some(ratio) = ratio(case, regime, rival) {
+                texts.push(format!("{} vs {} {}", times(ratio), rival.name(), regime.name()));
             }
         }
     }

@@ -6,8 +6,9 @@ use std::path::Path;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
-    Baseline, CacheState, Evaluation, Measurement, Outcome, Timing, Violation,
+    Baseline, Evaluation, Measurement, Outcome, Regime, Timing, Violation,
 };
+use sparserl_core::results::{Rival, ValueSource};
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::compile::nvrtc::Version;
@@ -33,14 +34,14 @@ fn timing(seconds: f64, cold: bool) -> Timing {
         let spread = [1.02, 0.99, 1.0, 1.01, 0.98];
         spread.map(|factor| factor * seconds).to_vec().try_into().unwrap()
     };
-    Timing { warm: samples(seconds), cold: cold.then(|| samples(1.6 * seconds)) }
+    Timing {
+        cold: cold.then(|| samples(1.6 * seconds)),
+        warm: Some(samples(seconds)),
+        back_to_back: Some(samples(0.9 * seconds)),
+    }
 }
 
 impl Instrument for &mut Fake {
-    fn library(&self) -> Option<String> {
-        Some("cuSPARSE 1.2.3".to_owned())
-    }
-
     fn clocks(&self) -> Option<Clocks> {
         None
     }
@@ -49,7 +50,8 @@ impl Instrument for &mut Fake {
         device().target
     }
 
-    fn context(&self) -> anyhow::Result<Context> {
+    fn context(&self, values: ValueSource) -> anyhow::Result<Context> {
+        assert_eq!(values, ValueSource::File);
         Ok(context())
     }
 }
@@ -93,6 +95,7 @@ impl Evaluator for &mut Fake {
             }),
         };
         let baseline = |algorithm: &str, factor: f64, analysis: f64| Baseline {
+            library: "cuSPARSE 1.2.3".to_owned(),
             algorithm: algorithm.to_owned(),
             is_default: algorithm == "DEFAULT",
             analysis_seconds: analysis,
@@ -127,12 +130,13 @@ fn device() -> DeviceFacts {
 
 fn context() -> Context {
     let nvrtc = Version { major: 13, minor: 0 };
-    Context { device: device(), nvrtc, protocol: "full".to_owned() }
+    let value_source = ValueSource::File;
+    Context { device: device(), nvrtc, protocol: "full".to_owned(), value_source }
 }
 
 fn settings(matrices: &[&str], tasks: &[Task]) -> Settings {
     let matrices = matrices.iter().map(ToString::to_string).collect();
-    Settings { matrices, tasks: tasks.to_vec(), budget: 8 }
+    Settings { matrices, tasks: tasks.to_vec(), budget: 8, values: ValueSource::File }
 }
 
 fn spmv(dtype: Dtype) -> Task {
@@ -187,15 +191,16 @@ fn a_run_keeps_everything_and_chooses_the_fastest_right_candidate() {
             continue;
         }
         let chosen = case.chosen.as_ref().unwrap();
-        assert_eq!(chosen.by, CacheState::Cold);
+        assert_eq!(chosen.by, Regime::Cold);
         let median = |index: usize| {
-            case.candidates[index].outcome.measurement()?.timing.median(CacheState::Cold)
+            case.candidates[index].outcome.measurement()?.timing.median(Regime::Cold)
         };
         let best = (0..case.candidates.len()).filter_map(median).min_by(f64::total_cmp);
         assert_eq!(median(chosen.index), best);
         let moved = (chosen.packed_bytes + chosen.dense_bytes) as f64;
-        assert_eq!(chosen.warm.bytes_per_second, Some(moved / chosen.warm.seconds));
-        let cold = chosen.cold.as_ref().unwrap();
+        let warm = chosen.figures.warm.as_ref().unwrap();
+        assert_eq!(warm.bytes_per_second, Some(moved / warm.seconds));
+        let cold = chosen.figures.cold.as_ref().unwrap();
         assert_eq!(cold.gflops, 2.0 * case.matrix.nnz as f64 / cold.seconds / 1e9);
         assert_eq!(cold.default.is_none(), case.matrix.nnz == NO_BASELINE);
     }
@@ -216,8 +221,9 @@ fn the_summary_names_what_a_mean_would_hide() {
     assert!(text.contains("\nno baseline ran: dense-row:9,50 spmv f32\n"), "{text}");
     assert!(text.contains("5 wrong-result"), "{text}");
     let totals = totals::by_task(&results);
-    let spread = totals[0].spread(CacheState::Cold, crate::figures::Rival::Default).unwrap();
-    assert_eq!((spread.matrices, spread.losses), (3, 1));
+    let spread = totals[0].spread(Regime::Cold, Rival::Default).unwrap();
+    assert_eq!((spread.matrices, spread.losses.len()), (3, 1));
+    assert_eq!(spread.losses[0].matrix, "banded:10,2");
     assert!(text.contains(&crate::text::times(spread.geomean)), "{text}");
 }
 
@@ -334,7 +340,7 @@ fn the_report_has_every_number_and_no_foreign_text_runs_in_it() {
     assert!(!page.contains("<script"), "names are escaped, in charts too");
     for case in &results.cases {
         if let Some(chosen) = &case.chosen {
-            let cold = chosen.cold.as_ref().unwrap();
+            let cold = chosen.figures.cold.as_ref().unwrap();
             assert!(page.contains(&crate::text::time(cold.seconds)), "{}", case.matrix.name);
             assert!(page.contains(&format!("{:.1}", cold.gflops)));
         }

@@ -3,37 +3,49 @@
 use std::collections::BTreeMap;
 
 use indicatif::HumanCount;
-use sparserl_core::outcome::CacheState;
+use sparserl_core::outcome::Regime;
+use sparserl_core::results::{Rival, Spread, ValueSource};
 use sparserl_core::task::Task;
 
 use super::results::{Case, Results};
-use crate::figures::{CACHES, Rival};
-use crate::spread::Spread;
 
-/// The cases of one task.
-#[derive(Debug)]
+/// The cases of one task and one source of values.
+#[derive(Clone, Debug)]
 pub(crate) struct TaskTotals<'a> {
     pub(crate) task: Task,
+    pub(crate) values: ValueSource,
     /// In the order of measurement.
     pub(crate) cases: Vec<&'a Case>,
 }
 
-/// All cases by task.
+/// All cases by source of values and task: products with random values are never counted with those
+/// of a file, which a kernel may know.
 pub(crate) fn by_task(results: &Results) -> Vec<TaskTotals<'_>> {
-    let mut tasks: BTreeMap<Task, Vec<&Case>> = BTreeMap::new();
+    let mut tasks: BTreeMap<(ValueSource, Task), Vec<&Case>> = BTreeMap::new();
     for case in &results.cases {
-        tasks.entry(case.task).or_default().push(case);
+        tasks.entry((case.values, case.task)).or_default().push(case);
     }
-    tasks.into_iter().map(|(task, cases)| TaskTotals { task, cases }).collect()
+    let totals = |((values, task), cases)| TaskTotals { task, values, cases };
+    tasks.into_iter().map(totals).collect()
 }
 
 impl<'a> TaskTotals<'a> {
     /// How the ratios spread; absent where no case has one.
-    pub(crate) fn spread(&self, cache: CacheState, rival: Rival) -> Option<Spread> {
-        Spread::of(self.cases.iter().filter_map(|case| ratio(case, cache, rival)))
+    pub(crate) fn spread(&self, regime: Regime, rival: Rival) -> Option<Spread> {
+        let named =
+            |case: &&'a Case| Some((case.matrix.name.as_str(), ratio(case, regime, rival)?));
+        Spread::of(self.cases.iter().filter_map(named))
     }
 
-    /// Cases that are slower than a rival in any state of the cache, the worst first.
+    /// `spmv f32`, with the source of its values where it is not the usual one.
+    pub(crate) fn name(&self) -> String {
+        match self.values {
+            ValueSource::Random => self.task.to_string(),
+            ValueSource::File => format!("{}, values of the file", self.task),
+        }
+    }
+
+    /// Cases that are slower than a rival in any regime, the worst first.
     pub(crate) fn losses(&self) -> Vec<&'a Case> {
         let mut losses: Vec<(f64, &Case)> = self
             .cases
@@ -50,7 +62,7 @@ impl<'a> TaskTotals<'a> {
         self.cases.iter().copied().filter(|case| case.chosen.is_none()).collect()
     }
 
-    /// Cases with a right candidate but no algorithm of the library that ran.
+    /// Cases with a right candidate but no algorithm of an opponent that ran.
     pub(crate) fn unrivalled(&self) -> Vec<&'a Case> {
         let unrivalled = |case: &Case| case.chosen.is_some() && least_ratio(case).is_none();
         self.cases.iter().copied().filter(|case| unrivalled(case)).collect()
@@ -58,13 +70,13 @@ impl<'a> TaskTotals<'a> {
 }
 
 /// Their time over ours; absent where one of the two is.
-pub(crate) fn ratio(case: &Case, cache: CacheState, rival: Rival) -> Option<f64> {
-    Some(case.chosen.as_ref()?.figures(cache)?.against(rival)?.ratio)
+pub(crate) fn ratio(case: &Case, regime: Regime, rival: Rival) -> Option<f64> {
+    case.chosen.as_ref()?.ratio(regime, rival)
 }
 
 /// The least of a case's ratios.
 fn least_ratio(case: &Case) -> Option<f64> {
-    let all = CACHES.iter().flat_map(|&cache| Rival::ALL.map(|rival| ratio(case, cache, rival)));
+    let all = Regime::ALL.iter().flat_map(|&r| Rival::ALL.map(|rival| ratio(case, r, rival)));
     all.flatten().min_by(f64::total_cmp)
 }
 

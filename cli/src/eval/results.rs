@@ -19,7 +19,7 @@ use crate::verify::kernel::Kind;
 use crate::whole_file;
 
 /// What the file is; the number changes with the meaning of its fields.
-const FORMAT: &str = "sparserl eval 1";
+const FORMAT: &str = "sparserl eval 2";
 
 /// All of an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

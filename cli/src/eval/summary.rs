@@ -5,12 +5,13 @@
 //! does unasked.
 
 use serde::Serialize;
-use sparserl_core::outcome::{CacheState, Outcome};
+use sparserl_core::outcome::Regime;
+use sparserl_core::results::{
+    ByRegime, ByRival, Counts, Figures, Mean, PassAt, Rival, Spread, Work, fast_at_p, fastest,
+    pass_at_k,
+};
 
 use super::results::{CandidateResult, MatrixResult, Results, Settings};
-use super::statistics::{Mean, pass_at_k};
-use crate::figures::{CACHES, Figures, Rival, Work, fastest};
-use crate::spread::Spread;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Summary {
@@ -29,7 +30,7 @@ pub(crate) struct MatrixSummary {
     pub(crate) right: f64,
     pub(crate) pass_at: Vec<PassAt<Option<f64>>>,
     /// Absent where the default algorithm was not measured.
-    pub(crate) fast_1: ByCache<Option<f64>>,
+    pub(crate) fast_1: ByRegime<Option<f64>>,
     /// The fastest right candidate.
     pub(crate) best: Option<Best>,
 }
@@ -41,44 +42,13 @@ pub(crate) struct Totals {
     pub(crate) compiled: Mean,
     pub(crate) right: Mean,
     pub(crate) pass_at: Vec<PassAt<Mean>>,
-    pub(crate) fast_1: ByCache<Mean>,
+    pub(crate) fast_1: ByRegime<Mean>,
     /// Of the best candidates of the matrices that have a right one.
-    pub(crate) speedups: ByCache<ByRival<Option<Spread>>>,
-    /// Matrices whose best candidate loses to a rival in some state of the cache.
+    pub(crate) speedups: ByRegime<ByRival<Option<Spread>>>,
+    /// Matrices whose best candidate loses to a rival in some regime.
     pub(crate) losses: Vec<String>,
     /// Matrices without a right candidate.
     pub(crate) failures: Vec<String>,
-}
-
-/// How many candidates came to which end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Counts {
-    pub(crate) candidates: usize,
-    pub(crate) right: usize,
-    pub(crate) compile_failed: usize,
-    pub(crate) launch_failed: usize,
-    pub(crate) faulted: usize,
-    pub(crate) wrong: usize,
-    pub(crate) timed_out: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct PassAt<T> {
-    pub(crate) k: u32,
-    /// Absent where there are fewer candidates than k.
-    pub(crate) value: T,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct ByCache<T> {
-    pub(crate) cold: T,
-    pub(crate) warm: T,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct ByRival<T> {
-    pub(crate) default: T,
-    pub(crate) best: T,
 }
 
 /// A fastest right candidate: with a cold cache where any right one was measured so, else with a warm
@@ -86,7 +56,7 @@ pub(crate) struct ByRival<T> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Best {
     pub(crate) file: String,
-    pub(crate) figures: ByCache<Option<Figures>>,
+    pub(crate) figures: ByRegime<Option<Figures>>,
 }
 
 impl Summary {
@@ -112,20 +82,18 @@ impl MatrixSummary {
                 usize::try_from(k).unwrap_or(usize::MAX),
             ),
         };
-        let fast_1 = |cache| {
+        let fast_1 = |regime| {
             let right = result.candidates.iter().filter(|c| c.outcome.is_right());
-            let is_faster = |candidate: &CandidateResult| {
-                let figures = figures_of(result, candidate, cache, work)?;
-                Some(figures.against(Rival::Default)?.ratio > 1.0)
+            let ratio = |candidate: &CandidateResult| {
+                Some(figures_of(result, candidate, regime, work)?.against(Rival::Default)?.ratio)
             };
-            let faster: Option<Vec<bool>> = right.map(is_faster).collect();
-            let faster = faster.filter(|_| settings.protocol.baselines)?;
-            Some(share(faster.into_iter().filter(|&faster| faster).count()))
+            let measured = settings.protocol.baselines;
+            fast_at_p(counts.candidates, right.map(ratio), 1.0).filter(|_| measured)
         };
         let best = fastest(result.candidates.iter().map(|candidate| &candidate.outcome));
         let best = best.and_then(|index| result.candidates.get(index)).map(|candidate| Best {
             file: candidate.file.clone(),
-            figures: ByCache::of(|cache| figures_of(result, candidate, cache, work)),
+            figures: ByRegime::of(|regime| figures_of(result, candidate, regime, work)),
         });
         Self {
             matrix: result.matrix.file.clone(),
@@ -133,20 +101,20 @@ impl MatrixSummary {
             compiled: share(counts.candidates - counts.compile_failed),
             right: share(counts.right),
             pass_at: sizes.iter().map(pass_at).collect(),
-            fast_1: ByCache::of(fast_1),
+            fast_1: ByRegime::of(fast_1),
             best,
         }
     }
 
     /// Of the best candidate; absent where there is none or something was not measured.
-    pub(crate) fn ratio(&self, cache: CacheState, rival: Rival) -> Option<f64> {
-        let figures = self.best.as_ref()?.figures.get(cache).as_ref()?;
+    pub(crate) fn ratio(&self, regime: Regime, rival: Rival) -> Option<f64> {
+        let figures = self.best.as_ref()?.figures.get(regime).as_ref()?;
         Some(figures.against(rival)?.ratio)
     }
 
     fn loses(&self) -> bool {
-        let is_loss = |cache, rival| self.ratio(cache, rival).is_some_and(|s| s < 1.0);
-        CACHES.iter().any(|&cache| Rival::ALL.iter().any(|&rival| is_loss(cache, rival)))
+        let is_loss = |regime, rival| self.ratio(regime, rival).is_some_and(|s| s < 1.0);
+        Regime::ALL.iter().any(|&regime| Rival::ALL.iter().any(|&rival| is_loss(regime, rival)))
     }
 }
 
@@ -158,8 +126,10 @@ impl Totals {
             k,
             value: mean(&|matrix| matrix.pass_at.get(i)?.value),
         };
-        let spread = |cache, rival| {
-            Spread::of(matrices.iter().filter_map(|matrix| matrix.ratio(cache, rival)))
+        let spread = |regime, rival| {
+            let named = |m: &'_ MatrixSummary| Some((m.matrix.clone(), m.ratio(regime, rival)?));
+            let ratios: Vec<(String, f64)> = matrices.iter().filter_map(named).collect();
+            Spread::of(ratios.iter().map(|(matrix, ratio)| (matrix.as_str(), *ratio)))
         };
         let names = |is: &dyn Fn(&MatrixSummary) -> bool| {
             matrices.iter().filter(|m| is(m)).map(|m| m.matrix.clone()).collect()
@@ -169,67 +139,10 @@ impl Totals {
             compiled: mean(&|matrix| Some(matrix.compiled)),
             right: mean(&|matrix| Some(matrix.right)),
             pass_at: sizes.iter().enumerate().map(pass_at).collect(),
-            fast_1: ByCache::of(|cache| mean(&|matrix| *matrix.fast_1.get(cache))),
-            speedups: ByCache::of(|cache| ByRival {
-                default: spread(cache, Rival::Default),
-                best: spread(cache, Rival::Best),
-            }),
+            fast_1: ByRegime::of(|regime| mean(&|matrix| *matrix.fast_1.get(regime))),
+            speedups: ByRegime::of(|regime| ByRival::of(|rival| spread(regime, rival))),
             losses: names(&MatrixSummary::loses),
             failures: names(&|matrix| matrix.best.is_none()),
-        }
-    }
-}
-
-impl Counts {
-    pub(crate) fn of<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Self {
-        let mut counts = Self::default();
-        for outcome in outcomes {
-            counts.candidates += 1;
-            *match outcome {
-                Outcome::Measured(_) | Outcome::Verified(_) => &mut counts.right,
-                Outcome::CompileFailed { .. } => &mut counts.compile_failed,
-                Outcome::LaunchFailed { .. } => &mut counts.launch_failed,
-                Outcome::Faulted { .. } => &mut counts.faulted,
-                Outcome::WrongResult { .. } => &mut counts.wrong,
-                Outcome::TimedOut { .. } => &mut counts.timed_out,
-            } += 1;
-        }
-        counts
-    }
-}
-
-impl std::iter::Sum for Counts {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |a, b| Self {
-            candidates: a.candidates + b.candidates,
-            right: a.right + b.right,
-            compile_failed: a.compile_failed + b.compile_failed,
-            launch_failed: a.launch_failed + b.launch_failed,
-            faulted: a.faulted + b.faulted,
-            wrong: a.wrong + b.wrong,
-            timed_out: a.timed_out + b.timed_out,
-        })
-    }
-}
-
-impl<T> ByCache<T> {
-    fn of(value: impl Fn(CacheState) -> T) -> Self {
-        Self { cold: value(CacheState::Cold), warm: value(CacheState::Warm) }
-    }
-
-    pub(crate) fn get(&self, cache: CacheState) -> &T {
-        match cache {
-            CacheState::Cold => &self.cold,
-            CacheState::Warm => &self.warm,
-        }
-    }
-}
-
-impl<T> ByRival<T> {
-    pub(crate) fn get(&self, rival: Rival) -> &T {
-        match rival {
-            Rival::Default => &self.default,
-            Rival::Best => &self.best,
         }
     }
 }
@@ -238,9 +151,9 @@ impl<T> ByRival<T> {
 fn figures_of(
     result: &MatrixResult,
     candidate: &CandidateResult,
-    cache: CacheState,
+    regime: Regime,
     work: Work,
 ) -> Option<Figures> {
     let round = result.rounds.get(candidate.round?)?;
-    Figures::new(candidate.outcome.measurement()?, &round.baselines, cache, work)
+    Figures::new(candidate.outcome.measurement()?, &round.baselines, regime, work)
 }

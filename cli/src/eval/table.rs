@@ -3,12 +3,10 @@
 use std::fmt::Write;
 
 use comfy_table::Table;
-use sparserl_core::outcome::CacheState;
+use sparserl_core::outcome::Regime;
+use sparserl_core::results::{Counts, Mean, Rival, Spread};
 
-use super::statistics::Mean;
-use super::summary::{Counts, MatrixSummary, Summary};
-use crate::figures::{CACHES, Rival, cache_name};
-use crate::spread::Spread;
+use super::summary::{MatrixSummary, Summary};
 use crate::text::{table, time, times};
 
 /// Stands for what there is not.
@@ -35,7 +33,7 @@ pub(crate) fn text(summary: &Summary) -> String {
     }
     let _ = writeln!(text, "\n{}", speeds(summary));
     text.push_str(
-        "vs: time of cuSPARSE over that of the best candidate; for all, the geometric mean and the \
+        "vs: time of the opponent over that of the best candidate; for all, the geometric mean and the \
          least.\nfast@1: share of candidates that are right and faster than DEFAULT.\n",
     );
     for matrix in summary.matrices.iter().filter(|m| all.losses.contains(&m.matrix)) {
@@ -80,47 +78,48 @@ fn ends_row(
     row
 }
 
-/// How fast the best candidates are, each in both states of the cache.
+/// How fast the best candidates are, each in every regime.
 fn speeds(summary: &Summary) -> Table {
-    let names = ["matrix", "best candidate", "cache", "time", "GFLOPS"];
+    let names = ["matrix", "best candidate", "regime", "time", "GFLOPS"];
     let mut header = names.map(str::to_owned).to_vec();
     header.extend(Rival::ALL.map(|rival| format!("vs {}", rival.name())));
     header.push("fast@1".to_owned());
     let mut rows = Vec::new();
     for matrix in &summary.matrices {
-        for cache in CACHES {
+        for regime in Regime::ALL {
             let best = matrix.best.as_ref();
-            let figures = best.and_then(|best| best.figures.get(cache).as_ref());
+            let figures = best.and_then(|best| best.figures.get(regime).as_ref());
             let shown = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
             let mut row = vec![
                 matrix.matrix.clone(),
                 shown(best.map(|best| best.file.clone())),
-                cache_name(cache).to_owned(),
+                regime.name().to_owned(),
                 shown(figures.map(|figures| time(figures.seconds))),
                 shown(figures.map(|figures| format!("{:.2}", figures.gflops))),
             ];
-            row.extend(Rival::ALL.map(|rival| shown(matrix.ratio(cache, rival).map(times))));
-            row.push(shown(matrix.fast_1.get(cache).map(percent)));
+            row.extend(Rival::ALL.map(|rival| shown(matrix.ratio(regime, rival).map(times))));
+            row.push(shown(matrix.fast_1.get(regime).map(percent)));
             rows.push(row);
         }
     }
-    for cache in CACHES {
-        let mut row = [ALL, "", cache_name(cache), "", ""].map(str::to_owned).to_vec();
-        let spread = |rival| spread_text(*summary.all.speedups.get(cache).get(rival), summary);
+    for regime in Regime::ALL {
+        let mut row = [ALL, "", regime.name(), "", ""].map(str::to_owned).to_vec();
+        let spread =
+            |rival| spread_text(summary.all.speedups.get(regime).get(rival).as_ref(), summary);
         row.extend(Rival::ALL.map(spread));
-        row.push(mean_text(*summary.all.fast_1.get(cache), summary));
+        row.push(mean_text(*summary.all.fast_1.get(regime), summary));
         rows.push(row);
     }
     table(header, rows)
 }
 
-/// A matrix's losses, each with its state of the cache.
+/// A matrix's losses, each with its regime.
 fn losses(matrix: &MatrixSummary) -> String {
-    let loss = |cache: CacheState, rival: Rival| {
-        let ratio = matrix.ratio(cache, rival).filter(|&ratio| ratio < 1.0)?;
-        Some(format!("{} {} {}", times(ratio), rival.name(), cache_name(cache)))
+    let loss = |regime: Regime, rival: Rival| {
+        let ratio = matrix.ratio(regime, rival).filter(|&ratio| ratio < 1.0)?;
+        Some(format!("{} {} {}", times(ratio), rival.name(), regime.name()))
     };
-    let all = CACHES.iter().flat_map(|&cache| Rival::ALL.map(|rival| loss(cache, rival)));
+    let all = Regime::ALL.iter().flat_map(|&regime| Rival::ALL.map(|rival| loss(regime, rival)));
     all.flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -134,9 +133,9 @@ fn mean_text(mean: Mean, summary: &Summary) -> String {
     percent(value) + &of_some(mean.matrices, summary)
 }
 
-fn spread_text(spread: Option<Spread>, summary: &Summary) -> String {
+fn spread_text(spread: Option<&Spread>, summary: &Summary) -> String {
     let Some(Spread { matrices, geomean, least, .. }) = spread else { return NONE.to_owned() };
-    format!("{}, least {}{}", times(geomean), times(least), of_some(matrices, summary))
+    format!("{}, least {}{}", times(*geomean), times(*least), of_some(*matrices, summary))
 }
 
 fn of_some(matrices: usize, summary: &Summary) -> String {

@@ -2,6 +2,7 @@ use std::fs;
 
 use clap::Parser;
 use serde_json::Value;
+use sparserl_core::results::{Counts, Mean};
 use sparserl_gpu::store::recording::Recordings;
 use tempfile::TempDir;
 
@@ -68,7 +69,7 @@ fn never() -> anyhow::Result<FakeJudge> {
 fn every_end_is_counted() {
     let (_, summary) = eval_with(&folder(), "", fake).unwrap();
     let a = &summary.matrices[0];
-    let expected = summary::Counts {
+    let expected = Counts {
         candidates: 10,
         right: 3,
         compile_failed: 2,
@@ -107,7 +108,7 @@ fn the_best_of_a_matrix_is_compared_and_its_losses_are_named() {
     let (_, summary) = eval_with(&folder(), "", fake).unwrap();
     let best = summary.matrices[0].best.as_ref().unwrap();
     assert_eq!(best.file, "a/6.cu");
-    let default = summary.all.speedups.cold.default.unwrap();
+    let default = summary.all.speedups.cold.default.as_ref().unwrap();
     assert_eq!((default.matrices, default.geomean, default.least), (1, 100.0 / 90.0, 100.0 / 90.0));
     // One in ten is faster than DEFAULT; none of b is right.
     assert_eq!(summary.matrices[0].fast_1.cold, Some(0.1));
@@ -115,7 +116,10 @@ fn the_best_of_a_matrix_is_compared_and_its_losses_are_named() {
     assert_eq!(summary.all.losses, ["a.mtx"]);
     assert_eq!(summary.all.failures, ["b.mtx"]);
     let text = table::text(&summary);
-    assert!(text.contains("loss: a.mtx: 0.89× best cold, 0.89× best warm\n"), "{text}");
+    assert!(
+        text.contains("loss: a.mtx: 0.89× best cold, 0.89× best warm, 0.89× best back to back\n"),
+        "{text}"
+    );
     assert!(text.contains("no right candidate: b.mtx\n"), "{text}");
 }
 
@@ -124,7 +128,7 @@ fn without_baselines_no_ratio_is_claimed() {
     let judge = || Ok(FakeJudge { baselines: false, ..FakeJudge::new() });
     let (_, summary) = eval_with(&folder(), "--no-baselines", judge).unwrap();
     assert_eq!(summary.matrices[0].fast_1.cold, None);
-    assert_eq!(summary.all.fast_1.cold, statistics::Mean { value: None, matrices: 0 });
+    assert_eq!(summary.all.fast_1.cold, Mean { value: None, interval: None, matrices: 0 });
     assert_eq!(summary.all.speedups.warm.best, None);
     assert!(summary.all.losses.is_empty());
     assert!(!table::text(&summary).contains('×'));
@@ -166,7 +170,7 @@ fn results_are_read_back_and_continued() {
     assert_eq!(again, first);
     let text = fs::read_to_string(folder.path().join("out.json")).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(json["format"], "sparserl eval 1");
+    assert_eq!(json["format"], "sparserl eval 2");
     assert_eq!(json["summary"]["all"]["pass_at"][0]["k"], 3);
     assert_eq!(json["matrices"][1]["candidates"][0]["kind"], "cuda");
 

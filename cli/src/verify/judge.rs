@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator, Outcome};
+use sparserl_core::results::ValueSource;
 use sparserl_core::task::Operation;
 use sparserl_gpu::candidate::executable::Executable;
 use sparserl_gpu::candidate::raw::RawKernel;
@@ -52,7 +53,8 @@ pub(crate) struct GpuJudge {
 /// Opens the GPU that was asked for.
 pub(crate) fn open(args: &JudgingArgs) -> Result<GpuJudge> {
     let compilers = gpu::compilers()?;
-    let evaluator = gpu::open(&compilers, args.device, args.protocol())?;
+    let evaluator =
+        gpu::open(&compilers, args.device, args.protocol(), args.opponents.opponents()?)?;
     Ok(GpuJudge { compilers, evaluator })
 }
 
@@ -62,7 +64,7 @@ impl Judge for GpuJudge {
     }
 
     fn context(&self) -> Result<Context> {
-        recordings::context(&self.evaluator)
+        recordings::context(&self.evaluator, ValueSource::File)
     }
 
     fn programs<T: Scalar>(
@@ -156,6 +158,7 @@ pub(crate) mod fake {
         fn evaluation(&self, outcomes: Vec<Outcome>) -> Evaluation {
             self.judged.update(|judged| judged + outcomes.len());
             let baseline = |name: &str, timing| Baseline {
+                library: "cuSPARSE 12.9.4".to_owned(),
                 algorithm: name.to_owned(),
                 is_default: name == "DEFAULT",
                 analysis_seconds: 0.0,
@@ -174,7 +177,11 @@ pub(crate) mod fake {
 
     fn timing(micros: f64) -> Timing {
         let samples = |s: f64| Samples::try_from(vec![s * 1e-6]).unwrap();
-        Timing { warm: samples(micros), cold: Some(samples(2.0 * micros)) }
+        Timing {
+            cold: Some(samples(2.0 * micros)),
+            warm: Some(samples(micros)),
+            back_to_back: Some(samples(0.9 * micros)),
+        }
     }
 
     pub(crate) fn right(micros: f64) -> Outcome {
@@ -211,7 +218,12 @@ pub(crate) mod fake {
 
         fn context(&self) -> Result<Context> {
             let nvrtc = sparserl_gpu::compile::nvrtc::Version { major: 13, minor: 0 };
-            Ok(Context { device: self.device.clone(), nvrtc, protocol: "full".to_owned() })
+            Ok(Context {
+                device: self.device.clone(),
+                nvrtc,
+                protocol: "full".to_owned(),
+                value_source: ValueSource::File,
+            })
         }
 
         fn programs<T: Scalar>(

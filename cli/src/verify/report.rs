@@ -4,13 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use sparserl_core::outcome::{Baseline, Evaluation, Outcome};
+use sparserl_core::outcome::{Baseline, Evaluation, Outcome, Regime};
+use sparserl_core::results::{ByRegime, Comparison, Figures, Rival, Work};
 use sparserl_core::task::Task;
 use sparserl_gpu::isolate::worker::Protocol;
 use sparserl_gpu::run::device::DeviceFacts;
 
 use super::kernel::Kind;
-use crate::figures::{CACHES, Figures, Rival, Work, cache_name};
 use crate::plan::{MatrixPlan, TaskPlan};
 use crate::summary::size;
 use crate::text::{time, times};
@@ -28,10 +28,9 @@ pub(crate) struct Report {
     protocol: Protocol,
     right: bool,
     outcome: Outcome,
-    /// With a cold cache; null unless the kernel is right.
-    cold: Option<Figures>,
-    /// With a warm cache; null unless the kernel is right.
-    warm: Option<Figures>,
+    /// By regime; null unless the kernel is right.
+    #[serde(flatten)]
+    figures: ByRegime<Option<Figures>>,
     baselines: Vec<Baseline>,
     /// Bytes a second, read and written, of a device-to-device copy; null when not measured.
     copy_bandwidth: Option<f64>,
@@ -53,8 +52,9 @@ impl Report {
     pub(crate) fn new(subject: Subject, outcome: Outcome, evaluation: Evaluation) -> Self {
         let Subject { kernel, kind, matrix, task, device, protocol } = subject;
         let work = Work::new(matrix.nnz, task.operation);
-        let of = |cache| Figures::new(outcome.measurement()?, &evaluation.baselines, cache, work);
-        let [cold, warm] = CACHES.map(of);
+        let figures = ByRegime::of(|regime| {
+            Figures::new(outcome.measurement()?, &evaluation.baselines, regime, work)
+        });
         Self {
             kernel,
             kind,
@@ -65,8 +65,7 @@ impl Report {
             protocol,
             right: outcome.is_right(),
             outcome,
-            cold,
-            warm,
+            figures,
             baselines: evaluation.baselines,
             copy_bandwidth: evaluation.copy_bandwidth,
         }
@@ -99,25 +98,28 @@ impl fmt::Display for Report {
             )?,
             None => writeln!(f, "wrong      {}", self.outcome)?,
         }
-        for (cache, figures) in CACHES.into_iter().zip([&self.cold, &self.warm]) {
-            let Some(figures) = figures else { continue };
-            write!(f, "{:<11}{}", cache_name(cache), time(figures.seconds))?;
+        for regime in [Regime::Cold, Regime::Warm] {
+            let Some(figures) = self.figures.get(regime) else { continue };
+            write!(f, "{:<11}{}", regime.name(), time(figures.seconds))?;
             write!(f, ", {:.2} GFLOPS", figures.gflops)?;
             if let Some(default) = figures.against(Rival::Default) {
-                write!(f, ", {} cuSPARSE {}", times(default.ratio), default.algorithm)?;
+                let Comparison { library, algorithm, ratio, .. } = default;
+                write!(f, ", {} {library} {algorithm}", times(*ratio))?;
             }
             if let Some(best) = figures.against(Rival::Best) {
-                write!(f, ", {} its best, {}", times(best.ratio), best.algorithm)?;
+                let Comparison { library, algorithm, ratio, .. } = best;
+                write!(f, ", {} the best, {library} {algorithm}", times(*ratio))?;
             }
             writeln!(f)?;
         }
         for baseline in &self.baselines {
             if let Err(reason) = &baseline.timing {
-                writeln!(f, "not run    cuSPARSE {}: {reason}", baseline.algorithm)?;
+                let Baseline { library, algorithm, .. } = baseline;
+                writeln!(f, "not run    {library} {algorithm}: {reason}")?;
             }
         }
         if self.right && self.baselines.is_empty() {
-            writeln!(f, "cuSPARSE   not measured")?;
+            writeln!(f, "opponents  not measured")?;
         }
         Ok(())
     }

@@ -49,6 +49,7 @@ fn a_right_program_is_measured_beside_the_library() {
         assert!((value / expected - 1.0).abs() < 1e-12, "{value} is not {expected}");
     };
     close(&json["warm"]["seconds"], 64e-6);
+    close(&json["back_to_back"]["seconds"], 57.6e-6);
     close(&json["cold"]["seconds"], 128e-6);
     // 2 · 2 operations in 64 µs.
     close(&json["warm"]["gflops"], 6.25e-5);
@@ -60,8 +61,8 @@ fn a_right_program_is_measured_beside_the_library() {
     for line in [
         "task       spmv f64\n",
         "right      in 4 checks; the worst error is 0.25 of the bound\n",
-        "cold       128.00 µs, 0.00 GFLOPS, 1.56× cuSPARSE DEFAULT, 1.25× its best, CSR_ALG2\n",
-        "not run    cuSPARSE CSR_ALG1: not supported\n",
+        "cold       128.00 µs, 0.00 GFLOPS, 1.56× cuSPARSE 12.9.4 DEFAULT, 1.25× the best, cuSPARSE 12.9.4 CSR_ALG2\n",
+        "not run    cuSPARSE 12.9.4 CSR_ALG1: not supported\n",
     ] {
         assert!(text.contains(line), "{line}{text}");
     }
@@ -88,7 +89,7 @@ fn a_wrong_kernel_is_a_fault_in_one_line() {
 fn without_baselines_no_ratio_is_claimed() {
     let judge = || Ok(FakeJudge { baselines: false, ..FakeJudge::new() });
     let text = verify_with(&folder(), "40.cu --no-baselines", judge).unwrap().to_string();
-    let ends = "cold       80.00 µs, 0.00 GFLOPS\nwarm       40.00 µs, 0.00 GFLOPS\ncuSPARSE   not measured\n";
+    let ends = "cold       80.00 µs, 0.00 GFLOPS\nwarm       40.00 µs, 0.00 GFLOPS\nopponents  not measured\n";
     assert!(text.ends_with(ends), "{text}");
 }
 

@@ -1,10 +1,11 @@
 //! `bench` without a GPU, and `report` from recorded results.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::support::{Place, matrix, run};
 
@@ -117,8 +118,8 @@ fn what_is_no_results_file_is_refused() {
     let recorded = fs::read_to_string(RESULTS).unwrap();
     for (text, says) in [
         ("not JSON", "expected the results.json of a bench run"),
-        (r#"{"format": "sparserl plan 1"}"#, "is `sparserl plan 1`, expected `sparserl bench 1`"),
-        (r#"{"format": "sparserl bench 1"}"#, "damaged: missing field"),
+        (r#"{"format": "sparserl plan 1"}"#, "is `sparserl plan 1`, expected `sparserl bench 2`"),
+        (r#"{"format": "sparserl bench 2"}"#, "damaged: missing field"),
         (&recorded[..recorded.len() / 2], "expected the results.json of a bench run"),
     ] {
         fs::write(place.path("a.json"), text).unwrap();
@@ -129,37 +130,45 @@ fn what_is_no_results_file_is_refused() {
     assert_eq!(place.names(""), ["a.json"]);
 }
 
-/// The results that the README states are those that are kept.
+/// The results that the README states are those that are kept, and those that `report --markdown`
+/// makes of them.
 #[test]
 fn the_readme_states_what_was_measured() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let packed = fs::File::open(root.join("tests/results/h200-2026-11-21.json.gz")).unwrap();
-    let results: Value = serde_json::from_reader(GzDecoder::new(packed)).unwrap();
+    let mut text = String::new();
+    GzDecoder::new(packed).read_to_string(&mut text).unwrap();
+    let results: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(results["format"], "sparserl bench 2");
+    let place = Place::new();
+    fs::write(place.path("results.json"), &text).unwrap();
+    let printed = place.succeed("report results.json --markdown");
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let cases = results["cases"].as_array().unwrap();
-    for dtype in ["f32", "f64"] {
-        for (name, operation) in [
-            ("SpMV".to_owned(), json!("spmv")),
-            ("SpMM, N = 8".to_owned(), json!({"spmm": {"columns": 8}})),
-            ("SpMM, N = 32".to_owned(), json!({"spmm": {"columns": 32}})),
-            ("SpMM, N = 128".to_owned(), json!({"spmm": {"columns": 128}})),
-        ] {
-            let task = json!({"operation": operation, "dtype": dtype});
-            let mut row = format!("| {name}, {dtype} |");
-            for (cache, rival) in
-                [("cold", "default"), ("cold", "best"), ("warm", "default"), ("warm", "best")]
-            {
-                let ratios: Vec<f64> = cases
-                    .iter()
-                    .filter(|case| case["task"] == task)
-                    .map(|case| case["chosen"][cache][rival]["ratio"].as_f64().unwrap())
-                    .collect();
-                assert_eq!(ratios.len(), 57);
+    for task in results["settings"]["tasks"].as_array().unwrap() {
+        let of_task: Vec<&Value> = cases.iter().filter(|case| case["task"] == *task).collect();
+        assert_eq!(of_task.len(), 57);
+        let operation = match &task["operation"]["spmm"]["columns"] {
+            Value::Null => "spmv".to_owned(),
+            columns => format!("spmm {columns}"),
+        };
+        let dtype = task["precision"]["matrix"].as_str().unwrap();
+        let mut row = format!("| {operation} {dtype} | {} |", of_task.len());
+        for regime in ["cold", "warm", "back_to_back"] {
+            for rival in ["default", "best"] {
+                let ratio = |case: &&Value| case["chosen"][regime][rival]["ratio"].as_f64();
+                let ratios: Vec<f64> = of_task.iter().filter_map(ratio).collect();
+                if ratios.is_empty() {
+                    row += " – |";
+                    continue;
+                }
+                assert_eq!(ratios.len(), of_task.len(), "{regime}");
                 let mean = ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64;
                 let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
                 row += &format!(" {:.2} ({least:.2}) |", mean.exp());
             }
-            assert!(readme.contains(&row), "{row}");
         }
+        assert!(printed.contains(&row), "{row}\n{printed}");
+        assert!(readme.contains(&row), "{row}");
     }
 }

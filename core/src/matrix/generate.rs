@@ -8,9 +8,30 @@ mod rows;
 
 use alloc::vec::Vec;
 
-use super::Csr;
+use super::{Csr, CsrError, Offsets, OffsetsView};
 use crate::random::SplitMix64;
 use rows::{by_rows, sort};
+
+/// A matrix of the same pattern whose values are drawn at random: magnitudes in [0.5, 1.5), so that
+/// each entry counts, of either sign, and so many different ones that neither a constant nor a
+/// dictionary holds them.
+///
+/// # Errors
+/// Never for a matrix in memory; the arrays are checked as those of every matrix.
+pub fn with_random_values(matrix: &Csr<f64>, seed: u64) -> Result<Csr<f64>, CsrError> {
+    let mut random = SplitMix64::new(seed);
+    let mut value = || {
+        let drawn = random.value();
+        drawn + libm::copysign(0.5, drawn)
+    };
+    let values = (0..matrix.nnz()).map(|_| value()).collect();
+    let view = matrix.view();
+    let offsets = match view.offsets() {
+        OffsetsView::U32(offsets) => Offsets::U32(offsets.to_vec()),
+        OffsetsView::U64(offsets) => Offsets::U64(offsets.to_vec()),
+    };
+    Csr::new(matrix.rows(), matrix.cols(), offsets, view.columns().to_vec(), values)
+}
 
 /// The five-point Laplacian of an `nx` × `ny` grid: symmetric, 4 on the diagonal, −1 beside it.
 #[must_use]
@@ -322,5 +343,22 @@ mod tests {
         ] {
             assert_eq!(matrix.nnz(), 0);
         }
+    }
+
+    #[test]
+    fn random_values_are_away_from_0_and_all_different() {
+        let matrix = with_random_values(&stencil5(40, 40), 7).unwrap();
+        let again = with_random_values(&stencil5(40, 40), 7).unwrap();
+        assert_eq!(matrix, again);
+        assert_ne!(matrix, with_random_values(&stencil5(40, 40), 8).unwrap());
+        let single = matrix.cast::<f32>().unwrap();
+        assert_eq!(single.view().columns(), stencil5(40, 40).view().columns());
+        let values = single.view().values();
+        assert!(values.iter().all(|value| (0.5..=1.5).contains(&value.abs())));
+        assert!(values.iter().any(|&value| value < 0.0) && values.iter().any(|&value| value > 0.0));
+        let mut bits: Vec<u32> = values.iter().map(|value| value.to_bits()).collect();
+        bits.sort_unstable();
+        bits.dedup();
+        assert!(bits.len() > values.len() - 10, "{} of {}", bits.len(), values.len());
     }
 }

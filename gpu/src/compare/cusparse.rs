@@ -15,16 +15,20 @@ mod description;
 mod library;
 mod prepared;
 mod sell;
+mod spmv_op;
 mod stored;
 #[cfg(test)]
 mod tests;
 
 use std::ffi::c_int;
+use std::path::Path;
 
 pub(crate) use algorithm::Algorithm;
 pub(crate) use prepared::{Prepared, Product};
 
 use std::sync::Arc;
+
+use sparserl_core::task::Operation;
 
 use crate::run::device::{Device, DeviceError, Stream};
 use library::{Functions, Handle};
@@ -40,12 +44,17 @@ pub(crate) struct Cusparse {
 }
 
 impl Cusparse {
-    /// Loads the library and makes it work on `stream`, which is one of `device`.
+    /// Loads the library, from a file or folder or else from where the loader or CUDA's installer has it, and makes it
+    /// work on `stream`, which is one of `device`.
     ///
     /// # Errors
     /// Without the library, with one older than CUDA 12.4's, or when it fails.
-    pub(crate) fn open(device: &Device, stream: Arc<Stream>) -> Result<Self, CusparseError> {
-        let functions = Functions::get()?;
+    pub(crate) fn open(
+        device: &Device,
+        stream: Arc<Stream>,
+        path: Option<&Path>,
+    ) -> Result<Self, CusparseError> {
+        let functions = Functions::get(path)?;
         device.bind()?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the pointer is to a live handle. The library uses the primary context, which is the device's.
@@ -63,7 +72,19 @@ impl Cusparse {
     /// # Errors
     /// When the library fails.
     pub(crate) fn version(&self) -> Result<String, CusparseError> {
-        self.functions.version()
+        let [major, minor, patch] = self.functions.version()?;
+        Ok(format!("{major}.{minor}.{patch}"))
+    }
+
+    /// The algorithms that this version has for an operation, the default first.
+    pub(crate) fn algorithms(&self, operation: Operation) -> impl Iterator<Item = Algorithm> {
+        let planned = self.functions.spmv_op.as_ref();
+        let has = move |algorithm: &Algorithm| match algorithm {
+            Algorithm::SpMvOpAlg1 => planned.is_some(),
+            Algorithm::SpMvOpAlg2 => planned.is_some_and(|functions| functions.has_algorithms()),
+            _ => true,
+        };
+        Algorithm::all(operation).iter().copied().filter(has)
     }
 }
 
@@ -80,7 +101,9 @@ impl Drop for Cusparse {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CusparseError {
     /// The library is not there, or does not load.
-    #[error("no cuSPARSE: {reason}; install CUDA's toolkit and put its lib64 into LD_LIBRARY_PATH")]
+    #[error(
+        "no cuSPARSE: {reason}; install CUDA's toolkit and put its lib64 into LD_LIBRARY_PATH, or name one with --cusparse"
+    )]
     NotFound {
         /// The loader's.
         reason: String,

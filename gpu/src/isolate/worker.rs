@@ -20,6 +20,7 @@ use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::task::{Dtype, Operation};
 
 use crate::candidate::executable::{ArrayKey, Executable, distinct_arrays};
+use crate::compare::Opponents;
 use crate::compile::nvrtc::Cubin;
 use crate::isolate::process::{Limits, Server, ServerCommand, ServerError};
 use crate::run::device::{Clocks, DeviceError, DeviceFacts};
@@ -44,7 +45,7 @@ pub struct Worker {
     ordinal: u32,
     facts: DeviceFacts,
     oracle: Cubin,
-    cusparse: Option<String>,
+    opponents: Opponents,
     clocks: Option<Clocks>,
     child: Option<Child>,
 }
@@ -113,8 +114,9 @@ impl Worker {
     ) -> Result<Self, E> {
         let (server, facts) = open(&command, ordinal)?;
         let oracle = oracle(&facts)?;
+        let opponents = Opponents::default();
         let mut worker =
-            Self { command, ordinal, facts, oracle, cusparse: None, clocks: None, child: None };
+            Self { command, ordinal, facts, oracle, opponents, clocks: None, child: None };
         worker.equip(server)?;
         Ok(worker)
     }
@@ -125,10 +127,11 @@ impl Worker {
         &self.facts
     }
 
-    /// The version of cuSPARSE, once its algorithms were measured.
-    #[must_use]
-    pub fn cusparse(&self) -> Option<&str> {
-        self.cusparse.as_deref()
+    /// Measures these opponents from now on, in a new process: a library stays loaded in one that
+    /// has loaded it.
+    pub fn set_opponents(&mut self, opponents: Opponents) {
+        self.opponents = opponents;
+        self.restart();
     }
 
     /// The device's clocks after the last judgement, where its driver tells them.
@@ -240,8 +243,7 @@ impl Worker {
         }
         let all = patience.saturating_mul(2 + kernels.len() as u32).min(MOST_PATIENCE);
         match self.receive(Instant::now() + all) {
-            Ok(Answer::Evaluated { evaluation, library, clocks }) => {
-                self.cusparse = library.or(self.cusparse.take());
+            Ok(Answer::Evaluated { evaluation, clocks }) => {
                 self.clocks = clocks;
                 Ok(*evaluation)
             }
@@ -344,6 +346,7 @@ impl Worker {
             new: new.iter().map(|array| array.key).collect(),
             kernels: kernels.iter().map(header).collect(),
             protocol: protocol.clone(),
+            opponents: self.opponents.clone(),
             seed: fastrand::u64(..),
         };
         child

@@ -1,5 +1,7 @@
 //! The device code that kernels are judged with.
 
+use std::cell::RefCell;
+
 use sparserl_core::matrix::Scalar;
 use sparserl_core::task::Dtype;
 
@@ -7,10 +9,11 @@ use crate::compile::nvrtc::Cubin;
 use crate::run::device::{
     Argument, Device, DeviceBuffer, DeviceError, Geometry, Kernel, LaunchError, Module, Stream,
 };
-use crate::run::device_csr::DeviceCsr;
+use crate::run::device_csr::{DeviceCsr, LONG_ROW};
 
 /// The source of the device code.
-pub(crate) const ORACLE_SOURCE: &str = include_str!("../../cuda/oracle.cu");
+pub(crate) const ORACLE_SOURCE: &str =
+    concat!(include_str!("../../cuda/oracle.cu"), include_str!("../../cuda/chain.cu"));
 /// One of its kernels, to compile it by.
 pub(crate) const ORACLE_KERNEL: &str = "digest";
 
@@ -18,6 +21,12 @@ pub(crate) const ORACLE_KERNEL: &str = "digest";
 const THREADS: u32 = 256;
 /// Rows that a block takes at a time.
 const ROWS: u64 = 8;
+/// Columns that a warp takes at a time.
+const TILE: u32 = 32;
+/// Enough tiles side by side; a block goes on with the next ones.
+const MOST_TILES: u32 = 64;
+/// Of a sum in progress: high, low and magnitude.
+const SUM_BYTES: usize = 3 * size_of::<f64>();
 /// Regions that are digested by one launch.
 const MOST_REGIONS: usize = 64;
 /// Enough blocks to fill any device; each goes on with the next share of the work.
@@ -31,7 +40,13 @@ pub(crate) struct Oracle {
     thin: [Kernel; 2],
     /// By element type, then by the width of offsets.
     judge: [[Kernel; 2]; 2],
+    /// Likewise, for rows that were cut into slices.
+    judge_long: [[Kernel; 2]; 2],
+    sum_slices: [Kernel; 2],
+    /// Sums of slices: as many as any product needed so far.
+    sums: RefCell<Option<DeviceBuffer>>,
     digest: Kernel,
+    chain_link: Kernel,
     verdict: DeviceBuffer,
     /// What to digest, [`MOST_REGIONS`] at a time.
     regions: DeviceBuffer,
@@ -83,16 +98,24 @@ impl Oracle {
         let both = |name: &str| -> Result<[Kernel; 2], DeviceError> {
             Ok([module.kernel(&format!("{name}_f32"))?, module.kernel(&format!("{name}_f64"))?])
         };
-        let judge = |dtype: &str| -> Result<[Kernel; 2], DeviceError> {
-            let kernel = |offset: &str| module.kernel(&format!("judge_{dtype}_{offset}"));
-            Ok([kernel("u32")?, kernel("u64")?])
+        let judge = |name: &str| -> Result<[[Kernel; 2]; 2], DeviceError> {
+            let kernel =
+                |dtype: &str, offset: &str| module.kernel(&format!("{name}_{dtype}_{offset}"));
+            Ok([
+                [kernel("f32", "u32")?, kernel("f32", "u64")?],
+                [kernel("f64", "u32")?, kernel("f64", "u64")?],
+            ])
         };
         Ok(Self {
             fill: both("fill")?,
             corrupt: both("corrupt")?,
             thin: both("thin")?,
-            judge: [judge("f32")?, judge("f64")?],
+            judge: judge("judge")?,
+            judge_long: judge("judge_long")?,
+            sum_slices: both("sum_slices")?,
+            sums: RefCell::new(None),
             digest: module.kernel(ORACLE_KERNEL)?,
+            chain_link: module.kernel("chain_link")?,
             verdict: DeviceBuffer::new(device, 4 * size_of::<u64>())?,
             regions: DeviceBuffer::new(device, MOST_REGIONS * size_of::<Region>())?,
             digests: DeviceBuffer::new(device, MOST_REGIONS * size_of::<u64>())?,
@@ -195,7 +218,7 @@ impl Oracle {
         [values, bounds]: [Argument<'_>; 2],
     ) -> Result<(), DeviceError> {
         let Product { csr, width, dense, initial, alpha, beta } = product;
-        let kernel = &self.judge[index(T::DTYPE)][usize::from(csr.offsets_wide)];
+        let (dtype, offsets) = (index(T::DTYPE), usize::from(csr.offsets_wide));
         let rows = csr.rows as u64;
         let arguments = [
             Argument::Buffer(&csr.offsets),
@@ -212,7 +235,53 @@ impl Oracle {
             scalar(alpha),
             scalar(beta),
         ];
-        enqueue(kernel, stream, rows.div_ceil(ROWS), 1, &arguments)
+        let tiles = width.div_ceil(TILE).clamp(1, MOST_TILES);
+        let short = [&arguments[..], &[Argument::U64(LONG_ROW as u64)]].concat();
+        enqueue(&self.judge[dtype][offsets], stream, rows.div_ceil(ROWS), tiles, &short)?;
+        let Some(slices) = &csr.slices else { return Ok(()) };
+
+        let bytes = slices.count.saturating_mul(width as usize).saturating_mul(SUM_BYTES);
+        let mut kept = self.sums.borrow_mut();
+        let sums = match kept.take().filter(|sums| sums.len() >= bytes) {
+            Some(sums) => sums,
+            None => DeviceBuffer::new(&self.device, bytes)?,
+        };
+        let sums = kept.insert(sums);
+        let count = slices.count as u64;
+        let of_slices = [
+            Argument::Buffer(&slices.bounds),
+            Argument::U64(count),
+            Argument::Buffer(&csr.columns),
+            Argument::Buffer(&csr.values),
+            Argument::Buffer(dense),
+            Argument::U32(width),
+            Argument::Buffer(sums),
+        ];
+        enqueue(&self.sum_slices[dtype], stream, count, tiles, &of_slices)?;
+        let long = [
+            Argument::Buffer(&slices.rows),
+            Argument::U64(slices.row_count as u64),
+            Argument::Buffer(sums),
+        ];
+        let elements = slices.row_count as u64 * u64::from(width);
+        let blocks = elements.div_ceil(u64::from(THREADS));
+        let long = [&arguments[..], &long].concat();
+        enqueue(&self.judge_long[dtype][offsets], stream, blocks, 1, &long)
+    }
+
+    /// Enqueues what links a launch that wrote `output` to the next one, which reads `input`; neither changes.
+    pub(crate) fn link(
+        &self,
+        stream: &Stream,
+        output: &DeviceBuffer,
+        input: &DeviceBuffer,
+    ) -> Result<(), DeviceError> {
+        if output.is_empty() || input.is_empty() {
+            return Ok(());
+        }
+        let arguments = [Argument::Buffer(output), Argument::Buffer(input), Argument::U32(0)];
+        let geometry = Geometry::linear(1, 1);
+        launch(&self.chain_link, stream, geometry, &arguments)
     }
 
     /// Waits for everything on the device.
@@ -270,6 +339,15 @@ fn enqueue(
     let blocks = blocks.clamp(1, MOST_BLOCKS) as u32;
     let geometry =
         Geometry { grid: [blocks, layers, 1], block: [THREADS, 1, 1], dynamic_shared: 0 };
+    launch(kernel, stream, geometry, arguments)
+}
+
+fn launch(
+    kernel: &Kernel,
+    stream: &Stream,
+    geometry: Geometry,
+    arguments: &[Argument<'_>],
+) -> Result<(), DeviceError> {
     kernel.bind(geometry, arguments).and_then(|bound| bound.enqueue(stream)).map_err(|error| {
         match error {
             LaunchError::Device(error) => error,
@@ -300,8 +378,17 @@ pub(crate) fn scalar<T: Scalar>(value: T) -> Argument<'static> {
 
 #[cfg(test)]
 mod tests {
+    use bytemuck::{bytes_of, cast_slice, pod_collect_to_vec};
+    use sparserl_core::matrix::{CsrView, generate};
+    use sparserl_core::reference;
+    use sparserl_emulator::launch as emulated;
+    use sparserl_emulator::memory::Memory;
+    use sparserl_emulator::ptx::Module as PtxModule;
+
     use super::*;
+    use crate::Architecture;
     use crate::compile::nvrtc::{CompileOptions, Compilers};
+    use crate::run::device_csr::cut;
 
     #[test]
     fn the_device_code_compiles_for_every_architecture() {
@@ -317,5 +404,157 @@ mod tests {
             }
         }
         assert!(compiled > 0);
+    }
+
+    /// Runs the device code on the CPU, launched as [`Oracle::multiply`] launches it.
+    struct Emulated {
+        module: PtxModule,
+    }
+
+    impl Emulated {
+        fn new() -> Self {
+            let compilers = Compilers::discover().unwrap();
+            let architecture: Architecture = "sm_90".parse().unwrap();
+            let nvrtc = compilers.for_arch(architecture).unwrap();
+            let options = CompileOptions::default();
+            let ptx =
+                nvrtc.compile_ptx(ORACLE_SOURCE, ORACLE_KERNEL, architecture, &options).unwrap();
+            Self { module: PtxModule::parse(&ptx).unwrap() }
+        }
+
+        fn launch(
+            &self,
+            memory: &mut Memory,
+            name: &str,
+            grid: [u32; 3],
+            arguments: &[emulated::Argument],
+        ) {
+            let kernel = self.module.kernel(name).unwrap();
+            let launch = emulated::Launch {
+                grid,
+                block: [THREADS, 1, 1],
+                dynamic_shared: 0,
+                arguments: arguments.to_vec(),
+            };
+            let report =
+                emulated::run(&kernel, &launch, memory, &emulated::Options::default()).unwrap();
+            assert!(report.findings.is_empty(), "{name}: {:?}", report.findings);
+        }
+
+        /// A product's elements and bounds.
+        fn product<T: Scalar>(
+            &self,
+            matrix: CsrView<'_, T>,
+            (dense, width): (&[T], u32),
+            (alpha, beta): (T, T),
+            initial: &[T],
+        ) -> (Vec<f64>, Vec<f64>) {
+            use emulated::Argument::{Buffer, Value};
+            let value = |bytes: &[u8]| Value(bytes.to_vec());
+            let mut memory = Memory::new();
+            let offsets: Vec<u32> =
+                (0..matrix.offsets().len()).map(|i| matrix.offsets().at(i) as u32).collect();
+            let (bounds_of_slices, long_rows) = cut(matrix);
+            let mut input = |name: &str, bytes: &[u8]| Buffer(memory.read_only(name, bytes));
+            let offsets = input("offsets", cast_slice(&offsets));
+            let columns = input("columns", cast_slice(matrix.columns()));
+            let entries = input("entries", cast_slice(matrix.values()));
+            let dense = input("dense", cast_slice(dense));
+            let initial = input("initial", cast_slice(initial));
+            let slices = input("slices", cast_slice(&bounds_of_slices));
+            let rows_of_slices = input("long rows", cast_slice(&long_rows));
+            let elements = matrix.rows() * width as usize;
+            let values = memory.writable("values", &vec![0; 8 * elements]);
+            let bounds = memory.writable("bounds", &vec![0; 8 * elements]);
+            let sums = bounds_of_slices.len() * width as usize * SUM_BYTES;
+            let sums = Buffer(memory.writable("sums", &vec![0; sums]));
+            let null = || value(&0_u64.to_ne_bytes());
+            let product = [
+                offsets,
+                columns.clone(),
+                entries.clone(),
+                dense.clone(),
+                initial,
+                null(),
+                Buffer(values),
+                Buffer(bounds),
+                null(),
+                value(&(matrix.rows() as u64).to_ne_bytes()),
+                value(&width.to_ne_bytes()),
+                value(bytes_of(&alpha)),
+                value(bytes_of(&beta)),
+            ];
+            let name = |kernel: &str| format!("{kernel}_{}", T::DTYPE);
+            let tiles = width.div_ceil(TILE);
+            let blocks = (matrix.rows() as u64).div_ceil(ROWS) as u32;
+            let long_row = value(&(LONG_ROW as u64).to_ne_bytes());
+            let short = [&product[..], &[long_row]].concat();
+            self.launch(&mut memory, &(name("judge") + "_u32"), [blocks, tiles, 1], &short);
+            if !long_rows.is_empty() {
+                let count = bounds_of_slices.len() as u64;
+                let of_slices = [
+                    slices,
+                    value(&count.to_ne_bytes()),
+                    columns,
+                    entries,
+                    dense,
+                    value(&width.to_ne_bytes()),
+                    sums.clone(),
+                ];
+                let grid = [count as u32, tiles, 1];
+                self.launch(&mut memory, &name("sum_slices"), grid, &of_slices);
+                let count = value(&(long_rows.len() as u64).to_ne_bytes());
+                let long = [&product[..], &[rows_of_slices, count, sums]].concat();
+                let blocks = (long_rows.len() as u32 * width).div_ceil(THREADS);
+                self.launch(&mut memory, &(name("judge_long") + "_u32"), [blocks, 1, 1], &long);
+            }
+            let read = |buffer| pod_collect_to_vec(&memory.bytes(buffer));
+            (read(values), read(bounds))
+        }
+    }
+
+    /// As close to the host's reference as a matrix's certificate asks for.
+    fn agrees<T: Scalar>(emulated: &Emulated, matrix: CsrView<'_, T>, width: u32) {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut draw = |rows: usize| -> Vec<T> {
+            (0..rows * width as usize).map(|_| T::from_f64(2.0 * random.f64() - 1.0)).collect()
+        };
+        let (dense, initial) = (draw(matrix.cols()), draw(matrix.rows()));
+        let (alpha, beta) = (T::from_f64(-1.75), T::from_f64(0.6));
+        let (values, bounds) = emulated.product(matrix, (&dense, width), (alpha, beta), &initial);
+        let host =
+            reference::multiply(matrix, &dense, width as usize, alpha, beta, &initial).unwrap();
+        assert_eq!(values.len(), host.values.len());
+        for (i, (&value, &bound)) in values.iter().zip(&bounds).enumerate() {
+            let (expected, allowed) = (host.values[i], host.bounds[i]);
+            assert!((value - expected).abs() <= 0.05 * allowed, "{i}: {value} {expected}");
+            assert!((bound - allowed).abs() <= 1e-6 * allowed, "{i}: {bound} {allowed}");
+        }
+    }
+
+    #[test]
+    fn the_device_code_agrees_with_the_reference_on_short_rows_and_on_cut_ones() {
+        let emulated = Emulated::new();
+        let (short, long) = (generate::stencil5(9, 7), generate::one_dense_row(20, 3000, 5));
+        for (matrix, widths) in [(&short, [1, 3, 40]), (&long, [1, 3, 40])] {
+            for width in widths {
+                agrees(&emulated, matrix.view(), width);
+                agrees(&emulated, matrix.cast::<f32>().unwrap().view(), width);
+            }
+        }
+    }
+
+    #[test]
+    fn long_rows_are_cut_without_a_gap_and_into_few_slices() {
+        let matrix = generate::one_dense_row(5, 700_000, 5);
+        let (bounds, rows) = cut(matrix.view());
+        let [[row, first, last]] = rows[..] else { panic!("{rows:?}") };
+        assert_eq!((first, last), (0, bounds.len() as u64));
+        assert!((200..=256).contains(&bounds.len()), "{}", bounds.len());
+        let offsets = matrix.view();
+        let offset = |row: u64| offsets.offsets().at(row as usize) as u64;
+        assert_eq!((bounds[0][0], bounds[bounds.len() - 1][1]), (offset(row), offset(row + 1)));
+        assert!(bounds.windows(2).all(|pair| pair[0][1] == pair[1][0]));
+        assert!(cut(generate::stencil5(30, 30).view()).1.is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Is a kernel too fast to be true?
 
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{CacheState, Outcome, Timing, Violation};
+use sparserl_core::outcome::{Outcome, Regime, Timing, Violation};
 use sparserl_core::task::Operation;
 
 /// Memory may be read this much faster than the copy that bandwidth was measured with.
@@ -15,7 +15,7 @@ pub(crate) fn too_fast(
     compulsory_bytes: u64,
     copy_bandwidth: f64,
 ) -> Option<Outcome> {
-    let seconds = timing.median(CacheState::Cold)?;
+    let seconds = timing.median(Regime::Cold)?;
     is_too_fast(seconds, compulsory_bytes, copy_bandwidth).then(|| Outcome::WrongResult {
         violation: Violation::TooFast,
         reason: format!(

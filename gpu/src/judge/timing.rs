@@ -1,11 +1,19 @@
 //! How fast are kernels?
 //!
 //! All contenders are timed in turn: one sample of each, then the next sample of each, so that what drifts, drifts for
-//! all. A **warm** sample replays a graph of several launches, after one that is not timed, so that the gaps between
-//! launches do not count; a **cold** one is a single launch after the level-2 cache was overwritten. Times are between
-//! events on the device. Clocks are left as they are.
+//! all. What is sampled is one of three regimes, which are never mixed:
+//!
+//! | regime | a sample is |
+//! |---|---|
+//! | cold | one launch after the level-2 cache was overwritten |
+//! | warm | a graph of launches with a tiny kernel after each, less a graph of those tiny kernels alone; over the launches |
+//! | back to back | a graph of launches with nothing between them, over the launches |
+//!
+//! The tiny kernel reads from the output and writes to the input. It ends a launch before the next begins: a library
+//! whose launches allow their successors to begin early overlaps them back to back, which nobody who uses a result can
+//! have. Times are between events on the device. Clocks are left as they are.
 
-use sparserl_core::outcome::{Samples, Timing};
+use sparserl_core::outcome::{Regime, Samples, Timing};
 
 use super::Stop;
 use crate::run::device::{Device, DeviceBuffer, DeviceError, DeviceFacts, Event, Graph, Stream};
@@ -14,8 +22,10 @@ use crate::run::device::{Device, DeviceBuffer, DeviceError, DeviceFacts, Event, 
 const LONG_SAMPLE: f64 = 100e-6;
 /// Launches of one sample, at most.
 const MOST_LAUNCHES: f64 = 50.0;
-/// Time for the samples of one kind of one contender, in seconds.
+/// Time for the samples of one regime of one contender, in seconds.
 const PATIENCE: f64 = 2.0;
+/// Two events are not told apart when they are closer than this, in seconds.
+const RESOLUTION: f64 = 0.5e-6;
 /// The cache is overwritten with a buffer of so many times its size.
 const FLUSH_FACTOR: usize = 3;
 /// Bytes of each side of the copy that bandwidth is measured with, where memory allows.
@@ -23,22 +33,37 @@ const COPY_BYTES: usize = 1 << 30;
 /// Samples of that copy.
 const COPIES: usize = 11;
 
-/// How many samples to take.
+/// How many samples to take in each regime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rounds {
-    pub(crate) warm: u32,
     pub(crate) cold: u32,
+    pub(crate) warm: u32,
+    pub(crate) back_to_back: u32,
+}
+
+impl Rounds {
+    fn of(self, regime: Regime) -> u32 {
+        match regime {
+            Regime::Cold => self.cold,
+            Regime::Warm => self.warm,
+            Regime::BackToBack => self.back_to_back,
+        }
+    }
 }
 
 /// Something to be timed.
 pub(crate) trait Contender {
-    /// Asks for one product.
+    /// Enqueues one product.
     fn enqueue(&self, stream: &Stream) -> Result<(), Stop>;
 
-    /// Takes the result away, before each cold sample and before the last warm one.
+    /// Enqueues the tiny kernel that links two launches of a chain.
+    fn link(&self, stream: &Stream) -> Result<(), Stop>;
+
+    /// Invalidates the output, before each cold sample and before the last one of the other regimes, so that whoever
+    /// skips what was done before finds nothing done.
     fn spoil(&self, stream: &Stream) -> Result<(), Stop>;
 
-    /// Looks at the output, after the last sample of each kind.
+    /// Looks at the output, after the last sample of each regime.
     fn after_last(&mut self, stream: &Stream) -> Result<(), Stop>;
 }
 
@@ -56,15 +81,23 @@ struct Entrant {
 }
 
 struct Running {
-    /// Absent when a launch takes long enough alone.
-    graph: Option<Graph>,
-    launches: f64,
-    /// Of each kind; fewer where a launch takes long.
+    launches: Launches,
+    /// Of each regime; fewer where a launch takes long.
     most_samples: u32,
-    warm: Vec<f64>,
-    cold: Vec<f64>,
+    /// By regime, in the order of [`Regime::ALL`].
+    seconds: [Vec<f64>; 3],
     start: Event,
     end: Event,
+}
+
+/// So many launches of a contender as make a sample long enough.
+struct Launches {
+    count: f64,
+    back_to_back: Graph,
+    /// With a link after each.
+    chain: Graph,
+    /// The links of the chain alone.
+    links: Graph,
 }
 
 impl Stopwatch {
@@ -98,28 +131,35 @@ impl Stopwatch {
     ) -> Vec<Result<Timing, Stop>> {
         let ready = |contender: &dyn Contender| Entrant { state: self.ready(stream, contender) };
         let mut entrants: Vec<_> = contenders.iter().map(|c| ready(c.as_ref())).collect();
-        for round in 0..rounds.warm {
-            for (entrant, contender) in entrants.iter_mut().zip(contenders.iter_mut()) {
-                entrant.advance(round, rounds.warm, |running, last| {
-                    running.warm_sample(stream, contender.as_mut(), last)
-                });
-            }
-        }
-        for round in 0..rounds.cold {
-            for (entrant, contender) in entrants.iter_mut().zip(contenders.iter_mut()) {
-                entrant.advance(round, rounds.cold, |running, last| {
-                    running.cold_sample(stream, contender.as_mut(), self, last)
-                });
+        for (place, regime) in Regime::ALL.into_iter().enumerate() {
+            for round in 0..rounds.of(regime) {
+                for (entrant, contender) in entrants.iter_mut().zip(contenders.iter_mut()) {
+                    entrant.advance(round, rounds.of(regime), |running, last| {
+                        let seconds = match regime {
+                            Regime::Cold => running.cold_sample(stream, contender.as_ref(), self),
+                            Regime::Warm => running.warm_sample(stream, contender.as_ref(), last),
+                            Regime::BackToBack => {
+                                running.back_to_back_sample(stream, contender.as_ref(), last)
+                            }
+                        };
+                        if let Some(samples) = running.seconds.get_mut(place) {
+                            samples.push(seconds?);
+                        }
+                        if last { contender.after_last(stream) } else { Ok(()) }
+                    });
+                }
             }
         }
         entrants.into_iter().map(Entrant::finish).collect()
     }
 
-    /// Warms up, and makes a graph of as many launches as make a sample long enough.
+    /// Warms up, and captures graphs of as many launches as make a sample long enough.
     fn ready(&self, stream: &Stream, contender: &dyn Contender) -> Result<Running, Stop> {
         let (start, end) = (Event::new(&self.device)?, Event::new(&self.device)?);
         let enqueue = || contender.enqueue(stream);
+        let link = || contender.link(stream);
         enqueue()?;
+        link()?;
         stream.synchronize()?;
         stream.record(&start)?;
         enqueue()?;
@@ -127,12 +167,16 @@ impl Stopwatch {
         stream.record(&end)?;
         stream.synchronize()?;
         let once = (end.seconds_since(&start)? / 2.0).max(1e-9);
-        let launches = (LONG_SAMPLE / once).ceil().clamp(1.0, MOST_LAUNCHES);
-        let all = || (0..launches as u32).try_for_each(|_| enqueue());
-        let graph = if launches > 1.0 { Some(stream.capture(all)?) } else { None };
+        let count = (LONG_SAMPLE / once).ceil().clamp(1.0, MOST_LAUNCHES);
+        let all = || 0..count as u32;
+        let launches = Launches {
+            count,
+            back_to_back: stream.capture(|| all().try_for_each(|_| enqueue()))?,
+            chain: stream.capture(|| all().try_for_each(|_| enqueue().and_then(|()| link())))?,
+            links: stream.capture(|| all().try_for_each(|_| link()))?,
+        };
         let most_samples = (PATIENCE / once).clamp(1.0, f64::from(u32::MAX)) as u32;
-        let (warm, cold) = (Vec::new(), Vec::new());
-        Ok(Running { graph, launches, most_samples, warm, cold, start, end })
+        Ok(Running { launches, most_samples, seconds: Default::default(), start, end })
     }
 }
 
@@ -155,46 +199,69 @@ impl Entrant {
     }
 
     fn finish(self) -> Result<Timing, Stop> {
-        let running = self.state?;
-        let samples = |seconds: Vec<f64>| {
-            Samples::try_from(seconds).map_err(|_| DeviceError::NoTime { what: "a launch" })
+        let samples = |seconds: Vec<f64>| -> Result<Option<Samples>, DeviceError> {
+            if seconds.is_empty() {
+                return Ok(None);
+            }
+            let samples = Samples::try_from(seconds);
+            Ok(Some(samples.map_err(|_| DeviceError::NoTime { what: "a launch" })?))
         };
-        let cold = if running.cold.is_empty() { None } else { Some(samples(running.cold)?) };
-        Ok(Timing { warm: samples(running.warm)?, cold })
+        let [cold, warm, back_to_back] = self.state?.seconds;
+        let back_to_back = samples(back_to_back)?;
+        Ok(Timing { cold: samples(cold)?, warm: samples(warm)?, back_to_back })
     }
 }
 
 impl Running {
     fn warm_sample(
-        &mut self,
+        &self,
         stream: &Stream,
-        contender: &mut dyn Contender,
+        contender: &dyn Contender,
         last: bool,
-    ) -> Result<(), Stop> {
-        // Brings the operands back into the cache, after the other contenders had it.
+    ) -> Result<f64, Stop> {
+        let links = self.replayed(stream, contender, &self.launches.links, false)?;
+        let chain = self.replayed(stream, contender, &self.launches.chain, last)?;
+        Ok((chain - links).max(RESOLUTION) / self.launches.count)
+    }
+
+    fn back_to_back_sample(
+        &self,
+        stream: &Stream,
+        contender: &dyn Contender,
+        last: bool,
+    ) -> Result<f64, Stop> {
+        let seconds = self.replayed(stream, contender, &self.launches.back_to_back, last)?;
+        Ok(seconds / self.launches.count)
+    }
+
+    /// Seconds that a graph takes, the same work going before whatever the graph: links and a launch, which bring the
+    /// operands back into the cache after the other contenders had it, and keep the device busy until the host has
+    /// asked for the rest, so that no gap is timed.
+    fn replayed(
+        &self,
+        stream: &Stream,
+        contender: &dyn Contender,
+        graph: &Graph,
+        spoilt: bool,
+    ) -> Result<f64, Stop> {
+        stream.replay(&self.launches.links)?;
         contender.enqueue(stream)?;
-        if last {
+        if spoilt {
             contender.spoil(stream)?;
         }
         stream.record(&self.start)?;
-        match &self.graph {
-            Some(graph) => stream.replay(graph)?,
-            None => contender.enqueue(stream)?,
-        }
+        stream.replay(graph)?;
         stream.record(&self.end)?;
         stream.synchronize()?;
-        self.warm.push(self.end.seconds_since(&self.start)? / self.launches);
-        if last { contender.after_last(stream) } else { Ok(()) }
+        Ok(self.end.seconds_since(&self.start)?)
     }
 
     fn cold_sample(
-        &mut self,
+        &self,
         stream: &Stream,
-        contender: &mut dyn Contender,
+        contender: &dyn Contender,
         stopwatch: &Stopwatch,
-        last: bool,
-    ) -> Result<(), Stop> {
-        // Whoever skips what was done before finds nothing done.
+    ) -> Result<f64, Stop> {
         contender.spoil(stream)?;
         // Takes longer than the host takes to ask for the rest, so that no gap is timed.
         stream.clear(&stopwatch.flush)?;
@@ -202,8 +269,7 @@ impl Running {
         contender.enqueue(stream)?;
         stream.record(&self.end)?;
         stream.synchronize()?;
-        self.cold.push(self.end.seconds_since(&self.start)?);
-        if last { contender.after_last(stream) } else { Ok(()) }
+        Ok(self.end.seconds_since(&self.start)?)
     }
 }
 

@@ -25,6 +25,67 @@ pub(crate) struct DeviceCsr {
     pub(crate) dtype: Dtype,
     /// Whether the offsets are 64-bit. They are where a signed 32-bit integer cannot hold them.
     pub(crate) offsets_wide: bool,
+    /// Rows that are too long to be summed by few threads; `None` where there are none.
+    pub(crate) slices: Option<Slices>,
+}
+
+/// Rows with more entries than this are cut into slices.
+pub(crate) const LONG_ROW: usize = 512;
+/// About the most slices of a matrix: what is kept for each is bounded whatever the matrix.
+const MOST_SLICES: usize = 16_384;
+/// The most slices of a row, whose sums are added one after the other.
+const MOST_SLICES_OF_ROW: usize = 256;
+
+/// The long rows of a matrix, cut into slices, on a device.
+#[derive(Debug)]
+pub(crate) struct Slices {
+    /// For each slice, the offsets of its first entry and of the one past its last, u64.
+    pub(crate) bounds: DeviceBuffer,
+    /// Number of slices.
+    pub(crate) count: usize,
+    /// For each long row, its number, its first slice and the one past its last, u64.
+    pub(crate) rows: DeviceBuffer,
+    /// Number of long rows.
+    pub(crate) row_count: usize,
+}
+
+/// Where the long rows of a matrix are cut: the bounds of slices, and the rows with theirs. It depends on the matrix
+/// alone, so that sums are the same in every run.
+pub(crate) fn cut<T: Scalar>(matrix: CsrView<'_, T>) -> (Vec<[u64; 2]>, Vec<[u64; 3]>) {
+    let offsets = matrix.offsets();
+    let (mut bounds, mut rows) = (Vec::new(), Vec::new());
+    for row in 0..matrix.rows() {
+        let (begin, end) = (offsets.at(row), offsets.at(row + 1));
+        let length = end - begin;
+        if length <= LONG_ROW {
+            continue;
+        }
+        let slice =
+            LONG_ROW.max(matrix.nnz() / MOST_SLICES).max(length.div_ceil(MOST_SLICES_OF_ROW));
+        let first = bounds.len() as u64;
+        let starts = (begin..end).step_by(slice);
+        bounds.extend(starts.map(|start| [start as u64, (start + slice).min(end) as u64]));
+        rows.push([row as u64, first, bounds.len() as u64]);
+    }
+    (bounds, rows)
+}
+
+impl Slices {
+    fn upload<T: Scalar>(
+        device: &Device,
+        matrix: CsrView<'_, T>,
+    ) -> Result<Option<Self>, DeviceError> {
+        let (bounds, rows) = cut(matrix);
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            bounds: DeviceBuffer::from_bytes(device, cast_slice(&bounds))?,
+            count: bounds.len(),
+            rows: DeviceBuffer::from_bytes(device, cast_slice(&rows))?,
+            row_count: rows.len(),
+        }))
+    }
 }
 
 impl DeviceCsr {
@@ -46,6 +107,7 @@ impl DeviceCsr {
             nnz: matrix.nnz(),
             dtype: T::DTYPE,
             offsets_wide,
+            slices: Slices::upload(device, matrix)?,
         })
     }
 }

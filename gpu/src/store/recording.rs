@@ -30,6 +30,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::Evaluation;
+use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
 
 pub use recorder::{Recorded, RecordedError, Recorder};
@@ -47,6 +48,8 @@ pub struct Context {
     pub nvrtc: nvrtc::Version,
     /// How they were checked and timed, such as `screening` or `full`.
     pub protocol: String,
+    /// Where the values of the matrix come from.
+    pub value_source: ValueSource,
 }
 
 /// One evaluation of a store.

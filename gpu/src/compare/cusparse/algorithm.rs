@@ -20,6 +20,10 @@ pub(crate) enum Algorithm {
     Sell,
     /// Square blocks.
     Bsr,
+    /// CSR with a plan, `cusparseSpMVOp`, the first algorithm. SpMV only, of CUDA 13.1 and later.
+    SpMvOpAlg1,
+    /// The second algorithm. Of later versions than the first.
+    SpMvOpAlg2,
 }
 
 /// How A is stored for an algorithm.
@@ -36,7 +40,16 @@ impl Algorithm {
     pub(crate) fn all(operation: Operation) -> &'static [Self] {
         match operation {
             Operation::SpMV => {
-                &[Self::Default, Self::CsrAlg1, Self::CsrAlg2, Self::Sell, Self::Bsr]
+                const ALL: &[Algorithm] = &[
+                    Algorithm::Default,
+                    Algorithm::CsrAlg1,
+                    Algorithm::CsrAlg2,
+                    Algorithm::Sell,
+                    Algorithm::Bsr,
+                    Algorithm::SpMvOpAlg1,
+                    Algorithm::SpMvOpAlg2,
+                ];
+                ALL
             }
             Operation::SpMM { .. } => {
                 &[Self::Default, Self::CsrAlg1, Self::CsrAlg2, Self::CsrAlg3, Self::Bsr]
@@ -54,6 +67,8 @@ impl Algorithm {
             Self::CsrAlg3 => "CSR_ALG3",
             Self::Sell => "SELL",
             Self::Bsr => "BSR",
+            Self::SpMvOpAlg1 => "SPMVOP_ALG1",
+            Self::SpMvOpAlg2 => "SPMVOP_ALG2",
         }
     }
 
@@ -65,7 +80,12 @@ impl Algorithm {
 
     pub(super) fn format(self) -> Format {
         match self {
-            Self::Default | Self::CsrAlg1 | Self::CsrAlg2 | Self::CsrAlg3 => Format::Csr,
+            Self::Default
+            | Self::CsrAlg1
+            | Self::CsrAlg2
+            | Self::CsrAlg3
+            | Self::SpMvOpAlg1
+            | Self::SpMvOpAlg2 => Format::Csr,
             Self::Sell => Format::Sell,
             Self::Bsr => Format::Bsr,
         }
@@ -73,13 +93,21 @@ impl Algorithm {
 
     /// Whether the library's analysis can help. It does nothing for formats other than CSR.
     pub(super) fn is_analysed(self) -> bool {
-        self.format() == Format::Csr && !self.is_default()
+        self.format() == Format::Csr && !self.is_default() && !self.is_planned()
     }
 
-    /// The value of `cusparseSpMVAlg_t` or `cusparseSpMMAlg_t`; `None` where the operation lacks it.
+    /// Whether it is called through a plan.
+    pub(super) fn is_planned(self) -> bool {
+        matches!(self, Self::SpMvOpAlg1 | Self::SpMvOpAlg2)
+    }
+
+    /// The value of `cusparseSpMVAlg_t`, `cusparseSpMMAlg_t` or, where it is planned, `cusparseSpMVOpAlg_t`; `None`
+    /// where the operation lacks it.
     pub(super) fn number(self, operation: Operation) -> Option<c_int> {
         match (operation, self) {
             (_, Self::Default) => Some(0),
+            (Operation::SpMV, Self::SpMvOpAlg1) => Some(1),
+            (Operation::SpMV, Self::SpMvOpAlg2) => Some(2),
             (Operation::SpMV, Self::CsrAlg1) => Some(2),
             (Operation::SpMV, Self::CsrAlg2) => Some(3),
             (Operation::SpMV, Self::Sell) => Some(5),
@@ -88,7 +116,8 @@ impl Algorithm {
             (Operation::SpMM { .. }, Self::CsrAlg2) => Some(6),
             (Operation::SpMM { .. }, Self::CsrAlg3) => Some(12),
             (Operation::SpMM { .. }, Self::Bsr) => Some(14),
-            (Operation::SpMV, Self::CsrAlg3) | (Operation::SpMM { .. }, Self::Sell) => None,
+            (Operation::SpMV, Self::CsrAlg3)
+            | (Operation::SpMM { .. }, Self::Sell | Self::SpMvOpAlg1 | Self::SpMvOpAlg2) => None,
         }
     }
 }
@@ -110,7 +139,9 @@ mod tests {
         let spmm = Operation::SpMM { columns: 8.try_into().unwrap() };
         for operation in [Operation::SpMV, spmm] {
             let all = Algorithm::all(operation);
-            let numbers: BTreeSet<_> = all.iter().filter_map(|a| a.number(operation)).collect();
+            // Those with a plan are numbered on their own.
+            let number = |a: &Algorithm| Some((a.is_planned(), a.number(operation)?));
+            let numbers: BTreeSet<_> = all.iter().filter_map(number).collect();
             let names: BTreeSet<_> = all.iter().map(|a| a.name()).collect();
             assert_eq!((numbers.len(), names.len()), (all.len(), all.len()));
             assert_eq!(all.iter().filter(|a| a.is_default()).count(), 1);

@@ -153,7 +153,7 @@ impl<'c> Call<'c> {
 }
 
 /// A value in the first bytes of a cell.
-fn cell<T: Scalar>(value: T) -> u64 {
+pub(super) fn cell<T: Scalar>(value: T) -> u64 {
     let mut bytes = [0; size_of::<u64>()];
     bytes.iter_mut().zip(bytes_of(&value)).for_each(|(to, from)| *to = *from);
     u64::from_ne_bytes(bytes)

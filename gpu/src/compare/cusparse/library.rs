@@ -4,14 +4,16 @@
 //! panic when a function is missing, and give statuses as a Rust `enum`, which a newer library's unknown status would
 //! make undefined behaviour.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::path::Path;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::CusparseError;
+use super::spmv_op::SpMvOpFunctions;
 
-/// Name in the loader's search path, of CUDA 12 and 13 alike.
-const NAME: &str = "libcusparse.so.12";
+/// Names of the library; the first, of CUDA 12 and 13 alike, is the one that the loader is asked for.
+const NAMES: [&str; 3] = ["libcusparse.so.12", "libcusparse.so.13", "libcusparse.so"];
 
 /// Where NVIDIA's installer puts the toolkit, which is often not in the loader's search path.
 const TOOLKIT_FOLDERS: [&str; 2] =
@@ -83,16 +85,25 @@ pub(super) type Destroy = unsafe extern "C" fn(*mut c_void) -> Status;
 macro_rules! functions {
     ($($field:ident = $symbol:literal: $type:ty,)*) => {
         #[derive(Debug)]
-        pub(super) struct Functions { $(pub(super) $field: $type,)* }
+        pub(super) struct Functions {
+            $(pub(super) $field: $type,)*
+            /// Absent before CUDA 13.1.
+            pub(super) spmv_op: Option<SpMvOpFunctions>,
+        }
 
         impl Functions {
             fn load(library: &libloading::Library) -> Result<Self, CusparseError> {
-                Ok(Self { $(
-                    // SAFETY: the type is the one in cusparse.h, unchanged since CUDA 12.4. The pointer outlives no
-                    // library, as the library is never unloaded.
-                    $field: *unsafe { library.get::<$type>($symbol) }
-                        .map_err(|_| CusparseError::TooOld { symbol: $symbol })?,
-                )* })
+                let mut functions = Self {
+                    $(
+                        // SAFETY: the type is the one in cusparse.h, unchanged since CUDA 12.4. The pointer outlives
+                        // no library, as the library is never unloaded.
+                        $field: *unsafe { library.get::<$type>($symbol) }
+                            .map_err(|_| CusparseError::TooOld { symbol: $symbol })?,
+                    )*
+                    spmv_op: None,
+                };
+                functions.spmv_op = SpMvOpFunctions::load(library, functions.version()?);
+                Ok(functions)
             }
         }
     };
@@ -128,30 +139,34 @@ functions! {
     spmm = "cusparseSpMM": SpMm<Address>,
 }
 
+/// Major, minor and patch number of the library.
+pub(super) type LibraryVersion = [c_int; 3];
+
 impl Functions {
-    /// Loads the library once per process, for as long as it runs.
-    pub(super) fn get() -> Result<&'static Self, CusparseError> {
-        static LOADED: OnceLock<Result<Functions, CusparseError>> = OnceLock::new();
-        let loaded = LOADED.get_or_init(|| {
-            let library = find()?;
+    /// Loads a library once per process, for as long as it runs.
+    pub(super) fn get(path: Option<&Path>) -> Result<&'static Self, CusparseError> {
+        type Loaded = BTreeMap<Option<PathBuf>, Result<&'static Functions, CusparseError>>;
+        static LOADED: Mutex<Loaded> = Mutex::new(BTreeMap::new());
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let load = || {
+            let library = find(path)?;
             let functions = Functions::load(&library);
             // Code that CUDA has been told of is better never unloaded.
             std::mem::forget(library);
-            functions
-        });
-        loaded.as_ref().map_err(Clone::clone)
+            Ok(&*Box::leak(Box::new(functions?)))
+        };
+        loaded.entry(path.map(Path::to_owned)).or_insert_with(load).clone()
     }
 
-    /// The library's version, `12.6.3` say.
-    pub(super) fn version(&self) -> Result<String, CusparseError> {
+    /// The library's version.
+    pub(super) fn version(&self) -> Result<LibraryVersion, CusparseError> {
         let mut parts = [0; 3];
         for (property, part) in (0..).zip(&mut parts) {
             // SAFETY: the pointer is to a live integer.
             let status = unsafe { (self.property)(property, part) };
             self.check("cusparseGetProperty", status)?;
         }
-        let [major, minor, patch] = parts;
-        Ok(format!("{major}.{minor}.{patch}"))
+        Ok(parts)
     }
 
     /// Names the call that failed, with the library's own reason.
@@ -171,26 +186,48 @@ impl Functions {
     }
 }
 
-fn find() -> Result<libloading::Library, CusparseError> {
-    let mut reason = match load(Path::new(NAME)) {
-        Ok(library) => return Ok(library),
-        Err(error) => error,
+/// The library at a path, or where the loader and NVIDIA's installer have it.
+fn find(path: Option<&Path>) -> Result<libloading::Library, CusparseError> {
+    let candidates = match path {
+        Some(folder) if folder.is_dir() => NAMES.map(|name| folder.join(name)).to_vec(),
+        Some(file) => vec![file.to_owned()],
+        None => {
+            let installed = TOOLKIT_FOLDERS.map(|folder| Path::new(folder).join(NAMES[0]));
+            [PathBuf::from(NAMES[0])].into_iter().chain(installed).collect()
+        }
     };
-    for folder in TOOLKIT_FOLDERS.map(Path::new) {
-        let path = folder.join(NAME);
-        if !path.exists() {
+    let mut reason = None;
+    for (i, candidate) in candidates.iter().enumerate() {
+        // The first is the loader's to find, unless a place was named.
+        if (i > 0 || path.is_some()) && !candidate.exists() {
             continue;
         }
-        match load(&path) {
+        load_linker_beside(candidate);
+        match load(candidate) {
             Ok(library) => return Ok(library),
-            Err(error) => reason = error,
+            Err(error) => reason = Some(error.to_string().replace('\n', " ")),
         }
     }
-    Err(CusparseError::NotFound { reason: reason.to_string().replace('\n', " ") })
+    let nothing = || format!("no libcusparse in {}", path.unwrap_or(Path::new("")).display());
+    Err(CusparseError::NotFound { reason: reason.unwrap_or_else(nothing) })
+}
+
+/// Loads the nvJitLink that lies beside a cuSPARSE, if one does. Newer versions look for it by name alone when a plan
+/// is made, and so find the one that came with them whatever the loader's search path holds.
+fn load_linker_beside(cusparse: &Path) {
+    let Some(folder) = cusparse.parent().filter(|folder| folder.is_dir()) else { return };
+    for name in ["libnvJitLink.so.13", "libnvJitLink.so.12"] {
+        let path = folder.join(name);
+        if path.exists()
+            && let Ok(library) = load(&path)
+        {
+            std::mem::forget(library);
+        }
+    }
 }
 
 fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: runs the initialisers of NVIDIA's library, trusted as the driver is, from the loader's own path or from
-    // where only an administrator can write.
+    // SAFETY: runs the initialisers of NVIDIA's library, trusted as the driver is, from the loader's own path, from
+    // where only an administrator can write, or from where the user says.
     unsafe { libloading::Library::new(path) }
 }

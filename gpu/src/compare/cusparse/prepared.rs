@@ -5,11 +5,12 @@ use std::time::Instant;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::task::Operation;
 
-use super::call::Call;
-use super::description::Description;
+use super::call::{Call, cell};
+use super::description::{Description, data_type};
+use super::spmv_op::{Operands, SpMvOp};
 use super::stored::Stored;
 use super::{Algorithm, Cusparse, CusparseError};
-use crate::run::device::DeviceBuffer;
+use crate::run::device::{DeviceBuffer, Fill};
 use crate::run::device_csr::DeviceCsr;
 
 /// What is computed: `output = alpha * A * input + beta * output`.
@@ -64,15 +65,22 @@ impl<T: Scalar> Product<'_, T> {
 /// The matrix is described anew for each, as the library keeps what its analysis finds with the description.
 #[derive(Debug)]
 pub(crate) struct Prepared<'c> {
-    /// Seconds that this took, on the host's clock: conversion, taking memory and the library's analysis. The first in
+    /// Seconds that this took, on the host's clock: conversion, taking memory and the library's analysis or plan. The first in
     /// a process includes the loading of the library's kernels.
     pub(crate) analysis_seconds: f64,
     /// Bytes of the library's work buffer. Another format's arrays are not counted.
     pub(crate) buffer_bytes: u64,
     name: String,
-    call: Call<'c>,
-    // After `call`, whose description of it is destroyed first.
+    work: Work<'c>,
+    // After `work`, whose description of it is destroyed first.
     _stored: Stored<'c>,
+}
+
+/// What asks for the product.
+#[derive(Debug)]
+enum Work<'c> {
+    Call(Call<'c>),
+    Planned(SpMvOp<'c>),
 }
 
 impl Cusparse {
@@ -92,6 +100,9 @@ impl Cusparse {
         let number = algorithm
             .number(product.operation)
             .ok_or_else(|| not_applicable("the operation has no such algorithm".to_owned()))?;
+        if algorithm.is_planned() && product.beta.to_f64() != 0.0 {
+            return Err(not_applicable("it is used for products that add nothing".to_owned()));
+        }
         let matrix = product.host;
         if matrix.rows() == 0 || matrix.cols() == 0 {
             return Err(not_applicable("the matrix is empty".to_owned()));
@@ -107,18 +118,37 @@ impl Cusparse {
         let dense = |buffer, rows| {
             Description::dense(self.functions, product.operation, buffer, rows, T::DTYPE)
         };
-        let mut call = Call::new(
-            self,
-            (product.operation, number),
-            stored.describe(self.functions)?,
-            [dense(product.input, matrix.cols())?, dense(product.output, matrix.rows())?],
-            [product.alpha, product.beta],
-        );
-        let bytes = call.workspace_bytes()?;
-        call.take_workspace(DeviceBuffer::new(&self.device, bytes)?);
-        if algorithm.is_analysed() {
-            call.analyse()?;
-        }
+        let a = stored.describe(self.functions)?;
+        let x = dense(product.input, matrix.cols())?;
+        let output = dense(product.output, matrix.rows())?;
+        let scalars = [product.alpha, product.beta];
+        let (work, bytes) = match &self.functions.spmv_op {
+            Some(functions) if algorithm.is_planned() => {
+                let mut zeros = DeviceBuffer::new(&self.device, product.output.len())?;
+                zeros.fill(Fill::Byte(0))?;
+                let y = dense(&zeros, matrix.rows())?;
+                let operands = Operands { a, x, y, z: output, _zeros: zeros };
+                let compute = data_type(T::DTYPE);
+                let (planned, bytes) = SpMvOp::prepare(
+                    self,
+                    functions,
+                    (number, compute),
+                    operands,
+                    scalars.map(cell),
+                )?;
+                (Work::Planned(planned), bytes)
+            }
+            _ => {
+                let mut call =
+                    Call::new(self, (product.operation, number), a, [x, output], scalars);
+                let bytes = call.workspace_bytes()?;
+                call.take_workspace(DeviceBuffer::new(&self.device, bytes)?);
+                if algorithm.is_analysed() {
+                    call.analyse()?;
+                }
+                (Work::Call(call), bytes)
+            }
+        };
         self.stream.synchronize()?;
         let analysis_seconds = start.elapsed().as_secs_f64();
 
@@ -127,7 +157,7 @@ impl Cusparse {
             _ => algorithm.name().to_owned(),
         };
         let buffer_bytes = bytes as u64;
-        Ok(Prepared { analysis_seconds, buffer_bytes, name, call, _stored: stored })
+        Ok(Prepared { analysis_seconds, buffer_bytes, name, work, _stored: stored })
     }
 }
 
@@ -144,6 +174,9 @@ impl Prepared<'_> {
     /// # Errors
     /// When the library refuses.
     pub(crate) fn enqueue(&self) -> Result<(), CusparseError> {
-        self.call.run()
+        match &self.work {
+            Work::Call(call) => call.run(),
+            Work::Planned(planned) => planned.run(),
+        }
     }
 }

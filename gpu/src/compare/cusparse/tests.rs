@@ -29,7 +29,7 @@ fn every_algorithm_is_right_at_once_and_in_a_graph() {
     let device = Device::open(0).unwrap();
     println!("clocks: {:?}", device.clocks());
     let stream = Arc::new(Stream::new(&device).unwrap());
-    let cusparse = Cusparse::open(&device, Arc::clone(&stream)).unwrap();
+    let cusparse = Cusparse::open(&device, Arc::clone(&stream), None).unwrap();
     println!("cuSPARSE {}", cusparse.version().unwrap());
     let mut failures = Vec::new();
     for (name, matrix) in &matrices {
@@ -57,7 +57,7 @@ fn outcomes<T: Scalar>(
     operation: Operation,
 ) -> Vec<Result<String, String>> {
     let outcome = |algorithm| check(cusparse, matrix, operation, algorithm);
-    Algorithm::all(operation).iter().copied().map(outcome).collect()
+    cusparse.algorithms(operation).map(outcome).collect()
 }
 
 /// What was seen, or what went wrong.

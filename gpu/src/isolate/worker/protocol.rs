@@ -7,6 +7,7 @@ use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::task::{Dtype, Operation};
 
 use crate::candidate::executable::{ArrayKey, Launch};
+use crate::compare::Opponents;
 use crate::compile::nvrtc::CubinParts;
 use crate::run::device::{Clocks, DeviceFacts};
 
@@ -18,11 +19,13 @@ pub(crate) const ROLE: &str = "device";
 pub struct Protocol {
     /// How often each kernel goes through the checks, each time with inputs of its own. At least 1 is done.
     pub checks: u32,
-    /// Samples with a warm cache. At least 1 is taken.
+    /// Samples of launches in a chain. At least 1 is taken.
     pub warm_samples: u32,
     /// Samples with a cold cache.
     pub cold_samples: u32,
-    /// Whether cuSPARSE's algorithms are measured in turn with the kernels.
+    /// Samples of launches with nothing between them.
+    pub back_to_back_samples: u32,
+    /// Whether the opponents' algorithms are measured in turn with the kernels.
     pub baselines: bool,
     /// How long a kernel may take for its checks, before allowance for the size of the matrix.
     pub deadline: Duration,
@@ -36,6 +39,7 @@ impl Protocol {
             checks: 2,
             warm_samples: 20,
             cold_samples: 20,
+            back_to_back_samples: 20,
             baselines: true,
             deadline: Duration::from_secs(10),
         }
@@ -44,17 +48,21 @@ impl Protocol {
     /// Right or wrong, and about how fast: for search.
     #[must_use]
     pub fn screening() -> Self {
-        Self { checks: 1, warm_samples: 5, cold_samples: 0, baselines: false, ..Self::full() }
+        Self {
+            checks: 1,
+            warm_samples: 5,
+            cold_samples: 0,
+            back_to_back_samples: 0,
+            baselines: false,
+            ..Self::full()
+        }
     }
 
     /// Its name: `full`, `screening` or `custom`.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        let Self { checks, warm_samples, cold_samples, baselines, deadline: _ } = self;
-        let is = |other: Self| {
-            (*checks, *warm_samples, *cold_samples, *baselines)
-                == (other.checks, other.warm_samples, other.cold_samples, other.baselines)
-        };
+        // The deadline says how long a kernel may take, not how well it is judged.
+        let is = |other: Self| *self == Self { deadline: self.deadline, ..other };
         match () {
             () if is(Self::full()) => "full",
             () if is(Self::screening()) => "screening",
@@ -80,6 +88,7 @@ pub(crate) enum Request {
         new: Vec<ArrayKey>,
         kernels: Vec<KernelHeader>,
         protocol: Protocol,
+        opponents: Opponents,
         seed: u64,
     },
 }
@@ -116,8 +125,6 @@ pub(crate) enum Answer {
     /// What became of all kernels.
     Evaluated {
         evaluation: Box<Evaluation>,
-        /// The version of cuSPARSE, where its algorithms were measured.
-        library: Option<String>,
         /// Read when the last sample was taken.
         clocks: Option<Clocks>,
     },

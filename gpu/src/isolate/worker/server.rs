@@ -8,7 +8,8 @@ use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing}
 use sparserl_core::task::{Dtype, Operation};
 
 use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
-use crate::compare::cusparse::{Algorithm, Cusparse, CusparseError, Prepared, Product};
+use crate::compare::cusparse::Product;
+use crate::compare::{Contest, Entry, Opponents};
 use crate::compile::nvrtc::{Cubin, CubinParts};
 use crate::isolate::process::Client;
 use crate::judge::{
@@ -30,9 +31,9 @@ pub(crate) fn serve(ordinal: u32) -> io::Result<()> {
     client.send(&Answer::Ready(Box::new(server.facts.clone())), &[])?;
     while let Some((request, blobs)) = client.receive()? {
         let answer = match request {
-            Request::Judge { gone, new, kernels, protocol, seed } => {
+            Request::Judge { gone, new, kernels, protocol, opponents, seed } => {
                 let batch = Batch { gone, new, kernels, blobs };
-                match server.judge(batch, &protocol, seed, &mut client)? {
+                match server.judge(batch, &protocol, &opponents, seed, &mut client)? {
                     Some(answer) => answer,
                     // The device is lost to this process.
                     None => return Ok(()),
@@ -64,8 +65,8 @@ struct Server {
     holdings: Holdings,
     /// There from the first timing on.
     stopwatch: Option<Stopwatch>,
-    /// There from the first measurement of baselines on; why not, where it is not.
-    cusparse: Option<Result<Cusparse, String>>,
+    /// There from the first measurement of baselines on.
+    contest: Option<Contest>,
 }
 
 /// A matrix before its operation is known.
@@ -110,7 +111,7 @@ impl Server {
             problem: None,
             holdings: Holdings::default(),
             stopwatch: None,
-            cusparse: None,
+            contest: None,
         })
     }
 
@@ -155,6 +156,7 @@ impl Server {
         &mut self,
         batch: Batch,
         protocol: &Protocol,
+        opponents: &Opponents,
         seed: u64,
         client: &mut Client<Request, Answer>,
     ) -> io::Result<Option<Answer>> {
@@ -173,9 +175,8 @@ impl Server {
                 Err(error) => return Ok(Some(Answer::Unable { reason: error.to_string() })),
             }
         }
-        if protocol.baselines && self.cusparse.is_none() {
-            let opened = Cusparse::open(&self.device, Arc::clone(&self.stream));
-            self.cusparse = Some(opened.map_err(|error| error.to_string()));
+        if protocol.baselines && self.contest.is_none() {
+            self.contest = Some(Contest::open(&self.device, &self.stream, opponents));
         }
         let (Some(oracle), Some(problem), Some(stopwatch)) =
             (&self.oracle, &self.problem, &self.stopwatch)
@@ -190,7 +191,7 @@ impl Server {
             oracle,
             holdings: &self.holdings,
             stopwatch,
-            cusparse: self.cusparse.as_ref().filter(|_| protocol.baselines),
+            contest: self.contest.as_ref().filter(|_| protocol.baselines),
             protocol,
         };
         let random = fastrand::Rng::with_seed(seed);
@@ -223,8 +224,8 @@ struct Tools<'a> {
     oracle: &'a Oracle,
     holdings: &'a Holdings,
     stopwatch: &'a Stopwatch,
-    /// What to measure baselines with; why not, where that cannot be.
-    cusparse: Option<&'a Result<Cusparse, String>>,
+    /// Absent where no baselines are measured.
+    contest: Option<&'a Contest>,
     protocol: &'a Protocol,
 }
 
@@ -267,9 +268,8 @@ impl<T: Scalar> Judgement<'_, T> {
         }
         match self.measure(checked) {
             Ok(Ok(evaluation)) => {
-                let library = self.tools.cusparse.and_then(|c| c.as_ref().ok()?.version().ok());
                 let (evaluation, clocks) = (Box::new(evaluation), self.tools.device.clocks());
-                Ok(Some(Answer::Evaluated { evaluation, library, clocks }))
+                Ok(Some(Answer::Evaluated { evaluation, clocks }))
             }
             Ok(Err(Lost(outcome))) => {
                 client.send(&Answer::Judged { ended: Some(outcome) }, &[])?;
@@ -315,12 +315,16 @@ impl<T: Scalar> Judgement<'_, T> {
             contenders.push(self.contender(enqueue, Some(verified)));
         }
         let kernels = contenders.len();
-        for (_, ready) in &baselines {
-            let Ok(ready) = ready else { continue };
-            let enqueue = |_: &Stream| ready.enqueue().map_err(|error| refused(&error));
+        for entry in &baselines {
+            let Ok(ready) = &entry.ready else { continue };
+            let enqueue = |_: &Stream| ready.enqueue().map_err(refused);
             contenders.push(self.contender(enqueue, None));
         }
-        let rounds = Rounds { warm: protocol.warm_samples.max(1), cold: protocol.cold_samples };
+        let rounds = Rounds {
+            cold: protocol.cold_samples,
+            warm: protocol.warm_samples.max(1),
+            back_to_back: protocol.back_to_back_samples,
+        };
         let loaded = checked.iter().flatten().map(|right| &right.kernel);
         let audit = Audit::begin(self.problem, stream, oracle, operands, loaded)?;
         let mut timings = stopwatch.time(stream, &mut contenders, rounds);
@@ -351,9 +355,9 @@ impl<T: Scalar> Judgement<'_, T> {
         }
         let baselines = baselines
             .drain(..)
-            .map(|(algorithm, ready)| {
-                let timing = ready.as_ref().ok().and_then(|_| baseline_timings.next());
-                baseline(algorithm, ready, timing)
+            .map(|entry| {
+                let timing = entry.ready.as_ref().ok().and_then(|_| baseline_timings.next());
+                baseline(entry, timing)
             })
             .collect();
         let copy_bandwidth = Some(stopwatch.copy_bandwidth());
@@ -388,17 +392,14 @@ impl<T: Scalar> Judgement<'_, T> {
         Box::new(Timed { oracle: self.tools.oracle, problem: self.problem, enqueue, verified })
     }
 
-    /// The library's algorithms that apply, made ready, or why they cannot be.
-    fn baselines(&self) -> Vec<(Algorithm, Result<Prepared<'_>, String>)> {
-        let operation = self.problem.operation;
-        let cusparse = match self.tools.cusparse {
-            None => return Vec::new(),
-            Some(Err(reason)) => return vec![(Algorithm::Default, Err(reason.clone()))],
-            Some(Ok(cusparse)) => cusparse,
+    /// The opponents' algorithms that apply, made ready, or why they cannot be.
+    fn baselines(&self) -> Vec<Entry<'_>> {
+        let Tools { device, stream, contest: Some(contest), .. } = self.tools else {
+            return Vec::new();
         };
         let Operands { input, output } = &self.problem.operands[0];
         let product = Product {
-            operation,
+            operation: self.problem.operation,
             host: self.problem.host.view(),
             csr: &self.problem.csr,
             input,
@@ -406,12 +407,7 @@ impl<T: Scalar> Judgement<'_, T> {
             alpha: T::from_f64(1.0),
             beta: T::from_f64(0.0),
         };
-        let prepare = |&algorithm: &Algorithm| match cusparse.prepare(algorithm, &product) {
-            Ok(prepared) => Some((algorithm, Ok(prepared))),
-            Err(error) if error.is_not_applicable() => None,
-            Err(error) => Some((algorithm, Err(error.to_string()))),
-        };
-        Algorithm::all(operation).iter().filter_map(prepare).collect()
+        contest.prepare(device, stream, &product)
     }
 }
 
@@ -426,6 +422,11 @@ struct Timed<'c, T, F> {
 impl<T: Scalar, F: Fn(&Stream) -> Result<(), Stop>> Contender for Timed<'_, T, F> {
     fn enqueue(&self, stream: &Stream) -> Result<(), Stop> {
         (self.enqueue)(stream)
+    }
+
+    fn link(&self, stream: &Stream) -> Result<(), Stop> {
+        let Operands { input, output } = &self.problem.operands[0];
+        Ok(self.oracle.link(stream, output, input)?)
     }
 
     fn spoil(&self, stream: &Stream) -> Result<(), Stop> {
@@ -448,36 +449,21 @@ impl<T: Scalar, F: Fn(&Stream) -> Result<(), Stop>> Contender for Timed<'_, T, F
 }
 
 /// A baseline's own failure, which is never a kernel's.
-fn refused(error: &CusparseError) -> Stop {
-    Stop::Outcome(Outcome::LaunchFailed { reason: error.to_string() })
+fn refused(reason: String) -> Stop {
+    Stop::Outcome(Outcome::LaunchFailed { reason })
 }
 
-fn baseline(
-    algorithm: Algorithm,
-    ready: Result<Prepared<'_>, String>,
-    timing: Option<Result<Timing, Stop>>,
-) -> Baseline {
-    let timing = timing.map(|timing| {
-        timing.map_err(|stop| match stop {
-            Stop::Outcome(outcome) => outcome.to_string(),
-            Stop::Broken(error) => error.to_string(),
-        })
-    });
-    let is_default = algorithm.is_default();
-    match ready {
-        Ok(prepared) => Baseline {
-            algorithm: prepared.name().to_owned(),
-            is_default,
-            analysis_seconds: prepared.analysis_seconds,
-            buffer_bytes: prepared.buffer_bytes,
-            timing: timing.unwrap_or_else(|| Err("it was not timed".to_owned())),
-        },
-        Err(reason) => Baseline {
-            algorithm: algorithm.name().to_owned(),
-            is_default,
-            analysis_seconds: 0.0,
-            buffer_bytes: 0,
-            timing: Err(reason),
-        },
-    }
+fn baseline(entry: Entry<'_>, timing: Option<Result<Timing, Stop>>) -> Baseline {
+    let Entry { library, algorithm, is_default, ready } = entry;
+    let timing = match timing {
+        Some(Ok(timing)) => Ok(timing),
+        Some(Err(Stop::Outcome(outcome))) => Err(outcome.to_string()),
+        Some(Err(Stop::Broken(error))) => Err(error.to_string()),
+        None => Err("it was not timed".to_owned()),
+    };
+    let (analysis_seconds, buffer_bytes, timing) = match ready {
+        Ok(ready) => (ready.analysis_seconds, ready.buffer_bytes, timing),
+        Err(reason) => (0.0, 0, Err(reason)),
+    };
+    Baseline { library, algorithm, is_default, analysis_seconds, buffer_bytes, timing }
 }

@@ -12,6 +12,7 @@ use sparserl_core::outcome::{
     Baseline, Evaluation, Measurement, NotSamples, Outcome, Samples, Timing, Verification,
     Violation,
 };
+use sparserl_core::results::ValueSource;
 use sparserl_core::target::{ParseArchitectureError, Target};
 use sparserl_core::task::{Operation, Task, Values};
 
@@ -64,6 +65,8 @@ table! {
         rows: u64,
         cols: u64,
         nnz: u64,
+        /// Where the values that were multiplied come from: `random` or `file`.
+        value_source: String,
         operation: String,
         columns: u32,
         precision: String,
@@ -91,12 +94,16 @@ table! {
         seconds: Option<f64>,
         checks: Option<u32>,
         worst_ratio: Option<f64>,
+        /// Name and version of a baseline's library.
+        library: Option<String>,
         algorithm: Option<String>,
         is_default: Option<bool>,
         analysis_seconds: Option<f64>,
         buffer_bytes: Option<u64>,
-        warm: Option<Vec<f64>>,
         cold: Option<Vec<f64>>,
+        /// In a chain, the time of what links it taken off.
+        warm: Option<Vec<f64>>,
+        back_to_back: Option<Vec<f64>>,
     }
 }
 
@@ -112,6 +119,7 @@ pub(super) fn rows(recording: &Recording) -> Vec<Row> {
         rows: matrix.rows,
         cols: matrix.cols,
         nnz: matrix.nnz,
+        value_source: context.value_source.name().into(),
         operation: operation_word(task.operation).into(),
         columns: task.operation.columns(),
         precision: task.precision.to_string(),
@@ -165,6 +173,7 @@ fn with_outcome(row: Row, outcome: &Outcome) -> Row {
 
 fn with_baseline(row: Row, baseline: &Baseline) -> Row {
     let row = Row {
+        library: Some(baseline.library.clone()),
         algorithm: Some(baseline.algorithm.clone()),
         is_default: Some(baseline.is_default),
         analysis_seconds: Some(baseline.analysis_seconds),
@@ -179,7 +188,12 @@ fn with_baseline(row: Row, baseline: &Baseline) -> Row {
 
 fn with_timing(row: Row, timing: &Timing) -> Row {
     let seconds = |samples: &Samples| samples.seconds().to_vec();
-    Row { warm: Some(seconds(&timing.warm)), cold: timing.cold.as_ref().map(seconds), ..row }
+    Row {
+        cold: timing.cold.as_ref().map(seconds),
+        warm: timing.warm.as_ref().map(seconds),
+        back_to_back: timing.back_to_back.as_ref().map(seconds),
+        ..row
+    }
 }
 
 /// What [`rows`] made rows of.
@@ -258,6 +272,10 @@ fn recording(row: &Row) -> Result<Recording, RowError> {
             },
             nvrtc: version("nvrtc", &row.nvrtc).map(|(major, minor)| Version { major, minor })?,
             protocol: row.protocol.clone(),
+            value_source: [ValueSource::Random, ValueSource::File]
+                .into_iter()
+                .find(|source| source.name() == row.value_source)
+                .ok_or_else(|| unreadable("value_source", &row.value_source))?,
         },
     })
 }
@@ -292,6 +310,7 @@ fn outcome(row: Row) -> Result<Outcome, RowError> {
 
 fn baseline(row: Row) -> Result<Baseline, RowError> {
     Ok(Baseline {
+        library: row.library.clone().ok_or(RowError::Missing("library"))?,
         algorithm: row.algorithm.clone().ok_or(RowError::Missing("algorithm"))?,
         is_default: row.is_default.ok_or(RowError::Missing("is_default"))?,
         analysis_seconds: row.analysis_seconds.ok_or(RowError::Missing("analysis_seconds"))?,
@@ -304,9 +323,14 @@ fn baseline(row: Row) -> Result<Baseline, RowError> {
 }
 
 fn timing(row: Row) -> Result<Timing, RowError> {
+    if [&row.cold, &row.warm, &row.back_to_back].into_iter().all(Option::is_none) {
+        return Err(RowError::Missing("warm"));
+    }
+    let samples = |seconds: Option<Vec<f64>>| seconds.map(Samples::try_from).transpose();
     Ok(Timing {
-        warm: row.warm.ok_or(RowError::Missing("warm"))?.try_into()?,
-        cold: row.cold.map(Samples::try_from).transpose()?,
+        cold: samples(row.cold)?,
+        warm: samples(row.warm)?,
+        back_to_back: samples(row.back_to_back)?,
     })
 }
 
@@ -380,7 +404,7 @@ pub(super) mod tests {
     use sparserl_core::task::Dtype;
 
     pub(in crate::store::recording) fn recording() -> Recording {
-        let timing = Timing { warm: vec![1e-5].try_into().unwrap(), cold: None };
+        let timing = Timing { warm: Some(vec![1e-5].try_into().unwrap()), ..Timing::default() };
         let device = DeviceFacts {
             name: "d".into(),
             driver: (13, 0),
@@ -412,6 +436,7 @@ pub(super) mod tests {
                 device,
                 nvrtc: Version { major: 12, minor: 9 },
                 protocol: "full".into(),
+                value_source: ValueSource::File,
             },
         }
     }
