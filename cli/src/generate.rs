@@ -10,10 +10,10 @@ use std::time::Instant;
 use anyhow::{Context, anyhow, bail};
 use safetensors::tensor::{TensorView, serialize_to_file};
 use serde::Serialize;
-use sparserl_core::codegen::emit;
+use sparserl_core::codegen::{ArgumentKind, emit};
 use sparserl_core::decode::{Candidate, CostRanker, beam_search, diverse_search};
 use sparserl_core::language::{Facts, Mask};
-use sparserl_core::layout::{ArrayRole, Packed, pack};
+use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{CacheState, Evaluation};
 use sparserl_core::structure::{EmbeddingConfig, StructureEmbedding};
@@ -175,7 +175,7 @@ impl Job<'_> {
             kernel.measured = measured.as_ref().and_then(|evaluation| {
                 let measurement = evaluation.outcomes.get(*index)?.measurement()?;
                 let work = Work::new(matrix.nnz(), self.task.operation).packed(Packing {
-                    packed_bytes: kernel.plan.packed_bytes(ArrayRole::Matrix) as u64,
+                    packed_bytes: kernel.plan.packed_bytes(ArgumentKind::Matrix) as u64,
                     dense_bytes: kernel.plan.predicted.dense_bytes,
                     seconds: kernel.pack_seconds,
                     copy_bandwidth: evaluation.copy_bandwidth,
@@ -408,7 +408,7 @@ fn write_arrays(packed: &Packed, folder: &OutputFolder, name: &Path) -> anyhow::
     let views = views.collect::<anyhow::Result<Vec<_>>>()?;
     let workspace: Vec<_> = arrays
         .iter()
-        .filter(|(_, a)| a.role == ArrayRole::Workspace)
+        .filter(|(_, a)| a.role.is_workspace())
         .map(|(name, _)| name)
         .collect();
     // One key: the order of several would differ from run to run.

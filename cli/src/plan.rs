@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::codegen::{Argument, ArgumentKind, CudaSource};
 use sparserl_core::decode::Candidate;
 use sparserl_core::language::{Facts, LANGUAGE_VERSION, grammar_hash, vocabulary_hash};
-use sparserl_core::layout::{ArrayRole, Packed};
+use sparserl_core::layout::Packed;
 use sparserl_core::matrix::CsrView;
 use sparserl_core::task::{Operation, Task};
 use sparserl_gpu::compile::nvrtc::Cubin;
@@ -246,12 +246,9 @@ impl Plan {
         }
     }
 
-    /// Bytes of the packed arrays with a role.
-    pub(crate) fn packed_bytes(&self, role: ArrayRole) -> usize {
-        let kind = match role {
-            ArrayRole::Matrix => kind_name(ArgumentKind::Matrix),
-            ArrayRole::Workspace => kind_name(ArgumentKind::Workspace),
-        };
+    /// Bytes of the packed arrays that are passed for arguments of a kind.
+    pub(crate) fn packed_bytes(&self, kind: ArgumentKind) -> usize {
+        let kind = kind_name(kind);
         self.arguments.iter().filter(|a| a.kind == kind).map(|a| a.bytes).sum()
     }
 }

@@ -133,7 +133,7 @@ fn arguments(packed: &Packed) -> Vec<Argument> {
     arguments.extend(packed.arguments().map(|(name, array)| {
         let kind = match array.role {
             ArrayRole::Matrix => ArgumentKind::Matrix,
-            ArrayRole::Workspace => ArgumentKind::Workspace,
+            ArrayRole::PartialSums | ArrayRole::Counters => ArgumentKind::Workspace,
         };
         Argument { name, kind, dtype: array.data.dtype(), len: array.data.len() }
     }));

@@ -105,7 +105,7 @@ impl Prepared {
                     }
                     Some(array) => Parameter::Workspace {
                         bytes: array.data.bytes().len() as u64,
-                        counts: !matches!(array.data, ArrayData::F32(_) | ArrayData::F64(_)),
+                        counts: array.role == ArrayRole::Counters,
                     },
                     // Packing and emission agree on the arrays; without one the launch is refused.
                     None => Parameter::Workspace { bytes: 0, counts: false },
@@ -154,4 +154,35 @@ pub(crate) fn distinct_arrays<'e>(executables: &[&'e Executable]) -> Vec<&'e Hos
     let mut seen = BTreeSet::new();
     let arrays = executables.iter().flat_map(|executable| &executable.arrays);
     arrays.filter(|array| seen.insert(array.key)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sparserl_core::codegen::emit;
+    use sparserl_core::language::Program;
+    use sparserl_core::layout::pack;
+    use sparserl_core::matrix::generate;
+
+    use super::*;
+
+    #[test]
+    fn the_role_tells_counters_from_sums_whatever_their_type() {
+        let text = "sparserl 1\nspmv f64\nblock 128\nkeep merge 8 u32 plain cached 1 scan\n";
+        let program = Program::parse(text).unwrap();
+        let mut packed = pack(generate::stencil5(40, 40).view(), &program).unwrap();
+        let source = emit(&packed).unwrap();
+        // Sums in an element type that Rust has no floating-point type for, as half precision.
+        for array in packed.parts.iter_mut().flat_map(|part| &mut part.arrays) {
+            if array.role == ArrayRole::PartialSums {
+                array.data = ArrayData::U16(vec![0; array.data.len()]);
+            }
+        }
+        let prepared = Prepared::of_program(packed, &source);
+        let parameters = prepared.names.iter().zip(&prepared.launch.parameters);
+        let counts = parameters.filter_map(|(name, parameter)| match parameter {
+            Parameter::Workspace { counts, .. } => Some((name.as_str(), *counts)),
+            _ => None,
+        });
+        assert_eq!(counts.collect::<Vec<_>>(), [("p0_carry", false), ("p0_tickets", true)]);
+    }
 }
