@@ -274,7 +274,7 @@ fn executable<T: Scalar>(
     let source = emit(&packed)?;
     let options = CompileOptions::generated();
     let cubin = compile(compilers, facts, &source.text, source.kernel, &options)?;
-    Ok(cubin.map(|cubin| Prepared::of_program(packed, &source).executable(cubin)))
+    Ok(cubin.map(|cubin| Prepared::of_program(&Arc::new(packed), &source).executable(cubin)))
 }
 
 fn compile(

@@ -202,7 +202,7 @@ impl<'a, T: Scalar> Trial<'a, T> {
                 Parameter::Alpha => Argument::Value(bytemuck::bytes_of(&operands.alpha).to_vec()),
                 Parameter::Beta => Argument::Value(bytemuck::bytes_of(&operands.beta).to_vec()),
                 Parameter::Array(index) => {
-                    let bytes = arrays.get(index).map_or(&[][..], |array| array.data.bytes());
+                    let bytes = arrays.get(index).map_or(&[][..], |array| array.bytes());
                     Argument::Buffer(memory.read_only(name, bytes))
                 }
                 Parameter::Workspace { .. } => {

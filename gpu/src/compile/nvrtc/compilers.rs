@@ -145,7 +145,7 @@ impl Compilers {
     /// # Errors
     /// When none does. The error says which versions there are.
     pub fn for_arch(&self, architecture: Architecture) -> Result<&Nvrtc, UnsupportedByAll> {
-        self.newest(architecture, None)
+        self.choose(architecture, None)
     }
 
     /// The newest that compiles for `architecture` and whose cubins a driver of CUDA `driver_major` loads.
@@ -159,10 +159,12 @@ impl Compilers {
         architecture: Architecture,
         driver_major: u32,
     ) -> Result<&Nvrtc, UnsupportedByAll> {
-        self.newest(architecture, Some(driver_major))
+        self.choose(architecture, Some(driver_major))
     }
 
-    fn newest(
+    /// The compiler that is taken, whoever asks and whatever for: the newest that compiles for `architecture` and, where the
+    /// driver of a device has to load the machine code, whose cubins a driver of CUDA `driver_major` loads.
+    pub(crate) fn choose(
         &self,
         architecture: Architecture,
         driver_major: Option<u32>,

@@ -10,7 +10,7 @@ use sparserl_core::outcome::{Evaluation, Evaluator};
 use sparserl_core::task::{Precision, Task};
 
 use super::{Context, RecordedLanguage, RecordedMatrix, Recording, RecordingError, part};
-use crate::store::fingerprint::fingerprint;
+use crate::store::fingerprint::MatrixIdentity;
 
 /// Rows after which a part is written unasked.
 const ROWS: usize = 4096;
@@ -58,12 +58,14 @@ impl Recorder {
 
     /// Records an evaluation of programs for one matrix and task. An evaluation of no programs leaves no trace.
     ///
+    /// `matrix` is what was computed with, in the task's precision; `identity` is of the matrix as it was read.
+    ///
     /// # Errors
     /// When there is not one outcome for each program, when tasks differ, or when a part is due and cannot be written.
     pub fn record<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        name: &str,
+        identity: &MatrixIdentity,
         programs: &[Program],
         evaluation: &Evaluation,
         context: &Context,
@@ -81,8 +83,8 @@ impl Recorder {
         self.pending.push(Recording {
             time,
             matrix: RecordedMatrix {
-                fingerprint: fingerprint(matrix),
-                name: name.into(),
+                fingerprint: identity.fingerprint,
+                name: identity.name.clone(),
                 rows: matrix.rows() as u64,
                 cols: matrix.cols() as u64,
                 nnz: matrix.nnz() as u64,
@@ -137,8 +139,8 @@ pub struct Recorded<E> {
     pub recorder: Recorder,
     /// What they are made with.
     pub context: Context,
-    /// Name of the matrix that is judged next.
-    pub matrix_name: String,
+    /// The matrix that is judged next.
+    pub matrix: MatrixIdentity,
 }
 
 impl<E: Evaluator> Evaluator for Recorded<E> {
@@ -151,7 +153,7 @@ impl<E: Evaluator> Evaluator for Recorded<E> {
     ) -> Result<Evaluation, Self::Error> {
         let evaluation =
             self.evaluator.evaluate(matrix, programs).map_err(RecordedError::Evaluator)?;
-        self.recorder.record(matrix, &self.matrix_name, programs, &evaluation, &self.context)?;
+        self.recorder.record(matrix, &self.matrix, programs, &evaluation, &self.context)?;
         Ok(evaluation)
     }
 }

@@ -8,7 +8,7 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator};
 
 use super::Recordings;
-use crate::store::fingerprint::fingerprint;
+use crate::store::fingerprint::content_hash;
 
 /// An [`Evaluator`] that knows what was recorded, whatever it was recorded with: see [`Recordings::retain`].
 ///
@@ -19,6 +19,8 @@ pub struct Replay {
     recordings: Recordings,
     /// Evaluation and place in it of the latest outcome of a matrix and a program's text, which names the task.
     places: HashMap<(Hash, String), (usize, usize)>,
+    /// What is asked about next.
+    matrix: Option<Hash>,
 }
 
 impl Replay {
@@ -39,7 +41,13 @@ impl Replay {
                 places.insert((recording.matrix.fingerprint, program.clone()), (at, i));
             }
         }
-        Ok(Self { recordings, places })
+        Ok(Self { recordings, places, matrix: None })
+    }
+
+    /// Answers about the matrix with this fingerprint from now on. Without it, the matrices asked about are taken to be as
+    /// they were read, which those that were rounded are not.
+    pub fn set_matrix(&mut self, fingerprint: Hash) {
+        self.matrix = Some(fingerprint);
     }
 }
 
@@ -51,7 +59,7 @@ impl Evaluator for Replay {
         matrix: CsrView<'_, T>,
         programs: &[Program],
     ) -> Result<Evaluation, ReplayError> {
-        let matrix = fingerprint(matrix);
+        let matrix = self.matrix.unwrap_or_else(|| content_hash(matrix));
         let mut outcomes = Vec::with_capacity(programs.len());
         let mut sources = Vec::with_capacity(programs.len());
         for program in programs {
