@@ -8,7 +8,7 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification};
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::compile::nvrtc::Compilers;
+use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator, Subject};
 
 use crate::emulation::{self, DEFAULT_SAMPLE, Emulated, Extent, Ground};
@@ -46,7 +46,7 @@ pub(crate) struct Taken<C> {
 
 impl<'m, T: Scalar> Checker<'m, T> {
     pub(crate) fn open(
-        compilers: Arc<Compilers>,
+        compilers: Arc<CompilePool>,
         architecture: Architecture,
         matrix: CsrView<'m, T>,
         operation: Operation,

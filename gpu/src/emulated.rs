@@ -16,10 +16,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use sparserl_core::codegen::{EmitError, emit};
+use sparserl_core::kernel::Candidate;
 use sparserl_core::language::Program;
 use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{Evaluation, Evaluator, Outcome};
+use sparserl_core::outcome::{Abilities, Evaluation, Evaluator, Outcome};
 use sparserl_core::reference::ShapeError;
 use sparserl_core::task::{Dtype, Operation};
 pub use sparserl_emulator::code::SourceLocation;
@@ -31,7 +32,9 @@ use sparserl_emulator::ptx::{Module, PtxError};
 use crate::Architecture;
 use crate::candidate::executable::Prepared;
 use crate::candidate::raw::RawKernel;
-use crate::compile::nvrtc::{CompileError, CompileOptions, Compilers, UnsupportedByAll, Version};
+use crate::compile::nvrtc::{
+    CompileError, CompileOptions, Compilers, Cubin, UnsupportedByAll, Version,
+};
 use crate::compile::pool::{CompilePool, PoolCompileError};
 use checks::Trial;
 
@@ -104,7 +107,9 @@ pub enum EmulatorError {
     #[error(transparent)]
     Pool(#[from] PoolCompileError),
     /// CUDA from anywhere, for an evaluator that compiles in the caller's process.
-    #[error("CUDA from anywhere is compiled in processes only: open the emulator with a pool of them")]
+    #[error(
+        "CUDA from anywhere is compiled in processes only: open the emulator with a pool of them"
+    )]
     Foreign,
     /// A generated kernel could not be written down.
     #[error(transparent)]
@@ -264,9 +269,7 @@ impl EmulatorEvaluator {
         options: &CompileOptions,
     ) -> Result<Result<String, String>, EmulatorError> {
         let made = match &self.compiler {
-            PtxCompiler::Pool(pool) => {
-                pool.compile_ptx(source, kernel, self.architecture, options)
-            }
+            PtxCompiler::Pool(pool) => pool.compile_ptx(source, kernel, self.architecture, options),
             PtxCompiler::Here(compilers) => compilers
                 .for_arch(self.architecture)?
                 .compile_ptx(source, kernel, self.architecture, options)
@@ -296,16 +299,32 @@ impl Judgement {
 }
 
 impl Evaluator for EmulatorEvaluator {
+    type Code = Cubin;
+    type Cuda = RawKernel;
     type Error = EmulatorError;
 
-    /// A right program is [`Outcome::Verified`]; there are no baselines.
-    fn evaluate<T: Scalar>(
+    fn abilities(&self) -> Abilities {
+        let cuda = matches!(self.compiler, PtxCompiler::Pool(_));
+        let EmulationOptions { seeds, checks, .. } = self.options;
+        let protocol = format!("emulated-{seeds}x{checks}");
+        Abilities { times: false, findings: true, cuda, protocol }
+    }
+
+    /// A right candidate is [`Outcome::Verified`]; there are no baselines.
+    fn judge_all<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        programs: &[Program],
+        candidates: &[Candidate<'_, Cubin, RawKernel>],
     ) -> Result<Evaluation, EmulatorError> {
-        let outcome = |program| Ok(self.judge(matrix, Subject::Program(program))?.outcome);
-        let outcomes = programs.par_iter().map(outcome).collect::<Result<_, EmulatorError>>()?;
+        let outcome = |&candidate: &Candidate<'_, Cubin, RawKernel>| {
+            let subject = match candidate {
+                Candidate::Program(program) => Subject::Program(program),
+                Candidate::Kernel(kernel) => Subject::Packed(&kernel.packed),
+                Candidate::Cuda(kernel, operation) => Subject::Cuda(kernel, operation),
+            };
+            Ok(self.judge(matrix, subject)?.outcome)
+        };
+        let outcomes = candidates.par_iter().map(outcome).collect::<Result<_, EmulatorError>>()?;
         Ok(Evaluation { outcomes, baselines: Vec::new(), copy_bandwidth: None })
     }
 }

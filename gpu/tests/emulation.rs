@@ -38,10 +38,19 @@ fn main() -> ExitCode {
 
 const CHECKS: [(&str, fn()); 8] = [
     ("right_programs_are_verified", right_programs_are_verified),
-    ("programs_for_another_matrix_or_element_type_do_not_compile", programs_for_another_matrix_or_element_type_do_not_compile),
-    ("a_right_kernel_from_anywhere_is_verified_and_counted", a_right_kernel_from_anywhere_is_verified_and_counted),
+    (
+        "programs_for_another_matrix_or_element_type_do_not_compile",
+        programs_for_another_matrix_or_element_type_do_not_compile,
+    ),
+    (
+        "a_right_kernel_from_anywhere_is_verified_and_counted",
+        a_right_kernel_from_anywhere_is_verified_and_counted,
+    ),
     ("each_fault_is_told_for_what_it_is", each_fault_is_told_for_what_it_is),
-    ("what_is_wrong_without_a_fault_is_a_wrong_result", what_is_wrong_without_a_fault_is_a_wrong_result),
+    (
+        "what_is_wrong_without_a_fault_is_a_wrong_result",
+        what_is_wrong_without_a_fault_is_a_wrong_result,
+    ),
     ("what_does_not_compile_is_its_own_fault", what_does_not_compile_is_its_own_fault),
     ("what_cannot_be_told_is_an_error", what_cannot_be_told_is_an_error),
     ("a_hostile_source_is_compiled_elsewhere", a_hostile_source_is_compiled_elsewhere),

@@ -12,10 +12,12 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use sparserl_core::arbitrary::{csr, free_program, task};
+use sparserl_core::kernel::Candidate;
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
 use sparserl_core::outcome::{
-    Baseline, Evaluation, Evaluator, Measurement, Outcome, Samples, Timing, Verification, Violation,
+    Abilities, Baseline, Evaluation, Evaluator, Measurement, Outcome, Samples, Timing,
+    Verification, Violation,
 };
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Precision, Task};
@@ -156,8 +158,10 @@ fn evaluation(outcomes: &[Outcome], baseline: Option<&str>) -> Evaluation {
 
 fn as_f64(matrix: &Csr<f32>) -> Csr<f64> {
     let values = matrix.view().values().iter().map(|&value| f64::from(value)).collect();
-    let offsets = Offsets::U64((0..=matrix.rows()).map(|i| matrix.view().offsets().at(i) as u64).collect());
-    Csr::new(matrix.rows(), matrix.cols(), offsets, matrix.view().columns().to_vec(), values).unwrap()
+    let offsets =
+        Offsets::U64((0..=matrix.rows()).map(|i| matrix.view().offsets().at(i) as u64).collect());
+    Csr::new(matrix.rows(), matrix.cols(), offsets, matrix.view().columns().to_vec(), values)
+        .unwrap()
 }
 
 /// Of [`a_matrix`] as it was read.
@@ -273,7 +277,9 @@ fn a_long_recording_is_written_along_the_way() {
     let mut written = Vec::new();
     for _ in 0..9 {
         let context = a_context("screening");
-        recorder.record(a_matrix().view(), &identity("a"), &programs, &evaluation, &context).unwrap();
+        recorder
+            .record(a_matrix().view(), &identity("a"), &programs, &evaluation, &context)
+            .unwrap();
         written.push(parts(folder.path()).len());
     }
     assert_eq!(written, [0, 0, 0, 0, 1, 1, 1, 1, 1]);
@@ -340,7 +346,9 @@ fn only_what_is_kept_is_replayed() {
     for (protocol, seconds) in [("full", 1.0), ("screening", 2.0)] {
         let evaluation = evaluation(&[measured(seconds)], None);
         let context = a_context(protocol);
-        recorder.record(a_matrix().view(), &identity("a"), &program, &evaluation, &context).unwrap();
+        recorder
+            .record(a_matrix().view(), &identity("a"), &program, &evaluation, &context)
+            .unwrap();
     }
     recorder.flush().unwrap();
     let mut recordings = Recordings::read(folder.path()).unwrap();
@@ -463,14 +471,20 @@ fn what_does_not_belong_together_is_refused() {
 struct Kind;
 
 impl Evaluator for Kind {
+    type Code = ();
+    type Cuda = ();
     type Error = Infallible;
 
-    fn evaluate<T: Scalar>(
+    fn abilities(&self) -> Abilities {
+        Abilities { times: true, findings: false, cuda: false, protocol: "full".into() }
+    }
+
+    fn judge_all<T: Scalar>(
         &mut self,
         _: CsrView<'_, T>,
-        programs: &[Program],
+        candidates: &[Candidate<'_, (), ()>],
     ) -> Result<Evaluation, Infallible> {
-        Ok(evaluation(&vec![measured(1.0); programs.len()], Some("A")))
+        Ok(evaluation(&vec![measured(1.0); candidates.len()], Some("A")))
     }
 }
 

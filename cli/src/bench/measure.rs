@@ -143,7 +143,7 @@ impl<E: Instrument> Bench<'_, E> {
                 let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
                 let Judged { programs, evaluation, .. } = &judged;
                 let context = self.evaluator.context()?;
-                record(&mut recorder, matrix, &facts.name, programs, evaluation, &context)?;
+                record(&mut recorder, matrix, &facts.identity()?, programs, evaluation, &context)?;
             }
             match self.case(matrix, facts, task, judged) {
                 Ok(case) => {

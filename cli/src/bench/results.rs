@@ -8,11 +8,11 @@ use std::time::SystemTime;
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::CsrView;
 use sparserl_core::outcome::{Baseline, Outcome};
 use sparserl_core::task::Task;
 use sparserl_gpu::run::device::{Clocks, DeviceFacts};
-use sparserl_gpu::store::fingerprint::fingerprint;
+use sparserl_gpu::store::fingerprint::{MatrixIdentity, fingerprint};
 
 use crate::figures::Chosen;
 use crate::generate::{POLICY, POLICY_VERSION};
@@ -125,7 +125,7 @@ pub(crate) struct MatrixFacts {
 }
 
 impl MatrixFacts {
-    pub(crate) fn new<T: Scalar>(name: String, matrix: CsrView<'_, T>) -> Self {
+    pub(crate) fn new(name: String, matrix: CsrView<'_, f64>) -> Self {
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
         let mean = nnz as f64 / rows.max(1) as f64;
         let lengths = (0..rows).map(|row| matrix.row_len(row));
@@ -141,6 +141,11 @@ impl MatrixFacts {
             row_variation: if nnz == 0 { 0.0 } else { deviation / mean },
             longest_row: lengths.max().unwrap_or(0),
         }
+    }
+
+    /// By which recordings know it.
+    pub(crate) fn identity(&self) -> anyhow::Result<MatrixIdentity> {
+        Ok(MatrixIdentity { fingerprint: self.blake3.parse()?, name: self.name.clone() })
     }
 }
 

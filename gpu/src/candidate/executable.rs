@@ -80,7 +80,11 @@ pub(crate) struct HostArray {
 enum ArraySource {
     Own(Arc<ArrayData>),
     /// Array `array` of part `part`: the packed matrix is large, and whoever had it packed may want to keep it.
-    Packed { packed: Arc<Packed>, part: usize, array: usize },
+    Packed {
+        packed: Arc<Packed>,
+        part: usize,
+        array: usize,
+    },
 }
 
 /// A hash of an array's bytes: arrays with the same key are interchangeable.

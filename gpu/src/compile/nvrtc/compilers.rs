@@ -184,7 +184,8 @@ impl Compilers {
 /// Where NVRTC is without being asked for, nearest first.
 fn local_folders() -> Vec<PathBuf> {
     let program = env::current_exe().ok();
-    let starts = [program.as_deref().and_then(Path::parent).map(Path::to_owned), env::current_dir().ok()];
+    let starts =
+        [program.as_deref().and_then(Path::parent).map(Path::to_owned), env::current_dir().ok()];
     let mut folders: Vec<_> = starts.iter().flatten().flat_map(|start| upwards(start)).collect();
     let data = etcetera::choose_base_strategy().map(|base| base.data_dir().join(DATA_FOLDER));
     folders.extend(data.ok().filter(|folder| is_trusted(folder)));

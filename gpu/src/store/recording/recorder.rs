@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use sparserl_core::kernel::Candidate;
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{Evaluation, Evaluator};
+use sparserl_core::outcome::{Abilities, Evaluation, Evaluator};
 use sparserl_core::task::{Precision, Task};
 
 use super::{Context, RecordedLanguage, RecordedMatrix, Recording, RecordingError, part};
@@ -144,16 +145,31 @@ pub struct Recorded<E> {
 }
 
 impl<E: Evaluator> Evaluator for Recorded<E> {
+    type Code = E::Code;
+    type Cuda = E::Cuda;
     type Error = RecordedError<E::Error>;
 
-    fn evaluate<T: Scalar>(
+    fn abilities(&self) -> Abilities {
+        self.evaluator.abilities()
+    }
+
+    /// Records what is found out about programs; stores hold no CUDA from anywhere.
+    fn judge_all<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        programs: &[Program],
+        candidates: &[Candidate<'_, E::Code, E::Cuda>],
     ) -> Result<Evaluation, Self::Error> {
-        let evaluation =
-            self.evaluator.evaluate(matrix, programs).map_err(RecordedError::Evaluator)?;
-        self.recorder.record(matrix, &self.matrix, programs, &evaluation, &self.context)?;
+        let judged = self.evaluator.judge_all(matrix, candidates);
+        let evaluation = judged.map_err(RecordedError::Evaluator)?;
+        let (mut programs, mut outcomes) = (Vec::new(), Vec::new());
+        for (candidate, outcome) in candidates.iter().zip(&evaluation.outcomes) {
+            if let Some(program) = candidate.program() {
+                programs.push(program.clone());
+                outcomes.push(outcome.clone());
+            }
+        }
+        let recorded = Evaluation { outcomes, ..evaluation.clone() };
+        self.recorder.record(matrix, &self.matrix, &programs, &recorded, &self.context)?;
         Ok(evaluation)
     }
 }
