@@ -144,6 +144,19 @@ impl Outcome {
         matches!(self, Self::Measured(_) | Self::Verified(_))
     }
 
+    /// How far it came.
+    #[must_use]
+    pub fn tier(&self) -> Tier {
+        match self {
+            Self::CompileFailed { .. } => Tier::NotCompiled,
+            Self::LaunchFailed { .. } | Self::Faulted { .. } | Self::TimedOut { .. } => {
+                Tier::Failed
+            }
+            Self::WrongResult { .. } => Tier::Wrong,
+            Self::Measured(_) | Self::Verified(_) => Tier::Right,
+        }
+    }
+
     /// One word for tables and stores.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -157,6 +170,19 @@ impl Outcome {
             Self::TimedOut { .. } => "timed-out",
         }
     }
+}
+
+/// How far a kernel came: each is better than those before, whatever the times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// There is no kernel.
+    NotCompiled,
+    /// It did not launch, or not end as a kernel should.
+    Failed,
+    /// It ran, but what it did is not what it should do.
+    Wrong,
+    /// It is right.
+    Right,
 }
 
 impl fmt::Display for Outcome {

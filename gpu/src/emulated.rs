@@ -43,7 +43,8 @@ use checks::Trial;
 pub struct EmulationOptions {
     /// Orders in which blocks, warps and diverged lanes take turns; the first is the plain one. At least 1 is tried.
     pub seeds: u32,
-    /// Launches in each order, each with fresh inputs. At least 1; 3 show all that there is to show.
+    /// Launches in each order, each for another check. At least 1; 3 show all that there is to show, with 5 it runs every
+    /// check that a device runs.
     pub checks: u32,
     /// Instructions that a warp may execute in a launch before the kernel is taken to hang.
     pub budget: u64,
