@@ -1,6 +1,7 @@
 //! The command line.
 
 mod bench;
+mod budget;
 mod emulation;
 mod eval;
 mod generate;

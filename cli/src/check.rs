@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use sparserl_core::decode::Candidate;
+use sparserl_core::decode::Hypothesis;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification};
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::compile::nvrtc::Compilers;
+use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator, Subject};
 
 use crate::emulation::{self, DEFAULT_SAMPLE, Emulated, Extent, Ground};
@@ -46,7 +46,7 @@ pub(crate) struct Taken<C> {
 
 impl<'m, T: Scalar> Checker<'m, T> {
     pub(crate) fn open(
-        compilers: Arc<Compilers>,
+        compilers: Arc<CompilePool>,
         architecture: Architecture,
         matrix: CsrView<'m, T>,
         operation: Operation,
@@ -59,7 +59,7 @@ impl<'m, T: Scalar> Checker<'m, T> {
     ///
     /// # Errors
     /// When the emulator fails, or when the candidate does not fit what it is emulated on.
-    pub(crate) fn judge(&self, candidate: &Candidate) -> anyhow::Result<Emulated> {
+    pub(crate) fn judge(&self, candidate: &Hypothesis) -> anyhow::Result<Emulated> {
         self.ground.judge(&self.emulator, Subject::Program(&candidate.program))
     }
 }

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use indicatif::HumanCount;
 use serde::Serialize;
-use sparserl_core::layout::{EmulatedCost, pack};
+use sparserl_core::language::{Derivation, Mask, Program};
+use sparserl_core::layout::{EmulatedCost, Packed, pack};
 use sparserl_core::matrix::{CsrView, RowSample, Scalar, middle_rows, sample_rows};
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::compile::nvrtc::Compilers;
+use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::emulated::{Counters, EmulationOptions, EmulatorEvaluator, Judgement, Subject};
 
 /// Entries that are emulated unless asked otherwise, each counted once for each column of the dense
@@ -27,7 +29,7 @@ const FEWEST: usize = 64;
 /// # Errors
 /// Why it cannot and how to get what it needs, in a line.
 pub(crate) fn open(
-    compilers: Arc<Compilers>,
+    compilers: Arc<CompilePool>,
     architecture: Architecture,
     options: EmulationOptions,
 ) -> Result<EmulatorEvaluator, String> {
@@ -92,29 +94,59 @@ impl<'m, T: Scalar> Ground<'m, T> {
         emulator: &EmulatorEvaluator,
         subject: Subject<'_>,
     ) -> anyhow::Result<Emulated> {
-        let (matrix, extent) = self.rows_for(subject)?;
-        Ok(Emulated { judgement: emulator.judge(matrix, subject)?, extent })
+        let Place { rows, packed, extent } = self.place_for(subject)?;
+        let subject = packed.as_ref().map_or(subject, Subject::Packed);
+        Ok(Emulated { judgement: emulator.judge(rows, subject)?, extent })
     }
 
-    /// The rows to emulate a kernel on.
-    fn rows_for(&self, subject: Subject<'_>) -> anyhow::Result<(CsrView<'_, T>, Extent)> {
+    /// Where to emulate a kernel.
+    fn place_for(&self, subject: Subject<'_>) -> anyhow::Result<Place<'_, T>> {
         let mut misfit = None;
         for RowSample { matrix, shortened, .. } in &self.samples {
             let (rows, entries, shortened) = (matrix.rows(), matrix.nnz(), *shortened);
             let extent = Extent { whole: false, rows, entries, shortened };
+            let rows = matrix.view();
             match subject {
-                Subject::Program(program) => match pack(matrix.view(), program) {
-                    Ok(_) => return Ok((matrix.view(), extent)),
+                Subject::Program(program) => match pack(rows, program) {
+                    Ok(packed) => {
+                        let packed = Some(Arc::new(packed));
+                        return Ok(Place { rows, packed, extent });
+                    }
                     Err(error) => misfit = misfit.or(Some(error)),
                 },
-                Subject::Cuda(..) => return Ok((matrix.view(), extent)),
+                Subject::Packed(_) | Subject::Cuda(..) => {
+                    return Ok(Place { rows, packed: None, extent });
+                }
             }
         }
         match misfit {
             Some(error) => Err(anyhow!("the program does not fit a sample of the rows: {error}")),
-            None => Ok((self.whole, self.extent())),
+            None => Ok(Place { rows: self.whole, packed: None, extent: self.extent() }),
         }
     }
+}
+
+/// Rows to emulate a kernel on, with what a program made of them.
+struct Place<'g, T> {
+    rows: CsrView<'g, T>,
+    packed: Option<Arc<Packed>>,
+    extent: Extent,
+}
+
+/// Whether a program fits a matrix. Every legal program does, and legality is a matter of statistics; the
+/// matrix is packed only for programs that no search would write.
+pub(crate) fn fits<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> bool {
+    is_legal(matrix, program) || pack(matrix, program).is_ok()
+}
+
+fn is_legal<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> bool {
+    if program.task.precision.matrix() != T::DTYPE {
+        return false;
+    }
+    let stats = MatrixStats::new(matrix);
+    let mut derivation = Derivation::start(Mask::legal(&stats, program.task));
+    let tokens = program.tokens();
+    tokens.into_iter().all(|token| derivation.push(token).is_ok()) && derivation.is_complete()
 }
 
 impl Extent {
@@ -159,8 +191,7 @@ impl fmt::Display for Extent {
 
 #[cfg(test)]
 mod tests {
-    use sparserl_core::language::Program;
-    use sparserl_core::matrix::generate;
+    use sparserl_core::matrix::{Csr, generate};
 
     use super::*;
 
@@ -169,7 +200,7 @@ mod tests {
     }
 
     fn extent(ground: &Ground<'_, f64>, body: &str) -> anyhow::Result<Extent> {
-        Ok(ground.rows_for(Subject::Program(&program(body)))?.1)
+        Ok(ground.place_for(Subject::Program(&program(body)))?.extent)
     }
 
     #[test]
@@ -200,6 +231,18 @@ mod tests {
         assert_ne!(csr, dia);
         let text = dia.to_string();
         assert!(text.starts_with("a sample of ") && text.ends_with(" entries"), "{text}");
+    }
+
+    #[test]
+    fn legality_says_what_fits_without_packing() {
+        let matrix = generate::stencil5(100, 100);
+        let csr = program("keep csr u32 plain cached 1 16 4");
+        assert!(is_legal(matrix.view(), &csr) && fits(matrix.view(), &csr));
+        let wide = generate::uniform(10_000, 100_000, 4, 1);
+        let narrow = program("keep csr u16 plain cached 1 16 4");
+        assert!(!is_legal(wide.view(), &narrow) && !fits(wide.view(), &narrow));
+        let single: Csr<f32> = matrix.cast().unwrap();
+        assert!(!fits(single.view(), &csr));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::candidate::raw::RawKernel;
+use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::Recorder;
 
 use crate::args::{EvalArgs, MatrixArgs};
@@ -140,13 +141,13 @@ impl<J: Judge> Run<'_, J> {
         candidates: &[Candidate],
     ) -> anyhow::Result<MatrixResult> {
         let (matrix, _) = load(args)?;
-        let name = &facts.file;
+        let identity = facts.identity()?;
         let (candidates, rounds) = match self.task.precision.matrix() {
             Dtype::F32 => {
                 let matrix: Csr<f32> = round(&matrix, args)?;
-                self.judge_candidates(matrix.view(), name, candidates)?
+                self.judge_candidates(matrix.view(), &identity, candidates)?
             }
-            Dtype::F64 => self.judge_candidates(matrix.view(), name, candidates)?,
+            Dtype::F64 => self.judge_candidates(matrix.view(), &identity, candidates)?,
         };
         Ok(MatrixResult { matrix: facts, candidates, rounds })
     }
@@ -155,9 +156,10 @@ impl<J: Judge> Run<'_, J> {
     fn judge_candidates<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        name: &str,
+        identity: &MatrixIdentity,
         candidates: &[Candidate],
     ) -> anyhow::Result<(Vec<CandidateResult>, Vec<Round>)> {
+        let name = &identity.name;
         let (mut programs, mut program_places) = (Vec::new(), Vec::new());
         let mut cuda: Vec<(usize, &RawKernel)> = Vec::new();
         let mut results: Vec<Option<CandidateResult>> = Vec::new();
@@ -192,7 +194,7 @@ impl<J: Judge> Run<'_, J> {
             let evaluation = self.judge.programs(matrix, &programs)?;
             if let Some(recorder) = &mut self.recorder {
                 let context = self.judge.context()?;
-                recordings::record(recorder, matrix, name, &programs, &evaluation, &context)?;
+                recordings::record(recorder, matrix, identity, &programs, &evaluation, &context)?;
             }
             keep(program_places, evaluation)?;
         }

@@ -2,37 +2,36 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::iter;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use safetensors::tensor::{TensorView, serialize_to_file};
 use serde::Serialize;
-use sparserl_core::codegen::emit;
-use sparserl_core::decode::{
-    Candidate, CostRanker, Policy, PolicyError, PolicyInput, beam_search, diverse_search,
-};
-use sparserl_core::language::Mask;
-use sparserl_core::layout::{ArrayRole, CostModel, Packed, pack};
+use sparserl_core::codegen::ArgumentKind;
+use sparserl_core::decode::{CostRanker, PolicyInput};
+use sparserl_core::kernel;
+use sparserl_core::layout::{CostModel, Packed};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
-use sparserl_core::results::{ByRegime, Figures, Packing, Work, ranking};
+use sparserl_core::pipeline::{
+    self, Artefact, Check, Generated, Order, PipelineError, Ranked, Step, Tools,
+};
+use sparserl_core::results::{ByRegime, Figures, Packing, Work};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::Architecture;
-use sparserl_gpu::compile::nvrtc::Compilers;
+use sparserl_gpu::compile::CubinCompiler;
+use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::evaluator::GpuEvaluator;
 
 use crate::args::GenerateArgs;
-use crate::check::{Checked, Checker, Taken, Unjudged, first_right};
-use crate::compile::Compiler;
+use crate::check::{Checker, NoneRight, Unjudged, first_right};
 use crate::console;
 use crate::gpu::{self, Lack};
 use crate::load::{load, round};
-use crate::measure::measure;
 use crate::output_folder::OutputFolder;
 use crate::plan::{self, CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan};
 use crate::progress::Progress;
@@ -51,8 +50,8 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     // Before the work, although it is checked again after it.
     OutputFolder::check(&output)?;
 
-    // Loading, searching, measuring, checking, then packing and compiling each kernel.
-    let progress = Progress::new(4 + 2 * args.candidates().get(), !args.json && !args.quiet);
+    // Loading, searching, measuring, checking, then each kernel.
+    let progress = Progress::new(4 + args.candidates().get(), !args.json && !args.quiet);
     progress.step(format!("loading {}", args.matrix.file_name()));
     let start = Instant::now();
     let (matrix, note) = load(&args.matrix)?;
@@ -106,109 +105,106 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn generate<T: Scalar>(mut self, matrix: CsrView<'_, T>) -> anyhow::Result<Summary> {
-        let load = self.start.elapsed().as_secs_f64();
+        let load = self.start.elapsed();
         let wanted = self.args.candidates().get();
-        self.progress.step("searching");
         let open_start = Instant::now();
-        let gpu = self.open_gpu()?;
-        let open_seconds = open_start.elapsed().as_secs_f64();
-        let search_start = Instant::now();
+        let mut gpu = self.open_gpu()?;
+        let open_time = open_start.elapsed();
         let own = gpu.as_ref().map(|gpu| gpu.facts().target);
         let target = self.args.arch.or(own).unwrap_or(Target::H200);
+        let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
+        let mut notes = std::mem::take(&mut self.notes);
+        let compiler = match &gpu {
+            _ if self.args.no_compile => None,
+            Some(gpu) => Some(gpu.compiler()),
+            None => gpu::compiler(target.architecture)
+                .map_err(|why| notes.push(format!("not compiled: {why}")))
+                .ok(),
+        };
+        let checker = self.checker(matrix, target.architecture, compiler.as_ref(), &mut notes)?;
+        let unjudged = if self.args.check { Unjudged::Never } else { Unjudged::Last };
+        // What the checker says of those that are taken, in their order.
+        let (mut checked, mut check_notes) = (None, Vec::new());
+        let check = checker.as_ref().map(|checker| -> Check<'_, NoneRight> {
+            let (checked, notes) = (&mut checked, &mut check_notes);
+            Box::new(move |candidates, wanted| {
+                let judge = |ranked: &Ranked| checker.judge(&ranked.candidate);
+                let taken = first_right(candidates, wanted, unjudged, judge)?;
+                notes.extend(taken.notes);
+                let (candidates, verdicts): (Vec<_>, Vec<_>) = taken.candidates.into_iter().unzip();
+                *checked = Some(verdicts);
+                Ok(candidates)
+            })
+        });
+
         let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), self.task, target);
         let costs = CostModel::new(Arc::clone(&input.stats), self.task, target);
-        let considered = match &gpu {
-            Some(_) => self.args.budget().candidates().max(wanted),
-            None => wanted,
+        let order =
+            Order { matrix, input: &input, wanted, budget: self.args.budget(), spare: SPARE };
+        let skipped = [gpu.is_none(), check.is_none()].iter().filter(|&&skipped| skipped).count();
+        self.progress.pass(skipped);
+        let clock = || self.start.elapsed();
+        let tools = Tools {
+            policy: &CostRanker,
+            compiler: compiler.as_ref(),
+            evaluator: gpu.as_mut(),
+            check,
+            clock: &clock,
+            observer: &mut |step| self.progress.step(describe(step, device.as_deref())),
         };
-        let candidates = search(&CostRanker, &input, considered)?;
-        let search_seconds = search_start.elapsed().as_secs_f64();
-        if candidates.is_empty() {
-            bail!("{}: the search found no program (a defect of SparseRL)", self.matrix.file);
-        }
-
-        let mut notes = std::mem::take(&mut self.notes);
-        let measure_start = Instant::now();
-        let architecture = target.architecture;
-        let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
-        let measured = gpu.map(|gpu| self.measure(gpu, matrix, &candidates)).transpose()?;
-        let measure_seconds = open_seconds + measure_start.elapsed().as_secs_f64();
-        // Fastest first, or else likeliest first, with their places in the measurement.
-        let order: Vec<usize> = match &measured {
-            Some(measured) => ranking(&measured.outcomes),
-            None => likeliest(&candidates),
-        };
-        let ranked: Vec<(usize, Candidate)> = order
-            .into_iter()
-            .filter_map(|index| Some((index, candidates.get(index)?.clone())))
-            .collect();
-        let compiler = if self.args.no_compile {
-            None
-        } else {
-            Compiler::find(architecture)
-                .map_err(|why| notes.push(format!("not compiled: {why}")))
-                .ok()
-        };
-        let check_start = Instant::now();
-        let checker = self.checker(matrix, architecture, compiler.as_ref(), &mut notes)?;
-        let more = || match measured {
-            Some(_) => Ok(Vec::new()),
-            None => search(&CostRanker, &input, wanted + SPARE),
-        };
-        let candidates = self.take(checker.as_ref(), ranked, more, wanted, &mut notes)?;
-        let check_seconds = check_start.elapsed().as_secs_f64();
-        if candidates.len() < wanted {
-            notes.push(match &measured {
+        let generated = pipeline::generate(&order, tools).map_err(|error| match error {
+            PipelineError::Refused { .. } => {
+                anyhow!("{error} (--no-compile writes it for a look)")
+            }
+            error => anyhow!(error),
+        });
+        let Generated { artefacts, evaluation, times } =
+            generated.with_context(|| self.matrix.file.clone())?;
+        notes.extend(check_notes);
+        if artefacts.len() < wanted {
+            notes.push(match &evaluation {
                 Some(Evaluation { outcomes, .. }) => format!(
                     "{} of {wanted} kernels: {} candidates were measured, {} of them right",
-                    candidates.len(),
+                    artefacts.len(),
                     outcomes.len(),
                     outcomes.iter().filter(|outcome| outcome.is_right()).count()
                 ),
-                None => format!("{} of {wanted} kernels: there are no more", candidates.len()),
+                None => format!("{} of {wanted} kernels: there are no more", artefacts.len()),
             });
         }
+
         let folder = OutputFolder::begin(self.output)?;
+        let mut verdicts = checked.into_iter().flatten();
         let mut kernels = Vec::new();
-        for ((index, candidate, checked), rank) in candidates.iter().zip(1_usize..) {
+        for (artefact, rank) in artefacts.iter().zip(1_usize..) {
             let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
-            let mut kernel =
-                self.kernel(matrix, &costs, candidate, compiler.as_ref(), &folder, subfolder)?;
-            kernel.checked = *checked;
-            kernel.measured = measured.as_ref().and_then(|evaluation| {
-                let measurement = evaluation.outcomes.get(*index)?.measurement()?;
-                let work = Work::new(matrix.nnz(), self.task.operation).packed(Packing {
-                    packed_bytes: kernel.plan.packed_bytes(ArrayRole::Matrix) as u64,
-                    dense_bytes: kernel.plan.predicted.dense_bytes,
-                    seconds: kernel.pack_seconds,
-                    copy_bandwidth: evaluation.copy_bandwidth,
-                });
-                let figures =
-                    |regime| Figures::new(measurement, &evaluation.baselines, regime, work);
-                Some(MeasuredKernel {
-                    device: device.clone()?,
-                    checks: measurement.checks,
-                    worst_ratio: measurement.worst_ratio,
-                    figures: ByRegime::of(figures),
-                })
+            let plan = self.write(&costs, artefact, &folder, Path::new(&subfolder))?;
+            kernels.push(Kernel {
+                subfolder,
+                program: artefact.kernel.packed.program.to_string(),
+                measured: self.measured(artefact, &plan, evaluation.as_ref(), device.as_deref()),
+                checked: verdicts.next().flatten(),
+                pack_seconds: artefact.kernel.pack_time.as_secs_f64(),
+                compile_seconds: artefact.kernel.compile_time.as_secs_f64(),
+                plan,
             });
-            kernels.push(kernel);
         }
         if wanted > 1 {
-            let entries = candidates
-                .iter()
-                .zip(&kernels)
-                .map(|((_, c, _), k)| (k.subfolder.clone(), c, &k.plan));
+            let entries = artefacts.iter().zip(&kernels).map(|(artefact, kernel)| {
+                let program = &artefact.kernel.packed.program;
+                (kernel.subfolder.clone(), program, artefact.log_probability, &kernel.plan)
+            });
             let list = CandidateList::new(&self.matrix, self.task, entries);
             folder.write(plan::CANDIDATES, pretty(&list)?)?;
         }
         folder.finish()?;
 
+        let measure = if evaluation.is_some() { open_time + times.measure } else { Duration::ZERO };
         let seconds = Seconds {
-            load,
-            search: search_seconds,
-            measure: if measured.is_some() { measure_seconds } else { 0.0 },
-            check: if checker.is_some() { check_seconds } else { 0.0 },
+            load: load.as_secs_f64(),
+            search: times.search.as_secs_f64(),
+            measure: measure.as_secs_f64(),
+            check: times.check.as_secs_f64(),
             pack: kernels.iter().map(|kernel| kernel.pack_seconds).sum(),
             compile: kernels.iter().map(|kernel| kernel.compile_seconds).sum(),
             total: self.start.elapsed().as_secs_f64(),
@@ -217,11 +213,36 @@ impl Job<'_> {
             output: self.output.to_owned(),
             matrix: self.matrix,
             task: self.task,
-            evaluation: measured,
+            evaluation,
             without_gpu: self.without_gpu,
             kernels,
             seconds,
             notes,
+        })
+    }
+
+    /// What follows from the times of a kernel that was measured.
+    fn measured(
+        &self,
+        artefact: &Artefact<Cubin>,
+        plan: &Plan,
+        evaluation: Option<&Evaluation>,
+        device: Option<&str>,
+    ) -> Option<MeasuredKernel> {
+        let (evaluation, device) = (evaluation?, device?);
+        let measurement = artefact.outcome.as_ref()?.measurement()?;
+        let work = Work::new(self.matrix.nnz, self.task.operation).packed(Packing {
+            packed_bytes: plan.packed_bytes(ArgumentKind::Matrix) as u64,
+            dense_bytes: plan.predicted.dense_bytes,
+            seconds: artefact.kernel.pack_time.as_secs_f64(),
+            copy_bandwidth: evaluation.copy_bandwidth,
+        });
+        let figures = |regime| Figures::new(measurement, &evaluation.baselines, regime, work);
+        Some(MeasuredKernel {
+            device: device.to_owned(),
+            checks: measurement.checks,
+            worst_ratio: measurement.worst_ratio,
+            figures: ByRegime::of(figures),
         })
     }
 
@@ -252,39 +273,25 @@ impl Job<'_> {
         }
     }
 
-    fn measure<T: Scalar>(
-        &self,
-        mut gpu: GpuEvaluator,
-        matrix: CsrView<'_, T>,
-        candidates: &[Candidate],
-    ) -> anyhow::Result<Evaluation> {
-        self.progress.step(format!("measuring on {}", gpu.facts().name));
-        let programs: Vec<_> = candidates.iter().map(|c| c.program.clone()).collect();
-        measure(&mut gpu, matrix, &programs, self.args.budget())
-            .with_context(|| self.matrix.file.clone())
-    }
-
     /// What checks candidates by emulation: where that was asked for, and where there is no GPU as far as
     /// it is possible.
     fn checker<'m, T: Scalar>(
         &self,
         matrix: CsrView<'m, T>,
         architecture: Architecture,
-        compiler: Option<&Compiler>,
+        compiler: Option<&CubinCompiler>,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Option<Checker<'m, T>>> {
         let args = self.args;
         if !args.check && (args.no_check || !self.without_gpu) {
-            self.progress.pass(1);
             return Ok(None);
         }
         let compilers = match compiler {
-            Some(compiler) => Arc::clone(compiler.all()),
+            Some(compiler) => Arc::clone(compiler.pool()),
             // That there is no compiler has been said.
             None if !args.check => return Ok(None),
-            None => Arc::new(Compilers::discover().context("cannot check")?),
+            None => gpu::pool().context("cannot check")?,
         };
-        self.progress.step("emulating");
         match Checker::open(compilers, architecture, matrix, self.task.operation) {
             Ok(checker) => Ok(Some(checker)),
             Err(why) if args.check => Err(anyhow!("cannot check: {why}")),
@@ -295,117 +302,46 @@ impl Job<'_> {
         }
     }
 
-    /// The first `wanted` candidates, or where there is a checker the first that are right. If too few of
-    /// them are, there may be `more`, and then those that the checker fails on, unless a check was asked for.
-    fn take<T: Scalar>(
+    /// Writes the files of a kernel, as it was judged.
+    fn write(
         &self,
-        checker: Option<&Checker<'_, T>>,
-        ranked: Vec<(usize, Candidate)>,
-        more: impl FnOnce() -> Result<Vec<Candidate>, PolicyError>,
-        wanted: usize,
-        notes: &mut Vec<String>,
-    ) -> anyhow::Result<Vec<(usize, Candidate, Option<Checked>)>> {
-        let Some(checker) = checker else {
-            let first = ranked.into_iter().take(wanted);
-            return Ok(first.map(|(index, candidate)| (index, candidate, None)).collect());
-        };
-        let is_new = |candidate: &Candidate| {
-            ranked.iter().all(|(_, known)| known.program != candidate.program)
-        };
-        let mut failed = None;
-        let more = || more().map_err(|why| failed = Some(why)).unwrap_or_default();
-        let others = iter::once_with(more).flatten().filter(is_new);
-        let others = others.enumerate().map(|(i, candidate)| (ranked.len() + i, candidate));
-        let all = ranked.iter().cloned().chain(others);
-        let unjudged = if self.args.check { Unjudged::Never } else { Unjudged::Last };
-        let taken = first_right(all, wanted, unjudged, |(_, candidate)| checker.judge(candidate));
-        let Taken { candidates, notes: why } = taken.with_context(|| self.matrix.file.clone())?;
-        if let Some(why) = failed {
-            return Err(why.into());
-        }
-        notes.extend(why);
-        Ok(candidates.into_iter().map(|((index, c), checked)| (index, c, checked)).collect())
-    }
-
-    /// Makes a kernel of a program, and its files.
-    fn kernel<T: Scalar>(
-        &self,
-        matrix: CsrView<'_, T>,
         costs: &CostModel<'_>,
-        candidate: &Candidate,
-        compiler: Option<&Compiler>,
+        artefact: &Artefact<Cubin>,
         folder: &OutputFolder,
-        subfolder: String,
-    ) -> anyhow::Result<Kernel> {
-        let program = candidate.program.to_string();
-        self.progress.step(format!("packing {subfolder}"));
-        let pack_start = Instant::now();
-        let packed = pack(matrix, &candidate.program)
-            .with_context(|| format!("{}: packing (a defect of SparseRL)", self.matrix.file))?;
-        let pack_seconds = pack_start.elapsed().as_secs_f64();
-        let source = emit(&packed.program, &packed.signature())?;
-        let doing = if compiler.is_some() { "compiling" } else { "writing" };
-        self.progress.step(format!("{doing} {subfolder}"));
-        let compile_start = Instant::now();
-        let cubin = compiler.map(|compiler| compiler.compile(&source)).transpose()?;
-        let compile_seconds =
-            if cubin.is_some() { compile_start.elapsed().as_secs_f64() } else { 0.0 };
-
+        at: &Path,
+    ) -> anyhow::Result<Plan> {
+        let kernel::Kernel { packed, source, code, .. } = &artefact.kernel;
         let policy = PolicyPlan {
             name: POLICY,
             version: POLICY_VERSION,
-            log_probability: candidate.log_probability,
+            log_probability: artefact.log_probability,
         };
-        let machine_code = cubin.as_ref().map(MachineCode::from);
-        let mut plan =
-            Plan::new(self.matrix.clone(), costs, policy, &packed, &source, machine_code);
-        let at = Path::new(&subfolder);
-        let source_file = source.text.clone() + &plan::launch_comment(&source, &packed);
+        let machine_code = code.as_ref().map(MachineCode::from);
+        let mut plan = Plan::new(self.matrix.clone(), costs, policy, packed, source, machine_code);
+        let source_file = source.text.clone() + &plan::launch_comment(source, packed);
         folder.write(at.join(plan::SOURCE), source_file)?;
-        folder.write(at.join(plan::PROGRAM), &program)?;
-        if let Some(cubin) = &cubin {
+        folder.write(at.join(plan::PROGRAM), packed.program.to_string())?;
+        if let Some(cubin) = code {
             folder.write(at.join(plan::CUBIN), cubin.bytes())?;
             plan.files.push(plan::CUBIN);
         }
         if self.args.packed {
-            write_arrays(&packed, folder, &at.join(plan::PACKED))?;
+            write_arrays(packed, folder, &at.join(plan::PACKED))?;
             plan.files.push(plan::PACKED);
         }
         folder.write(at.join(plan::PLAN), pretty(&plan)?)?;
-        let (measured, checked) = (None, None);
-        Ok(Kernel { subfolder, program, measured, checked, pack_seconds, compile_seconds, plan })
+        Ok(plan)
     }
 }
 
-/// Likely programs that differ, at most `wanted`, best first; where there are too few, the likeliest
-/// others fill up.
-///
-/// # Errors
-/// When the policy fails.
-pub(crate) fn search(
-    policy: &dyn Policy,
-    input: &PolicyInput<'_>,
-    wanted: usize,
-) -> Result<Vec<Candidate>, PolicyError> {
-    let mut policy = policy.read(input)?;
-    let mask = Mask::legal(&input.stats, input.task);
-    let mut candidates = diverse_search(&mut *policy, mask, wanted)?;
-    if candidates.len() < wanted {
-        let others = beam_search(&mut *policy, mask, 2 * wanted)?;
-        let is_new = |c: &Candidate| candidates.iter().all(|known| known.program != c.program);
-        let others: Vec<_> = others.into_iter().filter(is_new).collect();
-        candidates.extend(others);
-        candidates.truncate(wanted);
-        candidates.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
+/// What is going on, for people who wait.
+fn describe(step: Step, device: Option<&str>) -> String {
+    match step {
+        Step::Search => "searching".to_owned(),
+        Step::Measure => format!("measuring on {}", device.unwrap_or("the GPU")),
+        Step::Check => "emulating".to_owned(),
+        Step::Make(number) => format!("making kernel {number}"),
     }
-    Ok(candidates)
-}
-
-/// Indices of candidates, likeliest first: a diverse search gives them in another order.
-fn likeliest(candidates: &[Candidate]) -> Vec<usize> {
-    let mut order: Vec<_> = candidates.iter().map(|c| c.log_probability).enumerate().collect();
-    order.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    order.into_iter().map(|(index, _)| index).collect()
 }
 
 /// Writes the packed arrays under their argument names. The metadata lists those that are
@@ -417,11 +353,8 @@ fn write_arrays(packed: &Packed, folder: &OutputFolder, name: &Path) -> anyhow::
         Ok((name, TensorView::new(dtype, vec![array.data.len()], array.data.bytes())?))
     });
     let views = views.collect::<anyhow::Result<Vec<_>>>()?;
-    let workspace: Vec<_> = arrays
-        .iter()
-        .filter(|(_, a)| a.role == ArrayRole::Workspace)
-        .map(|(name, _)| name)
-        .collect();
+    let workspace: Vec<_> =
+        arrays.iter().filter(|(_, a)| a.role.is_workspace()).map(|(name, _)| name).collect();
     // One key: the order of several would differ from run to run.
     let metadata = HashMap::from([("workspace".to_owned(), serde_json::to_string(&workspace)?)]);
     folder.write_with(name, |path| {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use sparserl_gpu::Architecture;
 use sparserl_gpu::compare::Opponents;
+use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::pool::{CompilePool, PoolError};
 use sparserl_gpu::evaluator::{GpuError, GpuEvaluator, compile_pool};
 use sparserl_gpu::isolate::process::ServerCommand;
@@ -17,8 +19,22 @@ const SERVE: &str = "serve";
 /// missing, it is a GPU that is asked for: without one, a compiler does not help.
 pub(crate) fn compilers() -> anyhow::Result<Arc<CompilePool>> {
     device::count().context("no GPU to measure on")?;
+    pool()
+}
+
+/// Processes of this program that compile, as many as there are cores, whether there is a GPU or not.
+pub(crate) fn pool() -> anyhow::Result<Arc<CompilePool>> {
     let pool: Result<_, PoolError> = compile_pool(server_command()?);
     Ok(Arc::new(pool?))
+}
+
+/// A compiler for GPUs of an architecture that are not there; else why there is none and how to get one,
+/// in a line.
+pub(crate) fn compiler(architecture: Architecture) -> Result<CubinCompiler, String> {
+    let compiler = pool().map(|pool| CubinCompiler::new(pool, architecture, None));
+    let compiler = compiler.map_err(|error| format!("{error:#}"))?;
+    compiler.version().map_err(|error| error.to_string())?;
+    Ok(compiler)
 }
 
 /// Opens a device by its number, to measure these opponents on it.

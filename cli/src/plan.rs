@@ -4,13 +4,12 @@
 
 use serde::{Deserialize, Serialize};
 use sparserl_core::codegen::{Argument, ArgumentKind, CudaSource};
-use sparserl_core::decode::Candidate;
-use sparserl_core::language::{LANGUAGE_VERSION, grammar_hash, vocabulary_hash};
-use sparserl_core::layout::{ArrayRole, CostModel, Launch, Packed};
+use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash, vocabulary_hash};
+use sparserl_core::layout::{CostModel, Launch, Packed};
 use sparserl_core::matrix::CsrView;
 use sparserl_core::task::{Operation, Task};
 use sparserl_gpu::compile::nvrtc::Cubin;
-use sparserl_gpu::store::fingerprint::fingerprint;
+use sparserl_gpu::store::fingerprint::{MatrixIdentity, fingerprint};
 
 /// The files of a kernel's folder.
 pub(crate) const SOURCE: &str = "kernel.cu";
@@ -99,6 +98,11 @@ impl MatrixPlan {
     pub(crate) fn new(file: String, matrix: CsrView<'_, f64>) -> Self {
         let blake3 = fingerprint(matrix).to_hex().to_string();
         Self { file, rows: matrix.rows(), cols: matrix.cols(), nnz: matrix.nnz(), blake3 }
+    }
+
+    /// By which recordings know it.
+    pub(crate) fn identity(&self) -> anyhow::Result<MatrixIdentity> {
+        Ok(MatrixIdentity { fingerprint: self.blake3.parse()?, name: self.file.clone() })
     }
 }
 
@@ -251,12 +255,9 @@ impl Plan {
         }
     }
 
-    /// Bytes of the packed arrays with a role.
-    pub(crate) fn packed_bytes(&self, role: ArrayRole) -> usize {
-        let kind = match role {
-            ArrayRole::Matrix => kind_name(ArgumentKind::Matrix),
-            ArrayRole::Workspace => kind_name(ArgumentKind::Workspace),
-        };
+    /// Bytes of the packed arrays that are passed for arguments of a kind.
+    pub(crate) fn packed_bytes(&self, kind: ArgumentKind) -> usize {
+        let kind = kind_name(kind);
         self.arguments.iter().filter(|a| a.kind == kind).map(|a| a.bytes).sum()
     }
 }
@@ -386,13 +387,11 @@ impl<'a> CandidateList<'a> {
     pub(crate) fn new(
         matrix: &'a MatrixPlan,
         task: Task,
-        candidates: impl Iterator<Item = (String, &'a Candidate, &'a Plan)>,
+        candidates: impl Iterator<Item = (String, &'a Program, f64, &'a Plan)>,
     ) -> Self {
-        let entry = |(folder, candidate, plan): (String, &Candidate, &'a Plan)| CandidateEntry {
-            folder,
-            log_probability: candidate.log_probability,
-            program: candidate.program.to_string(),
-            predicted: &plan.predicted,
+        let entry = |(folder, program, log_probability, plan): (_, &Program, _, &'a Plan)| {
+            let program = program.to_string();
+            CandidateEntry { folder, log_probability, program, predicted: &plan.predicted }
         };
         Self {
             format: CANDIDATES_FORMAT,

@@ -8,6 +8,7 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::results::ValueSource;
 use sparserl_gpu::evaluator::GpuEvaluator;
+use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorder};
 
 use crate::interrupt;
@@ -21,13 +22,13 @@ pub(crate) fn open(folder: Option<&Path>) -> anyhow::Result<Option<Recorder>> {
 pub(crate) fn record<T: Scalar>(
     recorder: &mut Recorder,
     matrix: CsrView<'_, T>,
-    name: &str,
+    identity: &MatrixIdentity,
     programs: &[Program],
     evaluation: &Evaluation,
     context: &Context,
 ) -> anyhow::Result<()> {
     let _uninterrupted = interrupt::watch();
-    recorder.record(matrix, name, programs, evaluation, context)?;
+    recorder.record(matrix, identity, programs, evaluation, context)?;
     Ok(recorder.flush()?)
 }
 

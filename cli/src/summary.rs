@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
-use sparserl_core::layout::ArrayRole;
+use sparserl_core::codegen::ArgumentKind;
 use sparserl_core::outcome::{Evaluation, Regime};
 use sparserl_core::results::{ByRegime, Comparison, Figures, Rival};
 use sparserl_core::task::Task;
@@ -140,8 +140,8 @@ impl Kernel {
             machine_code: self.plan.machine_code.as_ref(),
             measured: self.measured.as_ref(),
             checked: self.checked.map(CheckedDocument::from),
-            packed_matrix_bytes: self.plan.packed_bytes(ArrayRole::Matrix),
-            packed_workspace_bytes: self.plan.packed_bytes(ArrayRole::Workspace),
+            packed_matrix_bytes: self.plan.packed_bytes(ArgumentKind::Matrix),
+            packed_workspace_bytes: self.plan.packed_bytes(ArgumentKind::Workspace),
             pack_seconds: self.pack_seconds,
             compile_seconds: self.compile_seconds,
         }
@@ -268,9 +268,9 @@ impl fmt::Display for Kernel {
             HumanBytes(matrix_bytes),
             HumanBytes(csr_bytes)
         )?;
-        let packed = HumanBytes(self.plan.packed_bytes(ArrayRole::Matrix) as u64);
+        let packed = HumanBytes(self.plan.packed_bytes(ArgumentKind::Matrix) as u64);
         write!(f, "packed     {packed}")?;
-        match self.plan.packed_bytes(ArrayRole::Workspace) {
+        match self.plan.packed_bytes(ArgumentKind::Workspace) {
             0 => {}
             bytes => write!(f, " + {} workspace", HumanBytes(bytes as u64))?,
         }

@@ -1,8 +1,8 @@
 //! What became of a kernel on a matrix, and who finds out.
 //!
-//! An [`Evaluator`] is given a matrix and programs; it says of each program what became of it, with
-//! the times of the library that it is measured against. A GPU is one, recorded outcomes are
-//! another; an emulator is a third, which says whether programs are right but not how fast they are.
+//! An [`Evaluator`] is given a matrix and candidates; it says of each what became of it, with the
+//! times of the library that it is measured against. A GPU is one, recorded outcomes are another; an
+//! emulator is a third, which says whether candidates are right but not how fast they are.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,23 +10,59 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::Candidate;
 use crate::language::Program;
 use crate::matrix::{CsrView, Scalar};
 
-/// Judges programs.
+/// Judges candidates.
 pub trait Evaluator {
+    /// The code of the kernels that it takes.
+    type Code;
+    /// The kernels from anywhere that it takes.
+    type Cuda;
     /// Why nothing can be said: what is broken is the evaluator, not a program.
     type Error;
+
+    /// What it can say.
+    fn abilities(&self) -> Abilities;
+
+    /// Judges candidates of one operation for one matrix; one outcome for each, in their order.
+    ///
+    /// # Errors
+    /// When the evaluator itself fails, which includes that it was asked for what it is not able to
+    /// say. Whatever a candidate does is an [`Outcome`].
+    fn judge_all<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        candidates: &[Candidate<'_, Self::Code, Self::Cuda>],
+    ) -> Result<Evaluation, Self::Error>;
 
     /// Judges programs for one matrix; one outcome for each, in their order.
     ///
     /// # Errors
-    /// When the evaluator itself fails. Whatever a program does is an [`Outcome`].
+    /// As [`judge_all`](Self::judge_all).
     fn evaluate<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
         programs: &[Program],
-    ) -> Result<Evaluation, Self::Error>;
+    ) -> Result<Evaluation, Self::Error> {
+        let candidates: Vec<_> = programs.iter().map(Candidate::Program).collect();
+        self.judge_all(matrix, &candidates)
+    }
+}
+
+/// What an [`Evaluator`] can say of right and wrong kernels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Abilities {
+    /// How fast a right kernel is: it is [`Outcome::Measured`], else [`Outcome::Verified`].
+    pub times: bool,
+    /// What a kernel does wrong that its result need not show: races, uninitialised memory, accesses
+    /// out of bounds by any distance.
+    pub findings: bool,
+    /// Kernels from anywhere, not only programs.
+    pub cuda: bool,
+    /// How thoroughly it judges, in a word such as `full`.
+    pub protocol: String,
 }
 
 /// What an [`Evaluator`] found out about some kernels for one matrix and task.
@@ -108,6 +144,19 @@ impl Outcome {
         matches!(self, Self::Measured(_) | Self::Verified(_))
     }
 
+    /// How far it came.
+    #[must_use]
+    pub fn tier(&self) -> Tier {
+        match self {
+            Self::CompileFailed { .. } => Tier::NotCompiled,
+            Self::LaunchFailed { .. } | Self::Faulted { .. } | Self::TimedOut { .. } => {
+                Tier::Failed
+            }
+            Self::WrongResult { .. } => Tier::Wrong,
+            Self::Measured(_) | Self::Verified(_) => Tier::Right,
+        }
+    }
+
     /// One word for tables and stores.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -121,6 +170,19 @@ impl Outcome {
             Self::TimedOut { .. } => "timed-out",
         }
     }
+}
+
+/// How far a kernel came: each is better than those before, whatever the times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// There is no kernel.
+    NotCompiled,
+    /// It did not launch, or not end as a kernel should.
+    Failed,
+    /// It ran, but what it did is not what it should do.
+    Wrong,
+    /// It is right.
+    Right,
 }
 
 impl fmt::Display for Outcome {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sparserl_core::decode::{
-    Candidate, CostRanker, Policy as _, PolicyInput, beam_search, diverse_search,
+    CostRanker, Hypothesis, Policy as _, PolicyInput, beam_search, diverse_search,
 };
 use sparserl_core::language::Mask;
 use sparserl_core::matrix::{Csr, Duplicates, file, generate};
@@ -55,7 +55,7 @@ fn tasks() -> impl Iterator<Item = Task> {
 }
 
 /// The diverse eight, and what a narrow beam finds.
-fn choices(input: &PolicyInput<'_>) -> [Vec<Candidate>; 2] {
+fn choices(input: &PolicyInput<'_>) -> [Vec<Hypothesis>; 2] {
     let mut ranker = CostRanker.read(input).unwrap();
     let mask = Mask::legal(&input.stats, input.task);
     let diverse = diverse_search(&mut *ranker, mask, 8).unwrap();
@@ -69,7 +69,7 @@ fn describe(name: &str, matrix: &Csr<f64>) -> String {
         let input = PolicyInput::new(Arc::clone(&stats), task, Target::H200);
         for (search, found) in ["diverse", "beam"].iter().zip(choices(&input)) {
             writeln!(text, "{name}, {task}, {search}:").unwrap();
-            for Candidate { program, log_probability } in found {
+            for Hypothesis { program, log_probability } in found {
                 // All bits: prices are to be the same to the last one.
                 write!(text, "{:016x}", log_probability.to_bits()).unwrap();
                 program.tokens().iter().for_each(|token| write!(text, " {token}").unwrap());

@@ -11,6 +11,7 @@ use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::compile::nvrtc::Version;
 use sparserl_gpu::run::device::DeviceFacts;
+use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorder};
 
 fn main() {
@@ -52,8 +53,10 @@ fn main() {
     let nvrtc = Version { major: 12, minor: 9 };
     let value_source = ValueSource::Random;
     let context = Context { device, nvrtc, protocol: "full".into(), value_source };
-    let matrix = uniform(4, 4, 2, 1).cast::<f32>().unwrap();
+    let as_read = uniform(4, 4, 2, 1);
+    let identity = MatrixIdentity::of(as_read.view(), "a matrix");
+    let matrix = as_read.cast::<f32>().unwrap();
     let mut recorder = Recorder::append_to(folder).unwrap();
-    recorder.record(matrix.view(), "a matrix", &programs, &evaluation, &context).unwrap();
+    recorder.record(matrix.view(), &identity, &programs, &evaluation, &context).unwrap();
     recorder.flush().unwrap();
 }

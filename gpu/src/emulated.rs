@@ -16,10 +16,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use sparserl_core::codegen::{EmitError, emit};
+use sparserl_core::kernel::Candidate;
 use sparserl_core::language::Program;
-use sparserl_core::layout::pack;
+use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{Evaluation, Evaluator, Outcome};
+use sparserl_core::outcome::{Abilities, Evaluation, Evaluator, Outcome};
 use sparserl_core::reference::ShapeError;
 use sparserl_core::task::{Dtype, Operation};
 pub use sparserl_emulator::code::SourceLocation;
@@ -31,7 +32,10 @@ use sparserl_emulator::ptx::{Module, PtxError};
 use crate::Architecture;
 use crate::candidate::executable::Prepared;
 use crate::candidate::raw::RawKernel;
-use crate::compile::nvrtc::{CompileError, CompileOptions, Compilers, UnsupportedByAll, Version};
+use crate::compile::nvrtc::{
+    CompileError, CompileOptions, Compilers, Cubin, UnsupportedByAll, Version,
+};
+use crate::compile::pool::{CompilePool, PoolCompileError};
 use checks::Trial;
 
 /// How thoroughly kernels are judged.
@@ -39,7 +43,8 @@ use checks::Trial;
 pub struct EmulationOptions {
     /// Orders in which blocks, warps and diverged lanes take turns; the first is the plain one. At least 1 is tried.
     pub seeds: u32,
-    /// Launches in each order, each with fresh inputs. At least 1; 3 show all that there is to show.
+    /// Launches in each order, each for another check. At least 1; 3 show all that there is to show, with 5 it runs every
+    /// check that a device runs.
     pub checks: u32,
     /// Instructions that a warp may execute in a launch before the kernel is taken to hang.
     pub budget: u64,
@@ -54,9 +59,19 @@ impl Default for EmulationOptions {
 /// Judges kernels by running their PTX on the CPU.
 #[derive(Clone, Debug)]
 pub struct EmulatorEvaluator {
-    compilers: Arc<Compilers>,
+    compiler: PtxCompiler,
+    nvrtc: Version,
     architecture: Architecture,
     options: EmulationOptions,
+}
+
+/// Where sources become PTX.
+#[derive(Clone, Debug)]
+enum PtxCompiler {
+    /// In other processes, which a source may take down.
+    Pool(Arc<CompilePool>),
+    /// In this process, which a source may take down.
+    Here(Arc<Compilers>),
 }
 
 /// What is judged.
@@ -64,6 +79,8 @@ pub struct EmulatorEvaluator {
 pub enum Subject<'k> {
     /// A program, for the product that it names.
     Program(&'k Program),
+    /// A program that the matrix was packed for already.
+    Packed(&'k Arc<Packed>),
     /// CUDA, for a product.
     Cuda(&'k RawKernel, Operation),
 }
@@ -87,9 +104,14 @@ pub enum EmulatorError {
     /// No compiler for the architecture.
     #[error(transparent)]
     Compiler(#[from] UnsupportedByAll),
-    /// The compiler failed, and not because of the source.
+    /// The processes that compile failed, and not because of the source.
     #[error(transparent)]
-    Compile(#[from] CompileError),
+    Pool(#[from] PoolCompileError),
+    /// CUDA from anywhere, for an evaluator that compiles in the caller's process.
+    #[error(
+        "CUDA from anywhere is compiled in processes only: open the emulator with a pool of them"
+    )]
+    Foreign,
     /// A generated kernel could not be written down.
     #[error(transparent)]
     Emit(#[from] EmitError),
@@ -125,18 +147,33 @@ pub enum EmulatorError {
 }
 
 impl EmulatorEvaluator {
-    /// Emulates PTX for `architecture`, made by the newest of the compilers that knows it. Source and compiler share
-    /// this process: whoever does not trust a source starts another.
+    /// Emulates PTX for `architecture`, made in the processes of a pool.
+    ///
+    /// # Errors
+    /// When none of the compilers knows the architecture, or when there is none.
+    pub fn open(
+        compilers: Arc<CompilePool>,
+        architecture: Architecture,
+        options: EmulationOptions,
+    ) -> Result<Self, EmulatorError> {
+        let nvrtc = compilers.version(architecture, None)?;
+        let compiler = PtxCompiler::Pool(compilers);
+        Ok(Self { compiler, nvrtc, architecture, options })
+    }
+
+    /// Emulates PTX for `architecture`, made in this process. That takes generated sources only, which no stranger wrote: a
+    /// hostile source can crash its compiler or never let it end.
     ///
     /// # Errors
     /// When none of the compilers knows the architecture.
-    pub fn open(
+    pub fn in_process(
         compilers: Arc<Compilers>,
         architecture: Architecture,
         options: EmulationOptions,
     ) -> Result<Self, EmulatorError> {
-        compilers.for_arch(architecture)?;
-        Ok(Self { compilers, architecture, options })
+        let nvrtc = compilers.for_arch(architecture)?.version();
+        let compiler = PtxCompiler::Here(compilers);
+        Ok(Self { compiler, nvrtc, architecture, options })
     }
 
     /// The architecture that PTX is made for.
@@ -146,11 +183,9 @@ impl EmulatorEvaluator {
     }
 
     /// The version of the compiler.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn nvrtc(&self) -> Result<Version, EmulatorError> {
-        Ok(self.compilers.for_arch(self.architecture)?.version())
+    #[must_use]
+    pub fn nvrtc(&self) -> Version {
+        self.nvrtc
     }
 
     /// How thoroughly it judges.
@@ -170,7 +205,11 @@ impl EmulatorEvaluator {
         subject: Subject<'_>,
     ) -> Result<Judgement, EmulatorError> {
         let made = match subject {
-            Subject::Program(program) => self.program(matrix, program)?,
+            Subject::Program(program) => match pack(matrix, program) {
+                Ok(packed) => self.packed(&Arc::new(packed))?,
+                Err(error) => Err(format!("it does not fit the matrix: {error}")),
+            },
+            Subject::Packed(packed) => self.packed(packed)?,
             Subject::Cuda(kernel, operation) => self.cuda(matrix, kernel, operation)?,
         };
         let Emulable { ptx, name, prepared, operation } = match made {
@@ -188,16 +227,8 @@ impl EmulatorEvaluator {
         Trial::new(&kernel, &prepared, matrix, operation)?.judge(&self.options)
     }
 
-    /// A program's kernel; an `Err` within says why there is none.
-    fn program<T: Scalar>(
-        &self,
-        matrix: CsrView<'_, T>,
-        program: &Program,
-    ) -> Result<Result<Emulable, String>, EmulatorError> {
-        let packed = match pack(matrix, program) {
-            Ok(packed) => packed,
-            Err(error) => return Ok(Err(format!("it does not fit the matrix: {error}"))),
-        };
+    /// The kernel of a program; an `Err` within says why there is none.
+    fn packed(&self, packed: &Arc<Packed>) -> Result<Result<Emulable, String>, EmulatorError> {
         let source = emit(&packed.program, &packed.signature())?;
         let options = CompileOptions { line_information: true, ..CompileOptions::generated() };
         let ptx = self.compile(&source.text, &source.kernel, &options)?;
@@ -205,7 +236,7 @@ impl EmulatorEvaluator {
             ptx,
             prepared: Prepared::of_program(packed, &source),
             name: source.kernel,
-            operation: program.task.operation,
+            operation: packed.program.task.operation,
         }))
     }
 
@@ -216,6 +247,9 @@ impl EmulatorEvaluator {
         kernel: &RawKernel,
         operation: Operation,
     ) -> Result<Result<Emulable, String>, EmulatorError> {
+        if matches!(self.compiler, PtxCompiler::Here(_)) {
+            return Err(EmulatorError::Foreign);
+        }
         let options = CompileOptions { line_information: true, ..CompileOptions::default() };
         let ptx = match self.compile(kernel.source(), kernel.kernel(), &options)? {
             Ok(ptx) => ptx,
@@ -235,8 +269,14 @@ impl EmulatorEvaluator {
         kernel: &str,
         options: &CompileOptions,
     ) -> Result<Result<String, String>, EmulatorError> {
-        let nvrtc = self.compilers.for_arch(self.architecture)?;
-        match nvrtc.compile_ptx(source, kernel, self.architecture, options) {
+        let made = match &self.compiler {
+            PtxCompiler::Pool(pool) => pool.compile_ptx(source, kernel, self.architecture, options),
+            PtxCompiler::Here(compilers) => compilers
+                .for_arch(self.architecture)?
+                .compile_ptx(source, kernel, self.architecture, options)
+                .map_err(PoolCompileError::from),
+        };
+        match made {
             Ok(ptx) => Ok(Ok(ptx)),
             Err(error) if error.is_sources_fault() => Ok(Err(error.to_string())),
             Err(error) => Err(error.into()),
@@ -260,16 +300,32 @@ impl Judgement {
 }
 
 impl Evaluator for EmulatorEvaluator {
+    type Code = Cubin;
+    type Cuda = RawKernel;
     type Error = EmulatorError;
 
-    /// A right program is [`Outcome::Verified`]; there are no baselines.
-    fn evaluate<T: Scalar>(
+    fn abilities(&self) -> Abilities {
+        let cuda = matches!(self.compiler, PtxCompiler::Pool(_));
+        let EmulationOptions { seeds, checks, .. } = self.options;
+        let protocol = format!("emulated-{seeds}x{checks}");
+        Abilities { times: false, findings: true, cuda, protocol }
+    }
+
+    /// A right candidate is [`Outcome::Verified`]; there are no baselines.
+    fn judge_all<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        programs: &[Program],
+        candidates: &[Candidate<'_, Cubin, RawKernel>],
     ) -> Result<Evaluation, EmulatorError> {
-        let outcome = |program| Ok(self.judge(matrix, Subject::Program(program))?.outcome);
-        let outcomes = programs.par_iter().map(outcome).collect::<Result<_, EmulatorError>>()?;
+        let outcome = |&candidate: &Candidate<'_, Cubin, RawKernel>| {
+            let subject = match candidate {
+                Candidate::Program(program) => Subject::Program(program),
+                Candidate::Kernel(kernel) => Subject::Packed(&kernel.packed),
+                Candidate::Cuda(kernel, operation) => Subject::Cuda(kernel, operation),
+            };
+            Ok(self.judge(matrix, subject)?.outcome)
+        };
+        let outcomes = candidates.par_iter().map(outcome).collect::<Result<_, EmulatorError>>()?;
         Ok(Evaluation { outcomes, baselines: Vec::new(), copy_bandwidth: None })
     }
 }

@@ -12,15 +12,19 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use rayon::prelude::*;
-use sparserl_core::codegen::emit;
-use sparserl_core::language::Program;
-use sparserl_core::layout::pack;
+use sparserl_core::codegen::{CudaSource, emit};
+use sparserl_core::kernel::{Candidate, Compiler};
+use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{Baseline, Evaluation, Evaluator, Outcome, Regime, Samples, Timing};
+use sparserl_core::outcome::{
+    Abilities, Baseline, Evaluation, Evaluator, Outcome, Regime, Samples, Timing,
+};
 use sparserl_core::task::{Operation, Task};
 
 use crate::candidate::executable::{Executable, Prepared};
+use crate::candidate::raw::RawKernel;
 use crate::compare::Opponents;
+use crate::compile::CubinCompiler;
 use crate::compile::cache::CubinCache;
 use crate::compile::nvrtc::{CompileOptions, Cubin, Version};
 use crate::compile::pool::{CompilePool, PoolCompileError, PoolError};
@@ -131,18 +135,12 @@ impl GpuEvaluator {
         self.protocol = protocol;
     }
 
-    /// Compiles a source for the device; `Err` is the source's fault.
-    ///
-    /// # Errors
-    /// When the compiler fails for a reason that is not the source's.
-    pub fn compile(
-        &self,
-        source: &str,
-        kernel: &str,
-        options: &CompileOptions,
-    ) -> Result<Result<Cubin, Outcome>, GpuError> {
+    /// The compiler of code for the device: whoever writes kernels down takes this one, too.
+    #[must_use]
+    pub fn compiler(&self) -> CubinCompiler {
         let facts = self.worker.facts();
-        compile(&self.compilers, facts, source, kernel, options)
+        let (architecture, driver_major) = (facts.target.architecture, Some(facts.driver.0));
+        CubinCompiler::new(Arc::clone(&self.compilers), architecture, driver_major)
     }
 
     /// Judges kernels that are ready.
@@ -202,30 +200,38 @@ impl GpuEvaluator {
 }
 
 impl Evaluator for GpuEvaluator {
+    type Code = Cubin;
+    type Cuda = RawKernel;
     type Error = GpuError;
 
-    fn evaluate<T: Scalar>(
+    fn abilities(&self) -> Abilities {
+        let protocol = self.protocol.name().to_owned();
+        Abilities { times: true, findings: false, cuda: true, protocol }
+    }
+
+    fn judge_all<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        programs: &[Program],
+        candidates: &[Candidate<'_, Cubin, RawKernel>],
     ) -> Result<Evaluation, GpuError> {
-        let Some(first) = programs.first() else {
-            let (outcomes, baselines) = (Vec::new(), Vec::new());
-            return Ok(Evaluation { outcomes, baselines, copy_bandwidth: None });
+        let none = Evaluation { outcomes: vec![], baselines: vec![], copy_bandwidth: None };
+        let Some(first) = candidates.first() else { return Ok(none) };
+        let task = |candidate: &Candidate<'_, Cubin, RawKernel>| match candidate.program() {
+            Some(program) => program.task,
+            None => Task::new(candidate.operation(), T::DTYPE),
         };
-        if let Some(other) = programs.iter().find(|program| program.task != first.task) {
-            return Err(GpuError::Tasks { first: first.task, other: other.task });
+        let (first, operation) = (task(first), first.operation());
+        if let Some(other) = candidates.iter().map(task).find(|task| *task != first) {
+            return Err(GpuError::Tasks { first, other });
         }
-        let operation = first.task.operation;
-        let compilers = Arc::clone(&self.compilers);
-        let facts = self.worker.facts().clone();
-        let batches = programs.chunks(TOGETHER);
+        let compiler = self.compiler();
+        let batches = candidates.chunks(TOGETHER);
         thread::scope(|scope| {
             // One batch ahead of the device.
             let (made, ready) = sync_channel(1);
             scope.spawn(move || {
                 for batch in batches {
-                    let make = |program| executable(&compilers, &facts, matrix, program);
+                    let make = |candidate| executable(&compiler, matrix, candidate);
                     let batch: Result<Vec<_>, GpuError> = batch.par_iter().map(make).collect();
                     if made.send(batch).is_err() {
                         break;
@@ -255,46 +261,48 @@ impl Evaluator for GpuEvaluator {
                     }
                 }
             }
-            let none = Evaluation { outcomes: vec![], baselines: vec![], copy_bandwidth: None };
             Ok(whole.unwrap_or(none))
         })
     }
 }
 
-/// Packs, writes and compiles a program; an `Err` within is what became of it.
+/// Makes what the device runs; an `Err` within is what became of the candidate.
 fn executable<T: Scalar>(
-    compilers: &CompilePool,
-    facts: &DeviceFacts,
+    compiler: &CubinCompiler,
     matrix: CsrView<'_, T>,
-    program: &Program,
+    candidate: &Candidate<'_, Cubin, RawKernel>,
 ) -> Result<Result<Executable, Outcome>, GpuError> {
-    let packed = match pack(matrix, program) {
-        Ok(packed) => packed,
-        Err(error) => {
-            let reason = format!("it does not fit the matrix: {error}");
-            return Ok(Err(Outcome::CompileFailed { reason }));
-        }
+    let failed = |reason| Ok(Err(Outcome::CompileFailed { reason }));
+    let of_source = |packed: &Arc<Packed>, source: &CudaSource| {
+        let made = compiler.compile(source)?;
+        let made = made.map(|cubin| Prepared::of_program(packed, source).executable(cubin));
+        Ok(made.map_err(|reason| Outcome::CompileFailed { reason }))
     };
-    let source = emit(&packed.program, &packed.signature())?;
-    let options = CompileOptions::generated();
-    let cubin = compile(compilers, facts, &source.text, &source.kernel, &options)?;
-    Ok(cubin.map(|cubin| Prepared::of_program(packed, &source).executable(cubin)))
-}
-
-fn compile(
-    compilers: &CompilePool,
-    facts: &DeviceFacts,
-    source: &str,
-    kernel: &str,
-    options: &CompileOptions,
-) -> Result<Result<Cubin, Outcome>, GpuError> {
-    let driver_major = Some(facts.driver.0);
-    match compilers.compile(source, kernel, facts.target.architecture, driver_major, options) {
-        Ok(fetched) => Ok(Ok(fetched.cubin)),
-        Err(error) if error.is_sources_fault() => {
-            Ok(Err(Outcome::CompileFailed { reason: error.to_string() }))
+    match *candidate {
+        Candidate::Program(program) => match pack(matrix, program) {
+            Ok(packed) => {
+                let source = emit(&packed.program, &packed.signature())?;
+                of_source(&Arc::new(packed), &source)
+            }
+            Err(error) => failed(format!("it does not fit the matrix: {error}")),
+        },
+        Candidate::Kernel(kernel) => match &kernel.code {
+            Some(cubin) => {
+                let prepared = Prepared::of_program(&kernel.packed, &kernel.source);
+                Ok(Ok(prepared.executable(cubin.clone())))
+            }
+            None => of_source(&kernel.packed, &kernel.source),
+        },
+        Candidate::Cuda(kernel, operation) => {
+            let options = CompileOptions::default();
+            match compiler.compile_with(kernel.source(), kernel.kernel(), &options)? {
+                Ok(cubin) => Ok(kernel.executable(matrix, operation, cubin).map_err(|error| {
+                    let reason = format!("it does not fit the matrix: {error}");
+                    Outcome::CompileFailed { reason }
+                })),
+                Err(reason) => failed(reason),
+            }
         }
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -13,6 +13,7 @@
 //! check can have inputs of its own at hardly any cost; before it is used for a matrix, it is itself compared with the
 //! reference on the host.
 
+mod checks;
 mod loaded;
 mod oracle;
 mod problem;
@@ -20,6 +21,7 @@ mod speed;
 mod timing;
 mod verify;
 
+pub(crate) use checks::{Before, Check, Input};
 pub(crate) use loaded::{Holdings, LoadedKernel};
 pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle, Thinning};
 pub(crate) use problem::{Operands, Problem, thinning};

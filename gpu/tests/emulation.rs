@@ -1,9 +1,13 @@
-//! Kernels judged without a GPU: right ones pass, and each way of being wrong is told for what it is.
+//! Kernels judged without a GPU: right ones pass, and each way of being wrong is told for what it is. Their sources are
+//! compiled by processes that run this very program.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
+
+use libtest_mimic::{Arguments, Trial};
 
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{Csr, Offsets, generate};
@@ -11,19 +15,55 @@ use sparserl_core::outcome::{Evaluator, Outcome, Violation};
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::raw::RawKernel;
-use sparserl_gpu::compile::nvrtc::Compilers;
+use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::emulated::{
     EmulationOptions, EmulatorError, EmulatorEvaluator, FindingKind, Judgement, Subject,
 };
+use sparserl_gpu::isolate::process::{self, ServerCommand};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((_, role)) = words.split_first().filter(|(first, _)| *first == "serve") {
+        return if process::serve(role).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let trial = |(name, check): (&str, fn())| {
+        Trial::test(name, move || {
+            check();
+            Ok(())
+        })
+    };
+    let trials = CHECKS.into_iter().map(trial).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+const CHECKS: [(&str, fn()); 8] = [
+    ("right_programs_are_verified", right_programs_are_verified),
+    (
+        "programs_for_another_matrix_or_element_type_do_not_compile",
+        programs_for_another_matrix_or_element_type_do_not_compile,
+    ),
+    (
+        "a_right_kernel_from_anywhere_is_verified_and_counted",
+        a_right_kernel_from_anywhere_is_verified_and_counted,
+    ),
+    ("each_fault_is_told_for_what_it_is", each_fault_is_told_for_what_it_is),
+    (
+        "what_is_wrong_without_a_fault_is_a_wrong_result",
+        what_is_wrong_without_a_fault_is_a_wrong_result,
+    ),
+    ("what_does_not_compile_is_its_own_fault", what_does_not_compile_is_its_own_fault),
+    ("what_cannot_be_told_is_an_error", what_cannot_be_told_is_an_error),
+    ("a_hostile_source_is_compiled_elsewhere", a_hostile_source_is_compiled_elsewhere),
+];
 
 fn emulator() -> EmulatorEvaluator {
-    static COMPILERS: OnceLock<Arc<Compilers>> = OnceLock::new();
-    let discover = || {
-        let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/../.nvrtc");
-        let found = Compilers::discover().or_else(|_| Compilers::discover_in([workspace.into()]));
-        Arc::new(found.unwrap_or_else(|error| panic!("these tests need NVRTC: {error}")))
+    static COMPILERS: OnceLock<Arc<CompilePool>> = OnceLock::new();
+    let start = || {
+        let command = ServerCommand::this_program(["serve"]).unwrap();
+        let pool = CompilePool::start(command, NonZeroUsize::new(2).unwrap(), None);
+        Arc::new(pool.unwrap_or_else(|error| panic!("these tests need NVRTC: {error}")))
     };
-    let compilers = Arc::clone(COMPILERS.get_or_init(discover));
+    let compilers = Arc::clone(COMPILERS.get_or_init(start));
     let options = EmulationOptions::default();
     EmulatorEvaluator::open(compilers, Architecture::Sm90, options).unwrap()
 }
@@ -63,7 +103,6 @@ fn judge(kernel: &RawKernel) -> Judgement {
     emulator().judge(matrix().view(), subject).unwrap()
 }
 
-#[test]
 fn right_programs_are_verified() {
     let matrix = matrix();
     let programs = [
@@ -83,7 +122,6 @@ fn right_programs_are_verified() {
     assert_eq!((evaluation.outcomes.len(), evaluation.baselines.len()), (2, 0));
 }
 
-#[test]
 fn programs_for_another_matrix_or_element_type_do_not_compile() {
     let single = program(
         "spmv f32\nblock 128\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4",
@@ -99,7 +137,6 @@ fn programs_for_another_matrix_or_element_type_do_not_compile() {
     }
 }
 
-#[test]
 fn a_right_kernel_from_anywhere_is_verified_and_counted() {
     let judgement = judge(&cuda(SUM, "y[row] = sum;"));
     assert!(judgement.outcome.is_right(), "{}", judgement.outcome);
@@ -115,7 +152,6 @@ fn a_right_kernel_from_anywhere_is_verified_and_counted() {
     assert!(judgement.ptx_instructions.unwrap() > 10);
 }
 
-#[test]
 fn each_fault_is_told_for_what_it_is() {
     for (sum, store, kind) in [
         ("sum = x[num_rows + row];", "y[row] = sum;", FindingKind::OutOfBounds),
@@ -133,7 +169,6 @@ fn each_fault_is_told_for_what_it_is() {
     }
 }
 
-#[test]
 fn what_is_wrong_without_a_fault_is_a_wrong_result() {
     let write = "y[row] = sum; if (row == 3) const_cast<float*>(x)[5] = 2;";
     let short = "if (row > 0) y[row] = sum;";
@@ -153,14 +188,12 @@ fn what_is_wrong_without_a_fault_is_a_wrong_result() {
     assert!(unwritten.contains("row 0, column 0: NaN (not written)"), "{unwritten}");
 }
 
-#[test]
 fn what_does_not_compile_is_its_own_fault() {
     let judgement = judge(&cuda("sum = undefined;", "y[row] = sum;"));
     assert!(matches!(judgement.outcome, Outcome::CompileFailed { .. }), "{}", judgement.outcome);
     assert_eq!((judgement.counters, judgement.ptx_instructions), (None, None));
 }
 
-#[test]
 fn what_cannot_be_told_is_an_error() {
     let huge = || Csr::new(1, 2, Offsets::U32(vec![0, 2]), vec![0, 1], vec![2e38_f32, 2e38]);
     let kernel = cuda(SUM, "y[row] = sum;");
@@ -173,4 +206,25 @@ fn what_cannot_be_told_is_an_error() {
     let columns = NonZeroU32::new(64).unwrap();
     let large = judge(&wide, Operation::SpMM { columns });
     assert!(matches!(large, EmulatorError::TooLarge { columns: 64, .. }), "{large}");
+}
+
+/// Templates without end overflow the compiler's stack, and with it end its process.
+fn a_hostile_source_is_compiled_elsewhere() {
+    let deep = "
+template <int N> struct Deep { static constexpr int value = Deep<N + 1>::value; };
+";
+    let kernel = cuda("sum = Deep<0>::value;", "y[row] = sum;");
+    let source = kernel.source().replacen("// launch", &format!("{deep}// launch"), 1);
+    let source = source.replace("extern \"C\" ", "");
+    let judgement = judge(&RawKernel::parse(&source, None).unwrap());
+    assert!(matches!(judgement.outcome, Outcome::CompileFailed { .. }), "{}", judgement.outcome);
+    // The evaluator is whole.
+    assert!(judge(&cuda(SUM, "y[row] = sum;")).outcome.is_right());
+
+    let compilers = sparserl_gpu::compile::nvrtc::Compilers::discover().unwrap();
+    let options = EmulationOptions::default();
+    let here = EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm90, options);
+    let subject = Subject::Cuda(&kernel, Operation::SpMV);
+    let refused = here.unwrap().judge(matrix().view(), subject).unwrap_err();
+    assert!(matches!(refused, EmulatorError::Foreign), "{refused}");
 }

@@ -14,8 +14,9 @@ use sparserl_gpu::isolate::process::{self, ServerCommand};
 
 type Check = fn() -> Result<(), Failed>;
 
-const CHECKS: [(&str, Check); 10] = [
+const CHECKS: [(&str, Check); 11] = [
     ("pool::same_cubins", many_threads_get_the_cubins_of_one),
+    ("pool::ptx", ptx_is_that_of_the_compiler_itself),
     ("pool::driver", the_driver_decides_on_the_compiler),
     ("pool::cache", what_is_kept_needs_no_process),
     ("pool::refused", refused_sources_leave_their_process_alone),
@@ -90,6 +91,20 @@ fn pool(processes: usize, cache: Option<CubinCache>) -> Result<CompilePool, Fail
 
 fn compile(pool: &CompilePool, source: &str) -> Result<Fetched, PoolCompileError> {
     pool.compile(source, "saxpy", Architecture::Sm90, None, &OPTIONS)
+}
+
+fn ptx_is_that_of_the_compiler_itself() -> Result<(), Failed> {
+    let pool = pool(1, None)?.with_deadline(Duration::from_secs(2));
+    let nvrtc = Compilers::discover()?;
+    let nvrtc = nvrtc.for_arch(Architecture::Sm90)?;
+    let ptx = pool.compile_ptx(SAXPY, "saxpy", Architecture::Sm90, &OPTIONS)?;
+    let expected = nvrtc.compile_ptx(SAXPY, "saxpy", Architecture::Sm90, &OPTIONS)?;
+    ensure(ptx == expected, "other PTX")?;
+    ensure(pool.version(Architecture::Sm90, None)? == nvrtc.version(), "another version")?;
+    // A hostile source costs a process, not the caller.
+    let endless = pool.compile_ptx(ENDLESS, "saxpy", Architecture::Sm90, &OPTIONS);
+    let Err(error) = endless else { return Err("it ended".into()) };
+    ensure(error.is_sources_fault(), &error.to_string())
 }
 
 fn many_threads_get_the_cubins_of_one() -> Result<(), Failed> {

@@ -12,10 +12,12 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use sparserl_core::arbitrary::{csr, free_program, task};
+use sparserl_core::kernel::Candidate;
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
 use sparserl_core::outcome::{
-    Baseline, Evaluation, Evaluator, Measurement, Outcome, Samples, Timing, Verification, Violation,
+    Abilities, Baseline, Evaluation, Evaluator, Measurement, Outcome, Samples, Timing,
+    Verification, Violation,
 };
 use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
@@ -23,7 +25,7 @@ use sparserl_core::task::{Dtype, Operation, Precision, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::nvrtc::Version;
 use sparserl_gpu::run::device::DeviceFacts;
-use sparserl_gpu::store::fingerprint::fingerprint;
+use sparserl_gpu::store::fingerprint::{MatrixIdentity, fingerprint};
 use sparserl_gpu::store::recording::{
     Context, Recorded, Recorder, RecordingError, Recordings, Replay, ReplayError,
 };
@@ -161,10 +163,23 @@ fn evaluation(outcomes: &[Outcome], baseline: Option<&str>) -> Evaluation {
     Evaluation { outcomes: outcomes.to_vec(), baselines, copy_bandwidth }
 }
 
+fn as_f64(matrix: &Csr<f32>) -> Csr<f64> {
+    let values = matrix.view().values().iter().map(|&value| f64::from(value)).collect();
+    let offsets =
+        Offsets::U64((0..=matrix.rows()).map(|i| matrix.view().offsets().at(i) as u64).collect());
+    Csr::new(matrix.rows(), matrix.cols(), offsets, matrix.view().columns().to_vec(), values)
+        .unwrap()
+}
+
+/// Of [`a_matrix`] as it was read.
+fn identity(name: &str) -> MatrixIdentity {
+    MatrixIdentity::of(as_f64(&a_matrix()).view(), name)
+}
+
 fn record(folder: &Path, programs: &[Program], evaluation: &Evaluation) {
     let mut recorder = Recorder::append_to(folder).unwrap();
     let context = a_context("full");
-    recorder.record(a_matrix().view(), "a", programs, evaluation, &context).unwrap();
+    recorder.record(a_matrix().view(), &identity("a"), programs, evaluation, &context).unwrap();
     recorder.flush().unwrap();
 }
 
@@ -185,8 +200,9 @@ fn round_trip<T: Scalar>(
 ) -> Result<(), TestCaseError> {
     let folder = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::append_to(folder.path()).unwrap();
-    recorder.record(matrix, name, programs, evaluation, context).unwrap();
-    recorder.record(matrix, "another", &programs[..0], &evaluation_of_none(), context).unwrap();
+    let identity = identity(name);
+    recorder.record(matrix, &identity, programs, evaluation, context).unwrap();
+    recorder.record(matrix, &identity, &programs[..0], &evaluation_of_none(), context).unwrap();
     drop(recorder);
 
     let recordings = Recordings::read(folder.path()).unwrap();
@@ -197,7 +213,7 @@ fn round_trip<T: Scalar>(
     prop_assert_eq!(recording.task, programs[0].task);
     prop_assert_eq!(recording.language.version, LANGUAGE_VERSION);
     prop_assert_eq!(recording.language.grammar_hash, grammar_hash());
-    prop_assert_eq!(recording.matrix.fingerprint, fingerprint(matrix));
+    prop_assert_eq!(recording.matrix.fingerprint, identity.fingerprint);
     prop_assert_eq!(recording.matrix.name.as_str(), name);
     let sizes = (recording.matrix.rows, recording.matrix.cols, recording.matrix.nnz);
     prop_assert_eq!(sizes, (matrix.rows() as u64, matrix.cols() as u64, matrix.nnz() as u64));
@@ -270,7 +286,9 @@ fn a_long_recording_is_written_along_the_way() {
     let mut written = Vec::new();
     for _ in 0..9 {
         let context = a_context("screening");
-        recorder.record(a_matrix().view(), "a", &programs, &evaluation, &context).unwrap();
+        recorder
+            .record(a_matrix().view(), &identity("a"), &programs, &evaluation, &context)
+            .unwrap();
         written.push(parts(folder.path()).len());
     }
     assert_eq!(written, [0, 0, 0, 0, 1, 1, 1, 1, 1]);
@@ -320,7 +338,7 @@ fn what_was_not_recorded_is_an_error_that_names_it() {
     ] {
         let error = replay.evaluate(matrix.view(), &[known.clone(), program.clone()]).unwrap_err();
         let text = error.to_string();
-        let hash = fingerprint(matrix.view()).to_hex();
+        let hash = fingerprint(as_f64(&matrix).view()).to_hex();
         let expected = [hash.as_str(), &program.task.to_string(), "record it"];
         assert!(expected.iter().all(|word| text.contains(word)), "{text}");
         assert_eq!(text.lines().count(), 1, "{text}");
@@ -337,7 +355,9 @@ fn only_what_is_kept_is_replayed() {
     for (protocol, seconds) in [("full", 1.0), ("screening", 2.0)] {
         let evaluation = evaluation(&[measured(seconds)], None);
         let context = a_context(protocol);
-        recorder.record(a_matrix().view(), "a", &program, &evaluation, &context).unwrap();
+        recorder
+            .record(a_matrix().view(), &identity("a"), &program, &evaluation, &context)
+            .unwrap();
     }
     recorder.flush().unwrap();
     let mut recordings = Recordings::read(folder.path()).unwrap();
@@ -442,7 +462,7 @@ fn what_does_not_belong_together_is_refused() {
     let matrix = a_matrix();
     let context = a_context("full");
     let mut refused = |programs: &[Program]| {
-        recorder.record(matrix.view(), "a", programs, &two, &context).unwrap_err()
+        recorder.record(matrix.view(), &identity("a"), programs, &two, &context).unwrap_err()
     };
     let spmv = free_program(SPMV, 1);
     let wide = free_program(Task { precision: Precision::uniform(Dtype::F64), ..SPMV }, 1);
@@ -460,14 +480,20 @@ fn what_does_not_belong_together_is_refused() {
 struct Kind;
 
 impl Evaluator for Kind {
+    type Code = ();
+    type Cuda = ();
     type Error = Infallible;
 
-    fn evaluate<T: Scalar>(
+    fn abilities(&self) -> Abilities {
+        Abilities { times: true, findings: false, cuda: false, protocol: "full".into() }
+    }
+
+    fn judge_all<T: Scalar>(
         &mut self,
         _: CsrView<'_, T>,
-        programs: &[Program],
+        candidates: &[Candidate<'_, (), ()>],
     ) -> Result<Evaluation, Infallible> {
-        Ok(evaluation(&vec![measured(1.0); programs.len()], Some("A")))
+        Ok(evaluation(&vec![measured(1.0); candidates.len()], Some("A")))
     }
 }
 
@@ -478,7 +504,7 @@ fn a_recorded_evaluator_can_be_replayed() {
         evaluator: Kind,
         recorder: Recorder::append_to(folder.path()).unwrap(),
         context: a_context("full"),
-        matrix_name: "tiny".into(),
+        matrix: identity("tiny"),
     };
     let programs: Vec<_> = [1, 2].map(|seed| free_program(SPMV, seed)).into();
     let answer = recorded.evaluate(a_matrix().view(), &programs).unwrap();
@@ -487,4 +513,32 @@ fn a_recorded_evaluator_can_be_replayed() {
     assert_eq!(recordings.as_slice()[0].matrix.name, "tiny");
     let mut replay = Replay::new(recordings).unwrap();
     assert_eq!(replay.evaluate(a_matrix().view(), &programs).unwrap(), answer);
+}
+
+#[test]
+fn one_matrix_has_one_fingerprint_in_every_precision() {
+    let offsets = Offsets::U32(vec![0, 1, 2]);
+    let as_read = Csr::new(2, 3, offsets, vec![0, 2], vec![0.1, 1.0 / 3.0]).unwrap();
+    let rounded: Csr<f32> = as_read.cast().unwrap();
+    let identity = MatrixIdentity::of(as_read.view(), "thirds");
+    assert_eq!(identity.fingerprint, fingerprint(as_read.view()));
+    assert_ne!(fingerprint(as_f64(&rounded).view()), identity.fingerprint);
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::append_to(folder.path()).unwrap();
+    let context = a_context("full");
+    let double = Task { precision: Precision::uniform(Dtype::F64), ..SPMV };
+    let (single, double) = ([free_program(SPMV, 1)], [free_program(double, 1)]);
+    let answer = evaluation(&[measured(1.0)], Some("A"));
+    recorder.record(rounded.view(), &identity, &single, &answer, &context).unwrap();
+    recorder.record(as_read.view(), &identity, &double, &answer, &context).unwrap();
+    drop(recorder);
+    let recordings = Recordings::read(folder.path()).unwrap();
+    let recorded = recordings.as_slice().iter().map(|recording| recording.matrix.fingerprint);
+    assert_eq!(recorded.collect::<Vec<_>>(), [identity.fingerprint; 2]);
+    let mut replay = Replay::new(recordings).unwrap();
+    replay.evaluate(rounded.view(), &single).unwrap_err();
+    replay.set_matrix(identity.fingerprint);
+    assert_eq!(replay.evaluate(rounded.view(), &single).unwrap(), answer);
+    assert_eq!(replay.evaluate(as_read.view(), &double).unwrap(), answer);
 }

@@ -257,9 +257,10 @@ fn judge<T: Scalar>(
         Ok(raw) => raw,
         Err(refusal) => return Ok(Err(refusal.to_string())),
     };
-    let cubin = match gpu.compile(raw.source(), raw.kernel(), &CompileOptions::default())? {
+    let options = CompileOptions::default();
+    let cubin = match gpu.compiler().compile_with(raw.source(), raw.kernel(), &options)? {
         Ok(cubin) => cubin,
-        Err(outcome) => return Ok(Ok(outcome)),
+        Err(reason) => return Ok(Ok(Outcome::CompileFailed { reason })),
     };
     let executable = match raw.executable(matrix.view(), operation, cubin) {
         Ok(executable) => executable,

@@ -29,7 +29,7 @@ fn evaluator() -> Result<&'static EmulatorEvaluator, TestCaseError> {
         let compilers = Compilers::discover().map_err(|error| error.to_string())?;
         // A hang takes more than a hundred times what any of these needs.
         let options = EmulationOptions { seeds: 2, checks: 2, budget: 2_000_000 };
-        EmulatorEvaluator::open(Arc::new(compilers), Architecture::Sm80, options)
+        EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm80, options)
             .map_err(|error| error.to_string())
     };
     EVALUATOR.get_or_init(open).as_ref().map_err(|error| TestCaseError::fail(error.clone()))

@@ -4,11 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
+use sparserl_core::pipeline::Budget;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Operation, Task};
 
 use super::{MOST_CANDIDATES, MatrixArgs, OpponentArgs, TaskArgs};
-use crate::measure::Budget;
 
 const DEFAULT_BUDGET: Budget = Budget::Candidates(8);
 
@@ -29,7 +29,7 @@ pub(crate) struct GenerateArgs {
     /// Candidates to measure on the GPU, as in 8, or seconds to spend on it, as in 10s; the fastest
     /// right ones are written. A number below that of --candidates is raised to it. Without a GPU
     /// that runs --arch, nothing is measured [default: 8]
-    #[arg(long, value_name = "BUDGET")]
+    #[arg(long, value_name = "BUDGET", value_parser = super::budget::parse)]
     budget: Option<Budget>,
     /// Number of the GPU to measure on [default: 0]
     #[arg(long, value_name = "N")]
@@ -127,7 +127,10 @@ mod tests {
         assert_eq!(budget("a.mtx"), DEFAULT_BUDGET);
         assert_eq!(budget("a.mtx --candidates 9"), Budget::Candidates(9));
         assert_eq!(budget("a.mtx --candidates 9 --budget 20"), Budget::Candidates(20));
-        assert_eq!(budget("a.mtx --candidates 9 --budget 2s"), "2s".parse().unwrap());
+        assert_eq!(
+            budget("a.mtx --candidates 9 --budget 2s"),
+            Budget::Time(std::time::Duration::from_secs(2))
+        );
     }
 
     #[test]

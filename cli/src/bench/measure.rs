@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 use indicatif::HumanCount;
-use sparserl_core::decode::{Candidate, CostRanker, PolicyInput};
+use sparserl_core::decode::{CostRanker, Hypothesis, PolicyInput};
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{Csr, CsrView, Scalar, generate};
@@ -21,10 +21,10 @@ use super::results::{CandidateResult, Case, MatrixFacts, Settings, Skipped, Stor
 use super::source::MatrixSource;
 use super::terminal::case_line;
 use crate::figures::choose;
-use crate::generate::search;
 use crate::progress::Progress;
 use crate::recordings::record;
 use crate::text::time;
+use sparserl_core::pipeline::search;
 
 /// Of random values: the same in every run, so that runs can be compared.
 const VALUE_SEED: u64 = 1;
@@ -152,7 +152,7 @@ impl<E: Instrument> Bench<'_, E> {
                 let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
                 let Judged { programs, evaluation, .. } = &judged;
                 let context = self.evaluator.context(self.settings.values)?;
-                record(&mut recorder, matrix, &facts.name, programs, evaluation, &context)?;
+                record(&mut recorder, matrix, &facts.identity()?, programs, evaluation, &context)?;
             }
             match self.case(matrix, facts, task, judged) {
                 Ok(case) => {
@@ -179,7 +179,8 @@ impl<E: Instrument> Bench<'_, E> {
         let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), task, target);
         let candidates = search(&CostRanker, &input, self.settings.budget)?;
         let search_seconds = start.elapsed().as_secs_f64();
-        let programs: Vec<Program> = candidates.into_iter().map(|c: Candidate| c.program).collect();
+        let programs: Vec<Program> =
+            candidates.into_iter().map(|c: Hypothesis| c.program).collect();
         if programs.is_empty() {
             bail!("the search found no program (a defect of SparseRL)");
         }

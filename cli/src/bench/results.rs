@@ -8,12 +8,12 @@ use std::time::SystemTime;
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::CsrView;
 use sparserl_core::outcome::{Baseline, Outcome};
 use sparserl_core::results::{Chosen, ValueSource};
 use sparserl_core::task::Task;
 use sparserl_gpu::run::device::{Clocks, DeviceFacts};
-use sparserl_gpu::store::fingerprint::fingerprint;
+use sparserl_gpu::store::fingerprint::{MatrixIdentity, fingerprint};
 
 use crate::generate::{POLICY, POLICY_VERSION};
 use crate::software::Software;
@@ -129,7 +129,7 @@ pub(crate) struct MatrixFacts {
 }
 
 impl MatrixFacts {
-    pub(crate) fn new<T: Scalar>(name: String, matrix: CsrView<'_, T>) -> Self {
+    pub(crate) fn new(name: String, matrix: CsrView<'_, f64>) -> Self {
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
         let mean = nnz as f64 / rows.max(1) as f64;
         let lengths = (0..rows).map(|row| matrix.row_len(row));
@@ -140,12 +140,17 @@ impl MatrixFacts {
             rows,
             cols: matrix.cols(),
             nnz,
-            pattern_only: matrix.values().iter().all(|value| value.to_f64() == 1.0),
+            pattern_only: matrix.values().iter().all(|&value| value == 1.0),
             blake3: fingerprint(matrix).to_hex().to_string(),
             row_mean: mean,
             row_variation: if nnz == 0 { 0.0 } else { deviation / mean },
             longest_row: lengths.max().unwrap_or(0),
         }
+    }
+
+    /// By which recordings know it.
+    pub(crate) fn identity(&self) -> anyhow::Result<MatrixIdentity> {
+        Ok(MatrixIdentity { fingerprint: self.blake3.parse()?, name: self.name.clone() })
     }
 }
 

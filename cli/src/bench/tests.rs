@@ -3,15 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-use sparserl_core::language::Program;
+use sparserl_core::kernel::Candidate;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
-    Baseline, Evaluation, Measurement, Outcome, Regime, Timing, Violation,
+    Abilities, Baseline, Evaluation, Measurement, Outcome, Regime, Timing, Violation,
 };
 use sparserl_core::results::{Rival, ValueSource};
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
-use sparserl_gpu::compile::nvrtc::Version;
+use sparserl_gpu::candidate::raw::RawKernel;
+use sparserl_gpu::compile::nvrtc::{Cubin, Version};
 use sparserl_gpu::run::device::DeviceFacts;
 use sparserl_gpu::store::recording::Recordings;
 
@@ -57,19 +58,25 @@ impl Instrument for &mut Fake {
 }
 
 impl Evaluator for &mut Fake {
+    type Code = Cubin;
+    type Cuda = RawKernel;
     type Error = &'static str;
 
-    fn evaluate<T: Scalar>(
+    fn abilities(&self) -> Abilities {
+        Abilities { times: true, findings: false, cuda: false, protocol: "full".to_owned() }
+    }
+
+    fn judge_all<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        programs: &[Program],
+        programs: &[Candidate<'_, Cubin, RawKernel>],
     ) -> Result<Evaluation, Self::Error> {
         self.evaluations += 1;
         let nnz = matrix.nnz();
         if nnz == BROKEN {
             return Err("the device is gone");
         }
-        let columns = programs.first().map_or(1, |p| p.task.operation.columns());
+        let columns = programs.first().map_or(1, |p| p.operation().columns());
         let bytes = (nnz * (4 + size_of::<T>())
             + (matrix.rows() + matrix.cols()) * columns as usize * size_of::<T>())
             as f64;

@@ -1,11 +1,7 @@
 //! `verify --emulate`.
 
-use std::sync::Arc;
-
 use anyhow::{Context, anyhow, bail};
-use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{EmulatorEvaluator, Subject};
 
 use super::emulation_report::EmulationReport;
@@ -14,6 +10,7 @@ use super::{Given, Rounded};
 use crate::args::VerifyArgs;
 use crate::console;
 use crate::emulation::{self, Emulated, Ground};
+use crate::gpu;
 use crate::progress::Progress;
 
 pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
@@ -28,7 +25,7 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
 fn report(args: &VerifyArgs) -> anyhow::Result<EmulationReport> {
     let progress = Progress::new(2, !args.json);
     let given = Given::read(args, &progress)?;
-    let compilers = Arc::new(Compilers::discover().context("emulation needs a compiler")?);
+    let compilers = gpu::pool().context("emulation needs a compiler")?;
     let (architecture, options) = (args.emulation.architecture(), args.emulation.options());
     let emulator = emulation::open(compilers, architecture, options).map_err(|why| anyhow!(why))?;
     progress.step("emulating");
@@ -40,7 +37,7 @@ fn report(args: &VerifyArgs) -> anyhow::Result<EmulationReport> {
         judged.with_context(|| args.kernel.display().to_string())?;
     drop(progress);
     given.say_note();
-    EmulationReport::new(given, &emulator, extent, judgement)
+    Ok(EmulationReport::new(given, &emulator, extent, judgement))
 }
 
 fn judge<T: Scalar>(
@@ -57,7 +54,9 @@ fn judge<T: Scalar>(
     let ground = match (args.emulation.sample(given.file.kind), subject) {
         (None, _) => Ground::whole(matrix),
         // It does not fit the matrix, whatever it does on a sample.
-        (_, Subject::Program(program)) if pack(matrix, program).is_err() => Ground::whole(matrix),
+        (_, Subject::Program(program)) if !emulation::fits(matrix, program) => {
+            Ground::whole(matrix)
+        }
         (Some(most), _) => Ground::sampled(matrix, most, operation),
     };
     ground.judge(emulator, subject)

@@ -78,12 +78,12 @@ impl EmulationReport {
         emulator: &EmulatorEvaluator,
         on: Extent,
         judgement: Judgement,
-    ) -> anyhow::Result<Self> {
+    ) -> Self {
         let Judgement { outcome, findings, counters, ptx_instructions } = judgement;
         let options = emulator.options();
         let columns = u64::from(given.task.operation.columns());
         let features = counters.map(|counters| on.cost(columns, &counters).features());
-        Ok(Self {
+        Self {
             kernel: given.file.path,
             kind: given.file.kind,
             matrix: given.facts,
@@ -91,7 +91,7 @@ impl EmulationReport {
             task_text: given.task.to_string(),
             emulation: Emulation {
                 architecture: emulator.architecture(),
-                nvrtc: emulator.nvrtc()?.to_string(),
+                nvrtc: emulator.nvrtc().to_string(),
                 seeds: options.seeds,
                 checks: options.checks,
                 on,
@@ -102,7 +102,7 @@ impl EmulationReport {
             counters,
             features,
             ptx_instructions,
-        })
+        }
     }
 
     /// What is wrong with the kernel, in one line.

@@ -1,18 +1,13 @@
 //! Who judges kernels of both kinds.
 
-use std::sync::Arc;
-
 use anyhow::Result;
-use rayon::prelude::*;
+use sparserl_core::kernel::Candidate;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{Evaluation, Evaluator, Outcome};
+use sparserl_core::outcome::{Evaluation, Evaluator};
 use sparserl_core::results::ValueSource;
 use sparserl_core::task::Operation;
-use sparserl_gpu::candidate::executable::Executable;
 use sparserl_gpu::candidate::raw::RawKernel;
-use sparserl_gpu::compile::nvrtc::CompileOptions;
-use sparserl_gpu::compile::pool::{CompilePool, PoolCompileError};
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::run::device::DeviceFacts;
 use sparserl_gpu::store::recording::Context;
@@ -46,7 +41,6 @@ pub(crate) trait Judge {
 
 /// Judges on a GPU.
 pub(crate) struct GpuJudge {
-    compilers: Arc<CompilePool>,
     evaluator: GpuEvaluator,
 }
 
@@ -55,7 +49,7 @@ pub(crate) fn open(args: &JudgingArgs) -> Result<GpuJudge> {
     let compilers = gpu::compilers()?;
     let evaluator =
         gpu::open(&compilers, args.device, args.protocol(), args.opponents.opponents()?)?;
-    Ok(GpuJudge { compilers, evaluator })
+    Ok(GpuJudge { evaluator })
 }
 
 impl Judge for GpuJudge {
@@ -81,44 +75,9 @@ impl Judge for GpuJudge {
         operation: Operation,
         kernels: &[&RawKernel],
     ) -> Result<Evaluation> {
-        let (compilers, device) = (&self.compilers, self.evaluator.facts());
-        let make = |kernel: &&RawKernel| executable(compilers, device, matrix, operation, kernel);
-        // All are compiled at once, on all cores.
-        let made: Vec<_> = kernels.par_iter().map(make).collect::<Result<_, PoolCompileError>>()?;
-        let (mut failed, mut executables) = (Vec::new(), Vec::new());
-        for made in made {
-            failed.push(made.as_ref().err().cloned());
-            executables.extend(made.ok());
-        }
-        let judged = self.evaluator.judge(matrix, operation, &executables)?;
-        let mut outcomes = judged.outcomes.into_iter();
-        let outcomes = failed.into_iter().filter_map(|failed| failed.or_else(|| outcomes.next()));
-        Ok(Evaluation { outcomes: outcomes.collect(), ..judged })
+        let candidates = kernels.iter().map(|&kernel| Candidate::Cuda(kernel, operation));
+        Ok(self.evaluator.judge_all(matrix, &candidates.collect::<Vec<_>>())?)
     }
-}
-
-/// Compiles a CUDA kernel for a matrix; an `Err` within is what became of it.
-fn executable<T: Scalar>(
-    compilers: &CompilePool,
-    device: &DeviceFacts,
-    matrix: CsrView<'_, T>,
-    operation: Operation,
-    kernel: &RawKernel,
-) -> Result<Result<Executable, Outcome>, PoolCompileError> {
-    let options = CompileOptions::default();
-    let (architecture, driver) = (device.target.architecture, Some(device.driver.0));
-    let (source, name) = (kernel.source(), kernel.kernel());
-    let cubin = match compilers.compile(source, name, architecture, driver, &options) {
-        Ok(fetched) => fetched.cubin,
-        Err(error) if error.is_sources_fault() => {
-            return Ok(Err(Outcome::CompileFailed { reason: error.to_string() }));
-        }
-        Err(error) => return Err(error),
-    };
-    Ok(kernel.executable(matrix, operation, cubin).map_err(|error| {
-        let reason = format!("it does not fit the matrix: {error}");
-        Outcome::CompileFailed { reason }
-    }))
 }
 
 #[cfg(test)]
@@ -129,7 +88,7 @@ pub(crate) mod fake {
     use std::rc::Rc;
 
     use anyhow::bail;
-    use sparserl_core::outcome::{Baseline, Measurement, Samples, Timing, Violation};
+    use sparserl_core::outcome::{Baseline, Measurement, Outcome, Samples, Timing, Violation};
     use sparserl_core::target::Target;
 
     use super::*;

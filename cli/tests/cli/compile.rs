@@ -40,6 +40,15 @@ fn without_nvrtc_the_rest_is_written_and_one_line_says_how_to_get_it() {
 }
 
 #[test]
+fn a_program_that_is_run_directly_finds_the_compilers_of_its_workspace() {
+    let place = Place::new();
+    let mut command = place.command(&format!("gen {} -o out", matrix("beam.mtx")));
+    let run = run(command.env_remove("SPARSERL_NVRTC").env_remove("VIRTUAL_ENV"));
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert!(place.path("out/kernel.cubin").exists());
+}
+
+#[test]
 fn a_library_that_cannot_be_used_is_named() {
     let place = Place::new();
     fs::create_dir(place.path("nothing")).unwrap();

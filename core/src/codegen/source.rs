@@ -131,7 +131,7 @@ fn parameters(task: Task, parts: &[PartCall<'_>]) -> Vec<Parameter> {
         parameters.extend(signature.arrays.iter().map(|array| {
             let kind = match array.role {
                 ArrayRole::Matrix => ParameterKind::Matrix { part: *index, array: array.name },
-                ArrayRole::Workspace => {
+                ArrayRole::PartialSums | ArrayRole::Counters => {
                     ParameterKind::Workspace { part: *index, array: array.name }
                 }
             };

@@ -9,7 +9,7 @@ use crate::language::{Mask, Program};
 
 /// A program and how likely the policy finds it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
+pub struct Hypothesis {
     /// The program.
     pub program: Program,
     /// Sum of its tokens' log-probabilities under the mask.
@@ -43,7 +43,7 @@ pub fn beam_search(
     policy: &mut dyn ConditionedPolicy,
     mask: Mask<'_>,
     width: usize,
-) -> Result<Vec<Candidate>, PolicyError> {
+) -> Result<Vec<Hypothesis>, PolicyError> {
     let mut complete = search(policy, mask, |steps| steps.truncate(width))?;
     complete.truncate(width);
     Ok(complete)
@@ -54,9 +54,9 @@ pub(super) fn search(
     policy: &mut dyn ConditionedPolicy,
     mask: Mask<'_>,
     mut prune: impl FnMut(&mut Vec<Step<'_>>),
-) -> Result<Vec<Candidate>, PolicyError> {
+) -> Result<Vec<Hypothesis>, PolicyError> {
     let mut open = alloc::vec![Beam { path: Path::start(), parent: None, log_probability: 0.0 }];
-    let mut complete: Vec<Candidate> = Vec::new();
+    let mut complete: Vec<Hypothesis> = Vec::new();
     while !open.is_empty() {
         let batch: Vec<BatchRow<'_>> = open
             .iter()
@@ -82,7 +82,7 @@ pub(super) fn search(
             if !path.is_complete() {
                 next.push(Beam { path, parent: Some(row), log_probability });
             } else if let Ok(program) = Program::from_tokens(mask.task(), &path.prefix().tokens()) {
-                complete.push(Candidate { program, log_probability });
+                complete.push(Hypothesis { program, log_probability });
             }
         }
         open = next;

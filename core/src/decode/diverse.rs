@@ -1,7 +1,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::beam::{Candidate, search};
+use super::beam::{Hypothesis, search};
 use super::{ConditionedPolicy, PolicyError};
 use crate::language::{Layout, Mask, Token, Word};
 
@@ -27,7 +27,7 @@ pub fn diverse_search(
     policy: &mut dyn ConditionedPolicy,
     mask: Mask<'_>,
     count: usize,
-) -> Result<Vec<Candidate>, PolicyError> {
+) -> Result<Vec<Hypothesis>, PolicyError> {
     let found = search(policy, mask, |steps| {
         let bar = steps.first().map_or(0.0, |best| best.log_probability - MARGIN);
         steps.retain(|step| step.log_probability >= bar);
@@ -52,15 +52,15 @@ fn family_word(token: Token) -> Option<Word> {
     (splits || Layout::WORDS.contains(&word)).then_some(word)
 }
 
-fn family(candidate: &Candidate) -> Vec<Word> {
+fn family(candidate: &Hypothesis) -> Vec<Word> {
     candidate.program.tokens().into_iter().filter_map(family_word).collect()
 }
 
-fn layouts(candidate: &Candidate) -> Vec<Layout> {
+fn layouts(candidate: &Hypothesis) -> Vec<Layout> {
     candidate.program.parts().iter().map(|part| part.layout).collect()
 }
 
-fn pick(mut found: Vec<Candidate>, count: usize) -> Vec<Candidate> {
+fn pick(mut found: Vec<Hypothesis>, count: usize) -> Vec<Hypothesis> {
     found.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
     let mut seen = Vec::new();
     found.retain(|candidate| {
@@ -72,7 +72,7 @@ fn pick(mut found: Vec<Candidate>, count: usize) -> Vec<Candidate> {
     let mut taken = BTreeMap::<Vec<Word>, f64>::new();
     let mut picked = Vec::new();
     while picked.len() < count {
-        let worth = |c: &Candidate| {
+        let worth = |c: &Hypothesis| {
             c.log_probability - REPETITION * taken.get(&family(c)).copied().unwrap_or(0.0)
         };
         // The first of equals: `max_by` would take the last.

@@ -12,7 +12,7 @@ mod prefix;
 mod ranker;
 mod sample;
 
-pub use beam::{Candidate, beam_search};
+pub use beam::{Hypothesis, beam_search};
 pub use diverse::diverse_search;
 pub use policy::{BatchRow, ConditionedPolicy, Policy, PolicyError, PolicyInput, Prediction};
 pub use prefix::Prefix;

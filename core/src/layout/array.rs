@@ -25,9 +25,14 @@ impl Array {
         Self { name, role: ArrayRole::Matrix, data }
     }
 
-    /// Scratch memory.
-    pub(crate) fn workspace(name: &'static str, data: ArrayData) -> Self {
-        Self { name, role: ArrayRole::Workspace, data }
+    /// Scratch memory for sums that blocks hand on to one another.
+    pub(crate) fn partial_sums(name: &'static str, data: ArrayData) -> Self {
+        Self { name, role: ArrayRole::PartialSums, data }
+    }
+
+    /// Scratch memory for counters of blocks.
+    pub(crate) fn counters(name: &'static str, data: ArrayData) -> Self {
+        Self { name, role: ArrayRole::Counters, data }
     }
 }
 
@@ -93,9 +98,23 @@ impl Stored {
 pub enum ArrayRole {
     /// Holds the matrix; the kernel does not write it.
     Matrix,
-    /// Scratch memory: zero before the first launch, zero counters again after each. Launches that
+    /// Workspace for partial sums: zero before the first launch, anything after it. Launches that
     /// share it must not overlap.
-    Workspace,
+    PartialSums,
+    /// Workspace for counters: zero before the first launch, and every launch leaves it zero again.
+    /// Launches that share it must not overlap.
+    Counters,
+}
+
+impl ArrayRole {
+    /// Whether it is scratch memory, which the caller provides as zeros and kernels write.
+    #[must_use]
+    pub fn is_workspace(self) -> bool {
+        match self {
+            Self::Matrix => false,
+            Self::PartialSums | Self::Counters => true,
+        }
+    }
 }
 
 macro_rules! element_types {

@@ -268,9 +268,9 @@ impl LayoutModule for MergeLayout {
         arrays.extend(coded);
         let carried = workspace as usize / task.precision.accumulator().size();
         let zeros = float_array((0..carried).map(|_| T::from_f64(0.0)));
-        arrays.push(Array::workspace("carry", zeros));
+        arrays.push(Array::partial_sums("carry", zeros));
         let tickets = vec![0; tiles * mapping.column_tiles as usize];
-        arrays.push(Array::workspace("tickets", ArrayData::U32(tickets)));
+        arrays.push(Array::counters("tickets", ArrayData::U32(tickets)));
         Ok(LayoutArrays { arrays, blocks: tiles as u64 * u64::from(mapping.column_tiles), shared })
     }
 

@@ -7,6 +7,7 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sparserl_core::codegen::{ArgumentKind, CudaSource};
@@ -75,7 +76,19 @@ pub enum Parameter {
 #[derive(Clone, Debug)]
 pub(crate) struct HostArray {
     pub(crate) key: ArrayKey,
-    pub(crate) data: ArrayData,
+    source: ArraySource,
+}
+
+/// Who has the elements.
+#[derive(Clone, Debug)]
+enum ArraySource {
+    Own(Arc<ArrayData>),
+    /// Array `array` of part `part`: the packed matrix is large, and whoever had it packed may want to keep it.
+    Packed {
+        packed: Arc<Packed>,
+        part: usize,
+        array: usize,
+    },
 }
 
 /// A hash of an array's bytes: arrays with the same key are interchangeable.
@@ -83,20 +96,40 @@ pub(crate) struct HostArray {
 pub(crate) struct ArrayKey([u8; 32]);
 
 impl HostArray {
-    pub(crate) fn new(data: ArrayData) -> Self {
-        Self { key: ArrayKey(*blake3::hash(data.bytes()).as_bytes()), data }
+    fn new(source: ArraySource) -> Self {
+        let key = ArrayKey(*blake3::hash(source.bytes()).as_bytes());
+        Self { key, source }
+    }
+
+    /// The elements as they lie in memory.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.source.bytes()
+    }
+}
+
+impl ArraySource {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Own(data) => data.bytes(),
+            &Self::Packed { ref packed, part, array } => {
+                let array = packed.parts.get(part).and_then(|part| part.arrays.get(array));
+                array.map_or(&[], |array| array.data.bytes())
+            }
+        }
     }
 }
 
 impl Prepared {
     /// The launch of the kernel that a program was turned into: `packed` and `source` are of one program.
     #[must_use]
-    pub fn of_program(packed: Packed, source: &CudaSource) -> Self {
+    pub fn of_program(packed: &Arc<Packed>, source: &CudaSource) -> Self {
         let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
         let geometry = Geometry::linear(packed.launch.grid, packed.launch.block);
         let source_arguments = source.arguments(&packed);
         let mut arrays = Vec::new();
-        let mut packed_arrays = packed.parts.into_iter().flat_map(|part| part.arrays);
+        let mut packed_arrays = packed.parts.iter().enumerate().flat_map(|(part, packed)| {
+            packed.arrays.iter().enumerate().map(move |(index, array)| (part, index, array))
+        });
         let mut parameters = Vec::new();
         let mut names = Vec::new();
         for argument in source_arguments {
@@ -110,13 +143,15 @@ impl Prepared {
                     _ => Parameter::U64(size),
                 },
                 ArgumentKind::Matrix | ArgumentKind::Workspace => match packed_arrays.next() {
-                    Some(array) if array.role == ArrayRole::Matrix => {
-                        arrays.push(HostArray::new(array.data));
+                    Some((part, index, array)) if array.role == ArrayRole::Matrix => {
+                        let packed = Arc::clone(packed);
+                        let source = ArraySource::Packed { packed, part, array: index };
+                        arrays.push(HostArray::new(source));
                         Parameter::Array(arrays.len() - 1)
                     }
-                    Some(array) => Parameter::Workspace {
+                    Some((_, _, array)) => Parameter::Workspace {
                         bytes: array.data.bytes().len() as u64,
-                        counts: !matches!(array.data, ArrayData::F32(_) | ArrayData::F64(_)),
+                        counts: array.role == ArrayRole::Counters,
                     },
                     // Packing and emission agree on the arrays; without one the launch is refused.
                     None => Parameter::Workspace { bytes: 0, counts: false },
@@ -137,7 +172,8 @@ impl Prepared {
     ) -> Self {
         let (names, parameters) = parameters.into_iter().unzip();
         let launch = Launch { geometry, parameters, compulsory_bytes: 0 };
-        Self { launch, arrays: arrays.into_iter().map(HostArray::new).collect(), names }
+        let own = |data| HostArray::new(ArraySource::Own(Arc::new(data)));
+        Self { launch, arrays: arrays.into_iter().map(own).collect(), names }
     }
 
     /// With the machine code of the kernel that it is the launch of.
@@ -164,4 +200,35 @@ pub(crate) fn distinct_arrays<'e>(executables: &[&'e Executable]) -> Vec<&'e Hos
     let mut seen = BTreeSet::new();
     let arrays = executables.iter().flat_map(|executable| &executable.arrays);
     arrays.filter(|array| seen.insert(array.key)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sparserl_core::codegen::emit;
+    use sparserl_core::language::Program;
+    use sparserl_core::layout::pack;
+    use sparserl_core::matrix::generate;
+
+    use super::*;
+
+    #[test]
+    fn the_role_tells_counters_from_sums_whatever_their_type() {
+        let text = "sparserl 1\nspmv f64\nblock 128\nkeep merge 8 u32 plain cached 1 scan\n";
+        let program = Program::parse(text).unwrap();
+        let mut packed = pack(generate::stencil5(40, 40).view(), &program).unwrap();
+        let source = emit(&packed).unwrap();
+        // Sums in an element type that Rust has no floating-point type for, as half precision.
+        for array in packed.parts.iter_mut().flat_map(|part| &mut part.arrays) {
+            if array.role == ArrayRole::PartialSums {
+                array.data = ArrayData::U16(vec![0; array.data.len()]);
+            }
+        }
+        let prepared = Prepared::of_program(&Arc::new(packed), &source);
+        let parameters = prepared.names.iter().zip(&prepared.launch.parameters);
+        let counts = parameters.filter_map(|(name, parameter)| match parameter {
+            Parameter::Workspace { counts, .. } => Some((name.as_str(), *counts)),
+            _ => None,
+        });
+        assert_eq!(counts.collect::<Vec<_>>(), [("p0_carry", false), ("p0_tickets", true)]);
+    }
 }

@@ -16,13 +16,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use message::ROLE;
-use message::{Answer, Failure, Request, Target};
+use message::{Answer, Build, Failure, Request, Target};
 pub(crate) use serving::serve;
 
 use crate::Architecture;
 use crate::compile::cache::{CubinCache, Fetched, Key, Origin};
 use crate::compile::nvrtc::{
-    CompileError, CompileOptions, Cubin, CubinParts, NoCompiler, UnsupportedByAll,
+    CompileError, CompileOptions, Cubin, CubinParts, NoCompiler, UnsupportedByAll, Version,
 };
 use crate::isolate::process::{Limits, Server, ServerCommand, ServerError};
 
@@ -48,7 +48,7 @@ pub struct CompilePool {
     /// Somebody has returned a place.
     returned: Condvar,
     /// The builds of the compilers that were asked for.
-    builds: Mutex<HashMap<Target, Arc<str>>>,
+    builds: Mutex<HashMap<Target, Arc<Build>>>,
 }
 
 /// What nobody uses at the moment.
@@ -133,11 +133,45 @@ impl CompilePool {
         };
         let build = self.build(target)?;
         let arguments = options.cubin_arguments(architecture);
-        cache.fetch(&Key { source, kernel, arguments: &arguments, build: &build }, compile)
+        cache.fetch(&Key { source, kernel, arguments: &arguments, build: &build.id }, compile)
+    }
+
+    /// What [`Nvrtc::compile_ptx`](crate::compile::nvrtc::Nvrtc::compile_ptx) makes of `source`, by the compiler that
+    /// [`compile`](Self::compile) takes where no driver is given. PTX is not kept: it is made four times faster than machine
+    /// code, and each kernel is emulated once.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile), except that a missing kernel goes unnoticed.
+    pub fn compile_ptx(
+        &self,
+        source: &str,
+        kernel: &str,
+        architecture: Architecture,
+        options: &CompileOptions,
+    ) -> Result<String, PoolCompileError> {
+        let target = Target { architecture, driver_major: None };
+        let (source, kernel) = (source.to_owned(), kernel.to_owned());
+        let request = Request::CompilePtx { source, kernel, target, options: options.clone() };
+        match self.ask(&request)? {
+            (Answer::Ptx, Some(ptx)) => String::from_utf8(ptx).map_err(|_| unexpected()),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// The version of the compiler that [`compile`](Self::compile) takes.
+    ///
+    /// # Errors
+    /// When none suits, or when even an empty kernel does not compile.
+    pub fn version(
+        &self,
+        architecture: Architecture,
+        driver_major: Option<u32>,
+    ) -> Result<Version, PoolCompileError> {
+        Ok(self.build(Target { architecture, driver_major })?.version)
     }
 
     /// The exact build of the compiler for `target`, which only a process can tell.
-    fn build(&self, target: Target) -> Result<Arc<str>, PoolCompileError> {
+    fn build(&self, target: Target) -> Result<Arc<Build>, PoolCompileError> {
         // Held while asking: the other threads would only ask the same.
         let mut builds = lock(&self.builds);
         if let Some(build) = builds.get(&target) {
@@ -146,7 +180,7 @@ impl CompilePool {
         let (Answer::Build(build), _) = self.ask(&Request::Build(target))? else {
             return Err(unexpected());
         };
-        Ok(Arc::clone(builds.entry(target).or_insert(build.into())))
+        Ok(Arc::clone(builds.entry(target).or_insert(Arc::new(build))))
     }
 
     /// Has a free process answer, with the blob that follows.

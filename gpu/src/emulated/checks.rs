@@ -1,13 +1,7 @@
 //! Launches of a kernel in the emulator, each compared with the reference.
 //!
-//! | check | before | shows |
-//! |---|---|---|
-//! | fresh | output never written | elements that are not written, or made from old ones |
-//! | added | output random, α and β random | β, and reading the output |
-//! | thinned | output never written; most of the input is 0 | entries left out of long rows, which the error bound would cover |
-//!
-//! Each has fresh inputs. The workspace is carried from launch to launch, as a caller does; its counters have to be zero
-//! again after each.
+//! The checks are those of [`Check`], from the first on. The workspace is carried from launch to launch, as a caller does;
+//! its counters have to be zero again after each.
 
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification, Violation};
@@ -19,33 +13,13 @@ use sparserl_emulator::memory::{BufferId, Memory};
 
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
-use crate::judge::{Thinning, thinning};
+use crate::judge::{Before, Check, Input, Thinning, thinning};
 
 /// Most elements of a dense operand: 2 GiB in double precision.
 const MOST_ELEMENTS: usize = 1 << 28;
 
 /// What inputs begin with. The same kernel is judged the same in every run.
 const FIRST_INPUT: u64 = 0x5EED;
-
-/// What an output holds before a check, and so what the check is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Check {
-    Fresh,
-    Added,
-    Thinned,
-}
-
-impl Check {
-    const ALL: [Self; 3] = [Self::Fresh, Self::Added, Self::Thinned];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Fresh => "on fresh inputs",
-            Self::Added => "adding to an output",
-            Self::Thinned => "on an input that is mostly 0",
-        }
-    }
-}
 
 /// A kernel and what it is tried on.
 pub(super) struct Trial<'a, T> {
@@ -60,8 +34,8 @@ pub(super) struct Trial<'a, T> {
 /// The dense operands of a check.
 struct Operands<T> {
     input: Vec<T>,
-    /// What the output holds before; not used when β is 0.
-    initial: Vec<T>,
+    /// What the output holds before; absent where it was never written.
+    initial: Option<Vec<T>>,
     alpha: T,
     beta: T,
 }
@@ -93,6 +67,7 @@ impl<'a, T: Scalar> Trial<'a, T> {
     pub(super) fn judge(&self, options: &EmulationOptions) -> Result<Judgement, EmulatorError> {
         let mut random = fastrand::Rng::with_seed(FIRST_INPUT);
         let mut workspace = self.fresh_workspace();
+        let (mut input, mut output) = (Vec::new(), Vec::new());
         let mut verified = Verification { checks: 0, worst_ratio: 0.0 };
         let mut counters = None;
         let judgement = |outcome, findings, counters| Judgement {
@@ -104,7 +79,7 @@ impl<'a, T: Scalar> Trial<'a, T> {
         for seed in 0..u64::from(options.seeds.max(1)) {
             let checks = Check::ALL.into_iter().cycle();
             for check in checks.take(options.checks.max(1) as usize) {
-                let operands = self.operands(check, &mut random);
+                let operands = self.operands(check, input, output, &mut random);
                 let how = Options { seed, budget: options.budget };
                 let launched = match self.launch(&operands, workspace, &how) {
                     Ok(launched) => launched,
@@ -132,6 +107,7 @@ impl<'a, T: Scalar> Trial<'a, T> {
                     return Ok(judgement(outcome, Vec::new(), Some(counters)));
                 }
                 workspace = launched.workspace;
+                (input, output) = (operands.input, launched.output);
                 verified.checks += 1;
                 verified.worst_ratio = verified.worst_ratio.max(comparison.worst_ratio);
             }
@@ -148,18 +124,22 @@ impl<'a, T: Scalar> Trial<'a, T> {
         self.prepared.launch.parameters.iter().filter_map(bytes).map(|n| vec![0; n]).collect()
     }
 
-    fn operands(&self, check: Check, random: &mut fastrand::Rng) -> Operands<T> {
+    /// What a launch is given; `input` and `output` are those of the launch before.
+    fn operands(
+        &self,
+        check: Check,
+        input: Vec<T>,
+        output: Vec<T>,
+        random: &mut fastrand::Rng,
+    ) -> Operands<T> {
         let takes = |parameter| self.prepared.launch.parameters.contains(&parameter);
-        let alpha = match check {
-            Check::Added | Check::Thinned if takes(Parameter::Alpha) => factor(random),
-            _ => 1.0,
+        let (takes_alpha, takes_beta) = (takes(Parameter::Alpha), takes(Parameter::Beta));
+        let (alpha, beta) = check.factors(takes_alpha, takes_beta, random);
+        let mut input = match check.input {
+            Input::Kept => input,
+            Input::Fresh | Input::Thinned => numbers(self.matrix.cols() * self.width, random),
         };
-        let beta = match check {
-            Check::Added if takes(Parameter::Beta) => factor(random),
-            _ => 0.0,
-        };
-        let mut input: Vec<T> = numbers(self.matrix.cols() * self.width, random);
-        if check == Check::Thinned {
+        if check.input == Input::Thinned {
             let Thinning { kept, share } = self.thinning;
             for (row, elements) in (0..).zip(input.chunks_mut(self.width)) {
                 if !kept.contains(&row) && random.f64() >= share {
@@ -167,8 +147,14 @@ impl<'a, T: Scalar> Trial<'a, T> {
                 }
             }
         }
-        let written = if beta == 0.0 { 0 } else { self.matrix.rows() * self.width };
-        let initial = numbers(written, random);
+        let initial = match check.before {
+            Before::Unwritten => None,
+            // Without β there is no reason to read it, and reads of what was never written are found.
+            Before::Random if beta == 0.0 => None,
+            Before::Random => Some(numbers(self.matrix.rows() * self.width, random)),
+            Before::OldResult => Some(output),
+            Before::Patched => Some(patched(output, random)),
+        };
         Operands { input, initial, alpha: T::from_f64(alpha), beta: T::from_f64(beta) }
     }
 
@@ -190,11 +176,12 @@ impl<'a, T: Scalar> Trial<'a, T> {
                     Argument::Buffer(memory.read_only(name, bytes))
                 }
                 Parameter::Output => {
-                    let buffer = if operands.beta.to_f64() == 0.0 {
-                        let bytes = self.matrix.rows() * self.width * size_of::<T>();
-                        memory.uninitialised(name, bytes)
-                    } else {
-                        memory.writable(name, bytemuck::cast_slice(&operands.initial))
+                    let buffer = match &operands.initial {
+                        None => {
+                            let bytes = self.matrix.rows() * self.width * size_of::<T>();
+                            memory.uninitialised(name, bytes)
+                        }
+                        Some(initial) => memory.writable(name, bytemuck::cast_slice(initial)),
                     };
                     outputs.push(buffer);
                     Argument::Buffer(buffer)
@@ -202,7 +189,7 @@ impl<'a, T: Scalar> Trial<'a, T> {
                 Parameter::Alpha => Argument::Value(bytemuck::bytes_of(&operands.alpha).to_vec()),
                 Parameter::Beta => Argument::Value(bytemuck::bytes_of(&operands.beta).to_vec()),
                 Parameter::Array(index) => {
-                    let bytes = arrays.get(index).map_or(&[][..], |array| array.data.bytes());
+                    let bytes = arrays.get(index).map_or(&[][..], |array| array.bytes());
                     Argument::Buffer(memory.read_only(name, bytes))
                 }
                 Parameter::Workspace { .. } => {
@@ -239,6 +226,7 @@ impl<'a, T: Scalar> Trial<'a, T> {
 
     fn reference(&self, operands: &Operands<T>) -> Result<Reference, EmulatorError> {
         let Operands { input, initial, alpha, beta } = operands;
+        let initial = initial.as_deref().unwrap_or_default();
         Ok(reference::multiply(self.matrix, input, self.width, *alpha, *beta, initial)?)
     }
 
@@ -275,7 +263,7 @@ impl<'a, T: Scalar> Trial<'a, T> {
              {got:e}{unwritten} instead of {expected:e}, {:.3e} times its error bound off",
             comparison.violations,
             comparison.elements,
-            check.name(),
+            check.name,
             operands.alpha,
             operands.beta,
             comparison.worst_ratio
@@ -284,10 +272,14 @@ impl<'a, T: Scalar> Trial<'a, T> {
     }
 }
 
-/// A factor of either sign, from 0.5 to 2 in size.
-fn factor(random: &mut fastrand::Rng) -> f64 {
-    let magnitude = 0.5 + 1.5 * random.f64();
-    if random.bool() { magnitude } else { -magnitude }
+/// A result with every sixteenth element or so changed, and the first.
+fn patched<T: Scalar>(mut result: Vec<T>, random: &mut fastrand::Rng) -> Vec<T> {
+    for (index, element) in result.iter_mut().enumerate() {
+        if index == 0 || random.u8(..16) == 0 {
+            *element = T::from_f64(element.to_f64() + 1.0);
+        }
+    }
+    result
 }
 
 /// Numbers in [−1, 1).

@@ -24,7 +24,7 @@ use crate::compare::Opponents;
 use crate::compile::nvrtc::Cubin;
 use crate::isolate::process::{Limits, Server, ServerCommand, ServerError};
 use crate::run::device::{Clocks, DeviceError, DeviceFacts};
-use crate::store::fingerprint::fingerprint;
+use crate::store::fingerprint::content_hash;
 pub use protocol::Protocol;
 use protocol::{Answer, KernelHeader, MatrixHeader, Request};
 pub(crate) use server::serve;
@@ -54,7 +54,7 @@ pub struct Worker {
 #[derive(Debug)]
 struct Child {
     server: Server<Request, Answer>,
-    /// Fingerprint and element type: the fingerprint is the same for all types that hold the values.
+    /// Hash of the content and element type: the hash is the same for all types that hold the values.
     matrix: Option<(blake3::Hash, Dtype)>,
     operation: Option<Operation>,
     arrays: BTreeSet<ArrayKey>,
@@ -157,7 +157,7 @@ impl Worker {
         protocol: &Protocol,
     ) -> Result<Evaluation, WorkerError> {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; executables.len()];
-        let key = (fingerprint(matrix), T::DTYPE);
+        let key = (content_hash(matrix), T::DTYPE);
         // Each turn of this loop without a result decides at least one kernel, or is followed by one with a new process.
         loop {
             let open: Vec<usize> = (0..outcomes.len()).filter(|&i| outcomes[i].is_none()).collect();
@@ -321,10 +321,10 @@ impl Worker {
         let needed = distinct_arrays(kernels);
         let needed_array = |key: &ArrayKey| needed.iter().find(|array| array.key == *key);
         let bytes =
-            |key: &ArrayKey| needed_array(key).map_or(0, |array| array.data.bytes().len() as u64);
+            |key: &ArrayKey| needed_array(key).map_or(0, |array| array.bytes().len() as u64);
         let new: Vec<_> =
             needed.iter().filter(|array| !child.arrays.contains(&array.key)).collect();
-        let new_bytes: u64 = new.iter().map(|array| array.data.bytes().len() as u64).sum();
+        let new_bytes: u64 = new.iter().map(|array| array.bytes().len() as u64).sum();
         let mut gone = Vec::new();
         if child.array_bytes + new_bytes > most {
             gone = child.arrays.iter().copied().filter(|key| needed_array(key).is_none()).collect();
@@ -334,7 +334,7 @@ impl Worker {
         child.array_bytes += new_bytes;
         child.arrays.extend(new.iter().map(|array| array.key));
 
-        let mut blobs: Vec<&[u8]> = new.iter().map(|array| array.data.bytes()).collect();
+        let mut blobs: Vec<&[u8]> = new.iter().map(|array| array.bytes()).collect();
         blobs.extend(kernels.iter().map(|kernel| kernel.cubin.bytes()));
         let header = |kernel: &&Executable| KernelHeader {
             cubin: kernel.cubin.parts().clone(),

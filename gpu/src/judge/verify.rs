@@ -1,23 +1,13 @@
 //! Is a kernel right?
 //!
-//! A kernel is launched several times. Each launch has fresh random inputs; what its output holds before differs:
-//!
-//! | check | before | shows |
-//! |---|---|---|
-//! | fresh | NaN everywhere | elements that are not written, or made from old ones |
-//! | added | random numbers, α and β random | β, and reading the output |
-//! | in place | the result of the launch before, new numbers at the same input address | results kept by pointer, work skipped because there is a result |
-//! | patched | the right result but for scattered elements | work skipped because a part of the result is right |
-//! | thinned | NaN everywhere; most of the input is 0 | entries left out of long rows, which the error bound would cover |
-//!
-//! α = 1 and β = 0, as when timed, except that α is random where something is added or thinned, and β where something is
-//! added. The order of addresses alternates between two pairs of operands. Around each launch everything that it must not
-//! change is digested: arrays, input, the other operands, the guard zones of all buffers, and the variables that its
-//! machine code declares.
+//! The device runs every [`Check`]. The order of addresses alternates between two pairs of operands. Around each launch
+//! everything that it must not change is digested: arrays, input, the other operands, the guard zones of all buffers, and
+//! the variables that its machine code declares.
 
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Violation};
 
+use super::checks::{Before, Check, Input, Place};
 use super::oracle::{Oracle, Region, Verdict};
 use super::problem::{Operands, Problem};
 use super::{LoadedKernel, Stop};
@@ -39,28 +29,6 @@ impl Verified {
     }
 }
 
-/// What an output holds before a check, and so what the check is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Check {
-    Fresh,
-    Added,
-    InPlace,
-    Patched,
-    Thinned,
-}
-
-impl Check {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Fresh => "on fresh inputs",
-            Self::Added => "adding to an output",
-            Self::InPlace => "over an old result",
-            Self::Patched => "over a partly right result",
-            Self::Thinned => "on an input that is mostly 0",
-        }
-    }
-}
-
 /// Checks a kernel `rounds` times over, each time in all ways.
 pub(crate) fn verify<T: Scalar>(
     problem: &Problem<T>,
@@ -76,14 +44,11 @@ pub(crate) fn verify<T: Scalar>(
     for round in 0..rounds {
         // Another launch finds its operands elsewhere.
         let (here, there) = if round % 2 == 0 { (first, second) } else { (second, first) };
-        let checks = [
-            (Check::Fresh, here),
-            (Check::Added, there),
-            (Check::InPlace, here),
-            (Check::Patched, here),
-            (Check::Thinned, there),
-        ];
-        for (check, operands) in checks {
+        for check in Check::ALL {
+            let operands = match check.operands {
+                Place::Here => here,
+                Place::There => there,
+            };
             verified.add(checker.check(check, operands, random)?);
         }
     }
@@ -105,23 +70,26 @@ impl<T: Scalar> Checker<'_, T> {
         random: &mut fastrand::Rng,
     ) -> Result<Verdict, Stop> {
         let Self { problem, stream, oracle, kernel } = *self;
-        let (alpha, beta) = self.factors(check, random);
-        if check != Check::Patched {
-            oracle.fill::<T>(stream, &operands.input, random.u64(..))?;
-        }
-        match check {
-            Check::Fresh => stream.poison(&operands.output)?,
-            Check::Thinned => {
+        let (takes_alpha, takes_beta) = (kernel.takes_alpha(), kernel.takes_beta());
+        let (alpha, beta) = check.factors(takes_alpha, takes_beta, random);
+        let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
+        match check.input {
+            Input::Fresh => oracle.fill::<T>(stream, &operands.input, random.u64(..))?,
+            Input::Thinned => {
+                oracle.fill::<T>(stream, &operands.input, random.u64(..))?;
                 let (width, seed) = (problem.width(), random.u64(..));
                 oracle.thin::<T>(stream, &operands.input, width, seed, problem.thinning)?;
-                stream.poison(&operands.output)?;
             }
-            Check::Added => {
+            Input::Kept => {}
+        }
+        match check.before {
+            Before::Unwritten => stream.poison(&operands.output)?,
+            Before::Random => {
                 oracle.fill::<T>(stream, &problem.initial, random.u64(..))?;
                 stream.copy(&problem.initial, &operands.output)?;
             }
-            Check::InPlace => {}
-            Check::Patched => oracle.corrupt::<T>(stream, &operands.output, random.u64(..))?,
+            Before::OldResult => {}
+            Before::Patched => oracle.corrupt::<T>(stream, &operands.output, random.u64(..))?,
         }
         let kernels = std::iter::once(kernel);
         let audit = Audit::begin(problem, stream, oracle, operands, kernels)?;
@@ -134,30 +102,12 @@ impl<T: Scalar> Checker<'_, T> {
         let product = problem.product(operands, alpha, beta);
         let verdict = oracle.judge(stream, product, &operands.output)?;
         if verdict.violations > 0 {
-            return Err(wrong(problem, operands, check.name(), alpha, beta, verdict)?);
+            return Err(wrong(problem, operands, check.name, alpha, beta, verdict)?);
         }
         if oracle.digest(stream, kernel.variables())? != state {
             return Err(Stop::Outcome(keeps_state()));
         }
         Ok(verdict)
-    }
-
-    /// α and β of a check, as far as the kernel takes them.
-    fn factors(&self, check: Check, random: &mut fastrand::Rng) -> (T, T) {
-        let mut factor = || {
-            let magnitude = 0.5 + 1.5 * random.f64();
-            if random.bool() { magnitude } else { -magnitude }
-        };
-        let alpha = match check {
-            Check::Added | Check::Thinned if self.kernel.takes_alpha() => factor(),
-            // As when timed, and so that the old result is right for the next check but where it is patched.
-            _ => 1.0,
-        };
-        let beta = match check {
-            Check::Added if self.kernel.takes_beta() => factor(),
-            _ => 0.0,
-        };
-        (T::from_f64(alpha), T::from_f64(beta))
     }
 }
 

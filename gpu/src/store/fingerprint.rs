@@ -8,12 +8,37 @@ const DOMAIN: &[u8] = b"sparserl matrix 1";
 /// Bytes that are gathered before they are hashed.
 const PIECE: usize = 1 << 16;
 
-/// The BLAKE3 hash of a matrix's size, pattern and values.
+/// Which matrix something was found out about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatrixIdentity {
+    /// Its [`fingerprint`].
+    pub fingerprint: Hash,
+    /// What its user calls it; says nothing about its content.
+    pub name: String,
+}
+
+impl MatrixIdentity {
+    /// Of a matrix as it was read, before it is rounded to a task's precision.
+    #[must_use]
+    pub fn of(as_read: CsrView<'_, f64>, name: impl Into<String>) -> Self {
+        Self { fingerprint: fingerprint(as_read), name: name.into() }
+    }
+}
+
+/// The BLAKE3 hash of the size, pattern and values of a matrix as it was read.
 ///
 /// It covers rows, columns and row offsets as u64, column indices as u32 and values as f64, all
-/// little-endian, whatever the file's format and however the matrix is held in memory.
+/// little-endian, whatever the file's format and however the matrix is held in memory. It is of the
+/// values before they are rounded to any task's precision, so that plans, results and recordings of
+/// one matrix have one fingerprint, whatever they were computed in.
 #[must_use]
-pub fn fingerprint<T: Scalar>(matrix: CsrView<'_, T>) -> Hash {
+pub fn fingerprint(as_read: CsrView<'_, f64>) -> Hash {
+    content_hash(as_read)
+}
+
+/// The hash of a matrix's content in whichever precision it is held; for one that was not rounded, its
+/// [`fingerprint`].
+pub(crate) fn content_hash<T: Scalar>(matrix: CsrView<'_, T>) -> Hash {
     let mut hasher = Hasher::new();
     hasher.update(DOMAIN);
     let sizes = [matrix.rows() as u64, matrix.cols() as u64];

@@ -4,12 +4,17 @@ use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use rustix::process::geteuid;
 
 use super::{Nvrtc, NvrtcError};
 use crate::Architecture;
 
-/// Environment variable with the folders to look in first, separated as in `PATH`.
+/// Environment variable with the folders to look in first, separated as in `PATH`. Where it is set, even to nothing, they
+/// take the place of folders called `.nvrtc` and of the user's data folder.
 pub const SEARCH_VARIABLE: &str = "SPARSERL_NVRTC";
 
 /// Names in the loader's search path, newest first.
@@ -24,6 +29,12 @@ const WHEEL_FOLDERS: [&str; 2] = ["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"];
 
 /// Variables with the folder of a Python environment.
 const ENVIRONMENT_VARIABLES: [&str; 2] = ["VIRTUAL_ENV", "CONDA_PREFIX"];
+
+/// What a folder with NVRTC libraries is called that lies beside the program or above it, or where the user works.
+const LOCAL_FOLDER: &str = ".nvrtc";
+
+/// Where a user's data folder has NVRTC libraries.
+const DATA_FOLDER: &str = "sparserl/nvrtc";
 
 /// The end of messages.
 const HOW_TO_GET_IT: &str = "run `pip install --target DIR nvidia-cuda-nvrtc-cu12` and set \
@@ -41,11 +52,17 @@ impl Compilers {
     /// wheels in the active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), in the loader's search path, and in
     /// `/usr/local/cuda`. Of several with the same version the first in this order stays.
     ///
+    /// Where the variable is not set, the first folders are those called `.nvrtc` beside this program, in the folder that it
+    /// was started in, and in all above them, then `sparserl/nvrtc` in the user's data folder. Of these a folder that
+    /// belongs to neither the user nor root is left out: a library runs code as soon as it is opened.
+    ///
     /// # Errors
     /// When there is none, or none that works.
     pub fn discover() -> Result<Self, NoCompiler> {
-        let searched = env::var_os(SEARCH_VARIABLE).unwrap_or_default();
-        Self::in_folders(env::split_paths(&searched), true)
+        match env::var_os(SEARCH_VARIABLE) {
+            Some(chosen) => Self::in_folders(env::split_paths(&chosen), true),
+            None => Self::in_folders(local_folders(), true),
+        }
     }
 
     /// Like [`discover`](Self::discover), looking nowhere but in `folders` and one level below them.
@@ -128,7 +145,7 @@ impl Compilers {
     /// # Errors
     /// When none does. The error says which versions there are.
     pub fn for_arch(&self, architecture: Architecture) -> Result<&Nvrtc, UnsupportedByAll> {
-        self.newest(architecture, None)
+        self.choose(architecture, None)
     }
 
     /// The newest that compiles for `architecture` and whose cubins a driver of CUDA `driver_major` loads.
@@ -142,10 +159,12 @@ impl Compilers {
         architecture: Architecture,
         driver_major: u32,
     ) -> Result<&Nvrtc, UnsupportedByAll> {
-        self.newest(architecture, Some(driver_major))
+        self.choose(architecture, Some(driver_major))
     }
 
-    fn newest(
+    /// The compiler that is taken, whoever asks and whatever for: the newest that compiles for `architecture` and, where the
+    /// driver of a device has to load the machine code, whose cubins a driver of CUDA `driver_major` loads.
+    pub(crate) fn choose(
         &self,
         architecture: Architecture,
         driver_major: Option<u32>,
@@ -160,6 +179,29 @@ impl Compilers {
                 versions: self.found.iter().map(|n| n.version().to_string()).collect(),
             })
     }
+}
+
+/// Where NVRTC is without being asked for, nearest first.
+fn local_folders() -> Vec<PathBuf> {
+    let program = env::current_exe().ok();
+    let starts =
+        [program.as_deref().and_then(Path::parent).map(Path::to_owned), env::current_dir().ok()];
+    let mut folders: Vec<_> = starts.iter().flatten().flat_map(|start| upwards(start)).collect();
+    let data = etcetera::choose_base_strategy().map(|base| base.data_dir().join(DATA_FOLDER));
+    folders.extend(data.ok().filter(|folder| is_trusted(folder)));
+    folders
+}
+
+/// The `.nvrtc` in a folder and in all above it, where nobody else can have put it.
+fn upwards(start: &Path) -> Vec<PathBuf> {
+    let folders = start.ancestors().map(|folder| folder.join(LOCAL_FOLDER));
+    folders.filter(|folder| is_trusted(folder)).collect()
+}
+
+/// Whether it is a folder of the user's or of root's.
+fn is_trusted(folder: &Path) -> bool {
+    let owners = [geteuid().as_raw(), 0];
+    folder.metadata().is_ok_and(|found| found.is_dir() && owners.contains(&found.uid()))
 }
 
 /// The `libnvrtc.so*` in a folder, sorted; none when it cannot be read.
@@ -235,6 +277,18 @@ mod tests {
         let error = Compilers::discover_in([folder.path().to_path_buf()]).unwrap_err().to_string();
         assert!(error.contains("pip install") && error.contains(SEARCH_VARIABLE), "{error}");
         assert_eq!(error.lines().count(), 1);
+    }
+
+    #[test]
+    fn folders_are_looked_for_from_a_place_upwards() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("target/release");
+        fs::create_dir_all(below.join(LOCAL_FOLDER)).unwrap();
+        fs::create_dir(folder.path().join(LOCAL_FOLDER)).unwrap();
+        fs::write(folder.path().join("target").join(LOCAL_FOLDER), "no folder").unwrap();
+        let found = upwards(&below);
+        let expected = [below.join(LOCAL_FOLDER), folder.path().join(LOCAL_FOLDER)];
+        assert_eq!(found[..2], expected);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Architecture;
 use crate::compile::nvrtc::{
-    CompileError, CompileOptions, CubinParts, NoCompiler, UnsupportedByAll,
+    CompileError, CompileOptions, CubinParts, NoCompiler, UnsupportedByAll, Version,
 };
 
 /// The role of these processes.
@@ -22,6 +22,13 @@ pub(super) enum Request {
         target: Target,
         options: CompileOptions,
     },
+    /// As `Compile`, but to PTX, for the architecture of `target`.
+    CompilePtx {
+        source: String,
+        kernel: String,
+        target: Target,
+        options: CompileOptions,
+    },
 }
 
 /// What decides which of the compilers is taken.
@@ -32,10 +39,20 @@ pub(super) struct Target {
     pub(super) driver_major: Option<u32>,
 }
 
+/// Which compiler it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Build {
+    pub(super) version: Version,
+    /// [`Nvrtc::build`](crate::compile::nvrtc::Nvrtc::build).
+    pub(super) id: String,
+}
+
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
     Discovered,
-    Build(String),
+    Build(Build),
+    /// The PTX follows as a blob.
+    Ptx,
     /// The machine code follows as a blob.
     Compiled(CubinParts),
     Failed(Failure),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::message::{Answer, Failure, Request, Target};
+use super::message::{Answer, Build, Failure, Request, Target};
 use crate::compile::nvrtc::{Compilers, Nvrtc};
 use crate::isolate::process::Client;
 
@@ -31,8 +31,9 @@ fn answer(
     match request {
         Request::Discover => Ok((Answer::Discovered, Vec::new())),
         Request::Build(target) => {
-            let build = choose(compilers, target)?.build()?;
-            Ok((Answer::Build(build.to_owned()), Vec::new()))
+            let nvrtc = choose(compilers, target)?;
+            let build = Build { version: nvrtc.version(), id: nvrtc.build()?.to_owned() };
+            Ok((Answer::Build(build), Vec::new()))
         }
         Request::Compile { source, kernel, target, options } => {
             let nvrtc = choose(compilers, target)?;
@@ -41,12 +42,14 @@ fn answer(
             let code = std::mem::take(&mut parts.bytes);
             Ok((Answer::Compiled(parts), code))
         }
+        Request::CompilePtx { source, kernel, target, options } => {
+            let nvrtc = choose(compilers, target)?;
+            let ptx = nvrtc.compile_ptx(&source, &kernel, target.architecture, &options)?;
+            Ok((Answer::Ptx, ptx.into_bytes()))
+        }
     }
 }
 
 fn choose(compilers: &Compilers, target: Target) -> Result<&Nvrtc, Failure> {
-    Ok(match target.driver_major {
-        Some(major) => compilers.for_device(target.architecture, major)?,
-        None => compilers.for_arch(target.architecture)?,
-    })
+    Ok(compilers.choose(target.architecture, target.driver_major)?)
 }

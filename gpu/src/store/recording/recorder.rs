@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use sparserl_core::kernel::Candidate;
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{Evaluation, Evaluator};
+use sparserl_core::outcome::{Abilities, Evaluation, Evaluator};
 use sparserl_core::task::{Precision, Task};
 
 use super::{Context, RecordedLanguage, RecordedMatrix, Recording, RecordingError, part};
-use crate::store::fingerprint::fingerprint;
+use crate::store::fingerprint::MatrixIdentity;
 
 /// Rows after which a part is written unasked.
 const ROWS: usize = 4096;
@@ -58,12 +59,14 @@ impl Recorder {
 
     /// Records an evaluation of programs for one matrix and task. An evaluation of no programs leaves no trace.
     ///
+    /// `matrix` is what was computed with, in the task's precision; `identity` is of the matrix as it was read.
+    ///
     /// # Errors
     /// When there is not one outcome for each program, when tasks differ, or when a part is due and cannot be written.
     pub fn record<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        name: &str,
+        identity: &MatrixIdentity,
         programs: &[Program],
         evaluation: &Evaluation,
         context: &Context,
@@ -81,8 +84,8 @@ impl Recorder {
         self.pending.push(Recording {
             time,
             matrix: RecordedMatrix {
-                fingerprint: fingerprint(matrix),
-                name: name.into(),
+                fingerprint: identity.fingerprint,
+                name: identity.name.clone(),
                 rows: matrix.rows() as u64,
                 cols: matrix.cols() as u64,
                 nnz: matrix.nnz() as u64,
@@ -137,21 +140,36 @@ pub struct Recorded<E> {
     pub recorder: Recorder,
     /// What they are made with.
     pub context: Context,
-    /// Name of the matrix that is judged next.
-    pub matrix_name: String,
+    /// The matrix that is judged next.
+    pub matrix: MatrixIdentity,
 }
 
 impl<E: Evaluator> Evaluator for Recorded<E> {
+    type Code = E::Code;
+    type Cuda = E::Cuda;
     type Error = RecordedError<E::Error>;
 
-    fn evaluate<T: Scalar>(
+    fn abilities(&self) -> Abilities {
+        self.evaluator.abilities()
+    }
+
+    /// Records what is found out about programs; stores hold no CUDA from anywhere.
+    fn judge_all<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        programs: &[Program],
+        candidates: &[Candidate<'_, E::Code, E::Cuda>],
     ) -> Result<Evaluation, Self::Error> {
-        let evaluation =
-            self.evaluator.evaluate(matrix, programs).map_err(RecordedError::Evaluator)?;
-        self.recorder.record(matrix, &self.matrix_name, programs, &evaluation, &self.context)?;
+        let judged = self.evaluator.judge_all(matrix, candidates);
+        let evaluation = judged.map_err(RecordedError::Evaluator)?;
+        let (mut programs, mut outcomes) = (Vec::new(), Vec::new());
+        for (candidate, outcome) in candidates.iter().zip(&evaluation.outcomes) {
+            if let Some(program) = candidate.program() {
+                programs.push(program.clone());
+                outcomes.push(outcome.clone());
+            }
+        }
+        let recorded = Evaluation { outcomes, ..evaluation.clone() };
+        self.recorder.record(matrix, &self.matrix, &programs, &recorded, &self.context)?;
         Ok(evaluation)
     }
 }

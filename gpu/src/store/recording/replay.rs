@@ -1,14 +1,17 @@
 //! Answers from a store.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use blake3::Hash;
-use sparserl_core::language::{Program, grammar_hash};
+use sparserl_core::kernel::Candidate;
+use sparserl_core::language::grammar_hash;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{Evaluation, Evaluator};
+use sparserl_core::outcome::{Abilities, Evaluation, Evaluator};
 
-use super::Recordings;
-use crate::store::fingerprint::fingerprint;
+use super::{Recording, Recordings};
+use crate::candidate::raw::RawKernel;
+use crate::compile::nvrtc::Cubin;
+use crate::store::fingerprint::content_hash;
 
 /// An [`Evaluator`] that knows what was recorded, whatever it was recorded with: see [`Recordings::retain`].
 ///
@@ -19,6 +22,8 @@ pub struct Replay {
     recordings: Recordings,
     /// Evaluation and place in it of the latest outcome of a matrix and a program's text, which names the task.
     places: HashMap<(Hash, String), (usize, usize)>,
+    /// What is asked about next.
+    matrix: Option<Hash>,
 }
 
 impl Replay {
@@ -39,22 +44,42 @@ impl Replay {
                 places.insert((recording.matrix.fingerprint, program.clone()), (at, i));
             }
         }
-        Ok(Self { recordings, places })
+        Ok(Self { recordings, places, matrix: None })
+    }
+
+    /// Answers about the matrix with this fingerprint from now on. Without it, the matrices asked about are taken to be as
+    /// they were read, which those that were rounded are not.
+    pub fn set_matrix(&mut self, fingerprint: Hash) {
+        self.matrix = Some(fingerprint);
     }
 }
 
 impl Evaluator for Replay {
+    type Code = Cubin;
+    type Cuda = RawKernel;
     type Error = ReplayError;
 
-    fn evaluate<T: Scalar>(
+    fn abilities(&self) -> Abilities {
+        let protocols = self.recordings.as_slice().iter().map(|r| r.context.protocol.as_str());
+        let protocols: BTreeSet<&str> = protocols.collect();
+        let protocol = protocols.into_iter().collect::<Vec<_>>().join("+");
+        let is_timed = |recording: &Recording| {
+            recording.evaluation.outcomes.iter().any(|outcome| outcome.measurement().is_some())
+        };
+        let times = self.recordings.as_slice().iter().any(is_timed);
+        Abilities { times, findings: false, cuda: false, protocol }
+    }
+
+    fn judge_all<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        programs: &[Program],
+        candidates: &[Candidate<'_, Cubin, RawKernel>],
     ) -> Result<Evaluation, ReplayError> {
-        let matrix = fingerprint(matrix);
-        let mut outcomes = Vec::with_capacity(programs.len());
-        let mut sources = Vec::with_capacity(programs.len());
-        for program in programs {
+        let matrix = self.matrix.unwrap_or_else(|| content_hash(matrix));
+        let mut outcomes = Vec::with_capacity(candidates.len());
+        let mut sources = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            let program = candidate.program().ok_or(ReplayError::Cuda)?;
             let key = (matrix, program.to_string());
             let recorded = self.places.get(&key).and_then(|&(at, i)| {
                 let evaluation = &self.recordings.as_slice().get(at)?.evaluation;
@@ -79,6 +104,9 @@ impl Evaluator for Replay {
 /// A replay has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
+    /// Recordings are of programs.
+    #[error("there are no recordings of CUDA from anywhere: judge it on a GPU, or emulate it")]
+    Cuda,
     /// A recording of another language.
     #[error(
         "cannot replay recordings of grammar {found:016x} (language version {version}): this program has grammar \

@@ -1,0 +1,287 @@
+//! From a matrix to kernels that are judged and chosen.
+//!
+//! ```text
+//! Policy ─► search ─► programs ─► make: pack, emit, compile ─► Kernel ─► Evaluator ─► Outcome
+//!                                                                │           │
+//!                     artefacts ◄─ the kernels themselves ◄──────┴── choose ◄┘
+//! ```
+//!
+//! A kernel is made once. What was measured is what comes out: the same arrays, source and code.
+
+mod make;
+mod measure;
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+pub use make::Maker;
+pub use measure::{BATCH, Budget};
+
+use crate::codegen::EmitError;
+use crate::decode::{Hypothesis, Policy, PolicyError, PolicyInput, beam_search, diverse_search};
+use crate::kernel::{Compiler, Kernel};
+use crate::language::Mask;
+use crate::layout::PackError;
+use crate::matrix::{CsrView, Scalar};
+use crate::outcome::{Evaluation, Evaluator, Outcome};
+use crate::results::ranking;
+use measure::Measured;
+
+/// What is wanted.
+pub struct Order<'a, T> {
+    /// In the task's precision.
+    pub matrix: CsrView<'a, T>,
+    /// Of the matrix: what the policy sees, and what masks ask.
+    pub input: &'a PolicyInput<'a>,
+    /// Kernels, at most.
+    pub wanted: usize,
+    /// What measuring may cost.
+    pub budget: Budget,
+    /// Further candidates that are searched for where the check refuses those that were wanted.
+    pub spare: usize,
+}
+
+/// Who does it.
+pub struct Tools<'a, K, E, X> {
+    /// Proposes programs.
+    pub policy: &'a dyn Policy,
+    /// Compiles them; without one, kernels have no code, and there is no evaluator.
+    pub compiler: Option<&'a K>,
+    /// Measures them; without one, the likeliest are taken.
+    pub evaluator: Option<&'a mut E>,
+    /// Has the last word on each candidate, best first, where there is one.
+    pub check: Option<Check<'a, X>>,
+    /// Time since some moment.
+    pub clock: &'a (dyn Fn() -> Duration + Sync),
+    /// Is told what is done next.
+    pub observer: &'a mut dyn FnMut(Step),
+}
+
+/// Takes at most as many of the candidates as are wanted, best first; more come from the iterator only
+/// when they are asked for.
+pub type Check<'a, X> =
+    Box<dyn FnMut(&mut dyn Iterator<Item = Ranked>, usize) -> Result<Vec<Ranked>, X> + 'a>;
+
+/// A candidate and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranked {
+    /// Its place among the programs that were measured; past them all for one that was not.
+    pub index: usize,
+    /// The program, and how likely the policy finds it.
+    pub candidate: Hypothesis,
+}
+
+/// What is done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Programs are searched for.
+    Search,
+    /// Kernels are made and measured.
+    Measure,
+    /// Candidates are checked.
+    Check,
+    /// The kernel with this number, from 1, is made, or is there already.
+    Make(usize),
+}
+
+/// A kernel, and all that is known of it.
+#[derive(Clone, Debug)]
+pub struct Artefact<C> {
+    /// Program, arrays, source and code.
+    pub kernel: Kernel<C>,
+    /// Of the program under the policy, among the legal ones.
+    pub log_probability: f64,
+    /// What was measured; absent where nothing was.
+    pub outcome: Option<Outcome>,
+}
+
+/// What came out.
+#[derive(Clone, Debug)]
+pub struct Generated<C> {
+    /// Best first.
+    pub artefacts: Vec<Artefact<C>>,
+    /// What was found out about all candidates; absent without an evaluator.
+    pub evaluation: Option<Evaluation>,
+    /// How long the steps took.
+    pub times: Times,
+}
+
+/// How long the steps of a run took; making kernels is in the kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Searching.
+    pub search: Duration,
+    /// Measuring, with the making of what was measured.
+    pub measure: Duration,
+    /// Checking.
+    pub check: Duration,
+}
+
+/// There are no kernels.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError<K, E, X> {
+    /// The policy failed.
+    #[error("the policy failed: {0}")]
+    Policy(PolicyError),
+    /// The compiler failed, and not because of a source.
+    #[error("{0}")]
+    Compiler(K),
+    /// The evaluator failed, and not because of a kernel.
+    #[error("{0}")]
+    Evaluator(E),
+    /// No candidate passed the check.
+    #[error("{0}")]
+    Check(X),
+    /// The policy found nothing.
+    #[error("the search found no program (a defect of SparseRL)")]
+    NoProgram,
+    /// Candidates were measured, and none is right.
+    #[error("none of {tried} candidates is right; the first {first}")]
+    NoneRight {
+        /// How many were measured.
+        tried: usize,
+        /// What became of the first.
+        first: String,
+    },
+    /// A program that nobody measured does not fit the matrix, although it is legal.
+    #[error("packing (a defect of SparseRL): {0}")]
+    Pack(#[from] PackError),
+    /// A kernel could not be written down.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
+    /// A generated source that nobody measured is refused.
+    #[error("the generated {kernel} is refused: {reason}")]
+    Refused {
+        /// The kernel's name.
+        kernel: String,
+        /// The compiler's reason.
+        reason: String,
+    },
+}
+
+/// Finds programs for a matrix, makes kernels of them, has them judged, and gives those that are best.
+///
+/// # Errors
+/// When there is no kernel to give, or when a tool fails for a reason that is not a kernel's.
+pub fn generate<T, K, E, X>(
+    order: &Order<'_, T>,
+    tools: Tools<'_, K, E, X>,
+) -> Result<Generated<K::Code>, PipelineError<K::Error, E::Error, X>>
+where
+    T: Scalar,
+    K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
+    E: Evaluator<Code = K::Code>,
+{
+    let Tools { policy, compiler, evaluator, check, clock, observer } = tools;
+    let &Order { matrix, input, wanted, budget, spare } = order;
+    let mut times = Times::default();
+    let maker = Maker { matrix, compiler, clock };
+
+    observer(Step::Search);
+    let start = clock();
+    let considered = match &evaluator {
+        Some(_) => budget.candidates().max(wanted),
+        None => wanted,
+    };
+    let candidates = search(policy, input, considered).map_err(PipelineError::Policy)?;
+    times.search = clock() - start;
+    if candidates.is_empty() {
+        return Err(PipelineError::NoProgram);
+    }
+
+    let start = clock();
+    let mut measured = match evaluator {
+        Some(evaluator) => {
+            observer(Step::Measure);
+            Some(Measured::new(&maker, evaluator, &candidates, budget, wanted)?)
+        }
+        None => None,
+    };
+    times.measure = if measured.is_some() { clock() - start } else { Duration::ZERO };
+
+    // Fastest first, or else likeliest first: a diverse search gives them in another order.
+    let order = match &measured {
+        Some(measured) => ranking(&measured.evaluation.outcomes),
+        None => likeliest(&candidates),
+    };
+    let found = order
+        .into_iter()
+        .filter_map(|index| Some(Ranked { index, candidate: candidates.get(index)?.clone() }));
+    let mut chosen: Vec<Ranked> = match check {
+        None => found.take(wanted).collect(),
+        Some(mut check) => {
+            observer(Step::Check);
+            let start = clock();
+            let mut more = None;
+            let spare = if measured.is_some() { 0 } else { spare };
+            let known = &candidates;
+            let others = core::iter::from_fn(|| {
+                let more = more.get_or_insert_with(|| {
+                    let found = match spare {
+                        0 => Vec::new(),
+                        // That nothing more is found is no reason to give up what there is.
+                        _ => search(policy, input, wanted + spare).unwrap_or_default(),
+                    };
+                    let is_new = |c: &Hypothesis| known.iter().all(|k| k.program != c.program);
+                    let found: Vec<_> = found.into_iter().filter(is_new).collect();
+                    found.into_iter().enumerate()
+                });
+                let (place, candidate) = more.next()?;
+                Some(Ranked { index: known.len() + place, candidate })
+            });
+            let taken = check(&mut found.chain(others), wanted).map_err(PipelineError::Check)?;
+            times.check = clock() - start;
+            taken
+        }
+    };
+    chosen.truncate(wanted);
+
+    let mut artefacts = Vec::new();
+    for (Ranked { index, candidate }, number) in chosen.into_iter().zip(1..) {
+        observer(Step::Make(number));
+        let kept = measured.as_mut().and_then(|measured| measured.take(index));
+        let kernel = match kept {
+            Some(kept) => maker.restore(kept, &candidate.program)?,
+            None => maker.make(&candidate.program)?,
+        };
+        let outcomes = measured.as_ref().map(|measured| &measured.evaluation.outcomes);
+        let outcome = outcomes.and_then(|outcomes| outcomes.get(index)).cloned();
+        let Hypothesis { log_probability, .. } = candidate;
+        artefacts.push(Artefact { kernel, log_probability, outcome });
+    }
+    let evaluation = measured.map(|measured| measured.evaluation);
+    Ok(Generated { artefacts, evaluation, times })
+}
+
+/// Likely programs that differ, at most `wanted`, best first; where there are too few, the likeliest
+/// others fill up.
+///
+/// # Errors
+/// When the policy fails.
+pub fn search(
+    policy: &dyn Policy,
+    input: &PolicyInput<'_>,
+    wanted: usize,
+) -> Result<Vec<Hypothesis>, PolicyError> {
+    let mut policy = policy.read(input)?;
+    let mask = Mask::legal(&input.stats, input.task);
+    let mut candidates = diverse_search(&mut *policy, mask, wanted)?;
+    if candidates.len() < wanted {
+        let others = beam_search(&mut *policy, mask, 2 * wanted)?;
+        let is_new = |c: &Hypothesis| candidates.iter().all(|known| known.program != c.program);
+        let others: Vec<_> = others.into_iter().filter(is_new).collect();
+        candidates.extend(others);
+        candidates.truncate(wanted);
+        candidates.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
+    }
+    Ok(candidates)
+}
+
+/// Indices of candidates, likeliest first.
+fn likeliest(candidates: &[Hypothesis]) -> Vec<usize> {
+    let mut order: Vec<_> = candidates.iter().map(|c| c.log_probability).enumerate().collect();
+    order.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    order.into_iter().map(|(index, _)| index).collect()
+}

@@ -1,0 +1,171 @@
+//! Candidates are made and judged, as far as a budget goes.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::PipelineError;
+use super::make::{Maker, Unmade};
+use crate::codegen::CudaSource;
+use crate::decode::Hypothesis;
+use crate::kernel::{Candidate, Compiler, Kernel};
+use crate::layout::Packed;
+use crate::matrix::Scalar;
+use crate::outcome::{Evaluation, Evaluator, Outcome};
+use crate::results::{fastest, ranking};
+
+/// Kernels that are judged together, and so timed in turn.
+pub const BATCH: usize = 8;
+
+/// How much may be spent on measuring.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Budget {
+    /// So many candidates.
+    Candidates(usize),
+    /// New batches of candidates are begun until so much time has passed.
+    Time(Duration),
+}
+
+impl Budget {
+    /// Candidates that are worth searching for.
+    #[must_use]
+    pub fn candidates(self) -> usize {
+        match self {
+            Self::Candidates(count) => count,
+            // More than are measured in minutes.
+            Self::Time(_) => 64 * BATCH,
+        }
+    }
+}
+
+/// A kernel that was measured. The arrays of all would not fit the memory: the best ones have theirs.
+pub(super) struct Kept<C> {
+    pub(super) packed: Option<Arc<Packed>>,
+    pub(super) source: CudaSource,
+    pub(super) code: Option<C>,
+    pub(super) pack_time: Duration,
+    pub(super) compile_time: Duration,
+}
+
+/// What was measured.
+pub(super) struct Measured<C> {
+    pub(super) evaluation: Evaluation,
+    /// By the place of the program; nothing where there is no kernel of it.
+    kernels: Vec<Option<Kept<C>>>,
+}
+
+impl<C: Clone + Send + Sync> Measured<C> {
+    /// Makes and judges kernels, likeliest programs first, until the budget is spent. The baselines are
+    /// those that were measured with the fastest kernel; the `wanted` fastest keep their arrays.
+    pub(super) fn new<T, K, E, X>(
+        maker: &Maker<'_, T, K>,
+        evaluator: &mut E,
+        candidates: &[Hypothesis],
+        budget: Budget,
+        wanted: usize,
+    ) -> Result<Self, PipelineError<K::Error, E::Error, X>>
+    where
+        T: Scalar,
+        K: Compiler<Code = C, Error: Send> + Sync,
+        E: Evaluator<Code = C>,
+    {
+        let start = (maker.clock)();
+        let mut whole: Option<Self> = None;
+        for batch in candidates.chunks(BATCH) {
+            let judged = whole.as_ref().map_or(0, |whole| whole.kernels.len());
+            let spent = match budget {
+                Budget::Candidates(count) => judged >= count,
+                Budget::Time(time) => judged > 0 && (maker.clock)() - start >= time,
+            };
+            if spent {
+                break;
+            }
+            let measured = Self::batch(maker, evaluator, batch)?;
+            whole = Some(match whole {
+                None => measured,
+                Some(whole) => whole.join(measured),
+            });
+            if let Some(whole) = &mut whole {
+                whole.give_up_arrays(wanted.max(BATCH));
+            }
+        }
+        let whole = whole.ok_or(PipelineError::NoProgram)?;
+        let outcomes = &whole.evaluation.outcomes;
+        if ranking(outcomes).is_empty() {
+            let first = outcomes.first().map_or_else(String::new, ToString::to_string);
+            return Err(PipelineError::NoneRight { tried: outcomes.len(), first });
+        }
+        Ok(whole)
+    }
+
+    fn batch<T, K, E, X>(
+        maker: &Maker<'_, T, K>,
+        evaluator: &mut E,
+        candidates: &[Hypothesis],
+    ) -> Result<Self, PipelineError<K::Error, E::Error, X>>
+    where
+        T: Scalar,
+        K: Compiler<Code = C, Error: Send> + Sync,
+        E: Evaluator<Code = C>,
+    {
+        let made = maker.make_all(candidates.iter().map(|found| &found.program))?;
+        let ready: Vec<_> = made.iter().flatten().map(Candidate::Kernel).collect();
+        let judged = evaluator.judge_all(maker.matrix, &ready).map_err(PipelineError::Evaluator)?;
+        let mut outcomes = Vec::new();
+        let mut judged_outcomes = judged.outcomes.into_iter();
+        for made in &made {
+            outcomes.extend(match made {
+                Ok(_) => judged_outcomes.next(),
+                Err(Unmade::Pack(error)) => {
+                    let reason = format!("it does not fit the matrix: {error}");
+                    Some(Outcome::CompileFailed { reason })
+                }
+                Err(Unmade::Refused { reason, .. }) => {
+                    Some(Outcome::CompileFailed { reason: reason.clone() })
+                }
+            });
+        }
+        let kernels = made.into_iter().map(|made| made.ok().map(Kept::from)).collect();
+        Ok(Self { evaluation: Evaluation { outcomes, ..judged }, kernels })
+    }
+
+    fn join(self, later: Self) -> Self {
+        let Self {
+            evaluation: Evaluation { mut outcomes, baselines, copy_bandwidth },
+            mut kernels,
+        } = self;
+        let fastest_before = fastest(&outcomes);
+        outcomes.extend(later.evaluation.outcomes);
+        kernels.extend(later.kernels);
+        let evaluation = if fastest(&outcomes) == fastest_before {
+            Evaluation { outcomes, baselines, copy_bandwidth }
+        } else {
+            Evaluation { outcomes, ..later.evaluation }
+        };
+        Self { evaluation, kernels }
+    }
+
+    fn give_up_arrays(&mut self, kept: usize) {
+        let mut best = ranking(&self.evaluation.outcomes);
+        best.truncate(kept);
+        for (index, kernel) in self.kernels.iter_mut().enumerate() {
+            if let Some(kernel) = kernel.as_mut().filter(|_| !best.contains(&index)) {
+                kernel.packed = None;
+            }
+        }
+    }
+
+    /// The kernel of the program at a place.
+    pub(super) fn take(&mut self, index: usize) -> Option<Kept<C>> {
+        self.kernels.get_mut(index)?.take()
+    }
+}
+
+impl<C> From<Kernel<C>> for Kept<C> {
+    fn from(kernel: Kernel<C>) -> Self {
+        let Kernel { packed, source, code, pack_time, compile_time } = kernel;
+        Self { packed: Some(packed), source, code, pack_time, compile_time }
+    }
+}

@@ -1,0 +1,74 @@
+//! Which compiler makes the code that is measured, checked and written: one and the same.
+
+use std::sync::Arc;
+
+use sparserl_core::codegen::CudaSource;
+use sparserl_core::kernel::Compiler;
+
+use super::nvrtc::{CompileOptions, Cubin, Version};
+use super::pool::{CompilePool, PoolCompileError};
+use crate::Architecture;
+
+/// Makes machine code for one architecture in the processes of a pool, by the newest compiler that knows the architecture
+/// and, where a device is to run the code, whose code the device's driver loads.
+///
+/// Whoever measures, checks or writes kernels asks this one, so that what is written is what was measured.
+#[derive(Clone, Debug)]
+pub struct CubinCompiler {
+    pool: Arc<CompilePool>,
+    architecture: Architecture,
+    driver_major: Option<u32>,
+}
+
+impl CubinCompiler {
+    /// For an architecture, and the major CUDA version of the driver that has to load the code, if there is one.
+    #[must_use]
+    pub fn new(
+        pool: Arc<CompilePool>,
+        architecture: Architecture,
+        driver_major: Option<u32>,
+    ) -> Self {
+        Self { pool, architecture, driver_major }
+    }
+
+    /// The processes that compile.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<CompilePool> {
+        &self.pool
+    }
+
+    /// The version of the compiler.
+    ///
+    /// # Errors
+    /// When none suits.
+    pub fn version(&self) -> Result<Version, PoolCompileError> {
+        self.pool.version(self.architecture, self.driver_major)
+    }
+
+    /// Compiles any source; the reason within says why it is refused.
+    ///
+    /// # Errors
+    /// When the compiler fails for a reason that is not the source's.
+    pub fn compile_with(
+        &self,
+        source: &str,
+        kernel: &str,
+        options: &CompileOptions,
+    ) -> Result<Result<Cubin, String>, PoolCompileError> {
+        let (architecture, driver_major) = (self.architecture, self.driver_major);
+        match self.pool.compile(source, kernel, architecture, driver_major, options) {
+            Ok(fetched) => Ok(Ok(fetched.cubin)),
+            Err(error) if error.is_sources_fault() => Ok(Err(error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Compiler for CubinCompiler {
+    type Code = Cubin;
+    type Error = PoolCompileError;
+
+    fn compile(&self, source: &CudaSource) -> Result<Result<Cubin, String>, PoolCompileError> {
+        self.compile_with(&source.text, &source.kernel, &CompileOptions::generated())
+    }
+}

@@ -1,0 +1,158 @@
+//! What kernels are checked for, whoever runs them.
+//!
+//! A kernel is launched several times. What its inputs are and what its output holds before differs:
+//!
+//! | check | input | output before | shows |
+//! |---|---|---|---|
+//! | fresh | random | not written | elements that are not written, or made from old ones |
+//! | added | random | random, with α and β random | β, and reading the output |
+//! | thinned | random, mostly zero | not written | entries left out of long rows, which the error bound would cover |
+//! | in place | new at the same address | an older result | results kept by pointer, work skipped because there is a result |
+//! | patched | that of the check before | its result, but for scattered elements | work skipped because a part of the result is right |
+//!
+//! α = 1 and β = 0, as when timed, except that α is random where something is added or thinned, and β where something is
+//! added. What has to stay is the same in all of them: the input, the arrays of the matrix, the variables that the machine
+//! code declares, and everything outside of the buffers that the kernel was given. Counters are zero after each launch.
+//!
+//! A device runs all of them. An emulator sees every read of an element that was not written, so the first three show it all
+//! that there is to show; it runs the others when it is asked for more.
+
+/// A check: what a launch is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    /// How messages call it, after "the result is wrong".
+    pub(crate) name: &'static str,
+    pub(crate) input: Input,
+    pub(crate) before: Before,
+    /// Whether α is random rather than 1, for kernels that take one.
+    pub(crate) random_alpha: bool,
+    /// Whether β is random rather than 0, for kernels that take one.
+    pub(crate) random_beta: bool,
+    pub(crate) operands: Place,
+}
+
+/// What the dense input holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// New random numbers.
+    Fresh,
+    /// New random numbers, most of them replaced by zero.
+    Thinned,
+    /// What it held in the check before.
+    Kept,
+}
+
+/// What the dense output holds before a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// Nothing that may be read: NaN on a device.
+    Unwritten,
+    /// Random numbers.
+    Random,
+    /// What an earlier launch left.
+    OldResult,
+    /// The right result, but for scattered elements.
+    Patched,
+}
+
+/// Which of two pairs of operands is taken, so that a launch finds its operands elsewhere than the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Here,
+    There,
+}
+
+impl Check {
+    /// All of them, in the order that they are run in.
+    pub(crate) const ALL: [Self; 5] = [
+        Self {
+            name: "on fresh inputs",
+            input: Input::Fresh,
+            before: Before::Unwritten,
+            random_alpha: false,
+            random_beta: false,
+            operands: Place::Here,
+        },
+        Self {
+            name: "adding to an output",
+            input: Input::Fresh,
+            before: Before::Random,
+            random_alpha: true,
+            random_beta: true,
+            operands: Place::There,
+        },
+        Self {
+            name: "on an input that is mostly 0",
+            input: Input::Thinned,
+            before: Before::Unwritten,
+            random_alpha: true,
+            random_beta: false,
+            operands: Place::There,
+        },
+        Self {
+            name: "over an old result",
+            input: Input::Fresh,
+            before: Before::OldResult,
+            random_alpha: false,
+            random_beta: false,
+            operands: Place::Here,
+        },
+        Self {
+            name: "over a partly right result",
+            input: Input::Kept,
+            before: Before::Patched,
+            random_alpha: false,
+            random_beta: false,
+            operands: Place::Here,
+        },
+    ];
+
+    /// α and β, for a kernel that takes them or not.
+    pub(crate) fn factors(
+        &self,
+        takes_alpha: bool,
+        takes_beta: bool,
+        random: &mut fastrand::Rng,
+    ) -> (f64, f64) {
+        let alpha = if self.random_alpha && takes_alpha { factor(random) } else { 1.0 };
+        let beta = if self.random_beta && takes_beta { factor(random) } else { 0.0 };
+        (alpha, beta)
+    }
+}
+
+/// A factor of either sign, from 0.5 to 2 in size.
+fn factor(random: &mut fastrand::Rng) -> f64 {
+    let magnitude = 0.5 + 1.5 * random.f64();
+    if random.bool() { magnitude } else { -magnitude }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_are_random_only_where_a_kernel_takes_them() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for check in Check::ALL {
+            assert_eq!(check.factors(false, false, &mut random), (1.0, 0.0));
+            let (alpha, beta) = check.factors(true, true, &mut random);
+            assert_eq!((alpha != 1.0, beta != 0.0), (check.random_alpha, check.random_beta));
+            for factor in [alpha, beta].into_iter().filter(|&factor| factor != 0.0) {
+                assert!((0.5..=2.0).contains(&factor.abs()), "{factor}");
+            }
+        }
+    }
+
+    #[test]
+    fn old_results_are_of_launches_as_when_timed() {
+        for pair in Check::ALL.windows(2) {
+            let [first, second] = pair else { continue };
+            // What is patched is right only where the launch before was on these operands, with α = 1 and β = 0.
+            if second.before == Before::Patched {
+                assert_eq!((first.operands, second.input), (second.operands, Input::Kept));
+                assert!(!first.random_alpha && !first.random_beta);
+            }
+        }
+        assert_eq!(Check::ALL[0].before, Before::Unwritten);
+    }
+}
