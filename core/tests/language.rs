@@ -137,7 +137,7 @@ proptest! {
 }
 
 proptest! {
-    // Facts and counts of a space take milliseconds where tests are not optimised.
+    // Statistics and counts of a space take milliseconds where tests are not optimised.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
