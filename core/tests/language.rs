@@ -167,7 +167,7 @@ fn fields_are_named_and_in_order() {
 }
 
 proptest! {
-    // Facts and counts of a space take milliseconds where tests are not optimised.
+    // Statistics and counts of a space take milliseconds where tests are not optimised.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
