@@ -9,6 +9,7 @@
 #[allow(dead_code, reason = "another suite uses the rest")]
 mod case;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -32,8 +33,11 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     // A broken driver is no absent one: then the tests run and fail.
     let absent = Device::open(0).is_err_and(|error| error.is_absence());
-    let trial = Trial::test("same_bits", same_bits).with_ignored_flag(absent);
-    libtest_mimic::run(&arguments, vec![trial]).exit_code()
+    let trials = vec![
+        Trial::test("same_bits", same_bits).with_ignored_flag(absent),
+        Trial::test("a_hundred_kernels_in_one_module", linked).with_ignored_flag(absent),
+    ];
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 /// What is written to `SPARSERL_REPORT`.
@@ -117,6 +121,41 @@ fn same_bits() -> Result<(), Failed> {
             Err(format!("{count} of {cases} differ; case {case}: {what}\n{program}").into())
         }
     }
+}
+
+/// Kernels of a hundred random programs, compiled as one source and launched from one module, leave
+/// what the emulator leaves.
+fn linked() -> Result<(), Failed> {
+    let device = Device::open(0)?;
+    let architecture = device.architecture()?;
+    let compilers = Compilers::discover()?;
+    let nvrtc = compilers.for_device(architecture, device.driver_version()?.0)?;
+    let mut kernels = BTreeMap::new();
+    for case in 0..1000 {
+        let prepared = match case % 2 {
+            0 => prepare::<f32>(case, nvrtc, architecture)?,
+            _ => prepare::<f64>(case, nvrtc, architecture)?,
+        };
+        kernels.insert(prepared.source.kernel.clone(), prepared);
+        if kernels.len() == 100 {
+            break;
+        }
+    }
+    if kernels.len() < 100 {
+        return Err(format!("only {} different kernels", kernels.len()).into());
+    }
+    let text: String = kernels.values().map(|prepared| prepared.source.text.as_str()).collect();
+    let first = kernels.keys().next().ok_or("no kernels")?;
+    let options = CompileOptions::generated();
+    let linked = nvrtc.compile(&text, first, architecture, &options)?;
+    for (name, mut prepared) in kernels {
+        prepared.cubin = linked.with_kernel(&name).ok_or_else(|| format!("{name} is lost"))?;
+        let emulated = emulate(&prepared, 0)?;
+        if emulated != run_on(&device, &prepared)? {
+            return Err(format!("{name} differs\n{}", prepared.program).into());
+        }
+    }
+    Ok(())
 }
 
 /// A random matrix and a legal program for it, with random operands; α and β are sometimes 0 and 1.

@@ -155,6 +155,14 @@ impl Cubin {
         &self.parts.kernel
     }
 
+    /// The same machine code for another of its kernels; `None` when it has none of that name.
+    #[must_use]
+    pub fn with_kernel(&self, kernel: &str) -> Option<Self> {
+        let resources = Resources::parse(&self.parts.log, kernel)?;
+        let parts = CubinParts { kernel: kernel.to_owned(), resources, ..self.parts.clone() };
+        Some(Self::new(parts))
+    }
+
     /// What it was compiled for.
     #[must_use]
     pub fn architecture(&self) -> Architecture {
