@@ -429,10 +429,20 @@ mod tests {
             grid: [u32; 3],
             arguments: &[emulated::Argument],
         ) {
+            self.launch_of(memory, name, (grid, THREADS), arguments);
+        }
+
+        fn launch_of(
+            &self,
+            memory: &mut Memory,
+            name: &str,
+            (grid, threads): ([u32; 3], u32),
+            arguments: &[emulated::Argument],
+        ) {
             let kernel = self.module.kernel(name).unwrap();
             let launch = emulated::Launch {
                 grid,
-                block: [THREADS, 1, 1],
+                block: [threads, 1, 1],
                 dynamic_shared: 0,
                 arguments: arguments.to_vec(),
             };
@@ -542,6 +552,23 @@ mod tests {
                 agrees(&emulated, matrix.cast::<f32>().unwrap().view(), width);
             }
         }
+    }
+
+    #[test]
+    fn a_link_depends_on_the_output_and_leaves_the_input() {
+        use emulated::Argument::{Buffer, Value};
+        let emulated = Emulated::new();
+        let linked = |mask: u32| {
+            let mut memory = Memory::new();
+            let output = memory.read_only("output", &0x7fc0_1234_u32.to_ne_bytes());
+            let input = memory.writable("input", &0x8000_0001_u32.to_ne_bytes());
+            let arguments = [Buffer(output), Buffer(input), Value(mask.to_ne_bytes().to_vec())];
+            emulated.launch_of(&mut memory, "chain_link", ([1; 3], 1), &arguments);
+            pod_collect_to_vec::<u8, u32>(&memory.bytes(input))
+        };
+        // As launched: bit by bit what it was, beside a NaN and with the sign of a 0.
+        assert_eq!(linked(0), [0x8000_0001]);
+        assert_eq!(linked(u32::MAX), [0x8000_0001 ^ 0x7fc0_1234]);
     }
 
     #[test]
