@@ -17,6 +17,7 @@ use sparserl_core::language::Program;
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::{Csr, generate};
 use sparserl_core::outcome::{Evaluator, Outcome, Tier};
+use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
@@ -178,6 +179,7 @@ fn recorded(case: Case) -> Result<(Replay, tempfile::TempDir), Failed> {
             },
             nvrtc: Version { major: 12, minor: 9 },
             protocol: "emulated".to_owned(),
+            value_source: ValueSource::File,
         },
         matrix: MatrixIdentity::of(matrix().view(), "banded"),
     };
@@ -222,7 +224,7 @@ where
 fn kernel(compiler: &CubinCompiler, program: &Program) -> Result<Option<Kernel<Cubin>>, Failed> {
     let matrix: Csr<f32> = matrix().cast()?;
     let Ok(packed) = pack(matrix.view(), program) else { return Ok(None) };
-    let source = emit(&packed)?;
+    let source = emit(&packed.program, &packed.signature())?;
     let code = Some(compiler.compile(&source)??);
     let (pack_time, compile_time) = (Duration::ZERO, Duration::ZERO);
     Ok(Some(Kernel { packed: Arc::new(packed), source, code, pack_time, compile_time }))

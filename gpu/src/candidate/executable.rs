@@ -216,7 +216,7 @@ mod tests {
         let text = "sparserl 1\nspmv f64\nblock 128\nkeep merge 8 u32 plain cached 1 scan\n";
         let program = Program::parse(text).unwrap();
         let mut packed = pack(generate::stencil5(40, 40).view(), &program).unwrap();
-        let source = emit(&packed).unwrap();
+        let source = emit(&packed.program, &packed.signature()).unwrap();
         // Sums in an element type that Rust has no floating-point type for, as half precision.
         for array in packed.parts.iter_mut().flat_map(|part| &mut part.arrays) {
             if array.role == ArrayRole::PartialSums {
