@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// All modules, each above everything that it may use.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 16] = [
     "random",
     "target",
     "task",
@@ -15,9 +15,11 @@ const ORDER: [&str; 14] = [
     "layout",
     "language",
     "codegen",
+    "kernel",
     "decode",
     "outcome",
     "results",
+    "pipeline",
     "arbitrary",
 ];
 
