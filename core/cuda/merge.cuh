@@ -38,10 +38,19 @@ struct Carry {
     if (threadIdx.x % STRIDE == 0) *ticket = 0;
     if (output.column >= Out::columns) return;
     auto total = load_from_l2(partial<Sum>(first, true, output));
-    // A long row has many parts: their loads must not wait for each other.
-#pragma unroll 8
-    for (u32 other = first + 1; other <= last; ++other) {
-      total += load_from_l2(partial<Sum>(other, false, output));
+    // A long row has many parts: loads past the last repeat it instead of branching, so that none
+    // waits for another.
+    constexpr u32 UNROLL = 8;
+    for (u32 other = first + 1; other <= last; other += UNROLL) {
+      Sum part[UNROLL];
+#pragma unroll
+      for (u32 u = 0; u < UNROLL; ++u) {
+        part[u] = load_from_l2(partial<Sum>(min(other + u, last), false, output));
+      }
+#pragma unroll
+      for (u32 u = 0; u < UNROLL; ++u) {
+        if (other + u <= last) total += part[u];
+      }
     }
     output.store(row, total);
   }
