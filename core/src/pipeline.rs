@@ -161,6 +161,9 @@ pub enum PipelineError<K, E, X> {
     },
 }
 
+/// Why a compiler, an evaluator and a check gave no kernels.
+pub type GenerateError<K, E, X> = PipelineError<<K as Compiler>::Error, <E as Evaluator>::Error, X>;
+
 /// Finds programs for a matrix, makes kernels of them, has them judged, and gives those that are best.
 ///
 /// # Errors
@@ -168,7 +171,7 @@ pub enum PipelineError<K, E, X> {
 pub fn generate<T, K, E, X>(
     order: &Order<'_, T>,
     tools: Tools<'_, K, E, X>,
-) -> Result<Generated<K::Code>, PipelineError<K::Error, E::Error, X>>
+) -> Result<Generated<K::Code>, GenerateError<K, E, X>>
 where
     T: Scalar,
     K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,

@@ -1,5 +1,7 @@
 //! The modules of this crate depend downwards only.
 
+#![allow(clippy::panic, clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

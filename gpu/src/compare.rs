@@ -58,7 +58,7 @@ pub(crate) struct Ready<'c> {
 
 #[derive(Debug)]
 enum Plan<'c> {
-    Cusparse(cusparse::Prepared<'c>),
+    Cusparse(Box<cusparse::Prepared<'c>>),
     Foreign(foreign::Plan<'c>),
 }
 
@@ -107,7 +107,7 @@ impl Contest {
                         ready: prepared.map_err(|error| error.to_string()).map(|prepared| Ready {
                             analysis_seconds: prepared.analysis_seconds,
                             buffer_bytes: prepared.buffer_bytes,
-                            plan: Plan::Cusparse(prepared),
+                            plan: Plan::Cusparse(Box::new(prepared)),
                         }),
                     });
                 }

@@ -9,6 +9,9 @@ use super::results::{Case, Results};
 use super::source::MatrixSource;
 use super::totals::{self, TaskTotals, ratio};
 
+/// Whether a case is of a kind.
+type IsKind = fn(&Case) -> bool;
+
 /// A table for each source of values and kind of matrix: all of them, real ones, generated ones.
 /// Under each, every loss against the best.
 pub(crate) fn tables(results: &Results) -> String {
@@ -19,7 +22,7 @@ pub(crate) fn tables(results: &Results) -> String {
         if totals.is_empty() {
             continue;
         }
-        let kinds: [(&str, fn(&Case) -> bool); 3] = [
+        let kinds: [(&str, IsKind); 3] = [
             ("All matrices", |_| true),
             ("Real matrices", |case| !is_generated(case)),
             ("Generated matrices", is_generated),

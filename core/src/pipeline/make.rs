@@ -30,6 +30,9 @@ pub(super) enum Unmade {
     Refused { kernel: String, reason: String },
 }
 
+/// A kernel, or why there is none.
+pub(super) type Made<K> = Result<Kernel<<K as Compiler>::Code>, Unmade>;
+
 /// What broke.
 #[derive(Debug)]
 pub(super) enum Broken<E> {
@@ -73,7 +76,7 @@ where
     pub(super) fn make_all<'p>(
         &self,
         programs: impl Iterator<Item = &'p Program>,
-    ) -> Result<Vec<Result<Kernel<K::Code>, Unmade>>, Broken<K::Error>> {
+    ) -> Result<Vec<Made<K>>, Broken<K::Error>> {
         let emitted = programs.map(|program| self.emit(program));
         let emitted = emitted.collect::<Result<Vec<_>, _>>()?;
         let compile = |emitted: Result<Emitted, PackError>| match emitted {
@@ -117,7 +120,7 @@ where
     fn compile(
         &self,
         Emitted { packed, source, pack_time }: Emitted,
-    ) -> Result<Result<Kernel<K::Code>, Unmade>, Broken<K::Error>> {
+    ) -> Result<Made<K>, Broken<K::Error>> {
         let Some(compiler) = self.compiler else {
             let compile_time = Duration::ZERO;
             return Ok(Ok(Kernel { packed, source, code: None, pack_time, compile_time }));

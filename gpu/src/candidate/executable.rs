@@ -125,7 +125,7 @@ impl Prepared {
     pub fn of_program(packed: &Arc<Packed>, source: &CudaSource) -> Self {
         let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
         let geometry = Geometry::linear(packed.launch.grid, packed.launch.block);
-        let source_arguments = source.arguments(&packed);
+        let source_arguments = source.arguments(packed);
         let mut arrays = Vec::new();
         let mut packed_arrays = packed.parts.iter().enumerate().flat_map(|(part, packed)| {
             packed.arrays.iter().enumerate().map(move |(index, array)| (part, index, array))

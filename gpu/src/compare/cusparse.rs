@@ -81,7 +81,7 @@ impl Cusparse {
         let planned = self.functions.spmv_op.as_ref();
         let has = move |algorithm: &Algorithm| match algorithm {
             Algorithm::SpMvOpAlg1 => planned.is_some(),
-            Algorithm::SpMvOpAlg2 => planned.is_some_and(|functions| functions.has_algorithms()),
+            Algorithm::SpMvOpAlg2 => planned.is_some_and(spmv_op::SpMvOpFunctions::has_algorithms),
             _ => true,
         };
         Algorithm::all(operation).iter().copied().filter(has)
