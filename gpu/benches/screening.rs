@@ -1,0 +1,81 @@
+//! How many programs a second are screened on one GPU, when one in five was never compiled before:
+//! what a search or a training run sees.
+//!
+//! Run with `cargo bench -p sparserl-gpu --bench screening`. Without a GPU it says so and does
+//! nothing. Cubins are kept in a folder of this run only.
+
+// A program of its own: it prints, and stops at the first error.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+use std::num::NonZeroU32;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use sparserl_core::arbitrary::legal_program;
+use sparserl_core::language::Program;
+use sparserl_core::matrix::{Csr, generate};
+use sparserl_core::outcome::{Evaluator, Outcome};
+use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_gpu::compile::cache::CubinCache;
+use sparserl_gpu::compile::pool::CompilePool;
+use sparserl_gpu::evaluator::GpuEvaluator;
+use sparserl_gpu::isolate::process::{self, ServerCommand};
+use sparserl_gpu::isolate::worker::Protocol;
+use sparserl_gpu::run::device::Device;
+
+/// Programs of each case that are screened and timed.
+const PROGRAMS: u64 = 200;
+/// One in so many is new.
+const NEW: u64 = 5;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((first, role)) = words.split_first()
+        && first == "serve"
+    {
+        let served = process::serve(role);
+        return if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    if let Err(absence) = Device::open(0) {
+        println!("not measured: {absence}");
+        return ExitCode::SUCCESS;
+    }
+    measure();
+    ExitCode::SUCCESS
+}
+
+fn measure() {
+    let cubins = tempfile::tempdir().unwrap();
+    let command = || ServerCommand::this_program(["serve"]).unwrap();
+    let cores = thread::available_parallelism().unwrap();
+    let pool = CompilePool::start(command(), cores, Some(CubinCache::at(cubins.path()))).unwrap();
+    let protocol = Protocol::screening();
+    let mut gpu = GpuEvaluator::open(command(), Arc::new(pool), 0, protocol).unwrap();
+    println!("{}, {cores} threads, {PROGRAMS} programs, one in {NEW} new", gpu.facts().name);
+
+    let matrices = [
+        ("stencil27, 200,000 entries", generate::stencil27(20, 20, 20)),
+        ("uniform, 1,000,000 entries", generate::uniform(100_000, 100_000, 10, 1)),
+        ("rmat, 1,000,000 entries", generate::rmat(16, 16, 1)),
+    ];
+    let columns = NonZeroU32::MIN.saturating_add(31);
+    for (name, matrix) in matrices {
+        let matrix: Csr<f32> = matrix.cast().unwrap();
+        for operation in [Operation::SpMV, Operation::SpMM { columns }] {
+            let task = Task::new(operation, Dtype::F32);
+            let program = |seed| legal_program(matrix.view(), task, seed);
+            let known: Vec<Program> =
+                (0..PROGRAMS).filter(|seed| seed % NEW != 0).map(program).collect();
+            gpu.evaluate(matrix.view(), &known).unwrap();
+            let all: Vec<Program> = (0..PROGRAMS).map(program).collect();
+            let start = Instant::now();
+            let evaluation = gpu.evaluate(matrix.view(), &all).unwrap();
+            let seconds = start.elapsed().as_secs_f64();
+            let right = evaluation.outcomes.iter().filter(|o| Outcome::is_right(o)).count();
+            let rate = PROGRAMS as f64 / seconds;
+            println!("{name}, {task}: {rate:.0} programs/s, {right} of {PROGRAMS} right");
+        }
+    }
+}
