@@ -236,10 +236,12 @@ mod tests {
     #[test]
     fn legality_says_what_fits_without_packing() {
         let matrix = generate::stencil5(100, 100);
-        let csr = program("keep csr u32 plain cached 1 16 4");
+        let csr =
+            program("keep csr index=u32 values=plain cache=cached vector=1 lanes=16 unroll=4");
         assert!(is_legal(matrix.view(), &csr) && fits(matrix.view(), &csr));
         let wide = generate::uniform(10_000, 100_000, 4, 1);
-        let narrow = program("keep csr u16 plain cached 1 16 4");
+        let narrow =
+            program("keep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4");
         assert!(!is_legal(wide.view(), &narrow) && !fits(wide.view(), &narrow));
         let single: Csr<f32> = matrix.cast().unwrap();
         assert!(!fits(single.view(), &csr));

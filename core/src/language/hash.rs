@@ -76,5 +76,5 @@ mod tests {
     }
 
     const VOCABULARY: u64 = 11_633_011_841_983_855_712;
-    const GRAMMAR: u64 = 2_939_654_680_891_853_945;
+    const GRAMMAR: u64 = 16_793_910_445_403_676_914;
 }

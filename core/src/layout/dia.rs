@@ -12,7 +12,7 @@ use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSourc
 use crate::matrix::Scalar;
 use crate::structure::{MAX_DIAGONALS, MAX_PADDING, Order, diagonals};
 use crate::syntax::grammar::Site;
-use crate::syntax::{Access, Lanes, Reader, Token, Word};
+use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
 use crate::task::Task;
 
 /// Diagonals; slots without an entry hold NaN.
@@ -122,7 +122,7 @@ impl LayoutModule for DiaLayout {
         };
         match array {
             "diagonals" => Some(Meaning::new("column minus row of each diagonal", "diagonals")),
-            _ => STORED.meaning(array, crate::language::IndexCoding::U32, self.access),
+            _ => STORED.meaning(array, IndexCoding::U32, self.access),
         }
     }
 
