@@ -45,8 +45,8 @@ pub enum EmitError {
     Format(#[from] fmt::Error),
 }
 
-/// Stands for the hash of the source in it while it is written.
-const HASH: &str = "$HASH$";
+/// Stands for the hash of the source in it while it is written, and is as long.
+const HASH: &str = "$-HASH-$";
 
 /// A part of the kernel while it is written.
 pub(super) struct PartCall<'a> {
