@@ -16,14 +16,16 @@ mod table;
 use anyhow::ensure;
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::outcome::{Evaluation, Outcome};
+use sparserl_core::plan::MatrixPlan;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
+use sparserl_gpu::store::fingerprint::matrix_plan;
 use sparserl_gpu::store::recording::Recorder;
 
 use crate::args::{EvalArgs, MatrixArgs};
 use crate::load::{load, round};
-use crate::plan::MatrixPlan;
+
 use crate::progress::Progress;
 use crate::verify::judge::{self, Judge};
 use crate::verify::kernel::Kernel;
@@ -74,7 +76,7 @@ fn evaluate<J: Judge>(
         }
         let name = problem.matrix.file_name();
         notes.extend(note.map(|note| format!("{name}: {note}")));
-        let facts = MatrixPlan::new(name, matrix.view());
+        let facts = matrix_plan(name, matrix.view());
         if !earlier.as_ref().is_some_and(|results| results.has(&facts, &problem.candidates)) {
             pending.push((problem, facts));
         }
@@ -141,7 +143,7 @@ impl<J: Judge> Run<'_, J> {
         candidates: &[Candidate],
     ) -> anyhow::Result<MatrixResult> {
         let (matrix, _) = load(args)?;
-        let identity = facts.identity()?;
+        let identity = MatrixIdentity::of_plan(&facts)?;
         let (candidates, rounds) = match self.task.precision.matrix() {
             Dtype::F32 => {
                 let matrix: Csr<f32> = round(&matrix, args)?;

@@ -18,6 +18,9 @@ use sparserl_core::outcome::Evaluation;
 use sparserl_core::pipeline::{
     self, Artefact, Check, Generated, Order, PipelineError, Ranked, Step, Tools,
 };
+use sparserl_core::plan::{
+    CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan, launch_comment,
+};
 use sparserl_core::results::{ByRegime, Figures, Packing, Work};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
@@ -26,6 +29,7 @@ use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::evaluator::GpuEvaluator;
+use sparserl_gpu::store::fingerprint::matrix_plan;
 
 use crate::args::GenerateArgs;
 use crate::check::{Checker, NoneRight, Unjudged, first_right};
@@ -33,7 +37,7 @@ use crate::console;
 use crate::gpu::{self, Lack};
 use crate::load::{load, round};
 use crate::output_folder::OutputFolder;
-use crate::plan::{self, CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan};
+use crate::plan;
 use crate::progress::Progress;
 use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
 
@@ -55,7 +59,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     progress.step(format!("loading {}", args.matrix.file_name()));
     let start = Instant::now();
     let (matrix, note) = load(&args.matrix)?;
-    let facts = MatrixPlan::new(args.matrix.file_name(), matrix.view());
+    let facts = matrix_plan(args.matrix.file_name(), matrix.view());
     let notes = note.into_iter().collect();
     let job = Job {
         args,
@@ -317,8 +321,10 @@ impl Job<'_> {
             log_probability: artefact.log_probability,
         };
         let machine_code = code.as_ref().map(MachineCode::from);
-        let mut plan = Plan::new(self.matrix.clone(), costs, policy, packed, source, machine_code);
-        let source_file = source.text.clone() + &plan::launch_comment(source, packed);
+        let files = vec![plan::SOURCE, plan::PROGRAM, plan::PLAN];
+        let mut plan =
+            Plan::new(self.matrix.clone(), costs, policy, packed, source, machine_code, files);
+        let source_file = source.text.clone() + &launch_comment(source, packed);
         folder.write(at.join(plan::SOURCE), source_file)?;
         folder.write(at.join(plan::PROGRAM), packed.program.to_string())?;
         if let Some(cubin) = code {

@@ -6,16 +6,18 @@ use std::path::PathBuf;
 use serde::Serialize;
 use sparserl_core::language::{Mask, Space};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::plan::{MatrixPlan, TaskPlan};
 use sparserl_core::structure::{
     EmbeddingConfig, Features, MatrixStats, SpyGrid, StructureEmbedding,
 };
 use sparserl_core::task::{Dtype, Task};
+use sparserl_gpu::store::fingerprint::matrix_plan;
 
 use crate::args::InspectArgs;
 use crate::console;
 use crate::feature_table::FeatureTable;
 use crate::load::{load, round};
-use crate::plan::{MatrixPlan, TaskPlan};
+
 use crate::progress::Progress;
 use crate::spy_plot;
 use crate::summary::size;
@@ -52,7 +54,7 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
         None
     };
     let report = Report {
-        matrix: MatrixPlan::new(args.matrix.file_name(), matrix.view()),
+        matrix: matrix_plan(args.matrix.file_name(), matrix.view()),
         density: density(matrix.view()),
         rows: RowStatistics::new(matrix.view()),
         features: embedding.features,

@@ -7,14 +7,15 @@ use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 use sparserl_core::codegen::ArgumentKind;
 use sparserl_core::outcome::{Evaluation, Regime};
+use sparserl_core::plan::{
+    LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
+};
 use sparserl_core::results::{ByRegime, Comparison, Figures, Rival};
 use sparserl_core::task::Task;
 
 use crate::check::Checked;
 use crate::emulation::Extent;
-use crate::plan::{
-    self, LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
-};
+use crate::plan;
 use crate::text::{time, times};
 
 /// One run of `gen`.

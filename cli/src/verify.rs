@@ -15,13 +15,15 @@ mod report;
 use anyhow::{Context, anyhow, bail};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
+use sparserl_core::plan::MatrixPlan;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::run::device;
+use sparserl_gpu::store::fingerprint::matrix_plan;
 
 use crate::args::VerifyArgs;
 use crate::console;
 use crate::load::{load, round};
-use crate::plan::MatrixPlan;
+
 use crate::progress::Progress;
 use judge::Judge;
 use kernel::{Kernel, KernelFile};
@@ -109,7 +111,7 @@ impl Given {
         let matrix_args = args.matrix();
         progress.step(format!("loading {}", matrix_args.file_name()));
         let (matrix, note) = load(&matrix_args)?;
-        let facts = MatrixPlan::new(matrix_args.file_name(), matrix.view());
+        let facts = matrix_plan(matrix_args.file_name(), matrix.view());
         let matrix = match task.precision.matrix() {
             Dtype::F32 => Rounded::F32(round(&matrix, &matrix_args)?),
             Dtype::F64 => Rounded::F64(matrix),

@@ -1,45 +1,35 @@
 #pragma once
 #include "reduce.cuh"
-#include "rows.cuh"
-#include "walk.cuh"
 
 // CSR with neighbouring threads over a row's entries.
-template <typename Mapping, typename Offset, typename Rows, typename Columns, typename Values,
-          typename In, typename Out>
-__device__ __forceinline__ void csr_lanes(u32 block, u32 row_count, Rows rows,
-                                          const Offset* __restrict__ row_offsets, Columns columns,
-                                          Values values, In input, Out output) {
-  constexpr u32 LANES = Mapping::lanes_per_row, STRIDE = Mapping::column_lanes;
-  constexpr u32 THREADS = LANES * STRIDE;
-  const u32 position = block * (Mapping::block_threads / THREADS) + threadIdx.x / THREADS;
+template <typename Part, typename Offset, typename In, typename Out>
+__device__ __forceinline__ void csr_lanes(Part part, u32 block, u32 row_count,
+                                          const Offset* row_offsets, In input, Out output) {
+  constexpr u32 LANES = Part::lanes_per_row, STRIDE = Part::column_lanes, THREADS = LANES * STRIDE;
+  const u32 position = block * (Part::block_threads / THREADS) + threadIdx.x / THREADS;
   const u32 lane = threadIdx.x / STRIDE % LANES;
-  const bool live = position < row_count;
-
-  typename In::Sum sum{};
-  if (live) {
+  typename Part::Sum sum{};
+  if (position < row_count) {
     const Offset first = __ldg(row_offsets + position), end = __ldg(row_offsets + position + 1);
-    walk<LANES, Mapping::unroll>(sum, first + lane, end, columns.of(position), values, input);
+    walk<LANES>(sum, part.with_base_of(position), first + lane, end, input);
   }
   reduce_lanes<LANES, STRIDE>(sum);
-  if (live && lane == 0) output.store(rows.at(position), sum);
+  if (position < row_count && lane == 0) output.store(part.row(position), sum);
 }
 
 // CSR with a whole block for each row.
-template <typename Mapping, typename Offset, typename Rows, typename Columns, typename Values,
-          typename In, typename Out, u32 SCRATCH>
-__device__ __forceinline__ void csr_block(u32 block, u32 row_count, Rows rows,
-                                          const Offset* __restrict__ row_offsets, Columns columns,
-                                          Values values, In input, Out output,
+template <typename Part, typename Offset, typename In, typename Out, u32 SCRATCH>
+__device__ __forceinline__ void csr_block(Part part, u32 block, u32 row_count,
+                                          const Offset* row_offsets, In input, Out output,
                                           unsigned char (&scratch)[SCRATCH]) {
-  using Sum = typename In::Sum;
-  constexpr u32 BLOCK = Mapping::block_threads, STRIDE = Mapping::column_lanes;
+  using Sum = typename Part::Sum;
+  constexpr u32 BLOCK = Part::block_threads, STRIDE = Part::column_lanes;
   static_assert(SCRATCH >= BLOCK / 32 * STRIDE * sizeof(Sum), "a sum per warp and column");
   // A launch has at least one block, also without rows.
   if (block >= row_count) return;
   const Offset first = __ldg(row_offsets + block), end = __ldg(row_offsets + block + 1);
   Sum sum{};
-  walk<BLOCK / STRIDE, Mapping::unroll>(sum, first + threadIdx.x / STRIDE, end, columns.of(block),
-                                        values, input);
+  walk<BLOCK / STRIDE>(sum, part.with_base_of(block), first + threadIdx.x / STRIDE, end, input);
   reduce_block<BLOCK, STRIDE>(sum, reinterpret_cast<Sum*>(scratch));
-  if (threadIdx.x < STRIDE) output.store(rows.at(block), sum);
+  if (threadIdx.x < STRIDE) output.store(part.row(block), sum);
 }

@@ -21,7 +21,7 @@ struct Carry {
   template <u32 STRIDE, typename Sum, typename Out>
   __device__ __forceinline__ void join(u32 tile, u32 column_tile, u32 first, u32 last, u32 row,
                                        const Sum& sum, Out output) const {
-    if (output.column < Out::columns) *partial<Sum>(tile, tile == first, output) = sum;
+    if (column_of(output) < column_count(output)) *partial<Sum>(tile, tile == first, output) = sum;
     __threadfence();
     const u32 leader = threadIdx.x % 32 / STRIDE * STRIDE;
     const u32 group = (STRIDE == 32 ? FULL_WARP : (1u << STRIDE % 32) - 1u) << leader;
@@ -36,7 +36,7 @@ struct Carry {
     // The ticket was the leader's; what it saw, the others see behind this.
     __syncwarp(group);
     if (threadIdx.x % STRIDE == 0) *ticket = 0;
-    if (output.column >= Out::columns) return;
+    if (column_of(output) >= column_count(output)) return;
     auto total = load_from_l2(partial<Sum>(first, true, output));
     // A long row has many parts: loads past the last repeat it instead of branching, so that none
     // waits for another.
@@ -58,7 +58,7 @@ struct Carry {
  private:
   template <typename Sum, typename Out>
   __device__ __forceinline__ Sum* partial(u32 tile, bool begins, Out output) const {
-    const u64 slot = (u64(tile) * 2 + begins) * Out::columns + output.column;
+    const u64 slot = (u64(tile) * 2 + begins) * column_count(output) + column_of(output);
     return reinterpret_cast<Sum*>(sums + slot);
   }
 };

@@ -1,22 +1,20 @@
 #pragma once
 #include "merge_scan.cuh"
 
-// SpMM by merge tiles: each group of neighbouring threads holds neighbouring columns and walks equally
-// many items.
-template <typename Mapping, typename Offset, typename T, typename Rows, typename Columns,
-          typename Values, typename In, typename Out, u32 SCRATCH>
-__device__ __forceinline__ void merge_columns(u32 tile, u32 column_tile, MergeItems<Offset> items,
-                                              Carry<T> carry, Rows rows, Columns columns,
-                                              Values values, In input, Out output,
-                                              unsigned char (&scratch)[SCRATCH]) {
-  using Sum = typename In::Sum;
-  constexpr u32 BLOCK = Mapping::block_threads, STRIDE = Mapping::column_lanes;
-  constexpr u32 ITEMS = Mapping::items_per_group, UNROLL = 8;
+// SpMM by merge tiles: each group of neighbouring threads holds neighbouring columns and walks
+// equally many items.
+template <typename Part, typename Offset, typename T, typename In, typename Out, u32 SCRATCH>
+__device__ __forceinline__ void merge_columns(Part part, u32 tile, u32 column_tile,
+                                              MergeItems<Offset> items, Carry<T> carry, In input,
+                                              Out output, unsigned char (&scratch)[SCRATCH]) {
+  using Sum = typename Part::Sum;
+  constexpr u32 BLOCK = Part::block_threads, STRIDE = Part::column_lanes;
+  constexpr u32 ITEMS = Part::items_per_group, UNROLL = 8;
   static_assert(SCRATCH >= BLOCK / 32 * (STRIDE * sizeof(Sum) + 4), "warp sums");
   // A launch has at least one block, also without rows.
   if (tile >= carry.tile_count) return;
   const MergeWalk<BLOCK, STRIDE, ITEMS, Offset> path(tile, items);
-  const auto unit = columns.of(tile * (BLOCK / STRIDE) + threadIdx.x / STRIDE);
+  part.with_base_of(tile * (BLOCK / STRIDE) + threadIdx.x / STRIDE);
   RowSums<Sum> sums;
   u32 row = path.row, item = 0, bits = path.word(0);
   // Takes the next item; true for a row's end.
@@ -36,22 +34,22 @@ __device__ __forceinline__ void merge_columns(u32 tile, u32 column_tile, MergeIt
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
       const auto entry = path.entry + done + (u < left ? u : 0);
-      value[u] = values.at(entry);
-      column[u] = unit.at(entry);
+      value[u] = part.value(entry);
+      column[u] = part.column(entry);
     }
 #pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) x[u] = input.at(column[u]);
+    for (u32 u = 0; u < UNROLL; ++u) x[u] = input[column[u]];
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
       if (u < left) {
-        while (take()) sums.end(row++, rows, output);
+        while (take()) sums.end(row++, part, output);
         multiply_add(sums.sum, true, value[u], x[u]);
       }
     }
   }
   while (item < path.item_count) {
     take();
-    sums.end(row++, rows, output);
+    sums.end(row++, part, output);
   }
-  sums.template finish<BLOCK, STRIDE>(tile, column_tile, row, items, carry, rows, output, scratch);
+  sums.template finish<BLOCK, STRIDE>(part, tile, column_tile, row, items, carry, output, scratch);
 }

@@ -1,11 +1,9 @@
 #pragma once
 #include "merge.cuh"
 #include "products.cuh"
-#include "reduce.cuh"
-#include "rows.cuh"
 
-// Merge tiles by their row offsets: tile t begins at row tile_rows[t], and at the entry whose number
-// and row add up to t * tile_items.
+// Merge tiles by their row offsets: tile t begins at row tile_rows[t], and at the entry whose
+// number and row add up to t * tile_items.
 template <typename Offset>
 struct MergeTiles {
   u32 row_count;
@@ -15,13 +13,12 @@ struct MergeTiles {
 };
 
 // SpMV by merge tiles: neighbouring threads add up each row's products.
-template <typename Mapping, typename Offset, typename T, typename Rows, typename Columns,
-          typename Values, typename In, typename Out, u32 SCRATCH>
-__device__ __forceinline__ void merge_rows(u32 tile, MergeTiles<Offset> tiles, Carry<T> carry,
-                                           Rows rows, Columns columns, Values values, In input,
-                                           Out output, unsigned char (&scratch)[SCRATCH]) {
-  constexpr u32 BLOCK = Mapping::block_threads, ITEMS = Mapping::items_per_thread;
-  constexpr u32 LANES = Mapping::lanes_per_row, TILE = BLOCK * ITEMS;
+template <typename Part, typename Offset, typename T, typename In, typename Out, u32 SCRATCH>
+__device__ __forceinline__ void merge_rows(Part part, u32 tile, MergeTiles<Offset> tiles,
+                                           Carry<T> carry, In input, Out output,
+                                           unsigned char (&scratch)[SCRATCH]) {
+  constexpr u32 BLOCK = Part::block_threads, ITEMS = Part::items_per_thread;
+  constexpr u32 LANES = Part::lanes_per_row, TILE = BLOCK * ITEMS;
   static_assert(SCRATCH >= TILE / 32 * 33 * sizeof(T), "a product per item");
   // A launch has at least one block, also without rows.
   if (tile >= carry.tile_count) return;
@@ -43,7 +40,8 @@ __device__ __forceinline__ void merge_rows(u32 tile, MergeTiles<Offset> tiles, C
     }
   };
   load_offsets();
-  stage<BLOCK, ITEMS>(products, first, u32(tile_end - first), columns.of(tile), values, input);
+  part.with_base_of(tile);
+  stage<BLOCK, ITEMS>(products, part, first, u32(tile_end - first), input);
 
   const u32 lane = threadIdx.x % LANES;
   // Every lane of a warp goes around equally often: the shuffles need them all.
@@ -58,10 +56,10 @@ __device__ __forceinline__ void merge_rows(u32 tile, MergeTiles<Offset> tiles, C
     // A row that ends here may be empty; one that goes on has entries here or begins elsewhere.
     if (lane == 0 && (ends || begin < end)) {
       if (ends && row_begin >= first) {
-        output.store(rows.at(position), sum);
+        output.store(part.row(position), sum);
       } else {
         carry.template join<1>(tile, 0, u32((row_begin + position) / TILE),
-                               u32((row_end + position) / TILE), rows.at(position), sum, output);
+                               u32((row_end + position) / TILE), part.row(position), sum, output);
       }
     }
     position += BLOCK / LANES;

@@ -1,7 +1,6 @@
 #pragma once
 #include "merge.cuh"
 #include "products.cuh"
-#include "rows.cuh"
 
 // Merge tiles by bits: one for each item of the merged list, 1 for a row's end and 0 for an entry.
 // Each group of STRIDE neighbouring threads walks ITEMS items, whatever rows they belong to, and a
@@ -56,9 +55,9 @@ struct MergeWalk {
 };
 
 // What the groups of a block leave for each other: from what each has gathered since its last row
-// end, if it met one (`cut`), what the groups before it have gathered of the row that is open at its
-// beginning, and whether that row begins in this block. `scratch` holds a flag for each warp, and a
-// sum for each of its columns.
+// end, if it met one (`cut`), what the groups before it have gathered of the row that is open at
+// its beginning, and whether that row begins in this block. `scratch` holds a flag for each warp,
+// and a sum for each of its columns.
 template <u32 BLOCK, u32 STRIDE, typename Sum>
 struct OpenRow {
   Sum sum;
@@ -109,10 +108,10 @@ struct RowSums {
   bool cut = false;  // whether a row ended
 
   // Stores the row that ends here, or keeps it: the first one waits for the groups before.
-  template <typename Rows, typename Out>
-  __device__ __forceinline__ void end(u32 row, Rows rows, Out output) {
+  template <typename Part, typename Out>
+  __device__ __forceinline__ void end(u32 row, Part part, Out output) {
     if (cut) {
-      output.store(rows.at(row), sum);
+      output.store(part.row(row), sum);
     } else {
       cut = true;
       first_row = row;
@@ -122,9 +121,9 @@ struct RowSums {
   }
 
   // Completes the first row of each group, and leaves the block's last row to the next block.
-  template <u32 BLOCK, u32 STRIDE, typename Offset, typename T, typename Rows, typename Out>
-  __device__ __forceinline__ void finish(u32 tile, u32 column_tile, u32 row,
-                                         const MergeItems<Offset>& items, Carry<T> carry, Rows rows,
+  template <u32 BLOCK, u32 STRIDE, typename Part, typename Offset, typename T, typename Out>
+  __device__ __forceinline__ void finish(Part part, u32 tile, u32 column_tile, u32 row,
+                                         const MergeItems<Offset>& items, Carry<T> carry,
                                          Out output, unsigned char* scratch) {
     const u32* border = items.borders + u64(tile) * 2;
     const u32 begun = __ldg(border), ending = __ldg(border + 1);
@@ -133,16 +132,16 @@ struct RowSums {
     if (cut) {
       first_sum += open.sum;
       if (open.begins_here || begun == tile) {
-        output.store(rows.at(first_row), first_sum);
+        output.store(part.row(first_row), first_sum);
       } else {
-        carry.template join<STRIDE>(tile, column_tile, begun, ending, rows.at(first_row),
+        carry.template join<STRIDE>(tile, column_tile, begun, ending, part.row(first_row),
                                     first_sum, output);
       }
     } else {
       sum += open.sum;
     }
     if (threadIdx.x >= BLOCK - STRIDE && next_begun <= tile) {
-      carry.template join<STRIDE>(tile, column_tile, next_begun, next_ending, rows.at(row), sum,
+      carry.template join<STRIDE>(tile, column_tile, next_begun, next_ending, part.row(row), sum,
                                   output);
     }
   }
@@ -150,12 +149,11 @@ struct RowSums {
 
 // SpMV by merge tiles: the products are staged in shared memory, and each thread walks equally many
 // items.
-template <typename Mapping, typename Offset, typename T, typename Rows, typename Columns,
-          typename Values, typename In, typename Out, u32 SCRATCH>
-__device__ __forceinline__ void merge_scan(u32 tile, MergeItems<Offset> items, Carry<T> carry,
-                                           Rows rows, Columns columns, Values values, In input,
-                                           Out output, unsigned char (&scratch)[SCRATCH]) {
-  constexpr u32 BLOCK = Mapping::block_threads, ITEMS = Mapping::items_per_thread;
+template <typename Part, typename Offset, typename T, typename In, typename Out, u32 SCRATCH>
+__device__ __forceinline__ void merge_scan(Part part, u32 tile, MergeItems<Offset> items,
+                                           Carry<T> carry, In input, Out output,
+                                           unsigned char (&scratch)[SCRATCH]) {
+  constexpr u32 BLOCK = Part::block_threads, ITEMS = Part::items_per_thread;
   constexpr u32 PRODUCT_BYTES = BLOCK * ITEMS / 32 * 33 * sizeof(T);
   static_assert(SCRATCH >= PRODUCT_BYTES + BLOCK / 32 * (sizeof(T) + 4), "products and warp sums");
   // A launch has at least one block, also without rows.
@@ -170,7 +168,8 @@ __device__ __forceinline__ void merge_scan(u32 tile, MergeItems<Offset> items, C
   const Offset first = first_item - tile_row;
   const MergeWalk<BLOCK, 1, ITEMS, Offset> path(tile, items);
   const u32 bits = path.word(0);
-  stage<BLOCK, ITEMS>(products, first, count, columns.of(tile), values, input);
+  part.with_base_of(tile);
+  stage<BLOCK, ITEMS>(products, part, first, count, input);
 
   T product[ITEMS];
 #pragma unroll
@@ -183,8 +182,8 @@ __device__ __forceinline__ void merge_scan(u32 tile, MergeItems<Offset> items, C
 #pragma unroll
   for (u32 j = 0; j < ITEMS; ++j) {
     sums.sum += product[j];
-    if (bits >> j & 1u) sums.end(row++, rows, output);
+    if (bits >> j & 1u) sums.end(row++, part, output);
   }
-  sums.template finish<BLOCK, 1>(tile, 0, row, items, carry, rows, output,
+  sums.template finish<BLOCK, 1>(part, tile, 0, row, items, carry, output,
                                  scratch + PRODUCT_BYTES);
 }

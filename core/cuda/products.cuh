@@ -1,6 +1,5 @@
 #pragma once
-#include "columns.cuh"
-#include "values.cuh"
+#include "types.cuh"
 
 // The products of a tile's entries, in shared memory. One slot in 33 stays empty, so that threads
 // which each read a run of slots meet no bank conflicts.
@@ -11,10 +10,9 @@ struct Products {
 };
 
 // Stages the products of `count` entries from `first` by coalesced loads.
-template <u32 BLOCK, u32 ITEMS, typename T, typename Offset, typename Columns, typename Values,
-          typename In>
-__device__ __forceinline__ void stage(Products<T> products, Offset first, u32 count,
-                                      Columns columns, Values values, In input) {
+template <u32 BLOCK, u32 ITEMS, typename T, typename Part, typename Offset, typename In>
+__device__ __forceinline__ void stage(Products<T> products, Part part, Offset first, u32 count,
+                                      In input) {
   if (threadIdx.x < count) {
     T value[ITEMS];
     u32 column[ITEMS];
@@ -23,11 +21,11 @@ __device__ __forceinline__ void stage(Products<T> products, Offset first, u32 co
     for (u32 j = 0; j < ITEMS; ++j) {
       const u32 k = j * BLOCK + threadIdx.x;
       const auto entry = first + (k < count ? k : threadIdx.x);
-      value[j] = values.at(entry);
-      column[j] = columns.at(entry);
+      value[j] = part.value(entry);
+      column[j] = part.column(entry);
     }
 #pragma unroll
-    for (u32 j = 0; j < ITEMS; ++j) value[j] *= input.at(column[j]);
+    for (u32 j = 0; j < ITEMS; ++j) value[j] *= input[column[j]];
 #pragma unroll
     for (u32 j = 0; j < ITEMS; ++j) {
       const u32 k = j * BLOCK + threadIdx.x;

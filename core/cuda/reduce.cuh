@@ -1,14 +1,6 @@
 #pragma once
 #include "types.cuh"
 
-// Sums over LANES lanes that are STRIDE lanes apart. All lanes of the warp must take part.
-template <u32 LANES, u32 STRIDE, typename Sum>
-__device__ __forceinline__ void reduce_lanes(Sum& sum) {
-  static_assert(LANES * STRIDE <= 32, "a reduction stays within a warp");
-#pragma unroll
-  for (u32 offset = STRIDE; offset < LANES * STRIDE; offset *= 2) sum += shuffle_xor(sum, offset);
-}
-
 // Sums over the threads of a block that share threadIdx.x % STRIDE; the result is valid in the
 // first STRIDE threads. `scratch` holds BLOCK / 32 * STRIDE sums.
 template <u32 BLOCK, u32 STRIDE, typename Sum>

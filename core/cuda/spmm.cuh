@@ -16,11 +16,10 @@ struct alignas(sizeof(T) * V) Pack {
 // column load zeros.
 template <typename T, u32 COLUMNS, u32 V>
 struct Input {
-  using Sum = Pack<T, V>;
   const T* __restrict__ B;
   u32 column;
 
-  __device__ __forceinline__ Pack<T, V> at(u32 row) const {
+  __device__ __forceinline__ Pack<T, V> operator[](u32 row) const {
     static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
     if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return Pack<T, V>{};
     return *reinterpret_cast<const Pack<T, V>*>(B + u64(row) * COLUMNS + column);
@@ -38,7 +37,6 @@ __device__ __forceinline__ void multiply_add(Pack<T, V>& sum, bool live, T a, co
 // threads past the last column store nothing.
 template <typename T, u32 COLUMNS, u32 V>
 struct Output {
-  static constexpr u32 columns = COLUMNS;
   T* __restrict__ C;
   u32 column;
   T alpha, beta;
@@ -57,6 +55,12 @@ struct Output {
     *target = result;
   }
 };
+
+// The columns of C, and the first of those that a thread holds.
+template <typename T, u32 COLUMNS, u32 V>
+__device__ constexpr u32 column_count(const Output<T, COLUMNS, V>&) { return COLUMNS; }
+template <typename T, u32 COLUMNS, u32 V>
+__device__ constexpr u32 column_of(const Output<T, COLUMNS, V>& output) { return output.column; }
 
 template <typename T, u32 V>
 __device__ __forceinline__ Pack<T, V> shuffle_xor(const Pack<T, V>& sum, u32 offset) {
@@ -81,4 +85,37 @@ __device__ __forceinline__ Pack<T, V> load_from_l2(const Pack<T, V>* address) {
 #pragma unroll
   for (u32 v = 0; v < V; ++v) pack.at[v] = __ldcg(address->at + v);
   return pack;
+}
+
+// Sums over LANES lanes that are STRIDE lanes apart. All lanes of the warp must take part.
+template <u32 LANES, u32 STRIDE, typename Sum>
+__device__ __forceinline__ void reduce_lanes(Sum& sum) {
+  static_assert(LANES * STRIDE <= 32, "a reduction stays within a warp");
+#pragma unroll
+  for (u32 offset = STRIDE; offset < LANES * STRIDE; offset *= 2) sum += shuffle_xor(sum, offset);
+}
+
+// Adds up entries i, i + STEP, ... before `end`, UNROLL at a time. Loads past the end repeat the
+// batch's first entry: a branch between two loads would make the second wait for the first.
+template <u32 STEP, typename Sum, typename Part, typename Offset, typename In>
+__device__ __forceinline__ void walk(Sum& sum, Part part, Offset i, Offset end, In B) {
+  constexpr u32 UNROLL = Part::unroll;
+  while (i < end) {
+    const Offset left = end - i;
+    Scalar value[UNROLL];
+    u32 column[UNROLL];
+    Sum factor[UNROLL];
+#pragma unroll
+    for (u32 u = 0; u < UNROLL; ++u) {
+      const Offset entry = u * STEP < left ? i + u * STEP : i;
+      value[u] = part.value(entry);
+      column[u] = part.column(entry);
+    }
+#pragma unroll
+    for (u32 u = 0; u < UNROLL; ++u) factor[u] = B[column[u]];
+#pragma unroll
+    for (u32 u = 0; u < UNROLL; ++u) multiply_add(sum, u * STEP < left, value[u], factor[u]);
+    if (left <= UNROLL * STEP) break;
+    i += UNROLL * STEP;
+  }
 }

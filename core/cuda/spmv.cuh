@@ -1,46 +1,60 @@
 #pragma once
 #include "types.cuh"
 
-// The dense vector x.
-template <typename T>
-struct Input {
-  using Sum = T;
-  const T* __restrict__ x;
-
-  __device__ __forceinline__ T at(u32 column) const { return x[column]; }
-};
-
 // sum += a * x where `live`. Elsewhere x may be anything, also infinite.
-template <typename T>
-__device__ __forceinline__ void multiply_add(T& sum, bool live, T a, T x) {
+__device__ __forceinline__ void multiply_add(Scalar& sum, bool live, Scalar a, Scalar x) {
   sum = live ? fma(a, x, sum) : sum;
 }
 
 // The dense vector y = alpha * A * x + beta * y. The old y is not read when beta is 0.
-template <typename T>
 struct Output {
-  static constexpr u32 columns = 1, column = 0;
-  T* __restrict__ y;
-  T alpha, beta;
-
-  __device__ __forceinline__ void store(u32 row, T sum) const {
-    const T product = alpha * sum;
-    y[row] = beta == T(0) ? product : fma(beta, y[row], product);
+  Scalar *y, alpha, beta;
+  __device__ void store(u32 row, Scalar sum) const {
+    const Scalar product = alpha * sum;
+    y[row] = beta == 0 ? product : fma(beta, y[row], product);
   }
 };
 
-template <typename T>
-__device__ __forceinline__ T shuffle_xor(T sum, u32 offset) {
-  return __shfl_xor_sync(FULL_WARP, sum, offset);
-}
+// The vector y is a single column.
+__device__ constexpr u32 column_count(const Output&) { return 1; }
+__device__ constexpr u32 column_of(const Output&) { return 0; }
 
-template <typename T>
-__device__ __forceinline__ T shuffle_up(T sum, u32 offset) {
+__device__ __forceinline__ Scalar shuffle_up(Scalar sum, u32 offset) {
   return __shfl_up_sync(FULL_WARP, sum, offset);
 }
 
 // Reads past L1, which may hold what the address held before.
-template <typename T>
-__device__ __forceinline__ T load_from_l2(const T* address) {
+__device__ __forceinline__ Scalar load_from_l2(const Scalar* address) {
   return __ldcg(address);
+}
+
+// Sums over LANES lanes that are STRIDE lanes apart. All lanes of the warp must take part.
+template <u32 LANES, u32 STRIDE>
+__device__ __forceinline__ void reduce_lanes(Scalar& sum) {
+#pragma unroll
+  for (u32 d = STRIDE; d < LANES * STRIDE; d *= 2) sum += __shfl_xor_sync(0xffffffff, sum, d);
+}
+
+// Adds up entries i, i + STEP, ... before `end`, UNROLL at a time. Loads past the end repeat the
+// batch's first entry: a branch between two loads would make the second wait for the first.
+template <u32 STEP, typename Part, typename Offset, u32 UNROLL = Part::unroll>
+__device__ __forceinline__ void walk(Scalar& sum, Part part, Offset i, Offset end,
+                                     const Scalar* x) {
+  while (i < end) {
+    const Offset left = end - i;
+    Scalar value[UNROLL], factor[UNROLL];
+    u32 column[UNROLL];
+#pragma unroll
+    for (u32 u = 0; u < UNROLL; ++u) {
+      const Offset entry = u * STEP < left ? i + u * STEP : i;
+      value[u] = part.value(entry);
+      column[u] = part.column(entry);
+    }
+#pragma unroll
+    for (u32 u = 0; u < UNROLL; ++u) factor[u] = x[column[u]];
+#pragma unroll
+    for (u32 u = 0; u < UNROLL; ++u) sum = u * STEP < left ? fma(value[u], factor[u], sum) : sum;
+    if (left <= UNROLL * STEP) break;
+    i += UNROLL * STEP;
+  }
 }

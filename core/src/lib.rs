@@ -25,6 +25,7 @@ pub mod layout;
 pub mod matrix;
 pub mod outcome;
 pub mod pipeline;
+pub mod plan;
 pub mod random;
 pub mod reference;
 pub mod results;

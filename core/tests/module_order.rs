@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// All modules, each above everything that it may use.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "random",
     "target",
     "task",
@@ -17,6 +17,7 @@ const ORDER: [&str; 16] = [
     "layout",
     "language",
     "codegen",
+    "plan",
     "kernel",
     "decode",
     "outcome",

@@ -87,7 +87,8 @@ impl Golden {
         let (_, hash) = kernel.rsplit_once('_').context("no hash")?;
         let opening = format!("namespace sparserl_{hash} {{\n");
         let (header, code) = text.split_once(&opening).context("no namespace")?;
-        let (library, code) = code.split_once("\nstruct Part0 {").context("no first part")?;
+        let first = "// Mapping of threads,";
+        let (library, code) = code.split_once(first).context("no first part")?;
         let openings = ["struct ", "using ", "constexpr ", "__device__ "];
         let is_opening = |line: &&str| openings.iter().any(|word| line.starts_with(word));
         let defined = |line: &str| {
@@ -104,7 +105,7 @@ impl Golden {
         });
         let sizes = sizes.collect::<Vec<_>>().join("\n");
         let library = names.join(", ");
-        let text = format!("{header}{opening}\n[{library}]\n\nstruct Part0 {{{code}\n{sizes}\n");
+        let text = format!("{header}{opening}\n[{library}]\n\n{first}{code}\n{sizes}\n");
         // The hash follows every change of the library.
         Ok(text.replace(hash, "HASH"))
     }

@@ -7,13 +7,14 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::{Baseline, Outcome};
+use sparserl_core::plan::MatrixPlan;
 use sparserl_core::task::Task;
 use sparserl_gpu::isolate::worker::Protocol;
 use sparserl_gpu::run::device::DeviceFacts;
 
 use super::candidates::Candidate;
 use super::summary::Summary;
-use crate::plan::MatrixPlan;
+
 use crate::software::Software;
 use crate::verify::kernel::Kind;
 use crate::whole_file;

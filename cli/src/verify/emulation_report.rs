@@ -7,6 +7,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use sparserl_core::layout::EmulatedFeatures;
 use sparserl_core::outcome::{Outcome, Verification};
+use sparserl_core::plan::{MatrixPlan, TaskPlan};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::emulated::{
     Counters, EmulatorEvaluator, Finding, FindingKind, Judgement, PlacedAddress, SourceLocation,
@@ -15,7 +16,7 @@ use sparserl_gpu::emulated::{
 use super::Given;
 use super::kernel::Kind;
 use crate::emulation::Extent;
-use crate::plan::{MatrixPlan, TaskPlan};
+
 use crate::summary::size;
 
 /// One run of `verify --emulate`; its serde form is the document of `--json`.

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use sparserl_core::outcome::{Baseline, Evaluation, Outcome, Regime};
+use sparserl_core::plan::{MatrixPlan, TaskPlan};
 use sparserl_core::results::{ByRegime, Comparison, Figures, Rival, Work};
 use sparserl_core::task::Task;
 use sparserl_gpu::isolate::worker::Protocol;
 use sparserl_gpu::run::device::DeviceFacts;
 
 use super::kernel::Kind;
-use crate::plan::{MatrixPlan, TaskPlan};
+
 use crate::summary::size;
 use crate::text::{time, times};
 

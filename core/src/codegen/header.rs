@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::parameter::{Parameter, ParameterKind};
-use super::source::PartCall;
+use super::source::{MOST_COLUMNS, PartCall, write_list};
 use crate::language::Program;
 use crate::layout::{LayoutModule, each_layout};
 use crate::task::Operation;
@@ -18,40 +18,50 @@ pub(super) fn write_header(
     parts: &[PartCall<'_>],
 ) -> fmt::Result {
     let task = program.task;
+    let dtype = task.precision.dense();
     let product = match task.operation {
-        Operation::SpMV => "SpMV, y = alpha * A * x + beta * y".to_string(),
-        Operation::SpMM { columns } => {
-            format!("SpMM, C = alpha * A * B + beta * C, with row-major B and C of width {columns}")
-        }
+        Operation::SpMV => format!("SpMV in {dtype}: y = alpha * A * x + beta * y."),
+        Operation::SpMM { columns } => format!(
+            "SpMM in {dtype}: C = alpha * A * B + beta * C, row-major, with B and C of width {columns}."
+        ),
     };
-    writeln!(text, "// {product}, in {}.", task.precision.dense())?;
-    writeln!(text, "//\n// A is packed, and threads are mapped, as this program says:\n//")?;
+    writeln!(text, "// {product} The program:")?;
     for line in program.to_string().lines() {
         writeln!(text, "//   {line}")?;
     }
-    writeln!(text, "//")?;
     for part in parts {
-        writeln!(text, "// Part {}: {}", part.index, mapping_in_words(part, task.operation))?;
-    }
-    writeln!(text, "//\n// Parameters (arrays are in device memory):\n//")?;
-    let width = parameters.iter().map(|a| a.name.len()).max().unwrap_or(0);
-    for parameter in parameters {
-        let meaning = parameter.meaning(program).unwrap_or_default();
-        writeln!(text, "//   {:width$}  {meaning}", parameter.name)?;
-    }
-    let names: Vec<&str> = parameters.iter().map(|p| p.name.as_str()).collect();
-    writeln!(text, "//\n// Launch, without dynamic shared memory:\n//")?;
-    writeln!(text, "//   {kernel}<<<blocks, {}>>>(", program.block.threads())?;
-    let mut line = String::from("//      ");
-    for (i, name) in names.iter().enumerate() {
-        let end = if i + 1 < names.len() { "," } else { ");" };
-        if line.len() + name.len() + end.len() > 98 {
-            writeln!(text, "{line}")?;
-            line = String::from("//      ");
+        let words = mapping_in_words(part, task.operation);
+        match parts.len() {
+            1 => write_words(text, "// Mapping: ", &words)?,
+            _ => write_words(text, &format!("// Part {}: ", part.index), &words)?,
         }
-        write!(line, " {name}{end}")?;
     }
-    writeln!(text, "{line}\n//\n// Input and output must not overlap.")?;
+    writeln!(
+        text,
+        "// Arguments; arrays are in device memory, and input and output do not overlap:"
+    )?;
+    let is_lines = |parameter: &Parameter| match parameter.kind {
+        ParameterKind::Size(size) => size.is_lines(),
+        _ => false,
+    };
+    let width = parameters.iter().filter(|p| !is_lines(p)).map(|p| p.name.len()).max().unwrap_or(0);
+    let width = width.max("alpha, beta".len());
+    let is_beta = |parameter: &Parameter| parameter.kind == ParameterKind::Beta;
+    let mut write = |name: &str, meaning: &str| {
+        let opening = format!("//   {name:width$}  ");
+        write_words(text, &opening, meaning)
+    };
+    for parameter in parameters.iter().filter(|p| !is_lines(p) && !is_beta(p)) {
+        if parameter.kind == ParameterKind::Alpha {
+            write("alpha, beta", "factors of the product and of the old output")?;
+        } else {
+            write(&parameter.name, &parameter.meaning(program).unwrap_or_default())?;
+        }
+    }
+    write("*_lines", "lines of 128 bytes of that array to prefetch, or 0")?;
+    let names: Vec<String> = parameters.iter().map(|p| p.name.clone()).collect();
+    let launch = format!("// Launch: {kernel}<<<blocks, {}>>>(", program.block.threads());
+    write_list(text, &launch, &names, ");")?;
     let workspace = parameters.iter().any(|p| matches!(p.kind, ParameterKind::Workspace { .. }));
     if workspace {
         writeln!(
@@ -64,6 +74,23 @@ pub(super) fn write_header(
         writeln!(text, "// Input and output{and} must be aligned to 16 bytes.")?;
     }
     writeln!(text)
+}
+
+/// Writes words after an opening; further lines align with the first word.
+fn write_words(text: &mut String, opening: &str, words: &str) -> fmt::Result {
+    let mut line = opening.trim_end().to_string();
+    for word in words.split(' ') {
+        if line.len() + 1 + word.len() > MOST_COLUMNS {
+            writeln!(text, "{line}")?;
+            line = format!("//{}", " ".repeat(opening.len() - 3));
+        }
+        if line.len() < opening.len() {
+            line = format!("{line:width$}", width = opening.len() - 1);
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    writeln!(text, "{line}")
 }
 
 /// Which threads do what.
@@ -114,7 +141,7 @@ impl Parameter {
             ParameterKind::Workspace { part, array: name } => {
                 format!("{}; workspace", array(part, name)?)
             }
-            ParameterKind::Size(size) => size.meaning(),
+            ParameterKind::Size(size) => size.meaning(program.parts().len()),
         })
     }
 }

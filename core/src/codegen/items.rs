@@ -3,15 +3,11 @@
 use alloc::vec::Vec;
 
 /// The files, each after those that it uses. What SpMV and SpMM do differently is in a file for each.
-const FILES: [(&str, Option<Dense>); 18] = [
+const FILES: [(&str, Option<Dense>); 14] = [
     (include_str!("../../cuda/types.cuh"), None),
     (include_str!("../../cuda/prefetch.cuh"), None),
-    (include_str!("../../cuda/rows.cuh"), None),
-    (include_str!("../../cuda/columns.cuh"), None),
-    (include_str!("../../cuda/values.cuh"), None),
     (include_str!("../../cuda/spmv.cuh"), Some(Dense::Vectors)),
     (include_str!("../../cuda/spmm.cuh"), Some(Dense::Matrices)),
-    (include_str!("../../cuda/walk.cuh"), None),
     (include_str!("../../cuda/reduce.cuh"), None),
     (include_str!("../../cuda/csr.cuh"), None),
     (include_str!("../../cuda/sell.cuh"), None),
@@ -166,10 +162,10 @@ mod tests {
         let names = |code, dense| -> Vec<&str> {
             used_by(code, dense).into_iter().map(|item| item.name).collect()
         };
-        assert_eq!(names("RowList{rows}; // dia", Dense::Vectors), ["u32", "RowList"]);
+        assert_eq!(names("Output{y}; // dia", Dense::Vectors), ["u32", "Output"]);
         assert_eq!(
             names("reduce_lanes<4, 1>", Dense::Vectors),
-            ["u32", "FULL_WARP", "shuffle_xor", "reduce_lanes"]
+            ["u32", "FULL_WARP", "reduce_lanes"]
         );
     }
 }

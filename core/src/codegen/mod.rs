@@ -9,6 +9,7 @@ mod call;
 mod header;
 mod items;
 mod parameter;
+mod part;
 mod signature;
 mod source;
 

@@ -1,10 +1,10 @@
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::CudaSource;
 use crate::language::Rows;
-use crate::layout::{ArrayData, ElementType, Packed, PackedPart, PartSize};
+use crate::layout::{ArrayData, ElementType, Packed, PackedPart, PartSize, part_name};
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,46 +73,47 @@ const LINE_BYTES: u64 = 128;
 const MOST_PREFETCHED: u64 = 8 << 20;
 
 impl Size {
-    /// Name of the parameter.
-    pub(super) fn name(self) -> String {
+    /// Name of the parameter in the kernel of a program with some number of parts.
+    pub(super) fn name(self, parts: usize) -> String {
         match self {
             Self::InputLines(input) => format!("{input}_lines"),
-            Self::ArrayLines { part, array } => format!("p{part}_{array}_lines"),
-            Self::Part { part, what } => {
-                let what = match what {
-                    PartSize::Rows => "row_count",
-                    PartSize::FirstRow => "first_row",
-                    PartSize::FirstBlock => "first_block",
-                    PartSize::Entries => "entry_count",
-                    PartSize::MergeItems => "item_count",
-                    PartSize::Tiles => "tile_count",
-                    PartSize::Diagonals => "diagonal_count",
-                };
-                format!("p{part}_{what}")
+            Self::ArrayLines { part, array } => {
+                format!("{}_lines", part_name(parts, part, array))
             }
+            Self::Part { part, what } => part_name(parts, part, what.name()),
         }
     }
 
-    /// What it means, in words.
+    /// What it means in the kernel of a program with some number of parts, in words.
     #[must_use]
-    pub fn meaning(self) -> String {
+    pub fn meaning(self, parts: usize) -> String {
+        let of = |part: usize| match parts {
+            1 => "A".to_string(),
+            _ => format!("part {part}"),
+        };
         match self {
             Self::InputLines(input) => {
                 format!("lines of 128 bytes of {input} to prefetch, or 0")
             }
             Self::ArrayLines { part, array } => {
-                format!("lines of 128 bytes of p{part}_{array} to prefetch, or 0")
+                let array = part_name(parts, part, array);
+                format!("lines of 128 bytes of {array} to prefetch, or 0")
             }
             Self::Part { part, what } => match what {
-                PartSize::Rows => format!("rows of part {part}"),
-                PartSize::FirstRow => format!("first row of part {part}"),
-                PartSize::FirstBlock => format!("first block of part {part}"),
-                PartSize::Entries => format!("entries of part {part}"),
-                PartSize::MergeItems => format!("rows and entries of part {part} together"),
-                PartSize::Tiles => format!("tiles of part {part}"),
-                PartSize::Diagonals => format!("diagonals of part {part}"),
+                PartSize::Rows => format!("rows of {}", of(part)),
+                PartSize::FirstRow => format!("first row of {}", of(part)),
+                PartSize::FirstBlock => format!("first block of {}", of(part)),
+                PartSize::Entries => format!("entries of {}", of(part)),
+                PartSize::MergeItems => format!("rows and entries of {} together", of(part)),
+                PartSize::Tiles => format!("tiles of {}", of(part)),
+                PartSize::Diagonals => format!("diagonals of {}", of(part)),
             },
         }
+    }
+
+    /// Whether it says how much is prefetched.
+    pub(super) fn is_lines(self) -> bool {
+        matches!(self, Self::InputLines(_) | Self::ArrayLines { .. })
     }
 
     /// What it is for a packed matrix; `None` where that has no such part or array.

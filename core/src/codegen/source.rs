@@ -6,13 +6,15 @@ use core::fmt::{self, Write};
 
 use thiserror::Error;
 
-use super::call::dense_names;
+use super::call::{dense_names, scalar_type};
 use super::header::write_header;
 use super::items::{self, Dense};
 use super::parameter::{Parameter, ParameterKind, Size};
 use super::signature::{PartSignature, Signature};
 use crate::language::{Fnv, Part, Program, ValueCoding};
-use crate::layout::{ArrayRole, DeviceCall, ElementType, LayoutModule, PartSize, each_layout};
+use crate::layout::{
+    ArrayRole, DeviceCall, ElementType, LayoutModule, PartSize, each_layout, part_name,
+};
 use crate::task::{Dtype, Operation, Task};
 
 /// A CUDA translation unit with one kernel.
@@ -43,8 +45,8 @@ pub enum EmitError {
     Format(#[from] fmt::Error),
 }
 
-/// Stands for the hash of the source in it while it is written.
-const HASH: &str = "$HASH$";
+/// Stands for the hash of the source in it while it is written, and is as long.
+const HASH: &str = "$-HASH-$";
 
 /// A part of the kernel while it is written.
 pub(super) struct PartCall<'a> {
@@ -84,7 +86,7 @@ pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, Emit
 
     let mut code = String::new();
     for part in &parts {
-        write_mapping(&mut code, part)?;
+        part.write_type(&mut code, task, parts.len())?;
     }
     write_kernel(&mut code, &kernel, task, block, &parameters, &parts)?;
     let dense = match task.operation {
@@ -93,12 +95,13 @@ pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, Emit
     };
     let mut text = String::new();
     write_header(&mut text, program, &kernel, &parameters, &parts)?;
-    writeln!(text, "namespace sparserl_{HASH} {{\n")?;
+    writeln!(text, "namespace sparserl_{HASH} {{")?;
+    writeln!(text, "using Scalar = {};", scalar_type(task.precision.dense()))?;
     let mut is_short = true;
-    for (index, item) in items::used_by(&code, dense).into_iter().enumerate() {
+    for item in items::used_by(&code, dense) {
         // Aliases and constants stand together.
         let was_short = core::mem::replace(&mut is_short, item.lines.len() == 1);
-        if index > 0 && !(was_short && is_short) {
+        if !(was_short && is_short) {
             writeln!(text)?;
         }
         for line in item.lines {
@@ -135,19 +138,20 @@ fn parameters(task: Task, parts: &[PartCall<'_>]) -> Vec<Parameter> {
                     ParameterKind::Workspace { part: *index, array: array.name }
                 }
             };
-            Parameter { name: format!("p{index}_{}", array.name), kind, element: array.element }
+            let name = part_name(parts.len(), *index, array.name);
+            Parameter { name, kind, element: array.element }
         }));
     }
     let mut size = |size: Size, element| {
         let kind = ParameterKind::Size(size);
-        parameters.push(Parameter { name: size.name(), kind, element });
+        parameters.push(Parameter { name: size.name(parts.len()), kind, element });
     };
     for PartCall { index, signature, call, .. } in parts {
         let last = index + 1 == parts.len();
         let first_block = (!last).then_some(PartSize::FirstBlock);
         for what in first_block.into_iter().chain(call.sizes(signature.rows)) {
             let element = match what {
-                PartSize::Entries => signature.element("offsets").unwrap_or(ElementType::U32),
+                PartSize::Entries => signature.element("row_offsets").unwrap_or(ElementType::U32),
                 PartSize::MergeItems => signature.merge_item,
                 _ => ElementType::U32,
             };
@@ -177,15 +181,6 @@ fn prefetched(task: Task, parts: &[PartCall<'_>]) -> Vec<Size> {
     sizes
 }
 
-/// The constants that the device function takes as its first type.
-fn write_mapping(text: &mut String, part: &PartCall<'_>) -> fmt::Result {
-    writeln!(text, "struct Part{} {{", part.index)?;
-    for (name, value) in &part.call.constants {
-        writeln!(text, "  static constexpr u32 {name} = {value};")?;
-    }
-    writeln!(text, "}};\n")
-}
-
 fn write_kernel(
     text: &mut String,
     kernel: &str,
@@ -195,16 +190,14 @@ fn write_kernel(
     parts: &[PartCall<'_>],
 ) -> Result<(), EmitError> {
     writeln!(text, "extern \"C\" __global__ void __launch_bounds__({block}, 1) {kernel}(")?;
-    for (i, parameter) in parameters.iter().enumerate() {
-        let end = if i + 1 < parameters.len() { "," } else { ") {" };
-        writeln!(text, "    {}{end}", declaration(parameter))?;
-    }
+    let declarations: Vec<String> = parameters.iter().map(declaration).collect();
+    write_list(text, "    ", &declarations, ") {")?;
     let scratch = parts.iter().map(|part| part.call.scratch).max().unwrap_or(0);
     if scratch > 0 {
         writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{scratch}];")?;
     }
     for size in prefetched(task, parts) {
-        let lines = size.name();
+        let lines = size.name(parts.len());
         let array = lines.trim_end_matches("_lines");
         writeln!(text, "  prefetch<{block}>({array}, {lines});")?;
     }
@@ -216,7 +209,7 @@ fn write_kernel(
             let own = part
                 .index
                 .checked_sub(1)
-                .map(|next| Size::Part { part: next, what: PartSize::FirstBlock }.name());
+                .map(|next| part_name(parts.len(), next, PartSize::FirstBlock.name()));
             match (first, own) {
                 (true, Some(end)) => writeln!(text, "  if (blockIdx.x < {end}) {{")?,
                 (false, Some(end)) => writeln!(text, "  }} else if (blockIdx.x < {end}) {{")?,
@@ -242,7 +235,7 @@ pub(super) fn declaration(parameter: &Parameter) -> String {
         }
         ParameterKind::Output => format!("{ty}* __restrict__ {name}"),
         ParameterKind::Alpha | ParameterKind::Beta | ParameterKind::Size(_) => {
-            format!("const {ty} {name}")
+            format!("{ty} {name}")
         }
         ParameterKind::Workspace { .. } => format!("{ty}* {name}"),
     }
@@ -255,45 +248,79 @@ fn write_part(
     parts: usize,
     task: Task,
 ) -> Result<(), EmitError> {
-    let PartCall { index, part, signature, call } = part;
-    let layout = part.layout.word().text();
-    let mapping = call.mapping;
-    let own_block = if index + 1 == parts {
+    let mapping = part.call.mapping;
+    let block = if part.index + 1 == parts {
         "blockIdx.x".to_string()
     } else {
-        let first = Size::Part { part: *index, what: PartSize::FirstBlock }.name();
-        format!("(blockIdx.x - {first})")
+        format!("blockIdx.x - {}", part_name(parts, part.index, PartSize::FirstBlock.name()))
     };
-    let own_block_bare = own_block.trim_start_matches('(').trim_end_matches(')');
-    match task.operation {
-        Operation::SpMV => writeln!(text, "{indent}const u32 block = {own_block_bare};")?,
-        Operation::SpMM { .. } => {
-            let (tiles, stride, vector) = (mapping.column_tiles, mapping.stride, mapping.vector);
-            if tiles == 1 {
-                writeln!(text, "{indent}const u32 block = {own_block_bare};")?;
-            } else {
-                writeln!(text, "{indent}const u32 block = {own_block} / {tiles};")?;
-                writeln!(text, "{indent}const u32 column_tile = {own_block} % {tiles};")?;
-            }
-            let lane = match (tiles, stride) {
-                (1, 1) => "0".to_string(),
-                (1, _) => format!("threadIdx.x % {stride}"),
-                (_, 1) => "column_tile".to_string(),
-                _ => format!("(column_tile * {stride} + threadIdx.x % {stride})"),
-            };
-            match (lane.as_str(), vector) {
-                ("0", _) | (_, 1) => writeln!(text, "{indent}const u32 column = {lane};")?,
-                _ => writeln!(text, "{indent}const u32 column = {lane} * {vector};")?,
-            }
+    let mut own_block = block.as_str();
+    if task.operation != Operation::SpMV {
+        let (tiles, stride, vector) = (mapping.column_tiles, mapping.stride, mapping.vector);
+        if tiles > 1 {
+            let block = if block.contains(' ') { format!("({block})") } else { block.clone() };
+            writeln!(text, "{indent}const u32 block = {block} / {tiles};")?;
+            writeln!(text, "{indent}const u32 column_tile = {block} % {tiles};")?;
+            own_block = "block";
+        }
+        let lane = match (tiles, stride) {
+            (1, 1) => "0".to_string(),
+            (1, _) => format!("threadIdx.x % {stride}"),
+            (_, 1) => "column_tile".to_string(),
+            _ => format!("(column_tile * {stride} + threadIdx.x % {stride})"),
+        };
+        match (lane.as_str(), vector) {
+            ("0", _) | (_, 1) => writeln!(text, "{indent}const u32 column = {lane};")?,
+            _ => writeln!(text, "{indent}const u32 column = {lane} * {vector};")?,
         }
     }
-    let arguments = call
-        .arguments(*index, &part.layout, signature, task)
-        .ok_or(EmitError::MissingArray { part: *index, layout })?;
-    writeln!(text, "{indent}{}<Part{index}>(", call.function)?;
-    for (i, argument) in arguments.iter().enumerate() {
-        let end = if i + 1 < arguments.len() { "," } else { ");" };
-        writeln!(text, "{indent}    {argument}{end}")?;
-    }
+    let layout = part.part.layout.word().text();
+    let arguments = part
+        .call
+        .arguments(part, parts, task, own_block)
+        .ok_or(EmitError::MissingArray { part: part.index, layout })?;
+    let members = part.members(parts).join(", ");
+    let matrix = format!("{}{{{members}}}", part.type_name(parts));
+    let all: Vec<String> = core::iter::once(matrix).chain(arguments).collect();
+    let opening = format!("{indent}{}(", part.call.function);
+    write_list(text, &opening, &all, ");")?;
     Ok(())
+}
+
+/// Width of the source's lines.
+pub(super) const MOST_COLUMNS: usize = 100;
+
+/// Writes a list after its opening, with as many items on a line as have room. The lines align with
+/// the first item, or in a comment with its text.
+pub(super) fn write_list(
+    text: &mut String,
+    opening: &str,
+    items: &[String],
+    end: &str,
+) -> fmt::Result {
+    let indent = match opening.strip_prefix("//") {
+        Some(_) => "//     ".to_owned(),
+        None if items.iter().all(|item| opening.len() + item.len() < MOST_COLUMNS) => {
+            " ".repeat(opening.len())
+        }
+        None => " ".repeat(opening.len() - opening.trim_start().len() + 4),
+    };
+    let mut line = opening.to_owned();
+    let mut is_first = true;
+    for (i, item) in items.iter().enumerate() {
+        let after = if i + 1 < items.len() { "," } else { end };
+        let space = if is_first { "" } else { " " };
+        // The first item may go beneath the opening as well, where that is a comment.
+        let may_wrap = !is_first || opening.starts_with("//");
+        if may_wrap && line.len() + space.len() + item.len() + after.len() > MOST_COLUMNS {
+            writeln!(text, "{line}")?;
+            line.clone_from(&indent);
+        } else {
+            line.push_str(space);
+        }
+        line.push_str(item);
+        line.push_str(after);
+        is_first = false;
+    }
+    writeln!(text, "{line}")
 }

@@ -11,7 +11,7 @@ const STEP_PAST: u64 = 4096;
 /// One array of a packed part, under its name within the part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
-    /// Name within the part, such as `offsets`.
+    /// Name within the part, such as `row_offsets`.
     pub name: &'static str,
     /// Whether the kernel only reads it.
     pub role: ArrayRole,
@@ -82,7 +82,7 @@ impl Stored {
                 (format!("column of each {indexed}, counted from its {unit}'s base"), indices)
             }
             ("columns", _) => (format!("column of each {indexed}"), indices),
-            ("bases", _) => (format!("first column of each {unit}"), units),
+            ("column_bases", _) => (format!("first column of each {unit}"), units),
             ("values", ValueCoding::Constant) => ("the value of all entries".into(), "1"),
             ("values", _) => (format!("value of each entry{empty}"), values),
             ("codes", _) => (format!("place of each entry's value in the table{empty}"), values),

@@ -134,7 +134,7 @@ impl LayoutModule for BcsrLayout {
             }
             slots.into_iter().map(move |entry| (block_row as u32, entry))
         });
-        let mut arrays = vec![Array::matrix("offsets", offsets)];
+        let mut arrays = vec![Array::matrix("block_row_offsets", offsets)];
         let (index, values) = ((self.index, block_rows), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, true, columns, entries)?);
         let block = source.program.block.threads();
@@ -149,7 +149,7 @@ impl LayoutModule for BcsrLayout {
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
         let decoder = Decoder::new(self.access.values, &part.arrays);
-        let offsets = part.array("offsets")?;
+        let offsets = part.array("block_row_offsets")?;
         let side = self.side as usize;
         for position in 0..part.rows.len() {
             let block_row = position / side;
@@ -178,7 +178,7 @@ impl LayoutModule for BcsrLayout {
             empty: ", or NaN",
         };
         match array {
-            "offsets" => Some(Meaning::new(
+            "block_row_offsets" => Some(Meaning::new(
                 "first block of each row of blocks, and the end",
                 "block rows + 1",
             )),
@@ -194,10 +194,7 @@ impl LayoutModule for BcsrLayout {
             .constant("column_lanes", mapping.stride)
             .block()
             .size(PartSize::Rows)
-            .rows()
-            .array("offsets")
-            .columns(self.index)
-            .values()
+            .array("block_row_offsets")
             .dense()
     }
 

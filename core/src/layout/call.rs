@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 
 use super::Mapping;
-use crate::syntax::IndexCoding;
 
 /// The call of a device function: which one, how threads are mapped, and what it is given.
 #[derive(Clone, Debug)]
@@ -17,16 +16,13 @@ pub(crate) struct DeviceCall {
     pub(crate) scratch: usize,
 }
 
-/// What a device function is given, in order.
+/// What a device function is given after its part, in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operand {
     Block,
     ColumnTile,
     Size(PartSize),
-    Rows,
     Array(&'static str),
-    Columns(IndexCoding),
-    Values,
     MergeTiles,
     MergeItems,
     Carry,
@@ -68,24 +64,9 @@ impl DeviceCall {
         self.push(Operand::Size(size))
     }
 
-    /// The matrix rows at the part's positions.
-    pub(crate) fn rows(self) -> Self {
-        self.push(Operand::Rows)
-    }
-
     /// One of the part's arrays.
     pub(crate) fn array(self, name: &'static str) -> Self {
         self.push(Operand::Array(name))
-    }
-
-    /// The decoder of column indices.
-    pub(crate) fn columns(self, coding: IndexCoding) -> Self {
-        self.push(Operand::Columns(coding))
-    }
-
-    /// The decoder of values.
-    pub(crate) fn values(self) -> Self {
-        self.push(Operand::Values)
     }
 
     /// The tiles of a merge part.
@@ -132,4 +113,19 @@ pub enum PartSize {
     Tiles,
     /// Its diagonals.
     Diagonals,
+}
+
+impl PartSize {
+    /// Name in device code.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Rows => "row_count",
+            Self::FirstRow => "first_row",
+            Self::FirstBlock => "first_block",
+            Self::Entries => "entry_count",
+            Self::MergeItems => "item_count",
+            Self::Tiles => "tile_count",
+            Self::Diagonals => "diagonal_count",
+        }
+    }
 }

@@ -51,7 +51,10 @@ fn pack_columns<T: Scalar>(
         _ => ArrayData::U16(gather(entries, |entry| distance(entry) as u16)),
     };
     check_width(coding, widest)?;
-    Ok(alloc::vec![Array::matrix("columns", data), Array::matrix("bases", ArrayData::U32(bases))])
+    Ok(alloc::vec![
+        Array::matrix("columns", data),
+        Array::matrix("column_bases", ArrayData::U32(bases))
+    ])
 }
 
 /// Whether all of the numbers fit, of which `widest` is the largest.
@@ -149,7 +152,7 @@ impl<'a> Decoder<'a> {
         let find = |name| arrays.iter().find(|a| a.name == name).map(|a| &a.data);
         Self {
             columns: find("columns"),
-            bases: find("bases"),
+            bases: find("column_bases"),
             values: find("values"),
             codes: find("codes"),
             table: find("table"),

@@ -82,7 +82,7 @@ impl LayoutModule for CsrLayout {
             row.map(move |(&column, &value)| (position as u32, Some((column, value))))
         });
         let data = ArrayData::offsets(nnz as u64, source.row_lens());
-        let mut arrays = vec![Array::matrix("offsets", data)];
+        let mut arrays = vec![Array::matrix("row_offsets", data)];
         let (index, values) = ((self.index, rows), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
 
@@ -103,7 +103,7 @@ impl LayoutModule for CsrLayout {
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
         let decoder = Decoder::new(self.access.values, &part.arrays);
-        let offsets = part.array("offsets")?;
+        let offsets = part.array("row_offsets")?;
         for position in 0..part.rows.len() {
             let slots = offsets.unsigned(position)?..offsets.unsigned(position + 1)?;
             for slot in slots {
@@ -125,7 +125,7 @@ impl LayoutModule for CsrLayout {
             empty: "",
         };
         match array {
-            "offsets" => Some(Meaning::new("first entry of each row, and the end", "rows + 1")),
+            "row_offsets" => Some(Meaning::new("first entry of each row, and the end", "rows + 1")),
             _ => STORED.meaning(array, self.index, self.access),
         }
     }
@@ -146,10 +146,7 @@ impl LayoutModule for CsrLayout {
             .constant("unroll", self.unroll)
             .block()
             .size(PartSize::Rows)
-            .rows()
-            .array("offsets")
-            .columns(self.index)
-            .values()
+            .array("row_offsets")
             .dense();
         match self.lanes {
             Lanes::Threads(_) => call,

@@ -133,10 +133,8 @@ impl LayoutModule for DiaLayout {
             .constant("unroll", self.unroll)
             .block()
             .size(PartSize::Rows)
-            .rows()
             .array("diagonals")
             .size(PartSize::Diagonals)
-            .values()
             .dense()
     }
 

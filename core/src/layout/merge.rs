@@ -252,7 +252,7 @@ impl LayoutModule for MergeLayout {
                 let limit = nnz + ends.len() as u64 + u64::from(items);
                 vec![
                     Array::matrix("tile_rows", ArrayData::U32(starts)),
-                    Array::matrix("offsets", ArrayData::offsets(limit, source.row_lens())),
+                    Array::matrix("row_offsets", ArrayData::offsets(limit, source.row_lens())),
                 ]
             }
             Reduction::Scan => {
@@ -283,7 +283,7 @@ impl LayoutModule for MergeLayout {
         let decoder = Decoder::new(self.access.values, &part.arrays);
         let ends = match self.reduction {
             Reduction::Rows(_) => {
-                let offsets = part.array("offsets")?;
+                let offsets = part.array("row_offsets")?;
                 (1..=part.rows.len())
                     .map(|row| offsets.unsigned(row))
                     .collect::<Option<Vec<_>>>()?
@@ -316,7 +316,7 @@ impl LayoutModule for MergeLayout {
         };
         match array {
             "tile_rows" => Some(Meaning::new("first row of each tile, and the end", "tiles + 1")),
-            "offsets" => Some(Meaning::new("first entry of each row, and the end", "rows + 1")),
+            "row_offsets" => Some(Meaning::new("first entry of each row, and the end", "rows + 1")),
             "row_ends" => Some(Meaning::new(
                 "a bit for each item of the merged list, 1 for a row's end",
                 "items / 32",
@@ -362,7 +362,7 @@ impl LayoutModule for MergeLayout {
             }
         };
         let shared = shared_bytes(task, self.items, block, mapping.stride, mapping.vector);
-        call.carry().rows().columns(self.index).values().dense().scratch(shared)
+        call.carry().dense().scratch(shared)
     }
 
     fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {

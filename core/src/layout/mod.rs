@@ -33,7 +33,7 @@ pub use sell::SellLayout;
 
 pub(crate) use array::Stored;
 pub(crate) use call::{DeviceCall, Operand};
-pub(crate) use pack::PartSource;
+pub(crate) use pack::{PartSource, part_name};
 pub(crate) use registry::{LayoutModule, each_layout};
 
 use crate::structure::Table;

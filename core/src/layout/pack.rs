@@ -173,12 +173,12 @@ impl PackedPart {
     pub fn array(&self, name: &str) -> Option<&ArrayData> {
         self.arrays.iter().find(|array| array.name == name).map(|array| &array.data)
     }
+}
 
-    /// Name of one of the part's arrays among the kernel's arguments.
-    #[must_use]
-    pub fn argument(index: usize, array: &Array) -> String {
-        alloc::format!("p{index}_{}", array.name)
-    }
+/// Name, among a kernel's arguments, of what a part calls `name`: the same where a program has a
+/// single part.
+pub(crate) fn part_name(parts: usize, index: usize, name: &str) -> String {
+    if parts == 1 { name.into() } else { alloc::format!("part{index}_{name}") }
 }
 
 /// How a kernel is launched: one-dimensional, no dynamic shared memory.
@@ -217,8 +217,9 @@ impl Packed {
 
     /// All arrays in the order of the kernel's arguments, under their argument names.
     pub fn arguments(&self) -> impl Iterator<Item = (String, &Array)> {
-        self.parts.iter().enumerate().flat_map(|(index, part)| {
-            part.arrays.iter().map(move |array| (PackedPart::argument(index, array), array))
+        let parts = self.parts.len();
+        self.parts.iter().enumerate().flat_map(move |(index, part)| {
+            part.arrays.iter().map(move |array| (part_name(parts, index, array.name), array))
         })
     }
 }

@@ -115,8 +115,8 @@ impl LayoutModule for SellLayout {
         let lens = (0..rows).map(|position| source.row_len(position));
         let longest = lens.clone().max().unwrap_or(0);
         let mut arrays = vec![
-            Array::matrix("slices", ArrayData::offsets(slots, starts)),
-            Array::matrix("lengths", ArrayData::smallest(longest, lens)),
+            Array::matrix("slice_offsets", ArrayData::offsets(slots, starts)),
+            Array::matrix("row_lengths", ArrayData::smallest(longest, lens)),
         ];
         let (index, values) = ((self.index, slices), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
@@ -135,7 +135,7 @@ impl LayoutModule for SellLayout {
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
         let decoder = Decoder::new(self.access.values, &part.arrays);
-        let (slices, lengths) = (part.array("slices")?, part.array("lengths")?);
+        let (slices, lengths) = (part.array("slice_offsets")?, part.array("row_lengths")?);
         let height = self.height as usize;
         for position in 0..part.rows.len() {
             let slice = position / height;
@@ -159,11 +159,11 @@ impl LayoutModule for SellLayout {
             empty: "",
         };
         match array {
-            "slices" => Some(Meaning::new(
+            "slice_offsets" => Some(Meaning::new(
                 "first slot of each slice, and the end; a slice is stored by columns",
                 "slices + 1",
             )),
-            "lengths" => Some(Meaning::new("entries of each row", "rows")),
+            "row_lengths" => Some(Meaning::new("entries of each row", "rows")),
             _ => STORED.meaning(array, self.index, self.access),
         }
     }
@@ -177,11 +177,8 @@ impl LayoutModule for SellLayout {
             .constant("unroll", self.unroll)
             .block()
             .size(PartSize::Rows)
-            .rows()
-            .array("slices")
-            .array("lengths")
-            .columns(self.index)
-            .values()
+            .array("slice_offsets")
+            .array("row_lengths")
             .dense()
     }
 

@@ -229,6 +229,6 @@ mod tests {
             Parameter::Workspace { counts, .. } => Some((name.as_str(), *counts)),
             _ => None,
         });
-        assert_eq!(counts.collect::<Vec<_>>(), [("p0_carry", false), ("p0_tickets", true)]);
+        assert_eq!(counts.collect::<Vec<_>>(), [("carry", false), ("tickets", true)]);
     }
 }

@@ -1,7 +1,8 @@
 //! Tells matrices apart.
 
-use blake3::{Hash, Hasher};
+use blake3::{Hash, Hasher, HexError};
 use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::plan::MatrixPlan;
 
 /// Changes when the same matrix would hash differently.
 const DOMAIN: &[u8] = b"sparserl matrix 1";
@@ -23,6 +24,20 @@ impl MatrixIdentity {
     pub fn of(as_read: CsrView<'_, f64>, name: impl Into<String>) -> Self {
         Self { fingerprint: fingerprint(as_read), name: name.into() }
     }
+
+    /// Of the matrix that a plan or a result names.
+    ///
+    /// # Errors
+    /// When its fingerprint is not one.
+    pub fn of_plan(plan: &MatrixPlan) -> Result<Self, HexError> {
+        Ok(Self { fingerprint: plan.blake3.parse()?, name: plan.file.clone() })
+    }
+}
+
+/// A matrix as it was read, as plans and results name it; `file` is its name without folder.
+#[must_use]
+pub fn matrix_plan(file: String, as_read: CsrView<'_, f64>) -> MatrixPlan {
+    MatrixPlan::new(file, fingerprint(as_read).to_hex().to_string(), as_read)
 }
 
 /// The BLAKE3 hash of the size, pattern and values of a matrix as it was read.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use serde::{Deserialize, Serialize};
+use sparserl_core::plan::MachineCode;
 
 use super::{Resources, Version};
 use crate::Architecture;
@@ -104,6 +105,21 @@ pub(crate) struct CubinParts {
     pub(crate) arguments: Vec<String>,
     pub(crate) resources: Resources,
     pub(crate) log: String,
+}
+
+impl From<&Cubin> for MachineCode {
+    fn from(cubin: &Cubin) -> Self {
+        let used = cubin.resources();
+        Self {
+            architecture: cubin.architecture().to_string(),
+            nvrtc: cubin.nvrtc_version().to_string(),
+            registers: used.registers,
+            spill_store_bytes: used.spill_stores,
+            spill_load_bytes: used.spill_loads,
+            stack_bytes: used.stack,
+            shared_bytes: used.shared,
+        }
+    }
 }
 
 impl Cubin {

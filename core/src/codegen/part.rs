@@ -1,0 +1,96 @@
+//! The type of a part in device code: how its threads are mapped, and how it reads its entries.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+use super::signature::RowsForm;
+use super::source::{PartCall, write_list};
+use crate::language::{Cache, ValueCoding};
+use crate::layout::{PartSize, part_name};
+use crate::task::{Operation, Task};
+
+impl PartCall<'_> {
+    /// Name of the type.
+    pub(super) fn type_name(&self, parts: usize) -> String {
+        if parts == 1 { "Matrix".into() } else { format!("Part{}", self.index) }
+    }
+
+    /// The kernel's parameters that a value of the type is made of, in the order of its members.
+    pub(super) fn members(&self, parts: usize) -> Vec<String> {
+        let name = |what: &str| part_name(parts, self.index, what);
+        let mut members: Vec<String> = self.read_arrays().map(|(array, _)| name(array)).collect();
+        if self.signature.rows == RowsForm::Range {
+            members.push(name(PartSize::FirstRow.name()));
+        }
+        members
+    }
+
+    /// Names and types of the arrays that it reads itself.
+    fn read_arrays(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        const READ: [&str; 6] = ["columns", "column_bases", "values", "codes", "table", "rows"];
+        let arrays = self.signature.arrays.iter().filter(|array| READ.contains(&array.name));
+        arrays.map(|array| (array.name, array.element.cuda_type()))
+    }
+
+    /// Writes the type, whose functions say what the program's codings mean.
+    pub(super) fn write_type(&self, text: &mut String, task: Task, parts: usize) -> fmt::Result {
+        let access = self.part.layout.access();
+        let load = match access.cache {
+            Cache::Cached => "__ldg",
+            // The matrix is read once, so it is the first to leave the caches.
+            Cache::Streamed => "__ldcs",
+        };
+        let sum = match task.operation {
+            Operation::SpMV => "Scalar".into(),
+            Operation::SpMM { .. } => format!("Pack<Scalar, {}>", self.call.mapping.vector),
+        };
+        let constants: Vec<String> =
+            self.call.constants.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let rows = self.signature.rows;
+        writeln!(text, "// Mapping of threads, and column and value of entry i.")?;
+        let ty = self.type_name(parts);
+        writeln!(text, "struct {ty} {{")?;
+        writeln!(text, "  using Sum = {sum};")?;
+        write_list(text, "  static constexpr u32 ", &constants, ";")?;
+        for (array, element) in self.read_arrays() {
+            writeln!(text, "  const {element}* {array};")?;
+        }
+        if rows == RowsForm::Range {
+            writeln!(text, "  u32 {};", PartSize::FirstRow.name())?;
+        }
+        let is_relative = self.signature.element("column_bases").is_some();
+        if is_relative {
+            writeln!(text, "  u32 base = 0;")?;
+        }
+        let mut function =
+            |declaration: &str, body: &str| writeln!(text, "  __device__ {declaration} {{{body}}}");
+        if self.signature.element("columns").is_some() {
+            if is_relative {
+                let body = " base = __ldg(column_bases + unit); return *this; ";
+                function(&format!("{ty}& with_base_of(u32 unit)"), body)?;
+            } else {
+                function(&format!("{ty}& with_base_of(u32)"), " return *this; ")?;
+            }
+            let base = if is_relative { "base + " } else { "" };
+            let column = format!(" return {base}{load}(columns + i); ");
+            function("u32 column(u64 i) const", &column)?;
+        }
+        let (value, i) = match access.values {
+            ValueCoding::Plain => (format!(" return {load}(values + i); "), " i"),
+            ValueCoding::Constant => (" return __ldg(values); ".into(), ""),
+            ValueCoding::Dictionary => {
+                (format!(" return __ldg(table + {load}(codes + i)); "), " i")
+            }
+        };
+        function(&format!("Scalar value(u64{i}) const"), &value)?;
+        let row = match rows {
+            RowsForm::All => " return position; ",
+            RowsForm::Range => " return first_row + position; ",
+            RowsForm::List => " return __ldg(rows + position); ",
+        };
+        function("u32 row(u32 position) const", row)?;
+        writeln!(text, "}};\n")
+    }
+}

@@ -1,0 +1,411 @@
+//! `plan.json`: all that a caller needs to launch a kernel, and what the kernel was made for.
+//!
+//! Two runs on the same input write the same bytes, so nothing in here depends on time.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::codegen::{Argument, ArgumentKind, CudaSource};
+use crate::language::{LANGUAGE_VERSION, Program, grammar_hash, vocabulary_hash};
+use crate::layout::{CostModel, Launch, Packed, PackedPart};
+use crate::matrix::CsrView;
+use crate::task::{Operation, Task};
+
+/// What `plan.json` is; the number changes with the meaning of its fields.
+const PLAN_FORMAT: &str = "sparserl plan 2";
+const CANDIDATES_FORMAT: &str = "sparserl candidates 1";
+
+/// A kernel and the launch for its matrix.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    format: &'static str,
+    language: LanguagePlan,
+    policy: PolicyPlan,
+    task: TaskPlan,
+    matrix: MatrixPlan,
+    kernel: KernelPlan,
+    /// Blocks, threads and shared memory.
+    pub launch: LaunchPlan,
+    /// In the order of the kernel's parameters.
+    pub arguments: Vec<ArgumentPlan>,
+    /// How the elements of an argument with several dimensions lie.
+    order: &'static str,
+    /// What launches must observe; null where the kernel needs no workspace.
+    workspace: Option<WorkspacePlan>,
+    /// In the order of the program's text.
+    pub parts: Vec<PartPlan>,
+    /// What the product is expected to cost.
+    pub predicted: Prediction,
+    /// Of what was compiled; absent where nothing was.
+    pub machine_code: Option<MachineCode>,
+    /// Names of the files in this folder, this one included.
+    pub files: Vec<&'static str>,
+}
+
+/// The language that the program is written in.
+#[derive(Clone, Debug, Serialize)]
+struct LanguagePlan {
+    version: u32,
+    vocabulary_hash: String,
+    /// FNV-1a, hexadecimal.
+    grammar_hash: String,
+}
+
+/// Who wrote the program.
+#[derive(Clone, Debug, Serialize)]
+pub struct PolicyPlan {
+    /// Name of the policy.
+    pub name: &'static str,
+    /// Changes with what it writes.
+    pub version: u32,
+    /// Of the program under the policy, among the legal ones.
+    pub log_probability: f64,
+}
+
+/// What is computed.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskPlan {
+    operation: &'static str,
+    /// Columns of the dense operands; absent for SpMV.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    columns: Option<u32>,
+    dtype: String,
+}
+
+impl From<Task> for TaskPlan {
+    fn from(task: Task) -> Self {
+        let (operation, columns) = match task.operation {
+            Operation::SpMV => ("spmv", None),
+            Operation::SpMM { columns } => ("spmm", Some(columns.get())),
+        };
+        Self { operation, columns, dtype: task.precision.matrix().to_string() }
+    }
+}
+
+/// Which matrix it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatrixPlan {
+    /// Name without its folder.
+    pub file: String,
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// Stored entries.
+    pub nnz: usize,
+    /// Of the matrix as it was read, in double precision.
+    pub blake3: String,
+}
+
+impl MatrixPlan {
+    /// Of a matrix as it was read, whose fingerprint is `blake3`.
+    #[must_use]
+    pub fn new(file: String, blake3: String, matrix: CsrView<'_, f64>) -> Self {
+        Self { file, rows: matrix.rows(), cols: matrix.cols(), nnz: matrix.nnz(), blake3 }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct KernelPlan {
+    name: String,
+}
+
+/// A launch of one dimension.
+#[derive(Clone, Debug, Serialize)]
+pub struct LaunchPlan {
+    /// Blocks.
+    pub grid: u32,
+    /// Threads of a block.
+    pub block: u32,
+    /// Bytes of shared memory that the kernel declares itself.
+    pub static_shared: usize,
+    /// Bytes of shared memory that the launch asks for.
+    dynamic_shared: usize,
+}
+
+/// An argument of the kernel, in order.
+#[derive(Clone, Debug, Serialize)]
+pub struct ArgumentPlan {
+    /// Name in the source, and of its array in the packed file.
+    pub name: String,
+    /// `input`, `output`, `alpha`, `beta`, `matrix`, `workspace` or `size`.
+    pub kind: &'static str,
+    /// Element type, by its Rust name.
+    pub dtype: &'static str,
+    /// What its elements are, after their number in brackets where it is an array.
+    meaning: String,
+    /// The number that is passed, where it is a size; absent for all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<u64>,
+    /// `value`, or `pointer` to device memory.
+    passed: &'static str,
+    /// Rows and columns of a dense matrix, the length of any other array, nothing for a scalar.
+    shape: Vec<usize>,
+    /// Elements; 1 where it is passed by value.
+    pub length: usize,
+    /// Bytes of all elements.
+    pub bytes: usize,
+    /// Bytes to which the pointer, or the value, must be aligned.
+    alignment: usize,
+    /// `zero` where the memory must be zero before the first launch; absent where the caller fills
+    /// it or it does not matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    initial: Option<&'static str>,
+}
+
+/// Of all the workspace arguments together.
+#[derive(Clone, Debug, Serialize)]
+struct WorkspacePlan {
+    bytes: usize,
+    /// It is zero before the first launch; no launch needs it cleared again.
+    zeroed: bool,
+    /// Launches that share it must not overlap.
+    exclusive: bool,
+}
+
+/// A part of the program.
+#[derive(Clone, Debug, Serialize)]
+pub struct PartPlan {
+    /// Word of its layout.
+    pub layout: &'static str,
+    /// Its rows.
+    pub rows: usize,
+    /// Its entries.
+    pub nnz: usize,
+    /// First of its blocks in the grid.
+    first_block: u32,
+    blocks: u32,
+}
+
+/// What the cost model expects of one product.
+#[derive(Clone, Debug, Serialize)]
+pub struct Prediction {
+    /// Of the matrix arrays that are read; traffic of the workspace is not among them.
+    pub matrix_bytes: u64,
+    /// Of the dense operands, each element moved once.
+    pub dense_bytes: u64,
+    /// Of the matrix in plain CSR, for comparison.
+    pub csr_bytes: u64,
+    /// Floating-point operations.
+    pub flops: u64,
+    /// On a nominal GPU, to rank programs; no claim.
+    pub seconds: f64,
+}
+
+/// What was compiled, and the resources that it uses.
+#[derive(Clone, Debug, Serialize)]
+pub struct MachineCode {
+    /// What it runs on: `sm_90`.
+    pub architecture: String,
+    /// Version of the compiler.
+    pub nvrtc: String,
+    /// Of a thread.
+    pub registers: u32,
+    /// Bytes of registers that a thread spills.
+    pub spill_store_bytes: u32,
+    /// Bytes that it loads again.
+    pub spill_load_bytes: u32,
+    /// Bytes of a thread's stack.
+    pub stack_bytes: u32,
+    /// Bytes of a block's static shared memory.
+    pub shared_bytes: u32,
+}
+
+impl Plan {
+    /// The plan of a kernel, of its machine code where it was compiled, and of the files that the
+    /// kernel is written to.
+    #[must_use]
+    pub fn new(
+        matrix: MatrixPlan,
+        costs: &CostModel<'_>,
+        policy: PolicyPlan,
+        packed: &Packed,
+        source: &CudaSource,
+        machine_code: Option<MachineCode>,
+        files: Vec<&'static str>,
+    ) -> Self {
+        let launch = packed.launch;
+        let arguments = arguments(packed, source);
+        let workspace = arguments.iter().filter(|a| a.kind == kind_name(ArgumentKind::Workspace));
+        let workspace: usize = workspace.map(|a| a.bytes).sum();
+        Self {
+            format: PLAN_FORMAT,
+            language: LanguagePlan {
+                version: LANGUAGE_VERSION,
+                vocabulary_hash: format!("{:016x}", vocabulary_hash()),
+                grammar_hash: format!("{:016x}", grammar_hash()),
+            },
+            policy,
+            task: packed.program.task.into(),
+            matrix,
+            kernel: KernelPlan { name: source.kernel.clone() },
+            launch: LaunchPlan {
+                grid: launch.grid,
+                block: launch.block,
+                static_shared: launch.shared,
+                dynamic_shared: 0,
+            },
+            arguments,
+            order: "row-major",
+            workspace: (workspace > 0).then_some(WorkspacePlan {
+                bytes: workspace,
+                zeroed: true,
+                exclusive: true,
+            }),
+            parts: parts(packed),
+            predicted: Prediction::new(costs, packed),
+            machine_code,
+            files,
+        }
+    }
+
+    /// Bytes of the packed arrays that are passed for arguments of a kind.
+    pub fn packed_bytes(&self, kind: ArgumentKind) -> usize {
+        let kind = kind_name(kind);
+        self.arguments.iter().filter(|a| a.kind == kind).map(|a| a.bytes).sum()
+    }
+}
+
+impl Prediction {
+    fn new(costs: &CostModel<'_>, packed: &Packed) -> Self {
+        let cost = costs.cost(&packed.program);
+        Self {
+            matrix_bytes: cost.matrix_bytes,
+            dense_bytes: cost.dense_bytes,
+            csr_bytes: costs.csr_bytes(),
+            flops: cost.flops,
+            seconds: cost.seconds,
+        }
+    }
+}
+
+fn kind_name(kind: ArgumentKind) -> &'static str {
+    match kind {
+        ArgumentKind::Input => "input",
+        ArgumentKind::Output => "output",
+        ArgumentKind::Alpha => "alpha",
+        ArgumentKind::Beta => "beta",
+        ArgumentKind::Matrix => "matrix",
+        ArgumentKind::Workspace => "workspace",
+        ArgumentKind::Size(_) => "size",
+    }
+}
+
+/// Bytes of an element, whose type's Rust name ends in its bits.
+fn element_bytes(dtype: &str) -> usize {
+    dtype.trim_start_matches(char::is_alphabetic).parse().unwrap_or(8) / 8
+}
+
+/// Bytes of the widest accesses to dense operands and workspace.
+const VECTOR_BYTES: usize = 16;
+
+fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
+    let task = packed.program.task;
+    let plan = |argument: &Argument| {
+        let &Argument { ref name, kind, dtype, len, ref meaning } = argument;
+        let size = element_bytes(dtype);
+        let dense = |rows| match task.operation {
+            Operation::SpMV => alloc::vec![rows],
+            Operation::SpMM { columns } => alloc::vec![rows, columns.get() as usize],
+        };
+        let shape = match kind {
+            ArgumentKind::Input => dense(packed.cols),
+            ArgumentKind::Output => dense(packed.rows),
+            ArgumentKind::Alpha | ArgumentKind::Beta | ArgumentKind::Size(_) => Vec::new(),
+            ArgumentKind::Matrix | ArgumentKind::Workspace => alloc::vec![len],
+        };
+        let alignment = match (kind, task.operation) {
+            (
+                ArgumentKind::Input | ArgumentKind::Output | ArgumentKind::Workspace,
+                Operation::SpMM { .. },
+            ) => VECTOR_BYTES,
+            _ => size,
+        };
+        ArgumentPlan {
+            name: name.clone(),
+            meaning: meaning.clone(),
+            value: match kind {
+                ArgumentKind::Size(size) => Some(size),
+                _ => None,
+            },
+            kind: kind_name(kind),
+            dtype,
+            passed: match kind {
+                ArgumentKind::Alpha | ArgumentKind::Beta | ArgumentKind::Size(_) => "value",
+                _ => "pointer",
+            },
+            shape,
+            length: len,
+            bytes: len * size,
+            alignment,
+            initial: (kind == ArgumentKind::Workspace).then_some("zero"),
+        }
+    };
+    source.arguments(packed).iter().map(plan).collect()
+}
+
+/// Says how a source is launched for this matrix, to stand after the last line of its source: neither that nor what it
+/// compiles to depends on the matrix.
+pub fn launch_comment(source: &CudaSource, packed: &Packed) -> String {
+    let Launch { grid, block, .. } = packed.launch;
+    let mut text =
+        format!("\n// For the matrix of plan.json: {grid} blocks of {block} threads, with\n//\n");
+    for argument in source.arguments(packed) {
+        if let ArgumentKind::Size(size) = argument.kind {
+            text.push_str(&format!("//   {} = {size}\n", argument.name));
+        }
+    }
+    text
+}
+
+fn parts(packed: &Packed) -> Vec<PartPlan> {
+    let plan = |part: &PackedPart| PartPlan {
+        layout: part.layout.word().text(),
+        rows: part.rows.len(),
+        nnz: part.nnz,
+        first_block: part.first_block,
+        blocks: part.blocks,
+    };
+    packed.parts.iter().map(plan).collect()
+}
+
+/// `candidates.json`: the kernels of a folder with several, best first.
+#[derive(Debug, Serialize)]
+pub struct CandidateList<'a> {
+    format: &'static str,
+    matrix: &'a MatrixPlan,
+    task: TaskPlan,
+    candidates: Vec<CandidateEntry<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct CandidateEntry<'a> {
+    /// Subfolder with the kernel.
+    folder: String,
+    log_probability: f64,
+    program: String,
+    predicted: &'a Prediction,
+}
+
+impl<'a> CandidateList<'a> {
+    /// Of kernels with the folder, program, log-probability and plan of each.
+    pub fn new(
+        matrix: &'a MatrixPlan,
+        task: Task,
+        candidates: impl Iterator<Item = (String, &'a Program, f64, &'a Plan)>,
+    ) -> Self {
+        let entry = |(folder, program, log_probability, plan): (_, &Program, _, &'a Plan)| {
+            let program = program.to_string();
+            CandidateEntry { folder, log_probability, program, predicted: &plan.predicted }
+        };
+        Self {
+            format: CANDIDATES_FORMAT,
+            matrix,
+            task: task.into(),
+            candidates: candidates.map(entry).collect(),
+        }
+    }
+}
