@@ -75,10 +75,26 @@ const fn fault_if_seen(file: &'static str, name: &'static str) -> Case {
 }
 
 const CASES: [Case; 30] = [
-    program("csr", "keep csr u16 plain cached 1 16 4", Tier::Right),
-    program("sell", "keep sell 32 u16 plain cached 1 4 4", Tier::Right),
-    program("merge", "keep merge 8 u16 plain cached 1 scan", Tier::Right),
-    program("no_such_value", "keep csr u16 constant cached 1 16 4", Tier::NotCompiled),
+    program(
+        "csr",
+        "keep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4",
+        Tier::Right,
+    ),
+    program(
+        "sell",
+        "keep sell height=32 index=u16 values=plain cache=cached vector=1 lanes=4 unroll=4",
+        Tier::Right,
+    ),
+    program(
+        "merge",
+        "keep merge items=8 index=u16 values=plain cache=cached vector=1 reduction=scan",
+        Tier::Right,
+    ),
+    program(
+        "no_such_value",
+        "keep csr index=u16 values=constant cache=cached vector=1 lanes=16 unroll=4",
+        Tier::NotCompiled,
+    ),
     cuda(kernels::GOOD, "scalar", Tier::Right),
     cuda(kernels::CHEATING, "unwritten_elements", Tier::Wrong),
     fault_if_seen(kernels::CHEATING, "adds_to_what_is_there"),
@@ -193,7 +209,7 @@ fn recorded(case: Case) -> Result<(Replay, tempfile::TempDir), Failed> {
 }
 
 fn parse(body: &str) -> Result<Program, Failed> {
-    Ok(Program::parse(&format!("sparserl 1\nspmv f32\nblock 128\n{body}\n"))?)
+    Ok(Program::parse(&format!("sparserl 2\nspmv f32\nblock 128\n{body}\n"))?)
 }
 
 /// Judges a case by whoever it is, and sees that it comes as far as it must, and that the judge says what it is able to say.
