@@ -122,7 +122,7 @@ impl LayoutModule for DiaLayout {
         };
         match array {
             "diagonals" => Some(Meaning::new("column minus row of each diagonal", "diagonals")),
-            _ => STORED.meaning(array, crate::language::IndexCoding::U32, self.access),
+            _ => STORED.meaning(array, crate::syntax::IndexCoding::U32, self.access),
         }
     }
 
