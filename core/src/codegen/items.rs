@@ -46,10 +46,10 @@ pub(super) fn used_by(code: &str, dense: Dense) -> Vec<Item> {
     let mut is_used = alloc::vec![false; items.len()];
     let mut open: Vec<&str> = identifiers(code).collect();
     while let Some(name) = open.pop() {
-        if let Some(index) = items.iter().position(|item| item.name == name) {
-            if !core::mem::replace(&mut is_used[index], true) {
-                open.extend(items[index].lines.iter().copied().flat_map(identifiers));
-            }
+        if let Some(index) = items.iter().position(|item| item.name == name)
+            && !core::mem::replace(&mut is_used[index], true)
+        {
+            open.extend(items[index].lines.iter().copied().flat_map(identifiers));
         }
     }
     let mut is_used = is_used.into_iter();
