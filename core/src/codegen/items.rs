@@ -164,8 +164,8 @@ mod tests {
         };
         assert_eq!(names("Output{y}; // dia", Dense::Vectors), ["u32", "Output"]);
         assert_eq!(
-            names("reduce_lanes<4, 1>", Dense::Vectors),
-            ["u32", "FULL_WARP", "reduce_lanes"]
+            names("reduce_lanes<4, 1>(shuffle_up(sum, 1))", Dense::Vectors),
+            ["u32", "FULL_WARP", "shuffle_up", "reduce_lanes"]
         );
     }
 }
