@@ -135,7 +135,7 @@ fn what_is_no_results_file_is_refused() {
 #[test]
 fn the_readme_states_what_was_measured() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let packed = fs::File::open(root.join("tests/results/h200-2026-11-21.json.gz")).unwrap();
+    let packed = fs::File::open(root.join("tests/results/h200-2026-11-22.json.gz")).unwrap();
     let mut text = String::new();
     GzDecoder::new(packed).read_to_string(&mut text).unwrap();
     let results: Value = serde_json::from_str(&text).unwrap();

@@ -98,7 +98,7 @@ fn check_arguments(place: &Place, folder: &str) {
             other => unreachable!("{other}"),
         };
         let expected = match text("kind") {
-            "alpha" | "beta" | "size" => format!("const {cuda} {}", text("name")),
+            "alpha" | "beta" | "size" => format!("{cuda} {}", text("name")),
             "input" | "matrix" => format!("const {cuda}* __restrict__ {}", text("name")),
             "output" => format!("{cuda}* __restrict__ {}", text("name")),
             "workspace" => format!("{cuda}* {}", text("name")),
