@@ -6,9 +6,9 @@
 //!                                                                          └─► report (charts)
 //! ```
 //!
-//! A matrix that cannot be read and a case that cannot be measured are noted as skipped, the run goes
-//! on, and its exit code is 1. Losses, wrong candidates and cases without a right one are results:
-//! they are listed, and the exit code stays 0.
+//! A matrix that cannot be read and a case that cannot be measured are noted as skipped, the run
+//! goes on, and its exit code is 1. Losses, wrong candidates and cases without a right one are
+//! results: they are listed, and the exit code stays 0.
 
 mod charts;
 mod markdown;

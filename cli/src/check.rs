@@ -74,8 +74,8 @@ pub(crate) struct NoneRight {
     first: String,
 }
 
-/// Takes the first `wanted` candidates that are right, or as many as there are. One that the judge fails on
-/// is `unjudged`.
+/// Takes the first `wanted` candidates that are right, or as many as there are. One that the judge
+/// fails on is `unjudged`.
 ///
 /// # Errors
 /// When there are candidates and none can be taken.

@@ -1,7 +1,9 @@
-//! Judging kernels without a GPU: on all rows of a matrix where they are few, else on a sample of them.
+//! Judging kernels without a GPU: on all rows of a matrix where they are few, else on a sample of
+//! them.
 //!
-//! A program is generated anew for the rows that it is emulated on: same layouts, same device code, but
-//! other array lengths, and a smaller grid. Whoever is told of a result is told of the rows, too.
+//! A program is generated anew for the rows that it is emulated on: same layouts, same device code,
+//! but other array lengths, and a smaller grid. Whoever is told of a result is told of the rows,
+//! too.
 
 use std::fmt;
 use std::sync::Arc;
@@ -133,8 +135,8 @@ struct Place<'g, T> {
     extent: Extent,
 }
 
-/// Whether a program fits a matrix. Every legal program does, and legality is a matter of statistics; the
-/// matrix is packed only for programs that no search would write.
+/// Whether a program fits a matrix. Every legal program does, and legality is a matter of
+/// statistics; the matrix is packed only for programs that no search would write.
 pub(crate) fn fits<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> bool {
     is_legal(matrix, program) || pack(matrix, program).is_ok()
 }

@@ -45,7 +45,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     console::print(&table::text(&Summary::new(&results, &args.sizes())))
 }
 
-/// Judges the candidates of all matrices that have no results yet. Also gives notes on what was given.
+/// Judges the candidates of all matrices that have no results yet. Also gives notes on what was
+/// given.
 fn evaluate<J: Judge>(
     args: &EvalArgs,
     open: impl FnOnce() -> anyhow::Result<J>,
@@ -154,7 +155,8 @@ impl<J: Judge> Run<'_, J> {
         Ok(MatrixResult { matrix: facts, candidates, rounds })
     }
 
-    /// Judges all programs and then the CUDA kernels; the results are in the order of the candidates.
+    /// Judges all programs and then the CUDA kernels; the results are in the order of the
+    /// candidates.
     fn judge_candidates<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,

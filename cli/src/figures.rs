@@ -9,7 +9,8 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::results::{Chosen, Packing, Work, fastest};
 
-/// Takes the fastest right candidate and packs the matrix for it; `None` where no candidate is right.
+/// Takes the fastest right candidate and packs the matrix for it; `None` where no candidate is
+/// right.
 pub(crate) fn choose<T: Scalar>(
     matrix: CsrView<'_, T>,
     costs: &CostModel<'_>,

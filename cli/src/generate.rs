@@ -250,7 +250,8 @@ impl Job<'_> {
         })
     }
 
-    /// The GPU to measure on, if there is one that runs what is asked for; a note where one is missed.
+    /// The GPU to measure on, if there is one that runs what is asked for; a note where one is
+    /// missed.
     fn open_gpu(&mut self) -> anyhow::Result<Option<GpuEvaluator>> {
         if self.args.no_measure || self.args.no_compile {
             return Ok(None);
@@ -277,8 +278,8 @@ impl Job<'_> {
         }
     }
 
-    /// What checks candidates by emulation: where that was asked for, and where there is no GPU as far as
-    /// it is possible.
+    /// What checks candidates by emulation: where that was asked for, and where there is no GPU as
+    /// far as it is possible.
     fn checker<'m, T: Scalar>(
         &self,
         matrix: CsrView<'m, T>,

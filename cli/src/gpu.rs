@@ -22,14 +22,15 @@ pub(crate) fn compilers() -> anyhow::Result<Arc<CompilePool>> {
     pool()
 }
 
-/// Processes of this program that compile, as many as there are cores, whether there is a GPU or not.
+/// Processes of this program that compile, as many as there are cores, whether there is a GPU or
+/// not.
 pub(crate) fn pool() -> anyhow::Result<Arc<CompilePool>> {
     let pool: Result<_, PoolError> = compile_pool(server_command()?);
     Ok(Arc::new(pool?))
 }
 
-/// A compiler for GPUs of an architecture that are not there; else why there is none and how to get one,
-/// in a line.
+/// A compiler for GPUs of an architecture that are not there; else why there is none and how to get
+/// one, in a line.
 pub(crate) fn compiler(architecture: Architecture) -> Result<CubinCompiler, String> {
     let compiler = pool().map(|pool| CubinCompiler::new(pool, architecture, None));
     let compiler = compiler.map_err(|error| format!("{error:#}"))?;

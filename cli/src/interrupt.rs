@@ -1,6 +1,6 @@
 //! Leaves nothing half written when the run is interrupted (SIGINT, SIGTERM): a file that is being
-//! written is written to its end, an unfinished folder is taken away. Before anything is written, an
-//! interruption just ends the process. The processes that compile and measure end with it.
+//! written is written to its end, an unfinished folder is taken away. Before anything is written,
+//! an interruption just ends the process. The processes that compile and measure end with it.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};

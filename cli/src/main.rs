@@ -10,9 +10,9 @@
 //! ```
 //!
 //! `args` says what each command takes; `generate`, `inspect`, `verify`, `eval` and `bench` do it.
-//! `gpu` opens what kernels are measured on, `emulation` runs them without, `figures` says what follows from their times, and
-//! `recordings` keeps them. `whole_file`, `output_folder` and `interrupt` see to it that nothing is
-//! half written.
+//! `gpu` opens what kernels are measured on, `emulation` runs them without, `figures` says what
+//! follows from their times, and `recordings` keeps them. `whole_file`, `output_folder` and
+//! `interrupt` see to it that nothing is half written.
 //!
 //! Results go to standard output; progress, notes and errors to standard error. The exit code is 1
 //! when something is wrong with what was given, 2 when the command line is.

@@ -18,7 +18,8 @@ pub(crate) fn open(folder: Option<&Path>) -> anyhow::Result<Option<Recorder>> {
     Ok(folder.map(Recorder::append_to).transpose()?)
 }
 
-/// Adds an evaluation to a store. When this returns, it is on the disk: a run may be ended at any time.
+/// Adds an evaluation to a store. When this returns, it is on the disk: a run may be ended at any
+/// time.
 pub(crate) fn record<T: Scalar>(
     recorder: &mut Recorder,
     matrix: CsrView<'_, T>,

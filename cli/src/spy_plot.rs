@@ -239,7 +239,8 @@ fn counted(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Round indices below `count` to label along `pixels`: multiples of 1, 2 or 5 times a power of ten.
+/// Round indices below `count` to label along `pixels`: multiples of 1, 2 or 5 times a power of
+/// ten.
 fn ticks(count: usize, pixels: f64) -> impl Iterator<Item = usize> {
     let wanted = (TICKS * pixels / f64::from(LONG_SIDE)).max(2.0);
     let coarse = (count as f64 / wanted).max(1.0);

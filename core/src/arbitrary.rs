@@ -83,9 +83,9 @@ pub fn csr<T: Scalar>(
     (sizes, kinds, entries).prop_map(move |(sizes, kinds, entries)| filled(sizes, kinds, &entries))
 }
 
-/// One matrix as of [`csr`]: of so many rows and columns, of a pattern and a kind of values by their
-/// numbers (taken modulo how many there are), with at most one entry for each triple of random
-/// numbers, which say where it is and its value.
+/// One matrix as of [`csr`]: of so many rows and columns, of a pattern and a kind of values by
+/// their numbers (taken modulo how many there are), with at most one entry for each triple of
+/// random numbers, which say where it is and its value.
 #[must_use]
 pub fn filled<T: Scalar>(
     (rows, cols): (usize, usize),

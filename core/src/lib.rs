@@ -1,11 +1,14 @@
 //! SparseRL's core: from a sparse matrix to the CUDA source of a kernel made for it.
 //!
-//! The modules follow the data path:
+//! The modules follow the data path, and [`pipeline`] walks it in one call:
 //!
 //! ```text
-//! bytes ─► matrix ─► structure ─► decode ─► language ─► layout ─► codegen
-//!          Coo, Csr  embedding    Policy    Program     Packed    CudaSource + Launch
+//! bytes ─► matrix ─► structure ─► decode ─► language ─┬─► layout ──► Packed ─┐
+//!          Coo, Csr  MatrixStats  Policy    Program   └─► codegen ─► source ─┴─► kernel ─► outcome
 //! ```
+//!
+//! Nothing depends on what comes later: [`syntax`] knows no layouts, [`layout`] has one module for
+//! each and a registry, [`language`] is both together. [`results`] are the statistics of outcomes.
 //!
 //! The crate is `no_std` with `alloc`; the `std` feature adds threads and `sprs` conversions.
 

@@ -1,8 +1,8 @@
 //! What became of a kernel on a matrix, and who finds out.
 //!
 //! An [`Evaluator`] is given a matrix and candidates; it says of each what became of it, with the
-//! times of the library that it is measured against. A GPU is one, recorded outcomes are another; an
-//! emulator is a third, which says whether candidates are right but not how fast they are.
+//! times of the library that it is measured against. A GPU is one, recorded outcomes are another;
+//! an emulator is a third, which says whether candidates are right but not how fast they are.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -56,8 +56,8 @@ pub trait Evaluator {
 pub struct Abilities {
     /// How fast a right kernel is: it is [`Outcome::Measured`], else [`Outcome::Verified`].
     pub times: bool,
-    /// What a kernel does wrong that its result need not show: races, uninitialised memory, accesses
-    /// out of bounds by any distance.
+    /// What a kernel does wrong that its result need not show: races, uninitialised memory,
+    /// accesses out of bounds by any distance.
     pub findings: bool,
     /// Kernels from anywhere, not only programs.
     pub cuda: bool,
@@ -70,7 +70,8 @@ pub struct Abilities {
 pub struct Evaluation {
     /// One for each kernel, in their order.
     pub outcomes: Vec<Outcome>,
-    /// The opponents' algorithms, measured in turn with the kernels; empty when none were asked for.
+    /// The opponents' algorithms, measured in turn with the kernels; empty when none were asked
+    /// for.
     pub baselines: Vec<Baseline>,
     /// Bytes a second, read and written, of a device-to-device copy in the same run; absent when it
     /// was not measured.
@@ -285,8 +286,9 @@ impl Baseline {
     }
 }
 
-/// How the launches of a measurement follow each other, and so what the level-2 cache holds when one
-/// begins. Times of different regimes are never compared: each ratio is of two times of one regime.
+/// How the launches of a measurement follow each other, and so what the level-2 cache holds when
+/// one begins. Times of different regimes are never compared: each ratio is of two times of one
+/// regime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Regime {

@@ -59,8 +59,8 @@ pub struct Tools<'a, K, E, X> {
     pub observer: &'a mut dyn FnMut(Step),
 }
 
-/// Takes at most as many of the candidates as are wanted, best first; more come from the iterator only
-/// when they are asked for.
+/// Takes at most as many of the candidates as are wanted, best first; more come from the iterator
+/// only when they are asked for.
 pub type Check<'a, X> =
     Box<dyn FnMut(&mut dyn Iterator<Item = Ranked>, usize) -> Result<Vec<Ranked>, X> + 'a>;
 
@@ -164,7 +164,8 @@ pub enum PipelineError<K, E, X> {
 /// Why a compiler, an evaluator and a check gave no kernels.
 pub type GenerateError<K, E, X> = PipelineError<<K as Compiler>::Error, <E as Evaluator>::Error, X>;
 
-/// Finds programs for a matrix, makes kernels of them, has them judged, and gives those that are best.
+/// Finds programs for a matrix, makes kernels of them, has them judged, and gives those that are
+/// best.
 ///
 /// # Errors
 /// When there is no kernel to give, or when a tool fails for a reason that is not a kernel's.
@@ -258,8 +259,8 @@ where
     Ok(Generated { artefacts, evaluation, times })
 }
 
-/// Likely programs that differ, at most `wanted`, best first; where there are too few, the likeliest
-/// others fill up.
+/// Likely programs that differ, at most `wanted`, best first; where there are too few, the
+/// likeliest others fill up.
 ///
 /// # Errors
 /// When the policy fails.

@@ -347,8 +347,8 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
     source.arguments(packed).iter().map(plan).collect()
 }
 
-/// Says how a source is launched for this matrix, to stand after the last line of its source: neither that nor what it
-/// compiles to depends on the matrix.
+/// Says how a source is launched for this matrix, to stand after the last line of its source:
+/// neither that nor what it compiles to depends on the matrix.
 pub fn launch_comment(source: &CudaSource, packed: &Packed) -> String {
     let Launch { grid, block, .. } = packed.launch;
     let mut text =

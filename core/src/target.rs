@@ -1,4 +1,5 @@
-//! The GPU that a kernel is generated for: what masks, cost models, policies and emission ask of it.
+//! The GPU that a kernel is generated for: what masks, cost models, policies and emission ask of
+//! it.
 
 mod architecture;
 
@@ -27,7 +28,8 @@ pub struct Target {
     pub bandwidth: u64,
 }
 
-/// A [`Target`] with the figures of a data sheet: L2 in MiB, shared memory in KiB, bandwidth in GB/s.
+/// A [`Target`] with the figures of a data sheet: L2 in MiB, shared memory in KiB, bandwidth in
+/// GB/s.
 const fn sheet(
     architecture: Architecture,
     multiprocessors: u32,

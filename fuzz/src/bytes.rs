@@ -1,5 +1,5 @@
-//! From a fuzzer's bytes to a matrix, a task and a program: a byte for each choice, so that a change
-//! of one byte is a change of one choice. Where the bytes end, every choice is the first.
+//! From a fuzzer's bytes to a matrix, a task and a program: a byte for each choice, so that a
+//! change of one byte is a change of one choice. Where the bytes end, every choice is the first.
 
 use std::num::NonZeroU32;
 
@@ -20,8 +20,8 @@ pub struct Case<T> {
     pub is_legal: bool,
 }
 
-/// Bytes for a program's choices. They come before those of the matrix, so that a program meets many
-/// matrices.
+/// Bytes for a program's choices. They come before those of the matrix, so that a program meets
+/// many matrices.
 const PROGRAM: usize = 64;
 
 /// The bytes that are left.
@@ -83,8 +83,8 @@ impl Bytes<'_> {
         (0..count).map(next).collect()
     }
 
-    /// A matrix of up to 255 × 255, or rarely of up to 65,280 rows or columns; all bytes that are left are
-    /// entries.
+    /// A matrix of up to 255 × 255, or rarely of up to 65,280 rows or columns; all bytes that are
+    /// left are entries.
     pub fn matrix<T: Scalar>(mut self) -> Csr<T> {
         let (rows, cols) = (usize::from(self.byte()), usize::from(self.byte()));
         let sizes = match self.choose(16) {

@@ -1,5 +1,5 @@
-//! Compressed files. The first byte says whether the rest is taken as a `.gz` file, or is compressed
-//! first (in two members from 0x80 on) and has to read as if it were not.
+//! Compressed files. The first byte says whether the rest is taken as a `.gz` file, or is
+//! compressed first (in two members from 0x80 on) and has to read as if it were not.
 
 use std::fs;
 use std::io::Write;

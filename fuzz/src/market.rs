@@ -82,7 +82,8 @@ fn reads_back<T: Scalar>(matrix: &Csr<T>) {
     }
 }
 
-/// The arrays pass the checks for arrays from outside, and a detour over coordinates changes nothing.
+/// The arrays pass the checks for arrays from outside, and a detour over coordinates changes
+/// nothing.
 pub(crate) fn is_valid<T: Scalar>(matrix: &Csr<T>) {
     let view = matrix.view();
     sparserl_core::matrix::CsrView::new(

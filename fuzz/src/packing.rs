@@ -1,5 +1,5 @@
-//! Matrices in the layouts of programs: legal programs pack, others pack or say why; unpacking gives
-//! the matrix back bit for bit, however many threads packed it.
+//! Matrices in the layouts of programs: legal programs pack, others pack or say why; unpacking
+//! gives the matrix back bit for bit, however many threads packed it.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
-//! Programs as the emulator runs their kernels: a legal one compiles, computes the product within the
-//! error bound and does nothing that a GPU would hide; so does any other that fits the matrix.
+//! Programs as the emulator runs their kernels: a legal one compiles, computes the product within
+//! the error bound and does nothing that a GPU would hide; so does any other that fits the matrix.
 
 use std::sync::{Arc, LazyLock};
 

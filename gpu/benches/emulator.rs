@@ -1,12 +1,13 @@
-//! How many PTX instructions a second the emulator executes, with all its checks, on 1, 2, 4, … of the host's cores.
+//! How many PTX instructions a second the emulator executes, with all its checks, on 1, 2, 4, … of
+//! the host's cores.
 //!
 //! ```text
 //! cargo bench -p sparserl-gpu --bench emulator
 //! ```
 //!
-//! An instruction counts once for each thread that executes it, and once for each group of a warp's lanes that executes
-//! it together. The kernels are random legal programs for matrices of three families; their launches, not compilation,
-//! are timed.
+//! An instruction counts once for each thread that executes it, and once for each group of a warp's
+//! lanes that executes it together. The kernels are random legal programs for matrices of three
+//! families; their launches, not compilation, are timed.
 
 #![allow(clippy::print_stdout)]
 

@@ -1,4 +1,5 @@
-//! What is judged: a kernel with all that its launch takes, made of a program or of CUDA from anywhere.
+//! What is judged: a kernel with all that its launch takes, made of a program or of CUDA from
+//! anywhere.
 
 pub mod executable;
 pub mod raw;

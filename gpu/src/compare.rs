@@ -4,9 +4,9 @@
 //! Opponents ─► Contest::open ─► prepare (convert, analyse, plan) ─► Entry::enqueue, again and again
 //! ```
 //!
-//! cuSPARSE is one of them, in whatever version; others come as shared libraries with a small C interface,
-//! `gpu/opponents/opponent.h`, whose results are verified as those of kernels are. All of this runs in the
-//! process that judges, which a library may take down.
+//! cuSPARSE is one of them, in whatever version; others come as shared libraries with a small C
+//! interface, `gpu/opponents/opponent.h`, whose results are verified as those of kernels are. All
+//! of this runs in the process that judges, which a library may take down.
 
 pub(crate) mod cusparse;
 mod foreign;
@@ -136,8 +136,8 @@ impl Contest {
 }
 
 impl Ready<'_> {
-    /// Enqueues the product. It can be captured into a graph, after it was enqueued once outside of one: the first call
-    /// loads a library's kernels.
+    /// Enqueues the product. It can be captured into a graph, after it was enqueued once outside of
+    /// one: the first call loads a library's kernels.
     ///
     /// # Errors
     /// When the library refuses; in one line.

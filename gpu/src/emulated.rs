@@ -5,9 +5,10 @@
 //! CUDA from anywhere ────┴─► Prepared, PTX ─► checks: emulate, compare ─► verdict ─► Judgement
 //! ```
 //!
-//! A GPU shows what a kernel computed; the emulator also shows what it did on the way: accesses outside of the arrays,
-//! use of memory that nobody wrote, races, barriers that not all threads reach. Any of these makes a kernel faulty,
-//! whether its result is right or not. What it cannot show is how fast the kernel is.
+//! A GPU shows what a kernel computed; the emulator also shows what it did on the way: accesses
+//! outside of the arrays, use of memory that nobody wrote, races, barriers that not all threads
+//! reach. Any of these makes a kernel faulty, whether its result is right or not. What it cannot
+//! show is how fast the kernel is.
 
 mod checks;
 mod verdict;
@@ -41,10 +42,11 @@ use checks::Trial;
 /// How thoroughly kernels are judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmulationOptions {
-    /// Orders in which blocks, warps and diverged lanes take turns; the first is the plain one. At least 1 is tried.
+    /// Orders in which blocks, warps and diverged lanes take turns; the first is the plain one. At
+    /// least 1 is tried.
     pub seeds: u32,
-    /// Launches in each order, each for another check. At least 1; 3 show all that there is to show, with 5 it runs every
-    /// check that a device runs.
+    /// Launches in each order, each for another check. At least 1; 3 show all that there is to
+    /// show, with 5 it runs every check that a device runs.
     pub checks: u32,
     /// Instructions that a warp may execute in a launch before the kernel is taken to hang.
     pub budget: u64,
@@ -161,8 +163,8 @@ impl EmulatorEvaluator {
         Ok(Self { compiler, nvrtc, architecture, options })
     }
 
-    /// Emulates PTX for `architecture`, made in this process. That takes generated sources only, which no stranger wrote: a
-    /// hostile source can crash its compiler or never let it end.
+    /// Emulates PTX for `architecture`, made in this process. That takes generated sources only,
+    /// which no stranger wrote: a hostile source can crash its compiler or never let it end.
     ///
     /// # Errors
     /// When none of the compilers knows the architecture.
@@ -197,8 +199,8 @@ impl EmulatorEvaluator {
     /// Judges a kernel on a matrix. The inputs are the same in every run.
     ///
     /// # Errors
-    /// When nothing can be said about the kernel, which includes that it uses what the emulator does not have. Whatever
-    /// the kernel does is in the judgement.
+    /// When nothing can be said about the kernel, which includes that it uses what the emulator
+    /// does not have. Whatever the kernel does is in the judgement.
     pub fn judge<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,

@@ -73,7 +73,8 @@ pub enum GpuError {
 }
 
 impl GpuEvaluator {
-    /// Opens a device. Compilers and the device are used by processes started with `command`, which serve as
+    /// Opens a device. Compilers and the device are used by processes started with `command`, which
+    /// serve as
     /// [`process::serve`](crate::isolate::process::serve) says.
     ///
     /// # Errors
@@ -158,8 +159,8 @@ impl GpuEvaluator {
         Ok(evaluation)
     }
 
-    /// Measures kernels again whose gain is hard to believe, by a process that has never run them; the slower
-    /// measurement counts.
+    /// Measures kernels again whose gain is hard to believe, by a process that has never run them;
+    /// the slower measurement counts.
     fn confirm<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,

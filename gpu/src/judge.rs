@@ -7,11 +7,12 @@
 //!                                Oracle (independent product on the device, digests of memory)
 //! ```
 //!
-//! This runs in a process of its own, which a kernel may take down: see [`worker`](crate::isolate::worker).
+//! This runs in a process of its own, which a kernel may take down: see
+//! [`worker`](crate::isolate::worker).
 //!
-//! The [`Oracle`] is what results are compared with. It computes the reference product on the device, so that every
-//! check can have inputs of its own at hardly any cost; before it is used for a matrix, it is itself compared with the
-//! reference on the host.
+//! The [`Oracle`] is what results are compared with. It computes the reference product on the
+//! device, so that every check can have inputs of its own at hardly any cost; before it is used for
+//! a matrix, it is itself compared with the reference on the host.
 
 mod checks;
 mod loaded;

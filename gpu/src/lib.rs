@@ -1,4 +1,5 @@
-//! From a program to its outcome on a GPU: is the kernel right, and how fast is it against cuSPARSE?
+//! From a program to its outcome on a GPU: is the kernel right, and how fast is it against
+//! cuSPARSE?
 //!
 //! ```text
 //! Program ─► pack, emit ─► CompilePool ─► Executable ─► Worker ──────────► Outcome ─► Recorder
@@ -17,8 +18,8 @@
 //! - [`store`] keeps what was found out about programs, and answers from it where there is no GPU.
 //! - [`run`] is CUDA's driver.
 //!
-//! Neither CUDA nor a GPU is needed to build this crate: NVRTC and the driver are loaded when they are first used, and
-//! a missing one is an error of one line.
+//! Neither CUDA nor a GPU is needed to build this crate: NVRTC and the driver are loaded when they
+//! are first used, and a missing one is an error of one line.
 
 pub mod candidate;
 pub mod compare;

@@ -1,6 +1,6 @@
-//! One suite for all who judge: the same candidates, right ones and wrong ones of every kind, must end in the same tier
-//! whether a GPU, the emulator or a store of recordings says what became of them. Without a driver or a GPU its part is
-//! reported as ignored, never as passed. Needs NVRTC.
+//! One suite for all who judge: the same candidates, right ones and wrong ones of every kind, must
+//! end in the same tier whether a GPU, the emulator or a store of recordings says what became of
+//! them. Without a driver or a GPU its part is reported as ignored, never as passed. Needs NVRTC.
 
 #[allow(dead_code, reason = "another suite uses the rest")]
 mod kernels;
@@ -49,7 +49,8 @@ struct Case {
     name: &'static str,
     what: What,
     tier: Tier,
-    /// With a judge who sees what a kernel does on the way: what is only wrong elsewhere may be a fault there.
+    /// With a judge who sees what a kernel does on the way: what is only wrong elsewhere may be a
+    /// fault there.
     seen: Tier,
 }
 
@@ -212,7 +213,8 @@ fn parse(body: &str) -> Result<Program, Failed> {
     Ok(Program::parse(&format!("sparserl 2\nspmv f32\nblock 128\n{body}\n"))?)
 }
 
-/// Judges a case by whoever it is, and sees that it comes as far as it must, and that the judge says what it is able to say.
+/// Judges a case by whoever it is, and sees that it comes as far as it must, and that the judge
+/// says what it is able to say.
 fn judge<E>(evaluator: &mut E, compiler: &CubinCompiler, case: Case) -> Result<(), Failed>
 where
     E: Evaluator<Code = Cubin, Cuda = RawKernel, Error: std::fmt::Display>,

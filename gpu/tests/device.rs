@@ -1,6 +1,8 @@
-//! Kernels on a real device. Without a driver or a GPU every test is reported as ignored, never as passed.
+//! Kernels on a real device. Without a driver or a GPU every test is reported as ignored, never as
+//! passed.
 //!
-//! A kernel that faults makes the rest of the process unable to use the device, so nothing here does.
+//! A kernel that faults makes the rest of the process unable to use the device, so nothing here
+//! does.
 
 mod case;
 

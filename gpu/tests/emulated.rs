@@ -1,5 +1,5 @@
-//! The emulator against a real device: the same source, the same inputs, and results that are equal to the last bit.
-//! Without a driver or a GPU every test is reported as ignored, never as passed.
+//! The emulator against a real device: the same source, the same inputs, and results that are equal
+//! to the last bit. Without a driver or a GPU every test is reported as ignored, never as passed.
 //!
 //! | variable | what |
 //! |---|---|

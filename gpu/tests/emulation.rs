@@ -1,5 +1,5 @@
-//! Kernels judged without a GPU: right ones pass, and each way of being wrong is told for what it is. Their sources are
-//! compiled by processes that run this very program.
+//! Kernels judged without a GPU: right ones pass, and each way of being wrong is told for what it
+//! is. Their sources are compiled by processes that run this very program.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 

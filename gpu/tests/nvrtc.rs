@@ -1,4 +1,5 @@
-//! NVRTC as installed by `tests/install-nvrtc.sh`: compiling, its errors, and the cache. Needs no GPU.
+//! NVRTC as installed by `tests/install-nvrtc.sh`: compiling, its errors, and the cache. Needs no
+//! GPU.
 
 // Clippy's exception for tests does not reach the helper functions between them.
 #![allow(clippy::panic, clippy::unwrap_used)]

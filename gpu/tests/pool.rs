@@ -1,4 +1,5 @@
-//! Compiling in processes. They run this very program, whose first argument is `serve` then. Needs NVRTC, no GPU.
+//! Compiling in processes. They run this very program, whose first argument is `serve` then. Needs
+//! NVRTC, no GPU.
 
 use std::num::NonZeroUsize;
 use std::process::{Command, ExitCode, Stdio};

@@ -407,8 +407,8 @@ fn a_foreign_file_is_one_line_that_names_it() {
     assert!(error.to_string().contains("table.parquet"), "{error}");
 }
 
-/// A byte of the metadata changed, and the part named after the new content: offsets and sizes turn negative, counts
-/// grow, types change.
+/// A byte of the metadata changed, and the part named after the new content: offsets and sizes turn
+/// negative, counts grow, types change.
 #[test]
 fn metadata_that_makes_no_sense_is_one_line_or_no_matter() {
     let folder = tempfile::tempdir().unwrap();

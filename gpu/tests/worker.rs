@@ -1,5 +1,6 @@
-//! Judging kernels in a worker's process: right ones, ones that cheat, and ones that fail. Without a driver or a GPU
-//! every trial but those of `kernels` is reported as ignored, never as passed. Needs NVRTC.
+//! Judging kernels in a worker's process: right ones, ones that cheat, and ones that fail. Without
+//! a driver or a GPU every trial but those of `kernels` is reported as ignored, never as passed.
+//! Needs NVRTC.
 //!
 //! The processes run this very program, whose first argument is `serve` then.
 
@@ -279,7 +280,8 @@ fn word(outcome: &Outcome) -> String {
     }
 }
 
-/// 1003 × 997, with empty rows and rows of up to 13 entries. The first and the last row are not empty.
+/// 1003 × 997, with empty rows and rows of up to 13 entries. The first and the last row are not
+/// empty.
 fn small() -> Csr<f64> {
     let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
     for row in 0..1003u32 {
@@ -294,7 +296,8 @@ fn small() -> Csr<f64> {
     Csr::new(1003, 997, Offsets::U32(offsets), columns, values).expect("a valid matrix")
 }
 
-/// 2¹⁶ rows of 256 entries, each with a column of its own: reading the dense operand takes far longer than a launch.
+/// 2¹⁶ rows of 256 entries, each with a column of its own: reading the dense operand takes far
+/// longer than a launch.
 fn wide() -> Result<Csr<f32>, Failed> {
     let entries = 1u32 << 24;
     let offsets = Offsets::U32((0..=1 << 16).map(|row| row * 256).collect());
@@ -323,7 +326,8 @@ fn every_kernel_is_listed() -> Result<(), Failed> {
     Ok(())
 }
 
-/// As far as that can be told without a device: what is refused, what does not compile, and what does.
+/// As far as that can be told without a device: what is refused, what does not compile, and what
+/// does.
 fn kernels_compile_as_expected() -> Result<(), Failed> {
     let pool = compilers()?;
     let fate = |section: &Section, on: On| -> Result<(&str, String), Failed> {

@@ -1,5 +1,5 @@
-//! CUDA sources of `tests/emulator`, run by the emulator. Comments in each say how it is launched, on what data, and
-//! what must come of it:
+//! CUDA sources of `tests/emulator`, run by the emulator. Comments in each say how it is launched,
+//! on what data, and what must come of it:
 //!
 //! ```text
 //! // launch: grid=4x1 block=128 shared=0        blocks, threads of a block, bytes of dynamic shared memory
@@ -11,9 +11,10 @@
 //! // expect: y spmv x                           the result, a rule, what it is computed from
 //! ```
 //!
-//! Elements hold `zero`, `value V`, `random` (fractions), `random N` (whole numbers below N), `iota FIRST`, or an array
-//! of a layout of the matrix: see [`layouts`]. A line with a bug ends in `// BUG: kind, kind`, one with what follows
-//! from it in `// ALSO: kind`, and one with both in `// BUG: kind; ALSO: kind`.
+//! Elements hold `zero`, `value V`, `random` (fractions), `random N` (whole numbers below N), `iota
+//! FIRST`, or an array of a layout of the matrix: see [`layouts`]. A line with a bug ends in `//
+//! BUG: kind, kind`, one with what follows from it in `// ALSO: kind`, and one with both in `//
+//! BUG: kind; ALSO: kind`.
 
 pub mod data;
 pub mod layouts;

@@ -77,8 +77,8 @@ impl Golden {
         Ok(self.emit_with_arguments()?.0)
     }
 
-    /// What the generator writes anew for each program: header, mappings and kernel, with the names of
-    /// the library's definitions in place of their text, and the sizes that its matrix has.
+    /// What the generator writes anew for each program: header, mappings and kernel, with the names
+    /// of the library's definitions in place of their text, and the sizes that its matrix has.
     ///
     /// # Errors
     /// When the program does not fit its matrix.

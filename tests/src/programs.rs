@@ -8,8 +8,8 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Operation, Task};
 
-/// Rows and entries up to which programs are drawn evenly. Beyond it the facts of every way to split
-/// and sort the rows, which even drawing has to know, take longer than the rest of a test.
+/// Rows and entries up to which programs are drawn evenly. Beyond it the facts of every way to
+/// split and sort the rows, which even drawing has to know, take longer than the rest of a test.
 const EVEN: usize = 3_000;
 
 /// SpMV (0 columns) or SpMM.

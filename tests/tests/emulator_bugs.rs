@@ -1,4 +1,5 @@
-//! The emulator finds each bug planted in `tests/emulator/bugs` where it is, and nothing else. Needs no GPU.
+//! The emulator finds each bug planted in `tests/emulator/bugs` where it is, and nothing else.
+//! Needs no GPU.
 
 #![allow(clippy::print_stderr)]
 

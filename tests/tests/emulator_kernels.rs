@@ -1,5 +1,5 @@
-//! The emulator runs the kernels of `tests/emulator/kernels` with right results and finds nothing wrong with them. Needs
-//! no GPU.
+//! The emulator runs the kernels of `tests/emulator/kernels` with right results and finds nothing
+//! wrong with them. Needs no GPU.
 
 #![allow(clippy::print_stderr)]
 

@@ -1,7 +1,8 @@
 //! What the emulator says of random programs. Needs no GPU.
 //!
-//! Legal programs for random matrices are right, within the error bound and without a finding, in several orders of
-//! execution. Programs that need not fit are judged, whatever becomes of them. `PROPTEST_CASES` says how many of each.
+//! Legal programs for random matrices are right, within the error bound and without a finding, in
+//! several orders of execution. Programs that need not fit are judged, whatever becomes of them.
+//! `PROPTEST_CASES` says how many of each.
 
 use std::sync::{Arc, OnceLock};
 

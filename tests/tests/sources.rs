@@ -1,4 +1,5 @@
-//! How many sources the matrices of this repository need: a program is compiled once for all of them.
+//! How many sources the matrices of this repository need: a program is compiled once for all of
+//! them.
 
 #![allow(clippy::unwrap_used)]
 

@@ -37,8 +37,9 @@ pub(crate) struct BenchArgs {
         value_parser = clap::value_parser!(i64).range(1..=MOST_CANDIDATES)
     )]
     budget: i64,
-    /// Values of the matrices: drawn at random, the same in every run, or those of the files. Kernels
-    /// may hold a file's values in a dictionary, or not at all where it lists a pattern only
+    /// Values of the matrices: drawn at random, the same in every run, or those of the files.
+    /// Kernels may hold a file's values in a dictionary, or not at all where it lists a pattern
+    /// only
     #[arg(long, value_enum, default_value_t = ValueSourceArg::Random)]
     pub(crate) values: ValueSourceArg,
     #[command(flatten)]

@@ -10,7 +10,8 @@ use super::{JudgingArgs, MatrixArgs, TaskArgs};
 #[derive(Args, Debug)]
 pub(crate) struct EvalArgs {
     /// Folder of candidates: programs (.skl) and CUDA sources (.cu), found in its subfolders too.
-    /// Those for M.mtx lie in the subfolder M; with one matrix and no such subfolder, all are for it
+    /// Those for M.mtx lie in the subfolder M; with one matrix and no such subfolder, all are for
+    /// it
     #[arg(long, value_name = "FOLDER")]
     pub(crate) candidates: PathBuf,
     /// Matrices to judge them on: .mtx (Matrix Market) or .smtx (DLMC), plain or compressed (.gz)
@@ -33,8 +34,8 @@ pub(crate) struct EvalArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Folder of recordings (Parquet) to add every program to, with what became of it, all its
-    /// samples and those of its opponents, for training and for replays without a GPU; CUDA sources are
-    /// not recorded
+    /// samples and those of its opponents, for training and for replays without a GPU; CUDA sources
+    /// are not recorded
     #[arg(long, value_name = "FOLDER")]
     pub(crate) record: Option<PathBuf>,
     /// Go on with the results in the file: a matrix whose candidates are still the same is not

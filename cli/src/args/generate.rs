@@ -39,8 +39,8 @@ pub(crate) struct GenerateArgs {
     /// Measure nothing: take the candidate that the cost model finds best
     #[arg(long, conflicts_with = "budget")]
     pub(crate) no_measure: bool,
-    /// Check the kernels by emulation on the CPU before they are written: on the whole matrix where it
-    /// is small, else on a sample of its rows; one that is wrong is not written [default where
+    /// Check the kernels by emulation on the CPU before they are written: on the whole matrix where
+    /// it is small, else on a sample of its rows; one that is wrong is not written [default where
     /// there is no GPU]
     #[arg(long)]
     pub(crate) check: bool,

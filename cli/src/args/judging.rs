@@ -34,8 +34,8 @@ pub(crate) struct OpponentArgs {
     /// libnvJitLink beside it is used with it [default: the one that the loader finds]
     #[arg(long, value_name = "PATH")]
     cusparse: Option<PathBuf>,
-    /// Another library to measure against, one with the C interface of gpu/opponents/opponent.h; may
-    /// be given several times
+    /// Another library to measure against, one with the C interface of gpu/opponents/opponent.h;
+    /// may be given several times
     #[arg(long = "opponent", value_name = "LIB.so")]
     libraries: Vec<PathBuf>,
 }

@@ -1,7 +1,8 @@
 //! The report's charts, as SVG text.
 //!
-//! They scale with the page: letters are large enough to be read at half the size. Titles and legends
-//! are the page's, so that they wrap; colours are those of Okabe and Ito, and markers differ in shape.
+//! They scale with the page: letters are large enough to be read at half the size. Titles and
+//! legends are the page's, so that they wrap; colours are those of Okabe and Ito, and markers
+//! differ in shape.
 
 use std::ops::Range;
 

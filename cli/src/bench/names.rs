@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::results::Results;
 use super::source::without_extension;
 
-/// The same results with matrices called without their extensions, but for those that only these tell
-/// apart.
+/// The same results with matrices called without their extensions, but for those that only these
+/// tell apart.
 pub(crate) fn shortened(results: &Results) -> Results {
     let mut results = results.clone();
     let names = results.cases.iter().map(|case| &case.matrix.name);

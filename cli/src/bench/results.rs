@@ -1,7 +1,7 @@
 //! `results.json`: everything that a benchmark measured, and what follows from it.
 //!
-//! The file is written anew after every case, under another name that is then changed, so that it is
-//! whole at every moment. Times are seconds; every sample is kept.
+//! The file is written anew after every case, under another name that is then changed, so that it
+//! is whole at every moment. Times are seconds; every sample is kept.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

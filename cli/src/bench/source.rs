@@ -1,4 +1,5 @@
-//! Where the matrices of a benchmark come from: files, folders of them, and families made on the fly.
+//! Where the matrices of a benchmark come from: files, folders of them, and families made on the
+//! fly.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
@@ -69,7 +70,8 @@ impl MatrixSource {
     /// name.
     ///
     /// # Errors
-    /// When it is neither a matrix file, a folder with such nor a family with numbers that it takes.
+    /// When it is neither a matrix file, a folder with such nor a family with numbers that it
+    /// takes.
     pub(crate) fn parse(argument: &str) -> Result<Vec<Self>, SourceError> {
         let path = Path::new(argument);
         if path.is_dir() {
@@ -89,7 +91,8 @@ impl MatrixSource {
         Family::parse(name).is_ok()
     }
 
-    /// What the matrix is called: the file's name without its folder, or the family with its numbers.
+    /// What the matrix is called: the file's name without its folder, or the family with its
+    /// numbers.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -110,7 +113,8 @@ impl MatrixSource {
     }
 }
 
-/// What results call an argument: a family as it is, a file or folder without those that it lies in.
+/// What results call an argument: a family as it is, a file or folder without those that it lies
+/// in.
 pub(crate) fn label(argument: &str) -> String {
     match Path::new(argument).canonicalize() {
         // `.` and `..` have a name too, that of the folder.

@@ -6,8 +6,8 @@
 //! FOLDER/…          for the one matrix that was given, where it has no folder of its own
 //! ```
 //!
-//! Every program (`.skl`) and CUDA source (`.cu`) is one candidate, however deep it lies; what `gen`
-//! wrote counts once, as its program.
+//! Every program (`.skl`) and CUDA source (`.cu`) is one candidate, however deep it lies; what
+//! `gen` wrote counts once, as its program.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,8 @@ pub(crate) struct Candidate {
 /// are for none.
 ///
 /// # Errors
-/// When a file or folder cannot be read, or a matrix has no candidates. What a file holds is no error.
+/// When a file or folder cannot be read, or a matrix has no candidates. What a file holds is no
+/// error.
 pub(crate) fn read(
     folder: &Path,
     matrices: Vec<MatrixArgs>,

@@ -1,8 +1,8 @@
 //! What follows from the results: shares, pass@k, speedups.
 //!
-//! All shares are of all candidates for a matrix, whatever became of them; over several matrices they
-//! are means of the matrices' shares. fast@1 is the share that is right and faster than what cuSPARSE
-//! does unasked.
+//! All shares are of all candidates for a matrix, whatever became of them; over several matrices
+//! they are means of the matrices' shares. fast@1 is the share that is right and faster than what
+//! cuSPARSE does unasked.
 
 use serde::Serialize;
 use sparserl_core::outcome::Regime;
@@ -51,8 +51,8 @@ pub(crate) struct Totals {
     pub(crate) failures: Vec<String>,
 }
 
-/// A fastest right candidate: with a cold cache where any right one was measured so, else with a warm
-/// one.
+/// A fastest right candidate: with a cold cache where any right one was measured so, else with a
+/// warm one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Best {
     pub(crate) file: String,

@@ -93,9 +93,9 @@ pub(crate) mod fake {
 
     use super::*;
 
-    /// Says of each CUDA kernel what its source says after `// fake:`, and of each program that it is
-    /// right in as many microseconds as its blocks have threads. The library takes 100 µs unasked,
-    /// and 80 µs at best; with a cold cache, everything takes twice as long.
+    /// Says of each CUDA kernel what its source says after `// fake:`, and of each program that it
+    /// is right in as many microseconds as its blocks have threads. The library takes 100 µs
+    /// unasked, and 80 µs at best; with a cold cache, everything takes twice as long.
     pub(crate) struct FakeJudge {
         pub(crate) device: DeviceFacts,
         /// Kernels judged so far.

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-/// The files, each after those that it uses. What SpMV and SpMM do differently is in a file for each.
+/// The files, each after those that it uses. What SpMV and SpMM do differently is in a file for
+/// each.
 const FILES: [(&str, Option<Dense>); 14] = [
     (include_str!("../../cuda/types.cuh"), None),
     (include_str!("../../cuda/prefetch.cuh"), None),

@@ -18,8 +18,8 @@ const REPETITION: f64 = 2.0;
 /// choice by measurement: what a policy finds nearly as good may well be better.
 ///
 /// The first one is the most likely found. Programs of one family, with the same splits and kinds
-/// of layout, crowd out others only where those are far less likely; of programs that differ only in
-/// block size or row order the most likely one stands for all.
+/// of layout, crowd out others only where those are far less likely; of programs that differ only
+/// in block size or row order the most likely one stands for all.
 ///
 /// # Errors
 /// When the policy fails.

@@ -14,8 +14,8 @@ pub enum Decoding<'f> {
     /// Those that a mask offers: every trajectory ends in a program.
     Masked(Mask<'f>),
     /// Any token at any time: not even the syntax is forced. A trajectory ends with the first token
-    /// that completes a program or that no program goes on with, since nothing after it would change
-    /// what has come out, or after `most_tokens`.
+    /// that completes a program or that no program goes on with, since nothing after it would
+    /// change what has come out, or after `most_tokens`.
     Free {
         /// What the programs are for.
         task: Task,
@@ -112,8 +112,8 @@ pub fn sample_batch(
     })
 }
 
-/// The trajectory of given tokens: what a policy says of each, having been led to it. It ends before
-/// a token that is not offered.
+/// The trajectory of given tokens: what a policy says of each, having been led to it. It ends
+/// before a token that is not offered.
 ///
 /// # Errors
 /// When the policy fails.

@@ -78,8 +78,8 @@ fn fields_of(token: Token) -> &'static [&'static str] {
 }
 
 impl Program {
-    /// Reads a program from its text, the `.skl` format. Words may stand on any lines, fields in the order in
-    /// which they are printed; `#` starts a comment.
+    /// Reads a program from its text, the `.skl` format. Words may stand on any lines, fields in
+    /// the order in which they are printed; `#` starts a comment.
     ///
     /// # Errors
     /// The first word that does not fit, with its line.

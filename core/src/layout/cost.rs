@@ -43,8 +43,9 @@ pub struct PartCost {
 }
 
 // The constants were fitted to the times of 1,900 programs on an H200 with a cold L2, 2026-11-21;
-// other GPUs are taken to have the same share of their bandwidth, and load units that are as fast on
-// each multiprocessor. The model ranks programs against each other, and its seconds are no claim.
+// other GPUs are taken to have the same share of their bandwidth, and load units that are as fast
+// on each multiprocessor. The model ranks programs against each other, and its seconds are no
+// claim.
 /// Share of the data sheet's bandwidth that large kernels reach.
 const ATTAINED_BANDWIDTH: f64 = 0.875;
 /// Transactions of an H200.

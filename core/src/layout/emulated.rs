@@ -5,7 +5,8 @@ use serde::Serialize;
 /// These are plain numbers: whatever runs or models a kernel may give them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmulatedCost {
-    /// Entries of the matrix that it ran on, each counted once for each column of the dense operand.
+    /// Entries of the matrix that it ran on, each counted once for each column of the dense
+    /// operand.
     pub products: u64,
     /// Warps of the grid.
     pub warps: u64,
@@ -31,7 +32,8 @@ pub struct EmulatedCost {
     pub divergent_branches: u64,
 }
 
-/// What an [`EmulatedCost`] says of a kernel whatever the size of the matrix: inputs of a cost model.
+/// What an [`EmulatedCost`] says of a kernel whatever the size of the matrix: inputs of a cost
+/// model.
 ///
 /// Those of a sample of the rows stand for those of the whole, except for the longest warp, which
 /// a sample that shortens long rows makes shorter. All are finite and at least 0.
@@ -57,13 +59,15 @@ pub struct EmulatedFeatures {
     pub longest_warp: f64,
     /// Reads of global memory on it, not divided by anything.
     pub longest_warp_loads: f64,
-    /// Instructions of the longest warp over those of the mean warp: 1 where all have the same work.
+    /// Instructions of the longest warp over those of the mean warp: 1 where all have the same
+    /// work.
     pub imbalance: f64,
 }
 
-// Fitted to the times of 452 programs on 39 matrices of up to 400,000 entries, in single precision, on an H200
-// with a cold L2, 2026-11-21; counts were of samples of the rows where the whole was more than 100,000 products.
-// They rank programs for a matrix against each other, and are no claim about a GPU.
+// Fitted to the times of 452 programs on 39 matrices of up to 400,000 entries, in single precision,
+// on an H200 with a cold L2, 2026-11-21; counts were of samples of the rows where the whole was
+// more than 100,000 products. They rank programs for a matrix against each other, and are no claim
+// about a GPU.
 const LAUNCH: f64 = 2.63e-6;
 const SECONDS_PER_SECTOR: f64 = 1.72e-12;
 const SECONDS_PER_WARP_INSTRUCTION: f64 = 3.03e-13;
@@ -71,8 +75,8 @@ const SECONDS_ON_LONGEST_WARP: f64 = 3.16e-9;
 const SHARE_OF_PREDICTION: f64 = 0.245;
 
 impl EmulatedCost {
-    /// Predicted seconds of a launch, for ranking only: `products` are those of the whole matrix, which
-    /// the counts are scaled to, and `predicted` are the seconds of the static
+    /// Predicted seconds of a launch, for ranking only: `products` are those of the whole matrix,
+    /// which the counts are scaled to, and `predicted` are the seconds of the static
     /// [`Cost`](super::Cost) on it.
     #[must_use]
     pub fn seconds(&self, products: u64, predicted: f64) -> f64 {

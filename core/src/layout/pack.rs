@@ -227,8 +227,8 @@ impl Packed {
 /// Bytes of shared memory that a kernel has without opting in to more.
 pub(crate) const SHARED_LIMIT: usize = 48 * 1024;
 
-/// Packs a matrix as a program says. With the `std` feature, parts are packed in parallel, and so are
-/// the columns and the values of a part.
+/// Packs a matrix as a program says. With the `std` feature, parts are packed in parallel, and so
+/// are the columns and the values of a part.
 ///
 /// # Errors
 /// When the program does not fit the matrix. A program decoded under

@@ -1,7 +1,8 @@
 //! Matrices of well-known families: the same for the same arguments on every machine.
 //!
-//! For tests, examples, benchmarks and training. Sizes beyond 2³² − 1 rows or columns are cut to that.
-//! Rows are made in the current rayon pool under `std`; the matrix does not depend on the threads.
+//! For tests, examples, benchmarks and training. Sizes beyond 2³² − 1 rows or columns are cut to
+//! that. Rows are made in the current rayon pool under `std`; the matrix does not depend on the
+//! threads.
 
 mod random;
 mod rows;
@@ -47,7 +48,8 @@ pub fn stencil5(nx: usize, ny: usize) -> Csr<f64> {
     })
 }
 
-/// The seven-point Laplacian of an `nx` × `ny` × `nz` grid: symmetric, 6 on the diagonal, −1 beside it.
+/// The seven-point Laplacian of an `nx` × `ny` × `nz` grid: symmetric, 6 on the diagonal, −1 beside
+/// it.
 #[must_use]
 pub fn stencil7(nx: usize, ny: usize, nz: usize) -> Csr<f64> {
     let plane = nx.saturating_mul(ny);

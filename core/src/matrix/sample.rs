@@ -7,8 +7,8 @@ use core::ops::Range;
 
 use super::{Csr, CsrView, Offsets, Scalar};
 
-/// Rows that stay together, and begin at a multiple of this: layouts store rows in blocks, chunks and
-/// diagonals, which single rows would not show.
+/// Rows that stay together, and begin at a multiple of this: layouts store rows in blocks, chunks
+/// and diagonals, which single rows would not show.
 const RUN: usize = 64;
 
 /// Rows of a matrix, in their order and with all its columns.
@@ -22,9 +22,9 @@ pub struct RowSample<T> {
     pub shortened: usize,
 }
 
-/// Takes runs of rows from all over a matrix, with rows of every length that it has: of each power of
-/// two in which there are lengths a row in its surroundings, the longest row, empty rows, the first and
-/// the last row; what is left is spread evenly.
+/// Takes runs of rows from all over a matrix, with rows of every length that it has: of each power
+/// of two in which there are lengths a row in its surroundings, the longest row, empty rows, the
+/// first and the last row; what is left is spread evenly.
 ///
 /// There are at most `most` entries, and at most `most` rows. The same matrix gives the same rows.
 #[must_use]
@@ -52,8 +52,8 @@ pub fn sample_rows<T: Scalar>(matrix: CsrView<'_, T>, most: usize) -> RowSample<
     chosen.finish()
 }
 
-/// Takes one run of rows from the middle of a matrix. Diagonals stay diagonals, which they do not where
-/// rows are left out between others.
+/// Takes one run of rows from the middle of a matrix. Diagonals stay diagonals, which they do not
+/// where rows are left out between others.
 ///
 /// There are at most `most` entries, and at most `most` rows. The same matrix gives the same rows.
 #[must_use]
@@ -68,8 +68,8 @@ pub fn middle_rows<T: Scalar>(matrix: CsrView<'_, T>, most: usize) -> RowSample<
     chosen.finish()
 }
 
-/// The first, the last and the longest row, and of each power of two in which there are lengths the row
-/// in the middle of all such; longest first.
+/// The first, the last and the longest row, and of each power of two in which there are lengths the
+/// row in the middle of all such; longest first.
 fn anchors<T: Scalar>(matrix: CsrView<'_, T>) -> Vec<usize> {
     let Some(last) = matrix.rows().checked_sub(1) else { return Vec::new() };
     let stratum = |row: usize| matrix.row_len(row).checked_ilog2().map_or(0, |log| log + 1);
@@ -100,8 +100,8 @@ fn anchors<T: Scalar>(matrix: CsrView<'_, T>) -> Vec<usize> {
     anchors
 }
 
-/// Places of 0..`count` in an order in which every beginning is spread evenly, and without a period that
-/// a matrix might share: multiples of the golden ratio.
+/// Places of 0..`count` in an order in which every beginning is spread evenly, and without a period
+/// that a matrix might share: multiples of the golden ratio.
 fn spread(step: u64, count: usize) -> usize {
     let turn = step.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     ((u128::from(turn) * count as u128) >> 64) as usize
@@ -138,8 +138,8 @@ impl<'a, T: Scalar> Chosen<'a, T> {
         true
     }
 
-    /// Takes the largest aligned run around a row that adds at most `allowance`; or else the row alone, of
-    /// which at most `alone` entries.
+    /// Takes the largest aligned run around a row that adds at most `allowance`; or else the row
+    /// alone, of which at most `alone` entries.
     fn take_around(&mut self, row: usize, allowance: usize, alone: usize) {
         let mut size = RUN;
         while size > 0 {

@@ -71,8 +71,8 @@ where
         }
     }
 
-    /// Makes kernels of several programs. They are packed one after the other, each on all cores, so that
-    /// the times are those of packing alone, and compiled at once.
+    /// Makes kernels of several programs. They are packed one after the other, each on all cores,
+    /// so that the times are those of packing alone, and compiled at once.
     pub(super) fn make_all<'p>(
         &self,
         programs: impl Iterator<Item = &'p Program>,

@@ -40,7 +40,8 @@ impl Budget {
     }
 }
 
-/// A kernel that was measured. The arrays of all would not fit the memory: the best ones have theirs.
+/// A kernel that was measured. The arrays of all would not fit the memory: the best ones have
+/// theirs.
 pub(super) struct Kept<C> {
     pub(super) packed: Option<Arc<Packed>>,
     pub(super) source: CudaSource,
@@ -57,8 +58,9 @@ pub(super) struct Measured<C> {
 }
 
 impl<C: Clone + Send + Sync> Measured<C> {
-    /// Makes and judges kernels, likeliest programs first, until the budget is spent. The baselines are
-    /// those that were measured with the fastest kernel; the `wanted` fastest keep their arrays.
+    /// Makes and judges kernels, likeliest programs first, until the budget is spent. The baselines
+    /// are those that were measured with the fastest kernel; the `wanted` fastest keep their
+    /// arrays.
     pub(super) fn new<T, K, E, X>(
         maker: &Maker<'_, T, K>,
         evaluator: &mut E,

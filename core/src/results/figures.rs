@@ -76,7 +76,8 @@ pub struct Comparison {
     pub seconds: f64,
     /// Its time over ours.
     pub ratio: f64,
-    /// Products after which packing has paid; absent where ours is not faster, or nothing was packed.
+    /// Products after which packing has paid; absent where ours is not faster, or nothing was
+    /// packed.
     pub break_even_calls: Option<f64>,
 }
 

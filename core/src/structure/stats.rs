@@ -22,8 +22,8 @@ const BLOCK_ENTRY_SAMPLES: usize = 1 << 17;
 /// model prices.
 ///
 /// Each is computed when it is first asked for, once, and then shared by all that ask: tasks,
-/// targets and, with the `std` feature, threads. Neither a task nor a GPU is a property of a matrix;
-/// whoever needs them holds them beside this.
+/// targets and, with the `std` feature, threads. Neither a task nor a GPU is a property of a
+/// matrix; whoever needs them holds them beside this.
 pub struct MatrixStats<'a> {
     pattern: Pattern<'a>,
     find_values: Box<dyn Fn() -> Option<Table> + Send + Sync + 'a>,

@@ -18,8 +18,8 @@ impl<'f, L> Mask<'f, L> {
         Self { task, stats: None, layouts: PhantomData }
     }
 
-    /// Only programs that are valid for the matrix of `stats`. Where its values may change, those are
-    /// the same for every matrix of its pattern.
+    /// Only programs that are valid for the matrix of `stats`. Where its values may change, those
+    /// are the same for every matrix of its pattern.
     #[must_use]
     pub fn legal(stats: &'f MatrixStats<'f>, task: Task) -> Self {
         Self { task, stats: Some(stats), layouts: PhantomData }

@@ -44,7 +44,8 @@ impl Architecture {
         Self::Sm120,
     ];
 
-    /// The number in its name: 90 for `sm_90`, ten times the major compute capability plus the minor.
+    /// The number in its name: 90 for `sm_90`, ten times the major compute capability plus the
+    /// minor.
     #[must_use]
     pub fn number(self) -> u32 {
         match self {
@@ -59,9 +60,11 @@ impl Architecture {
         }
     }
 
-    /// The newest architecture whose cubins run on a device of this compute capability, if there is one.
+    /// The newest architecture whose cubins run on a device of this compute capability, if there is
+    /// one.
     ///
-    /// Cubins run on devices of the same major compute capability and the same or a later minor one.
+    /// Cubins run on devices of the same major compute capability and the same or a later minor
+    /// one.
     #[must_use]
     pub fn for_compute_capability(major: u32, minor: u32) -> Option<Self> {
         Self::ALL.into_iter().rev().find(|a| a.number() / 10 == major && a.number() % 10 <= minor)

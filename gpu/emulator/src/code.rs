@@ -1,9 +1,9 @@
-//! A kernel as the machine runs it: instructions on numbered registers, jumps to instruction numbers, every symbol an
-//! address.
+//! A kernel as the machine runs it: instructions on numbered registers, jumps to instruction
+//! numbers, every symbol an address.
 //!
-//! The front end ([`ptx`](crate::ptx)) makes it of PTX. Immediate operands and special registers that do not change
-//! during a launch have become registers of their own, filled once for each warp, so that an instruction's operands are
-//! registers and nothing else.
+//! The front end ([`ptx`](crate::ptx)) makes it of PTX. Immediate operands and special registers
+//! that do not change during a launch have become registers of their own, filled once for each
+//! warp, so that an instruction's operands are registers and nothing else.
 
 use std::ops::Range;
 
@@ -19,7 +19,8 @@ pub const LOCAL_WINDOW: Range<u64> = 0x0200_0000_0000..0x0200_0100_0000;
 /// Where the module's variables lie, one after the other.
 pub const VARIABLES: Range<u64> = 0x0300_0000_0000..0x0310_0000_0000;
 
-/// A register of one of three banks. 8- and 16-bit registers live in the 32-bit bank, their upper bits zero.
+/// A register of one of three banks. 8- and 16-bit registers live in the 32-bit bank, their upper
+/// bits zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Register {
     /// A predicate: a bit for each lane.
@@ -75,7 +76,8 @@ pub struct SourceLocation {
 /// What an instruction does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// Arithmetic, logic, comparison, selection, conversion, move: anything on registers alone, lane by lane.
+    /// Arithmetic, logic, comparison, selection, conversion, move: anything on registers alone,
+    /// lane by lane.
     Compute(Compute),
     /// Jumps to an instruction.
     Branch {
@@ -128,7 +130,8 @@ pub enum Op {
     },
     /// `cp.async.commit_group`.
     CopyAsyncCommit,
-    /// `cp.async.wait_group` and, with 0, `cp.async.wait_all`: waits until at most so many groups are left.
+    /// `cp.async.wait_group` and, with 0, `cp.async.wait_all`: waits until at most so many groups
+    /// are left.
     CopyAsyncWait {
         /// Groups that may be left; `None` for `wait_all`, which also waits for copies of no group.
         groups: Option<u32>,

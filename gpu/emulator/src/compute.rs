@@ -5,11 +5,12 @@
 //! ```
 //!
 //! [`Compute::select`] makes a closure of an instruction, by way of a `Form`, which looks at its modifiers and
-//! operands. The closure is one loop over all 32 lanes (`lanes`); its function of one lane comes from a module of its
-//! own for each kind of arithmetic. What PTX leaves open is decided there and said there.
+//! operands. The closure is one loop over all 32 lanes (`lanes`); its function of one lane comes
+//! from a module of its own for each kind of arithmetic. What PTX leaves open is decided there and
+//! said there.
 //!
-//! What is known of values ([`Registers`]) is carried along in [`Compute::execute`], and only once any register was
-//! ever marked.
+//! What is known of values ([`Registers`]) is carried along in [`Compute::execute`], and only once
+//! any register was ever marked.
 
 mod approximate;
 mod bits;
@@ -55,8 +56,9 @@ pub struct Compute {
 pub trait Operands {
     /// How many there are.
     fn count(&self) -> usize;
-    /// A source of 1 (predicate), 8, 16, 32 or 64 bits: a register, or an immediate, a special register or a variable's
-    /// address, which become constants. Float immediates (`0f3F800000`, `0d...`) give their bits.
+    /// A source of 1 (predicate), 8, 16, 32 or 64 bits: a register, or an immediate, a special
+    /// register or a variable's address, which become constants. Float immediates (`0f3F800000`,
+    /// `0d...`) give their bits.
     ///
     /// # Errors
     /// When it is none of these, or of another size.
@@ -98,8 +100,8 @@ pub trait Operands {
 }
 
 impl Compute {
-    /// Selects the instruction of an opcode such as `["add", "s32"]` or `["setp", "lt", "u32"]`; `None` when it is no
-    /// arithmetic.
+    /// Selects the instruction of an opcode such as `["add", "s32"]` or `["setp", "lt", "u32"]`;
+    /// `None` when it is no arithmetic.
     ///
     /// # Errors
     /// When the opcode is arithmetic, but this form of it is not known; the error names it.

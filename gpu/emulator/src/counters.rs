@@ -9,7 +9,8 @@ pub struct Counters {
     pub warps: u64,
     /// PTX instructions, each counted once for each thread that executes it.
     pub instructions: u64,
-    /// PTX instructions, each counted once for each group of lanes of a warp that executes it together.
+    /// PTX instructions, each counted once for each group of lanes of a warp that executes it
+    /// together.
     pub warp_instructions: u64,
     /// The same of the warp that executes most: the length of the critical path.
     pub longest_warp: u64,
@@ -29,8 +30,8 @@ pub struct Counters {
     pub global_atomics: u64,
     /// Instructions of a warp that read or write shared memory.
     pub shared_accesses: u64,
-    /// Cycles that shared memory needs for them beyond one (for 64-bit elements two, for 128 bits four) each, because
-    /// lanes want different words of the same bank.
+    /// Cycles that shared memory needs for them beyond one (for 64-bit elements two, for 128 bits
+    /// four) each, because lanes want different words of the same bank.
     pub bank_conflicts: u64,
     /// Barriers at which a warp waited.
     pub barrier_waits: u64,

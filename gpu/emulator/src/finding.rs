@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::SourceLocation;
 
-/// Something that a kernel does wrong. Of the same kind at the same instruction only the first is kept, with how often
-/// it happened.
+/// Something that a kernel does wrong. Of the same kind at the same instruction only the first is
+/// kept, with how often it happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What.
@@ -53,8 +53,8 @@ pub enum FindingKind {
     Race,
     /// Not all threads that a barrier waits for arrive at it: some take another way, or have ended.
     DivergentBarrier,
-    /// A warp-wide operation (shuffle, vote, match) names lanes that never take part, or is executed by one that it
-    /// does not name.
+    /// A warp-wide operation (shuffle, vote, match) names lanes that never take part, or is
+    /// executed by one that it does not name.
     MissingLanes,
     /// A shuffle reads from a lane that does not take part.
     InactiveLane,

@@ -31,8 +31,8 @@ pub enum Argument {
 /// How it is run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The order in which blocks, warps and diverged lanes take turns. 0 is the plain one: warps one after the other,
-    /// lanes together.
+    /// The order in which blocks, warps and diverged lanes take turns. 0 is the plain one: warps
+    /// one after the other, lanes together.
     pub seed: u64,
     /// Instructions that a warp may execute. When one has executed more, the launch is given up.
     pub budget: u64,
@@ -53,8 +53,8 @@ pub struct Report {
     pub counters: Counters,
 }
 
-/// Runs a kernel. The same for the same seed, however many threads the host has, unless the kernel has data races or is
-/// given up.
+/// Runs a kernel. The same for the same seed, however many threads the host has, unless the kernel
+/// has data races or is given up.
 ///
 /// # Errors
 /// When the launch does not fit the kernel. Whatever the kernel does is in the report.

@@ -2,22 +2,26 @@
 //!
 //! # Scheduling
 //!
-//! Since Volta every thread has its own program counter. A warp runs the *group* of its ready lanes that share the
-//! least program counter; a group goes on until it diverges, waits, or reaches the instruction of other ready lanes and
-//! joins them. The compiler lays out code so that the least counter is the furthest behind, which makes lanes converge
-//! where they do on a GPU; where it does not, only speed is lost. A group that runs for long while others are ready
-//! gives way, so that a lane which spins until another lane acts does not spin for ever: lanes make progress
-//! independently, as the programming guide promises. With a seed, warps and groups take turns at random.
+//! Since Volta every thread has its own program counter. A warp runs the *group* of its ready lanes
+//! that share the least program counter; a group goes on until it diverges, waits, or reaches the
+//! instruction of other ready lanes and joins them. The compiler lays out code so that the least
+//! counter is the furthest behind, which makes lanes converge where they do on a GPU; where it does
+//! not, only speed is lost. A group that runs for long while others are ready gives way, so that a
+//! lane which spins until another lane acts does not spin for ever: lanes make progress
+//! independently, as the programming guide promises. With a seed, warps and groups take turns at
+//! random.
 //!
-//! Warp-wide operations wait for the lanes that they name. Lanes that have ended do not count; reading from them is a
-//! finding. When nothing in a block can go on, what each waits for is a finding.
+//! Warp-wide operations wait for the lanes that they name. Lanes that have ended do not count;
+//! reading from them is a finding. When nothing in a block can go on, what each waits for is a
+//! finding.
 //!
 //! # Rounds
 //!
-//! Blocks run in parallel in rounds. In a round each resident block runs until it ends or until all its warps wait, be
-//! it for a strong access of device memory: an atomic, a volatile or a relaxed one. Between rounds those are executed
-//! one by one, block by block. A kernel without data races thus gives the same results and findings however many
-//! threads the host has, and blocks may still wait for each other.
+//! Blocks run in parallel in rounds. In a round each resident block runs until it ends or until all
+//! its warps wait, be it for a strong access of device memory: an atomic, a volatile or a relaxed
+//! one. Between rounds those are executed one by one, block by block. A kernel without data races
+//! thus gives the same results and findings however many threads the host has, and blocks may still
+//! wait for each other.
 
 mod access;
 mod atomic;

@@ -1,7 +1,7 @@
 //! Device memory: named buffers, each with its rights.
 //!
-//! Host threads that run different blocks share it. Its words are relaxed atomics, so that a kernel's data race is not
-//! one of the emulator; what a race reads is then up to the host.
+//! Host threads that run different blocks share it. Its words are relaxed atomics, so that a
+//! kernel's data race is not one of the emulator; what a race reads is then up to the host.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -9,8 +9,8 @@ use crate::finding::PlacedAddress;
 
 /// Where the first buffer's window begins.
 const BUFFERS: u64 = 0x1000_0000_0000;
-/// Bits of the addresses of a buffer's window. The buffer begins in its middle, so that addresses on both sides of it
-/// are told to be near it.
+/// Bits of the addresses of a buffer's window. The buffer begins in its middle, so that addresses
+/// on both sides of it are told to be near it.
 const WINDOW_BITS: u32 = 37;
 /// Bytes that a buffer may have.
 const MOST_BYTES: usize = 1 << (WINDOW_BITS - 1);

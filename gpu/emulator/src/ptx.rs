@@ -5,8 +5,9 @@
 //! Module ─► lower (names, operands, shared; memory_access, atomics, warp, control) ─► Kernel
 //! ```
 //!
-//! Functions are inlined where they are called. Instructions that no launch can tell apart from nothing (prefetches,
-//! cache hints) become [`Op::Nothing`](crate::code::Op::Nothing); one that is not known is an error that names it.
+//! Functions are inlined where they are called. Instructions that no launch can tell apart from
+//! nothing (prefetches, cache hints) become [`Op::Nothing`](crate::code::Op::Nothing); one that is
+//! not known is an error that names it.
 
 mod atomics;
 mod control;
@@ -62,8 +63,8 @@ impl Module {
     /// Makes a kernel ready to run.
     ///
     /// # Errors
-    /// When there is none of that name, or when it uses an instruction or a feature that the emulator does not have;
-    /// the error names it.
+    /// When there is none of that name, or when it uses an instruction or a feature that the
+    /// emulator does not have; the error names it.
     pub fn kernel(&self, name: &str) -> Result<Kernel, PtxError> {
         lower::kernel(self, name)
     }

@@ -7,8 +7,8 @@ use sparserl_emulator::launch::{Argument, Launch, Options, Report, run};
 use sparserl_emulator::memory::{BufferId, Memory};
 use sparserl_emulator::ptx::Module;
 
-/// A kernel with `y` in `%rd0` and `%tid.x`, `%ctaid.x` in `%r0`, `%r1`, the address of the thread's word of `y` in `%rd1`
-/// and of its word of shared memory in `%r2`.
+/// A kernel with `y` in `%rd0` and `%tid.x`, `%ctaid.x` in `%r0`, `%r1`, the address of the
+/// thread's word of `y` in `%rd1` and of its word of shared memory in `%r2`.
 fn source(body: &str) -> String {
     format!(
         ".version 8.0

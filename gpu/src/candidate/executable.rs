@@ -83,7 +83,8 @@ pub(crate) struct HostArray {
 #[derive(Clone, Debug)]
 enum ArraySource {
     Own(Arc<ArrayData>),
-    /// Array `array` of part `part`: the packed matrix is large, and whoever had it packed may want to keep it.
+    /// Array `array` of part `part`: the packed matrix is large, and whoever had it packed may want
+    /// to keep it.
     Packed {
         packed: Arc<Packed>,
         part: usize,
@@ -120,7 +121,8 @@ impl ArraySource {
 }
 
 impl Prepared {
-    /// The launch of the kernel that a program was turned into: `packed` and `source` are of one program.
+    /// The launch of the kernel that a program was turned into: `packed` and `source` are of one
+    /// program.
     #[must_use]
     pub fn of_program(packed: &Arc<Packed>, source: &CudaSource) -> Self {
         let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
@@ -162,9 +164,11 @@ impl Prepared {
         Self { launch: Launch { geometry, parameters, compulsory_bytes }, arrays, names }
     }
 
-    /// The launch of a kernel from anywhere that reads plain arrays of the matrix; `parameters` with their names.
+    /// The launch of a kernel from anywhere that reads plain arrays of the matrix; `parameters`
+    /// with their names.
     ///
-    /// Of its arrays nothing is compulsory: it may have been written for this matrix, with all of it in the code.
+    /// Of its arrays nothing is compulsory: it may have been written for this matrix, with all of
+    /// it in the code.
     pub(crate) fn foreign(
         geometry: Geometry,
         parameters: Vec<(String, Parameter)>,
@@ -184,8 +188,8 @@ impl Prepared {
     }
 }
 
-/// Bytes of a part's arrays that have to be read. Of arrays with padding, which some kernels skip, as many elements as the
-/// part has entries.
+/// Bytes of a part's arrays that have to be read. Of arrays with padding, which some kernels skip,
+/// as many elements as the part has entries.
 fn compulsory_bytes(part: &PackedPart) -> u64 {
     let arrays = part.arrays.iter().filter(|array| array.role == ArrayRole::Matrix);
     let bytes = arrays.map(|array| {

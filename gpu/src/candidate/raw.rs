@@ -13,8 +13,8 @@
 //!                      const float* dense_matrix, float* output, int num_rows, int dense_cols)
 //! ```
 //!
-//! Parameters may come in any order; what they are is told by their names, and by the order above where their names do
-//! not tell. The [`launch`] is described in a comment or in a JSON file.
+//! Parameters may come in any order; what they are is told by their names, and by the order above
+//! where their names do not tell. The [`launch`] is described in a comment or in a JSON file.
 
 mod expression;
 pub mod launch;
@@ -42,8 +42,8 @@ pub struct RawKernel {
 }
 
 impl RawKernel {
-    /// Reads a source. How to launch it is said by `sidecar`, JSON from a file beside it, or else by its `// launch:`
-    /// comment.
+    /// Reads a source. How to launch it is said by `sidecar`, JSON from a file beside it, or else
+    /// by its `// launch:` comment.
     ///
     /// # Errors
     /// When the kernel, its parameters or its launch are not clear.
@@ -82,8 +82,8 @@ impl RawKernel {
     /// The kernel for a matrix; `cubin` was compiled from [`source`](Self::source).
     ///
     /// # Errors
-    /// When the element type is another than the kernel's, when a size does not fit an `int`, or when the launch is
-    /// none for this matrix.
+    /// When the element type is another than the kernel's, when a size does not fit an `int`, or
+    /// when the launch is none for this matrix.
     pub fn executable<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,

@@ -4,9 +4,10 @@
 //! Cusparse::open ─► prepare (convert, take a buffer, analyse) ─► Prepared::enqueue, again and again
 //! ```
 //!
-//! The library is loaded when it is first opened; without it, [`Cusparse::open`] gives an error of one line. A baseline
-//! that fails is a finding of a comparison, not its end: every error concerns one algorithm on one matrix. The library
-//! itself writes a line to the standard error stream for some of them, which it has no switch for.
+//! The library is loaded when it is first opened; without it, [`Cusparse::open`] gives an error of
+//! one line. A baseline that fails is a finding of a comparison, not its end: every error concerns
+//! one algorithm on one matrix. The library itself writes a line to the standard error stream for
+//! some of them, which it has no switch for.
 
 mod algorithm;
 mod bsr;
@@ -44,8 +45,8 @@ pub(crate) struct Cusparse {
 }
 
 impl Cusparse {
-    /// Loads the library, from a file or folder or else from where the loader or CUDA's installer has it, and makes it
-    /// work on `stream`, which is one of `device`.
+    /// Loads the library, from a file or folder or else from where the loader or CUDA's installer
+    /// has it, and makes it work on `stream`, which is one of `device`.
     ///
     /// # Errors
     /// Without the library, with one older than CUDA 12.4's, or when it fails.
@@ -57,7 +58,8 @@ impl Cusparse {
         let functions = Functions::get(path)?;
         device.bind()?;
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the pointer is to a live handle. The library uses the primary context, which is the device's.
+        // SAFETY: the pointer is to a live handle. The library uses the primary context, which is
+        // the device's.
         let status = unsafe { (functions.create)(&raw mut handle) };
         functions.check("cusparseCreate", status)?;
         let opened = Self { functions, handle, device: device.clone(), stream };
@@ -91,7 +93,8 @@ impl Cusparse {
 impl Drop for Cusparse {
     fn drop(&mut self) {
         if self.device.bind().is_ok() {
-            // SAFETY: made in `open`, destroyed only here. A failure leaves nothing that could be done.
+            // SAFETY: made in `open`, destroyed only here. A failure leaves nothing that could be
+            // done.
             let _ = unsafe { (self.functions.destroy)(self.handle) };
         }
     }

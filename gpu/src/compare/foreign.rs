@@ -178,8 +178,9 @@ impl Foreign {
         stream.synchronize()?;
         let start = Instant::now();
         let (mut raw, mut buffer_bytes) = (std::ptr::null_mut(), 0);
-        // SAFETY: of the type in the header, whose version was compared. The product and the host's offsets live until
-        // the call returns; the arrays on the device live as long as 'c, and so longer than the plan.
+        // SAFETY: of the type in the header, whose version was compared. The product and the host's
+        // offsets live until the call returns; the arrays on the device live as long as 'c, and so
+        // longer than the plan.
         let status = unsafe {
             (self.prepare)(
                 &raw const foreign,
@@ -209,8 +210,8 @@ impl Foreign {
 
 /// Looks a function up.
 fn function<F: Copy>(library: &'static Library, symbol: &'static str) -> Result<F, ForeignError> {
-    // SAFETY: the type is the one in the header, as the version of the interface promises. The library is never
-    // unloaded.
+    // SAFETY: the type is the one in the header, as the version of the interface promises. The
+    // library is never unloaded.
     let found = unsafe { library.get::<F>(symbol) };
     found.map(|function| *function).map_err(|_| ForeignError::Symbol { symbol })
 }
@@ -219,7 +220,8 @@ impl Plan<'_> {
     /// Enqueues the product.
     pub(super) fn enqueue(&self) -> Result<(), ForeignError> {
         self.device.bind()?;
-        // SAFETY: the plan was made by the same library and is not yet released; the stream is live.
+        // SAFETY: the plan was made by the same library and is not yet released; the stream is
+        // live.
         match unsafe { (self.foreign.enqueue)(self.raw, self.stream.handle().cast()) } {
             0 => Ok(()),
             status => Err(ForeignError::Call { call: "sparserl_opponent_enqueue", status }),

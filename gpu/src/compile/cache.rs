@@ -1,9 +1,10 @@
 //! Compiled kernels on disk.
 //!
-//! An entry is one file, named after the hash of everything that the machine code depends on: the source (a translation
-//! unit stands alone, so its headers are in it), the kernel's name, the compiler's command line with the architecture,
-//! its exact build, and this format's version. Entries are written under a temporary name and renamed, so that any
-//! number of processes can share a folder; one that is cut short or damaged fails its checksum and is made anew.
+//! An entry is one file, named after the hash of everything that the machine code depends on: the
+//! source (a translation unit stands alone, so its headers are in it), the kernel's name, the
+//! compiler's command line with the architecture, its exact build, and this format's version.
+//! Entries are written under a temporary name and renamed, so that any number of processes can
+//! share a folder; one that is cut short or damaged fails its checksum and is made anew.
 
 use std::fs;
 use std::io::{self, Write};
@@ -47,12 +48,14 @@ pub enum Origin {
     Cache,
     /// Compiled, and kept for the next time.
     Compiled,
-    /// Compiled, but the cache did not take it: all is well except that the next time costs as much.
+    /// Compiled, but the cache did not take it: all is well except that the next time costs as
+    /// much.
     NotKept(CacheError),
 }
 
 impl CubinCache {
-    /// The folder that [`DIRECTORY_VARIABLE`] names, else `sparserl/cubin` in the user's cache folder.
+    /// The folder that [`DIRECTORY_VARIABLE`] names, else `sparserl/cubin` in the user's cache
+    /// folder.
     ///
     /// # Errors
     /// When there is neither.
@@ -79,7 +82,8 @@ impl CubinCache {
     /// [`Nvrtc::compile`], unless the result is here already.
     ///
     /// # Errors
-    /// Those of [`Nvrtc::compile`]. Failures are not kept. A cache that cannot be read or written is no error: see
+    /// Those of [`Nvrtc::compile`]. Failures are not kept. A cache that cannot be read or written
+    /// is no error: see
     /// [`Origin::NotKept`].
     pub fn compile(
         &self,
@@ -134,7 +138,8 @@ impl Key<'_> {
         hasher.update(&FORMAT.to_le_bytes());
         let arguments = self.arguments.iter().map(String::as_str);
         for part in [self.source, self.kernel, self.build].into_iter().chain(arguments) {
-            // With its length, so that moving a character from one part to the next changes the hash.
+            // With its length, so that moving a character from one part to the next changes the
+            // hash.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }

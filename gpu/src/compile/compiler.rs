@@ -9,10 +9,12 @@ use super::nvrtc::{CompileOptions, Cubin, Version};
 use super::pool::{CompilePool, PoolCompileError};
 use crate::Architecture;
 
-/// Makes machine code for one architecture in the processes of a pool, by the newest compiler that knows the architecture
-/// and, where a device is to run the code, whose code the device's driver loads.
+/// Makes machine code for one architecture in the processes of a pool, by the newest compiler that
+/// knows the architecture and, where a device is to run the code, whose code the device's driver
+/// loads.
 ///
-/// Whoever measures, checks or writes kernels asks this one, so that what is written is what was measured.
+/// Whoever measures, checks or writes kernels asks this one, so that what is written is what was
+/// measured.
 #[derive(Clone, Debug)]
 pub struct CubinCompiler {
     pool: Arc<CompilePool>,
@@ -21,7 +23,8 @@ pub struct CubinCompiler {
 }
 
 impl CubinCompiler {
-    /// For an architecture, and the major CUDA version of the driver that has to load the code, if there is one.
+    /// For an architecture, and the major CUDA version of the driver that has to load the code, if
+    /// there is one.
     #[must_use]
     pub fn new(
         pool: Arc<CompilePool>,

@@ -1,12 +1,12 @@
 //! NVIDIA's run-time compiler: from CUDA source to a cubin, without a GPU.
 //!
-//! NVRTC is a shared library that is looked for at run time. Several versions can be open at once, which matters
-//! because none compiles for every architecture: 12.9 is the last that knows `sm_70`. [`Compilers`] finds what is
-//! installed and picks one; [`Nvrtc`] is one of them.
+//! NVRTC is a shared library that is looked for at run time. Several versions can be open at once,
+//! which matters because none compiles for every architecture: 12.9 is the last that knows `sm_70`.
+//! [`Compilers`] finds what is installed and picks one; [`Nvrtc`] is one of them.
 //!
-//! Compiling takes tens of milliseconds and **does not scale with threads**: NVRTC holds one lock for the whole process.
-//! Whoever needs throughput
-//! starts processes: [`CompilePool`](crate::compile::pool::CompilePool).
+//! Compiling takes tens of milliseconds and **does not scale with threads**: NVRTC holds one lock
+//! for the whole process. Whoever needs throughput starts processes:
+//! [`CompilePool`](crate::compile::pool::CompilePool).
 
 mod compilers;
 mod cubin;
@@ -60,13 +60,14 @@ pub struct Nvrtc {
 }
 
 impl Nvrtc {
-    /// Opens the library at `path`, or under that name in the loader's search path when it has no folder.
+    /// Opens the library at `path`, or under that name in the loader's search path when it has no
+    /// folder.
     ///
     /// The file's initialisers run with this process's rights: it must be one that the user trusts.
     ///
     /// # Errors
-    /// When there is no such file, when it is not a shared library for this machine, when it is not NVRTC, or when
-    /// NVRTC itself fails.
+    /// When there is no such file, when it is not a shared library for this machine, when it is not
+    /// NVRTC, or when NVRTC itself fails.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, NvrtcError> {
         let path = path.as_ref().to_path_buf();
         let library = Library::open(&path)?;
@@ -123,10 +124,11 @@ impl Nvrtc {
         Ok(self.build.get_or_init(|| build))
     }
 
-    /// Compiles the `extern "C"` kernel called `kernel` in `source` to machine code for `architecture`.
+    /// Compiles the `extern "C"` kernel called `kernel` in `source` to machine code for
+    /// `architecture`.
     ///
-    /// The standard is C++17; fast-math is never used. `source` stands alone: a directive that includes a file is
-    /// refused.
+    /// The standard is C++17; fast-math is never used. `source` stands alone: a directive that
+    /// includes a file is refused.
     ///
     /// # Errors
     /// [`CompileError`] says whether the source is at fault or the installation. Warnings are no error; they are in
@@ -156,7 +158,8 @@ impl Nvrtc {
         }))
     }
 
-    /// Compiles `source` to PTX for `architecture`, under the same terms as [`compile`](Self::compile).
+    /// Compiles `source` to PTX for `architecture`, under the same terms as
+    /// [`compile`](Self::compile).
     ///
     /// # Errors
     /// As [`compile`](Self::compile), except that a missing kernel goes unnoticed.
@@ -225,13 +228,15 @@ impl Nvrtc {
     }
 }
 
-/// NVRTC ends its texts in NUL. The assembler's messages, which follow the compiler's, have one of their own.
+/// NVRTC ends its texts in NUL. The assembler's messages, which follow the compiler's, have one of
+/// their own.
 fn text(mut bytes: Vec<u8>) -> String {
     bytes.retain(|&byte| byte != 0);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The assembler reports how long it took. Left out, so that one source gives one and the same cubin.
+/// The assembler reports how long it took. Left out, so that one source gives one and the same
+/// cubin.
 fn without_times(log: &str) -> String {
     log.split_inclusive('\n').filter(|line| !line.contains(": Compile time = ")).collect()
 }
@@ -300,8 +305,8 @@ pub enum CompileError {
         /// What holds it.
         part: Cow<'static, str>,
     },
-    /// The source includes a file. NVRTC would read any file of this machine and quote it in its log, and a cached cubin
-    /// would not notice that the file changed.
+    /// The source includes a file. NVRTC would read any file of this machine and quote it in its
+    /// log, and a cached cubin would not notice that the file changed.
     #[error("the source has an #include directive: it must stand alone")]
     Include,
     /// This NVRTC does not know the architecture.
@@ -332,7 +337,8 @@ impl CompileError {
 
 /// The line of a failed compilation's log that says why.
 ///
-/// Where there is none, what the kernel uses is the best hint: the assembler refuses kernels that use too much.
+/// Where there is none, what the kernel uses is the best hint: the assembler refuses kernels that
+/// use too much.
 fn first_error(log: &str) -> String {
     let line = log
         .lines()

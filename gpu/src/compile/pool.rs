@@ -4,8 +4,9 @@
 //! CompilePool::compile ─► CubinCache ──(not kept)──► a free process ─► NVRTC
 //! ```
 //!
-//! NVRTC does not scale with threads, and a source can make it run without end, fill the memory or overflow the stack.
-//! Here that happens to a process, which is replaced, and it is an outcome of that source: the others go on.
+//! NVRTC does not scale with threads, and a source can make it run without end, fill the memory or
+//! overflow the stack. Here that happens to a process, which is replaced, and it is an outcome of
+//! that source: the others go on.
 
 mod message;
 mod serving;
@@ -29,15 +30,17 @@ use crate::isolate::process::{Limits, Server, ServerCommand, ServerError};
 /// How long one source may be compiled, unless [`CompilePool::with_deadline`] says otherwise.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What the address space of one process may grow to in bytes, unless [`CompilePool::with_address_space`] says
-/// otherwise. Kernels written here take 160 MiB, most of it the compiler itself.
+/// What the address space of one process may grow to in bytes, unless
+/// [`CompilePool::with_address_space`] says otherwise. Kernels written here take 160 MiB, most of
+/// it the compiler itself.
 pub const ADDRESS_SPACE: u64 = 4 << 30;
 
 type Compiler = Server<Request, Answer>;
 
 /// Processes that compile, with a cache before them.
 ///
-/// They find their compilers as [`Compilers::discover`](crate::compile::nvrtc::Compilers::discover) does, and end with the pool.
+/// They find their compilers as [`Compilers::discover`](crate::compile::nvrtc::Compilers::discover)
+/// does, and end with the pool.
 #[derive(Debug)]
 pub struct CompilePool {
     command: ServerCommand,
@@ -61,7 +64,8 @@ struct Free {
 }
 
 impl CompilePool {
-    /// A pool of at most `processes`, each started by `command` in the role `compile`, with `cache` before them.
+    /// A pool of at most `processes`, each started by `command` in the role `compile`, with `cache`
+    /// before them.
     ///
     /// One process is started now, the others when they are needed.
     ///
@@ -102,10 +106,12 @@ impl CompilePool {
         Self { address_space: bytes, ..self }
     }
 
-    /// What [`Nvrtc::compile`](crate::compile::nvrtc::Nvrtc::compile) makes of `source`, by the newest compiler that knows
-    /// `architecture` and whose machine code a driver of CUDA `driver_major` loads, if one is given.
+    /// What [`Nvrtc::compile`](crate::compile::nvrtc::Nvrtc::compile) makes of `source`, by the
+    /// newest compiler that knows `architecture` and whose machine code a driver of CUDA
+    /// `driver_major` loads, if one is given.
     ///
-    /// Can be called from many threads at once; waits for a free process, unless the result is in the cache.
+    /// Can be called from many threads at once; waits for a free process, unless the result is in
+    /// the cache.
     ///
     /// # Errors
     /// [`PoolCompileError`] says whether the source is at fault. Failures are not kept.
@@ -136,7 +142,8 @@ impl CompilePool {
         cache.fetch(&Key { source, kernel, arguments: &arguments, build: &build.id }, compile)
     }
 
-    /// What [`Nvrtc::compile_ptx`](crate::compile::nvrtc::Nvrtc::compile_ptx) makes of `source`, by the compiler that
+    /// What [`Nvrtc::compile_ptx`](crate::compile::nvrtc::Nvrtc::compile_ptx) makes of `source`, by
+    /// the compiler that
     /// [`compile`](Self::compile) takes where no driver is given. PTX is not kept: it is made four times faster than machine
     /// code, and each kernel is emulated once.
     ///
@@ -185,7 +192,8 @@ impl CompilePool {
 
     /// Has a free process answer, with the blob that follows.
     ///
-    /// A process that has worked before may fail for what it did then, so its failure is asked for once more.
+    /// A process that has worked before may fail for what it did then, so its failure is asked for
+    /// once more.
     fn ask(&self, request: &Request) -> Result<(Answer, Option<Vec<u8>>), PoolCompileError> {
         let mut place = self.wait_for_place();
         if let Some(used) = place.process.take() {
@@ -241,7 +249,8 @@ impl CompilePool {
     }
 }
 
-/// The right to let one process work. Given back when dropped, with the process if it is still there.
+/// The right to let one process work. Given back when dropped, with the process if it is still
+/// there.
 struct Place<'a> {
     pool: &'a CompilePool,
     process: Option<Compiler>,

@@ -1,7 +1,7 @@
 //! Launches of a kernel in the emulator, each compared with the reference.
 //!
-//! The checks are those of [`Check`], from the first on. The workspace is carried from launch to launch, as a caller does;
-//! its counters have to be zero again after each.
+//! The checks are those of [`Check`], from the first on. The workspace is carried from launch to
+//! launch, as a caller does; its counters have to be zero again after each.
 
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification, Violation};
@@ -149,7 +149,8 @@ impl<'a, T: Scalar> Trial<'a, T> {
         }
         let initial = match check.before {
             Before::Unwritten => None,
-            // Without β there is no reason to read it, and reads of what was never written are found.
+            // Without β there is no reason to read it, and reads of what was never written are
+            // found.
             Before::Random if beta == 0.0 => None,
             Before::Random => Some(numbers(self.matrix.rows() * self.width, random)),
             Before::OldResult => Some(output),
@@ -210,7 +211,8 @@ impl<'a, T: Scalar> Trial<'a, T> {
         };
         let mut report = run(self.kernel, &launch, &mut memory, how)?;
         for source in report.findings.iter_mut().filter_map(|finding| finding.source.as_mut()) {
-            // The compiler puts the current folder before the name that it was given, but no file is there.
+            // The compiler puts the current folder before the name that it was given, but no file
+            // is there.
             if let Some((_, name)) = source.file.rsplit_once('/') {
                 source.file = name.to_owned();
             }

@@ -5,8 +5,8 @@ use sparserl_emulator::finding::{Finding, FindingKind};
 
 /// What becomes of a kernel with these findings; `None` when there are none.
 ///
-/// One that only writes where it may only read has a wrong result, as on a GPU. Anything else is a fault: so is a kernel
-/// that does not end, because there is no clock here that could have run out.
+/// One that only writes where it may only read has a wrong result, as on a GPU. Anything else is a
+/// fault: so is a kernel that does not end, because there is no clock here that could have run out.
 pub(super) fn of_findings(findings: &[Finding]) -> Option<Outcome> {
     let is_write = |finding: &&Finding| finding.kind == FindingKind::WriteToReadOnly;
     let fault = findings.iter().find(|finding| !is_write(finding));

@@ -1,14 +1,14 @@
-//! Processes that serve requests, for work that must not take its caller down: hostile sources can hang or crash a
-//! compiler, and a faulting kernel leaves a CUDA context unusable.
+//! Processes that serve requests, for work that must not take its caller down: hostile sources can
+//! hang or crash a compiler, and a faulting kernel leaves a CUDA context unusable.
 //!
 //! ```text
 //! Server (parent) ── frame: request, blobs ──► Client (child)
 //!                 ◄── frame: answer, blobs ───
 //! ```
 //!
-//! The two talk over a socket that the child has as its standard input. Its standard output is thrown away, so that
-//! nothing printed there, as by a kernel's `printf`, can get between frames. The end of its standard error is kept for
-//! messages.
+//! The two talk over a socket that the child has as its standard input. Its standard output is
+//! thrown away, so that nothing printed there, as by a kernel's `printf`, can get between frames.
+//! The end of its standard error is kept for messages.
 
 mod client;
 mod frame;
@@ -22,8 +22,8 @@ use crate::compile::pool;
 pub(crate) use client::Client;
 pub(crate) use server::{Limits, Server, ServerError};
 
-/// How to start a serving process: a program and its leading arguments. The role follows as the last arguments, and
-/// the program hands it to [`serve`].
+/// How to start a serving process: a program and its leading arguments. The role follows as the
+/// last arguments, and the program hands it to [`serve`].
 #[derive(Clone, Debug)]
 pub struct ServerCommand {
     program: PathBuf,
@@ -50,12 +50,13 @@ impl ServerCommand {
     }
 }
 
-/// Serves in `role` until the process that started this one has no more requests. What it starts with is
+/// Serves in `role` until the process that started this one has no more requests. What it starts
+/// with is
 /// [`ServerCommand`]'s last arguments.
 ///
 /// # Errors
-/// When there is no such role, when standard input is not the socket of a serving process, or when the connection
-/// breaks.
+/// When there is no such role, when standard input is not the socket of a serving process, or when
+/// the connection breaks.
 pub fn serve(role: &[String]) -> Result<(), ServeError> {
     let words: Vec<&str> = role.iter().map(String::as_str).collect();
     match words.as_slice() {

@@ -5,9 +5,9 @@
 //!                 ◄── what became of each kernel ──
 //! ```
 //!
-//! A kernel that faults makes its process unable to use the device; one that does not return can only be ended with
-//! its process. Both are outcomes: the child is replaced, and judging goes on with the next kernel. Whatever the new
-//! child lacks is sent again.
+//! A kernel that faults makes its process unable to use the device; one that does not return can
+//! only be ended with its process. Both are outcomes: the child is replaced, and judging goes on
+//! with the next kernel. Whatever the new child lacks is sent again.
 
 mod protocol;
 mod server;
@@ -54,7 +54,8 @@ pub struct Worker {
 #[derive(Debug)]
 struct Child {
     server: Server<Request, Answer>,
-    /// Hash of the content and element type: the hash is the same for all types that hold the values.
+    /// Hash of the content and element type: the hash is the same for all types that hold the
+    /// values.
     matrix: Option<(blake3::Hash, Dtype)>,
     operation: Option<Operation>,
     arrays: BTreeSet<ArrayKey>,
@@ -102,8 +103,8 @@ impl From<WorkerError> for Interruption {
 }
 
 impl Worker {
-    /// Starts a process for a device. `oracle` compiles the device code that kernels are judged with, for the device's
-    /// architecture.
+    /// Starts a process for a device. `oracle` compiles the device code that kernels are judged
+    /// with, for the device's architecture.
     ///
     /// # Errors
     /// Without such a device, or when the process does not start.
@@ -158,7 +159,8 @@ impl Worker {
     ) -> Result<Evaluation, WorkerError> {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; executables.len()];
         let key = (content_hash(matrix), T::DTYPE);
-        // Each turn of this loop without a result decides at least one kernel, or is followed by one with a new process.
+        // Each turn of this loop without a result decides at least one kernel, or is followed by
+        // one with a new process.
         loop {
             let open: Vec<usize> = (0..outcomes.len()).filter(|&i| outcomes[i].is_none()).collect();
             let kernels: Vec<&Executable> = open.iter().map(|&i| &executables[i]).collect();
@@ -171,7 +173,8 @@ impl Worker {
                     let outcomes = outcomes.into_iter().flatten().collect();
                     return Ok(Evaluation { outcomes, ..evaluation });
                 }
-                // A process that served before may have been ended by someone else: once more, with another.
+                // A process that served before may have been ended by someone else: once more, with
+                // another.
                 Err(Interruption::Broken(WorkerError::Process { .. })) if !fresh => {
                     self.child = None;
                 }
@@ -226,7 +229,8 @@ impl Worker {
             Ok(other) => return Err(self.unexpected(other).into()),
             Err(error) => return Err(self.failed(&error).into()),
         }
-        // Nothing but the judge's own checks depends on the size, and those take far less than this.
+        // Nothing but the judge's own checks depends on the size, and those take far less than
+        // this.
         let size = (matrix.nnz() as u64).saturating_mul(u64::from(operation.columns()));
         let allowance = Duration::from_nanos(size.saturating_mul(20));
         let patience = protocol.deadline.saturating_add(allowance).min(MOST_PATIENCE);

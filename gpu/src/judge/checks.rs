@@ -1,6 +1,7 @@
 //! What kernels are checked for, whoever runs them.
 //!
-//! A kernel is launched several times. What its inputs are and what its output holds before differs:
+//! A kernel is launched several times. What its inputs are and what its output holds before
+//! differs:
 //!
 //! | check | input | output before | shows |
 //! |---|---|---|---|
@@ -10,12 +11,13 @@
 //! | in place | new at the same address | an older result | results kept by pointer, work skipped because there is a result |
 //! | patched | that of the check before | its result, but for scattered elements | work skipped because a part of the result is right |
 //!
-//! α = 1 and β = 0, as when timed, except that α is random where something is added or thinned, and β where something is
-//! added. What has to stay is the same in all of them: the input, the arrays of the matrix, the variables that the machine
-//! code declares, and everything outside of the buffers that the kernel was given. Counters are zero after each launch.
+//! α = 1 and β = 0, as when timed, except that α is random where something is added or thinned, and
+//! β where something is added. What has to stay is the same in all of them: the input, the arrays
+//! of the matrix, the variables that the machine code declares, and everything outside of the
+//! buffers that the kernel was given. Counters are zero after each launch.
 //!
-//! A device runs all of them. An emulator sees every read of an element that was not written, so the first three show it all
-//! that there is to show; it runs the others when it is asked for more.
+//! A device runs all of them. An emulator sees every read of an element that was not written, so
+//! the first three show it all that there is to show; it runs the others when it is asked for more.
 
 /// A check: what a launch is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +57,8 @@ pub(crate) enum Before {
     Patched,
 }
 
-/// Which of two pairs of operands is taken, so that a launch finds its operands elsewhere than the one before.
+/// Which of two pairs of operands is taken, so that a launch finds its operands elsewhere than the
+/// one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Here,
@@ -147,7 +150,8 @@ mod tests {
     fn old_results_are_of_launches_as_when_timed() {
         for pair in Check::ALL.windows(2) {
             let [first, second] = pair else { continue };
-            // What is patched is right only where the launch before was on these operands, with α = 1 and β = 0.
+            // What is patched is right only where the launch before was on these operands, with α =
+            // 1 and β = 0.
             if second.before == Before::Patched {
                 assert_eq!((first.operands, second.input), (second.operands, Input::Kept));
                 assert!(!first.random_alpha && !first.random_beta);

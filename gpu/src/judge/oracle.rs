@@ -269,7 +269,8 @@ impl Oracle {
         enqueue(&self.judge_long[dtype][offsets], stream, blocks, 1, &long)
     }
 
-    /// Enqueues what links a launch that wrote `output` to the next one, which reads `input`; neither changes.
+    /// Enqueues what links a launch that wrote `output` to the next one, which reads `input`;
+    /// neither changes.
     pub(crate) fn link(
         &self,
         stream: &Stream,
@@ -328,7 +329,8 @@ fn elementwise<T: Scalar>(
     enqueue(kernel, stream, elements.div_ceil(u64::from(THREADS) * 4), 1, &arguments)
 }
 
-/// Launches a kernel of the oracle. It is right by assumption: a launch that fails is the device's failure.
+/// Launches a kernel of the oracle. It is right by assumption: a launch that fails is the device's
+/// failure.
 fn enqueue(
     kernel: &Kernel,
     stream: &Stream,

@@ -72,10 +72,12 @@ pub(crate) enum ProblemError {
     },
 }
 
-/// What must stay of an operand so that each entry that it meets shows in the result of the longest row.
+/// What must stay of an operand so that each entry that it meets shows in the result of the longest
+/// row.
 ///
-/// The error bound of a row of n entries allows about 2 n u of the sum of magnitudes, with u the unit roundoff: more than
-/// one entry of a long row adds when all are of a size. With h of them met, one adds about 1 / h.
+/// The error bound of a row of n entries allows about 2 n u of the sum of magnitudes, with u the
+/// unit roundoff: more than one entry of a long row adds when all are of a size. With h of them
+/// met, one adds about 1 / h.
 pub(crate) fn thinning<T: Scalar>(matrix: CsrView<'_, T>) -> Thinning {
     let longest = (0..matrix.rows()).max_by_key(|&row| matrix.row_len(row)).unwrap_or(0);
     let columns = if matrix.rows() > 0 { matrix.row(longest).0 } else { &[] };
@@ -106,7 +108,8 @@ fn check_range<T: Scalar>(matrix: CsrView<'_, T>) -> Result<(), ProblemError> {
     }
 }
 
-/// Entries of rows that the oracle is compared with the host on, at most, times columns of the dense operand.
+/// Entries of rows that the oracle is compared with the host on, at most, times columns of the
+/// dense operand.
 const COMPARED: usize = 1 << 20;
 
 impl<T: Scalar> Problem<T> {
@@ -183,7 +186,8 @@ impl<T: Scalar> Problem<T> {
         let host = reference::multiply(sample.view(), &dense, width, alpha, beta, &initial)?;
         let pairs = values.iter().zip(&bounds).zip(host.values.iter().zip(&host.bounds));
         for (index, ((&device, &device_bound), (&host, &host_bound))) in pairs.enumerate() {
-            // Both are far more precise than the bound, and the bounds differ by the order of summation only.
+            // Both are far more precise than the bound, and the bounds differ by the order of
+            // summation only.
             let agree = (device - host).abs() <= 0.05 * host_bound
                 && (device_bound - host_bound).abs() <= 1e-6 * host_bound;
             let unbounded = host_bound.is_infinite() && device_bound.is_infinite();
@@ -212,7 +216,8 @@ impl<T: Scalar> Problem<T> {
         Csr::new(rows.len(), self.host.cols(), Offsets::U64(offsets), columns, values).ok()
     }
 
-    /// The first, the last and the longest row, and others at random, as many as [`COMPARED`] allows.
+    /// The first, the last and the longest row, and others at random, as many as [`COMPARED`]
+    /// allows.
     fn sampled_rows(&self, seed: u64) -> Vec<usize> {
         let (rows, matrix) = (self.host.rows(), self.host.view());
         let Some(longest) = (0..rows).max_by_key(|&row| matrix.row_len(row)) else {

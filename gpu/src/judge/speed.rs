@@ -7,9 +7,11 @@ use sparserl_core::task::Operation;
 /// Memory may be read this much faster than the copy that bandwidth was measured with.
 const FASTER_THAN_A_COPY: f64 = 1.25;
 
-/// What became of a kernel that took less time than reading `compulsory_bytes` takes; `None` for a credible one.
+/// What became of a kernel that took less time than reading `compulsory_bytes` takes; `None` for a
+/// credible one.
 ///
-/// Only times with a cold cache can tell. What is written may stay in the cache, so only reads count.
+/// Only times with a cold cache can tell. What is written may stay in the cache, so only reads
+/// count.
 pub(crate) fn too_fast(
     timing: &Timing,
     compulsory_bytes: u64,

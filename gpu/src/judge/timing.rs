@@ -1,7 +1,7 @@
 //! How fast are kernels?
 //!
-//! All contenders are timed in turn: one sample of each, then the next sample of each, so that what drifts, drifts for
-//! all. What is sampled is one of three regimes, which are never mixed:
+//! All contenders are timed in turn: one sample of each, then the next sample of each, so that what
+//! drifts, drifts for all. What is sampled is one of three regimes, which are never mixed:
 //!
 //! | regime | a sample is |
 //! |---|---|
@@ -9,9 +9,10 @@
 //! | warm | a graph of launches with a tiny kernel after each, less a graph of those tiny kernels alone; over the launches |
 //! | back to back | a graph of launches with nothing between them, over the launches |
 //!
-//! The tiny kernel reads from the output and writes to the input. It ends a launch before the next begins: a library
-//! whose launches allow their successors to begin early overlaps them back to back, which nobody who uses a result can
-//! have. Times are between events on the device. Clocks are left as they are.
+//! The tiny kernel reads from the output and writes to the input. It ends a launch before the next
+//! begins: a library whose launches allow their successors to begin early overlaps them back to
+//! back, which nobody who uses a result can have. Times are between events on the device. Clocks
+//! are left as they are.
 
 use sparserl_core::outcome::{Regime, Samples, Timing};
 
@@ -59,8 +60,8 @@ pub(crate) trait Contender {
     /// Enqueues the tiny kernel that links two launches of a chain.
     fn link(&self, stream: &Stream) -> Result<(), Stop>;
 
-    /// Invalidates the output, before each cold sample and before the last one of the other regimes, so that whoever
-    /// skips what was done before finds nothing done.
+    /// Invalidates the output, before each cold sample and before the last one of the other
+    /// regimes, so that whoever skips what was done before finds nothing done.
     fn spoil(&self, stream: &Stream) -> Result<(), Stop>;
 
     /// Looks at the output, after the last sample of each regime.
@@ -181,8 +182,8 @@ impl Stopwatch {
 }
 
 impl Entrant {
-    /// Takes the sample of a round of so many, unless it failed before or has enough. `sample` is told whether it is
-    /// the last.
+    /// Takes the sample of a round of so many, unless it failed before or has enough. `sample` is
+    /// told whether it is the last.
     fn advance(
         &mut self,
         round: u32,
@@ -234,9 +235,9 @@ impl Running {
         Ok(seconds / self.launches.count)
     }
 
-    /// Seconds that a graph takes, the same work going before whatever the graph: links and a launch, which bring the
-    /// operands back into the cache after the other contenders had it, and keep the device busy until the host has
-    /// asked for the rest, so that no gap is timed.
+    /// Seconds that a graph takes, the same work going before whatever the graph: links and a
+    /// launch, which bring the operands back into the cache after the other contenders had it, and
+    /// keep the device busy until the host has asked for the rest, so that no gap is timed.
     fn replayed(
         &self,
         stream: &Stream,

@@ -1,8 +1,9 @@
 //! Is a kernel right?
 //!
-//! The device runs every [`Check`]. The order of addresses alternates between two pairs of operands. Around each launch
-//! everything that it must not change is digested: arrays, input, the other operands, the guard zones of all buffers, and
-//! the variables that its machine code declares.
+//! The device runs every [`Check`]. The order of addresses alternates between two pairs of
+//! operands. Around each launch everything that it must not change is digested: arrays, input, the
+//! other operands, the guard zones of all buffers, and the variables that its machine code
+//! declares.
 
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Violation};

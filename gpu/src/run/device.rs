@@ -1,13 +1,13 @@
 //! Runs compiled kernels on a CUDA device, through the driver.
 //!
-//! The driver is loaded when a device is first opened; without one, [`Device::open`] gives an error of one line. Memory
-//! comes from plain `cuMemAlloc`, with guard zones around every buffer. A call returns when the device has done what was
-//! asked, except for those on a [`Stream`].
+//! The driver is loaded when a device is first opened; without one, [`Device::open`] gives an error
+//! of one line. Memory comes from plain `cuMemAlloc`, with guard zones around every buffer. A call
+//! returns when the device has done what was asked, except for those on a [`Stream`].
 //!
 //! **A kernel is foreign code.** Launching one is a safe function as far as the host's side goes (the argument list is
-//! checked against the kernel's), but a wrong kernel can write anywhere that the device can, never return, or fault,
-//! and a fault makes every later call in this process fail. Kernels that are not trusted are run in a process of their
-//! own.
+//! checked against the kernel's), but a wrong kernel can write anywhere that the device can, never
+//! return, or fault, and a fault makes every later call in this process fail. Kernels that are not
+//! trusted are run in a process of their own.
 
 mod buffer;
 mod clocks;
@@ -38,10 +38,12 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens the device with this number, as `nvidia-smi` and `CUDA_VISIBLE_DEVICES` leave them, from 0.
+    /// Opens the device with this number, as `nvidia-smi` and `CUDA_VISIBLE_DEVICES` leave them,
+    /// from 0.
     ///
     /// # Errors
-    /// Without a driver, with one older than CUDA 12.8, without such a device, or when the driver fails.
+    /// Without a driver, with one older than CUDA 12.8, without such a device, or when the driver
+    /// fails.
     /// [`DeviceError::is_absence`] tells the first and third from the others.
     pub fn open(ordinal: u32) -> Result<Self, DeviceError> {
         let count = match count() {
@@ -89,7 +91,8 @@ impl Device {
             .ok_or(DeviceError::UnknownArchitecture { major, minor })
     }
 
-    /// The CUDA version that the driver supports, as (major, minor). It bounds the compilers whose cubins it loads.
+    /// The CUDA version that the driver supports, as (major, minor). It bounds the compilers whose
+    /// cubins it loads.
     ///
     /// # Errors
     /// When the driver fails.
@@ -152,7 +155,8 @@ struct Context {
     handle: sys::CUcontext,
 }
 
-// SAFETY: a context may be used from every thread; the driver locks it. `bind` makes it current on the calling one.
+// SAFETY: a context may be used from every thread; the driver locks it. `bind` makes it current on
+// the calling one.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -167,7 +171,8 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: retained once in `Device::open`, released only here. A failure leaves nothing that could be done.
+        // SAFETY: retained once in `Device::open`, released only here. A failure leaves nothing
+        // that could be done.
         let _ = unsafe { result::primary_ctx::release(self.device) };
     }
 }
@@ -237,7 +242,8 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// Whether there is no GPU to be used, as on most machines that build this, rather than a broken one.
+    /// Whether there is no GPU to be used, as on most machines that build this, rather than a
+    /// broken one.
     #[must_use]
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::NoDriver | Self::NoDevice { .. })

@@ -49,8 +49,8 @@ pub(crate) struct Slices {
     pub(crate) row_count: usize,
 }
 
-/// Where the long rows of a matrix are cut: the bounds of slices, and the rows with theirs. It depends on the matrix
-/// alone, so that sums are the same in every run.
+/// Where the long rows of a matrix are cut: the bounds of slices, and the rows with theirs. It
+/// depends on the matrix alone, so that sums are the same in every run.
 pub(crate) fn cut<T: Scalar>(matrix: CsrView<'_, T>) -> (Vec<[u64; 2]>, Vec<[u64; 3]>) {
     let offsets = matrix.offsets();
     let (mut bounds, mut rows) = (Vec::new(), Vec::new());

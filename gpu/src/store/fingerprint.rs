@@ -51,7 +51,8 @@ pub fn fingerprint(as_read: CsrView<'_, f64>) -> Hash {
     content_hash(as_read)
 }
 
-/// The hash of a matrix's content in whichever precision it is held; for one that was not rounded, its
+/// The hash of a matrix's content in whichever precision it is held; for one that was not rounded,
+/// its
 /// [`fingerprint`].
 pub(crate) fn content_hash<T: Scalar>(matrix: CsrView<'_, T>) -> Hash {
     let mut hasher = Hasher::new();

@@ -4,13 +4,14 @@
 //! Evaluator ─► Recorded ─► Recorder ─► part-*.parquet ─► Recordings ─► Replay: Evaluator
 //! ```
 //!
-//! A store is a folder of Parquet files, its parts. Parts are only ever added: each is written under a temporary name
-//! and renamed to the hash of its content, so any number of processes can share a folder, and a part that is cut short
-//! or damaged is noticed. One is an error, not skipped: whoever trains on a store should know that some of it is gone.
+//! A store is a folder of Parquet files, its parts. Parts are only ever added: each is written
+//! under a temporary name and renamed to the hash of its content, so any number of processes can
+//! share a folder, and a part that is cut short or damaged is noticed. One is an error, not
+//! skipped: whoever trains on a store should know that some of it is gone.
 //!
-//! A part has one row for each program and one for each baseline of the library; the rows of one evaluation share the
-//! value of `evaluation`. Rows of programs have an `outcome`, rows of baselines an `algorithm`; what does not apply is
-//! null. In Python:
+//! A part has one row for each program and one for each baseline of the library; the rows of one
+//! evaluation share the value of `evaluation`. Rows of programs have an `outcome`, rows of
+//! baselines an `algorithm`; what does not apply is null. In Python:
 //!
 //! ```python
 //! rows = pandas.read_parquet("store")
@@ -100,11 +101,12 @@ pub struct RecordedLanguage {
 pub struct Recordings(Vec<Recording>);
 
 impl Recordings {
-    /// Reads every part of a store. An empty folder is an empty store; files that are not Parquet, and hidden ones, are
-    /// not looked at.
+    /// Reads every part of a store. An empty folder is an empty store; files that are not Parquet,
+    /// and hidden ones, are not looked at.
     ///
     /// # Errors
-    /// When the folder or a part cannot be read, or a part is damaged or not one of ours; it is named.
+    /// When the folder or a part cannot be read, or a part is damaged or not one of ours; it is
+    /// named.
     pub fn read(folder: impl AsRef<Path>) -> Result<Self, RecordingError> {
         let folder = folder.as_ref();
         let failed = |source| RecordingError::Read { path: folder.into(), source };
@@ -127,7 +129,8 @@ impl Recordings {
         &self.0
     }
 
-    /// Keeps only what a [`Replay`] should answer from, such as the evaluations of one device or protocol.
+    /// Keeps only what a [`Replay`] should answer from, such as the evaluations of one device or
+    /// protocol.
     pub fn retain(&mut self, keep: impl FnMut(&Recording) -> bool) {
         self.0.retain(keep);
     }

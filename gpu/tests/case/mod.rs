@@ -26,7 +26,8 @@ pub(crate) enum CaseArgument<'a> {
 pub(crate) struct CaseOutcome {
     /// The outputs, in the order of the arguments.
     pub(crate) outputs: Vec<CaseOutput>,
-    /// Positions of inputs, among the arguments, whose bytes the kernel changed. It must change none.
+    /// Positions of inputs, among the arguments, whose bytes the kernel changed. It must change
+    /// none.
     pub(crate) changed_inputs: Vec<usize>,
     /// Positions of buffers with damaged guard zones, and the damage.
     pub(crate) damaged: Vec<(usize, Damage)>,
@@ -118,7 +119,8 @@ impl Case {
         Ok(Self { kernel, arguments: arguments.collect::<Result<_, _>>()? })
     }
 
-    /// Gives the argument at `position` another value. A buffer keeps its address, and so its length.
+    /// Gives the argument at `position` another value. A buffer keeps its address, and so its
+    /// length.
     ///
     /// # Errors
     /// When the argument at `position` is of another kind or length, or when the driver fails.
@@ -177,11 +179,12 @@ impl Case {
     }
 }
 
-/// Runs `cubin`'s kernel once with `grid` blocks of `block` threads on fresh buffers and gives back what it wrote.
+/// Runs `cubin`'s kernel once with `grid` blocks of `block` threads on fresh buffers and gives back
+/// what it wrote.
 ///
 /// # Errors
-/// When the cubin does not load, memory does not suffice, or the kernel does not run to its end. Writes where none
-/// should be are no error but part of the [`CaseOutcome`].
+/// When the cubin does not load, memory does not suffice, or the kernel does not run to its end.
+/// Writes where none should be are no error but part of the [`CaseOutcome`].
 pub(crate) fn run_case(
     device: &Device,
     cubin: &Cubin,

@@ -46,8 +46,9 @@ pub(crate) fn sections(file: &'static str) -> Vec<Section> {
 pub(crate) struct Expected {
     pub(crate) name: &'static str,
     pub(crate) on: On,
-    /// One of these. They are the words of outcomes; of violations, when the result is wrong; and `refused` for sources
-    /// that no kernel is found in. There are several where it depends on the device and on what lies where in memory.
+    /// One of these. They are the words of outcomes; of violations, when the result is wrong; and
+    /// `refused` for sources that no kernel is found in. There are several where it depends on the
+    /// device and on what lies where in memory.
     pub(crate) words: &'static [&'static str],
 }
 

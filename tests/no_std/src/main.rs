@@ -85,8 +85,8 @@ struct Bump {
 // refers to them.
 unsafe impl Sync for Bump {}
 
-// SAFETY: what `alloc` returns is aligned and inside `heap`, and as `used` only grows, disjoint from
-// all that it returned before; when that is impossible it returns null.
+// SAFETY: what `alloc` returns is aligned and inside `heap`, and as `used` only grows, disjoint
+// from all that it returned before; when that is impossible it returns null.
 unsafe impl GlobalAlloc for Bump {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let base = self.heap.get().cast::<u8>();

@@ -13,8 +13,9 @@ impl SplitMix64 {
         bits as f64 * f64::EPSILON - 1.0
     }
 
-    /// Pushes `count` different numbers below `end` (all of them if there are fewer), in order, each
-    /// with a 0, into the empty `chosen`: Floyd's algorithm (Bentley, "Programming pearls", 1987).
+    /// Pushes `count` different numbers below `end` (all of them if there are fewer), in order,
+    /// each with a 0, into the empty `chosen`: Floyd's algorithm (Bentley, "Programming pearls",
+    /// 1987).
     pub(super) fn distinct(&mut self, count: usize, end: usize, chosen: &mut Vec<(usize, f64)>) {
         let lasts = end - count.min(end)..end;
         if lasts.len() > FEW {

@@ -16,8 +16,8 @@ fn pieces(count: usize) -> Vec<Range<usize>> {
     (0..count).step_by(step).map(|start| start..(start + step).min(count)).collect()
 }
 
-/// Builds a matrix from its rows; `fill` pushes (column, value) of one with increasing columns. Each
-/// row is made once, in any order.
+/// Builds a matrix from its rows; `fill` pushes (column, value) of one with increasing columns.
+/// Each row is made once, in any order.
 pub(super) fn by_rows(
     rows: usize,
     cols: usize,

@@ -1,8 +1,8 @@
 //! The functions that the device only approximates.
 //!
-//! Here they are computed in binary64 and rounded once, so that they are within half a unit in the last place (and a
-//! little) of the exact value, where the device is allowed more. Its results therefore differ in the last bits from
-//! these; NVIDIA states, for binary32:
+//! Here they are computed in binary64 and rounded once, so that they are within half a unit in the
+//! last place (and a little) of the exact value, where the device is allowed more. Its results
+//! therefore differ in the last bits from these; NVIDIA states, for binary32:
 //!
 //! | function | error of the device |
 //! |---|---|
@@ -14,7 +14,8 @@
 //! | `sin.approx`, `cos.approx` | absolute 2^-20.5 within (-2π, 2π), without bound elsewhere |
 //! | `tanh.approx` | relative 2^-11 |
 //!
-//! In binary64, `rcp.approx.ftz` and `rsqrt.approx.ftz` give 20 bits of mantissa, and so do they here.
+//! In binary64, `rcp.approx.ftz` and `rsqrt.approx.ftz` give 20 bits of mantissa, and so do they
+//! here.
 
 /// The function of an opcode.
 pub(super) fn function(root: &str) -> Option<fn(f64) -> f64> {

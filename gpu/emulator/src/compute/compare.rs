@@ -123,8 +123,8 @@ fn combine(combination: Option<Combination>, registers: &Registers, lanes: u32) 
     }
 }
 
-/// What `setp` and `set` have in common: the comparison's lanes, a second element's for two halves, and what they are
-/// combined with.
+/// What `setp` and `set` have in common: the comparison's lanes, a second element's for two halves,
+/// and what they are combined with.
 struct Test {
     lanes: [Option<Lanes>; 2],
     combination: Option<Combination>,

@@ -210,8 +210,8 @@ impl Range {
         value.clamp(least, most) as u64
     }
 
-    /// The nearest to a float, extended to 64 bits. Of no number it is 0, or only the highest bit where 64 bits are
-    /// involved.
+    /// The nearest to a float, extended to 64 bits. Of no number it is 0, or only the highest bit
+    /// where 64 bits are involved.
     fn nearest_float(self, value: f64, is_double: bool) -> u64 {
         if value.is_nan() {
             let is_wide = is_double || self.bits == 64;
@@ -222,7 +222,8 @@ impl Range {
     }
 }
 
-/// `f` gives 64 bits, of which a 32-bit register takes what the type has; but 16 for a signed type of 8.
+/// `f` gives 64 bits, of which a 32-bit register takes what the type has; but 16 for a signed type
+/// of 8.
 fn extended<A: Value>(
     form: &Form<'_>,
     register: Option<Register>,
@@ -385,7 +386,8 @@ fn to_tf32(form: &mut Form<'_>, mode: Mode) -> Result<Plan, PtxError> {
     Ok(Plan::clear(run))
 }
 
-/// `cvt.pack.sat`: two 32-bit integers into the halves of a register, or into its lower quarters below half of another.
+/// `cvt.pack.sat`: two 32-bit integers into the halves of a register, or into its lower quarters
+/// below half of another.
 fn pack(form: &mut Form<'_>) -> Result<Plan, PtxError> {
     if !form.take("sat") {
         return Err(form.unknown());

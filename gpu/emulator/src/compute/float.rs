@@ -1,7 +1,7 @@
 //! Arithmetic on binary32 and binary64.
 //!
-//! Results that are no number are the device's: 0x7fffffff in binary32, 0x7ff8000000000000 in binary64, whatever the
-//! operands' payloads.
+//! Results that are no number are the device's: 0x7fffffff in binary32, 0x7ff8000000000000 in
+//! binary64, whatever the operands' payloads.
 
 use super::approximate;
 use super::lanes::{FloatPair, Run, Value};

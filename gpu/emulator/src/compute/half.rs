@@ -36,9 +36,10 @@ halves! {
 
 /// A sum or product in binary64, rounded to a half once.
 ///
-/// `value` is the sum of two numbers to the nearest, and `error` what is missing. Where something is missing the last
-/// bit is made odd, in the direction of the exact value (rounding to odd): with more than two bits to spare, here and
-/// again in binary32, the last rounding then gives what rounding the exact value gives.
+/// `value` is the sum of two numbers to the nearest, and `error` what is missing. Where something
+/// is missing the last bit is made odd, in the direction of the exact value (rounding to odd): with
+/// more than two bits to spare, here and again in binary32, the last rounding then gives what
+/// rounding the exact value gives.
 fn narrow_sum<H: Half>(value: f64, error: f64) -> H {
     let bits = value.to_bits();
     let is_outward = (error > 0.0) == (value > 0.0);
@@ -51,7 +52,8 @@ fn narrow_sum<H: Half>(value: f64, error: f64) -> H {
     H::narrow(narrow_to_odd(odd))
 }
 
-/// Binary64 to binary32, where any number that is not exact becomes the one next to it with an odd last bit.
+/// Binary64 to binary32, where any number that is not exact becomes the one next to it with an odd
+/// last bit.
 fn narrow_to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     let wide = f64::from(nearest);

@@ -1,6 +1,7 @@
 //! Integer arithmetic.
 //!
-//! PTX leaves division by zero open; here quotient and remainder then have all bits set. The least integer divided by
+//! PTX leaves division by zero open; here quotient and remainder then have all bits set. The least
+//! integer divided by
 //! -1 wraps.
 
 use super::lanes::{Pair, Run, Value, checked2, checked3};
@@ -29,8 +30,8 @@ pub(super) trait Integer: Value + Ord {
     fn saturated(value: i128) -> Self;
     /// The bits read as signed and as unsigned.
     fn both(self) -> (i64, u64);
-    /// Whether an exact result fits neither as signed nor as unsigned, given the operands read either way. Only asked
-    /// of up to 32 bits.
+    /// Whether an exact result fits neither as signed nor as unsigned, given the operands read
+    /// either way. Only asked of up to 32 bits.
     fn wraps(signed: i64, unsigned: u64) -> bool;
     fn add_wraps(self, other: Self) -> bool;
     fn sub_wraps(self, other: Self) -> bool;
@@ -87,7 +88,8 @@ macro_rules! integers {
             }
             #[inline(always)]
             fn add_wraps(self, other: Self) -> bool {
-                // Only the sum of two numbers with the highest bit set that loses it is outside both ranges.
+                // Only the sum of two numbers with the highest bit set that loses it is outside
+                // both ranges.
                 $checked && ((self & other & !self.wrapping_add(other)) as $signed).is_negative()
             }
             #[inline(always)]

@@ -1,7 +1,8 @@
 //! From a function of one lane to one of a warp's registers.
 //!
-//! Each closure here is one loop over all lanes, on whole arrays and without branches of its own, so that the compiler
-//! vectorises it. Lanes that do not take part are computed like the others and not stored.
+//! Each closure here is one loop over all lanes, on whole arrays and without branches of its own,
+//! so that the compiler vectorises it. Lanes that do not take part are computed like the others and
+//! not stored.
 
 use std::array;
 use std::marker::PhantomData;

@@ -1,9 +1,10 @@
 //! Results that fit one reading of their bits, signed or unsigned, and not the other.
 //!
-//! `add.s16` and `mul.lo.s32` do not tell how their operands are meant: the compiler writes them for signed and for
-//! unsigned numbers. That shows when the result is widened, so until then it is marked as *pending*. Of 32 bits only
-//! results are followed that do not fit as signed: those that do not fit as unsigned are common, since a number is
-//! subtracted by adding its complement; for the same reason 16-bit sums with a constant are not followed as unsigned.
+//! `add.s16` and `mul.lo.s32` do not tell how their operands are meant: the compiler writes them
+//! for signed and for unsigned numbers. That shows when the result is widened, so until then it is
+//! marked as *pending*. Of 32 bits only results are followed that do not fit as signed: those that
+//! do not fit as unsigned are common, since a number is subtracted by adding its complement; for
+//! the same reason 16-bit sums with a constant are not followed as unsigned.
 
 use super::Operands;
 use super::registers::Registers;
@@ -111,7 +112,8 @@ impl Ambiguous {
     }
 }
 
-/// Lanes in which the result does not fit as signed: those for which `f` gives a number with the sign bit.
+/// Lanes in which the result does not fit as signed: those for which `f` gives a number with the
+/// sign bit.
 #[inline]
 fn outside_signed(a: &[u32; WARP], b: &[u32; WARP], f: impl Fn(u32, u32) -> u32) -> Pending {
     let outside: [u32; WARP] = std::array::from_fn(|lane| f(a[lane], b[lane]));

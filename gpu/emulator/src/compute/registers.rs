@@ -5,9 +5,9 @@ use crate::code::{Register, RegisterCounts, WARP};
 
 /// The registers of a warp, with what is known of their values.
 ///
-/// A value is *undefined* where it comes from memory that was never written, and *wrapped* where it comes from a 16- or
-/// 32-bit sum, difference, product or shift whose result fits neither as signed nor as unsigned, or not as what it is
-/// widened as.
+/// A value is *undefined* where it comes from memory that was never written, and *wrapped* where it
+/// comes from a 16- or 32-bit sum, difference, product or shift whose result fits neither as signed
+/// nor as unsigned, or not as what it is widened as.
 #[derive(Clone, Debug)]
 pub struct Registers {
     /// A bit for each lane.
@@ -64,7 +64,8 @@ impl Registers {
         self.marks(register).wrapped
     }
 
-    /// Says in which of the `lanes`, whose value was just set, it is undefined and in which wrapped.
+    /// Says in which of the `lanes`, whose value was just set, it is undefined and in which
+    /// wrapped.
     #[inline]
     pub fn taint(&mut self, register: Register, lanes: u32, undefined: u32, wrapped: u32) {
         self.set_marks(register, lanes, Marks { undefined, wrapped, ..Marks::default() });

@@ -1,5 +1,6 @@
-//! Arithmetic on binary floats of any format up to 64 bits, rounded once and in any direction: in integers, so that
-//! every result is exact before it is rounded. For what the host's own arithmetic does not have.
+//! Arithmetic on binary floats of any format up to 64 bits, rounded once and in any direction: in
+//! integers, so that every result is exact before it is rounded. For what the host's own arithmetic
+//! does not have.
 
 /// A binary floating-point format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,8 +260,8 @@ impl Format {
 }
 
 impl Exact {
-    /// The same number with the mantissa's highest bit at 125: room for a sum's carry above, and for all that matters
-    /// below.
+    /// The same number with the mantissa's highest bit at 125: room for a sum's carry above, and
+    /// for all that matters below.
     fn aligned(self) -> Self {
         let shift = self.mantissa.leading_zeros().saturating_sub(2);
         Self { mantissa: self.mantissa << shift, exponent: self.exponent - shift as i32, ..self }
@@ -289,9 +290,10 @@ fn product(a: Number, b: Number) -> Number {
     }
 }
 
-/// The sum of two aligned numbers, but for bits so low that all that matters is whether any of them is set: these are
-/// one bit together. With 20 or more bits below a 106-bit product, and cancellation of more than one bit only where the
-/// exponents differ by at most one, no rounding sees the difference.
+/// The sum of two aligned numbers, but for bits so low that all that matters is whether any of them
+/// is set: these are one bit together. With 20 or more bits below a 106-bit product, and
+/// cancellation of more than one bit only where the exponents differ by at most one, no rounding
+/// sees the difference.
 fn add_exact(a: Exact, b: Exact, rounding: Rounding) -> Exact {
     let (large, small) =
         if (a.exponent, a.mantissa) >= (b.exponent, b.mantissa) { (a, b) } else { (b, a) };

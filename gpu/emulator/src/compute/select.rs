@@ -16,7 +16,8 @@ pub(super) struct Plan {
 /// What becomes of marks. A result is undefined wherever a source is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Flow {
-    /// It is not wrapped whatever the sources are: the operation is modular on purpose, or no address comes of it.
+    /// It is not wrapped whatever the sources are: the operation is modular on purpose, or no
+    /// address comes of it.
     Clear,
     /// It is wrapped wherever a source is.
     Keep,

@@ -92,8 +92,8 @@ impl Core<'_> {
         }
     }
 
-    /// The addresses of an access, by the space that they lie in, in which they are given. What they were computed from
-    /// is checked.
+    /// The addresses of an access, by the space that they lie in, in which they are given. What
+    /// they were computed from is checked.
     pub(super) fn places(
         &mut self,
         warp: &Warp,

@@ -215,7 +215,8 @@ impl AtomicOperation {
 
     fn on_bfloats(self, a: u16, b: u16) -> u16 {
         let (a, b) = (bf16::from_bits(a), bf16::from_bits(b));
-        // Rounding to odd in between makes two roundings one: the sum of two bfloat16 may need more than 53 bits.
+        // Rounding to odd in between makes two roundings one: the sum of two bfloat16 may need more
+        // than 53 bits.
         let (wide_a, wide_b) = (f64::from(a.to_f32()), f64::from(b.to_f32()));
         let sum = || {
             let sum = wide_a + wide_b;

@@ -19,7 +19,8 @@ use crate::finding::{FindingKind, PlacedAddress};
 const PLAIN_SLICE: u64 = 20_000;
 /// The most with a seed.
 const RANDOM_SLICE: u64 = 200;
-/// Instructions that a strong access of device memory counts as, for the budget and where others wait: it takes a round.
+/// Instructions that a strong access of device memory counts as, for the budget and where others
+/// wait: it takes a round.
 const STRONG_COST: u32 = 200;
 
 /// A block of threads.
@@ -192,8 +193,8 @@ impl Core<'_> {
         }
     }
 
-    /// Runs a group until it splits, waits, meets other lanes, or has executed so many instructions. Gives the last
-    /// program counter.
+    /// Runs a group until it splits, waits, meets other lanes, or has executed so many
+    /// instructions. Gives the last program counter.
     fn run_group(&mut self, warp: &mut Warp, group: Group, most: u32, log: &mut Log<'_>) -> u32 {
         let kernel = self.grid.kernel;
         let Group { lanes: group, mut counter, until } = group;
@@ -256,8 +257,9 @@ impl Core<'_> {
         group & if guard.expected { value } else { !value }
     }
 
-    /// Executes an instruction that is neither arithmetic nor a plain branch, for at least one lane. Gives the group's
-    /// next program counter, or none when the lanes no longer go on together.
+    /// Executes an instruction that is neither arithmetic nor a plain branch, for at least one
+    /// lane. Gives the group's next program counter, or none when the lanes no longer go on
+    /// together.
     fn step(
         &mut self,
         warp: &mut Warp,
@@ -333,7 +335,8 @@ impl Core<'_> {
         Some(next)
     }
 
-    /// Adds a finding about a lane at an instruction. What it says is asked for the first time only.
+    /// Adds a finding about a lane at an instruction. What it says is asked for the first time
+    /// only.
     #[cold]
     pub(crate) fn report(
         &mut self,

@@ -7,8 +7,9 @@ use crate::code::{Instruction, Op, Register, ShuffleMode, VoteMode, WARP};
 use crate::finding::FindingKind;
 
 impl Core<'_> {
-    /// Lanes come to a warp-wide operation that names its `members`. It is executed when all of those have come that
-    /// have not ended. Gives the group's next program counter if it goes on as it is.
+    /// Lanes come to a warp-wide operation that names its `members`. It is executed when all of
+    /// those have come that have not ended. Gives the group's next program counter if it goes on as
+    /// it is.
     pub(crate) fn collect(
         &mut self,
         warp: &mut Warp,
@@ -80,7 +81,8 @@ impl Core<'_> {
         lanes: u32,
         members: u32,
     ) {
-        // A shuffle tells more precisely what is wrong with lanes that have ended: whether they are read.
+        // A shuffle tells more precisely what is wrong with lanes that have ended: whether they are
+        // read.
         let ended = members & warp.existing & !lanes;
         if ended != 0 && !matches!(at.op, Op::Shuffle { .. }) {
             let lane = lanes.trailing_zeros() as usize;

@@ -43,8 +43,8 @@ impl Copies {
         self.groups.push((lanes, group));
     }
 
-    /// The copies of some lanes that are done when no more than `groups` of each lane's groups are left, or none at
-    /// all.
+    /// The copies of some lanes that are done when no more than `groups` of each lane's groups are
+    /// left, or none at all.
     pub(crate) fn wait(&mut self, lanes: u32, groups: Option<u32>) -> Vec<Copy> {
         let mut done = Vec::new();
         let mut left = [groups.unwrap_or(0); 32];

@@ -11,7 +11,8 @@ pub(crate) struct Global<'m> {
     buffers: &'m [Buffer],
     /// By address.
     variables: Vec<Buffer>,
-    /// Of buffers, then of variables; only of those that may be written, as a write to another is a finding by itself.
+    /// Of buffers, then of variables; only of those that may be written, as a write to another is a
+    /// finding by itself.
     cells: Vec<Option<SharedCells>>,
 }
 

@@ -18,7 +18,8 @@ use crate::counters::Counters;
 use crate::launch::{Argument, Launch, LaunchError, Options, Report};
 use crate::memory::Memory;
 
-/// Blocks that take part in a round. The same everywhere, so that the host does not decide what happens.
+/// Blocks that take part in a round. The same everywhere, so that the host does not decide what
+/// happens.
 const RESIDENT: usize = 128;
 /// Bytes that they may take.
 const MOST_BYTES: usize = 1 << 30;

@@ -1,8 +1,8 @@
 //! What is ordered before what: happens-before, after the PTX memory model.
 //!
-//! An access is stamped with its thread and the *epoch* of its warp, which grows at every operation of the warp that
-//! orders memory. Of every warp it is known, for each other one, up to which epoch its accesses are ordered before what
-//! comes next:
+//! An access is stamped with its thread and the *epoch* of its warp, which grows at every operation
+//! of the warp that orders memory. Of every warp it is known, for each other one, up to which epoch
+//! its accesses are ordered before what comes next:
 //!
 //! - `bar.warp.sync` orders the lanes that it names; shuffles and votes order nothing.
 //! - Barriers order all accesses of the warps that arrive before those of the warps that wait.
@@ -112,7 +112,8 @@ impl Stamp {
 /// What a warp knows of its block.
 #[derive(Clone, Debug)]
 struct Knowledge {
-    /// Accesses of an own lane before this epoch are known to that lane; the present epoch, while this is live.
+    /// Accesses of an own lane before this epoch are known to that lane; the present epoch, while
+    /// this is live.
     epoch: u32,
     /// Accesses of own lanes before this epoch are known to all of them.
     together: u32,
@@ -123,7 +124,8 @@ struct Knowledge {
 }
 
 impl Knowledge {
-    /// Whether an access by a thread of the block was ordered before what lane `reader` of `warp` did next.
+    /// Whether an access by a thread of the block was ordered before what lane `reader` of `warp`
+    /// did next.
     #[inline]
     fn covers(&self, warp: usize, reader: Lane, access: Stamp) -> bool {
         let (thread, epoch) = (access.thread() as usize, access.epoch());
@@ -297,8 +299,8 @@ impl BlockOrder {
                 .is_some_and(|acquired| self.covers(acquired, access, all, &mut HashMap::new()))
     }
 
-    /// Whether an access was handed over through what was acquired, directly or through others. `seen` says of each
-    /// place how many releases were looked at.
+    /// Whether an access was handed over through what was acquired, directly or through others.
+    /// `seen` says of each place how many releases were looked at.
     #[cold]
     fn covers(
         &self,
@@ -369,8 +371,8 @@ impl BlockOrder {
         own.knowledge.epoch
     }
 
-    /// A barrier opens: what those that arrived did before is known to those that waited. With each warp comes the epoch
-    /// that it had from its arrival on.
+    /// A barrier opens: what those that arrived did before is known to those that waited. With each
+    /// warp comes the epoch that it had from its arrival on.
     pub(crate) fn open_barrier(&mut self, arrived: &[(usize, u32)], waited: &[(usize, u32)]) {
         let mut joined = vec![0; self.warps.len()];
         let mut acquired: Acquired = None;
@@ -415,8 +417,8 @@ impl BlockOrder {
         }
     }
 
-    /// A lane makes a strong access: it sees what was released there, and releases what it has fenced. It has to
-    /// be the block's turn for places in device memory.
+    /// A lane makes a strong access: it sees what was released there, and releases what it has
+    /// fenced. It has to be the block's turn for places in device memory.
     pub(crate) fn strong_access(
         &mut self,
         warp: usize,

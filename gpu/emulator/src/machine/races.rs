@@ -1,8 +1,8 @@
 //! Who touched a word last, and whether that is a race.
 //!
-//! Of each word are kept its last weak and its last strong write, and two reads since: the first one, and the last one
-//! by another warp (or by another thread, if there is none). A write that races with any of a word's reads by another
-//! warp is thus found whichever warp wrote.
+//! Of each word are kept its last weak and its last strong write, and two reads since: the first
+//! one, and the last one by another warp (or by another thread, if there is none). A write that
+//! races with any of a word's reads by another warp is thus found whichever warp wrote.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -46,8 +46,8 @@ impl Cell {
         }
     }
 
-    /// Remembers a read, and tells which write it races with. `is_before` says whether an earlier access is ordered
-    /// before this one.
+    /// Remembers a read, and tells which write it races with. `is_before` says whether an earlier
+    /// access is ordered before this one.
     #[inline]
     fn read(
         &mut self,
@@ -93,7 +93,8 @@ impl Cell {
             self.stamps[STRONG_WRITE] = stamp;
             self.instructions[STRONG_WRITE] = instruction;
         } else {
-            // Accesses of other bytes of the word are forgotten, which may miss a race but never invents one.
+            // Accesses of other bytes of the word are forgotten, which may miss a race but never
+            // invents one.
             self.stamps = [stamp, Stamp::default(), Stamp::default(), Stamp::default()];
             self.instructions[WEAK_WRITE] = instruction;
         }

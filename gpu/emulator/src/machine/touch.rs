@@ -11,7 +11,8 @@ use crate::code::{Order, Scope, WARP};
 use crate::finding::{FindingKind, PlacedAddress};
 
 impl<'g> Core<'g> {
-    /// Where an address lies in its buffer, which is put into `near`; reports those that lie nowhere.
+    /// Where an address lies in its buffer, which is put into `near`; reports those that lie
+    /// nowhere.
     #[inline]
     pub(super) fn within(
         &mut self,

@@ -3,15 +3,17 @@
 use super::order::lanes_of;
 use crate::code::WARP;
 
-/// 32-byte sectors that the lanes of one access touch. No access is larger than a sector or crosses one.
+/// 32-byte sectors that the lanes of one access touch. No access is larger than a sector or crosses
+/// one.
 pub(crate) fn sectors(addresses: &[u64; WARP], lanes: u32) -> u64 {
     distinct(lanes_of(lanes).map(|lane| addresses[lane] >> 5))
 }
 
 /// Cycles that shared memory needs beyond the least for an access of `bytes` by each lane.
 ///
-/// There are 32 banks of 4 bytes. Lanes are served together as long as they want 128 bytes: 32 of them for accesses of
-/// up to 4 bytes, 16 for 8 bytes, 8 for 16 bytes. Within such a set, each bank gives one word a cycle.
+/// There are 32 banks of 4 bytes. Lanes are served together as long as they want 128 bytes: 32 of
+/// them for accesses of up to 4 bytes, 16 for 8 bytes, 8 for 16 bytes. Within such a set, each bank
+/// gives one word a cycle.
 pub(crate) fn bank_conflicts(addresses: &[u64; WARP], lanes: u32, bytes: u32) -> u64 {
     let together = WARP / (bytes as usize / 4).clamp(1, 4);
     let words = u64::from(bytes / 4).max(1);

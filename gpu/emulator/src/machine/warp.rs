@@ -137,8 +137,8 @@ impl Warp {
         Some(Group { lanes, counter, until })
     }
 
-    /// Counts so many instructions of a group against it, if other lanes are ready: those have their turn in the end,
-    /// even if they are ahead of it for ever.
+    /// Counts so many instructions of a group against it, if other lanes are ready: those have
+    /// their turn in the end, even if they are ahead of it for ever.
     #[inline]
     pub(crate) fn keeps_waiting(&mut self, group: u32, instructions: u32) {
         if group != self.ready {

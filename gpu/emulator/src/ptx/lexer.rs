@@ -5,7 +5,8 @@ use super::PtxError;
 /// A piece of the text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Token<'t> {
-    /// A name, register, opcode or directive, with its dots: `ld.global.u32`, `%tid.x`, `.reg`, `$L1`.
+    /// A name, register, opcode or directive, with its dots: `ld.global.u32`, `%tid.x`, `.reg`,
+    /// `$L1`.
     Word(&'t str),
     /// An integer.
     Integer(u64),
@@ -117,7 +118,8 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// `12`, `0x1F`, `017`, `0b11`, each also with `U`; `0f3F800000`, `0d3FF0000000000000`, `1.5e-3`.
+    /// `12`, `0x1F`, `017`, `0b11`, each also with `U`; `0f3F800000`, `0d3FF0000000000000`,
+    /// `1.5e-3`.
     fn number(&mut self) -> Result<Token<'t>, PtxError> {
         let start = self.at;
         let is_decimal = !matches!(self.byte(1), b'x' | b'X' | b'f' | b'F' | b'd' | b'D');

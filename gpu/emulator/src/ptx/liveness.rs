@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::code::{Instruction, Op, Register};
 
-/// The registers of code that some way through it reads before it writes them. Most kernels have none.
+/// The registers of code that some way through it reads before it writes them. Most kernels have
+/// none.
 pub(super) fn read_before_written(code: &[Instruction]) -> BTreeSet<Register> {
     let blocks = Block::all(code);
     let mut live: Vec<BTreeSet<Register>> =
         blocks.iter().map(|block| block.reads.clone()).collect();
-    // Backwards, until nothing changes: what a block's successors read, and it does not write, it hands on.
+    // Backwards, until nothing changes: what a block's successors read, and it does not write, it
+    // hands on.
     let mut changed = true;
     while changed {
         changed = false;

@@ -1,5 +1,5 @@
-//! Places a kernel's shared variables: those of the module that it names, then those of its body and of the functions
-//! that it calls, then the dynamic ones.
+//! Places a kernel's shared variables: those of the module that it names, then those of its body
+//! and of the functions that it calls, then the dynamic ones.
 
 use std::collections::{HashMap, HashSet};
 

@@ -101,7 +101,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `.loc file line column[, function_name label[+offset], inlined_at file line column]`: file and line.
+    /// `.loc file line column[, function_name label[+offset], inlined_at file line column]`: file
+    /// and line.
     pub(super) fn location(&mut self) -> Result<(u32, u32), PtxError> {
         self.skip();
         let place = (self.small("a file number")?, self.small("a line")?);

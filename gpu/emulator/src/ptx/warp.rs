@@ -1,4 +1,5 @@
-//! What the lanes of a warp or the threads of a block do together: shuffles, votes, barriers, fences.
+//! What the lanes of a warp or the threads of a block do together: shuffles, votes, barriers,
+//! fences.
 
 use super::PtxError;
 use super::lower::Lowering;

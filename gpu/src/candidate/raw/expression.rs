@@ -145,7 +145,8 @@ impl Parser<'_> {
         if self.take(')') { Ok(sum) } else { Err(self.unexpected()) }
     }
 
-    /// Counts one more part: that bounds the depth of the tree, and with it that of the recursions over it.
+    /// Counts one more part: that bounds the depth of the tree, and with it that of the recursions
+    /// over it.
     fn count(&mut self) -> Result<(), RuleError> {
         self.parts += 1;
         if self.parts <= MOST_PARTS { Ok(()) } else { Err(self.unexpected()) }

@@ -11,9 +11,10 @@
 //! { "kernel": "spmm", "grid": ["num_rows/8", "dense_cols/32"], "block": [32, 8], "shared": 0 }
 //! ```
 //!
-//! `grid` counts blocks, `block` threads, each in up to three dimensions; `shared` is bytes of dynamic shared memory, 0
-//! unless given; `kernel` is needed where there are several. Extents are numbers or expressions over `num_rows`,
-//! `num_cols`, `nnz` and `dense_cols` with `+`, `*`, `/` and parentheses. `/` rounds up: `ceil(a/b)` is the same.
+//! `grid` counts blocks, `block` threads, each in up to three dimensions; `shared` is bytes of
+//! dynamic shared memory, 0 unless given; `kernel` is needed where there are several. Extents are
+//! numbers or expressions over `num_rows`, `num_cols`, `nnz` and `dense_cols` with `+`, `*`, `/`
+//! and parentheses. `/` rounds up: `ceil(a/b)` is the same.
 
 use serde::Deserialize;
 

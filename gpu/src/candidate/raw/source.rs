@@ -6,7 +6,8 @@ use super::launch::RuleError;
 #[derive(Debug)]
 pub(super) struct Code<'s> {
     source: &'s str,
-    /// As long as the source: comments, directives, and what stands in quotes are blank; all is ASCII.
+    /// As long as the source: comments, directives, and what stands in quotes are blank; all is
+    /// ASCII.
     code: String,
     /// Texts of the `//` comments.
     comments: Vec<&'s str>,
@@ -191,7 +192,8 @@ impl Blanker<'_> {
         }
     }
 
-    /// Blanks to the end of the line, which a backslash or, in a directive, a comment may carry over.
+    /// Blanks to the end of the line, which a backslash or, in a directive, a comment may carry
+    /// over.
     fn blank_line(&mut self, is_directive: bool) {
         while let Some(byte) = self.peek(0) {
             match (byte, self.peek(1), self.peek(2)) {

@@ -101,8 +101,8 @@ impl Algorithm {
         matches!(self, Self::SpMvOpAlg1 | Self::SpMvOpAlg2)
     }
 
-    /// The value of `cusparseSpMVAlg_t`, `cusparseSpMMAlg_t` or, where it is planned, `cusparseSpMVOpAlg_t`; `None`
-    /// where the operation lacks it.
+    /// The value of `cusparseSpMVAlg_t`, `cusparseSpMMAlg_t` or, where it is planned,
+    /// `cusparseSpMVOpAlg_t`; `None` where the operation lacks it.
     pub(super) fn number(self, operation: Operation) -> Option<c_int> {
         match (operation, self) {
             (_, Self::Default) => Some(0),

@@ -24,9 +24,11 @@ pub(super) struct Bsr<T> {
 }
 
 impl<T: Scalar> Bsr<T> {
-    /// Converts with the side that needs the fewest values, unless it is not worth it or cannot be; then says why.
+    /// Converts with the side that needs the fewest values, unless it is not worth it or cannot be;
+    /// then says why.
     ///
-    /// Only sides that divide both dimensions are considered: the dense operands have no room for more.
+    /// Only sides that divide both dimensions are considered: the dense operands have no room for
+    /// more.
     pub(super) fn from_csr(matrix: CsrView<'_, T>) -> Result<Self, String> {
         let divides = |side: &usize| {
             matrix.rows().is_multiple_of(*side) && matrix.cols().is_multiple_of(*side)

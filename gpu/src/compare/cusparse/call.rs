@@ -42,7 +42,8 @@ impl<'c> Call<'c> {
         Self { cusparse, operation, number, compute, scalars, a, dense, workspace: None }
     }
 
-    /// Bytes of memory that [`take_workspace`](Self::take_workspace) has to be given before the other calls.
+    /// Bytes of memory that [`take_workspace`](Self::take_workspace) has to be given before the
+    /// other calls.
     pub(super) fn workspace_bytes(&self) -> Result<usize, CusparseError> {
         self.cusparse.device.bind()?;
         let functions = self.cusparse.functions;
@@ -91,7 +92,8 @@ impl<'c> Call<'c> {
         let workspace = self.workspace.as_ref().map_or(std::ptr::null_mut(), address);
         match self.operation {
             Operation::SpMV => {
-                // SAFETY: the workspace has as many bytes as the library asked for and is this call's own.
+                // SAFETY: the workspace has as many bytes as the library asked for and is this
+                // call's own.
                 functions.check(spmv_name, unsafe { self.spmv(spmv, workspace) })
             }
             Operation::SpMM { .. } => {
@@ -106,8 +108,9 @@ impl<'c> Call<'c> {
     unsafe fn spmv<Last>(&self, function: SpMv<Last>, last: Last) -> Status {
         let ([alpha, beta], [x, y]) = (self.scalar_pointers(), &self.dense);
         let (handle, a) = (self.cusparse.handle, self.a.raw());
-        // SAFETY: the handle and the descriptions are live, of operands whose sizes were checked to fit, and so are the
-        // scalars, of the type that `compute` says. `last` is the caller's promise.
+        // SAFETY: the handle and the descriptions are live, of operands whose sizes were checked to
+        // fit, and so are the scalars, of the type that `compute` says. `last` is the caller's
+        // promise.
         unsafe {
             function(
                 handle,

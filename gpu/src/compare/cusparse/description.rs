@@ -31,7 +31,8 @@ pub(super) struct Arrays<'a> {
 }
 
 impl Description {
-    /// 64-bit offsets with 32-bit columns are refused by versions up to 12.6, and so are matrices that need them.
+    /// 64-bit offsets with 32-bit columns are refused by versions up to 12.6, and so are matrices
+    /// that need them.
     pub(super) fn csr(functions: &Functions, a: &DeviceCsr) -> Result<Self, CusparseError> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live descriptor; the library only notes the addresses.
@@ -155,7 +156,8 @@ impl Description {
 
 impl Drop for Description {
     fn drop(&mut self) {
-        // SAFETY: made by a constructor, destroyed only here. A failure leaves nothing that could be done.
+        // SAFETY: made by a constructor, destroyed only here. A failure leaves nothing that could
+        // be done.
         let _ = unsafe { (self.destroy)(self.raw) };
     }
 }

@@ -1,8 +1,8 @@
 //! The C interface: functions looked up by name in a library found where CUDA's toolkit has it.
 //!
-//! Declared here, not taken from a binding crate: those look for the library nowhere but in the loader's search path,
-//! panic when a function is missing, and give statuses as a Rust `enum`, which a newer library's unknown status would
-//! make undefined behaviour.
+//! Declared here, not taken from a binding crate: those look for the library nowhere but in the
+//! loader's search path, panic when a function is missing, and give statuses as a Rust `enum`,
+//! which a newer library's unknown status would make undefined behaviour.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -12,7 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use super::CusparseError;
 use super::spmv_op::SpMvOpFunctions;
 
-/// Names of the library; the first, of CUDA 12 and 13 alike, is the one that the loader is asked for.
+/// Names of the library; the first, of CUDA 12 and 13 alike, is the one that the loader is asked
+/// for.
 const NAMES: [&str; 3] = ["libcusparse.so.12", "libcusparse.so.13", "libcusparse.so"];
 
 /// Where NVIDIA's installer puts the toolkit, which is often not in the loader's search path.
@@ -95,8 +96,8 @@ macro_rules! functions {
             fn load(library: &libloading::Library) -> Result<Self, CusparseError> {
                 let mut functions = Self {
                     $(
-                        // SAFETY: the type is the one in cusparse.h, unchanged since CUDA 12.4. The pointer outlives
-                        // no library, as the library is never unloaded.
+                        // SAFETY: the type is the one in cusparse.h, unchanged since CUDA 12.4. The
+                        // pointer outlives no library, as the library is never unloaded.
                         $field: *unsafe { library.get::<$type>($symbol) }
                             .map_err(|_| CusparseError::TooOld { symbol: $symbol })?,
                     )*
@@ -212,8 +213,9 @@ fn find(path: Option<&Path>) -> Result<libloading::Library, CusparseError> {
     Err(CusparseError::NotFound { reason: reason.unwrap_or_else(nothing) })
 }
 
-/// Loads the nvJitLink that lies beside a cuSPARSE, if one does. Newer versions look for it by name alone when a plan
-/// is made, and so find the one that came with them whatever the loader's search path holds.
+/// Loads the nvJitLink that lies beside a cuSPARSE, if one does. Newer versions look for it by name
+/// alone when a plan is made, and so find the one that came with them whatever the loader's search
+/// path holds.
 fn load_linker_beside(cusparse: &Path) {
     let Some(folder) = cusparse.parent().filter(|folder| folder.is_dir()) else { return };
     for name in ["libnvJitLink.so.13", "libnvJitLink.so.12"] {
@@ -227,7 +229,7 @@ fn load_linker_beside(cusparse: &Path) {
 }
 
 fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: runs the initialisers of NVIDIA's library, trusted as the driver is, from the loader's own path, from
-    // where only an administrator can write, or from where the user says.
+    // SAFETY: runs the initialisers of NVIDIA's library, trusted as the driver is, from the
+    // loader's own path, from where only an administrator can write, or from where the user says.
     unsafe { libloading::Library::new(path) }
 }

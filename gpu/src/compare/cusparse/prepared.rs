@@ -62,11 +62,12 @@ impl<T: Scalar> Product<'_, T> {
 
 /// A product made ready for one algorithm: A converted, the work buffer taken, A analysed.
 ///
-/// The matrix is described anew for each, as the library keeps what its analysis finds with the description.
+/// The matrix is described anew for each, as the library keeps what its analysis finds with the
+/// description.
 #[derive(Debug)]
 pub(crate) struct Prepared<'c> {
-    /// Seconds that this took, on the host's clock: conversion, taking memory and the library's analysis or plan. The first in
-    /// a process includes the loading of the library's kernels.
+    /// Seconds that this took, on the host's clock: conversion, taking memory and the library's
+    /// analysis or plan. The first in a process includes the loading of the library's kernels.
     pub(crate) analysis_seconds: f64,
     /// Bytes of the library's work buffer. Another format's arrays are not counted.
     pub(crate) buffer_bytes: u64,
@@ -84,8 +85,8 @@ enum Work<'c> {
 }
 
 impl Cusparse {
-    /// Makes a product ready for an algorithm. Work already on the stream is waited for; what is prepared does not touch
-    /// the output.
+    /// Makes a product ready for an algorithm. Work already on the stream is waited for; what is
+    /// prepared does not touch the output.
     ///
     /// # Errors
     /// [`CusparseError::NotApplicable`] when the operation, the matrix's shape or its pattern is none for the algorithm;
@@ -168,8 +169,8 @@ impl Prepared<'_> {
         &self.name
     }
 
-    /// Asks the stream for the product. It can be captured into a graph, after it was asked for once outside of one:
-    /// the first call loads the library's kernels.
+    /// Asks the stream for the product. It can be captured into a graph, after it was asked for
+    /// once outside of one: the first call loads the library's kernels.
     ///
     /// # Errors
     /// When the library refuses.

@@ -11,8 +11,8 @@ const MOST_SLOTS_PER_ENTRY: usize = 4;
 /// The column of a slot without an entry: −1 as a signed integer.
 const PADDING: u32 = u32::MAX;
 
-/// A matrix in slices of [`SLICE`] rows, each as wide as its longest row. Within a slice, a column of slots follows the
-/// other. The last slice is as high as all, with rows of padding.
+/// A matrix in slices of [`SLICE`] rows, each as wide as its longest row. Within a slice, a column
+/// of slots follows the other. The last slice is as high as all, with rows of padding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sell<T> {
     /// Where each slice begins, and the number of slots. All fit in a signed 32-bit integer.

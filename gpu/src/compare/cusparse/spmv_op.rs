@@ -1,5 +1,5 @@
-//! `cusparseSpMVOp`: z = αAx + βy with a plan, of CUDA 13.1 and later. An experimental interface: its signatures differ
-//! from version to version.
+//! `cusparseSpMVOp`: z = αAx + βy with a plan, of CUDA 13.1 and later. An experimental interface:
+//! its signatures differ from version to version.
 
 use std::ffi::{c_int, c_void};
 
@@ -94,8 +94,8 @@ impl SpMvOpFunctions {
     /// Looks them up; `None` where one is missing.
     pub(super) fn load(library: &Library, version: LibraryVersion) -> Option<Self> {
         fn function<F: Copy>(library: &Library, symbol: &str) -> Option<F> {
-            // SAFETY: each type below is the one in cusparse.h of the version that is asked for it. The library is
-            // never unloaded.
+            // SAFETY: each type below is the one in cusparse.h of the version that is asked for it.
+            // The library is never unloaded.
             unsafe { library.get::<F>(symbol) }.ok().map(|function| *function)
         }
         let buffer_size = "cusparseSpMVOp_bufferSize";
@@ -140,8 +140,8 @@ pub(super) struct SpMvOp<'c> {
     _workspace: Option<DeviceBuffer>,
 }
 
-/// A, x, y and z. What is added is a vector of its own, all 0: a library that reads y though β is 0 may not find the
-/// output there, which holds NaN before a product is verified.
+/// A, x, y and z. What is added is a vector of its own, all 0: a library that reads y though β is 0
+/// may not find the output there, which holds NaN before a product is verified.
 #[derive(Debug)]
 pub(super) struct Operands {
     pub(super) a: Description,
@@ -153,8 +153,8 @@ pub(super) struct Operands {
 }
 
 impl<'c> SpMvOp<'c> {
-    /// Takes memory and makes the plan. `number` is the algorithm's, and `compute` the type of the scalars. Also gives
-    /// the bytes of memory.
+    /// Takes memory and makes the plan. `number` is the algorithm's, and `compute` the type of the
+    /// scalars. Also gives the bytes of memory.
     pub(super) fn prepare(
         cusparse: &'c Cusparse,
         functions: &'c SpMvOpFunctions,
@@ -167,8 +167,8 @@ impl<'c> SpMvOp<'c> {
         let Operands { a, x, y, z, .. } = &operands;
         let (handle, a, x, y, z) = (cusparse.handle, a.raw(), x.raw(), y.raw(), z.raw());
         let mut bytes = 0;
-        // SAFETY: the handle and the descriptions are live, of operands whose sizes were checked to fit; the pointer is
-        // to a live integer.
+        // SAFETY: the handle and the descriptions are live, of operands whose sizes were checked to
+        // fit; the pointer is to a live integer.
         let status = unsafe {
             match functions.preparation {
                 Preparation::Plain { buffer_size, .. } => {
@@ -192,7 +192,8 @@ impl<'c> SpMvOp<'c> {
             _workspace: Some(workspace),
         };
         let description = &raw mut planned.description;
-        // SAFETY: as above; the workspace has as many bytes as were asked for, and is dropped after the description.
+        // SAFETY: as above; the workspace has as many bytes as were asked for, and is dropped after
+        // the description.
         let status = unsafe {
             match functions.preparation {
                 Preparation::Plain { create_description, .. } => {
@@ -233,8 +234,8 @@ impl<'c> SpMvOp<'c> {
         let Operands { x, y, z, .. } = &self.operands;
         let [alpha, beta] = self.scalars.each_ref().map(|cell| std::ptr::from_ref(cell).cast());
         cusparse.device.bind()?;
-        // SAFETY: the handle, the plan and the descriptions are live, and so are the scalars, of the type that the plan
-        // was made for.
+        // SAFETY: the handle, the plan and the descriptions are live, and so are the scalars, of
+        // the type that the plan was made for.
         let status = unsafe {
             (functions.run)(cusparse.handle, *plan, alpha, beta, x.raw(), y.raw(), z.raw())
         };

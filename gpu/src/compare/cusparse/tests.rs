@@ -1,4 +1,5 @@
-//! Every algorithm on a device: `cargo test -p sparserl-gpu --lib cusparse -- --ignored --nocapture`.
+//! Every algorithm on a device: `cargo test -p sparserl-gpu --lib cusparse -- --ignored
+//! --nocapture`.
 
 use std::sync::Arc;
 

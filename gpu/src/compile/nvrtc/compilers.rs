@@ -13,8 +13,8 @@ use rustix::process::geteuid;
 use super::{Nvrtc, NvrtcError};
 use crate::Architecture;
 
-/// Environment variable with the folders to look in first, separated as in `PATH`. Where it is set, even to nothing, they
-/// take the place of folders called `.nvrtc` and of the user's data folder.
+/// Environment variable with the folders to look in first, separated as in `PATH`. Where it is set,
+/// even to nothing, they take the place of folders called `.nvrtc` and of the user's data folder.
 pub const SEARCH_VARIABLE: &str = "SPARSERL_NVRTC";
 
 /// Names in the loader's search path, newest first.
@@ -30,7 +30,8 @@ const WHEEL_FOLDERS: [&str; 2] = ["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"];
 /// Variables with the folder of a Python environment.
 const ENVIRONMENT_VARIABLES: [&str; 2] = ["VIRTUAL_ENV", "CONDA_PREFIX"];
 
-/// What a folder with NVRTC libraries is called that lies beside the program or above it, or where the user works.
+/// What a folder with NVRTC libraries is called that lies beside the program or above it, or where
+/// the user works.
 const LOCAL_FOLDER: &str = ".nvrtc";
 
 /// Where a user's data folder has NVRTC libraries.
@@ -48,13 +49,15 @@ pub struct Compilers {
 }
 
 impl Compilers {
-    /// Opens every `libnvrtc.so*` in the folders that [`SEARCH_VARIABLE`] names and one level below them, in NVIDIA's
-    /// wheels in the active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), in the loader's search path, and in
-    /// `/usr/local/cuda`. Of several with the same version the first in this order stays.
+    /// Opens every `libnvrtc.so*` in the folders that [`SEARCH_VARIABLE`] names and one level below
+    /// them, in NVIDIA's wheels in the active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`),
+    /// in the loader's search path, and in `/usr/local/cuda`. Of several with the same version the
+    /// first in this order stays.
     ///
-    /// Where the variable is not set, the first folders are those called `.nvrtc` beside this program, in the folder that it
-    /// was started in, and in all above them, then `sparserl/nvrtc` in the user's data folder. Of these a folder that
-    /// belongs to neither the user nor root is left out: a library runs code as soon as it is opened.
+    /// Where the variable is not set, the first folders are those called `.nvrtc` beside this
+    /// program, in the folder that it was started in, and in all above them, then `sparserl/nvrtc`
+    /// in the user's data folder. Of these a folder that belongs to neither the user nor root is
+    /// left out: a library runs code as soon as it is opened.
     ///
     /// # Errors
     /// When there is none, or none that works.
@@ -65,7 +68,8 @@ impl Compilers {
         }
     }
 
-    /// Like [`discover`](Self::discover), looking nowhere but in `folders` and one level below them.
+    /// Like [`discover`](Self::discover), looking nowhere but in `folders` and one level below
+    /// them.
     ///
     /// # Errors
     /// When there is none, or none that works.
@@ -148,7 +152,8 @@ impl Compilers {
         self.choose(architecture, None)
     }
 
-    /// The newest that compiles for `architecture` and whose cubins a driver of CUDA `driver_major` loads.
+    /// The newest that compiles for `architecture` and whose cubins a driver of CUDA `driver_major`
+    /// loads.
     ///
     /// A driver runs cubins of its own major CUDA version and of earlier ones.
     ///
@@ -162,8 +167,9 @@ impl Compilers {
         self.choose(architecture, Some(driver_major))
     }
 
-    /// The compiler that is taken, whoever asks and whatever for: the newest that compiles for `architecture` and, where the
-    /// driver of a device has to load the machine code, whose cubins a driver of CUDA `driver_major` loads.
+    /// The compiler that is taken, whoever asks and whatever for: the newest that compiles for
+    /// `architecture` and, where the driver of a device has to load the machine code, whose cubins
+    /// a driver of CUDA `driver_major` loads.
     pub(crate) fn choose(
         &self,
         architecture: Architecture,

@@ -15,27 +15,29 @@ pub(super) const MINIMAL: &str = "--minimal";
 /// What a caller may choose. All of it is part of a cubin's cache key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileOptions {
-    /// Most registers a thread may use; the rest spills. `None` leaves it to the compiler and to launch bounds.
+    /// Most registers a thread may use; the rest spills. `None` leaves it to the compiler and to
+    /// launch bounds.
     pub max_registers: Option<u32>,
     /// Keeps source lines in the cubin, for a profiler. They do not change the instructions.
     pub line_information: bool,
     /// Macros to define, as (name, value).
     pub defines: Vec<(String, String)>,
-    /// Leaves out NVRTC's declarations of textures, surfaces, atomics on objects and the device runtime: 3 to 5 ms less
-    /// for each source, which must not use them. The machine code is the same. NVRTC before 12.4 has no such option and
-    /// compiles as without.
+    /// Leaves out NVRTC's declarations of textures, surfaces, atomics on objects and the device
+    /// runtime: 3 to 5 ms less for each source, which must not use them. The machine code is the
+    /// same. NVRTC before 12.4 has no such option and compiles as without.
     pub minimal: bool,
 }
 
 impl CompileOptions {
-    /// For generated kernels. All who compile them take these, so that they find each other's work in the cache.
+    /// For generated kernels. All who compile them take these, so that they find each other's work
+    /// in the cache.
     #[must_use]
     pub fn generated() -> Self {
         Self { minimal: true, ..Self::default() }
     }
 
-    /// The command line for machine code. Fast-math is left out on purpose: it lowers the precision that results are
-    /// verified against.
+    /// The command line for machine code. Fast-math is left out on purpose: it lowers the precision
+    /// that results are verified against.
     #[must_use]
     pub(crate) fn cubin_arguments(&self, architecture: Architecture) -> Vec<String> {
         let mut arguments = vec![
@@ -74,7 +76,8 @@ impl CompileOptions {
 
 /// One kernel's machine code, with what the compiler said about it.
 ///
-/// Made by [`Nvrtc::compile`](super::Nvrtc::compile), here or in a process of the [pool](crate::compile::pool), and by the
+/// Made by [`Nvrtc::compile`](super::Nvrtc::compile), here or in a process of the
+/// [pool](crate::compile::pool), and by the
 /// [cache](crate::compile::cache) only, never from arbitrary bytes: the driver is given no length and trusts what it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cubin {
@@ -131,8 +134,8 @@ impl Cubin {
         self.parts
     }
 
-    /// Names of the variables in global memory that the machine code declares, where a kernel could keep something from
-    /// one launch to the next. Generated kernels write to none.
+    /// Names of the variables in global memory that the machine code declares, where a kernel could
+    /// keep something from one launch to the next. Generated kernels write to none.
     ///
     /// `None` when the machine code cannot be read.
     pub(crate) fn global_variables(&self) -> Option<Vec<String>> {

@@ -1,14 +1,15 @@
 //! Sources that reach for files.
 //!
-//! NVRTC opens whatever `#include` names, in the file system of the process, and quotes what does not compile in its
-//! log: `#include "/etc/passwd"` shows the first line of it. Its `--no-source-include` does not hold for absolute paths.
-//! So sources with such a directive are refused before NVRTC sees them. `__has_include` is left: it tells whether a file
-//! exists, and no more.
+//! NVRTC opens whatever `#include` names, in the file system of the process, and quotes what does
+//! not compile in its log: `#include "/etc/passwd"` shows the first line of it. Its
+//! `--no-source-include` does not hold for absolute paths. So sources with such a directive are
+//! refused before NVRTC sees them. `__has_include` is left: it tells whether a file exists, and no
+//! more.
 
 /// Whether `source` has an `#include` directive in any spelling, or what might be one.
 ///
-/// Comments and strings are not told apart, because mistaking code for one of them would let a directive pass. What is
-/// refused needlessly is the word after `#`, `%:` or the end of a comment.
+/// Comments and strings are not told apart, because mistaking code for one of them would let a
+/// directive pass. What is refused needlessly is the word after `#`, `%:` or the end of a comment.
 pub(super) fn has_include(source: &str) -> bool {
     // The compiler joins lines that end in a backslash before all else.
     let joined = source.replace("\\\r\n", "").replace("\\\n", "");

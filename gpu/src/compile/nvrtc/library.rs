@@ -1,7 +1,9 @@
-//! The C interface: functions looked up by name in a library given by its path, and programs that free themselves.
+//! The C interface: functions looked up by name in a library given by its path, and programs that
+//! free themselves.
 //!
-//! Declared here, not taken from a binding crate: those load one library per process from a fixed list of names, and
-//! give statuses as a Rust `enum`, which a newer library's unknown status would make undefined behaviour.
+//! Declared here, not taken from a binding crate: those load one library per process from a fixed
+//! list of names, and give statuses as a Rust `enum`, which a newer library's unknown status would
+//! make undefined behaviour.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
@@ -38,8 +40,9 @@ macro_rules! functions {
         impl Functions {
             fn load(library: &libloading::Library, path: &Path) -> Result<Self, NvrtcError> {
                 Ok(Self { $(
-                    // SAFETY: the type is the one in nvrtc.h, unchanged since the function exists. The pointer is kept
-                    // beside the library, in `Library`, and so does not outlive it.
+                    // SAFETY: the type is the one in nvrtc.h, unchanged since the function exists.
+                    // The pointer is kept beside the library, in `Library`, and so does not outlive
+                    // it.
                     $field: unsafe { library.get::<$type>($symbol) }.map(|f| *f).map_err(|_| {
                         NvrtcError::NotNvrtc { path: path.to_path_buf(), symbol: $symbol.into() }
                     })?,
@@ -70,7 +73,8 @@ functions! {
 /// A loaded library and its functions.
 pub(super) struct Library {
     functions: Functions,
-    /// The device functions that NVRTC loads by name when it first compiles. Kept so that it finds them.
+    /// The device functions that NVRTC loads by name when it first compiles. Kept so that it finds
+    /// them.
     _builtins: Option<libloading::Library>,
     /// Dropped last: the functions above live in it.
     _library: libloading::Library,
@@ -128,7 +132,8 @@ impl fmt::Debug for Library {
 }
 
 fn load(path: &Path) -> Result<libloading::Library, NvrtcError> {
-    // SAFETY: runs the library's initialisers; that the file is trusted is `Nvrtc::open`'s stated condition.
+    // SAFETY: runs the library's initialisers; that the file is trusted is `Nvrtc::open`'s stated
+    // condition.
     unsafe { libloading::Library::new(path) }.map_err(|error| NvrtcError::Load {
         path: path.to_path_buf(),
         message: super::one_line(&error.to_string()),
@@ -137,8 +142,9 @@ fn load(path: &Path) -> Result<libloading::Library, NvrtcError> {
 
 /// Loads the builtins library that lies beside an NVRTC library.
 ///
-/// NVRTC opens it by its bare name. Not every build has a run path to its own folder (13.0's wheel has none), but the
-/// loader reuses a library of that name that is loaded already. None beside it means that the loader must find it.
+/// NVRTC opens it by its bare name. Not every build has a run path to its own folder (13.0's wheel
+/// has none), but the loader reuses a library of that name that is loaded already. None beside it
+/// means that the loader must find it.
 fn builtins(path: &Path, version: Version) -> Option<libloading::Library> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
     load(&folder.join(format!("libnvrtc-builtins.so.{version}"))).ok()
@@ -215,7 +221,8 @@ impl<'a> Program<'a> {
 
 impl Drop for Program<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by `create`, destroyed only here. A failure leaves nothing that could be done.
+        // SAFETY: made by `create`, destroyed only here. A failure leaves nothing that could be
+        // done.
         let _ = unsafe { (self.functions.destroy)(&raw mut self.raw) };
     }
 }

@@ -15,13 +15,14 @@ pub struct Resources {
     pub stack: u32,
     /// Bytes of a block's static shared memory.
     pub shared: u32,
-    /// Bytes of constant memory: the arguments, launch geometry and constants. NVRTC 13 does not tell for `sm_90` and
-    /// later.
+    /// Bytes of constant memory: the arguments, launch geometry and constants. NVRTC 13 does not
+    /// tell for `sm_90` and later.
     pub constant: Option<u32>,
 }
 
 impl Resources {
-    /// Finds `kernel` in a log written with `--ptxas-options=-v`. `None` when the log does not speak of it.
+    /// Finds `kernel` in a log written with `--ptxas-options=-v`. `None` when the log does not
+    /// speak of it.
     #[must_use]
     pub(super) fn parse(log: &str, kernel: &str) -> Option<Self> {
         let entry = format!("Compiling entry function '{kernel}' for ");
@@ -63,7 +64,8 @@ impl Resources {
     }
 }
 
-/// `ptxas . 8 bytes stack frame, 0 bytes spill stores` as (8, "bytes stack frame"), (0, "bytes spill stores").
+/// `ptxas . 8 bytes stack frame, 0 bytes spill stores` as (8, "bytes stack frame"), (0, "bytes
+/// spill stores").
 fn items(line: &str) -> impl Iterator<Item = (u32, &str)> {
     line.split(',').filter_map(|item| {
         let item = item.get(item.find(|c: char| c.is_ascii_digit())?..)?;

@@ -18,13 +18,14 @@ pub(crate) struct Client<Q, A> {
 }
 
 impl<Q: DeserializeOwned, A: Serialize> Client<Q, A> {
-    /// Takes over the connection that the parent left as standard input. From now on this process dies with its
-    /// parent.
+    /// Takes over the connection that the parent left as standard input. From now on this process
+    /// dies with its parent.
     ///
     /// # Errors
     /// When standard input is no socket, as when the program was started by hand.
     pub(crate) fn from_stdin() -> io::Result<Self> {
-        // Also where this process hangs. That the parent died before this line shows as the end of the stream.
+        // Also where this process hangs. That the parent died before this line shows as the end of
+        // the stream.
         set_parent_process_death_signal(Some(Signal::KILL))?;
         let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         stream.peer_addr()?;
@@ -38,7 +39,8 @@ impl<Q: DeserializeOwned, A: Serialize> Client<Q, A> {
     /// The next request with its blobs; `None` when there are no more.
     ///
     /// # Errors
-    /// When the connection breaks, or when what arrives is no request ([`io::ErrorKind::InvalidData`]).
+    /// When the connection breaks, or when what arrives is no request
+    /// ([`io::ErrorKind::InvalidData`]).
     pub(crate) fn receive(&mut self) -> io::Result<Option<(Q, Blobs)>> {
         Ok(frame::read(&mut self.stream)?)
     }

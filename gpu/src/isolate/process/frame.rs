@@ -4,8 +4,8 @@
 //! magic, u64 length of the header, u64 number of blobs, u64 length of each blob, header (postcard), blobs
 //! ```
 //!
-//! Numbers are little-endian. Blobs may be gigabytes: they are written from the caller's slices and read into vectors
-//! of their exact size.
+//! Numbers are little-endian. Blobs may be gigabytes: they are written from the caller's slices and
+//! read into vectors of their exact size.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -14,7 +14,8 @@ use serde::de::DeserializeOwned;
 
 const MAGIC: &[u8; 8] = b"SPRLFRM\x01";
 
-/// Lengths above these come from a damaged stream. No memory is taken on the word of a length alone.
+/// Lengths above these come from a damaged stream. No memory is taken on the word of a length
+/// alone.
 const MOST_HEADER: u64 = 1 << 30;
 const MOST_BLOBS: u64 = 1 << 16;
 const MOST_BLOB: u64 = 1 << 40;
@@ -232,7 +233,8 @@ mod tests {
             let mut bytes = encoded(&header, &blobs);
             let at = at.index(bytes.len());
             bytes[at] = byte;
-            // Damage within the payload goes unnoticed, in the structure it is an error; it never panics.
+            // Damage within the payload goes unnoticed, in the structure it is an error; it never
+            // panics.
             if let Ok(read) = decoded(&bytes) {
                 prop_assert!(read.is_some());
             }

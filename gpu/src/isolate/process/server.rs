@@ -47,7 +47,8 @@ pub(crate) struct Server<Q, A> {
 enum State {
     Running,
     Ended(ExitStatus),
-    /// Killed, but the kernel does not let go of it, as when a driver hangs. Somebody else waits for it.
+    /// Killed, but the kernel does not let go of it, as when a driver hangs. Somebody else waits
+    /// for it.
     Stuck,
 }
 
@@ -97,7 +98,8 @@ impl<Q: Serialize, A: DeserializeOwned> Server<Q, A> {
             let stderr = Tail::of(child.stderr.take());
             let state = State::Running;
             let server = Self { child, state, stream, stderr, kinds: PhantomData };
-            // It has had no request yet, so it cannot have used much. On failure it is dropped and thereby killed.
+            // It has had no request yet, so it cannot have used much. On failure it is dropped and
+            // thereby killed.
             limits.apply(Pid::from_child(&server.child))?;
             Ok(server)
         };
@@ -168,7 +170,8 @@ impl<Q, A> Server<Q, A> {
         error
     }
 
-    /// The connection has ended. Leaves the child the time to end by itself, which says why, before it is killed.
+    /// The connection has ended. Leaves the child the time to end by itself, which says why, before
+    /// it is killed.
     fn died(&mut self) -> ServerError {
         self.wait();
         self.kill();
@@ -227,8 +230,8 @@ impl Limits {
     }
 }
 
-/// Starts a child from a thread that lives as long as this process: children ask to die with their parent, and for that
-/// the kernel takes the thread that started them.
+/// Starts a child from a thread that lives as long as this process: children ask to die with their
+/// parent, and for that the kernel takes the thread that started them.
 fn spawn(command: Command) -> io::Result<Child> {
     type Order = (Command, mpsc::Sender<io::Result<Child>>);
     static STARTER: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
@@ -296,7 +299,8 @@ impl Write for Timed<'_> {
     }
 }
 
-/// The end of what a child writes to its standard error, read by a thread so that the child never waits.
+/// The end of what a child writes to its standard error, read by a thread so that the child never
+/// waits.
 #[derive(Debug)]
 struct Tail {
     kept: Arc<Mutex<Vec<u8>>>,
@@ -325,7 +329,8 @@ impl Tail {
         Self { kept, complete }
     }
 
-    /// What there is. To be asked for when the child has ended; a process of its own may still hold the pipe.
+    /// What there is. To be asked for when the child has ended; a process of its own may still hold
+    /// the pipe.
     fn text(&self) -> String {
         let _ = self.complete.recv_timeout(GRACE);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

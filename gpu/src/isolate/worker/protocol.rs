@@ -17,7 +17,8 @@ pub(crate) const ROLE: &str = "device";
 /// How thoroughly kernels are judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protocol {
-    /// How often each kernel goes through the checks, each time with inputs of its own. At least 1 is done.
+    /// How often each kernel goes through the checks, each time with inputs of its own. At least 1
+    /// is done.
     pub checks: u32,
     /// Samples of launches in a chain. At least 1 is taken.
     pub warm_samples: u32,
@@ -76,13 +77,13 @@ impl Protocol {
 pub(crate) enum Request {
     /// The device code to judge with; its bytes as a blob. Answered by `Done`.
     Oracle { cubin: CubinParts },
-    /// A matrix: row offsets, column indices and values as blobs. What was there of another is gone. Answered by
-    /// `Done`.
+    /// A matrix: row offsets, column indices and values as blobs. What was there of another is
+    /// gone. Answered by `Done`.
     Matrix(MatrixHeader),
     /// What kernels compute from now on. Answered by `Done`.
     Operation(Operation),
-    /// Kernels; the bytes of new arrays and then of their cubins as blobs. Answered by `Done` when all is
-    /// ready, by `Judged` for each, in their order, and then by `Evaluated`.
+    /// Kernels; the bytes of new arrays and then of their cubins as blobs. Answered by `Done` when
+    /// all is ready, by `Judged` for each, in their order, and then by `Evaluated`.
     Judge {
         gone: Vec<ArrayKey>,
         new: Vec<ArrayKey>,
@@ -119,8 +120,8 @@ pub(crate) enum Answer {
     Done,
     /// The device or the memory does not allow it.
     Unable { reason: String },
-    /// The next kernel was checked, or all are being timed. Where that left the process in disorder, this is what
-    /// became of the kernel, and the process ends.
+    /// The next kernel was checked, or all are being timed. Where that left the process in
+    /// disorder, this is what became of the kernel, and the process ends.
     Judged { ended: Option<Outcome> },
     /// What became of all kernels.
     Evaluated {

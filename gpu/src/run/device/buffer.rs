@@ -7,10 +7,12 @@ use cudarc::driver::{result, sys};
 use super::driver::Check;
 use super::{Context, Device, DeviceError};
 
-/// Length of each guard zone in bytes. A multiple of 256, so that the buffer is aligned as `cuMemAlloc` aligns.
+/// Length of each guard zone in bytes. A multiple of 256, so that the buffer is aligned as
+/// `cuMemAlloc` aligns.
 pub const GUARD_BYTES: usize = 4096;
 
-/// A word that, repeated, reads as a quiet NaN in f16, bf16, f32 and f64, and that no arithmetic gives.
+/// A word that, repeated, reads as a quiet NaN in f16, bf16, f32 and f64, and that no arithmetic
+/// gives.
 pub const POISON_WORD: u32 = 0x7ff8_7ff8;
 
 /// `length` bytes of [`POISON_WORD`], for outputs that a kernel has to write all of.
@@ -133,7 +135,8 @@ impl DeviceBuffer {
             Fill::Poison => {
                 let words = self.length / size_of::<u32>();
                 if words > 0 {
-                    // SAFETY: `words` words from `address` are this buffer's own, and it is aligned to 256 bytes.
+                    // SAFETY: `words` words from `address` are this buffer's own, and it is aligned
+                    // to 256 bytes.
                     unsafe { sys::cuMemsetD32_v2(address, POISON_WORD, words) }
                         .result()
                         .check("cuMemsetD32")?;
@@ -185,8 +188,9 @@ impl DeviceBuffer {
         if bytes.is_empty() {
             return Ok(());
         }
-        // SAFETY: callers stay within the `length + 2 * GUARD_BYTES` bytes from `base`, which are this buffer's own.
-        // The copy is done, as far as the host's memory goes, when the call returns.
+        // SAFETY: callers stay within the `length + 2 * GUARD_BYTES` bytes from `base`, which are
+        // this buffer's own. The copy is done, as far as the host's memory goes, when the call
+        // returns.
         unsafe { result::memcpy_htod_sync(self.base + offset as u64, bytes) }.check("cuMemcpyHtoD")
     }
 
@@ -206,7 +210,8 @@ impl DeviceBuffer {
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: taken in `new`, freed only here. A failure (after a fault, say) leaves nothing that could be done.
+            // SAFETY: taken in `new`, freed only here. A failure (after a fault, say) leaves
+            // nothing that could be done.
             let _ = unsafe { result::free_sync(self.base) };
         }
     }
@@ -226,8 +231,8 @@ pub enum Guard {
 pub struct Damage {
     /// On which side of the buffer. When it is both, `After`.
     pub side: Side,
-    /// From the buffer's nearest byte to the nearest damaged byte, at least 1. A written byte that happens to be the
-    /// one that was there counts as undamaged.
+    /// From the buffer's nearest byte to the nearest damaged byte, at least 1. A written byte that
+    /// happens to be the one that was there counts as undamaged.
     pub distance: usize,
     /// Damaged bytes on both sides together, counted likewise.
     pub bytes: usize,
@@ -242,8 +247,8 @@ pub enum Side {
     After,
 }
 
-/// A zone's contents: NaN in f32 and f64, so that reading them spoils a result, a large number as an index, and no two
-/// words alike nearby, so that copying them about is noticed, too.
+/// A zone's contents: NaN in f32 and f64, so that reading them spoils a result, a large number as
+/// an index, and no two words alike nearby, so that copying them about is noticed, too.
 fn guard_pattern() -> Vec<u8> {
     let words = (0..GUARD_BYTES / size_of::<u32>()).map(|index| {
         let scattered = (index as u32 + 1).wrapping_mul(0x9e37_79b1) >> 13;

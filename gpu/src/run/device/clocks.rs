@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Device;
 
-/// NVIDIA's management library by the name that the driver installs. The one without a version comes with the toolkit.
+/// NVIDIA's management library by the name that the driver installs. The one without a version
+/// comes with the toolkit.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// A device's clocks at a moment, with what makes it lower them.
@@ -26,8 +27,8 @@ pub struct Clocks {
 }
 
 impl Device {
-    /// The clocks at this moment; `None` where the driver's management library is absent or does not tell them. Nothing
-    /// is ever set.
+    /// The clocks at this moment; `None` where the driver's management library is absent or does
+    /// not tell them. Nothing is ever set.
     #[must_use]
     pub fn clocks(&self) -> Option<Clocks> {
         // By its place on the bus: the library numbers devices otherwise than CUDA does.

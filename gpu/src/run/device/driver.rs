@@ -8,7 +8,8 @@ use cudarc::driver::{DriverError, sys};
 
 use super::DeviceError;
 
-/// Every driver function that this crate calls. The bindings panic when one is missing, so all are looked up first.
+/// Every driver function that this crate calls. The bindings panic when one is missing, so all are
+/// looked up first.
 const SYMBOLS: [&str; 43] = [
     "cuInit",
     "cuDriverGetVersion",
@@ -60,11 +61,13 @@ pub(super) fn load() -> Result<(), DeviceError> {
     static LOADED: OnceLock<Result<(), DeviceError>> = OnceLock::new();
     LOADED
         .get_or_init(|| {
-            // SAFETY: only opens the driver library, whose initialisers are trusted as the driver itself is.
+            // SAFETY: only opens the driver library, whose initialisers are trusted as the driver
+            // itself is.
             if !unsafe { sys::is_culib_present() } {
                 return Err(DeviceError::NoDriver);
             }
-            // SAFETY: the library is present, so that this neither panics nor does anything but open it.
+            // SAFETY: the library is present, so that this neither panics nor does anything but
+            // open it.
             let library = unsafe { sys::culib() };
             for symbol in SYMBOLS {
                 // SAFETY: the address is only asked for, never used; any type will do.

@@ -31,12 +31,13 @@ impl Module {
     /// Loads `cubin` onto `device`.
     ///
     /// # Errors
-    /// When the driver refuses it: compiled for another architecture, or by a compiler that is newer than the driver.
+    /// When the driver refuses it: compiled for another architecture, or by a compiler that is
+    /// newer than the driver.
     pub fn load(device: &Device, cubin: &Cubin) -> Result<Self, DeviceError> {
         let context = Arc::clone(&device.context);
         context.bind()?;
-        // SAFETY: a `Cubin` is what NVRTC wrote, unchanged, so that the driver finds the lengths that it reads in it to
-        // be true. The driver copies it.
+        // SAFETY: a `Cubin` is what NVRTC wrote, unchanged, so that the driver finds the lengths
+        // that it reads in it to be true. The driver copies it.
         let handle = unsafe { result::module::load_data(cubin.bytes().as_ptr().cast()) }
             .check("cuModuleLoadData")?;
         Ok(Self { inner: Arc::new(Loaded { context, handle }) })
@@ -80,7 +81,8 @@ impl Module {
 impl Drop for Loaded {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: loaded in `Module::load`, unloaded only here; no kernel of it is left, since each holds `self`.
+            // SAFETY: loaded in `Module::load`, unloaded only here; no kernel of it is left, since
+            // each holds `self`.
             let _ = unsafe { result::module::unload(self.handle) };
         }
     }
@@ -141,7 +143,8 @@ impl Argument<'_> {
         }
     }
 
-    /// Its bits, the lower ones when it is 4 bytes long: at the lower address on every machine that has CUDA.
+    /// Its bits, the lower ones when it is 4 bytes long: at the lower address on every machine that
+    /// has CUDA.
     fn bits(self) -> u64 {
         match self {
             Self::Buffer(buffer) => buffer.address(),
@@ -274,9 +277,10 @@ impl BoundKernel<'_> {
         let mut values = self.values.clone();
         let mut pointers: Vec<*mut c_void> =
             values.iter_mut().map(|value| (&raw mut *value).cast()).collect();
-        // SAFETY: the module is loaded. The driver reads as many parameters of as many bytes as were compared in
-        // `bind`, each from an aligned word of `values`, and copies them before it returns. What the kernel does on
-        // the device is the condition that this module's documentation states.
+        // SAFETY: the module is loaded. The driver reads as many parameters of as many bytes as
+        // were compared in `bind`, each from an aligned word of `values`, and copies them before it
+        // returns. What the kernel does on the device is the condition that this module's
+        // documentation states.
         let launched = unsafe {
             result::launch_kernel(
                 self.kernel.function,
@@ -311,7 +315,8 @@ pub enum LaunchError {
         /// Its place among the arguments, from 0.
         position: usize,
     },
-    /// The driver refuses to launch it: too many threads, registers or bytes of shared memory, or a grid of 0 blocks.
+    /// The driver refuses to launch it: too many threads, registers or bytes of shared memory, or a
+    /// grid of 0 blocks.
     #[error("cannot launch {geometry}: {failure}")]
     Refused {
         /// The shape of the launch.

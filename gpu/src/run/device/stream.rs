@@ -1,4 +1,5 @@
-//! Work in order, without waiting for it: streams, events between their steps, and graphs to replay.
+//! Work in order, without waiting for it: streams, events between their steps, and graphs to
+//! replay.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use super::{Context, Device, DeviceError};
 
 /// A queue of work for a device.
 ///
-/// It is a blocking stream: what is asked for synchronously, such as a copy to the host, waits for it.
+/// It is a blocking stream: what is asked for synchronously, such as a copy to the host, waits for
+/// it.
 #[derive(Debug)]
 pub struct Stream {
     context: Arc<Context>,
@@ -63,7 +65,8 @@ impl Stream {
             return Ok(());
         }
         self.context.bind()?;
-        // SAFETY: the bytes are the buffer's own; it lives until the caller has waited for the stream.
+        // SAFETY: the bytes are the buffer's own; it lives until the caller has waited for the
+        // stream.
         unsafe { result::memset_d8_async(buffer.address(), 0, buffer.len(), self.handle) }
             .check("cuMemsetD8Async")
     }
@@ -78,7 +81,8 @@ impl Stream {
             return Ok(());
         }
         self.context.bind()?;
-        // SAFETY: the words are the buffer's own, and aligned; it lives until the caller has waited for the stream.
+        // SAFETY: the words are the buffer's own, and aligned; it lives until the caller has waited
+        // for the stream.
         unsafe { sys::cuMemsetD32Async(buffer.address(), super::POISON_WORD, words, self.handle) }
             .result()
             .check("cuMemsetD32Async")
@@ -100,7 +104,8 @@ impl Stream {
             return Ok(());
         }
         self.context.bind()?;
-        // SAFETY: both ranges are whole buffers, which live until the caller has waited for the stream.
+        // SAFETY: both ranges are whole buffers, which live until the caller has waited for the
+        // stream.
         unsafe { result::memcpy_dtod_async(to.address(), from.address(), from.len(), self.handle) }
             .check("cuMemcpyDtoDAsync")
     }
@@ -163,7 +168,8 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: made in `new`, destroyed only here. A failure leaves nothing that could be done.
+            // SAFETY: made in `new`, destroyed only here. A failure leaves nothing that could be
+            // done.
             let _ = unsafe { result::stream::destroy(self.handle) };
         }
     }
@@ -211,13 +217,15 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: made in `new`, destroyed only here. A failure leaves nothing that could be done.
+            // SAFETY: made in `new`, destroyed only here. A failure leaves nothing that could be
+            // done.
             let _ = unsafe { result::event::destroy(self.handle) };
         }
     }
 }
 
-/// Work that can be asked for again and again with one call. Holds none of the buffers that it uses.
+/// Work that can be asked for again and again with one call. Holds none of the buffers that it
+/// uses.
 #[derive(Debug)]
 pub struct Graph {
     context: Arc<Context>,
@@ -230,7 +238,8 @@ unsafe impl Send for Graph {}
 impl Drop for Graph {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: made in `capture`, destroyed only here. A failure leaves nothing that could be done.
+            // SAFETY: made in `capture`, destroyed only here. A failure leaves nothing that could
+            // be done.
             let _ = unsafe { result::graph::exec_destroy(self.handle) };
         }
     }

@@ -18,8 +18,8 @@ const ROWS: usize = 4096;
 
 /// Appends evaluations to a store.
 ///
-/// They are gathered and written as parts: every 4096 rows, on [`flush`](Recorder::flush) and when dropped. Only
-/// `flush` can tell that the last ones could not be written.
+/// They are gathered and written as parts: every 4096 rows, on [`flush`](Recorder::flush) and when
+/// dropped. Only `flush` can tell that the last ones could not be written.
 #[derive(Debug)]
 pub struct Recorder {
     folder: PathBuf,
@@ -57,12 +57,15 @@ impl Recorder {
         &self.folder
     }
 
-    /// Records an evaluation of programs for one matrix and task. An evaluation of no programs leaves no trace.
+    /// Records an evaluation of programs for one matrix and task. An evaluation of no programs
+    /// leaves no trace.
     ///
-    /// `matrix` is what was computed with, in the task's precision; `identity` is of the matrix as it was read.
+    /// `matrix` is what was computed with, in the task's precision; `identity` is of the matrix as
+    /// it was read.
     ///
     /// # Errors
-    /// When there is not one outcome for each program, when tasks differ, or when a part is due and cannot be written.
+    /// When there is not one outcome for each program, when tasks differ, or when a part is due and
+    /// cannot be written.
     pub fn record<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
@@ -114,8 +117,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// The time in whole microseconds; later than the last one even if the clock stands still or is set back, because
-    /// the order of evaluations is the order of their times.
+    /// The time in whole microseconds; later than the last one even if the clock stands still or is
+    /// set back, because the order of evaluations is the order of their times.
     fn now(&mut self) -> SystemTime {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let whole = now - Duration::from_nanos((now.subsec_nanos() % 1000).into());

@@ -13,14 +13,17 @@ use crate::candidate::raw::RawKernel;
 use crate::compile::nvrtc::Cubin;
 use crate::store::fingerprint::content_hash;
 
-/// An [`Evaluator`] that knows what was recorded, whatever it was recorded with: see [`Recordings::retain`].
+/// An [`Evaluator`] that knows what was recorded, whatever it was recorded with: see
+/// [`Recordings::retain`].
 ///
-/// Of a program that was judged several times on one matrix, the latest outcome counts. Baselines and copy bandwidth
-/// are those of the evaluation that the outcomes come from; of several, of the latest one that has baselines.
+/// Of a program that was judged several times on one matrix, the latest outcome counts. Baselines
+/// and copy bandwidth are those of the evaluation that the outcomes come from; of several, of the
+/// latest one that has baselines.
 #[derive(Debug)]
 pub struct Replay {
     recordings: Recordings,
-    /// Evaluation and place in it of the latest outcome of a matrix and a program's text, which names the task.
+    /// Evaluation and place in it of the latest outcome of a matrix and a program's text, which
+    /// names the task.
     places: HashMap<(Hash, String), (usize, usize)>,
     /// What is asked about next.
     matrix: Option<Hash>,
@@ -30,7 +33,8 @@ impl Replay {
     /// Answers from these recordings.
     ///
     /// # Errors
-    /// When one of them was made with another grammar: what its programs say may have another meaning today.
+    /// When one of them was made with another grammar: what its programs say may have another
+    /// meaning today.
     pub fn new(recordings: Recordings) -> Result<Self, ReplayError> {
         let expected = grammar_hash();
         let mut places = HashMap::new();
@@ -47,8 +51,8 @@ impl Replay {
         Ok(Self { recordings, places, matrix: None })
     }
 
-    /// Answers about the matrix with this fingerprint from now on. Without it, the matrices asked about are taken to be as
-    /// they were read, which those that were rounded are not.
+    /// Answers about the matrix with this fingerprint from now on. Without it, the matrices asked
+    /// about are taken to be as they were read, which those that were rounded are not.
     pub fn set_matrix(&mut self, fingerprint: Hash) {
         self.matrix = Some(fingerprint);
     }

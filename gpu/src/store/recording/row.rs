@@ -28,7 +28,8 @@ macro_rules! table {
         pub(super) struct $Row { $($(#[$comment])* $field: $Cell,)* }
 
         impl $Row {
-            /// As Parquet's message type. The number in its name is raised when a column changes its meaning.
+            /// As Parquet's message type. The number in its name is raised when a column changes
+            /// its meaning.
             pub(super) fn schema() -> String {
                 let fields = [$(<$Cell as Cell>::field(stringify!($field)),)*];
                 format!("message sparserl_recordings_2 {{\n{}}}", fields.concat())

@@ -170,7 +170,8 @@ fn any_f64() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// What the four roundings of a result are, of the nearest and of the sign of what is missing from it.
+/// What the four roundings of a result are, of the nearest and of the sign of what is missing from
+/// it.
 fn directed(nearest: f64, exact_minus_nearest: f64) -> [f64; 3] {
     let (mut down, mut up) = (nearest, nearest);
     if exact_minus_nearest < 0.0 {

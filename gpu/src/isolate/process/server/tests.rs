@@ -45,7 +45,8 @@ fn requests_and_blobs_come_back() {
 
 #[test]
 fn blobs_larger_than_the_sockets_buffer_come_back() {
-    // Takes everything before it answers, as a real server does: four numbers, the header, the blob.
+    // Takes everything before it answers, as a real server does: four numbers, the header, the
+    // blob.
     let script = "f=$(mktemp); head -c $((32 + 6 + 8000000)) >$f; cat $f >&0; rm $f";
     let mut server = start(script, Limits::default());
     let blob: Vec<u8> = (0..8_000_000u32).map(|i| (i / 7) as u8).collect();

@@ -10,8 +10,8 @@
 //!
 //! Read: `coordinate` and `array`; `real`, `integer` and `pattern` (every value 1); `general`,
 //! `symmetric` and `skew-symmetric`. The banner may be in any case, lines may end in CR LF, blank
-//! lines and comments may stand anywhere, exponents may be Fortran's (`1.0D+03`). Refused: `complex`
-//! and `hermitian`, values that are not finite, counts that do not match the size line.
+//! lines and comments may stand anywhere, exponents may be Fortran's (`1.0D+03`). Refused:
+//! `complex` and `hermitian`, values that are not finite, counts that do not match the size line.
 //!
 //! A symmetric file may list either triangle, or some entries of each; every entry off the diagonal
 //! also stands for its mirror image. When it lists both (i, j) and (j, i), they are duplicates.

@@ -1,8 +1,9 @@
 //! Layouts: how the rows of each part are stored, and how threads walk them.
 //!
 //! Each layout is one module that holds its production of the grammar, its packing and the inverse,
-//! its cost, and the call of its device function; a line of the registry makes it part of the language. [`pack`] turns a matrix and a program into the named
-//! arrays that the kernel reads; [`unpack`] gives the matrix back, bit for bit.
+//! its cost, and the call of its device function; a line of the registry makes it part of the
+//! language. [`pack`] turns a matrix and a program into the named arrays that the kernel reads;
+//! [`unpack`] gives the matrix back, bit for bit.
 
 mod array;
 mod bcsr;

@@ -1,8 +1,8 @@
 //! Code generation: from a program to a CUDA translation unit that stands alone.
 //!
-//! The device code proper lives in `core/cuda/*.cuh`. A source holds the definitions that its program
-//! uses, and one kernel that sends each thread block to the part it works on. It depends on the
-//! program and on the forms that its arrays have ([`Signature`]), never on a size: sizes are
+//! The device code proper lives in `core/cuda/*.cuh`. A source holds the definitions that its
+//! program uses, and one kernel that sends each thread block to the part it works on. It depends on
+//! the program and on the forms that its arrays have ([`Signature`]), never on a size: sizes are
 //! arguments, so that matrices which share a program share its machine code.
 
 mod call;

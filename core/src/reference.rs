@@ -1,12 +1,13 @@
-//! The reference product that kernels are checked against, with a bound on the error of a right one.
+//! The reference product that kernels are checked against, with a bound on the error of a right
+//! one.
 //!
 //! Each element of αAX + βY₀ is computed in `f64`: plainly for `f32` operands, whose products are
 //! exact there; with a compensated dot product (Ogita, Rump and Oishi, Accurate Sum and Dot
 //! Product, 2005, algorithm Dot2) for `f64` ones.
 //!
 //! A kernel in the element type, unit roundoff u, may sum in any order and fuse or not. A row of n
-//! entries then takes at most n + 2 roundings on the way of any term: one for the product, n − 1 for
-//! the sum, one each for α and for adding βy₀. The error is therefore at most
+//! entries then takes at most n + 2 roundings on the way of any term: one for the product, n − 1
+//! for the sum, one each for α and for adding βy₀. The error is therefore at most
 //!
 //! (n + 2) · u · (|α| Σ|a||x| + |β||y₀|)
 //!
