@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => eval::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => bench::report(&args),
-        Command::Serve { role } => sparserl_gpu::isolate::process::serve(&role).map_err(Into::into),
+        Command::Serve { role } => sparserl_gpu::serve::serve(&role).map_err(Into::into),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -21,9 +21,10 @@ use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::compile::cache::CubinCache;
 use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::isolate::process::{self, ServerCommand};
+use sparserl_gpu::isolate::process::ServerCommand;
 use sparserl_gpu::isolate::worker::Protocol;
 use sparserl_gpu::run::device::Device;
+use sparserl_gpu::serve::serve;
 
 /// Programs of each case that are screened and timed.
 const PROGRAMS: u64 = 200;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     if let Some((first, role)) = words.split_first()
         && first == "serve"
     {
-        let served = process::serve(role);
+        let served = serve(role);
         return if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     if let Err(absence) = Device::open(0) {

@@ -75,7 +75,7 @@ pub enum GpuError {
 impl GpuEvaluator {
     /// Opens a device. Compilers and the device are used by processes started with `command`, which
     /// serve as
-    /// [`process::serve`](crate::isolate::process::serve) says.
+    /// [`serve`](crate::serve::serve) says.
     ///
     /// # Errors
     /// Without such a device or a compiler for it.

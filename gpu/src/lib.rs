@@ -16,7 +16,7 @@
 //!   there, `judge` verifies them against an independent product and times them in turn with the opponents of `compare`.
 //! - [`emulated`] judges kernels without a GPU: it runs their PTX on the CPU and finds what a GPU would hide.
 //! - [`store`] keeps what was found out about programs, and answers from it where there is no GPU.
-//! - [`run`] is CUDA's driver.
+//! - [`run`] is CUDA's driver; [`serve`] is what the processes run.
 //!
 //! Neither CUDA nor a GPU is needed to build this crate: NVRTC and the driver are loaded when they
 //! are first used, and a missing one is an error of one line.
@@ -29,6 +29,7 @@ pub mod evaluator;
 pub mod isolate;
 mod judge;
 pub mod run;
+pub mod serve;
 pub mod store;
 
 pub use sparserl_core::target::Architecture;

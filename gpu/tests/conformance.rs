@@ -27,16 +27,17 @@ use sparserl_gpu::compile::nvrtc::{Cubin, Version};
 use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::isolate::process::{self, ServerCommand};
+use sparserl_gpu::isolate::process::ServerCommand;
 use sparserl_gpu::isolate::worker::Protocol;
 use sparserl_gpu::run::device::{self, DeviceFacts};
+use sparserl_gpu::serve::serve;
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorded, Recorder, Recordings, Replay};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let Some((_, role)) = words.split_first().filter(|(first, _)| *first == "serve") {
-        return if process::serve(role).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return if serve(role).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     // A broken driver is no absent one: then the tests run and fail.
     let absent = device::count().is_err_and(|error| error.is_absence());

@@ -19,12 +19,13 @@ use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::emulated::{
     EmulationOptions, EmulatorError, EmulatorEvaluator, FindingKind, Judgement, Subject,
 };
-use sparserl_gpu::isolate::process::{self, ServerCommand};
+use sparserl_gpu::isolate::process::ServerCommand;
+use sparserl_gpu::serve::serve;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let Some((_, role)) = words.split_first().filter(|(first, _)| *first == "serve") {
-        return if process::serve(role).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return if serve(role).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let trial = |(name, check): (&str, fn())| {
         Trial::test(name, move || {

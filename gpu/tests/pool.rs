@@ -11,7 +11,8 @@ use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::cache::{CubinCache, Fetched, Origin};
 use sparserl_gpu::compile::nvrtc::{CompileError, CompileOptions, Compilers, Nvrtc};
 use sparserl_gpu::compile::pool::{CompilePool, PoolCompileError, PoolError};
-use sparserl_gpu::isolate::process::{self, ServerCommand};
+use sparserl_gpu::isolate::process::ServerCommand;
+use sparserl_gpu::serve::serve;
 
 type Check = fn() -> Result<(), Failed>;
 
@@ -35,7 +36,7 @@ const ORPHAN_MAKER: &str = "compile-without-end";
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.split_first() {
-        Some((first, role)) if first == "serve" => finish(process::serve(role)),
+        Some((first, role)) if first == "serve" => finish(serve(role)),
         Some((first, _)) if first == ORPHAN_MAKER => {
             finish(compile_without_end().map_err(|error| format!("{error:?}")))
         }

@@ -26,16 +26,17 @@ use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::compile::nvrtc::CompileOptions;
 use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::isolate::process::{self, ServerCommand};
+use sparserl_gpu::isolate::process::ServerCommand;
 use sparserl_gpu::isolate::worker::Protocol;
 use sparserl_gpu::run::device::Device;
+use sparserl_gpu::serve::serve;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let Some((first, role)) = words.split_first()
         && first == "serve"
     {
-        let served = process::serve(role);
+        let served = serve(role);
         return if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let mut arguments = Arguments::from_args();

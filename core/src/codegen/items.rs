@@ -2,24 +2,23 @@
 
 use alloc::vec::Vec;
 
-/// The files, each after those that it uses. What SpMV and SpMM do differently is in a file for
-/// each.
-const FILES: [(&str, Option<Dense>); 14] = [
+use crate::layout::Layout;
+
+/// What the layouts share, each file after those that it uses. What SpMV and SpMM do differently is
+/// in a file for each.
+const SHARED: [(&str, Option<Dense>); 5] = [
     (include_str!("../../cuda/types.cuh"), None),
     (include_str!("../../cuda/prefetch.cuh"), None),
     (include_str!("../../cuda/spmv.cuh"), Some(Dense::Vectors)),
     (include_str!("../../cuda/spmm.cuh"), Some(Dense::Matrices)),
     (include_str!("../../cuda/reduce.cuh"), None),
-    (include_str!("../../cuda/csr.cuh"), None),
-    (include_str!("../../cuda/sell.cuh"), None),
-    (include_str!("../../cuda/dia.cuh"), None),
-    (include_str!("../../cuda/bcsr.cuh"), None),
-    (include_str!("../../cuda/products.cuh"), None),
-    (include_str!("../../cuda/merge.cuh"), None),
-    (include_str!("../../cuda/merge_rows.cuh"), None),
-    (include_str!("../../cuda/merge_scan.cuh"), None),
-    (include_str!("../../cuda/merge_columns.cuh"), None),
 ];
+
+/// All files: what is shared, then each layout's own.
+fn files() -> impl Iterator<Item = (&'static str, Option<Dense>)> {
+    let own = Layout::DEVICE_CODE.iter().copied().flatten();
+    SHARED.into_iter().chain(own.map(|text| (*text, None)))
+}
 
 /// What the dense operands are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +38,7 @@ pub(super) struct Item {
 
 /// The definitions that `code` uses, and all that those use, each after what it uses.
 pub(super) fn used_by(code: &str, dense: Dense) -> Vec<Item> {
-    let mut items: Vec<Item> = FILES
-        .iter()
+    let mut items: Vec<Item> = files()
         .filter(|(_, of)| of.is_none_or(|of| of == dense))
         .flat_map(|(text, _)| split(text))
         .collect();
@@ -116,7 +114,7 @@ mod tests {
 
     #[test]
     fn every_file_is_split_into_definitions_with_their_names() {
-        for (text, _) in FILES {
+        for (text, _) in files() {
             let items = split(text);
             let kept: usize = items.iter().map(|item| item.lines.len()).sum();
             let written = text

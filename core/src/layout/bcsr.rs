@@ -61,6 +61,7 @@ impl LayoutModule for BcsrLayout {
     const WORD: Word = Word::Bcsr;
     const FIELDS: &'static [&'static str] =
         &["side", "index", "values", "cache", "vector", "lanes"];
+    const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/bcsr.cuh")];
 
     /// `bcsr B …`, for rows in matrix order whose entries fill blocks of some size.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {

@@ -44,6 +44,7 @@ impl LayoutModule for CsrLayout {
     const WORD: Word = Word::Csr;
     const FIELDS: &'static [&'static str] =
         &["index", "values", "cache", "vector", "lanes", "unroll"];
+    const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/csr.cuh")];
 
     /// `csr INDEX VALUES CACHE VECTOR LANES UNROLL`, for any rows.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {

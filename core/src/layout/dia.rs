@@ -33,6 +33,7 @@ impl DiaLayout {
 impl LayoutModule for DiaLayout {
     const WORD: Word = Word::Dia;
     const FIELDS: &'static [&'static str] = &["values", "cache", "vector", "unroll"];
+    const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/dia.cuh")];
 
     /// `dia VALUES CACHE VECTOR UNROLL`, for rows in matrix order with few, well-filled diagonals.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {

@@ -178,6 +178,13 @@ impl LayoutModule for MergeLayout {
     const WORD: Word = Word::Merge;
     const FIELDS: &'static [&'static str] =
         &["items", "index", "values", "cache", "vector", "reduction"];
+    const DEVICE_CODE: &'static [&'static str] = &[
+        include_str!("../../cuda/products.cuh"),
+        include_str!("../../cuda/merge.cuh"),
+        include_str!("../../cuda/merge_rows.cuh"),
+        include_str!("../../cuda/merge_scan.cuh"),
+        include_str!("../../cuda/merge_columns.cuh"),
+    ];
 
     /// `merge I …`, for any rows in matrix order: sorting would not even them out further.
     fn open(site: Site, _: Mask<'_>) -> Option<Vec<Slot>> {

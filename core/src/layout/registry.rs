@@ -20,6 +20,8 @@ pub(crate) trait LayoutModule: Copy {
     const WORD: Word;
     /// Names of its fields in program text, in the order of their tokens.
     const FIELDS: &'static [&'static str];
+    /// Its device code: files of `core/cuda`, each after those of the same list that it uses.
+    const DEVICE_CODE: &'static [&'static str];
 
     /// Its production: the slots of its fields, or `None` where it cannot store the rows of a site.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>>;
@@ -88,6 +90,10 @@ macro_rules! layouts {
         impl Layout {
             /// The words that open layouts.
             pub const WORDS: &'static [Word] = &[$($Layout::WORD,)*];
+
+            /// The device code of each layout.
+            pub(crate) const DEVICE_CODE: &'static [&'static [&'static str]] =
+                &[$($Layout::DEVICE_CODE,)*];
 
             /// Names of the fields that follow a layout's word; none for another word.
             #[must_use]

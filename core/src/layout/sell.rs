@@ -64,6 +64,7 @@ impl LayoutModule for SellLayout {
     const WORD: Word = Word::Sell;
     const FIELDS: &'static [&'static str] =
         &["height", "index", "values", "cache", "vector", "lanes", "unroll"];
+    const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/sell.cuh")];
 
     /// `sell H …`, where the padding of some height is bearable.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {

@@ -25,7 +25,7 @@ use crate::compile::cache::{CubinCache, Fetched, Key, Origin};
 use crate::compile::nvrtc::{
     CompileError, CompileOptions, Cubin, CubinParts, NoCompiler, UnsupportedByAll, Version,
 };
-use crate::isolate::process::{Limits, Server, ServerCommand, ServerError};
+use crate::isolate::process::{Limits, ServerCommand, ServingError, ServingProcess};
 
 /// How long one source may be compiled, unless [`CompilePool::with_deadline`] says otherwise.
 pub const DEADLINE: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 /// it the compiler itself.
 pub const ADDRESS_SPACE: u64 = 4 << 30;
 
-type Compiler = Server<Request, Answer>;
+type Compiler = ServingProcess<Request, Answer>;
 
 /// Processes that compile, with a cache before them.
 ///
@@ -206,7 +206,7 @@ impl CompilePool {
             }
         }
         let limits = Limits { address_space: Some(self.address_space) };
-        let fresh = Server::start(&self.command, &[ROLE], limits)
+        let fresh = ServingProcess::start(&self.command, &[ROLE], limits)
             .map_err(|error| PoolError::Process { reason: error.to_string() })?;
         self.ask_process(fresh, request, &mut place)
     }
@@ -221,7 +221,7 @@ impl CompilePool {
         let deadline = Instant::now() + self.deadline;
         let answer = process.send(request, &[], deadline).and_then(|()| process.receive(deadline));
         let (answer, mut blobs) = answer.map_err(|error| match error {
-            ServerError::TimedOut => PoolCompileError::TimedOut { deadline: self.deadline },
+            ServingError::TimedOut => PoolCompileError::TimedOut { deadline: self.deadline },
             other => PoolCompileError::Crashed { reason: other.to_string() },
         })?;
         match answer {

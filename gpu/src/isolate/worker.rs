@@ -1,7 +1,7 @@
 //! Judging kernels in a process of its own, one for each device.
 //!
 //! ```text
-//! Worker (parent) ── matrix, once; arrays, once; machine code ──► Server (child): judge, on a device
+//! Worker (parent) ── matrix, once; arrays, once; machine code ──► ServingProcess (child): judge, on a device
 //!                 ◄── what became of each kernel ──
 //! ```
 //!
@@ -22,7 +22,7 @@ use sparserl_core::task::{Dtype, Operation};
 use crate::candidate::executable::{ArrayKey, Executable, distinct_arrays};
 use crate::compare::Opponents;
 use crate::compile::nvrtc::Cubin;
-use crate::isolate::process::{Limits, Server, ServerCommand, ServerError};
+use crate::isolate::process::{Limits, ServerCommand, ServingError, ServingProcess};
 use crate::run::device::{Clocks, DeviceError, DeviceFacts};
 use crate::store::fingerprint::content_hash;
 pub use protocol::Protocol;
@@ -53,7 +53,7 @@ pub struct Worker {
 /// A running process, and what it holds.
 #[derive(Debug)]
 struct Child {
-    server: Server<Request, Answer>,
+    server: ServingProcess<Request, Answer>,
     /// Hash of the content and element type: the hash is the same for all types that hold the
     /// values.
     matrix: Option<(blake3::Hash, Dtype)>,
@@ -260,18 +260,18 @@ impl Worker {
     }
 
     /// What the loss of the child says of the kernel that it was busy with.
-    fn lost(&self, error: ServerError, kernel: Option<usize>, patience: Duration) -> Interruption {
+    fn lost(&self, error: ServingError, kernel: Option<usize>, patience: Duration) -> Interruption {
         let outcome = match error {
-            ServerError::TimedOut => Outcome::TimedOut { seconds: patience.as_secs_f64() },
-            error @ ServerError::Died { .. } => Outcome::Faulted { reason: error.to_string() },
-            error @ (ServerError::Start { .. } | ServerError::Protocol { .. }) => {
+            ServingError::TimedOut => Outcome::TimedOut { seconds: patience.as_secs_f64() },
+            error @ ServingError::Died { .. } => Outcome::Faulted { reason: error.to_string() },
+            error @ (ServingError::Start { .. } | ServingError::Protocol { .. }) => {
                 return Interruption::Broken(self.failed(&error));
             }
         };
         Interruption::Lost { kernel, outcome }
     }
 
-    fn equip(&mut self, server: Server<Request, Answer>) -> Result<(), WorkerError> {
+    fn equip(&mut self, server: ServingProcess<Request, Answer>) -> Result<(), WorkerError> {
         let (matrix, operation, arrays) = (None, None, BTreeSet::new());
         self.child = Some(Child { server, matrix, operation, arrays, array_bytes: 0 });
         let request = Request::Oracle { cubin: self.oracle.parts().clone() };
@@ -364,7 +364,7 @@ impl Worker {
         let deadline = Instant::now() + TO_PREPARE;
         let ordinal = self.ordinal;
         let failed =
-            |error: ServerError| WorkerError::Process { ordinal, reason: error.to_string() };
+            |error: ServingError| WorkerError::Process { ordinal, reason: error.to_string() };
         if let Some(child) = &mut self.child {
             child.server.send(request, blobs, deadline).map_err(failed)?;
         }
@@ -375,10 +375,10 @@ impl Worker {
         }
     }
 
-    fn receive(&mut self, deadline: Instant) -> Result<Answer, ServerError> {
+    fn receive(&mut self, deadline: Instant) -> Result<Answer, ServingError> {
         match &mut self.child {
             Some(child) => Ok(child.server.receive(deadline)?.0),
-            None => Err(ServerError::Protocol { reason: "it is not running".to_owned() }),
+            None => Err(ServingError::Protocol { reason: "it is not running".to_owned() }),
         }
     }
 
@@ -390,7 +390,7 @@ impl Worker {
         WorkerError::Unable { ordinal: self.ordinal, reason }
     }
 
-    fn failed(&self, error: &ServerError) -> WorkerError {
+    fn failed(&self, error: &ServingError) -> WorkerError {
         WorkerError::Process { ordinal: self.ordinal, reason: error.to_string() }
     }
 }
@@ -399,11 +399,11 @@ impl Worker {
 fn open(
     command: &ServerCommand,
     ordinal: u32,
-) -> Result<(Server<Request, Answer>, DeviceFacts), WorkerError> {
-    let failed = |error: ServerError| WorkerError::Process { ordinal, reason: error.to_string() };
+) -> Result<(ServingProcess<Request, Answer>, DeviceFacts), WorkerError> {
+    let failed = |error: ServingError| WorkerError::Process { ordinal, reason: error.to_string() };
     let number = ordinal.to_string();
-    let mut server =
-        Server::start(command, &[protocol::ROLE, &number], Limits::default()).map_err(failed)?;
+    let mut server = ServingProcess::start(command, &[protocol::ROLE, &number], Limits::default())
+        .map_err(failed)?;
     match server.receive(Instant::now() + TO_START).map_err(failed)? {
         (Answer::Ready(facts), _) => Ok((server, *facts)),
         (Answer::Unable { reason }, _) => Err(WorkerError::Unable { ordinal, reason }),

@@ -4,11 +4,11 @@ use std::io;
 
 use super::message::{Answer, Build, Failure, Request, Target};
 use crate::compile::nvrtc::{Compilers, Nvrtc};
-use crate::isolate::process::Client;
+use crate::isolate::process::Connection;
 
 /// Answers until there are no more requests.
 pub(crate) fn serve() -> io::Result<()> {
-    let mut client = Client::<Request, Answer>::from_stdin()?;
+    let mut client = Connection::<Request, Answer>::from_stdin()?;
     let mut compilers = None;
     while let Some((request, _)) = client.receive()? {
         match answer(request, &mut compilers) {

@@ -11,7 +11,7 @@ use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
 use crate::compare::cusparse::Product;
 use crate::compare::{Contest, Entry, Opponents};
 use crate::compile::nvrtc::{Cubin, CubinParts};
-use crate::isolate::process::Client;
+use crate::isolate::process::Connection;
 use crate::judge::{
     Audit, Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch,
     Verified, keeps_state, leaves_disorder, too_fast, verify, wrong,
@@ -23,7 +23,7 @@ const HEAP_BYTES: usize = 8 << 20;
 
 /// Judges kernels on a device until the worker has no more.
 pub(crate) fn serve(ordinal: u32) -> io::Result<()> {
-    let mut client = Client::<Request, Answer>::from_stdin()?;
+    let mut client = Connection::<Request, Answer>::from_stdin()?;
     let mut server = match Server::open(ordinal) {
         Ok(server) => server,
         Err(error) => return client.send(&Answer::Unable { reason: error.to_string() }, &[]),
@@ -158,7 +158,7 @@ impl Server {
         protocol: &Protocol,
         opponents: &Opponents,
         seed: u64,
-        client: &mut Client<Request, Answer>,
+        client: &mut Connection<Request, Answer>,
     ) -> io::Result<Option<Answer>> {
         for key in batch.gone {
             self.holdings.remove(key);
@@ -248,7 +248,7 @@ impl<T: Scalar> Judgement<'_, T> {
     fn judge(
         mut self,
         kernels: Vec<(KernelHeader, Vec<u8>)>,
-        client: &mut Client<Request, Answer>,
+        client: &mut Connection<Request, Answer>,
     ) -> io::Result<Option<Answer>> {
         let mut checked = Vec::new();
         for (header, bytes) in kernels {

@@ -2,11 +2,11 @@
 
 use super::*;
 
-type Echo = Server<String, String>;
+type Echo = ServingProcess<String, String>;
 
 fn start(script: &str, limits: Limits) -> Echo {
     // The role is `$0` of the script.
-    Server::start(&ServerCommand::new("sh", ["-c", script]), &["role"], limits).unwrap()
+    ServingProcess::start(&ServerCommand::new("sh", ["-c", script]), &["role"], limits).unwrap()
 }
 
 fn echo() -> Echo {
@@ -21,7 +21,7 @@ fn late() -> Instant {
     Instant::now() + Duration::from_secs(20)
 }
 
-fn ask(server: &mut Echo, request: &str, blobs: &[&[u8]]) -> Result<Vec<Vec<u8>>, ServerError> {
+fn ask(server: &mut Echo, request: &str, blobs: &[&[u8]]) -> Result<Vec<Vec<u8>>, ServingError> {
     server.send(&request.to_owned(), blobs, late())?;
     let (answer, blobs) = server.receive(late())?;
     assert_eq!(answer, request);
@@ -59,11 +59,11 @@ fn a_silent_child_is_killed_at_the_deadline() {
         let mut server = start(script, Limits::default());
         let begin = Instant::now();
         server.send(&"hello".to_owned(), &[], late()).unwrap();
-        assert!(matches!(server.receive(soon()), Err(ServerError::TimedOut)), "{script}");
+        assert!(matches!(server.receive(soon()), Err(ServingError::TimedOut)), "{script}");
         assert!(begin.elapsed() < Duration::from_secs(5), "{script}: {:?}", begin.elapsed());
         assert!(is_gone(server.id()), "{script}");
         let again = server.send(&"hello".to_owned(), &[], late());
-        assert!(matches!(again, Err(ServerError::Died { .. })), "{again:?}");
+        assert!(matches!(again, Err(ServingError::Died { .. })), "{again:?}");
     }
     ask(&mut echo(), "the next one works", &[]).unwrap();
 }
@@ -72,7 +72,7 @@ fn a_silent_child_is_killed_at_the_deadline() {
 fn a_child_that_does_not_read_is_killed_at_the_deadline() {
     let mut server = start("exec sleep 1000", Limits::default());
     let sent = server.send(&"hello".to_owned(), &[&vec![0; 32 << 20]], soon());
-    assert!(matches!(sent, Err(ServerError::TimedOut)), "{sent:?}");
+    assert!(matches!(sent, Err(ServingError::TimedOut)), "{sent:?}");
     assert!(is_gone(server.id()));
 }
 
@@ -82,7 +82,7 @@ fn the_deadline_holds_over_many_small_reads() {
     let script = "printf 'SPRLFRM\\001' >&0; while :; do printf '\\000' >&0; sleep 0.05; done";
     let mut server = start(script, Limits::default());
     let begin = Instant::now();
-    assert!(matches!(server.receive(soon()), Err(ServerError::TimedOut)));
+    assert!(matches!(server.receive(soon()), Err(ServingError::TimedOut)));
     assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
 }
 
@@ -92,7 +92,7 @@ fn a_dead_child_leaves_its_status_and_its_last_words() {
     let error = server.receive(late()).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("exit status: 7") && text.ends_with("100000; out of luck"), "{text}");
-    let ServerError::Died { stderr, .. } = error else { panic!("{error:?}") };
+    let ServingError::Died { stderr, .. } = error else { panic!("{error:?}") };
     assert_eq!(stderr.len(), KEPT_STDERR);
     assert!(is_gone(server.id()));
 
@@ -108,7 +108,7 @@ fn sending_to_a_dead_child_is_an_error() {
     let blob = vec![0; 32 << 20];
     let sent = server.send(&"hello".to_owned(), &[&blob], late());
     assert!(
-        matches!(&sent, Err(ServerError::Died { status, .. }) if status.contains('3')),
+        matches!(&sent, Err(ServingError::Died { status, .. }) if status.contains('3')),
         "{sent:?}"
     );
 }
@@ -121,11 +121,11 @@ fn what_is_no_answer_is_an_error() {
     ] {
         let mut server = start(script, Limits::default());
         let answer = server.receive(late());
-        assert!(matches!(answer, Err(ServerError::Protocol { .. })), "{script}: {answer:?}");
+        assert!(matches!(answer, Err(ServingError::Protocol { .. })), "{script}: {answer:?}");
         assert!(is_gone(server.id()));
     }
     let mut server = start("printf 'SPRL' >&0", Limits::default());
-    assert!(matches!(server.receive(late()), Err(ServerError::Died { .. })));
+    assert!(matches!(server.receive(late()), Err(ServingError::Died { .. })));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn the_role_follows_the_arguments() {
 fn a_program_that_is_not_there_is_an_error() {
     let command = ServerCommand::new("/nonexistent/program", ["serve"]);
     let error = Echo::start(&command, &["role"], Limits::default()).unwrap_err();
-    assert!(matches!(error, ServerError::Start { .. }));
+    assert!(matches!(error, ServingError::Start { .. }));
     let text = error.to_string();
     assert!(text.contains("`/nonexistent/program`") && text.lines().count() == 1, "{text}");
 }

@@ -35,7 +35,7 @@ pub(crate) struct Limits {
 /// A child process that takes requests of `Q` and gives answers of `A`. Killed when dropped.
 ///
 /// After an error the child is gone and every call fails: start another.
-pub(crate) struct Server<Q, A> {
+pub(crate) struct ServingProcess<Q, A> {
     child: Child,
     state: State,
     stream: UnixStream,
@@ -54,7 +54,7 @@ enum State {
 
 /// A serving process did not do its work. It is gone.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ServerError {
+pub(crate) enum ServingError {
     /// It did not start.
     #[error("cannot start `{program}` as a serving process: {source}")]
     Start {
@@ -82,13 +82,13 @@ pub(crate) enum ServerError {
     },
 }
 
-impl<Q: Serialize, A: DeserializeOwned> Server<Q, A> {
+impl<Q: Serialize, A: DeserializeOwned> ServingProcess<Q, A> {
     /// Starts a child in `role`. That it cannot serve shows with the first answer.
     pub(crate) fn start(
         command: &ServerCommand,
         role: &[&str],
         limits: Limits,
-    ) -> Result<Self, ServerError> {
+    ) -> Result<Self, ServingError> {
         let start = || -> io::Result<Self> {
             let (stream, theirs) = UnixStream::pair()?;
             let mut child = Command::new(&command.program);
@@ -103,7 +103,7 @@ impl<Q: Serialize, A: DeserializeOwned> Server<Q, A> {
             limits.apply(Pid::from_child(&server.child))?;
             Ok(server)
         };
-        start().map_err(|source| ServerError::Start {
+        start().map_err(|source| ServingError::Start {
             program: command.program.display().to_string(),
             source,
         })
@@ -115,14 +115,14 @@ impl<Q: Serialize, A: DeserializeOwned> Server<Q, A> {
         request: &Q,
         blobs: &[&[u8]],
         deadline: Instant,
-    ) -> Result<(), ServerError> {
+    ) -> Result<(), ServingError> {
         self.check_running()?;
         frame::write(&mut Timed { stream: &self.stream, deadline }, request, blobs)
             .map_err(|error| self.fail(error))
     }
 
     /// Waits for an answer with its blobs.
-    pub(crate) fn receive(&mut self, deadline: Instant) -> Result<(A, Blobs), ServerError> {
+    pub(crate) fn receive(&mut self, deadline: Instant) -> Result<(A, Blobs), ServingError> {
         self.check_running()?;
         let answer = frame::read(&mut Timed { stream: &self.stream, deadline })
             .map_err(|error| self.fail(error))?;
@@ -130,7 +130,7 @@ impl<Q: Serialize, A: DeserializeOwned> Server<Q, A> {
     }
 }
 
-impl<Q, A> Server<Q, A> {
+impl<Q, A> ServingProcess<Q, A> {
     /// Kills the child and waits until it is gone. Harmless when it is.
     pub(crate) fn kill(&mut self) {
         if !matches!(self.state, State::Running) {
@@ -152,16 +152,16 @@ impl<Q, A> Server<Q, A> {
         self.child.id()
     }
 
-    fn check_running(&mut self) -> Result<(), ServerError> {
+    fn check_running(&mut self) -> Result<(), ServingError> {
         if matches!(self.state, State::Running) { Ok(()) } else { Err(self.died()) }
     }
 
-    fn fail(&mut self, error: FrameError) -> ServerError {
+    fn fail(&mut self, error: FrameError) -> ServingError {
         let error = match error {
-            FrameError::Malformed(reason) => ServerError::Protocol { reason },
+            FrameError::Malformed(reason) => ServingError::Protocol { reason },
             FrameError::Stream(error) => match error.kind() {
-                ErrorKind::TimedOut => ServerError::TimedOut,
-                ErrorKind::OutOfMemory => ServerError::Protocol { reason: error.to_string() },
+                ErrorKind::TimedOut => ServingError::TimedOut,
+                ErrorKind::OutOfMemory => ServingError::Protocol { reason: error.to_string() },
                 _ => return self.died(),
             },
         };
@@ -172,14 +172,14 @@ impl<Q, A> Server<Q, A> {
 
     /// The connection has ended. Leaves the child the time to end by itself, which says why, before
     /// it is killed.
-    fn died(&mut self) -> ServerError {
+    fn died(&mut self) -> ServingError {
         self.wait();
         self.kill();
         let status = match self.state {
             State::Ended(status) => status.to_string(),
             State::Running | State::Stuck => "killed, but still there".to_owned(),
         };
-        ServerError::Died { status, stderr: self.stderr.text() }
+        ServingError::Died { status, stderr: self.stderr.text() }
     }
 
     /// Waits for the child's end, for a while.
@@ -199,14 +199,14 @@ impl<Q, A> Server<Q, A> {
     }
 }
 
-impl<Q, A> fmt::Debug for Server<Q, A> {
+impl<Q, A> fmt::Debug for ServingProcess<Q, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut fields = f.debug_struct("Server");
+        let mut fields = f.debug_struct("ServingProcess");
         fields.field("id", &self.id()).field("state", &self.state).finish_non_exhaustive()
     }
 }
 
-impl<Q, A> Drop for Server<Q, A> {
+impl<Q, A> Drop for ServingProcess<Q, A> {
     fn drop(&mut self) {
         self.kill();
     }

@@ -12,12 +12,12 @@ use serde::de::DeserializeOwned;
 use super::frame::{self, Blobs, FrameError};
 
 /// Takes requests of `Q` and gives answers of `A`.
-pub(crate) struct Client<Q, A> {
+pub(crate) struct Connection<Q, A> {
     stream: UnixStream,
     kinds: PhantomData<fn(A) -> Q>,
 }
 
-impl<Q: DeserializeOwned, A: Serialize> Client<Q, A> {
+impl<Q: DeserializeOwned, A: Serialize> Connection<Q, A> {
     /// Takes over the connection that the parent left as standard input. From now on this process
     /// dies with its parent.
     ///
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn requests_are_answered_until_the_stream_ends() {
         let (mut parent, child) = UnixStream::pair().unwrap();
-        let mut client = Client::<u32, String>::over(child);
+        let mut client = Connection::<u32, String>::over(child);
         frame::write(&mut parent, &7u32, &[b"seven", b""]).unwrap();
         assert_eq!(client.receive().unwrap(), Some((7, vec![b"seven".to_vec(), vec![]])));
         client.send(&"seven".to_owned(), &[b"7"]).unwrap();
@@ -85,7 +85,7 @@ mod tests {
     fn what_is_no_request_is_an_error() {
         let (mut parent, child) = UnixStream::pair().unwrap();
         parent.write_all(b"GET / HTTP/1.1\r\n").unwrap();
-        let error = Client::<u32, String>::over(child).receive().unwrap_err();
+        let error = Connection::<u32, String>::over(child).receive().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 }
