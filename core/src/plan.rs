@@ -12,7 +12,7 @@ use crate::codegen::{Argument, ArgumentKind, CudaSource};
 use crate::language::{LANGUAGE_VERSION, Program, grammar_hash, vocabulary_hash};
 use crate::layout::{CostModel, Launch, Packed, PackedPart};
 use crate::matrix::CsrView;
-use crate::task::{Operation, Task};
+use crate::task::{Operation, Task, Values};
 
 /// What `plan.json` is; the number changes with the meaning of its fields.
 const PLAN_FORMAT: &str = "sparserl plan 2";
@@ -73,6 +73,8 @@ pub struct TaskPlan {
     #[serde(skip_serializing_if = "Option::is_none")]
     columns: Option<u32>,
     dtype: String,
+    /// Whether the values of the matrix may change.
+    values: Values,
 }
 
 impl From<Task> for TaskPlan {
@@ -81,7 +83,7 @@ impl From<Task> for TaskPlan {
             Operation::SpMV => ("spmv", None),
             Operation::SpMM { columns } => ("spmm", Some(columns.get())),
         };
-        Self { operation, columns, dtype: task.precision.matrix().to_string() }
+        Self { operation, columns, dtype: task.precision.matrix().to_string(), values: task.values }
     }
 }
 
@@ -191,7 +193,7 @@ pub struct Prediction {
     pub csr_bytes: u64,
     /// Floating-point operations.
     pub flops: u64,
-    /// On a nominal GPU, to rank programs; no claim.
+    /// On the target, to rank programs; no claim.
     pub seconds: f64,
 }
 

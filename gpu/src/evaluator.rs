@@ -17,7 +17,7 @@ use sparserl_core::kernel::{Candidate, Compiler};
 use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
-    Abilities, Baseline, Evaluation, Evaluator, Outcome, Regime, Samples, Timing,
+    Abilities, Baseline, Evaluation, Evaluator, Measurement, Outcome, Regime, Samples, Timing,
 };
 use sparserl_core::task::{Operation, Task};
 
@@ -186,14 +186,10 @@ impl GpuEvaluator {
         self.worker.restart();
         let again = self.worker.judge(matrix, operation, &kernels, &self.protocol)?;
         for (place, &index) in doubtful.iter().enumerate() {
-            let worse = Regime::ALL
-                .into_iter()
-                .any(|regime| gain(&again, place, regime) < gain(evaluation, index, regime));
             if let Some(slot) = evaluation.outcomes.get_mut(index)
                 && let Some(outcome) = again.outcomes.get(place)
-                && (worse || outcome.measurement().is_none())
             {
-                *slot = outcome.clone();
+                *slot = slower_of(slot, outcome);
             }
         }
         Ok(())
@@ -265,6 +261,28 @@ impl Evaluator for GpuEvaluator {
             Ok(whole.unwrap_or(none))
         })
     }
+}
+
+/// What two measurements of a kernel come to: in each regime the slower one, and whatever is no
+/// measurement in place of one.
+fn slower_of(first: &Outcome, second: &Outcome) -> Outcome {
+    let (Some(one), Some(other)) = (first.measurement(), second.measurement()) else {
+        return if second.measurement().is_none() { second.clone() } else { first.clone() };
+    };
+    let slower = |one: &Option<Samples>, other: &Option<Samples>| match (one, other) {
+        (Some(a), Some(b)) => Some(if a.median() < b.median() { b.clone() } else { a.clone() }),
+        (samples, None) | (None, samples) => samples.clone(),
+    };
+    let timing = Timing {
+        cold: slower(&one.timing.cold, &other.timing.cold),
+        warm: slower(&one.timing.warm, &other.timing.warm),
+        back_to_back: slower(&one.timing.back_to_back, &other.timing.back_to_back),
+    };
+    Outcome::Measured(Measurement {
+        checks: one.checks + other.checks,
+        worst_ratio: one.worst_ratio.max(other.worst_ratio),
+        timing,
+    })
 }
 
 /// Makes what the device runs; an `Err` within is what became of the candidate.

@@ -159,7 +159,7 @@ impl MatrixFacts {
 pub(crate) struct CandidateResult {
     /// In its text form.
     pub(crate) program: String,
-    /// On the cost model's nominal GPU.
+    /// On the target, as the cost model has it.
     pub(crate) predicted_seconds: f64,
     /// Of the matrix arrays that one product reads, as the cost model has it.
     pub(crate) predicted_bytes: u64,

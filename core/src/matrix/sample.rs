@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{Csr, CsrView, Offsets, Scalar};
+use crate::random::SplitMix64;
 
 /// Rows that stay together, and begin at a multiple of this: layouts store rows in blocks, chunks
 /// and diagonals, which single rows would not show.
@@ -103,7 +104,7 @@ fn anchors<T: Scalar>(matrix: CsrView<'_, T>) -> Vec<usize> {
 /// Places of 0..`count` in an order in which every beginning is spread evenly, and without a period
 /// that a matrix might share: multiples of the golden ratio.
 fn spread(step: u64, count: usize) -> usize {
-    let turn = step.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let turn = step.wrapping_mul(SplitMix64::STEP);
     ((u128::from(turn) * count as u128) >> 64) as usize
 }
 

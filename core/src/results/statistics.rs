@@ -128,10 +128,10 @@ impl Interval {
         let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
         let error = libm::sqrt(squares / freedom as f64 / values.len() as f64);
         // Beyond the table, the first terms of its expansion about the normal quantile.
-        let quantile = STUDENT
-            .get(freedom - 1)
-            .copied()
-            .unwrap_or_else(|| 1.959_964 + 2.372_271 / freedom as f64);
+        let quantile = STUDENT.get(freedom - 1).copied().unwrap_or_else(|| {
+            let inverse = 1.0 / freedom as f64;
+            1.959_964 + 2.372_271 * inverse + 2.822_5 * inverse * inverse
+        });
         Some(Self { low: mean - quantile * error, high: mean + quantile * error })
     }
 }

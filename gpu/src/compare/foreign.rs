@@ -147,6 +147,9 @@ impl Foreign {
         stream: &'c Stream,
         product: &Product<'c, T>,
     ) -> Result<Option<Plan<'c>>, ForeignError> {
+        if (product.alpha.to_f64(), product.beta.to_f64()) != (1.0, 0.0) {
+            return Ok(None);
+        }
         let (csr, host) = (product.csr, product.host);
         let columns = match product.operation {
             Operation::SpMV => 0,

@@ -278,7 +278,8 @@ impl<'a, T: Scalar> Trial<'a, T> {
 fn patched<T: Scalar>(mut result: Vec<T>, random: &mut fastrand::Rng) -> Vec<T> {
     for (index, element) in result.iter_mut().enumerate() {
         if index == 0 || random.u8(..16) == 0 {
-            *element = T::from_f64(element.to_f64() + 1.0);
+            let old = element.to_f64();
+            *element = T::from_f64(1.25 * old + 1f64.copysign(old));
         }
     }
     result

@@ -9,7 +9,7 @@ use crate::compile::nvrtc::Cubin;
 use crate::run::device::{
     Argument, Device, DeviceBuffer, DeviceError, Geometry, Kernel, LaunchError, Module, Stream,
 };
-use crate::run::device_csr::{DeviceCsr, LONG_ROW};
+use crate::run::device_csr::{DeviceCsr, longest_short_row};
 
 /// The source of the device code.
 pub(crate) const ORACLE_SOURCE: &str =
@@ -236,7 +236,7 @@ impl Oracle {
             scalar(beta),
         ];
         let tiles = width.div_ceil(TILE).clamp(1, MOST_TILES);
-        let short = [&arguments[..], &[Argument::U64(LONG_ROW as u64)]].concat();
+        let short = [&arguments[..], &[Argument::U64(longest_short_row(csr.nnz) as u64)]].concat();
         enqueue(&self.judge[dtype][offsets], stream, rows.div_ceil(ROWS), tiles, &short)?;
         let Some(slices) = &csr.slices else { return Ok(()) };
 
@@ -499,7 +499,7 @@ mod tests {
             let name = |kernel: &str| format!("{kernel}_{}", T::DTYPE);
             let tiles = width.div_ceil(TILE);
             let blocks = (matrix.rows() as u64).div_ceil(ROWS) as u32;
-            let long_row = value(&(LONG_ROW as u64).to_ne_bytes());
+            let long_row = value(&(longest_short_row(matrix.nnz()) as u64).to_ne_bytes());
             let short = [&product[..], &[long_row]].concat();
             self.launch(&mut memory, &(name("judge") + "_u32"), [blocks, tiles, 1], &short);
             if !long_rows.is_empty() {

@@ -23,7 +23,8 @@ use crate::run::device::{Device, DeviceBuffer, DeviceError, DeviceFacts, Event, 
 const LONG_SAMPLE: f64 = 100e-6;
 /// Launches of one sample, at most.
 const MOST_LAUNCHES: f64 = 50.0;
-/// Time for the samples of one regime of one contender, in seconds.
+/// Time for the launches that one regime of one contender is about, in seconds; with those that go
+/// before them, a sample takes up to three times as long.
 const PATIENCE: f64 = 2.0;
 /// Two events are not told apart when they are closer than this, in seconds.
 const RESOLUTION: f64 = 0.5e-6;

@@ -1,4 +1,4 @@
-//! A matrix as CSR on a device: what cuSPARSE multiplies with.
+//! A matrix as CSR on a device: what opponents multiply with, and what the judge sums by.
 
 use bytemuck::cast_slice;
 use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
@@ -29,8 +29,8 @@ pub(crate) struct DeviceCsr {
     pub(crate) slices: Option<Slices>,
 }
 
-/// Rows with more entries than this are cut into slices.
-pub(crate) const LONG_ROW: usize = 512;
+/// Rows with fewer entries are never cut into slices.
+const LONG_ROW: usize = 512;
 /// About the most slices of a matrix: what is kept for each is bounded whatever the matrix.
 const MOST_SLICES: usize = 16_384;
 /// The most slices of a row, whose sums are added one after the other.
@@ -49,19 +49,25 @@ pub(crate) struct Slices {
     pub(crate) row_count: usize,
 }
 
+/// Entries of the longest row that is not cut into slices: more in large matrices, so that the
+/// number of slices is bounded.
+pub(crate) fn longest_short_row(nnz: usize) -> usize {
+    LONG_ROW.max(nnz / MOST_SLICES)
+}
+
 /// Where the long rows of a matrix are cut: the bounds of slices, and the rows with theirs. It
 /// depends on the matrix alone, so that sums are the same in every run.
 pub(crate) fn cut<T: Scalar>(matrix: CsrView<'_, T>) -> (Vec<[u64; 2]>, Vec<[u64; 3]>) {
     let offsets = matrix.offsets();
     let (mut bounds, mut rows) = (Vec::new(), Vec::new());
+    let short = longest_short_row(matrix.nnz());
     for row in 0..matrix.rows() {
         let (begin, end) = (offsets.at(row), offsets.at(row + 1));
         let length = end - begin;
-        if length <= LONG_ROW {
+        if length <= short {
             continue;
         }
-        let slice =
-            LONG_ROW.max(matrix.nnz() / MOST_SLICES).max(length.div_ceil(MOST_SLICES_OF_ROW));
+        let slice = short.max(length.div_ceil(MOST_SLICES_OF_ROW));
         let first = bounds.len() as u64;
         let starts = (begin..end).step_by(slice);
         bounds.extend(starts.map(|start| [start as u64, (start + slice).min(end) as u64]));

@@ -114,6 +114,15 @@ impl Cusparse {
         self.device.bind()?;
         self.stream.synchronize()?;
 
+        // Our own need, which is no analysis of the library's.
+        let zeros = if algorithm.is_planned() {
+            let mut zeros = DeviceBuffer::new(&self.device, product.output.len())?;
+            zeros.fill(Fill::Byte(0))?;
+            Some(zeros)
+        } else {
+            None
+        };
+
         let start = Instant::now();
         let stored = Stored::new(&self.device, algorithm, matrix, product.csr)?;
         let dense = |buffer, rows| {
@@ -123,10 +132,8 @@ impl Cusparse {
         let x = dense(product.input, matrix.cols())?;
         let output = dense(product.output, matrix.rows())?;
         let scalars = [product.alpha, product.beta];
-        let (work, bytes) = match &self.functions.spmv_op {
-            Some(functions) if algorithm.is_planned() => {
-                let mut zeros = DeviceBuffer::new(&self.device, product.output.len())?;
-                zeros.fill(Fill::Byte(0))?;
+        let (work, bytes) = match (&self.functions.spmv_op, zeros) {
+            (Some(functions), Some(zeros)) => {
                 let y = dense(&zeros, matrix.rows())?;
                 let operands = Operands { a, x, y, z: output, _zeros: zeros };
                 let compute = data_type(T::DTYPE);
