@@ -1,3 +1,3 @@
-//! Training of policies.
-//!
-//! Nothing is implemented yet.
+//! Training of policies: so far the matrices that they are trained on.
+
+pub mod corpus;

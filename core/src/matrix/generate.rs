@@ -4,6 +4,7 @@
 //! that. Rows are made in the current rayon pool under `std`; the matrix does not depend on the
 //! threads.
 
+mod featured;
 mod random;
 mod rows;
 
@@ -11,6 +12,7 @@ use alloc::vec::Vec;
 
 use super::{Csr, CsrError, Offsets, OffsetsView};
 use crate::random::SplitMix64;
+pub use featured::{Features, featured};
 use rows::{by_rows, sort};
 
 /// A matrix of the same pattern whose values are drawn at random: magnitudes in [0.5, 1.5), so that
@@ -122,15 +124,24 @@ pub fn uniform(rows: usize, cols: usize, per_row: usize, seed: u64) -> Csr<f64> 
 /// edges merged. `scale` is cut to 31.
 #[must_use]
 pub fn rmat(scale: u32, edge_factor: usize, seed: u64) -> Csr<f64> {
+    rmat_with(scale, edge_factor, [57, 19, 19], seed)
+}
+
+/// [`rmat`] with other probabilities, in percent, of the upper left, upper right and lower left
+/// quarter; the lower right one has what is left of 100.
+#[must_use]
+pub fn rmat_with(scale: u32, edge_factor: usize, percent: [u8; 3], seed: u64) -> Csr<f64> {
     let scale = scale.min(31);
+    let [upper_left, upper_right, lower_left] = percent.map(usize::from);
+    let (upper, left) = (upper_left + upper_right, upper_left + upper_right + lower_left);
     let vertices = 1_usize << scale;
     let edges = positions(vertices.saturating_mul(edge_factor), u64::from(scale), seed, |random| {
         let (mut row, mut col) = (0, 0);
         for _ in 0..scale {
             let (down, right) = match random.below(100) {
-                0..57 => (0, 0),
-                57..76 => (0, 1),
-                76..95 => (1, 0),
+                drawn if drawn < upper_left => (0, 0),
+                drawn if drawn < upper => (0, 1),
+                drawn if drawn < left => (1, 0),
                 _ => (1, 1),
             };
             row = 2 * row + down;

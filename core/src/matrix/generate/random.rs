@@ -38,6 +38,19 @@ impl SplitMix64 {
     }
 }
 
+/// A generator of its own for each pair of numbers: what is drawn for one row or edge does not
+/// depend on the others.
+pub(super) fn mixed(seed: u64, first: u64, second: u64) -> SplitMix64 {
+    let first = SplitMix64::new(seed ^ first.wrapping_mul(SplitMix64::STEP)).bits();
+    SplitMix64::new(SplitMix64::new(first.wrapping_add(second)).bits())
+}
+
+/// Of mean 0 and variance 1 (Box and Muller, 1958).
+pub(super) fn normal(random: &mut SplitMix64) -> f64 {
+    let radius = libm::sqrt(-2.0 * libm::log(1.0 - random.uniform()));
+    radius * libm::cos(core::f64::consts::TAU * random.uniform())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

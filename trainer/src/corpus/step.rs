@@ -1,0 +1,251 @@
+//! What is done to a matrix to make others of it.
+
+use serde::{Deserialize, Serialize};
+use sparserl_core::matrix::{CooError, Csr};
+use sparserl_core::random::SplitMix64;
+
+use super::arrays::{Entries, relabelled};
+use super::order::{by_degree, cuthill_mckee, shuffled};
+use super::recipe::{Pattern, Size};
+
+/// Makes a matrix of another one. Shares are in thousandths.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Step {
+    /// Rows in random order.
+    PermuteRows {
+        /// Of the random numbers.
+        seed: u64,
+    },
+    /// Columns in random order.
+    PermuteColumns {
+        /// Of the random numbers.
+        seed: u64,
+    },
+    /// Rows and columns in the same random order, in which a graph's vertices are renumbered; each
+    /// in an order of its own if there are not as many.
+    PermuteBoth {
+        /// Of the random numbers.
+        seed: u64,
+    },
+    /// Rows and columns as reverse Cuthill-McKee orders the graph of A + Aᵀ, or the bipartite graph
+    /// of rows and columns if there are not as many.
+    CuthillMckee,
+    /// Longest rows first, columns in the same order; each by their own lengths if there are not as
+    /// many.
+    DegreeOrder,
+    /// Rows become columns.
+    Transpose,
+    /// A rectangle of it.
+    Crop {
+        /// First row: this share of the rows is above.
+        top: u16,
+        /// Share of the rows.
+        rows: u16,
+        /// First column: this share of the columns is to the left.
+        left: u16,
+        /// Share of the columns.
+        cols: u16,
+    },
+    /// Copies of it along the diagonal.
+    Replicate {
+        /// How many, at least 1.
+        times: u32,
+    },
+    /// Each entry is kept with a probability.
+    Thin {
+        /// The probability.
+        keep: u16,
+        /// Of the random numbers.
+        seed: u64,
+    },
+    /// Entries are added to some rows.
+    DenseRows {
+        /// To how many.
+        count: u32,
+        /// Share of the columns at which they are.
+        fill: u16,
+        /// Of the random numbers.
+        seed: u64,
+    },
+    /// Entries are added to some columns.
+    DenseColumns {
+        /// To how many.
+        count: u32,
+        /// Share of the rows at which they are.
+        fill: u16,
+        /// Of the random numbers.
+        seed: u64,
+    },
+    /// Another matrix to its right.
+    Beside(Box<Pattern>),
+    /// Another matrix below it.
+    Above(Box<Pattern>),
+}
+
+impl Step {
+    /// The other matrix that the step takes.
+    pub(super) fn other(&self) -> Option<&Pattern> {
+        match self {
+            Self::Beside(other) | Self::Above(other) => Some(other),
+            _ => None,
+        }
+    }
+
+    /// What becomes of a size, with that of the other matrix if there is one.
+    pub(super) fn size(&self, size: Size, other: Option<Size>) -> Size {
+        let Size { rows, cols, nnz } = size;
+        let other = other.unwrap_or(Size { rows: 0, cols: 0, nnz: 0 });
+        let both = nnz.saturating_add(other.nnz);
+        match *self {
+            Self::Transpose => Size { rows: cols, cols: rows, nnz },
+            Self::Crop { rows: some_rows, cols: some_cols, .. } => {
+                Size { rows: share(rows, some_rows), cols: share(cols, some_cols), nnz }
+            }
+            Self::Replicate { times } => {
+                let times = u64::from(times.max(1));
+                let [rows, cols, nnz] = [rows, cols, nnz].map(|count| count.saturating_mul(times));
+                Size { rows, cols, nnz }
+            }
+            Self::DenseRows { count, fill, .. } => {
+                let added = share(cols, fill).saturating_mul(u64::from(count).min(rows));
+                Size { nnz: nnz.saturating_add(added), ..size }
+            }
+            Self::DenseColumns { count, fill, .. } => {
+                let added = share(rows, fill).saturating_mul(u64::from(count).min(cols));
+                Size { nnz: nnz.saturating_add(added), ..size }
+            }
+            Self::Beside(_) => Size {
+                rows: rows.max(other.rows),
+                cols: cols.saturating_add(other.cols),
+                nnz: both,
+            },
+            Self::Above(_) => Size {
+                rows: rows.saturating_add(other.rows),
+                cols: cols.max(other.cols),
+                nnz: both,
+            },
+            _ => size,
+        }
+    }
+
+    /// The matrix that the step makes; the other one is there if [`Step::other`] has a pattern.
+    pub(super) fn apply(
+        &self,
+        matrix: &Csr<f64>,
+        other: Option<&Csr<f64>>,
+    ) -> Result<Csr<f64>, CooError> {
+        let (rows, cols) = (matrix.rows(), matrix.cols());
+        let mut entries = Entries::new(rows, cols);
+        match *self {
+            Self::PermuteRows { seed } => {
+                return relabelled(matrix, Some(&shuffled(rows, seed)), None);
+            }
+            Self::PermuteColumns { seed } => {
+                return relabelled(matrix, None, Some(&shuffled(cols, seed)));
+            }
+            Self::PermuteBoth { seed } => {
+                let row_order = shuffled(rows, seed);
+                let col_order = (rows != cols).then(|| shuffled(cols, seed ^ 1));
+                let col_order = col_order.as_ref().unwrap_or(&row_order);
+                return relabelled(matrix, Some(&row_order), Some(col_order));
+            }
+            Self::CuthillMckee => {
+                let (row_order, col_order) = cuthill_mckee(matrix)?;
+                return relabelled(matrix, Some(&row_order), Some(&col_order));
+            }
+            Self::DegreeOrder => {
+                let (row_order, col_order) = by_degree(matrix);
+                return relabelled(matrix, Some(&row_order), Some(&col_order));
+            }
+            Self::Transpose => {
+                entries = Entries::new(cols, rows);
+                entries.extend(matrix, |row, col| Some((col, row)));
+            }
+            Self::Crop { top, rows: some_rows, left, cols: some_cols } => {
+                let (top, rows) = range(rows, top, some_rows);
+                let (left, cols) = range(cols, left, some_cols);
+                entries = Entries::new(rows, cols);
+                entries.extend(matrix, |row, col| {
+                    let (row, col) = (row.checked_sub(top)?, col.checked_sub(left)?);
+                    (row < rows && col < cols).then_some((row, col))
+                });
+            }
+            Self::Replicate { times } => {
+                let times = times.max(1) as usize;
+                entries = Entries::new(rows.saturating_mul(times), cols.saturating_mul(times));
+                for copy in 0..times {
+                    entries.extend(matrix, |row, col| Some((row + copy * rows, col + copy * cols)));
+                }
+            }
+            Self::Thin { keep, seed } => {
+                let mut random = SplitMix64::new(seed);
+                entries.extend(matrix, |row, col| {
+                    (random.below(1000) < usize::from(keep)).then_some((row, col))
+                });
+            }
+            Self::DenseRows { count, fill, seed } => {
+                entries.extend(matrix, |row, col| Some((row, col)));
+                lines(rows, cols, count, fill, seed, |row, col, value| {
+                    entries.push(row, col, value);
+                });
+            }
+            Self::DenseColumns { count, fill, seed } => {
+                entries.extend(matrix, |row, col| Some((row, col)));
+                lines(cols, rows, count, fill, seed, |col, row, value| {
+                    entries.push(row, col, value);
+                });
+            }
+            Self::Beside(_) => {
+                let other = other.unwrap_or(matrix);
+                entries = Entries::new(rows.max(other.rows()), cols + other.cols());
+                entries.extend(matrix, |row, col| Some((row, col)));
+                entries.extend(other, |row, col| Some((row, col + cols)));
+            }
+            Self::Above(_) => {
+                let other = other.unwrap_or(matrix);
+                entries = Entries::new(rows + other.rows(), cols.max(other.cols()));
+                entries.extend(matrix, |row, col| Some((row, col)));
+                entries.extend(other, |row, col| Some((row + rows, col)));
+            }
+        }
+        entries.into_csr()
+    }
+}
+
+/// So many thousandths, at least one where there is any.
+fn share(count: u64, thousandths: u16) -> u64 {
+    let share = u128::from(count) * u128::from(thousandths.min(1000)) / 1000;
+    (share as u64).max(count.min(1))
+}
+
+/// The first and how many of `count`, from shares of it.
+fn range(count: usize, first: u16, some: u16) -> (usize, usize) {
+    let some = share(count as u64, some) as usize;
+    ((count as u128 * u128::from(first) / 1000).min((count - some) as u128) as usize, some)
+}
+
+/// Entries spread over some of `rows`, each at a share of `cols`.
+fn lines(
+    rows: usize,
+    cols: usize,
+    count: u32,
+    fill: u16,
+    seed: u64,
+    mut push: impl FnMut(usize, usize, f64),
+) {
+    let some = share(cols as u64, fill) as usize;
+    let mut random = SplitMix64::new(seed);
+    for index in strata(rows, rows.min(count as usize)) {
+        let row = index.start + random.below(index.len());
+        for range in strata(cols, some) {
+            push(row, range.start + random.below(range.len()), random.uniform() + 0.5);
+        }
+    }
+}
+
+/// Ranges, none empty, that make up `0..count`; `pieces` ≤ `count`.
+fn strata(count: usize, pieces: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let start = move |piece: usize| (piece as u128 * count as u128 / pieces as u128) as usize;
+    (0..pieces).map(move |piece| start(piece)..start(piece + 1))
+}
