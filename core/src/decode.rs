@@ -7,6 +7,7 @@
 mod beam;
 mod choice;
 mod diverse;
+mod mutate;
 mod policy;
 mod prefix;
 mod ranker;
@@ -14,6 +15,7 @@ mod sample;
 
 pub use beam::{Hypothesis, beam_search};
 pub use diverse::diverse_search;
+pub use mutate::{is_offered, mutate, random_walk};
 pub use policy::{BatchRow, ConditionedPolicy, Policy, PolicyError, PolicyInput, Prediction};
 pub use prefix::Prefix;
 pub use ranker::CostRanker;

@@ -275,6 +275,37 @@ impl fmt::Display for Task {
     }
 }
 
+impl FromStr for Task {
+    type Err = UnknownTask;
+
+    /// Reads the form that `Display` writes.
+    fn from_str(text: &str) -> Result<Self, UnknownTask> {
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        let values = match words.last() {
+            Some(&"variable") => {
+                words.pop();
+                Values::Variable
+            }
+            _ => Values::Fixed,
+        };
+        let (operation, precision) = match words.as_slice() {
+            ["spmv", precision] => (Operation::SpMV, precision),
+            ["spmm", columns, precision] => {
+                let canonical = !columns.starts_with(['0', '+']);
+                let columns = columns.parse::<NonZeroU32>().ok().filter(|_| canonical);
+                (Operation::SpMM { columns: columns.ok_or(UnknownTask)? }, precision)
+            }
+            _ => return Err(UnknownTask),
+        };
+        Ok(Self { operation, precision: precision.parse().map_err(|_| UnknownTask)?, values })
+    }
+}
+
+/// A text that names no task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no task: expected one as `spmv f32`, `spmm 32 f64` or `spmv f32 variable`")]
+pub struct UnknownTask;
+
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString;

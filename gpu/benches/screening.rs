@@ -13,10 +13,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use sparserl_core::arbitrary::legal_program;
-use sparserl_core::language::Program;
+use sparserl_core::decode::random_walk;
+use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::{Csr, generate};
 use sparserl_core::outcome::{Evaluator, Outcome};
+use sparserl_core::random::SplitMix64;
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::compile::cache::CubinCache;
 use sparserl_gpu::compile::pool::CompilePool;
@@ -27,9 +29,9 @@ use sparserl_gpu::run::device::Device;
 use sparserl_gpu::serve::serve;
 
 /// Programs of each case that are screened and timed.
-const PROGRAMS: u64 = 200;
+const PROGRAMS: usize = 500;
 /// One in so many is new.
-const NEW: u64 = 5;
+const NEW: usize = 5;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -64,13 +66,16 @@ fn measure() {
     let columns = NonZeroU32::MIN.saturating_add(31);
     for (name, matrix) in matrices {
         let matrix: Csr<f32> = matrix.cast().unwrap();
+        let stats = MatrixStats::new(matrix.view());
         for operation in [Operation::SpMV, Operation::SpMM { columns }] {
             let task = Task::new(operation, Dtype::F32);
-            let program = |seed| legal_program(matrix.view(), task, seed);
-            let known: Vec<Program> =
-                (0..PROGRAMS).filter(|seed| seed % NEW != 0).map(program).collect();
+            let mask = Mask::legal(&stats, task);
+            let mut random = SplitMix64::new(1);
+            let all: Vec<Program> =
+                (0..PROGRAMS).map(|_| random_walk(mask, &mut random).unwrap()).collect();
+            let known = all.iter().enumerate().filter(|(number, _)| number % NEW != 0);
+            let known: Vec<Program> = known.map(|(_, program)| program.clone()).collect();
             gpu.evaluate(matrix.view(), &known).unwrap();
-            let all: Vec<Program> = (0..PROGRAMS).map(program).collect();
             let start = Instant::now();
             let evaluation = gpu.evaluate(matrix.view(), &all).unwrap();
             let seconds = start.elapsed().as_secs_f64();

@@ -4,14 +4,14 @@
 //! program ─► pack ─► emit ─► CompilePool ─► Executable ─► Worker ─► Outcome
 //! ```
 //!
-//! Packing and compiling run on all cores, a few programs ahead of the device.
+//! Packing and compiling run on all cores, some programs ahead of the device: those that take long,
+//! as what was never compiled before does, hold up no others.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use rayon::prelude::*;
 use sparserl_core::codegen::{CudaSource, emit};
 use sparserl_core::kernel::{Candidate, Compiler};
 use sparserl_core::layout::{Packed, pack};
@@ -35,6 +35,8 @@ use crate::run::device::DeviceFacts;
 
 /// Kernels that are judged together, and so timed in turn.
 const TOGETHER: usize = 32;
+/// Candidates that are made ahead of those being judged.
+const AHEAD: usize = 2 * TOGETHER;
 /// A gain over the best baseline above this is measured again by a new process.
 const INCREDIBLE: f64 = 3.0;
 
@@ -222,26 +224,20 @@ impl Evaluator for GpuEvaluator {
             return Err(GpuError::Tasks { first, other });
         }
         let compiler = self.compiler();
-        let batches = candidates.chunks(TOGETHER);
         thread::scope(|scope| {
-            // One batch ahead of the device.
-            let (made, ready) = sync_channel(1);
-            scope.spawn(move || {
-                for batch in batches {
-                    let make = |candidate| executable(&compiler, matrix, candidate);
-                    let batch: Result<Vec<_>, GpuError> = batch.par_iter().map(make).collect();
-                    if made.send(batch).is_err() {
-                        break;
-                    }
-                }
-            });
+            let (coming, made) = sync_channel(AHEAD);
+            scope.spawn(move || make_in_order(&compiler, matrix, candidates, &coming));
             let mut whole: Option<Evaluation> = None;
-            for batch in ready {
+            let mut made = made.into_iter().peekable();
+            while made.peek().is_some() {
                 let mut outcomes = Vec::new();
                 let mut executables = Vec::new();
-                for made in batch? {
-                    outcomes.push(made.as_ref().err().cloned());
-                    executables.extend(made.ok());
+                for candidate in made.by_ref().take(TOGETHER) {
+                    // A maker that panicked takes its scope, and so this function, down with it.
+                    let Ok(candidate) = candidate.recv() else { break };
+                    let candidate = candidate?;
+                    outcomes.push(candidate.as_ref().err().cloned());
+                    executables.extend(candidate.ok());
                 }
                 let judged = self.judge(matrix, operation, &executables)?;
                 let mut judged_outcomes = judged.outcomes.into_iter();
@@ -285,12 +281,35 @@ fn slower_of(first: &Outcome, second: &Outcome) -> Outcome {
     })
 }
 
+/// What becomes of making a candidate; an `Err` within is what became of the candidate.
+type Made = Result<Result<Executable, Outcome>, GpuError>;
+
+/// Makes candidates on all cores. Where each will arrive goes to `coming` in the candidates' order,
+/// which holds makers up when nobody takes them, and ends them when nobody will.
+fn make_in_order<T: Scalar>(
+    compiler: &CubinCompiler,
+    matrix: CsrView<'_, T>,
+    candidates: &[Candidate<'_, Cubin, RawKernel>],
+    coming: &SyncSender<Receiver<Made>>,
+) {
+    rayon::in_place_scope_fifo(|scope| {
+        for candidate in candidates {
+            let (made, receiver) = sync_channel(1);
+            if coming.send(receiver).is_err() {
+                break;
+            }
+            // Nobody waits for it when judging failed.
+            scope.spawn_fifo(move |_| drop(made.send(executable(compiler, matrix, candidate))));
+        }
+    });
+}
+
 /// Makes what the device runs; an `Err` within is what became of the candidate.
 fn executable<T: Scalar>(
     compiler: &CubinCompiler,
     matrix: CsrView<'_, T>,
     candidate: &Candidate<'_, Cubin, RawKernel>,
-) -> Result<Result<Executable, Outcome>, GpuError> {
+) -> Made {
     let failed = |reason| Ok(Err(Outcome::CompileFailed { reason }));
     let of_source = |packed: &Arc<Packed>, source: &CudaSource| {
         let made = compiler.compile(source)?;

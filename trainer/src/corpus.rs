@@ -37,6 +37,7 @@ pub use step::Step;
 pub use values::Values;
 
 use draw::Draw;
+use serde::Deserialize;
 use sparserl_core::random::SplitMix64;
 
 /// Entries of the smallest matrices that are aimed at.
@@ -48,7 +49,8 @@ const ATTEMPTS: u32 = 24;
 
 /// A corpus without end: recipe number `i` depends on nothing but these fields, the real matrices
 /// and `i`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Corpus {
     /// Of all that is drawn.
     pub seed: u64,

@@ -1,3 +1,16 @@
-//! Training of policies: so far the matrices that they are trained on.
+//! Training of policies, which needs measurements first.
+//!
+//! ```text
+//! corpus ─► recipe ─► matrix ─► proposals ─► programs ─► collect (Evaluator) ─► recordings
+//!    └──────────── shards: any number of processes share the work ────────────┘
+//! ```
+//!
+//! [`corpus`] draws recipes of matrices, [`proposals`] the programs that are measured on each,
+//! [`collect`] measures and records them, [`shards`] divides the work among processes, and
+//! [`configuration`] says how much of it there is.
 
+pub mod collect;
+pub mod configuration;
 pub mod corpus;
+pub mod proposals;
+pub mod shards;

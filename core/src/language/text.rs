@@ -1,12 +1,10 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
-use core::num::NonZeroU32;
 
 use thiserror::Error;
 
 use super::{LANGUAGE_VERSION, Layout, Node, Order, Program, ProgramError, SplitRule, Token, Word};
-use crate::task::{Operation, Task, Values};
 
 /// A program file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -100,8 +98,7 @@ impl Program {
             return Err(TextError::Version { line, found: found.into() });
         }
         let (line, found) = lines.next().unwrap_or((last, ""));
-        let task =
-            parse_task(found).ok_or_else(|| TextError::Task { line, found: found.into() })?;
+        let task = found.parse().map_err(|_| TextError::Task { line, found: found.into() })?;
 
         let mut tokens = Vec::new();
         let mut token_lines = Vec::new();
@@ -144,27 +141,6 @@ impl Program {
             TextError::Program { line: token_lines.get(position).copied().unwrap_or(last), error }
         })
     }
-}
-
-fn parse_task(text: &str) -> Option<Task> {
-    let mut words: Vec<&str> = text.split_whitespace().collect();
-    let values = match words.last() {
-        Some(&"variable") => {
-            words.pop();
-            Values::Variable
-        }
-        _ => Values::Fixed,
-    };
-    let (operation, precision) = match words.as_slice() {
-        ["spmv", precision] => (Operation::SpMV, precision),
-        ["spmm", columns, precision] => {
-            let canonical = !columns.starts_with(['0', '+']);
-            let columns = columns.parse::<NonZeroU32>().ok().filter(|_| canonical)?;
-            (Operation::SpMM { columns }, precision)
-        }
-        _ => return None,
-    };
-    Some(Task { operation, precision: precision.parse().ok()?, values })
 }
 
 impl fmt::Display for Program {

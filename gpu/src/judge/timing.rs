@@ -23,9 +23,6 @@ use crate::run::device::{Device, DeviceBuffer, DeviceError, DeviceFacts, Event, 
 const LONG_SAMPLE: f64 = 100e-6;
 /// Launches of one sample, at most.
 const MOST_LAUNCHES: f64 = 50.0;
-/// Time for the launches that one regime of one contender is about, in seconds; with those that go
-/// before them, a sample takes up to three times as long.
-const PATIENCE: f64 = 2.0;
 /// Two events are not told apart when they are closer than this, in seconds.
 const RESOLUTION: f64 = 0.5e-6;
 /// The cache is overwritten with a buffer of so many times its size.
@@ -36,11 +33,15 @@ const COPY_BYTES: usize = 1 << 30;
 const COPIES: usize = 11;
 
 /// How many samples to take in each regime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rounds {
     pub(crate) cold: u32,
     pub(crate) warm: u32,
     pub(crate) back_to_back: u32,
+    /// Time for the launches that one regime of one contender is about, in seconds; with those that
+    /// go before them, a sample takes up to three times as long. Slow contenders have fewer samples
+    /// for it, at least one.
+    pub(crate) patience: f64,
 }
 
 impl Rounds {
@@ -131,7 +132,8 @@ impl Stopwatch {
         contenders: &mut [Box<dyn Contender + '_>],
         rounds: Rounds,
     ) -> Vec<Result<Timing, Stop>> {
-        let ready = |contender: &dyn Contender| Entrant { state: self.ready(stream, contender) };
+        let ready =
+            |contender: &dyn Contender| Entrant { state: self.ready(stream, contender, rounds) };
         let mut entrants: Vec<_> = contenders.iter().map(|c| ready(c.as_ref())).collect();
         for (place, regime) in Regime::ALL.into_iter().enumerate() {
             for round in 0..rounds.of(regime) {
@@ -156,7 +158,12 @@ impl Stopwatch {
     }
 
     /// Warms up, and captures graphs of as many launches as make a sample long enough.
-    fn ready(&self, stream: &Stream, contender: &dyn Contender) -> Result<Running, Stop> {
+    fn ready(
+        &self,
+        stream: &Stream,
+        contender: &dyn Contender,
+        rounds: Rounds,
+    ) -> Result<Running, Stop> {
         let (start, end) = (Event::new(&self.device)?, Event::new(&self.device)?);
         let enqueue = || contender.enqueue(stream);
         let link = || contender.link(stream);
@@ -177,7 +184,7 @@ impl Stopwatch {
             chain: stream.capture(|| all().try_for_each(|_| enqueue().and_then(|()| link())))?,
             links: stream.capture(|| all().try_for_each(|_| link()))?,
         };
-        let most_samples = (PATIENCE / once).clamp(1.0, f64::from(u32::MAX)) as u32;
+        let most_samples = (rounds.patience / once).clamp(1.0, f64::from(u32::MAX)) as u32;
         Ok(Running { launches, most_samples, seconds: Default::default(), start, end })
     }
 }

@@ -28,6 +28,9 @@ pub struct Protocol {
     pub back_to_back_samples: u32,
     /// Whether the opponents' algorithms are measured in turn with the kernels.
     pub baselines: bool,
+    /// Time for the launches that the samples of one regime are about: a kernel that takes long has
+    /// fewer samples, at least one.
+    pub patience: Duration,
     /// How long a kernel may take for its checks, before allowance for the size of the matrix.
     pub deadline: Duration,
 }
@@ -42,6 +45,7 @@ impl Protocol {
             cold_samples: 20,
             back_to_back_samples: 20,
             baselines: true,
+            patience: Duration::from_secs(2),
             deadline: Duration::from_secs(10),
         }
     }
@@ -55,6 +59,8 @@ impl Protocol {
             cold_samples: 0,
             back_to_back_samples: 0,
             baselines: false,
+            // The times of slow kernels vary little, and it is the fast ones that are looked for.
+            patience: Duration::from_micros(500),
             ..Self::full()
         }
     }

@@ -324,6 +324,7 @@ impl<T: Scalar> Judgement<'_, T> {
             cold: protocol.cold_samples,
             warm: protocol.warm_samples.max(1),
             back_to_back: protocol.back_to_back_samples,
+            patience: protocol.patience.as_secs_f64(),
         };
         let loaded = checked.iter().flatten().map(|right| &right.kernel);
         let audit = Audit::begin(self.problem, stream, oracle, operands, loaded)?;

@@ -1,0 +1,115 @@
+//! What a stage is asked to do, as TOML.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer};
+use sparserl_core::task::Task;
+
+use crate::corpus::Corpus;
+
+/// What to collect: so many programs on so many matrices of a corpus, for each task.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collection {
+    /// The corpus.
+    pub corpus: Corpus,
+    /// Matrices: the first so many recipes of the corpus.
+    pub matrices: u64,
+    /// Tasks, as programs state them: `spmv f32`, `spmm 32 f32`.
+    #[serde(deserialize_with = "tasks")]
+    pub tasks: Vec<Task>,
+    /// Programs that are drawn for a matrix and task.
+    pub programs: usize,
+    /// Programs of the pool that all matrices of a task share.
+    pub pool: usize,
+    /// Programs of each round that changes the fastest so far.
+    pub mutations: usize,
+    /// Such rounds.
+    pub rounds_of_mutations: usize,
+}
+
+/// A configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigurationError {
+    /// It cannot be read.
+    #[error("cannot read the configuration `{}`: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// It is not one.
+    #[error("`{}` is no configuration: {source}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: Box<toml::de::Error>,
+    },
+}
+
+impl Collection {
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or lacks something, or has something that means nothing.
+    pub fn read(path: &Path) -> Result<Self, ConfigurationError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| ConfigurationError::Read { path: path.to_owned(), source })?;
+        toml::from_str(&text).map_err(|source| ConfigurationError::Parse {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })
+    }
+}
+
+fn tasks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Task>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let task = |text: &String| {
+        text.parse().map_err(|_| {
+            serde::de::Error::custom(format!(
+                "`{text}` is no task; one is `spmv f32` or `spmm 32 f32`"
+            ))
+        })
+    };
+    texts.iter().map(task).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "matrices = 4\ntasks = [\"spmv f32\", \"spmm 32 f64 variable\"]\n\
+        programs = 40\npool = 100\nmutations = 8\nrounds_of_mutations = 1\n\
+        [corpus]\nseed = 3\nshare_of_real = 0.5\nlargest_nnz = 1000000\n";
+
+    fn read(text: &str) -> Result<Collection, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("collect.toml");
+        fs::write(&path, text).unwrap();
+        Collection::read(&path).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_configuration_is_read_and_errors_say_where() {
+        let collection = read(TEXT).unwrap();
+        assert_eq!(collection.corpus.largest_nnz, 1_000_000);
+        let tasks: Vec<String> = collection.tasks.iter().map(ToString::to_string).collect();
+        assert_eq!(tasks, ["spmv f32", "spmm 32 f64 variable"]);
+        for (wrong, why) in [
+            ("matrices = 4", "missing field"),
+            ("extra = 1", "unknown field"),
+            ("spmv f32", "is no task"),
+        ] {
+            let text = match wrong {
+                "extra = 1" => format!("extra = 1\n{TEXT}"),
+                "spmv f32" => TEXT.replace(wrong, "spmv f33"),
+                _ => TEXT.replace(wrong, ""),
+            };
+            let error = read(&text).unwrap_err();
+            assert!(error.contains(why) && error.contains("collect.toml"), "{error}");
+        }
+    }
+}

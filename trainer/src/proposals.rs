@@ -1,0 +1,281 @@
+//! Which programs to measure for a matrix.
+//!
+//! A quarter each of what the cost model finds best, of programs that won elsewhere, of a pool that
+//! is the same for all matrices, and of programs of the matrix's own; what one kind lacks, the
+//! others give. Programs that are measured on many matrices say what depends on the matrix, and
+//! each of them is compiled only once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sparserl_core::decode::{
+    CostRanker, Policy as _, PolicyError, PolicyInput, diverse_search, is_offered, mutate,
+    random_walk,
+};
+use sparserl_core::language::{LANGUAGE_VERSION, Layout, Mask, Program, TextError, Token};
+use sparserl_core::matrix::{Csr, generate};
+use sparserl_core::random::SplitMix64;
+use sparserl_core::structure::MatrixStats;
+use sparserl_core::task::Task;
+
+/// Programs of one task that are tried on every matrix that they are legal for.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    /// By the layouts of their parts, so that rare ones are met as often as others.
+    families: Vec<Vec<Program>>,
+}
+
+/// How often each program was among the best of a matrix.
+#[derive(Clone, Debug, Default)]
+pub struct Winners(BTreeMap<Task, BTreeMap<String, (Program, u32)>>);
+
+/// Draws programs for one matrix and task.
+#[derive(Debug)]
+pub struct Proposer<'a, 'm> {
+    input: &'a PolicyInput<'m>,
+    taken: BTreeSet<Vec<Token>>,
+    random: SplitMix64,
+}
+
+/// Attempts at a new program for each that is wanted, before there are taken to be no more.
+const ATTEMPTS: usize = 8;
+
+/// The program that others are compared with, legal for every matrix: plain CSR, four threads a
+/// row.
+///
+/// # Errors
+/// When the language does not have it.
+pub fn reference(task: Task) -> Result<Program, TextError> {
+    Program::parse(&format!(
+        "sparserl {LANGUAGE_VERSION}\n{task}\nblock 256\n\
+         keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=1\n"
+    ))
+}
+
+impl Pool {
+    /// About `size` different programs, drawn on small matrices of several kinds; the same for the
+    /// same seed.
+    #[must_use]
+    pub fn draw(task: Task, size: usize, seed: u64) -> Self {
+        let matrices: [Csr<f64>; 6] = [
+            generate::stencil5(40, 40),
+            generate::stencil27(9, 9, 9),
+            generate::uniform(3000, 3000, 12, seed),
+            generate::rmat(11, 12, seed),
+            generate::block_pruned(512, 512, 4, 20, seed),
+            generate::hyper_sparse(60_000, 60_000, 20_000, seed),
+        ];
+        let mut random = SplitMix64::new(seed);
+        let mut families = BTreeMap::<Vec<Token>, Vec<Program>>::new();
+        let mut seen = BTreeSet::new();
+        let all: Vec<_> = matrices.iter().map(|matrix| MatrixStats::new(matrix.view())).collect();
+        for number in 0..ATTEMPTS * size {
+            if seen.len() >= size {
+                break;
+            }
+            let Some(stats) = all.get(number % all.len()) else { break };
+            if let Some(program) = random_walk(Mask::legal(stats, task), &mut random)
+                && seen.insert(program.tokens())
+            {
+                families.entry(family(&program)).or_default().push(program);
+            }
+        }
+        Self { families: families.into_values().collect() }
+    }
+
+    /// All of them.
+    pub fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.families.iter().flatten()
+    }
+}
+
+/// The words for the splits and layouts of a program.
+fn family(program: &Program) -> Vec<Token> {
+    let is_layout = |token: &Token| match token {
+        Token::Word(word) => Layout::WORDS.contains(word),
+        Token::Number(_) => false,
+    };
+    program.tokens().into_iter().filter(is_layout).collect()
+}
+
+impl Winners {
+    /// Notes that a program was among the best of a matrix.
+    pub fn add(&mut self, program: &Program) {
+        let of_task = self.0.entry(program.task).or_default();
+        of_task.entry(program.to_string()).or_insert_with(|| (program.clone(), 0)).1 += 1;
+    }
+
+    /// Those of a task, what won most often first.
+    #[must_use]
+    pub fn of(&self, task: Task) -> Vec<&Program> {
+        let mut found: Vec<_> = self.0.get(&task).into_iter().flat_map(BTreeMap::values).collect();
+        found.sort_by_key(|(_, wins)| std::cmp::Reverse(*wins));
+        found.into_iter().map(|(program, _)| program).collect()
+    }
+}
+
+impl<'a, 'm> Proposer<'a, 'm> {
+    /// Proposes for the matrix and task of `input`; the same for the same seed.
+    #[must_use]
+    pub fn new(input: &'a PolicyInput<'m>, seed: u64) -> Self {
+        Self { input, taken: BTreeSet::new(), random: SplitMix64::new(seed) }
+    }
+
+    fn mask(&self) -> Mask<'a> {
+        Mask::legal(&self.input.stats, self.input.task)
+    }
+
+    /// `count` programs, fewer when the mask does not offer as many; none twice, neither here nor
+    /// in another call.
+    ///
+    /// # Errors
+    /// When the cost model fails.
+    pub fn first(
+        &mut self,
+        count: usize,
+        pool: &Pool,
+        winners: &Winners,
+    ) -> Result<Vec<Program>, PolicyError> {
+        let quarter = count.div_ceil(4);
+        let mut found = Vec::new();
+        let mut ranker = CostRanker.read(self.input)?;
+        let predicted = diverse_search(&mut *ranker, self.mask(), quarter)?;
+        self.take(&mut found, quarter, predicted.into_iter().map(|hypothesis| hypothesis.program));
+        let winners = winners.of(self.input.task).into_iter().cloned();
+        self.take(&mut found, quarter, winners);
+        let shared = self.of_pool(pool);
+        let wanted = count.saturating_sub(found.len() + quarter);
+        self.take(&mut found, wanted, shared.into_iter());
+        let (mask, mut random) = (self.mask(), SplitMix64::new(self.random.bits()));
+        let own = (0..ATTEMPTS * count).filter_map(|_| random_walk(mask, &mut random));
+        let wanted = count.saturating_sub(found.len());
+        self.take(&mut found, wanted, own);
+        Ok(found)
+    }
+
+    /// Up to `count` programs that differ from one of `best` in a choice, none that was proposed
+    /// before.
+    #[must_use]
+    pub fn mutations(&mut self, count: usize, best: &[Program]) -> Vec<Program> {
+        let mut found = Vec::new();
+        let (mask, mut random) = (self.mask(), SplitMix64::new(self.random.bits()));
+        let parents = best.iter().cycle().take(if best.is_empty() { 0 } else { ATTEMPTS * count });
+        let mutants = parents.filter_map(|parent| mutate(mask, parent, &mut random));
+        self.take(&mut found, count, mutants);
+        found
+    }
+
+    /// The pool from a random place on, one of each family in turn.
+    fn of_pool(&mut self, pool: &Pool) -> Vec<Program> {
+        let starts: Vec<usize> =
+            pool.families.iter().map(|family| self.random.below(family.len())).collect();
+        let longest = pool.families.iter().map(Vec::len).max().unwrap_or(0);
+        let mut shared = Vec::new();
+        for round in 0..longest {
+            for (family, start) in pool.families.iter().zip(&starts) {
+                if round < family.len() {
+                    shared.extend(family.get((start + round) % family.len()).cloned());
+                }
+            }
+        }
+        shared
+    }
+
+    /// Moves up to `count` legal ones that were not proposed before from `offered` to `found`.
+    fn take(
+        &mut self,
+        found: &mut Vec<Program>,
+        count: usize,
+        offered: impl Iterator<Item = Program>,
+    ) {
+        let mask = self.mask();
+        let mut wanted = count;
+        for program in offered {
+            if wanted == 0 {
+                break;
+            }
+            if is_offered(mask, &program) && self.taken.insert(program.tokens()) {
+                found.push(program);
+                wanted -= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+    use std::sync::Arc;
+
+    use sparserl_core::target::Target;
+    use sparserl_core::task::{Dtype, Operation, Values};
+
+    use super::*;
+
+    fn tasks() -> [Task; 4] {
+        let spmm = |columns| Operation::SpMM { columns: NonZeroU32::new(columns).unwrap() };
+        [
+            Task::new(Operation::SpMV, Dtype::F32),
+            Task::new(spmm(8), Dtype::F32),
+            Task::new(spmm(130), Dtype::F64),
+            Task::new(Operation::SpMV, Dtype::F64).with_values(Values::Variable),
+        ]
+    }
+
+    #[test]
+    fn the_reference_is_legal_for_every_matrix() {
+        for task in tasks() {
+            let reference = reference(task).unwrap();
+            assert_eq!(reference.task, task);
+            for matrix in [generate::rmat(8, 4, 1), generate::one_dense_row(70, 90_000, 1)] {
+                let stats = MatrixStats::new(matrix.view());
+                assert!(is_offered(Mask::legal(&stats, task), &reference), "{task}");
+            }
+        }
+    }
+
+    #[test]
+    fn proposals_are_legal_different_and_of_many_layouts() {
+        let task = tasks()[0];
+        let pool = Pool::draw(task, 100, 1);
+        assert_eq!(pool.programs().count(), 100);
+        assert!(pool.families.len() >= 10);
+        let matrix = generate::uniform(500, 400, 9, 3).cast::<f32>().unwrap();
+        let stats = Arc::new(MatrixStats::new(matrix.view()));
+        let input = PolicyInput::new(stats.clone(), task, Target::H200);
+        let mut winners = Winners::default();
+        let won = reference(task).unwrap();
+        winners.add(&won);
+        let mut proposer = Proposer::new(&input, 7);
+        let first = proposer.first(60, &pool, &winners).unwrap();
+        assert_eq!(first.len(), 60);
+        assert!(first.contains(&won));
+        let mutants = proposer.mutations(20, &first[..3]);
+        assert_eq!(mutants.len(), 20);
+        let mut seen = BTreeSet::new();
+        let mask = Mask::legal(&stats, task);
+        for program in first.iter().chain(&mutants) {
+            assert!(is_offered(mask, program));
+            assert!(seen.insert(program.tokens()));
+        }
+        assert!(first.iter().map(family).collect::<BTreeSet<_>>().len() >= 10);
+        assert!(
+            first.iter().filter(|program| pool.programs().any(|p| p == *program)).count() >= 10
+        );
+        let again = Proposer::new(&input, 7).first(60, &pool, &winners).unwrap();
+        assert_eq!(first, again);
+    }
+
+    #[test]
+    fn winners_come_by_how_often_they_won() {
+        let task = tasks()[0];
+        let pool = Pool::draw(task, 3, 1);
+        let programs: Vec<&Program> = pool.programs().collect();
+        let mut winners = Winners::default();
+        for program in [programs[0], programs[1], programs[1], programs[2], programs[1]] {
+            winners.add(program);
+        }
+        assert_eq!(winners.of(task)[0], programs[1]);
+        assert_eq!(winners.of(task).len(), 3);
+        assert!(winners.of(tasks()[1]).is_empty());
+    }
+}

@@ -1,0 +1,242 @@
+//! Work that any number of processes on any number of machines share through a folder.
+//!
+//! A shard is a number. Whoever works on it holds the file `NUMBER.claim`, made so that only one
+//! can make it, and renames it to `NUMBER.done` at the end. A claim that was not renewed for the
+//! time of its lease belongs to a process that was lost, and is taken over: a lost process loses
+//! what it had claimed and no more. Only creating, renaming and the times of files are used, which
+//! network file systems offer as well.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The shards of one piece of work.
+#[derive(Debug)]
+pub struct Shards {
+    folder: PathBuf,
+    count: u64,
+    lease: Duration,
+    /// All before it were done when they were looked at.
+    first_open: u64,
+}
+
+/// A shard that this process works on. Dropped without [`finish`](Claim::finish), it is free again.
+#[derive(Debug)]
+pub struct Claim {
+    number: u64,
+    path: PathBuf,
+    done: PathBuf,
+    finished: bool,
+}
+
+/// The folder of shards cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use `{}` to share work: {source}", path.display())]
+pub struct ShardError {
+    /// The folder or file.
+    pub path: PathBuf,
+    /// The reason.
+    pub source: io::Error,
+}
+
+impl Shards {
+    /// Shards 0 to `count` − 1, shared through `folder`, which is made if need be. A claim that is
+    /// older than `lease` is taken over: it has to be longer than a shard may take.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn open(folder: &Path, count: u64, lease: Duration) -> Result<Self, ShardError> {
+        fs::create_dir_all(folder)
+            .map_err(|source| ShardError { path: folder.to_owned(), source })?;
+        Ok(Self { folder: folder.to_owned(), count, lease, first_open: 0 })
+    }
+
+    /// A shard that is neither done nor claimed, the lowest number first; `None` when there is none
+    /// at the moment.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or written.
+    pub fn claim(&mut self) -> Result<Option<Claim>, ShardError> {
+        let mut all_done_before = true;
+        for number in self.first_open..self.count {
+            let (path, done) = (self.path(number, "claim"), self.path(number, "done"));
+            if done.exists() {
+                if all_done_before {
+                    self.first_open = number + 1;
+                }
+                continue;
+            }
+            all_done_before = false;
+            let failed = |source| ShardError { path: path.clone(), source };
+            if self.is_lost(&path).map_err(failed)? {
+                self.take_over(number, &path).map_err(failed)?;
+            }
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(_) => {
+                    let claim = Claim { number, path, done, finished: false };
+                    // Finished by another between the two looks; the claim is given back.
+                    if !claim.done.exists() {
+                        return Ok(Some(claim));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(failed(source)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Number of shards that are done.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn done(&self) -> Result<u64, ShardError> {
+        let failed = |source| ShardError { path: self.folder.clone(), source };
+        let mut done = 0;
+        for entry in fs::read_dir(&self.folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            done += u64::from(path.extension().is_some_and(|extension| extension == "done"));
+        }
+        Ok(done)
+    }
+
+    fn path(&self, number: u64, state: &str) -> PathBuf {
+        self.folder.join(format!("{number:06}.{state}"))
+    }
+
+    fn is_lost(&self, path: &Path) -> io::Result<bool> {
+        let renewed = match fs::metadata(path) {
+            Ok(metadata) => metadata.modified()?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        // Clocks of machines differ; a claim from the future is a new one.
+        let age = SystemTime::now().duration_since(renewed).unwrap_or_default();
+        Ok(age > self.lease)
+    }
+
+    /// Takes a lost claim out of the way. Of several processes only one can rename it.
+    fn take_over(&self, number: u64, path: &Path) -> io::Result<()> {
+        let aside =
+            self.path(number, &format!("lost-{}-{}", std::process::id(), fastrand::u64(..)));
+        match fs::rename(path, &aside) {
+            Ok(()) => fs::remove_file(&aside),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Claim {
+    /// The shard.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Says that this process is still at work.
+    ///
+    /// # Errors
+    /// When the claim cannot be written.
+    pub fn renew(&self) -> Result<(), ShardError> {
+        let now = SystemTime::now();
+        let renewed =
+            File::options().write(true).open(&self.path).and_then(|f| f.set_modified(now));
+        match renewed {
+            // Another process took it over; both do the work then, which does no harm.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            renewed => renewed.map_err(|source| self.failed(source)),
+        }
+    }
+
+    /// The shard is done, for good.
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    pub fn finish(mut self) -> Result<(), ShardError> {
+        File::create(&self.done).map_err(|source| self.failed(source))?;
+        self.finished = true;
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> ShardError {
+        ShardError { path: self.path.clone(), source }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.finished {
+            // What remains is taken over when its lease has ended.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_shard_is_claimed_once_and_done_for_good() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Shards::open(folder.path(), 3, LEASE).unwrap();
+        let (mut one, mut other) = (open(), open());
+        let first = one.claim().unwrap().unwrap();
+        let second = other.claim().unwrap().unwrap();
+        assert_eq!((first.number(), second.number()), (0, 1));
+        first.finish().unwrap();
+        // Given back.
+        drop(second);
+        assert_eq!(one.claim().unwrap().map(|claim| claim.number()), Some(1));
+        let second = one.claim().unwrap().unwrap();
+        let third = other.claim().unwrap().unwrap();
+        assert!(one.claim().unwrap().is_none() && other.claim().unwrap().is_none());
+        second.finish().unwrap();
+        third.finish().unwrap();
+        assert!(open().claim().unwrap().is_none());
+        assert_eq!(one.done().unwrap(), 3);
+    }
+
+    #[test]
+    fn what_a_lost_process_claimed_is_taken_over_after_its_lease() {
+        let folder = tempfile::tempdir().unwrap();
+        let lost = folder.path().join("000000.claim");
+        File::create(&lost).unwrap();
+        let mut shards = Shards::open(folder.path(), 1, LEASE).unwrap();
+        assert!(shards.claim().unwrap().is_none());
+        let old = SystemTime::now() - 2 * LEASE;
+        File::options().write(true).open(&lost).unwrap().set_modified(old).unwrap();
+        let claim = shards.claim().unwrap().unwrap();
+        claim.renew().unwrap();
+        assert!(Shards::open(folder.path(), 1, LEASE).unwrap().claim().unwrap().is_none());
+        claim.finish().unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn threads_that_claim_at_the_same_time_share_all_shards() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = || {
+            let mut shards = Shards::open(folder.path(), 200, LEASE).unwrap();
+            let mut numbers = Vec::new();
+            while let Some(claim) = shards.claim().unwrap() {
+                numbers.push(claim.number());
+                claim.finish().unwrap();
+            }
+            numbers
+        };
+        let mut numbers: Vec<u64> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..200).collect::<Vec<_>>());
+    }
+}
