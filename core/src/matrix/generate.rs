@@ -5,6 +5,9 @@
 //! threads.
 
 mod featured;
+mod graphs;
+mod layers;
+mod programs;
 mod random;
 mod rows;
 
@@ -13,6 +16,9 @@ use alloc::vec::Vec;
 use super::{Csr, CsrError, Offsets, OffsetsView};
 use crate::random::SplitMix64;
 pub use featured::{Features, featured};
+pub use graphs::{MOST_PINS, communities, mesh, netlist, road, web};
+pub use layers::{atoms, bipartite, clauses, pruned_layer, radix_layer};
+pub use programs::{bordered_blocks, circuit, diagonals, linear_program, saddle_point};
 use rows::{by_rows, sort};
 
 /// A matrix of the same pattern whose values are drawn at random: magnitudes in [0.5, 1.5), so that
@@ -250,6 +256,47 @@ fn positions(
     positions
 }
 
+/// Positions and those with row and column exchanged, in order, equal ones merged.
+fn mirrored(mut positions: Vec<u64>) -> Vec<u64> {
+    for at in 0..positions.len() {
+        positions.push(positions[at].rotate_left(32));
+    }
+    sort(&mut positions);
+    positions.dedup();
+    positions
+}
+
+/// Another number below `end` for each one below it: neighbours come far apart.
+struct Scatter {
+    /// Coprime to the end, so that multiples visit all numbers.
+    step: u64,
+    end: u64,
+}
+
+impl Scatter {
+    fn new(end: usize) -> Self {
+        let end = (end as u64).max(1);
+        let common = |mut a: u64, mut b: u64| {
+            while b != 0 {
+                (a, b) = (b, a % b);
+            }
+            a
+        };
+        let step = (SplitMix64::STEP % end..).find(|&step| common(step, end) == 1).unwrap_or(1);
+        Self { step, end }
+    }
+
+    fn of(&self, number: usize) -> usize {
+        (u128::from(self.step) * number as u128 % u128::from(self.end)) as usize
+    }
+}
+
+/// `count` ≤ `end` different numbers below `end` in order: one at random of each of as many ranges.
+fn evenly(end: usize, count: usize, mut random: SplitMix64) -> impl Iterator<Item = usize> {
+    let start = move |range: usize| (range as u128 * end as u128 / count as u128) as usize;
+    (0..count).map(move |range| start(range) + random.below(start(range + 1) - start(range)))
+}
+
 /// The entries of a row among sorted positions: their index among all, and their column.
 fn of_row(positions: &[u64], row: usize) -> impl Iterator<Item = (usize, usize)> {
     let start = positions.partition_point(|&position| position >> 32 < row as u64);
@@ -264,7 +311,7 @@ mod tests {
     use crate::matrix::market::{Field, Symmetry, write_as};
 
     /// Of the matrices below, as the first version made them, one row after the other.
-    const HASHES: [u64; 9] = [
+    const HASHES: [u64; 27] = [
         0xa0f5_924c_cdec_7021,
         0xc786_649f_6752_83c2,
         0x8228_a2e6_c3ee_c3df,
@@ -274,7 +321,38 @@ mod tests {
         0x15c8_49c2_f90c_17d7,
         0xb9fc_3b9b_bfdf_69f6,
         0xb2b4_8527_d9ed_3bfd,
+        0xd7ba_a4ba_3e04_23d1,
+        0x3009_9709_12e8_4c3c,
+        0xa9a0_c706_cc61_e71c,
+        0xf198_412f_04f2_2b7d,
+        0x5579_daff_edaa_dccd,
+        0x66cc_48d2_a4f1_ef9b,
+        0x082b_f330_430a_9318,
+        0x03c4_5879_e485_f479,
+        0x93a8_4bf8_f1f3_6d54,
+        0xa27b_7503_158e_3621,
+        0x43b1_09ee_57ed_12b2,
+        0x74f6_3aed_a5f6_37d9,
+        0x3c38_47f3_c85f_0750,
+        0x29ba_5def_1083_6c6a,
+        0x5717_72c8_5fa9_2bcd,
+        0x6db2_06ce_a774_ef50,
+        0x31d2_a262_a8e3_e69f,
+        0x203e_0e32_396d_1a2e,
     ];
+
+    const FEATURES: Features = Features {
+        rows: 400,
+        cols: 500,
+        mean: 9.0,
+        variation: 0.7,
+        skew: 9.0,
+        bandwidth: 0.4,
+        neighbours: 0.8,
+        similarity: 0.6,
+        block: 1,
+        fill: 1.0,
+    };
 
     fn is_symmetric(matrix: &Csr<f64>) -> bool {
         let mut text = alloc::string::String::new();
@@ -308,6 +386,68 @@ mod tests {
     }
 
     #[test]
+    fn graphs_and_systems_are_symmetric_and_as_large_as_asked() {
+        let road_map = road(30, 20, 60, 1);
+        assert!(road_map.rows() == 600 && (600..1800).contains(&road_map.nnz()));
+        let plane = mesh(40, 30, 1, 1.3, 1);
+        assert!(plane.rows() == 1200 && (4..8).contains(&(plane.nnz() / 1200)), "{}", plane.nnz());
+        let space = mesh(9, 8, 7, 1.3, 1);
+        assert!(space.rows() == 504 && (6..12).contains(&(space.nnz() / 504)), "{}", space.nnz());
+        let social = communities(1000, 6000, 80, 70, 1);
+        assert!(social.rows() == 1000 && (6000..=12_000).contains(&social.nnz()));
+        let kkt = saddle_point(300, 100, 2, 4, 1);
+        let of_h = 5 * 300 - 6;
+        assert!(kkt.rows() == 400 && (of_h + 700..=of_h + 800).contains(&kkt.nnz()));
+        assert!((300..400).all(|row| kkt.view().row(row).0.iter().all(|&col| col < 300)));
+        let arrow = bordered_blocks(10, 20, 3, 30, 1);
+        assert!(arrow.rows() == 203 && (1300..2600).contains(&arrow.nnz()), "{}", arrow.nnz());
+        let board = circuit(1000, 3000, 2, 50, 1);
+        assert!((8000..9000).contains(&board.nnz()), "{}", board.nnz());
+        let long = (0..1000).filter(|&row| board.view().row_len(row) > 400).count();
+        assert_eq!(long, 2);
+        let orbitals = atoms(4, 3, 3, 1.0, 1);
+        assert!(orbitals.rows() >= 36 && orbitals.nnz() > 2 * orbitals.rows());
+        for matrix in [&road_map, &plane, &space, &social, &kkt, &arrow, &board, &orbitals] {
+            assert!(is_symmetric(matrix));
+        }
+    }
+
+    #[test]
+    fn tables_and_layers_have_the_shape_asked_for() {
+        let pages = web(2000, 8000, 1);
+        assert!((5000..=8000).contains(&pages.nnz()), "{}", pages.nnz());
+        let nets = netlist(500, 800, 4.0, 1);
+        assert!((3..6).contains(&(nets.nnz() / 500)), "{}", nets.nnz());
+        let constraints = linear_program(100, 900, 4, 3, 50, 1);
+        let long: Vec<_> =
+            (0..100).map(|row| constraints.view().row_len(row)).filter(|&len| len > 200).collect();
+        assert_eq!(long, [450, 450, 450]);
+        assert!((4000..=4950).contains(&constraints.nnz()), "{}", constraints.nnz());
+        let choices = bipartite(300, 200, 5000, 1.0, 3.0, 1);
+        let mut counts = alloc::vec![0; 200];
+        for &col in choices.view().columns() {
+            counts[col as usize] += 1;
+        }
+        counts.sort_unstable();
+        let frequent: usize = counts[150..].iter().sum();
+        assert!(2 * frequent > choices.nnz(), "{frequent} of {}", choices.nnz());
+        let formula = clauses(400, 300, 3, 1);
+        assert!((0..400).all(|row| (1..=3).contains(&formula.view().row_len(row))));
+        let even = pruned_layer(200, 300, 0.2, 0.0, 0.0, 1);
+        let skewed = pruned_layer(200, 300, 0.2, 0.8, 0.4, 1);
+        for layer in [&even, &skewed] {
+            assert!((9000..15_000).contains(&layer.nnz()), "{}", layer.nnz());
+        }
+        let longest = |layer: &Csr<f64>| (0..200).map(|row| layer.view().row_len(row)).max();
+        assert!(longest(&skewed) > longest(&even).map(|longest| 2 * longest));
+        let radix = radix_layer(64, 8, 8, 1);
+        assert!((0..64).all(|row| radix.view().row_len(row) == 8));
+        assert_eq!(radix.view().row(1).0, [1, 9, 17, 25, 33, 41, 49, 57]);
+        let spread = diagonals(1000, 7, 50, 1);
+        assert!((1000..=4000).contains(&spread.nnz()) && spread.view().row_len(500) <= 7);
+    }
+
+    #[test]
     fn seeds_decide_and_nothing_else() {
         assert_eq!(uniform(50, 50, 5, 1), uniform(50, 50, 5, 1));
         assert_ne!(uniform(50, 50, 5, 1), uniform(50, 50, 5, 2));
@@ -336,6 +476,24 @@ mod tests {
             hyper_sparse(100_000, 5000, 700, 6),
             one_dense_row(333, 77, 7),
             block_pruned(100, 90, 4, 30, 8),
+            rmat_with(9, 8, [40, 25, 15], 9),
+            featured(&FEATURES, 10),
+            featured(&Features { block: 3, fill: 0.6, ..FEATURES }, 11),
+            road(30, 20, 60, 12),
+            mesh(8, 7, 6, 1.2, 13),
+            communities(500, 3000, 60, 70, 14),
+            web(1000, 3000, 15),
+            netlist(300, 400, 3.5, 16),
+            linear_program(90, 500, 3, 2, 40, 17),
+            saddle_point(200, 90, 2, 3, 18),
+            bordered_blocks(8, 15, 3, 30, 19),
+            circuit(400, 1000, 2, 40, 20),
+            diagonals(500, 6, 70, 21),
+            pruned_layer(100, 90, 0.2, 0.5, 0.3, 22),
+            radix_layer(64, 8, 8, 23),
+            bipartite(300, 200, 2000, 2.0, 3.0, 24),
+            clauses(300, 200, 3, 25),
+            atoms(4, 3, 2, 1.5, 26),
         ]
         .map(|matrix| hash(&matrix));
         assert_eq!(hashes, HASHES);
@@ -353,6 +511,22 @@ mod tests {
             hyper_sparse(3, 0, 5, 1),
             one_dense_row(3, 0, 1),
             block_pruned(0, 3, 0, 50, 1),
+            road(0, 3, 50, 1),
+            mesh(3, 0, 1, 1.0, 1),
+            communities(0, 5, 0, 50, 1),
+            web(0, 5, 1),
+            netlist(3, 0, 3.0, 1),
+            linear_program(0, 3, 2, 1, 50, 1),
+            linear_program(3, 0, 2, 1, 50, 1),
+            saddle_point(0, 3, 1, 2, 1),
+            bordered_blocks(3, 0, 0, 50, 1),
+            circuit(0, 3, 2, 50, 1),
+            diagonals(0, 3, 50, 1),
+            pruned_layer(3, 0, 0.5, 0.1, 0.1, 1),
+            radix_layer(0, 3, 1, 1),
+            bipartite(0, 3, 5, 1.0, 1.0, 1),
+            clauses(3, 0, 3, 1),
+            atoms(0, 3, 3, 1.0, 1),
         ] {
             assert_eq!(matrix.nnz(), 0);
         }

@@ -98,10 +98,12 @@ impl Grid {
         let mean = if mean.is_finite() { mean } else { 0.0 };
         let width = (features.bandwidth * cols as f64) as usize;
         let width = width.clamp((mean as usize + 1).min(cols), cols);
-        // Entries meet by chance, too; that is not to be added to what is asked for.
+        // Entries meet by chance, too, and the first of a row follows none: what is asked for is
+        // the sum. Runs of entries meet less often than as many single ones.
         let taken = mean / width as f64;
-        let follow = (features.neighbours / 2.0 - taken) / (1.0 - taken);
-        let met = 1.0 - (1.0 - taken) * (1.0 - taken) * (1.0 - taken);
+        let within = features.neighbours / 2.0 * mean / (mean - 1.0).max(0.5);
+        let follow = (within - taken) / (1.0 - taken);
+        let met = 1.0 - libm::pow(1.0 - taken, 3.0 - features.neighbours.clamp(0.0, 2.0));
         let carry = 1.0 - (1.0 - features.similarity) / (1.0 - met);
         let probability = |p: f64| if p > 0.0 { p.min(1.0) } else { 0.0 };
         Self {
@@ -109,7 +111,8 @@ impl Grid {
             cols,
             width,
             follow: probability(follow).min(0.999),
-            carry: probability(carry),
+            // No column is carried to one row in so many.
+            carry: probability(carry * CARRIED as f64 / (CARRIED - 1) as f64),
             seed,
         }
     }
@@ -130,8 +133,11 @@ impl Grid {
             while missing > 0 {
                 let from = self.carried_from(at, slot);
                 let mut random = mixed(self.seed ^ 2, from as u64, slot);
-                slot += 1;
                 let offset = random.below(width);
+                // Lengths of runs stay for as long as columns may be carried, lest longer ones push
+                // others out of the row.
+                let mut random = mixed(self.seed ^ 6, (at / CARRIED) as u64, slot);
+                slot += 1;
                 let most = missing.min(width - offset);
                 let mut run = 1;
                 while run < most && random.uniform() < self.follow {
@@ -170,7 +176,7 @@ impl Grid {
 /// Lengths of rows whose sum is at most `rows` × `mean`.
 fn lengths(rows: usize, mean: f64, features: &Features, cols: usize, seed: u64) -> Vec<u32> {
     let total = rows as f64 * mean;
-    let longest = (mean * (1.0 + features.skew.max(0.0))).ceil().min(cols as f64);
+    let longest = libm::ceil(mean * (1.0 + features.skew.max(0.0))).min(cols as f64);
     let variance = libm::log(1.0 + features.variation * features.variation);
     let deviation = libm::sqrt(variance);
     let mut weights: Vec<f64> = (0..rows)
@@ -181,7 +187,7 @@ fn lengths(rows: usize, mean: f64, features: &Features, cols: usize, seed: u64) 
     while length > 2.0 * mean && length <= left && long.len() < rows / 2 {
         long.push(length);
         left -= length;
-        length = (length / 2.0).ceil();
+        length = libm::ceil(length / 2.0);
     }
     let mut places = Vec::new();
     let mut random = mixed(seed ^ 5, 0, 0);
@@ -202,9 +208,163 @@ fn lengths(rows: usize, mean: f64, features: &Features, cols: usize, seed: u64) 
         if is_fixed(row) {
             return weight as u32;
         }
-        let before = sum.floor();
+        let before = libm::floor(sum);
         sum += weight * scale;
-        (sum.floor() - before).min(longest) as u32
+        (libm::floor(sum) - before).min(longest) as u32
     });
     scaled.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Mean and variation of row lengths, longest ÷ mean − 1, widest row ÷ columns, neighbours and
+    /// similarity.
+    fn measured(matrix: &Csr<f64>) -> [f64; 6] {
+        let view = matrix.view();
+        let (rows, cols, nnz) = (matrix.rows(), matrix.cols() as f64, matrix.nnz() as f64);
+        let mean = nnz / rows as f64;
+        let lengths = (0..rows).map(|row| view.row_len(row) as f64);
+        let variance = lengths.clone().map(|length| (length - mean) * (length - mean)).sum::<f64>();
+        let longest = lengths.fold(0.0, f64::max);
+        let (mut widest, mut neighbours, mut similar, mut with_next) = (0, 0, 0, 0);
+        for row in 0..rows {
+            let columns = view.row(row).0;
+            neighbours += 2 * columns.windows(2).filter(|pair| pair[1] - pair[0] == 1).count();
+            let span = columns.first().zip(columns.last()).map_or(0, |(first, last)| last - first);
+            widest = widest.max(span);
+            if row + 1 < rows {
+                let next = view.row(row + 1).0;
+                with_next += columns.len();
+                similar += columns
+                    .iter()
+                    .filter(|&&col| next.iter().any(|&other| other.abs_diff(col) <= 1))
+                    .count();
+            }
+        }
+        [
+            mean,
+            libm::sqrt(variance / rows as f64) / mean,
+            longest / mean - 1.0,
+            f64::from(widest) / cols,
+            neighbours as f64 / nnz,
+            similar as f64 / with_next as f64,
+        ]
+    }
+
+    fn check(features: &Features, tolerances: [f64; 6], seed: u64) {
+        let found = measured(&featured(features, seed));
+        let Features { mean, variation, skew, bandwidth, neighbours, similarity, .. } = *features;
+        let asked = [mean, variation, skew, bandwidth, neighbours, similarity];
+        for ((asked, found), tolerance) in asked.into_iter().zip(found).zip(tolerances) {
+            assert!((asked - found).abs() <= tolerance, "{features:?} has {found}, not {asked}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// Lengths that hardly vary, so that nothing else does: within 1 % of the mean, 0.06 of the
+        /// neighbours, 0.05 of the similarity and 3 % of the bandwidth.
+        #[test]
+        fn rows_look_as_asked(
+            mean in 10.0..30.0,
+            bandwidth in 0.2..1.0,
+            neighbours in 0.2..1.7,
+            similarity in 0.15..0.9,
+            cols in 1_500_usize..50_000,
+            seed in any::<u64>(),
+        ) {
+            let rows = 16_000;
+            let features = Features {
+                rows, cols, mean, variation: 0.0, skew: 0.0, bandwidth, neighbours, similarity,
+                block: 1, fill: 1.0,
+            };
+            // A length is cut to the next whole number, so the longest is that beyond the mean.
+            let tolerances = [0.01 * mean, 0.06, 1.0 / mean, 0.03, 0.06, 0.05];
+            check(&features, tolerances, seed);
+        }
+
+        /// Lengths that vary: within 1 % of the mean, 10 % of the variation and 2 % of the skew.
+        #[test]
+        fn lengths_vary_as_asked(
+            mean in 20.0..60.0,
+            variation in 0.2..0.9,
+            seed in any::<u64>(),
+        ) {
+            let features = Features {
+                rows: 20_000, cols: 20_000, mean, variation, skew: 12.0 * variation.max(0.5),
+                bandwidth: 1.0, neighbours: 0.5, similarity: 0.3, block: 1, fill: 1.0,
+            };
+            let any = f64::INFINITY;
+            let tolerances = [0.01 * mean, 0.1 * variation, 0.02 * features.skew, any, any, any];
+            check(&features, tolerances, seed);
+        }
+
+        /// Of every block that has an entry, the share asked for has one, within 0.03; none is
+        /// beyond the number stated.
+        #[test]
+        fn blocks_are_filled(
+            block in 2_usize..8,
+            fill in 0.3..1.0,
+            mean in 8.0..30.0,
+            seed in any::<u64>(),
+        ) {
+            let features = Features {
+                rows: 2_000, cols: 3_000, mean, variation: 0.3, skew: 3.0, bandwidth: 0.5,
+                neighbours: 0.3, similarity: 0.5, block, fill,
+            };
+            let matrix = featured(&features, seed);
+            let mut blocks = alloc::collections::BTreeSet::new();
+            for row in 0..matrix.rows() {
+                let columns = matrix.view().row(row).0;
+                blocks.extend(columns.iter().map(|&col| (row / block, col as usize / block)));
+            }
+            let share = matrix.nnz() as f64 / (blocks.len() * block * block) as f64;
+            // A block of four at a third is empty in one of five cases, and then not seen.
+            let seen = 1.0 - libm::pow(1.0 - fill, (block * block) as f64);
+            prop_assert!((share * seen - fill).abs() < 0.03, "{share} of {fill}");
+            prop_assert!(matrix.nnz() as f64 <= features.most_entries());
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_makes_a_matrix_all_the_same() {
+        let sane = Features {
+            rows: 50,
+            cols: 40,
+            mean: 5.0,
+            variation: 0.5,
+            skew: 2.0,
+            bandwidth: 0.5,
+            neighbours: 1.0,
+            similarity: 0.5,
+            block: 1,
+            fill: 1.0,
+        };
+        let full = featured(&Features { mean: 1e9, variation: 0.0, ..sane }, 1);
+        assert_eq!(full.nnz(), 50 * 40);
+        for features in [
+            Features { rows: 0, ..sane },
+            Features { cols: 0, ..sane },
+            Features { mean: 0.0, ..sane },
+            Features { mean: f64::NAN, ..sane },
+            Features { block: 100, ..sane },
+        ] {
+            assert_eq!(featured(&features, 1).nnz(), 0);
+        }
+        for features in [
+            Features { block: 0, ..sane },
+            Features { skew: 1e9, ..sane },
+            Features { variation: -1.0, skew: -1.0, ..sane },
+            Features { bandwidth: 0.0, neighbours: 9.0, similarity: 9.0, ..sane },
+            Features { bandwidth: 9.0, neighbours: -1.0, similarity: -1.0, ..sane },
+        ] {
+            let nnz = featured(&features, 1).nnz();
+            assert!((1..=250).contains(&nnz), "{features:?}: {nnz}");
+        }
+    }
 }

@@ -45,6 +45,16 @@ pub(super) fn mixed(seed: u64, first: u64, second: u64) -> SplitMix64 {
     SplitMix64::new(SplitMix64::new(first.wrapping_add(second)).bits())
 }
 
+/// The value of both entries of a symmetric pair.
+pub(super) fn pair_value(seed: u64, at: usize, other: usize) -> f64 {
+    mixed(seed, at.min(other) as u64, at.max(other) as u64).value()
+}
+
+/// Below `end`, which is not 0, small numbers more often: an even number in [0, 1) to this power.
+pub(super) fn skewed(random: &mut SplitMix64, end: usize, power: f64) -> usize {
+    ((libm::pow(random.uniform(), power) * end as f64) as usize).min(end - 1)
+}
+
 /// Of mean 0 and variance 1 (Box and Muller, 1958).
 pub(super) fn normal(random: &mut SplitMix64) -> f64 {
     let radius = libm::sqrt(-2.0 * libm::log(1.0 - random.uniform()));
