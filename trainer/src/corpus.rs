@@ -7,9 +7,10 @@
 //!   which take milliseconds to measure, one tenth up to the limit: with 1.6 · 10⁷ the largest
 //!   arrays are four times the L2 cache of an H200, so matrices on either side of its edge occur;
 //! * **base**: a real matrix with the share asked for, or else a generated one. Of the generated
-//!   ones three sevenths are by features ([`Generator::Featured`]), since a network has to see every
-//!   combination of them; the other families, evenly, have the regularity that features do not
-//!   describe;
+//!   ones a quarter is by features ([`Generator::Featured`]), since a network has to see every
+//!   combination of them; the other 23 families, about evenly, have the regularity that features do
+//!   not describe, and that of domains: meshes, roads, circuits, programs, pruned layers, tables of
+//!   users;
 //! * **steps**: none for half of the generated matrices, one or two for the others, since the
 //!   families already differ by their parameters; one to three for nine tenths of the real ones, of
 //!   which there are few. Every kind of step is as likely, except that replication is the first one
@@ -21,6 +22,7 @@
 
 mod arrays;
 mod draw;
+mod families;
 mod generator;
 mod order;
 mod real;
@@ -146,6 +148,13 @@ impl RealMatrix {
     #[must_use]
     pub fn base(&self) -> Base {
         Base::Real { name: self.name.clone(), family: self.family.clone(), size: self.size }
+    }
+
+    /// The matrix as it is, with its own values.
+    #[must_use]
+    pub fn recipe(&self) -> Recipe {
+        let pattern = Pattern::of(self.base());
+        Recipe { pattern, values: Values::AsBuilt, largest_nnz: self.size.limit() }
     }
 }
 

@@ -70,6 +70,11 @@ impl Size {
     /// A recipe makes at most so many rows, and columns, for each entry of its largest number.
     pub const LINES_PER_ENTRY: u64 = 4;
 
+    /// The least `largest_nnz` with which a recipe may make this.
+    pub(super) fn limit(self) -> u64 {
+        self.nnz.max(self.rows.max(self.cols).div_ceil(Self::LINES_PER_ENTRY))
+    }
+
     fn check(self, largest_nnz: u64) -> Result<Self, BuildError> {
         let lines = largest_nnz.saturating_mul(Self::LINES_PER_ENTRY).min(u64::from(u32::MAX));
         match self.nnz > largest_nnz || self.rows.max(self.cols) > lines {

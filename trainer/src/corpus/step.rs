@@ -92,16 +92,14 @@ impl Step {
         }
     }
 
-    /// What becomes of a size, with that of the other matrix if there is one.
+    /// What becomes of a size, with that of the other matrix if there is one. Nothing does by a crop,
+    /// which is left out if it leaves nothing.
     pub(super) fn size(&self, size: Size, other: Option<Size>) -> Size {
         let Size { rows, cols, nnz } = size;
         let other = other.unwrap_or(Size { rows: 0, cols: 0, nnz: 0 });
         let both = nnz.saturating_add(other.nnz);
         match *self {
             Self::Transpose => Size { rows: cols, cols: rows, nnz },
-            Self::Crop { rows: some_rows, cols: some_cols, .. } => {
-                Size { rows: share(rows, some_rows), cols: share(cols, some_cols), nnz }
-            }
             Self::Replicate { times } => {
                 let times = u64::from(times.max(1));
                 let [rows, cols, nnz] = [rows, cols, nnz].map(|count| count.saturating_mul(times));
@@ -248,4 +246,119 @@ fn lines(
 fn strata(count: usize, pieces: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let start = move |piece: usize| (piece as u128 * count as u128 / pieces as u128) as usize;
     (0..pieces).map(move |piece| start(piece)..start(piece + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use sparserl_core::matrix::generate;
+
+    use super::*;
+
+    fn apply(step: &Step, matrix: &Csr<f64>) -> Csr<f64> {
+        step.apply(matrix, None).unwrap()
+    }
+
+    fn lengths(matrix: &Csr<f64>) -> Vec<usize> {
+        (0..matrix.rows()).map(|row| matrix.view().row_len(row)).collect()
+    }
+
+    fn sorted(mut numbers: Vec<usize>) -> Vec<usize> {
+        numbers.sort_unstable();
+        numbers
+    }
+
+    fn half_width(matrix: &Csr<f64>) -> usize {
+        let row = |row| matrix.view().row(row).0.iter().map(move |&col| row.abs_diff(col as usize));
+        (0..matrix.rows()).flat_map(row).max().unwrap()
+    }
+
+    #[test]
+    fn permutations_keep_lengths_and_values() {
+        let matrix = generate::rmat(7, 6, 1);
+        let turned = |matrix: &Csr<f64>| apply(&Step::Transpose, matrix);
+        for (step, rows_stay, cols_stay) in [
+            (Step::PermuteRows { seed: 1 }, false, true),
+            (Step::PermuteColumns { seed: 1 }, true, false),
+            (Step::PermuteBoth { seed: 1 }, false, false),
+            (Step::CuthillMckee, false, false),
+            (Step::DegreeOrder, false, false),
+        ] {
+            let changed = apply(&step, &matrix);
+            assert_eq!(lengths(&changed) == lengths(&matrix), rows_stay, "{step:?}");
+            let (cols, changed_cols) = (lengths(&turned(&matrix)), lengths(&turned(&changed)));
+            assert_eq!(changed_cols == cols, cols_stay, "{step:?}");
+            assert_eq!(sorted(lengths(&changed)), sorted(lengths(&matrix)));
+            assert_eq!(sorted(changed_cols), sorted(cols));
+        }
+        assert_eq!(turned(&turned(&matrix)), matrix);
+        // A symmetric permutation keeps the diagonal.
+        let diagonal = generate::banded(50, 0, 3);
+        assert_eq!(half_width(&apply(&Step::PermuteBoth { seed: 1 }, &diagonal)), 0);
+    }
+
+    #[test]
+    fn orders_do_what_they_are_named_for() {
+        let band = generate::stencil5(20, 20);
+        let shuffled = apply(&Step::PermuteBoth { seed: 5 }, &band);
+        let ordered = apply(&Step::CuthillMckee, &shuffled);
+        assert!(half_width(&shuffled) > 300 && half_width(&ordered) <= 25);
+        let falling = lengths(&apply(&Step::DegreeOrder, &generate::rmat(7, 6, 1)));
+        assert!(falling.is_sorted_by(|one, next| one >= next) && falling[0] > 20);
+        // Of a rectangular band whose rows and columns are shuffled.
+        let crop = Step::Crop { top: 0, rows: 500, left: 0, cols: 600 };
+        let tall = apply(&crop, &generate::banded(400, 2, 1));
+        let shuffled = apply(&Step::PermuteBoth { seed: 5 }, &tall);
+        let ordered = apply(&Step::CuthillMckee, &shuffled);
+        assert_eq!((ordered.rows(), ordered.cols(), ordered.nnz()), (200, 240, tall.nnz()));
+        let span = |matrix: &Csr<f64>| -> u32 {
+            let rows = (0..matrix.rows()).map(|row| matrix.view().row(row).0);
+            rows.map(|row| row[row.len() - 1] - row[0]).max().unwrap()
+        };
+        assert!(span(&shuffled) > 150 && span(&ordered) < 20, "{}", span(&ordered));
+    }
+
+    #[test]
+    fn parts_and_copies_are_where_they_belong() {
+        let matrix = generate::uniform(40, 60, 5, 1);
+        let crop = Step::Crop { top: 250, rows: 500, left: 900, cols: 500 };
+        let part = apply(&crop, &matrix);
+        assert_eq!((part.rows(), part.cols()), (20, 30));
+        for row in 0..20 {
+            let columns =
+                matrix.view().row(row + 10).0.iter().filter_map(|&col| col.checked_sub(30));
+            assert_eq!(part.view().row(row).0, columns.collect::<Vec<_>>());
+        }
+        let copies = apply(&Step::Replicate { times: 3 }, &matrix);
+        assert_eq!((copies.rows(), copies.cols(), copies.nnz()), (120, 180, 600));
+        let shifted: Vec<u32> = matrix.view().row(7).0.iter().map(|col| col + 120).collect();
+        assert_eq!(copies.view().row(87).0, shifted);
+        let thin = apply(&Step::Thin { keep: 300, seed: 1 }, &generate::uniform(500, 500, 8, 1));
+        assert!((1000..1400).contains(&thin.nnz()), "{}", thin.nnz());
+
+        let other = generate::banded(50, 1, 1);
+        let pattern = Box::new(crate::corpus::Pattern {
+            base: crate::corpus::Base::Generated(crate::corpus::Generator::Banded {
+                rows: 50,
+                half_width: 1,
+                seed: 1,
+            }),
+            steps: Vec::new(),
+        });
+        let beside = Step::Beside(pattern.clone()).apply(&matrix, Some(&other)).unwrap();
+        assert_eq!((beside.rows(), beside.cols(), beside.nnz()), (50, 110, 200 + 148));
+        assert_eq!(beside.view().row(45).0, [104, 105, 106]);
+        let above = Step::Above(pattern).apply(&matrix, Some(&other)).unwrap();
+        assert_eq!((above.rows(), above.cols(), above.nnz()), (90, 60, 200 + 148));
+        assert_eq!(above.view().row(41).0, [0, 1, 2]);
+    }
+
+    #[test]
+    fn dense_lines_are_added() {
+        let matrix = generate::banded(100, 0, 1);
+        let rows = apply(&Step::DenseRows { count: 3, fill: 400, seed: 1 }, &matrix);
+        let long = lengths(&rows).into_iter().filter(|&length| length > 1);
+        assert!(long.clone().all(|length| length == 40 || length == 41) && long.count() == 3);
+        let columns = apply(&Step::DenseColumns { count: 3, fill: 400, seed: 1 }, &matrix);
+        assert_eq!(apply(&Step::Transpose, &columns), rows);
+    }
 }
