@@ -48,9 +48,9 @@ pub enum CollectError<E> {
     /// Recordings cannot be written.
     #[error(transparent)]
     Recording(#[from] RecordingError),
-    /// A matrix cannot be made.
+    /// A real matrix cannot be read.
     #[error("recipe {index}: {source}")]
-    Build {
+    Real {
         /// Number of the recipe.
         index: u64,
         /// The reason.
@@ -161,8 +161,14 @@ impl<'a, E: Evaluator> Collector<'a, E> {
         recipe: &Recipe,
         collected: &mut Collected,
     ) -> Result<(), CollectError<E::Error>> {
-        let built = recipe.build(self.real);
-        let matrix = built.map_err(|source| CollectError::Build { index, source })?;
+        let matrix = match recipe.build(self.real) {
+            Ok(matrix) => matrix,
+            Err(source @ (BuildError::Real(_) | BuildError::OtherMatrix { .. })) => {
+                return Err(CollectError::Real { index, source });
+            }
+            // What the steps came to is no use: the corpus has other matrices.
+            Err(_) => return Ok(()),
+        };
         self.context.value_source = match recipe.values {
             Values::Random { .. } => ValueSource::Random,
             Values::Few { .. } | Values::Equal | Values::AsBuilt => ValueSource::File,
