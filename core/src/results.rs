@@ -22,7 +22,9 @@ pub use statistics::{Counts, Interval, Loss, Mean, PassAt, Spread, fast_at_p, pa
 ///
 /// Half of the public matrices list a pattern only, and a kernel for one value stores none at all:
 /// with such values it is the pattern that is measured, not the product that people compute.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueSource {
     /// Drawn at random, each of its own, in the place of those of the file.

@@ -206,7 +206,7 @@ fn recorded(case: Case) -> Result<(Replay, tempfile::TempDir), Failed> {
     }
     recorded.recorder.flush()?;
     let mut replay = Replay::new(Recordings::read(folder.path())?)?;
-    replay.set_matrix(recorded.matrix.fingerprint);
+    replay.set_matrix(recorded.matrix.fingerprint, ValueSource::File);
     Ok((replay, folder))
 }
 

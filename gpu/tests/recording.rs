@@ -220,6 +220,7 @@ fn round_trip<T: Scalar>(
     prop_assert_eq!(&parsed, programs);
 
     let mut replay = Replay::new(recordings).unwrap();
+    replay.set_matrix(identity.fingerprint, context.value_source);
     let replayed = replay.evaluate(matrix, programs).unwrap();
     prop_assert_eq!(exact(&replayed), exact(evaluation));
     Ok(())
@@ -344,6 +345,40 @@ fn what_was_not_recorded_is_an_error_that_names_it() {
         let last = program.to_string().lines().last().unwrap().trim().to_owned();
         assert!(text.contains(&last), "{text}");
     }
+}
+
+#[test]
+fn values_of_another_source_are_another_question() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = [free_program(SPMV, 1)];
+    let mut recorder = Recorder::append_to(folder.path()).unwrap();
+    let mut record = |value_source, seconds| {
+        let context = Context { value_source, ..a_context("full") };
+        let evaluation = evaluation(&[measured(seconds)], Some("A"));
+        recorder
+            .record(a_matrix().view(), &identity("a"), &program, &evaluation, &context)
+            .unwrap();
+        recorder.flush().unwrap();
+        Replay::new(Recordings::read(folder.path()).unwrap()).unwrap()
+    };
+    let matrix = identity("a").fingerprint;
+    let ask = |replay: &mut Replay| replay.evaluate(a_matrix().view(), &program);
+
+    let mut replay = record(ValueSource::Random, 1.0);
+    // The matrix as it was read has the values of its file.
+    let error = ask(&mut replay).unwrap_err();
+    assert!(matches!(error, ReplayError::Unknown { .. }), "{error}");
+    replay.set_matrix(matrix, ValueSource::File);
+    let error = ask(&mut replay).unwrap_err().to_string();
+    assert!(error.contains("values `file`") && error.lines().count() == 1, "{error}");
+    replay.set_matrix(matrix, ValueSource::Random);
+    assert_eq!(ask(&mut replay).unwrap().outcomes, [measured(1.0)]);
+
+    // The later one does not hide the other.
+    let mut replay = record(ValueSource::File, 2.0);
+    assert_eq!(ask(&mut replay).unwrap().outcomes, [measured(2.0)]);
+    replay.set_matrix(matrix, ValueSource::Random);
+    assert_eq!(ask(&mut replay).unwrap().outcomes, [measured(1.0)]);
 }
 
 #[test]
@@ -537,7 +572,7 @@ fn one_matrix_has_one_fingerprint_in_every_precision() {
     assert_eq!(recorded.collect::<Vec<_>>(), [identity.fingerprint; 2]);
     let mut replay = Replay::new(recordings).unwrap();
     replay.evaluate(rounded.view(), &single).unwrap_err();
-    replay.set_matrix(identity.fingerprint);
+    replay.set_matrix(identity.fingerprint, ValueSource::File);
     assert_eq!(replay.evaluate(rounded.view(), &single).unwrap(), answer);
     assert_eq!(replay.evaluate(as_read.view(), &double).unwrap(), answer);
 }

@@ -7,6 +7,7 @@ use sparserl_core::kernel::Candidate;
 use sparserl_core::language::grammar_hash;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator};
+use sparserl_core::results::ValueSource;
 
 use super::{Recording, Recordings};
 use crate::candidate::raw::RawKernel;
@@ -16,17 +17,27 @@ use crate::store::fingerprint::content_hash;
 /// An [`Evaluator`] that knows what was recorded, whatever it was recorded with: see
 /// [`Recordings::retain`].
 ///
-/// Of a program that was judged several times on one matrix, the latest outcome counts. Baselines
-/// and copy bandwidth are those of the evaluation that the outcomes come from; of several, of the
-/// latest one that has baselines.
+/// Of a program that was judged several times on one matrix with values of one source, the latest
+/// outcome counts. Baselines and copy bandwidth are those of the evaluation that the outcomes come
+/// from; of several, of the latest one that has baselines.
 #[derive(Debug)]
 pub struct Replay {
     recordings: Recordings,
-    /// Evaluation and place in it of the latest outcome of a matrix and a program's text, which
-    /// names the task.
-    places: HashMap<(Hash, String), (usize, usize)>,
+    /// Evaluation and place in it of the latest outcome of a matrix and a program.
+    places: HashMap<Key, (usize, usize)>,
     /// What is asked about next.
-    matrix: Option<Hash>,
+    matrix: Option<(Hash, ValueSource)>,
+}
+
+/// What an outcome is of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    /// Of the matrix as it was read, whichever values were multiplied.
+    matrix: Hash,
+    /// A program that is right, or fast, with the values of the file need not be with others.
+    value_source: ValueSource,
+    /// Its text, which names the task.
+    program: String,
 }
 
 impl Replay {
@@ -45,16 +56,22 @@ impl Replay {
                 return Err(ReplayError::Grammar { found, version, expected });
             }
             for (i, program) in recording.programs.iter().enumerate() {
-                places.insert((recording.matrix.fingerprint, program.clone()), (at, i));
+                let key = Key {
+                    matrix: recording.matrix.fingerprint,
+                    value_source: recording.context.value_source,
+                    program: program.clone(),
+                };
+                places.insert(key, (at, i));
             }
         }
         Ok(Self { recordings, places, matrix: None })
     }
 
-    /// Answers about the matrix with this fingerprint from now on. Without it, the matrices asked
-    /// about are taken to be as they were read, which those that were rounded are not.
-    pub fn set_matrix(&mut self, fingerprint: Hash) {
-        self.matrix = Some(fingerprint);
+    /// Answers about the matrix with this fingerprint and such values from now on. Without it, the
+    /// matrices asked about are taken to be as they were read, with the values of their files, which
+    /// those that were rounded, or given other values, are not.
+    pub fn set_matrix(&mut self, fingerprint: Hash, value_source: ValueSource) {
+        self.matrix = Some((fingerprint, value_source));
     }
 }
 
@@ -79,19 +96,20 @@ impl Evaluator for Replay {
         matrix: CsrView<'_, T>,
         candidates: &[Candidate<'_, Cubin, RawKernel>],
     ) -> Result<Evaluation, ReplayError> {
-        let matrix = self.matrix.unwrap_or_else(|| content_hash(matrix));
+        let as_read = || (content_hash(matrix), ValueSource::File);
+        let (matrix, value_source) = self.matrix.unwrap_or_else(as_read);
         let mut outcomes = Vec::with_capacity(candidates.len());
         let mut sources = Vec::with_capacity(candidates.len());
         for candidate in candidates {
             let program = candidate.program().ok_or(ReplayError::Cuda)?;
-            let key = (matrix, program.to_string());
+            let key = Key { matrix, value_source, program: program.to_string() };
             let recorded = self.places.get(&key).and_then(|&(at, i)| {
                 let evaluation = &self.recordings.as_slice().get(at)?.evaluation;
                 Some((at, evaluation, evaluation.outcomes.get(i)?))
             });
             let Some((at, evaluation, outcome)) = recorded else {
-                let program = key.1.lines().map(str::trim).collect::<Vec<_>>().join("; ");
-                return Err(ReplayError::Unknown { matrix, program });
+                let program = key.program.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+                return Err(ReplayError::Unknown { matrix, value_source, program });
             };
             outcomes.push(outcome.clone());
             sources.push((!evaluation.baselines.is_empty(), at, evaluation));
@@ -126,11 +144,14 @@ pub enum ReplayError {
     },
     /// Nobody recorded this.
     #[error(
-        "no recording for matrix {matrix} of the program `{program}`: record it on a GPU first"
+        "no recording for matrix {matrix} with values `{}` of the program `{program}`: record it on a GPU first",
+        value_source.name()
     )]
     Unknown {
         /// The matrix's fingerprint.
         matrix: Hash,
+        /// Where the values come from that it is to be multiplied with.
+        value_source: ValueSource,
         /// The program on one line.
         program: String,
     },
