@@ -79,12 +79,6 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// The baseline that people call: cuSPARSE's default algorithm.
-    #[must_use]
-    pub fn default_baseline(&self) -> Option<&Baseline> {
-        self.baselines.iter().find(|baseline| baseline.is_default)
-    }
-
     /// The least median of the baselines that ran, in seconds.
     #[must_use]
     pub fn best_baseline(&self, regime: Regime) -> Option<f64> {
@@ -462,6 +456,5 @@ mod tests {
         assert_eq!(evaluation.best_baseline(Regime::Warm), Some(2.0));
         assert_eq!(evaluation.best_baseline(Regime::Cold), Some(4.0));
         assert_eq!(evaluation.best_baseline(Regime::BackToBack), None);
-        assert_eq!(evaluation.default_baseline().unwrap().median(Regime::Cold), Some(6.0));
     }
 }
