@@ -186,7 +186,7 @@ impl Job<'_> {
             kernels.push(Kernel {
                 subfolder,
                 program: artefact.kernel.packed.program.to_string(),
-                measured: self.measured(artefact, &plan, evaluation.as_ref(), device.as_deref()),
+                measured: self.measured(artefact, &plan, device.as_deref()),
                 checked: verdicts.next().flatten(),
                 pack_seconds: artefact.kernel.pack_time.as_secs_f64(),
                 compile_seconds: artefact.kernel.compile_time.as_secs_f64(),
@@ -225,23 +225,23 @@ impl Job<'_> {
         })
     }
 
-    /// What follows from the times of a kernel that was measured.
+    /// What follows from the times of a kernel that was measured, and of the opponents in its
+    /// batch.
     fn measured(
         &self,
         artefact: &Artefact<Cubin>,
         plan: &Plan,
-        evaluation: Option<&Evaluation>,
         device: Option<&str>,
     ) -> Option<MeasuredKernel> {
-        let (evaluation, device) = (evaluation?, device?);
+        let device = device?;
         let measurement = artefact.outcome.as_ref()?.measurement()?;
         let work = Work::new(self.matrix.nnz, self.task.operation).packed(Packing {
             packed_bytes: plan.packed_bytes(ArgumentKind::Matrix) as u64,
             dense_bytes: plan.predicted.dense_bytes,
             seconds: artefact.kernel.pack_time.as_secs_f64(),
-            copy_bandwidth: evaluation.copy_bandwidth,
+            copy_bandwidth: artefact.copy_bandwidth,
         });
-        let figures = |regime| Figures::new(measurement, &evaluation.baselines, regime, work);
+        let figures = |regime| Figures::new(measurement, &artefact.baselines, regime, work);
         Some(MeasuredKernel {
             device: device.to_owned(),
             checks: measurement.checks,

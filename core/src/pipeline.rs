@@ -25,8 +25,7 @@ use crate::kernel::{Compiler, Kernel};
 use crate::language::Mask;
 use crate::layout::PackError;
 use crate::matrix::{CsrView, Scalar};
-use crate::outcome::{Evaluation, Evaluator, Outcome};
-use crate::results::ranking;
+use crate::outcome::{Baseline, Evaluation, Evaluator, Outcome};
 use measure::Measured;
 
 /// What is wanted.
@@ -95,6 +94,12 @@ pub struct Artefact<C> {
     pub log_probability: f64,
     /// What was measured; absent where nothing was.
     pub outcome: Option<Outcome>,
+    /// The opponents' algorithms that were measured in turn with it, which alone its times can be
+    /// compared with: clocks drift from batch to batch. Empty where nothing was measured.
+    pub baselines: Vec<Baseline>,
+    /// Bytes a second, read and written, of a copy in the same run; absent where nothing was
+    /// measured.
+    pub copy_bandwidth: Option<f64>,
 }
 
 /// What came out.
@@ -102,7 +107,8 @@ pub struct Artefact<C> {
 pub struct Generated<C> {
     /// Best first.
     pub artefacts: Vec<Artefact<C>>,
-    /// What was found out about all candidates; absent without an evaluator.
+    /// What was found out about all candidates, with the baselines that were measured in turn with
+    /// the fastest; absent without an evaluator.
     pub evaluation: Option<Evaluation>,
     /// How long the steps took.
     pub times: Times,
@@ -207,7 +213,7 @@ where
 
     // Fastest first, or else likeliest first: a diverse search gives them in another order.
     let order = match &measured {
-        Some(measured) => ranking(&measured.evaluation.outcomes),
+        Some(measured) => measured.ranking(),
         None => likeliest(&candidates),
     };
     let found = order
@@ -250,12 +256,16 @@ where
             Some(kept) => maker.restore(kept, &candidate.program)?,
             None => maker.make(&candidate.program)?,
         };
-        let outcomes = measured.as_ref().map(|measured| &measured.evaluation.outcomes);
-        let outcome = outcomes.and_then(|outcomes| outcomes.get(index)).cloned();
-        let Hypothesis { log_probability, .. } = candidate;
-        artefacts.push(Artefact { kernel, log_probability, outcome });
+        let known = measured.as_ref().and_then(|measured| measured.outcome(index));
+        artefacts.push(Artefact {
+            kernel,
+            log_probability: candidate.log_probability,
+            outcome: known.map(|(outcome, _)| outcome.clone()),
+            baselines: known.map_or(Vec::new(), |(_, batch)| batch.baselines.clone()),
+            copy_bandwidth: known.and_then(|(_, batch)| batch.copy_bandwidth),
+        });
     }
-    let evaluation = measured.map(|measured| measured.evaluation);
+    let evaluation = measured.map(Measured::into_evaluation);
     Ok(Generated { artefacts, evaluation, times })
 }
 

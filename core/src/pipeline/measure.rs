@@ -1,7 +1,7 @@
 //! Candidates are made and judged, as far as a budget goes.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -14,7 +14,7 @@ use crate::kernel::{Candidate, Compiler, Kernel};
 use crate::layout::Packed;
 use crate::matrix::Scalar;
 use crate::outcome::{Evaluation, Evaluator, Outcome};
-use crate::results::{fastest, ranking};
+use crate::results::ranking;
 
 /// Kernels that are judged together, and so timed in turn.
 pub const BATCH: usize = 8;
@@ -50,17 +50,20 @@ pub(super) struct Kept<C> {
     pub(super) compile_time: Duration,
 }
 
+/// What was found out about some programs, and the kernels of those that have one.
+type Batch<C> = (Evaluation, Vec<Option<Kept<C>>>);
+
 /// What was measured.
 pub(super) struct Measured<C> {
-    pub(super) evaluation: Evaluation,
+    /// What was found out about [`BATCH`] programs each, the last perhaps about fewer.
+    batches: Vec<Evaluation>,
     /// By the place of the program; nothing where there is no kernel of it.
     kernels: Vec<Option<Kept<C>>>,
 }
 
 impl<C: Clone + Send + Sync> Measured<C> {
-    /// Makes and judges kernels, likeliest programs first, until the budget is spent. The baselines
-    /// are those that were measured with the fastest kernel; the `wanted` fastest keep their
-    /// arrays.
+    /// Makes and judges kernels, likeliest programs first, until the budget is spent. The
+    /// `wanted` fastest keep their arrays.
     pub(super) fn new<T, K, E, X>(
         maker: &Maker<'_, T, K>,
         evaluator: &mut E,
@@ -74,9 +77,9 @@ impl<C: Clone + Send + Sync> Measured<C> {
         E: Evaluator<Code = C>,
     {
         let start = (maker.clock)();
-        let mut whole: Option<Self> = None;
+        let mut whole = Self { batches: Vec::new(), kernels: Vec::new() };
         for batch in candidates.chunks(BATCH) {
-            let judged = whole.as_ref().map_or(0, |whole| whole.kernels.len());
+            let judged = whole.kernels.len();
             let spent = match budget {
                 Budget::Candidates(count) => judged >= count,
                 Budget::Time(time) => judged > 0 && (maker.clock)() - start >= time,
@@ -84,20 +87,15 @@ impl<C: Clone + Send + Sync> Measured<C> {
             if spent {
                 break;
             }
-            let measured = Self::batch(maker, evaluator, batch)?;
-            whole = Some(match whole {
-                None => measured,
-                Some(whole) => whole.join(measured),
-            });
-            if let Some(whole) = &mut whole {
-                whole.give_up_arrays(wanted.max(BATCH));
-            }
+            let (evaluation, kernels) = Self::batch(maker, evaluator, batch)?;
+            whole.batches.push(evaluation);
+            whole.kernels.extend(kernels);
+            whole.give_up_arrays(wanted.max(BATCH));
         }
-        let whole = whole.ok_or(PipelineError::NoProgram)?;
-        let outcomes = &whole.evaluation.outcomes;
-        if ranking(outcomes).is_empty() {
-            let first = outcomes.first().map_or_else(String::new, ToString::to_string);
-            return Err(PipelineError::NoneRight { tried: outcomes.len(), first });
+        if whole.ranking().is_empty() {
+            let mut outcomes = whole.outcomes();
+            let first = outcomes.next().ok_or(PipelineError::NoProgram)?.to_string();
+            return Err(PipelineError::NoneRight { tried: 1 + outcomes.count(), first });
         }
         Ok(whole)
     }
@@ -106,7 +104,7 @@ impl<C: Clone + Send + Sync> Measured<C> {
         maker: &Maker<'_, T, K>,
         evaluator: &mut E,
         candidates: &[Hypothesis],
-    ) -> Result<Self, PipelineError<K::Error, E::Error, X>>
+    ) -> Result<Batch<C>, PipelineError<K::Error, E::Error, X>>
     where
         T: Scalar,
         K: Compiler<Code = C, Error: Send> + Sync,
@@ -130,27 +128,37 @@ impl<C: Clone + Send + Sync> Measured<C> {
             });
         }
         let kernels = made.into_iter().map(|made| made.ok().map(Kept::from)).collect();
-        Ok(Self { evaluation: Evaluation { outcomes, ..judged }, kernels })
+        Ok((Evaluation { outcomes, ..judged }, kernels))
     }
 
-    fn join(self, later: Self) -> Self {
-        let Self {
-            evaluation: Evaluation { mut outcomes, baselines, copy_bandwidth },
-            mut kernels,
-        } = self;
-        let fastest_before = fastest(&outcomes);
-        outcomes.extend(later.evaluation.outcomes);
-        kernels.extend(later.kernels);
-        let evaluation = if fastest(&outcomes) == fastest_before {
-            Evaluation { outcomes, baselines, copy_bandwidth }
-        } else {
-            Evaluation { outcomes, ..later.evaluation }
-        };
-        Self { evaluation, kernels }
+    fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        self.batches.iter().flat_map(|batch| &batch.outcomes)
+    }
+
+    /// Places of the right kernels, fastest first.
+    pub(super) fn ranking(&self) -> Vec<usize> {
+        ranking(self.outcomes())
+    }
+
+    /// What became of the program at a place, and what was measured in turn with it.
+    pub(super) fn outcome(&self, index: usize) -> Option<(&Outcome, &Evaluation)> {
+        let batch = self.batches.get(index / BATCH)?;
+        Some((batch.outcomes.get(index % BATCH)?, batch))
+    }
+
+    /// What became of all programs; the baselines are those that were measured in turn with the
+    /// fastest kernel.
+    pub(super) fn into_evaluation(self) -> Evaluation {
+        let fastest = self.ranking().first().map_or(0, |index| index / BATCH);
+        let outcomes = self.outcomes().cloned().collect();
+        let batch = self.batches.into_iter().nth(fastest);
+        let (baselines, copy_bandwidth) =
+            batch.map_or((Vec::new(), None), |batch| (batch.baselines, batch.copy_bandwidth));
+        Evaluation { outcomes, baselines, copy_bandwidth }
     }
 
     fn give_up_arrays(&mut self, kept: usize) {
-        let mut best = ranking(&self.evaluation.outcomes);
+        let mut best = self.ranking();
         best.truncate(kept);
         for (index, kernel) in self.kernels.iter_mut().enumerate() {
             if let Some(kernel) = kernel.as_mut().filter(|_| !best.contains(&index)) {
