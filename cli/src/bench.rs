@@ -113,7 +113,7 @@ fn measure<E: Instrument + Send>(
     shown: bool,
     print: &(dyn Fn(&str) -> anyhow::Result<()> + Sync),
 ) -> anyhow::Result<Results> {
-    let settings = store.results().settings.clone();
+    let settings = store.asked().clone();
     let steps = sources.len() * steps_per_matrix(settings.tasks.len());
     let progress = Progress::new(steps, shown);
     let print = |line: &str| progress.suspend(|| print(line));

@@ -134,6 +134,8 @@ impl<E: Instrument> Bench<'_, E> {
         facts: &MatrixFacts,
         tasks: &[Task],
     ) -> anyhow::Result<()> {
+        // One for all tasks: what one has asked of the matrix, the next need not.
+        let mut stats = None;
         for &task in tasks {
             let before = self.store().results().find(facts, task, self.settings).map(case_line);
             if let Some(line) = before {
@@ -141,7 +143,8 @@ impl<E: Instrument> Bench<'_, E> {
                 (self.print)(&format!("{line} (measured before)"))?;
                 continue;
             }
-            let judged = match self.judge(matrix, &facts.name, task) {
+            let stats = stats.get_or_insert_with(|| Arc::new(MatrixStats::new(matrix)));
+            let judged = match self.judge(matrix, stats, &facts.name, task) {
                 Ok(judged) => judged,
                 Err(error) => {
                     self.skip(&facts.name, Some(task), &error)?;
@@ -170,13 +173,14 @@ impl<E: Instrument> Bench<'_, E> {
     fn judge<'m, T: Scalar>(
         &mut self,
         matrix: CsrView<'m, T>,
+        stats: &Arc<MatrixStats<'m>>,
         name: &str,
         task: Task,
     ) -> anyhow::Result<Judged<'m>> {
         self.progress.step(format!("{name} {task}: searching"));
         let start = Instant::now();
         let target = self.evaluator.target();
-        let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), task, target);
+        let input = PolicyInput::new(Arc::clone(stats), task, target);
         let candidates = search(&CostRanker, &input, self.settings.budget)?;
         let search_seconds = start.elapsed().as_secs_f64();
         let programs: Vec<Program> =

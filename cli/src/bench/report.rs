@@ -66,6 +66,12 @@ fn what_was_run(results: &Results) -> Markup {
     let settings = &results.settings;
     let Generator { software, policy, policy_version } = &results.generator;
     let tasks: Vec<String> = settings.tasks.iter().map(ToString::to_string).collect();
+    // A run that goes on with another's results may have had another one.
+    let mut budgets: BTreeSet<usize> = results.cases.iter().map(|case| case.budget).collect();
+    if budgets.is_empty() {
+        budgets.insert(settings.budget);
+    }
+    let budgets: Vec<String> = budgets.iter().map(ToString::to_string).collect();
     let baselines = results.cases.iter().flat_map(|case| &case.baselines);
     let libraries: BTreeSet<&str> = baselines.map(|baseline| baseline.library.as_str()).collect();
     html! {
@@ -93,7 +99,7 @@ fn what_was_run(results: &Results) -> Markup {
             dt { "Tasks" }
             dd { (tasks.join(", ")) }
             dt { "Candidates" }
-            dd { "at most " (settings.budget) " for each matrix and task" }
+            dd { "at most " (budgets.join(" or ")) " for each matrix and task" }
             dt { "Packing" }
             dd { "on " (results.host.threads) " host threads" }
             dt { "Matrices" }

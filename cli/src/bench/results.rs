@@ -36,7 +36,8 @@ pub(crate) struct Results {
     pub(crate) generator: Generator,
     pub(crate) host: Host,
     pub(crate) devices: Vec<DeviceFacts>,
-    /// Of the last run.
+    /// Of all runs: what any of them was asked for. Budget and source of values are those of the
+    /// last; each case has its own.
     pub(crate) settings: Settings,
     /// In the order of measurement.
     pub(crate) cases: Vec<Case>,
@@ -88,6 +89,24 @@ pub(crate) struct Settings {
     pub(crate) values: ValueSource,
 }
 
+impl Settings {
+    /// These and what a later run is asked for.
+    fn and(self, later: &Self) -> Self {
+        let Self { mut matrices, mut tasks, .. } = self;
+        add_new(&mut matrices, &later.matrices);
+        add_new(&mut tasks, &later.tasks);
+        Self { matrices, tasks, budget: later.budget, values: later.values }
+    }
+}
+
+fn add_new<T: Clone + PartialEq>(known: &mut Vec<T>, others: &[T]) {
+    for other in others {
+        if !known.contains(other) {
+            known.push(other.clone());
+        }
+    }
+}
+
 /// A matrix and a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Case {
@@ -97,7 +116,8 @@ pub(crate) struct Case {
     pub(crate) values: ValueSource,
     /// Candidates asked for.
     pub(crate) budget: usize,
-    /// To look at the matrix and find the candidates.
+    /// To find the candidates, and for the first task in a precision to look at the matrix, of
+    /// which later ones know what it asked.
     pub(crate) search_seconds: f64,
     /// Best predicted first.
     pub(crate) candidates: Vec<CandidateResult>,
@@ -242,6 +262,8 @@ impl Results {
 pub(crate) struct Store {
     path: PathBuf,
     results: Results,
+    /// What this run is to measure; the results may be of more.
+    asked: Settings,
 }
 
 impl Store {
@@ -251,13 +273,14 @@ impl Store {
     /// When the folder holds results that must not be replaced or cannot be continued.
     pub(crate) fn open(folder: &Path, fresh: Results, resume: bool) -> anyhow::Result<Self> {
         let path = folder.join(RESULTS);
+        let asked = fresh.settings.clone();
         if !resume {
             check_free(folder)?;
         }
         if !resume || !path.exists() {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
-            let store = Self { path, results: fresh };
+            let store = Self { path, results: fresh, asked };
             store.write()?;
             return Ok(store);
         }
@@ -288,10 +311,15 @@ impl Store {
             };
             return Err(differs("GPU", &text(&results.devices), &text(&fresh.devices)));
         }
-        results.settings = fresh.settings;
+        results.settings = results.settings.and(&asked);
         results.host = fresh.host;
         results.skipped.clear();
-        Ok(Self { path, results })
+        Ok(Self { path, results, asked })
+    }
+
+    /// What this run is to measure.
+    pub(crate) fn asked(&self) -> &Settings {
+        &self.asked
     }
 
     pub(crate) fn results(&self) -> &Results {

@@ -267,6 +267,28 @@ fn a_run_goes_on_where_another_ended() {
 }
 
 #[test]
+fn a_run_with_other_tasks_adds_to_what_was_asked_before() {
+    let place = tempfile::tempdir().unwrap();
+    let mut fake = Fake::default();
+    let single = settings(&MATRICES[..2], &[spmv(Dtype::F32)]);
+    run_in(place.path(), single.clone(), &mut fake, false);
+    let double = Settings { budget: 9, ..settings(&MATRICES[1..3], &[spmv(Dtype::F64)]) };
+    let (results, _) = run_in(place.path(), double, &mut fake, true);
+    let expected =
+        Settings { budget: 9, ..settings(&MATRICES[..3], &[spmv(Dtype::F32), spmv(Dtype::F64)]) };
+    assert_eq!(results.settings, expected);
+    // Each run measures only what it is asked for itself.
+    assert_eq!((fake.evaluations, results.cases.len()), (4, 4));
+    let page = report::html(&results).unwrap();
+    assert!(page.contains("<dd>spmv f32, spmv f64</dd>"), "{page}");
+    assert!(page.contains("at most 8 or 9 for each matrix and task"), "{page}");
+
+    let (again, _) = run_in(place.path(), single, &mut fake, true);
+    assert_eq!(again.settings.tasks, expected.tasks);
+    assert_eq!((fake.evaluations, again.cases), (4, results.cases));
+}
+
+#[test]
 fn every_outcome_is_recorded_once() {
     let place = tempfile::tempdir().unwrap();
     let (out, kept) = (place.path().join("out"), place.path().join("kept"));
