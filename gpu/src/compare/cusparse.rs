@@ -32,7 +32,8 @@ use std::sync::Arc;
 use sparserl_core::task::Operation;
 
 use crate::run::device::{Device, DeviceError, Stream};
-use library::{Functions, Handle};
+use library::{Functions, Handle, LibraryVersion};
+use spmv_op::SpMvOpFunctions;
 
 /// cuSPARSE on one device and stream.
 #[derive(Debug)]
@@ -74,20 +75,26 @@ impl Cusparse {
     /// # Errors
     /// When the library fails.
     pub(crate) fn version(&self) -> Result<String, CusparseError> {
-        let [major, minor, patch] = self.functions.version()?;
-        Ok(format!("{major}.{minor}.{patch}"))
+        self.functions.version().map(dotted)
     }
 
     /// The algorithms that this version has for an operation, the default first.
     pub(crate) fn algorithms(&self, operation: Operation) -> impl Iterator<Item = Algorithm> {
-        let planned = self.functions.spmv_op.as_ref();
+        let planned = self.functions.spmv_op.functions();
+        // Of a version whose interface is not known, both are there, to be reported as not compared.
         let has = move |algorithm: &Algorithm| match algorithm {
-            Algorithm::SpMvOpAlg1 => planned.is_some(),
-            Algorithm::SpMvOpAlg2 => planned.is_some_and(spmv_op::SpMvOpFunctions::has_algorithms),
+            Algorithm::SpMvOpAlg1 => !matches!(planned, Ok(None)),
+            Algorithm::SpMvOpAlg2 => planned
+                .as_ref()
+                .map_or(true, |found| found.is_some_and(SpMvOpFunctions::has_algorithms)),
             _ => true,
         };
         Algorithm::all(operation).iter().copied().filter(has)
     }
+}
+
+fn dotted([major, minor, patch]: LibraryVersion) -> String {
+    format!("{major}.{minor}.{patch}")
 }
 
 impl Drop for Cusparse {
@@ -134,6 +141,17 @@ pub(crate) enum CusparseError {
         expected: String,
         /// What it has.
         found: String,
+    },
+    /// An experimental interface, in a version later than those whose signatures are known.
+    #[error(
+        "not compared: the interface of cuSPARSE {} may differ from that of {}, the last known",
+        dotted(*found), dotted(*last)
+    )]
+    UnknownInterface {
+        /// The library's version.
+        found: LibraryVersion,
+        /// The last version that is called.
+        last: LibraryVersion,
     },
     /// A call failed.
     #[error("{call} failed: {message} (status {status})")]

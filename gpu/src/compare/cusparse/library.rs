@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::CusparseError;
-use super::spmv_op::SpMvOpFunctions;
+use super::spmv_op;
 
 /// Names of the library; the first, of CUDA 12 and 13 alike, is the one that the loader is asked
 /// for.
@@ -89,7 +89,7 @@ macro_rules! functions {
         pub(super) struct Functions {
             $(pub(super) $field: $type,)*
             /// Absent before CUDA 13.1.
-            pub(super) spmv_op: Option<SpMvOpFunctions>,
+            pub(super) spmv_op: spmv_op::Offer,
         }
 
         impl Functions {
@@ -101,9 +101,9 @@ macro_rules! functions {
                         $field: *unsafe { library.get::<$type>($symbol) }
                             .map_err(|_| CusparseError::TooOld { symbol: $symbol })?,
                     )*
-                    spmv_op: None,
+                    spmv_op: spmv_op::Offer::Absent,
                 };
-                functions.spmv_op = SpMvOpFunctions::load(library, functions.version()?);
+                functions.spmv_op = spmv_op::Offer::of(library, functions.version()?);
                 Ok(functions)
             }
         }

@@ -111,6 +111,13 @@ impl Cusparse {
         if i32::try_from(matrix.cols()).is_err() {
             return Err(not_applicable("column indices are past 2^31".to_owned()));
         }
+        let planned = if algorithm.is_planned() {
+            let functions = self.functions.spmv_op.functions()?;
+            let absent = || not_applicable("the library does not have it".to_owned());
+            Some(functions.ok_or_else(absent)?)
+        } else {
+            None
+        };
         self.device.bind()?;
         self.stream.synchronize()?;
 
@@ -132,7 +139,7 @@ impl Cusparse {
         let x = dense(product.input, matrix.cols())?;
         let output = dense(product.output, matrix.rows())?;
         let scalars = [product.alpha, product.beta];
-        let (work, bytes) = match (&self.functions.spmv_op, zeros) {
+        let (work, bytes) = match (planned, zeros) {
             (Some(functions), Some(zeros)) => {
                 let y = dense(&zeros, matrix.rows())?;
                 let operands = Operands { a, x, y, z: output, _zeros: zeros };
