@@ -1,7 +1,8 @@
 /* What a shared library offers so that kernels can be measured against it: `bench --opponent LIB.so`.
  *
  * The library is loaded into the process that judges kernels, after a CUDA context was made current there. Its results
- * are verified as those of kernels are: a wrong one is reported in place of times. Preparing is timed, on the host's
+ * are verified as those of kernels are: a wrong one is reported in place of times. A library that takes the process down
+ * is reported by name, and the rest of the case is measured without it. Preparing is timed, on the host's
  * clock and with all work on the device waited for, and reported as analysis; enqueuing is what is compared.
  *
  * All six functions are looked up by name. They are called from one thread.

@@ -6,7 +6,8 @@
 //!
 //! cuSPARSE is one of them, in whatever version; others come as shared libraries with a small C
 //! interface, `gpu/opponents/opponent.h`, whose results are verified as those of kernels are. All
-//! of this runs in the process that judges, which a library may take down.
+//! of this runs in the process that judges, which a library may take down: before its code runs it
+//! is announced, so that the one that was at work can be excluded and the rest measured without it.
 
 pub(crate) mod cusparse;
 mod foreign;
@@ -30,21 +31,57 @@ pub struct Opponents {
     pub libraries: Vec<PathBuf>,
 }
 
+/// An opponent's algorithm, or what is known of it before its library is loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Opponent {
+    pub(crate) source: Source,
+    /// Name and version.
+    pub(crate) library: String,
+    pub(crate) algorithm: String,
+    pub(crate) is_default: bool,
+}
+
+/// Where an opponent's code is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Source {
+    /// cuSPARSE, when it is loaded.
+    Cusparse,
+    /// An algorithm of cuSPARSE.
+    Algorithm(Algorithm),
+    /// Another library, which has one algorithm.
+    Library(PathBuf),
+}
+
+/// An opponent that took down the process that it ran in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Excluded {
+    pub(crate) opponent: Opponent,
+    /// How, in one line.
+    pub(crate) reason: String,
+}
+
+impl Source {
+    fn excluded_by<'e>(&self, excluded: &'e [Excluded]) -> Option<&'e Excluded> {
+        excluded.iter().find(|excluded| excluded.opponent.source == *self)
+    }
+}
+
+/// Is told of an opponent before its code runs.
+pub(crate) type Announce<'a> = &'a dyn Fn(&Opponent);
+
 /// The opponents, loaded.
 #[derive(Debug)]
 pub(crate) struct Contest {
     /// Name and version; why it cannot be used, where it cannot.
     cusparse: Result<(String, Cusparse), String>,
     /// Each with what it is called without having been loaded.
-    foreign: Vec<(String, Result<Foreign, String>)>,
+    foreign: Vec<(Opponent, Result<Foreign, String>)>,
 }
 
 /// An opponent's algorithm, ready for a product or with the reason why it is not.
 #[derive(Debug)]
 pub(crate) struct Entry<'c> {
-    pub(crate) library: String,
-    pub(crate) algorithm: String,
-    pub(crate) is_default: bool,
+    pub(crate) opponent: Opponent,
     pub(crate) ready: Result<Ready<'c>, String>,
 }
 
@@ -63,18 +100,48 @@ enum Plan<'c> {
 }
 
 impl Contest {
-    /// Loads what can be loaded. What cannot is an entry with its reason, in every comparison.
-    pub(crate) fn open(device: &Device, stream: &Arc<Stream>, opponents: &Opponents) -> Self {
-        let cusparse = Cusparse::open(device, Arc::clone(stream), opponents.cusparse.as_deref());
-        let cusparse = cusparse
-            .and_then(|cusparse| Ok((format!("cuSPARSE {}", cusparse.version()?), cusparse)));
-        let foreign = |path: &PathBuf| {
+    /// Loads what can be loaded. What cannot, or is excluded, is an entry with its reason, in every
+    /// comparison.
+    pub(crate) fn open(
+        device: &Device,
+        stream: &Arc<Stream>,
+        opponents: &Opponents,
+        excluded: &[Excluded],
+        announce: Announce<'_>,
+    ) -> Self {
+        let open_cusparse = || {
+            if let Some(excluded) = Source::Cusparse.excluded_by(excluded) {
+                return Err(excluded.reason.clone());
+            }
+            announce(&unloaded_cusparse());
+            let path = opponents.cusparse.as_deref();
+            Cusparse::open(device, Arc::clone(stream), path)
+                .and_then(|cusparse| Ok((format!("cuSPARSE {}", cusparse.version()?), cusparse)))
+                .map_err(|error| error.to_string())
+        };
+        let open_foreign = |path: &PathBuf| {
             let called = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            (called, Foreign::open(path).map_err(|error| error.to_string()))
+            let opponent = Opponent {
+                source: Source::Library(path.clone()),
+                library: called.clone(),
+                algorithm: called,
+                is_default: false,
+            };
+            if let Some(excluded) = opponent.source.excluded_by(excluded) {
+                return (excluded.opponent.clone(), Err(excluded.reason.clone()));
+            }
+            announce(&opponent);
+            match Foreign::open(path) {
+                Ok(foreign) => {
+                    let (library, algorithm) = (foreign.library(), foreign.name().to_owned());
+                    (Opponent { library, algorithm, ..opponent }, Ok(foreign))
+                }
+                Err(error) => (opponent, Err(error.to_string())),
+            }
         };
         Self {
-            cusparse: cusparse.map_err(|error| error.to_string()),
-            foreign: opponents.libraries.iter().map(foreign).collect(),
+            cusparse: open_cusparse(),
+            foreign: opponents.libraries.iter().map(open_foreign).collect(),
         }
     }
 
@@ -84,26 +151,34 @@ impl Contest {
         device: &Device,
         stream: &'c Stream,
         product: &Product<'c, T>,
+        excluded: &[Excluded],
+        announce: Announce<'_>,
     ) -> Vec<Entry<'c>> {
         let mut entries = Vec::new();
         match &self.cusparse {
-            Err(reason) => entries.push(Entry {
-                library: "cuSPARSE".to_owned(),
-                algorithm: Algorithm::Default.name().to_owned(),
-                is_default: true,
-                ready: Err(reason.clone()),
-            }),
+            Err(reason) => {
+                entries.push(Entry { opponent: unloaded_cusparse(), ready: Err(reason.clone()) });
+            }
             Ok((library, cusparse)) => {
                 for algorithm in cusparse.algorithms(product.operation) {
+                    let opponent = Opponent {
+                        source: Source::Algorithm(algorithm),
+                        library: library.clone(),
+                        algorithm: algorithm.name().to_owned(),
+                        is_default: algorithm.is_default(),
+                    };
+                    if let Some(excluded) = opponent.source.excluded_by(excluded) {
+                        entries.push(excluded.entry());
+                        continue;
+                    }
+                    announce(&opponent);
                     let prepared = cusparse.prepare(algorithm, product);
                     if prepared.as_ref().is_err_and(cusparse::CusparseError::is_not_applicable) {
                         continue;
                     }
                     let name = prepared.as_ref().map_or(algorithm.name(), |ready| ready.name());
                     entries.push(Entry {
-                        library: library.clone(),
-                        algorithm: name.to_owned(),
-                        is_default: algorithm.is_default(),
+                        opponent: Opponent { algorithm: name.to_owned(), ..opponent },
                         ready: prepared.map_err(|error| error.to_string()).map(|prepared| Ready {
                             analysis_seconds: prepared.analysis_seconds,
                             buffer_bytes: prepared.buffer_bytes,
@@ -113,25 +188,44 @@ impl Contest {
                 }
             }
         }
-        for (called, foreign) in &self.foreign {
-            let (library, algorithm, ready) = match foreign {
-                Err(reason) => (called.clone(), called.clone(), Err(reason.clone())),
-                Ok(foreign) => match foreign.prepare(device, stream, product).transpose() {
-                    None => continue,
-                    Some(plan) => (
-                        foreign.library(),
-                        foreign.name().to_owned(),
-                        plan.map_err(|error| error.to_string()).map(|plan| Ready {
+        for (opponent, foreign) in &self.foreign {
+            if let Some(excluded) = opponent.source.excluded_by(excluded) {
+                entries.push(excluded.entry());
+                continue;
+            }
+            let ready = match foreign {
+                Err(reason) => Err(reason.clone()),
+                Ok(foreign) => {
+                    announce(opponent);
+                    match foreign.prepare(device, stream, product).transpose() {
+                        None => continue,
+                        Some(plan) => plan.map_err(|error| error.to_string()).map(|plan| Ready {
                             analysis_seconds: plan.analysis_seconds,
                             buffer_bytes: plan.buffer_bytes,
                             plan: Plan::Foreign(plan),
                         }),
-                    ),
-                },
+                    }
+                }
             };
-            entries.push(Entry { library, algorithm, is_default: false, ready });
+            entries.push(Entry { opponent: opponent.clone(), ready });
         }
         entries
+    }
+}
+
+impl Excluded {
+    fn entry<'c>(&self) -> Entry<'c> {
+        Entry { opponent: self.opponent.clone(), ready: Err(self.reason.clone()) }
+    }
+}
+
+/// cuSPARSE before its version is known.
+fn unloaded_cusparse() -> Opponent {
+    Opponent {
+        source: Source::Cusparse,
+        library: "cuSPARSE".to_owned(),
+        algorithm: Algorithm::Default.name().to_owned(),
+        is_default: true,
     }
 }
 

@@ -7,10 +7,13 @@
 //!
 //! A kernel that faults makes its process unable to use the device; one that does not return can
 //! only be ended with its process. Both are outcomes: the child is replaced, and judging goes on
-//! with the next kernel. Whatever the new child lacks is sent again.
+//! with the next kernel. Whatever the new child lacks is sent again. An opponent that takes the
+//! child down is left out of the case, and is a baseline with that reason.
 
 mod protocol;
 mod server;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -20,7 +23,7 @@ use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::task::{Dtype, Operation};
 
 use crate::candidate::executable::{ArrayKey, Executable, distinct_arrays};
-use crate::compare::Opponents;
+use crate::compare::{Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::Cubin;
 use crate::isolate::process::{Limits, ServerCommand, ServingError, ServingProcess};
 use crate::run::device::{Clocks, DeviceError, DeviceFacts};
@@ -46,17 +49,24 @@ pub struct Worker {
     facts: DeviceFacts,
     oracle: Cubin,
     opponents: Opponents,
+    /// Opponents that took a child down, all in the same case.
+    excluded: Vec<Excluded>,
+    /// The case that is judged.
+    case: Option<CaseKey>,
     clocks: Option<Clocks>,
     child: Option<Child>,
 }
+
+/// A matrix, by the hash of its content and its element type, as the hash is the same for all types
+/// that hold the values; and an operation.
+type CaseKey = (MatrixKey, Operation);
+type MatrixKey = (blake3::Hash, Dtype);
 
 /// A running process, and what it holds.
 #[derive(Debug)]
 struct Child {
     server: ServingProcess<Request, Answer>,
-    /// Hash of the content and element type: the hash is the same for all types that hold the
-    /// values.
-    matrix: Option<(blake3::Hash, Dtype)>,
+    matrix: Option<MatrixKey>,
     operation: Option<Operation>,
     arrays: BTreeSet<ArrayKey>,
     array_bytes: u64,
@@ -88,12 +98,27 @@ pub enum WorkerError {
 
 /// How a judgement ended early.
 enum Interruption {
-    /// The child is gone; it was busy with this kernel, or with timing all of them.
+    /// The child is gone.
     Lost {
-        kernel: Option<usize>,
+        culprit: Culprit,
         outcome: Outcome,
     },
     Broken(WorkerError),
+}
+
+/// What a child that is gone was busy with.
+enum Culprit {
+    Kernel(usize),
+    /// With timing, when no opponent was at work.
+    AnyKernel,
+    Opponent(Box<Opponent>),
+}
+
+impl Culprit {
+    /// Whoever was at work while all were timed.
+    fn of(running: Option<Opponent>) -> Self {
+        running.map_or(Self::AnyKernel, |opponent| Self::Opponent(Box::new(opponent)))
+    }
 }
 
 impl From<WorkerError> for Interruption {
@@ -116,8 +141,17 @@ impl Worker {
         let (server, facts) = open(&command, ordinal)?;
         let oracle = oracle(&facts)?;
         let opponents = Opponents::default();
-        let mut worker =
-            Self { command, ordinal, facts, oracle, opponents, clocks: None, child: None };
+        let mut worker = Self {
+            command,
+            ordinal,
+            facts,
+            oracle,
+            opponents,
+            excluded: Vec::new(),
+            case: None,
+            clocks: None,
+            child: None,
+        };
         worker.equip(server)?;
         Ok(worker)
     }
@@ -132,6 +166,7 @@ impl Worker {
     /// has loaded it.
     pub fn set_opponents(&mut self, opponents: Opponents) {
         self.opponents = opponents;
+        self.excluded.clear();
         self.restart();
     }
 
@@ -159,8 +194,15 @@ impl Worker {
     ) -> Result<Evaluation, WorkerError> {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; executables.len()];
         let key = (content_hash(matrix), T::DTYPE);
-        // Each turn of this loop without a result decides at least one kernel, or is followed by
-        // one with a new process.
+        if self.case.replace((key, operation)) != Some((key, operation))
+            && !self.excluded.is_empty()
+        {
+            // Who failed in one case may do well in another, with a process that has it loaded.
+            self.excluded.clear();
+            self.restart();
+        }
+        // Each turn of this loop without a result decides at least one kernel, excludes an
+        // opponent, or is followed by one with a new process.
         loop {
             let open: Vec<usize> = (0..outcomes.len()).filter(|&i| outcomes[i].is_none()).collect();
             let kernels: Vec<&Executable> = open.iter().map(|&i| &executables[i]).collect();
@@ -182,23 +224,29 @@ impl Worker {
                     self.child = None;
                     return Err(error);
                 }
-                Err(Interruption::Lost { kernel, outcome }) => {
+                Err(Interruption::Lost { culprit, outcome }) => {
                     self.child = None;
-                    match kernel.or(if kernels.len() == 1 { Some(0) } else { None }) {
-                        Some(kernel) => {
+                    match culprit {
+                        Culprit::Opponent(opponent) => self.exclude(*opponent, &outcome)?,
+                        Culprit::Kernel(kernel) => {
                             if let Some(&index) = open.get(kernel) {
                                 outcomes[index] = Some(outcome);
                             }
                         }
-                        // While all were timed: whoever it was shows alone.
-                        None if !kernels.is_empty() => {
+                        Culprit::AnyKernel if kernels.len() == 1 => {
+                            if let Some(&index) = open.first() {
+                                outcomes[index] = Some(outcome);
+                            }
+                        }
+                        // Whoever it was shows alone.
+                        Culprit::AnyKernel if !kernels.is_empty() => {
                             for (&index, kernel) in open.iter().zip(&kernels) {
                                 let alone = std::slice::from_ref(*kernel);
                                 let judged = self.judge(matrix, operation, alone, protocol)?;
                                 outcomes[index] = judged.outcomes.into_iter().next();
                             }
                         }
-                        None => {
+                        Culprit::AnyKernel => {
                             let reason = outcome.to_string();
                             return Err(WorkerError::Process { ordinal: self.ordinal, reason });
                         }
@@ -212,7 +260,7 @@ impl Worker {
     fn attempt<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        key: (blake3::Hash, Dtype),
+        key: MatrixKey,
         operation: Operation,
         kernels: &[&Executable],
         protocol: &Protocol,
@@ -224,9 +272,16 @@ impl Worker {
         self.give_problem(matrix, key, operation)?;
         self.request_judgement(kernels, protocol)?;
 
-        match self.receive(Instant::now() + TO_PREPARE) {
+        let mut running = None;
+        match self.receive_noting(Instant::now() + TO_PREPARE, &mut running) {
             Ok(Answer::Done) => {}
+            Ok(Answer::Judged { ended: Some(outcome) }) => {
+                return Err(Interruption::Lost { culprit: Culprit::of(running), outcome });
+            }
             Ok(other) => return Err(self.unexpected(other).into()),
+            Err(error) if running.is_some() => {
+                return Err(self.lost(error, Culprit::of(running), TO_PREPARE));
+            }
             Err(error) => return Err(self.failed(&error).into()),
         }
         // Nothing but the judge's own checks depends on the size, and those take far less than
@@ -239,28 +294,41 @@ impl Worker {
             match self.receive(Instant::now() + patience) {
                 Ok(Answer::Judged { ended: None }) => judged += 1,
                 Ok(Answer::Judged { ended: Some(outcome) }) => {
-                    return Err(Interruption::Lost { kernel: Some(judged), outcome });
+                    let culprit = Culprit::Kernel(judged);
+                    return Err(Interruption::Lost { culprit, outcome });
                 }
                 Ok(other) => return Err(self.unexpected(other).into()),
-                Err(error) => return Err(self.lost(error, Some(judged), patience)),
+                Err(error) => return Err(self.lost(error, Culprit::Kernel(judged), patience)),
             }
         }
         let all = patience.saturating_mul(2 + kernels.len() as u32).min(MOST_PATIENCE);
-        match self.receive(Instant::now() + all) {
+        let mut running = None;
+        match self.receive_noting(Instant::now() + all, &mut running) {
             Ok(Answer::Evaluated { evaluation, clocks }) => {
                 self.clocks = clocks;
                 Ok(*evaluation)
             }
             Ok(Answer::Judged { ended: Some(outcome) }) => {
-                Err(Interruption::Lost { kernel: None, outcome })
+                Err(Interruption::Lost { culprit: Culprit::of(running), outcome })
             }
             Ok(other) => Err(self.unexpected(other).into()),
-            Err(error) => Err(self.lost(error, None, all)),
+            Err(error) => Err(self.lost(error, Culprit::of(running), all)),
         }
     }
 
-    /// What the loss of the child says of the kernel that it was busy with.
-    fn lost(&self, error: ServingError, kernel: Option<usize>, patience: Duration) -> Interruption {
+    /// Leaves an opponent out of the case, as it took the child down.
+    fn exclude(&mut self, opponent: Opponent, outcome: &Outcome) -> Result<(), WorkerError> {
+        if self.excluded.iter().any(|excluded| excluded.opponent.source == opponent.source) {
+            let Opponent { library, algorithm, .. } = opponent;
+            let reason = format!("{library} {algorithm} ran although it is left out: {outcome}");
+            return Err(WorkerError::Process { ordinal: self.ordinal, reason });
+        }
+        self.excluded.push(Excluded { opponent, reason: format!("left out: {outcome}") });
+        Ok(())
+    }
+
+    /// What the loss of the child says of whatever it was busy with.
+    fn lost(&self, error: ServingError, culprit: Culprit, patience: Duration) -> Interruption {
         let outcome = match error {
             ServingError::TimedOut => Outcome::TimedOut { seconds: patience.as_secs_f64() },
             error @ ServingError::Died { .. } => Outcome::Faulted { reason: error.to_string() },
@@ -268,7 +336,7 @@ impl Worker {
                 return Interruption::Broken(self.failed(&error));
             }
         };
-        Interruption::Lost { kernel, outcome }
+        Interruption::Lost { culprit, outcome }
     }
 
     fn equip(&mut self, server: ServingProcess<Request, Answer>) -> Result<(), WorkerError> {
@@ -283,7 +351,7 @@ impl Worker {
     fn give_problem<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        key: (blake3::Hash, Dtype),
+        key: MatrixKey,
         operation: Operation,
     ) -> Result<(), WorkerError> {
         let Some(child) = &self.child else { return Ok(()) };
@@ -351,6 +419,7 @@ impl Worker {
             kernels: kernels.iter().map(header).collect(),
             protocol: protocol.clone(),
             opponents: self.opponents.clone(),
+            excluded: self.excluded.clone(),
             seed: fastrand::u64(..),
         };
         child
@@ -379,6 +448,20 @@ impl Worker {
         match &mut self.child {
             Some(child) => Ok(child.server.receive(deadline)?.0),
             None => Err(ServingError::Protocol { reason: "it is not running".to_owned() }),
+        }
+    }
+
+    /// The next answer that does not only say who is at work, which is noted in `running`.
+    fn receive_noting(
+        &mut self,
+        deadline: Instant,
+        running: &mut Option<Opponent>,
+    ) -> Result<Answer, ServingError> {
+        loop {
+            match self.receive(deadline)? {
+                Answer::Running { opponent } => *running = opponent,
+                answer => return Ok(answer),
+            }
         }
     }
 

@@ -3,10 +3,11 @@
 use std::ffi::c_int;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use sparserl_core::task::Operation;
 
 /// One of cuSPARSE's algorithms, and the format of A that it takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Algorithm {
     /// What the library chooses for CSR, called without analysis, as most callers do.
     Default,

@@ -7,7 +7,7 @@ use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::task::{Dtype, Operation};
 
 use crate::candidate::executable::{ArrayKey, Launch};
-use crate::compare::Opponents;
+use crate::compare::{Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::CubinParts;
 use crate::run::device::{Clocks, DeviceFacts};
 
@@ -89,13 +89,16 @@ pub(crate) enum Request {
     /// What kernels compute from now on. Answered by `Done`.
     Operation(Operation),
     /// Kernels; the bytes of new arrays and then of their cubins as blobs. Answered by `Done` when
-    /// all is ready, by `Judged` for each, in their order, and then by `Evaluated`.
+    /// all is ready, by `Judged` for each, in their order, and then by `Evaluated`; between any of
+    /// them, `Running` says who is at work.
     Judge {
         gone: Vec<ArrayKey>,
         new: Vec<ArrayKey>,
         kernels: Vec<KernelHeader>,
         protocol: Protocol,
         opponents: Opponents,
+        /// Opponents that are not to run, and why.
+        excluded: Vec<Excluded>,
         seed: u64,
     },
 }
@@ -129,6 +132,9 @@ pub(crate) enum Answer {
     /// The next kernel was checked, or all are being timed. Where that left the process in
     /// disorder, this is what became of the kernel, and the process ends.
     Judged { ended: Option<Outcome> },
+    /// The code of this opponent runs from now on, or that of none. If the process is lost now, it
+    /// is this opponent's fault.
+    Running { opponent: Option<Opponent> },
     /// What became of all kernels.
     Evaluated {
         evaluation: Box<Evaluation>,

@@ -1,5 +1,6 @@
 //! The process behind a worker.
 
+use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use sparserl_core::task::{Dtype, Operation};
 
 use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
 use crate::compare::cusparse::Product;
-use crate::compare::{Contest, Entry, Opponents};
+use crate::compare::{Contest, Entry, Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::{Cubin, CubinParts};
 use crate::isolate::process::Connection;
 use crate::judge::{
@@ -31,9 +32,10 @@ pub(crate) fn serve(ordinal: u32) -> io::Result<()> {
     client.send(&Answer::Ready(Box::new(server.facts.clone())), &[])?;
     while let Some((request, blobs)) = client.receive()? {
         let answer = match request {
-            Request::Judge { gone, new, kernels, protocol, opponents, seed } => {
+            Request::Judge { gone, new, kernels, protocol, opponents, excluded, seed } => {
                 let batch = Batch { gone, new, kernels, blobs };
-                match server.judge(batch, &protocol, &opponents, seed, &mut client)? {
+                let field = (&opponents, excluded.as_slice());
+                match server.judge(batch, &protocol, field, seed, &mut client)? {
                     Some(answer) => answer,
                     // The device is lost to this process.
                     None => return Ok(()),
@@ -96,6 +98,41 @@ impl Lost {
     fn while_timing() -> Self {
         Self(Outcome::Faulted { reason: "the device was lost while it was timed".to_owned() })
     }
+
+    fn to_an_opponent() -> Self {
+        let reason = "the device was lost while it was made ready".to_owned();
+        Self(Outcome::Faulted { reason })
+    }
+}
+
+/// Tells the worker which opponent is at work, by which it knows who took this process down.
+struct Announcer<'a> {
+    client: RefCell<&'a mut Connection<Request, Answer>>,
+    stream: &'a Stream,
+    running: RefCell<Option<Opponent>>,
+}
+
+impl<'a> Announcer<'a> {
+    fn new(client: &'a mut Connection<Request, Answer>, stream: &'a Stream) -> Self {
+        Self { client: RefCell::new(client), stream, running: RefCell::new(None) }
+    }
+
+    /// From now on `next` is at work, or no opponent. Where the device is lost already, whoever was
+    /// at work then stays announced.
+    fn announce(&self, next: Option<&Opponent>) {
+        if self.running.borrow().as_ref() == next || self.stream.is_broken() {
+            return;
+        }
+        *self.running.borrow_mut() = next.cloned();
+        let announcement = Answer::Running { opponent: next.cloned() };
+        // That the worker is gone shows with the next answer.
+        let _ = self.client.borrow_mut().send(&announcement, &[]);
+    }
+
+    /// Says that the device is lost, through whoever was announced last.
+    fn lose(&self, Lost(outcome): Lost) -> io::Result<()> {
+        self.client.borrow_mut().send(&Answer::Judged { ended: Some(outcome) }, &[])
+    }
 }
 
 impl Server {
@@ -156,7 +193,7 @@ impl Server {
         &mut self,
         batch: Batch,
         protocol: &Protocol,
-        opponents: &Opponents,
+        (opponents, excluded): (&Opponents, &[Excluded]),
         seed: u64,
         client: &mut Connection<Request, Answer>,
     ) -> io::Result<Option<Answer>> {
@@ -176,7 +213,15 @@ impl Server {
             }
         }
         if protocol.baselines && self.contest.is_none() {
-            self.contest = Some(Contest::open(&self.device, &self.stream, opponents));
+            let announcer = Announcer::new(client, &self.stream);
+            let announce = |opponent: &Opponent| announcer.announce(Some(opponent));
+            let (device, stream) = (&self.device, &self.stream);
+            self.contest = Some(Contest::open(device, stream, opponents, excluded, &announce));
+            if stream.synchronize().is_err() {
+                announcer.lose(Lost::to_an_opponent())?;
+                return Ok(None);
+            }
+            announcer.announce(None);
         }
         let (Some(oracle), Some(problem), Some(stopwatch)) =
             (&self.oracle, &self.problem, &self.stopwatch)
@@ -192,6 +237,7 @@ impl Server {
             holdings: &self.holdings,
             stopwatch,
             contest: self.contest.as_ref().filter(|_| protocol.baselines),
+            excluded,
             protocol,
         };
         let random = fastrand::Rng::with_seed(seed);
@@ -226,6 +272,7 @@ struct Tools<'a> {
     stopwatch: &'a Stopwatch,
     /// Absent where no baselines are measured.
     contest: Option<&'a Contest>,
+    excluded: &'a [Excluded],
     protocol: &'a Protocol,
 }
 
@@ -266,13 +313,14 @@ impl<T: Scalar> Judgement<'_, T> {
             checked.push(outcome);
             client.send(&Answer::Judged { ended: None }, &[])?;
         }
-        match self.measure(checked) {
+        let announcer = Announcer::new(client, self.tools.stream);
+        match self.measure(checked, &announcer) {
             Ok(Ok(evaluation)) => {
                 let (evaluation, clocks) = (Box::new(evaluation), self.tools.device.clocks());
                 Ok(Some(Answer::Evaluated { evaluation, clocks }))
             }
-            Ok(Err(Lost(outcome))) => {
-                client.send(&Answer::Judged { ended: Some(outcome) }, &[])?;
+            Ok(Err(lost)) => {
+                announcer.lose(lost)?;
                 Ok(None)
             }
             Err(error) => Ok(Some(Answer::Unable { reason: error.to_string() })),
@@ -295,13 +343,20 @@ impl<T: Scalar> Judgement<'_, T> {
     fn measure(
         &mut self,
         checked: Vec<Result<Right, Outcome>>,
+        announcer: &Announcer<'_>,
     ) -> Result<Result<Evaluation, Lost>, DeviceError> {
         let Tools { stream, oracle, stopwatch, protocol, .. } = self.tools;
         let operands = &self.problem.operands[0];
         oracle.fill::<T>(stream, &operands.input, self.random.u64(..))?;
         let mut verified: Vec<Verified> =
             checked.iter().flatten().map(|right| right.verified).collect();
-        let mut baselines = self.baselines();
+        // For contenders, who live shorter than the announcer.
+        let announce = |next: Option<&Opponent>| announcer.announce(next);
+        let mut baselines = self.baselines(announcer);
+        if stream.synchronize().is_err() {
+            return Ok(Err(Lost::to_an_opponent()));
+        }
+        announcer.announce(None);
 
         let mut contenders: Vec<Box<dyn Contender + '_>> = Vec::new();
         for (right, verified) in checked.iter().flatten().zip(&mut verified) {
@@ -312,13 +367,14 @@ impl<T: Scalar> Judgement<'_, T> {
                 Err(Stop::Outcome(_)) => return Ok(Err(Lost::while_timing())),
             };
             let enqueue = move |stream: &Stream| bound.enqueue(stream).map_err(Stop::of_launch);
-            contenders.push(self.contender(enqueue, Some(verified)));
+            contenders.push(self.contender(enqueue, Some(verified), (&announce, None)));
         }
         let kernels = contenders.len();
         for entry in &baselines {
             let Ok(ready) = &entry.ready else { continue };
             let enqueue = |_: &Stream| ready.enqueue().map_err(refused);
-            contenders.push(self.contender(enqueue, None));
+            let announced: Announced<'_> = (&announce, Some(&entry.opponent));
+            contenders.push(self.contender(enqueue, None, announced));
         }
         let rounds = Rounds {
             cold: protocol.cold_samples,
@@ -333,6 +389,7 @@ impl<T: Scalar> Judgement<'_, T> {
         if stream.synchronize().is_err() {
             return Ok(Err(Lost::while_timing()));
         }
+        announcer.announce(None);
         match audit.end(stream, oracle) {
             Ok(()) => {}
             Err(Stop::Outcome(outcome)) => return Ok(Err(Lost(outcome))),
@@ -358,9 +415,12 @@ impl<T: Scalar> Judgement<'_, T> {
             .drain(..)
             .map(|entry| {
                 let timing = entry.ready.as_ref().ok().and_then(|_| baseline_timings.next());
+                // Its plan is released.
+                announcer.announce(Some(&entry.opponent));
                 baseline(entry, timing)
             })
             .collect();
+        announcer.announce(None);
         let copy_bandwidth = Some(stopwatch.copy_bandwidth());
         Ok(Ok(Evaluation { outcomes, baselines, copy_bandwidth }))
     }
@@ -389,13 +449,15 @@ impl<T: Scalar> Judgement<'_, T> {
         &'c self,
         enqueue: impl Fn(&Stream) -> Result<(), Stop> + 'c,
         verified: Option<&'c mut Verified>,
+        (announce, opponent): Announced<'c>,
     ) -> Box<dyn Contender + 'c> {
-        Box::new(Timed { oracle: self.tools.oracle, problem: self.problem, enqueue, verified })
+        let oracle = self.tools.oracle;
+        Box::new(Timed { oracle, problem: self.problem, enqueue, verified, announce, opponent })
     }
 
     /// The opponents' algorithms that apply, made ready, or why they cannot be.
-    fn baselines(&self) -> Vec<Entry<'_>> {
-        let Tools { device, stream, contest: Some(contest), .. } = self.tools else {
+    fn baselines(&self, announcer: &Announcer<'_>) -> Vec<Entry<'_>> {
+        let Tools { device, stream, contest: Some(contest), excluded, .. } = self.tools else {
             return Vec::new();
         };
         let Operands { input, output } = &self.problem.operands[0];
@@ -408,9 +470,13 @@ impl<T: Scalar> Judgement<'_, T> {
             alpha: T::from_f64(1.0),
             beta: T::from_f64(0.0),
         };
-        contest.prepare(device, stream, &product)
+        let announce = |opponent: &Opponent| announcer.announce(Some(opponent));
+        contest.prepare(device, stream, &product, excluded, &announce)
     }
 }
+
+/// Whom to tell whose product comes next, and whose it is where it is not a kernel's.
+type Announced<'c> = (&'c (dyn Fn(Option<&Opponent>) + 'c), Option<&'c Opponent>);
 
 /// A product on the first operands, with α = 1 and β = 0.
 struct Timed<'c, T, F> {
@@ -418,19 +484,27 @@ struct Timed<'c, T, F> {
     problem: &'c Problem<T>,
     enqueue: F,
     verified: Option<&'c mut Verified>,
+    announce: &'c (dyn Fn(Option<&Opponent>) + 'c),
+    /// Whose product it is, where it is not a kernel's.
+    opponent: Option<&'c Opponent>,
 }
 
+// A sample begins with one of the first three and ends when its work is done, so whoever is announced
+// is the one that is at work on the device.
 impl<T: Scalar, F: Fn(&Stream) -> Result<(), Stop>> Contender for Timed<'_, T, F> {
     fn enqueue(&self, stream: &Stream) -> Result<(), Stop> {
+        (self.announce)(self.opponent);
         (self.enqueue)(stream)
     }
 
     fn link(&self, stream: &Stream) -> Result<(), Stop> {
+        (self.announce)(self.opponent);
         let Operands { input, output } = &self.problem.operands[0];
         Ok(self.oracle.link(stream, output, input)?)
     }
 
     fn spoil(&self, stream: &Stream) -> Result<(), Stop> {
+        (self.announce)(self.opponent);
         Ok(stream.poison(&self.problem.operands[0].output)?)
     }
 
@@ -455,7 +529,7 @@ fn refused(reason: String) -> Stop {
 }
 
 fn baseline(entry: Entry<'_>, timing: Option<Result<Timing, Stop>>) -> Baseline {
-    let Entry { library, algorithm, is_default, ready } = entry;
+    let Entry { opponent: Opponent { library, algorithm, is_default, .. }, ready } = entry;
     let timing = match timing {
         Some(Ok(timing)) => Ok(timing),
         Some(Err(Stop::Outcome(outcome))) => Err(outcome.to_string()),

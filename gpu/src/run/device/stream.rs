@@ -46,6 +46,17 @@ impl Stream {
         unsafe { result::stream::synchronize(self.handle) }.check("cuStreamSynchronize")
     }
 
+    /// Whether something that was asked for has failed, as far as is known without waiting. Not to
+    /// be asked while work is captured.
+    pub(crate) fn is_broken(&self) -> bool {
+        if self.context.bind().is_err() {
+            return true;
+        }
+        // SAFETY: the stream lives until `self` is dropped.
+        let status = unsafe { sys::cuStreamQuery(self.handle) };
+        !matches!(status, sys::CUresult::CUDA_SUCCESS | sys::CUresult::CUDA_ERROR_NOT_READY)
+    }
+
     /// Notes the time when the work asked for so far is done.
     ///
     /// # Errors

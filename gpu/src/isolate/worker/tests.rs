@@ -1,0 +1,182 @@
+//! What a worker makes of a process that is lost while an opponent runs. The process is this test
+//! program, which follows a script in the place of a device.
+
+use std::path::PathBuf;
+
+use sparserl_core::matrix::generate;
+use sparserl_core::outcome::{Baseline, Verification};
+use sparserl_core::target::{Architecture, Target};
+
+use super::*;
+use crate::candidate::executable::Launch;
+use crate::compare::Source;
+use crate::compile::nvrtc::{CubinParts, Resources, Version};
+use crate::isolate::process::Connection;
+use crate::run::device::Geometry;
+
+const SERVER: &str = "isolate::worker::tests::scripted_server";
+
+/// What a process does with the opponent once it is asked to judge, unless it is to leave it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Script {
+    /// Dies while it loads it.
+    DiesLoading,
+    /// Dies while it times it.
+    DiesTiming,
+    /// Finds the device lost while it times it.
+    LosesDevice,
+    /// Dies while it times a kernel, after the opponent.
+    DiesAfter,
+    /// Runs it and dies, whether it is to leave it out or not.
+    Insists,
+}
+
+const SCRIPTS: [Script; 5] = [
+    Script::DiesLoading,
+    Script::DiesTiming,
+    Script::LosesDevice,
+    Script::DiesAfter,
+    Script::Insists,
+];
+
+#[test]
+#[ignore = "is what the other tests start"]
+fn scripted_server() {
+    let words: Vec<String> = std::env::args().collect();
+    let script = SCRIPTS.into_iter().find(|script| words.contains(&format!("{script:?}")));
+    // Absent when somebody runs all that is ignored.
+    if let Some(script) = script {
+        follow(script, &mut Connection::from_stdin().unwrap());
+    }
+}
+
+fn opponent() -> Opponent {
+    Opponent {
+        source: Source::Library(PathBuf::from("libfaulty.so")),
+        library: "Faulty 1.0".to_owned(),
+        algorithm: "Faulty".to_owned(),
+        is_default: false,
+    }
+}
+
+fn follow(script: Script, client: &mut Connection<Request, Answer>) {
+    let driver = (13, 0);
+    let (name, target) = ("scripted".to_owned(), Target::H200);
+    let facts = DeviceFacts { name, driver, memory_bytes: 1 << 37, target };
+    client.send(&Answer::Ready(Box::new(facts)), &[]).unwrap();
+    while let Some((request, _)) = client.receive().unwrap() {
+        let Request::Judge { kernels, excluded, .. } = request else {
+            client.send(&Answer::Done, &[]).unwrap();
+            continue;
+        };
+        let mut say = |answer| client.send(&answer, &[]).unwrap();
+        let runs = match script {
+            Script::Insists => true,
+            Script::DiesAfter => !kernels.is_empty(),
+            _ => excluded.is_empty(),
+        };
+        if runs && script == Script::DiesLoading {
+            say(Answer::Running { opponent: Some(opponent()) });
+            std::process::abort();
+        }
+        say(Answer::Running { opponent: None });
+        say(Answer::Done);
+        for _ in &kernels {
+            say(Answer::Judged { ended: None });
+        }
+        if runs {
+            say(Answer::Running { opponent: Some(opponent()) });
+            match script {
+                Script::LosesDevice => {
+                    let outcome = Outcome::Faulted { reason: "illegal address".to_owned() };
+                    say(Answer::Judged { ended: Some(outcome) });
+                    return;
+                }
+                Script::DiesAfter => say(Answer::Running { opponent: None }),
+                _ => {}
+            }
+            std::process::abort();
+        }
+        let right = Outcome::Verified(Verification { checks: 1, worst_ratio: 0.5 });
+        let left_out = excluded.into_iter().map(|Excluded { opponent, reason }| Baseline {
+            library: opponent.library,
+            algorithm: opponent.algorithm,
+            is_default: opponent.is_default,
+            analysis_seconds: 0.0,
+            buffer_bytes: 0,
+            timing: Err(reason),
+        });
+        let outcomes = vec![right; kernels.len()];
+        let evaluation =
+            Box::new(Evaluation { outcomes, baselines: left_out.collect(), copy_bandwidth: None });
+        say(Answer::Evaluated { evaluation, clocks: None });
+    }
+}
+
+fn cubin() -> Cubin {
+    Cubin::new(CubinParts {
+        bytes: vec![0; 8],
+        kernel: "k".to_owned(),
+        architecture: Architecture::Sm90,
+        version: Version { major: 13, minor: 0 },
+        arguments: Vec::new(),
+        resources: Resources::default(),
+        log: String::new(),
+    })
+}
+
+fn worker(script: Script) -> Worker {
+    let script = format!("{script:?}");
+    let arguments = ["--exact", SERVER, "--ignored", "--nocapture", script.as_str()];
+    let command = ServerCommand::this_program(arguments).unwrap();
+    Worker::start(command, 0, |_| Ok::<_, WorkerError>(cubin())).unwrap()
+}
+
+fn judge(worker: &mut Worker, kernels: usize) -> Result<Evaluation, WorkerError> {
+    let launch =
+        Launch { geometry: Geometry::linear(1, 32), parameters: Vec::new(), compulsory_bytes: 0 };
+    let executable = Executable { cubin: cubin(), launch, arrays: Vec::new() };
+    let matrix = generate::stencil5(4, 4);
+    let executables = vec![executable; kernels];
+    worker.judge(matrix.view(), Operation::SpMV, &executables, &Protocol::full())
+}
+
+#[test]
+fn an_opponent_that_takes_the_process_down_is_named_and_left_out() {
+    for (script, how) in [
+        (Script::DiesLoading, "signal: 6"),
+        (Script::DiesTiming, "signal: 6"),
+        (Script::LosesDevice, "illegal address"),
+    ] {
+        let mut worker = worker(script);
+        // The second time it is known.
+        for kernels in [3, 1] {
+            let evaluation = judge(&mut worker, kernels).unwrap();
+            assert_eq!(evaluation.outcomes.len(), kernels);
+            assert!(
+                evaluation.outcomes.iter().all(Outcome::is_right),
+                "{script:?}: {evaluation:?}"
+            );
+            let [baseline] = evaluation.baselines.as_slice() else { panic!("{evaluation:?}") };
+            let names = (baseline.library.as_str(), baseline.algorithm.as_str());
+            assert_eq!(names, ("Faulty 1.0", "Faulty"));
+            let reason = baseline.timing.as_ref().unwrap_err();
+            assert!(reason.starts_with("left out: faults: ") && reason.contains(how), "{reason}");
+            assert_eq!(reason.lines().count(), 1);
+        }
+    }
+}
+
+#[test]
+fn what_dies_after_an_opponent_is_not_the_opponents_fault() {
+    let evaluation = judge(&mut worker(Script::DiesAfter), 2).unwrap();
+    let faulted = |outcome: &Outcome| matches!(outcome, Outcome::Faulted { .. });
+    assert!(evaluation.outcomes.iter().all(faulted), "{evaluation:?}");
+}
+
+#[test]
+fn an_opponent_that_cannot_be_left_out_is_an_error_that_names_it() {
+    let error = judge(&mut worker(Script::Insists), 2).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("Faulty 1.0 Faulty ran although") && text.lines().count() == 1, "{text}");
+}
