@@ -54,7 +54,8 @@ pub(crate) struct BenchArgs {
     /// samples and those of its opponents, for training and for replays without a GPU
     #[arg(long, value_name = "FOLDER")]
     pub(crate) record: Option<PathBuf>,
-    /// Go on with the results in the folder: what was measured with the same budget is kept
+    /// Go on with the results in the folder: what was measured with the same budget is kept, and
+    /// what is asked for now is added to what was asked for before
     #[arg(long)]
     pub(crate) resume: bool,
 }
