@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use half::{bf16, f16};
+use sparserl_core::random::SplitMix64;
 
 use super::layouts::Matrix;
 
@@ -192,12 +193,8 @@ impl ElementType {
 
 /// Number `index` of the random numbers of that name.
 pub(super) fn draw(stream: &str, index: usize) -> u64 {
-    let mut z = hash(stream.as_bytes(), EMPTY_HASH)
-        .wrapping_add(index as u64)
-        .wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
+    let seed = hash(stream.as_bytes(), EMPTY_HASH).wrapping_add(index as u64);
+    SplitMix64::new(seed).bits()
 }
 
 /// A multiple of 1/128 from -1 on, less than 1: sums of products are exact in single precision.
