@@ -102,6 +102,7 @@ fn impatient() -> Protocol {
         back_to_back_samples: 0,
         baselines: false,
         deadline: Duration::from_secs(2),
+        ..Protocol::full()
     }
 }
 
