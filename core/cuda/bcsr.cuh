@@ -7,9 +7,8 @@ template <typename Part, typename Offset, typename In, typename Out>
 __device__ __forceinline__ void bcsr(Part part, u32 block, u32 row_count,
                                      const Offset* block_row_offsets, In input, Out output) {
   constexpr u32 SIDE = Part::block_side;
-  constexpr u32 LANES = Part::lanes_per_row, STRIDE = Part::column_lanes;
-  constexpr u32 THREADS = LANES * STRIDE;
-  const u32 position = block * (Part::block_threads / THREADS) + threadIdx.x / THREADS;
+  constexpr u32 LANES = Part::lanes_per_row, STRIDE = Part::column_lanes, THREADS = LANES * STRIDE;
+  const u32 position = block * (BLOCK / THREADS) + threadIdx.x / THREADS;
   const u32 lane = threadIdx.x / STRIDE % LANES;
   const bool live = position < row_count;
 
@@ -20,7 +19,7 @@ __device__ __forceinline__ void bcsr(Part part, u32 block, u32 row_count,
     part.with_base_of(block_row);
     for (Offset b = __ldg(block_row_offsets + block_row) + lane; b < end; b += LANES) {
       const u32 column = part.column(b) * SIDE;
-      const u64 first = (u64(b) * SIDE + position % SIDE) * SIDE;
+      const size_t first = (size_t(b) * SIDE + position % SIDE) * SIDE;
 #pragma unroll
       for (u32 j = 0; j < SIDE; ++j) {
         const auto value = part.value(first + j);

@@ -7,7 +7,7 @@ template <typename Part, typename In, typename Out>
 __device__ __forceinline__ void dia(Part part, u32 block, u32 row_count, const int* diagonals,
                                     u32 diagonal_count, In input, Out output) {
   constexpr u32 STRIDE = Part::column_lanes, UNROLL = Part::unroll;
-  const u32 position = block * (Part::block_threads / STRIDE) + threadIdx.x / STRIDE;
+  const u32 position = block * (BLOCK / STRIDE) + threadIdx.x / STRIDE;
   if (position >= row_count) return;
   const u32 row = part.row(position);
   typename Part::Sum sum{};
@@ -20,7 +20,7 @@ __device__ __forceinline__ void dia(Part part, u32 block, u32 row_count, const i
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
       const u32 diagonal = u < left ? d + u : d;
-      value[u] = part.value(u64(diagonal) * row_count + position);
+      value[u] = part.value(size_t(diagonal) * row_count + position);
       column[u] = row + __ldg(diagonals + diagonal);
     }
     // Empty slots read the first row, not a row outside: a load that need not wait for a branch.

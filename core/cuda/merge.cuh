@@ -9,10 +9,9 @@
 // sum, and the tile that takes the last ticket adds them up, in tile order, and puts the ticket
 // counter back to 0. Sums do not depend on timing. Launches that share sums and tickets must not
 // overlap.
-template <typename T>
 struct Carry {
   u32 tile_count;
-  T* sums;       // tile_count x 2 x columns: of a row begun earlier, of a row that begins here
+  Scalar* sums;       // tile_count x 2 x columns: of a row begun earlier, of a row that begins here
   u32* tickets;  // column tiles x tile_count
 
   // Leaves what a tile has of a row that lies in tiles `first` to `last`, and completes the row if
@@ -21,11 +20,11 @@ struct Carry {
   template <u32 STRIDE, typename Sum, typename Out>
   __device__ __forceinline__ void join(u32 tile, u32 column_tile, u32 first, u32 last, u32 row,
                                        const Sum& sum, Out output) const {
-    if (column_of(output) < column_count(output)) *partial<Sum>(tile, tile == first, output) = sum;
+    if (column_of(output) < COLUMNS) *partial<Sum>(tile, tile == first, output) = sum;
     __threadfence();
     const u32 leader = threadIdx.x % 32 / STRIDE * STRIDE;
     const u32 group = (STRIDE == 32 ? FULL_WARP : (1u << STRIDE % 32) - 1u) << leader;
-    u32* ticket = tickets + u64(column_tile) * tile_count + first;
+    u32* ticket = tickets + size_t(column_tile) * tile_count + first;
     u32 arrived = 0;
     __syncwarp(group);
     if (threadIdx.x % STRIDE == 0) arrived = atomicAdd(ticket, 1u);
@@ -36,7 +35,7 @@ struct Carry {
     // The ticket was the leader's; what it saw, the others see behind this.
     __syncwarp(group);
     if (threadIdx.x % STRIDE == 0) *ticket = 0;
-    if (column_of(output) >= column_count(output)) return;
+    if (column_of(output) >= COLUMNS) return;
     auto total = load_from_l2(partial<Sum>(first, true, output));
     // A long row has many parts: loads past the last repeat it instead of branching, so that none
     // waits for another.
@@ -58,7 +57,7 @@ struct Carry {
  private:
   template <typename Sum, typename Out>
   __device__ __forceinline__ Sum* partial(u32 tile, bool begins, Out output) const {
-    const u64 slot = (u64(tile) * 2 + begins) * column_count(output) + column_of(output);
+    const size_t slot = (size_t(tile) * 2 + begins) * COLUMNS + column_of(output);
     return reinterpret_cast<Sum*>(sums + slot);
   }
 };

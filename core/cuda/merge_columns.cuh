@@ -3,17 +3,16 @@
 
 // SpMM by merge tiles: each group of neighbouring threads holds neighbouring columns and walks
 // equally many items.
-template <typename Part, typename Offset, typename T, typename In, typename Out, u32 SCRATCH>
+template <typename Part, typename Offset, typename In, typename Out, u32 SCRATCH>
 __device__ __forceinline__ void merge_columns(Part part, u32 tile, u32 column_tile,
-                                              MergeItems<Offset> items, Carry<T> carry, In input,
+                                              MergeItems<Offset> items, Carry carry, In input,
                                               Out output, unsigned char (&scratch)[SCRATCH]) {
   using Sum = typename Part::Sum;
-  constexpr u32 BLOCK = Part::block_threads, STRIDE = Part::column_lanes;
-  constexpr u32 ITEMS = Part::items_per_group, UNROLL = 8;
+  constexpr u32 STRIDE = Part::column_lanes, ITEMS = Part::items_per_group, UNROLL = 8;
   static_assert(SCRATCH >= BLOCK / 32 * (STRIDE * sizeof(Sum) + 4), "warp sums");
   // A launch has at least one block, also without rows.
   if (tile >= carry.tile_count) return;
-  const MergeWalk<BLOCK, STRIDE, ITEMS, Offset> path(tile, items);
+  const MergeWalk<STRIDE, ITEMS, Offset> path(tile, items);
   part.with_base_of(tile * (BLOCK / STRIDE) + threadIdx.x / STRIDE);
   RowSums<Sum> sums;
   u32 row = path.row, item = 0, bits = path.word(0);
@@ -27,7 +26,7 @@ __device__ __forceinline__ void merge_columns(Part part, u32 tile, u32 column_ti
   };
   for (u32 done = 0; done < path.entry_count; done += UNROLL) {
     const u32 left = path.entry_count - done;
-    T value[UNROLL];
+    Scalar value[UNROLL];
     u32 column[UNROLL];
     Sum x[UNROLL];
     // Loads past the end repeat the batch's first entry instead of branching.
@@ -51,5 +50,5 @@ __device__ __forceinline__ void merge_columns(Part part, u32 tile, u32 column_ti
     take();
     sums.end(row++, part, output);
   }
-  sums.template finish<BLOCK, STRIDE>(part, tile, column_tile, row, items, carry, output, scratch);
+  sums.template finish<STRIDE>(part, tile, column_tile, row, items, carry, output, scratch);
 }

@@ -13,16 +13,16 @@ struct MergeTiles {
 };
 
 // SpMV by merge tiles: neighbouring threads add up each row's products.
-template <typename Part, typename Offset, typename T, typename In, typename Out, u32 SCRATCH>
+template <typename Part, typename Offset, typename In, typename Out, u32 SCRATCH>
 __device__ __forceinline__ void merge_rows(Part part, u32 tile, MergeTiles<Offset> tiles,
-                                           Carry<T> carry, In input, Out output,
+                                           Carry carry, In input, Out output,
                                            unsigned char (&scratch)[SCRATCH]) {
-  constexpr u32 BLOCK = Part::block_threads, ITEMS = Part::items_per_thread;
-  constexpr u32 LANES = Part::lanes_per_row, TILE = BLOCK * ITEMS;
-  static_assert(SCRATCH >= TILE / 32 * 33 * sizeof(T), "a product per item");
+  constexpr u32 ITEMS = Part::items_per_thread, LANES = Part::lanes_per_row;
+  constexpr u32 TILE = BLOCK * ITEMS;
+  static_assert(SCRATCH >= TILE / 32 * 33 * sizeof(Scalar), "a product per item");
   // A launch has at least one block, also without rows.
   if (tile >= carry.tile_count) return;
-  const Products<T> products{reinterpret_cast<T*>(scratch)};
+  const Products products{reinterpret_cast<Scalar*>(scratch)};
   // Rows first_row .. last_row - 1 end here; last_row may begin here.
   const u32 first_row = __ldg(tiles.tile_rows + tile);
   const u32 last_row = __ldg(tiles.tile_rows + tile + 1);
@@ -41,7 +41,7 @@ __device__ __forceinline__ void merge_rows(Part part, u32 tile, MergeTiles<Offse
   };
   load_offsets();
   part.with_base_of(tile);
-  stage<BLOCK, ITEMS>(products, part, first, u32(tile_end - first), input);
+  stage<ITEMS>(products, part, first, u32(tile_end - first), input);
 
   const u32 lane = threadIdx.x % LANES;
   // Every lane of a warp goes around equally often: the shuffles need them all.
@@ -50,7 +50,7 @@ __device__ __forceinline__ void merge_rows(Part part, u32 tile, MergeTiles<Offse
     const bool ends = position < last_row;
     const auto begin = live && row_begin > first ? row_begin : first;
     const auto end = live ? (ends ? row_end : tile_end) : first;
-    T sum = 0;
+    Scalar sum = 0;
     for (auto i = begin + lane; i < end; i += LANES) sum += products.at(u32(i - first));
     reduce_lanes<LANES, 1>(sum);
     // A row that ends here may be empty; one that goes on has entries here or begins elsewhere.

@@ -15,7 +15,7 @@ struct MergeItems {
 };
 
 // Where a group's walk begins.
-template <u32 BLOCK, u32 STRIDE, u32 ITEMS, typename Offset>
+template <u32 STRIDE, u32 ITEMS, typename Offset>
 struct MergeWalk {
   static constexpr u32 GROUPS = BLOCK / STRIDE;
   const u32* __restrict__ words;  // the bits from the word of the group's first item on
@@ -24,12 +24,12 @@ struct MergeWalk {
   u32 item_count, entry_count;    // of the group
 
   __device__ __forceinline__ MergeWalk(u32 tile, const MergeItems<Offset>& items) {
-    const u64 group = u64(tile) * GROUPS + threadIdx.x / STRIDE;
+    const size_t group = size_t(tile) * GROUPS + threadIdx.x / STRIDE;
     const Offset first = Offset(group) * ITEMS;
     const Offset left = first < items.item_count ? items.item_count - first : 0;
     item_count = left < ITEMS ? u32(left) : ITEMS;
     words = items.row_ends + group * ITEMS / 32;
-    const u32 warp_row = __ldg(items.warp_rows + (u64(tile) * BLOCK + threadIdx.x) / 32);
+    const u32 warp_row = __ldg(items.warp_rows + (size_t(tile) * BLOCK + threadIdx.x) / 32);
     u32 ended = 0;
 #pragma unroll
     for (u32 w = 0; w < (ITEMS + 31) / 32; ++w) ended += __popc(word(w));
@@ -58,7 +58,7 @@ struct MergeWalk {
 // end, if it met one (`cut`), what the groups before it have gathered of the row that is open at
 // its beginning, and whether that row begins in this block. `scratch` holds a flag for each warp,
 // and a sum for each of its columns.
-template <u32 BLOCK, u32 STRIDE, typename Sum>
+template <u32 STRIDE, typename Sum>
 struct OpenRow {
   Sum sum;
   bool begins_here;
@@ -121,14 +121,14 @@ struct RowSums {
   }
 
   // Completes the first row of each group, and leaves the block's last row to the next block.
-  template <u32 BLOCK, u32 STRIDE, typename Part, typename Offset, typename T, typename Out>
+  template <u32 STRIDE, typename Part, typename Offset, typename Out>
   __device__ __forceinline__ void finish(Part part, u32 tile, u32 column_tile, u32 row,
-                                         const MergeItems<Offset>& items, Carry<T> carry,
+                                         const MergeItems<Offset>& items, Carry carry,
                                          Out output, unsigned char* scratch) {
-    const u32* border = items.borders + u64(tile) * 2;
+    const u32* border = items.borders + size_t(tile) * 2;
     const u32 begun = __ldg(border), ending = __ldg(border + 1);
     const u32 next_begun = __ldg(border + 2), next_ending = __ldg(border + 3);
-    const OpenRow<BLOCK, STRIDE, Sum> open(sum, cut, scratch);
+    const OpenRow<STRIDE, Sum> open(sum, cut, scratch);
     if (cut) {
       first_sum += open.sum;
       if (open.begins_here || begun == tile) {
@@ -149,41 +149,42 @@ struct RowSums {
 
 // SpMV by merge tiles: the products are staged in shared memory, and each thread walks equally many
 // items.
-template <typename Part, typename Offset, typename T, typename In, typename Out, u32 SCRATCH>
+template <typename Part, typename Offset, typename In, typename Out, u32 SCRATCH>
 __device__ __forceinline__ void merge_scan(Part part, u32 tile, MergeItems<Offset> items,
-                                           Carry<T> carry, In input, Out output,
+                                           Carry carry, In input, Out output,
                                            unsigned char (&scratch)[SCRATCH]) {
-  constexpr u32 BLOCK = Part::block_threads, ITEMS = Part::items_per_thread;
-  constexpr u32 PRODUCT_BYTES = BLOCK * ITEMS / 32 * 33 * sizeof(T);
-  static_assert(SCRATCH >= PRODUCT_BYTES + BLOCK / 32 * (sizeof(T) + 4), "products and warp sums");
+  constexpr u32 ITEMS = Part::items_per_thread;
+  constexpr u32 PRODUCT_BYTES = BLOCK * ITEMS / 32 * 33 * sizeof(Scalar);
+  constexpr u32 WARP_BYTES = BLOCK / 32 * (sizeof(Scalar) + 4);
+  static_assert(SCRATCH >= PRODUCT_BYTES + WARP_BYTES, "products and warp sums");
   // A launch has at least one block, also without rows.
   if (tile >= carry.tile_count) return;
-  const Products<T> products{reinterpret_cast<T*>(scratch)};
-  const u32 tile_row = __ldg(items.warp_rows + u64(tile) * (BLOCK / 32));
-  const u32 next_row = __ldg(items.warp_rows + u64(tile + 1) * (BLOCK / 32));
+  const Products products{reinterpret_cast<Scalar*>(scratch)};
+  const u32 tile_row = __ldg(items.warp_rows + size_t(tile) * (BLOCK / 32));
+  const u32 next_row = __ldg(items.warp_rows + size_t(tile + 1) * (BLOCK / 32));
   const Offset first_item = Offset(tile) * (BLOCK * ITEMS);
   const Offset left = items.item_count - first_item;
   const u32 item_count = left < BLOCK * ITEMS ? u32(left) : BLOCK * ITEMS;
   const u32 count = item_count - (next_row - tile_row);
   const Offset first = first_item - tile_row;
-  const MergeWalk<BLOCK, 1, ITEMS, Offset> path(tile, items);
+  const MergeWalk<1, ITEMS, Offset> path(tile, items);
   const u32 bits = path.word(0);
   part.with_base_of(tile);
-  stage<BLOCK, ITEMS>(products, part, first, count, input);
+  stage<ITEMS>(products, part, first, count, input);
 
-  T product[ITEMS];
+  Scalar product[ITEMS];
 #pragma unroll
   for (u32 j = 0; j < ITEMS; ++j) {
     const u32 k = u32(path.entry - first) + j - __popc(bits & ((1u << j) - 1u));
-    product[j] = (bits >> j & 1u) == 0 && k < count ? products.at(k) : T(0);
+    product[j] = (bits >> j & 1u) == 0 && k < count ? products.at(k) : Scalar(0);
   }
-  RowSums<T> sums;
+  RowSums<Scalar> sums;
   u32 row = path.row;
 #pragma unroll
   for (u32 j = 0; j < ITEMS; ++j) {
     sums.sum += product[j];
     if (bits >> j & 1u) sums.end(row++, part, output);
   }
-  sums.template finish<BLOCK, 1>(part, tile, 0, row, items, carry, output,
+  sums.template finish<1>(part, tile, 0, row, items, carry, output,
                                  scratch + PRODUCT_BYTES);
 }

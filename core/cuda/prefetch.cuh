@@ -2,11 +2,9 @@
 #include "types.cuh"
 
 // Brings lines of 128 bytes to L2 before the addresses of loads are known, by the first blocks.
-template <u32 BLOCK>
 __device__ __forceinline__ void prefetch(const void* array, u32 lines) {
   const u32 blocks = gridDim.x < 1024 ? gridDim.x : 1024;
   if (blockIdx.x >= blocks) return;
-  for (u32 i = blockIdx.x + threadIdx.x * blocks; i < lines; i += BLOCK * blocks) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const char*>(array) + u64(i) * 128));
-  }
+  for (u32 i = blockIdx.x + threadIdx.x * blocks; i < lines; i += BLOCK * blocks)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"((const char*)array + size_t(i) * 128));
 }

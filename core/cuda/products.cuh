@@ -3,18 +3,17 @@
 
 // The products of a tile's entries, in shared memory. One slot in 33 stays empty, so that threads
 // which each read a run of slots meet no bank conflicts.
-template <typename T>
 struct Products {
-  T* slots;
-  __device__ __forceinline__ T& at(u32 k) const { return slots[k + k / 32]; }
+  Scalar* slots;
+  __device__ __forceinline__ Scalar& at(u32 k) const { return slots[k + k / 32]; }
 };
 
 // Stages the products of `count` entries from `first` by coalesced loads.
-template <u32 BLOCK, u32 ITEMS, typename T, typename Part, typename Offset, typename In>
-__device__ __forceinline__ void stage(Products<T> products, Part part, Offset first, u32 count,
+template <u32 ITEMS, typename Part, typename Offset, typename In>
+__device__ __forceinline__ void stage(Products products, Part part, Offset first, u32 count,
                                       In input) {
   if (threadIdx.x < count) {
-    T value[ITEMS];
+    Scalar value[ITEMS];
     u32 column[ITEMS];
     // Loads past the end repeat the thread's first entry instead of branching.
 #pragma unroll

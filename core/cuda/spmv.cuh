@@ -1,11 +1,6 @@
 #pragma once
 #include "types.cuh"
 
-// sum += a * x where `live`. Elsewhere x may be anything, also infinite.
-__device__ __forceinline__ void multiply_add(Scalar& sum, bool live, Scalar a, Scalar x) {
-  sum = live ? fma(a, x, sum) : sum;
-}
-
 // The dense vector y = alpha * A * x + beta * y. The old y is not read when beta is 0.
 struct Output {
   Scalar *y, alpha, beta;
@@ -15,8 +10,13 @@ struct Output {
   }
 };
 
+// sum += a * x where `live`. Elsewhere x may be anything, also infinite.
+__device__ __forceinline__ void multiply_add(Scalar& sum, bool live, Scalar a, Scalar x) {
+  sum = live ? fma(a, x, sum) : sum;
+}
+
 // The vector y is a single column.
-__device__ constexpr u32 column_count(const Output&) { return 1; }
+constexpr u32 COLUMNS = 1;
 __device__ constexpr u32 column_of(const Output&) { return 0; }
 
 __device__ __forceinline__ Scalar shuffle_up(Scalar sum, u32 offset) {
@@ -37,24 +37,21 @@ __device__ __forceinline__ void reduce_lanes(Scalar& sum) {
 
 // Adds up entries i, i + STEP, ... before `end`, UNROLL at a time. Loads past the end repeat the
 // batch's first entry: a branch between two loads would make the second wait for the first.
-template <u32 STEP, typename Part, typename Offset, u32 UNROLL = Part::unroll>
-__device__ __forceinline__ void walk(Scalar& sum, Part part, Offset i, Offset end,
-                                     const Scalar* x) {
-  while (i < end) {
-    const Offset left = end - i;
+template <u32 STEP, typename Part, typename I, u32 UNROLL = Part::unroll>
+__device__ __forceinline__ void walk(Scalar& sum, Part part, I i, I end, const Scalar* x) {
+  for (; i < end; i += UNROLL * STEP) {
     Scalar value[UNROLL], factor[UNROLL];
     u32 column[UNROLL];
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
-      const Offset entry = u * STEP < left ? i + u * STEP : i;
+      const I entry = u * STEP < end - i ? i + u * STEP : i;
       value[u] = part.value(entry);
       column[u] = part.column(entry);
     }
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) factor[u] = x[column[u]];
 #pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) sum = u * STEP < left ? fma(value[u], factor[u], sum) : sum;
-    if (left <= UNROLL * STEP) break;
-    i += UNROLL * STEP;
+    for (u32 u = 0; u < UNROLL; ++u) sum = u * STEP < end - i ? fma(value[u], factor[u], sum) : sum;
+    if (end - i <= UNROLL * STEP) break;
   }
 }

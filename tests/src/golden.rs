@@ -87,7 +87,7 @@ impl Golden {
         let (_, hash) = kernel.rsplit_once('_').context("no hash")?;
         let opening = format!("namespace sparserl_{hash} {{\n");
         let (header, code) = text.split_once(&opening).context("no namespace")?;
-        let first = "// Mapping of threads,";
+        let first = "// Mapping: ";
         let (library, code) = code.split_once(first).context("no first part")?;
         let openings = ["struct ", "using ", "constexpr ", "__device__ "];
         let is_opening = |line: &&str| openings.iter().any(|word| line.starts_with(word));

@@ -81,7 +81,7 @@ impl Context<'_> {
 
     fn operand(&self, operand: Operand) -> Option<String> {
         let (input, output) = dense_names(self.task.operation);
-        let (columns, vector) = (self.task.operation.columns(), self.mapping.vector);
+        let vector = self.mapping.vector;
         let is_spmv = self.task.operation == Operation::SpMV;
         let signature = self.part.signature;
         Some(match operand {
@@ -107,16 +107,16 @@ impl Context<'_> {
                 self.name("borders")?,
             ),
             Operand::Carry => format!(
-                "Carry<Scalar>{{{}, {}, {}}}",
+                "Carry{{{}, {}, {}}}",
                 self.size(PartSize::Tiles),
                 self.name("carry")?,
                 self.name("tickets")?,
             ),
             Operand::Input if is_spmv => input.into(),
             Operand::Output if is_spmv => format!("Output{{{output}, alpha, beta}}"),
-            Operand::Input => format!("Input<Scalar, {columns}, {vector}>{{{input}, column}}"),
+            Operand::Input => format!("Input<{vector}>{{{input}, column}}"),
             Operand::Output => {
-                format!("Output<Scalar, {columns}, {vector}>{{{output}, column, alpha, beta}}")
+                format!("Output<{vector}>{{{output}, column, alpha, beta}}")
             }
             Operand::Scratch => "scratch".into(),
         })

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::parameter::{Parameter, ParameterKind};
-use super::source::{MOST_COLUMNS, PartCall, write_list};
+use super::source::{MOST_COLUMNS, write_list};
 use crate::language::Program;
 use crate::layout::{LayoutModule, each_layout};
 use crate::task::Operation;
@@ -15,26 +15,28 @@ pub(super) fn write_header(
     program: &Program,
     kernel: &str,
     parameters: &[Parameter],
-    parts: &[PartCall<'_>],
 ) -> fmt::Result {
     let task = program.task;
     let dtype = task.precision.dense();
     let product = match task.operation {
         Operation::SpMV => format!("SpMV in {dtype}: y = alpha * A * x + beta * y."),
-        Operation::SpMM { columns } => format!(
-            "SpMM in {dtype}: C = alpha * A * B + beta * C, row-major, with B and C of width {columns}."
-        ),
-    };
-    writeln!(text, "// {product} The program:")?;
-    for line in program.to_string().lines() {
-        writeln!(text, "//   {line}")?;
-    }
-    for part in parts {
-        let words = mapping_in_words(part, task.operation);
-        match parts.len() {
-            1 => write_words(text, "// Mapping: ", &words)?,
-            _ => write_words(text, &format!("// Part {}: ", part.index), &words)?,
+        Operation::SpMM { columns } => {
+            format!("SpMM in {dtype}: C = alpha * A * B + beta * C, row-major, {columns} columns.")
         }
+    };
+    // Version, task and threads of a block, then the parts.
+    let program_text = program.to_string();
+    let mut lines = program_text.lines();
+    let opening: Vec<&str> = lines.by_ref().take(3).collect();
+    let opening = opening.join(" ");
+    let line = format!("// {product} Program: {opening}");
+    if line.len() <= MOST_COLUMNS {
+        writeln!(text, "{line}")?;
+    } else {
+        writeln!(text, "// {product} Program:\n//   {opening}")?;
+    }
+    for line in lines {
+        writeln!(text, "//   {line}")?;
     }
     writeln!(
         text,
@@ -45,18 +47,15 @@ pub(super) fn write_header(
         _ => false,
     };
     let width = parameters.iter().filter(|p| !is_lines(p)).map(|p| p.name.len()).max().unwrap_or(0);
-    let width = width.max("alpha, beta".len());
-    let is_beta = |parameter: &Parameter| parameter.kind == ParameterKind::Beta;
+    let width = width.max("*_lines".len());
     let mut write = |name: &str, meaning: &str| {
         let opening = format!("//   {name:width$}  ");
         write_words(text, &opening, meaning)
     };
-    for parameter in parameters.iter().filter(|p| !is_lines(p) && !is_beta(p)) {
-        if parameter.kind == ParameterKind::Alpha {
-            write("alpha, beta", "factors of the product and of the old output")?;
-        } else {
-            write(&parameter.name, &parameter.meaning(program).unwrap_or_default())?;
-        }
+    // The first line says what alpha and beta are.
+    let is_factor = |p: &Parameter| matches!(p.kind, ParameterKind::Alpha | ParameterKind::Beta);
+    for parameter in parameters.iter().filter(|p| !is_lines(p) && !is_factor(p)) {
+        write(&parameter.name, &parameter.meaning(program).unwrap_or_default())?;
     }
     write("*_lines", "lines of 128 bytes of that array to prefetch, or 0")?;
     let names: Vec<String> = parameters.iter().map(|p| p.name.clone()).collect();
@@ -77,7 +76,7 @@ pub(super) fn write_header(
 }
 
 /// Writes words after an opening; further lines align with the first word.
-fn write_words(text: &mut String, opening: &str, words: &str) -> fmt::Result {
+pub(super) fn write_words(text: &mut String, opening: &str, words: &str) -> fmt::Result {
     let mut line = opening.trim_end().to_string();
     for word in words.split(' ') {
         if line.len() + 1 + word.len() > MOST_COLUMNS {
@@ -91,31 +90,6 @@ fn write_words(text: &mut String, opening: &str, words: &str) -> fmt::Result {
         line.push_str(word);
     }
     writeln!(text, "{line}")
-}
-
-/// Which threads do what.
-fn mapping_in_words(part: &PartCall<'_>, operation: Operation) -> String {
-    let mapping = part.call.mapping;
-    let rows = match part.call.function {
-        "csr_block" => "a block for each row".to_string(),
-        "dia" => "a thread for each row".to_string(),
-        "merge_rows" => {
-            "a block for each tile, whose rows its threads add up in shared memory".to_string()
-        }
-        "merge_scan" => "a block for each tile, whose items its threads share evenly".to_string(),
-        "merge_columns" => {
-            "a block for each tile, whose items its groups of threads share evenly".to_string()
-        }
-        _ if mapping.lanes == 1 => "a thread for each row".to_string(),
-        _ => format!("{} threads of a warp for each row", mapping.lanes),
-    };
-    match operation {
-        Operation::SpMV => format!("{rows}."),
-        Operation::SpMM { .. } => format!(
-            "{rows}, times {} side by side over columns, each with {}.",
-            mapping.stride, mapping.vector
-        ),
-    }
 }
 
 impl Parameter {

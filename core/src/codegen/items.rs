@@ -6,12 +6,11 @@ use crate::layout::Layout;
 
 /// What the layouts share, each file after those that it uses. What SpMV and SpMM do differently is
 /// in a file for each.
-const SHARED: [(&str, Option<Dense>); 5] = [
+const SHARED: [(&str, Option<Dense>); 4] = [
     (include_str!("../../cuda/types.cuh"), None),
     (include_str!("../../cuda/prefetch.cuh"), None),
     (include_str!("../../cuda/spmv.cuh"), Some(Dense::Vectors)),
     (include_str!("../../cuda/spmm.cuh"), Some(Dense::Matrices)),
-    (include_str!("../../cuda/reduce.cuh"), None),
 ];
 
 /// All files: what is shared, then each layout's own.

@@ -1,14 +1,15 @@
 //! The type of a part in device code: how its threads are mapped, and how it reads its entries.
 
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
+use super::header::write_words;
 use super::signature::RowsForm;
 use super::source::{PartCall, write_list};
 use crate::language::{Cache, ValueCoding};
-use crate::layout::{PartSize, part_name};
+use crate::layout::{DeviceCall, PartSize, part_name};
 use crate::task::{Operation, Task};
 
 impl PartCall<'_> {
@@ -34,6 +35,18 @@ impl PartCall<'_> {
         arrays.map(|array| (array.name, array.element.cuda_type()))
     }
 
+    /// Which threads do what.
+    fn mapping_in_words(&self, operation: Operation) -> String {
+        let DeviceCall { mapping, shares, .. } = &self.call;
+        match operation {
+            Operation::SpMV => shares.to_string(),
+            Operation::SpMM { .. } => format!(
+                "{shares}, times {} side by side over columns, each with {}",
+                mapping.stride, mapping.vector
+            ),
+        }
+    }
+
     /// Writes the type, whose functions say what the program's codings mean.
     pub(super) fn write_type(&self, text: &mut String, task: Task, parts: usize) -> fmt::Result {
         let access = self.part.layout.access();
@@ -44,16 +57,19 @@ impl PartCall<'_> {
         };
         let sum = match task.operation {
             Operation::SpMV => "Scalar".into(),
-            Operation::SpMM { .. } => format!("Pack<Scalar, {}>", self.call.mapping.vector),
+            Operation::SpMM { .. } => format!("Pack<{}>", self.call.mapping.vector),
         };
         let constants: Vec<String> =
             self.call.constants.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         let rows = self.signature.rows;
-        writeln!(text, "// Mapping of threads, and column and value of entry i.")?;
+        let words = self.mapping_in_words(task.operation);
+        write_words(text, "// ", &format!("Mapping: {words}. Its arrays, and how they are read:"))?;
         let ty = self.type_name(parts);
         writeln!(text, "struct {ty} {{")?;
         writeln!(text, "  using Sum = {sum};")?;
-        write_list(text, "  static constexpr u32 ", &constants, ";")?;
+        if !constants.is_empty() {
+            write_list(text, "  static constexpr u32 ", &constants, ";")?;
+        }
         for (array, element) in self.read_arrays() {
             writeln!(text, "  const {element}* {array};")?;
         }
@@ -75,7 +91,7 @@ impl PartCall<'_> {
             }
             let base = if is_relative { "base + " } else { "" };
             let column = format!(" return {base}{load}(columns + i); ");
-            function("u32 column(u64 i) const", &column)?;
+            function("u32 column(size_t i) const", &column)?;
         }
         let (value, i) = match access.values {
             ValueCoding::Plain => (format!(" return {load}(values + i); "), " i"),
@@ -84,7 +100,7 @@ impl PartCall<'_> {
                 (format!(" return __ldg(table + {load}(codes + i)); "), " i")
             }
         };
-        function(&format!("Scalar value(u64{i}) const"), &value)?;
+        function(&format!("Scalar value(size_t{i}) const"), &value)?;
         let row = match rows {
             RowsForm::All => " return position; ",
             RowsForm::Range => " return first_row + position; ",

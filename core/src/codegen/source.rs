@@ -88,15 +88,19 @@ pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, Emit
     for part in &parts {
         part.write_type(&mut code, task, parts.len())?;
     }
-    write_kernel(&mut code, &kernel, task, block, &parameters, &parts)?;
+    write_kernel(&mut code, &kernel, task, &parameters, &parts)?;
     let dense = match task.operation {
         Operation::SpMV => Dense::Vectors,
         Operation::SpMM { .. } => Dense::Matrices,
     };
     let mut text = String::new();
-    write_header(&mut text, program, &kernel, &parameters, &parts)?;
+    write_header(&mut text, program, &kernel, &parameters)?;
     writeln!(text, "namespace sparserl_{HASH} {{")?;
     writeln!(text, "using Scalar = {};", scalar_type(task.precision.dense()))?;
+    writeln!(text, "constexpr unsigned BLOCK = {block};  // threads of a block")?;
+    if let Operation::SpMM { columns } = task.operation {
+        writeln!(text, "constexpr unsigned COLUMNS = {columns};  // of B and C")?;
+    }
     let mut is_short = true;
     for item in items::used_by(&code, dense) {
         // Aliases and constants stand together.
@@ -185,11 +189,10 @@ fn write_kernel(
     text: &mut String,
     kernel: &str,
     task: Task,
-    block: u32,
     parameters: &[Parameter],
     parts: &[PartCall<'_>],
 ) -> Result<(), EmitError> {
-    writeln!(text, "extern \"C\" __global__ void __launch_bounds__({block}, 1) {kernel}(")?;
+    writeln!(text, "extern \"C\" __global__ void __launch_bounds__(BLOCK, 1) {kernel}(")?;
     let declarations: Vec<String> = parameters.iter().map(declaration).collect();
     write_list(text, "    ", &declarations, ") {")?;
     let scratch = parts.iter().map(|part| part.call.scratch).max().unwrap_or(0);
@@ -199,7 +202,7 @@ fn write_kernel(
     for size in prefetched(task, parts) {
         let lines = size.name(parts.len());
         let array = lines.trim_end_matches("_lines");
-        writeln!(text, "  prefetch<{block}>({array}, {lines});")?;
+        writeln!(text, "  prefetch({array}, {lines});")?;
     }
     // The last part is the first in the grid.
     for part in parts.iter().rev() {
@@ -230,10 +233,10 @@ pub(super) fn declaration(parameter: &Parameter) -> String {
     let Parameter { name, kind, element } = parameter;
     let ty = element.cuda_type();
     match kind {
-        ParameterKind::Input | ParameterKind::Matrix { .. } => {
-            format!("const {ty}* __restrict__ {name}")
-        }
+        ParameterKind::Input => format!("const {ty}* __restrict__ {name}"),
+        // What the output is not restricts the others as well.
         ParameterKind::Output => format!("{ty}* __restrict__ {name}"),
+        ParameterKind::Matrix { .. } => format!("const {ty}* {name}"),
         ParameterKind::Alpha | ParameterKind::Beta | ParameterKind::Size(_) => {
             format!("{ty} {name}")
         }

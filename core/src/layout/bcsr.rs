@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{DeviceCall, PartSize};
+use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
@@ -189,7 +189,7 @@ impl LayoutModule for BcsrLayout {
 
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        DeviceCall::new("bcsr", mapping, block)
+        DeviceCall::new("bcsr", mapping, Shares::Row(mapping.lanes))
             .constant("block_side", self.side)
             .constant("lanes_per_row", mapping.lanes)
             .constant("column_lanes", mapping.stride)

@@ -1,6 +1,7 @@
 //! The call of a layout's device function, as data.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::Mapping;
 
@@ -9,11 +10,34 @@ use super::Mapping;
 pub(crate) struct DeviceCall {
     pub(crate) function: &'static str,
     pub(crate) mapping: Mapping,
+    pub(crate) shares: Shares,
     /// Members of the part's mapping in the source: their names and numbers.
     pub(crate) constants: Vec<(&'static str, u32)>,
     pub(crate) operands: Vec<Operand>,
     /// Bytes of the shared buffer that it uses.
     pub(crate) scratch: usize,
+}
+
+/// Which threads share what, over the rows and entries of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shares {
+    /// So many threads of a warp have a row.
+    Row(u32),
+    /// A block has a row.
+    BlockRow,
+    /// A block has a tile; how its threads share it, in words.
+    BlockTile(&'static str),
+}
+
+impl fmt::Display for Shares {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Row(1) => f.write_str("a thread for each row"),
+            Self::Row(lanes) => write!(f, "{lanes} threads of a warp for each row"),
+            Self::BlockRow => f.write_str("a block for each row"),
+            Self::BlockTile(how) => write!(f, "a block for each tile, {how}"),
+        }
+    }
 }
 
 /// What a device function is given after its part, in order.
@@ -32,10 +56,9 @@ pub(crate) enum Operand {
 }
 
 impl DeviceCall {
-    /// A call by all threads of the part's blocks, of which there are `block` in each.
-    pub(crate) fn new(function: &'static str, mapping: Mapping, block: u32) -> Self {
-        let constants = alloc::vec![("block_threads", block)];
-        Self { function, mapping, constants, operands: Vec::new(), scratch: 0 }
+    /// A call by all threads of the part's blocks.
+    pub(crate) fn new(function: &'static str, mapping: Mapping, shares: Shares) -> Self {
+        Self { function, mapping, shares, constants: Vec::new(), operands: Vec::new(), scratch: 0 }
     }
 
     /// A named constant that the function takes from its mapping.

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{DeviceCall, PartSize};
+use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
@@ -133,14 +133,10 @@ impl LayoutModule for CsrLayout {
 
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        let function = match self.lanes {
-            Lanes::Threads(_) => "csr_lanes",
-            Lanes::Block => "csr_block",
-        };
-        let call = DeviceCall::new(function, mapping, block);
         let call = match self.lanes {
-            Lanes::Threads(lanes) => call.constant("lanes_per_row", lanes),
-            Lanes::Block => call,
+            Lanes::Threads(lanes) => DeviceCall::new("csr_lanes", mapping, Shares::Row(lanes))
+                .constant("lanes_per_row", lanes),
+            Lanes::Block => DeviceCall::new("csr_block", mapping, Shares::BlockRow),
         };
         let call = call
             .constant("column_lanes", mapping.stride)

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{DeviceCall, PartSize};
+use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_values};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::LayoutArrays;
@@ -129,7 +129,7 @@ impl LayoutModule for DiaLayout {
 
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        DeviceCall::new("dia", mapping, block)
+        DeviceCall::new("dia", mapping, Shares::Row(1))
             .constant("column_lanes", mapping.stride)
             .constant("unroll", self.unroll)
             .block()

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::DeviceCall;
+use super::call::{DeviceCall, Shares};
 use super::coding::{Decoder, float_array, pack_entries};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::{LayoutArrays, SHARED_LIMIT};
@@ -350,23 +350,33 @@ impl LayoutModule for MergeLayout {
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
         let call = match (task.operation, self.reduction) {
-            (Operation::SpMM { .. }, _) => DeviceCall::new("merge_columns", mapping, block)
-                .constant("items_per_group", self.items)
-                .constant("column_lanes", mapping.stride)
-                .block()
-                .column_tile()
-                .merge_items(),
-            (Operation::SpMV, Reduction::Scan) => DeviceCall::new("merge_scan", mapping, block)
-                .constant("items_per_thread", self.items)
-                .block()
-                .merge_items(),
-            (Operation::SpMV, Reduction::Rows(lanes)) => {
-                DeviceCall::new("merge_rows", mapping, block)
-                    .constant("items_per_thread", self.items)
-                    .constant("lanes_per_row", lanes)
-                    .block()
-                    .merge_tiles()
-            }
+            (Operation::SpMM { .. }, _) => DeviceCall::new(
+                "merge_columns",
+                mapping,
+                Shares::BlockTile("whose items its groups of threads share evenly"),
+            )
+            .constant("items_per_group", self.items)
+            .constant("column_lanes", mapping.stride)
+            .block()
+            .column_tile()
+            .merge_items(),
+            (Operation::SpMV, Reduction::Scan) => DeviceCall::new(
+                "merge_scan",
+                mapping,
+                Shares::BlockTile("whose items its threads share evenly"),
+            )
+            .constant("items_per_thread", self.items)
+            .block()
+            .merge_items(),
+            (Operation::SpMV, Reduction::Rows(lanes)) => DeviceCall::new(
+                "merge_rows",
+                mapping,
+                Shares::BlockTile("whose rows its threads add up in shared memory"),
+            )
+            .constant("items_per_thread", self.items)
+            .constant("lanes_per_row", lanes)
+            .block()
+            .merge_tiles(),
         };
         let shared = shared_bytes(task, self.items, block, mapping.stride, mapping.vector);
         call.carry().dense().scratch(shared)

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{DeviceCall, PartSize};
+use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost};
 use super::pack::LayoutArrays;
@@ -171,15 +171,15 @@ impl LayoutModule for SellLayout {
 
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        DeviceCall::new("sell", mapping, block)
+        DeviceCall::new("sell", mapping, Shares::Row(mapping.lanes))
             .constant("slice_height", self.height)
             .constant("lanes_per_row", mapping.lanes)
             .constant("column_lanes", mapping.stride)
             .constant("unroll", self.unroll)
             .block()
             .size(PartSize::Rows)
-            .array("slice_offsets")
             .array("row_lengths")
+            .array("slice_offsets")
             .dense()
     }
 
