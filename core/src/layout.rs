@@ -32,7 +32,7 @@ pub use pack::{Launch, PackError, Packed, PackedPart, UnpackError, pack, unpack}
 pub use registry::{Alternative, Derivation, Layout, Mask, Node, Part, Program, Slot, Space};
 pub use sell::SellLayout;
 
-pub(crate) use array::Stored;
+pub(crate) use array::{ArrayReader, Stored};
 pub(crate) use call::{DeviceCall, Operand};
 pub(crate) use pack::{PartSource, part_name};
 pub(crate) use registry::{LayoutModule, each_layout};

@@ -9,7 +9,7 @@ use super::header::write_words;
 use super::signature::RowsForm;
 use super::source::{PartCall, write_list};
 use crate::language::{Cache, ValueCoding};
-use crate::layout::{DeviceCall, PartSize, part_name};
+use crate::layout::{ArrayReader, DeviceCall, PartSize, part_name};
 use crate::task::{Operation, Task};
 
 impl PartCall<'_> {
@@ -30,8 +30,11 @@ impl PartCall<'_> {
 
     /// Names and types of the arrays that it reads itself.
     fn read_arrays(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        const READ: [&str; 6] = ["columns", "column_bases", "values", "codes", "table", "rows"];
-        let arrays = self.signature.arrays.iter().filter(|array| READ.contains(&array.name));
+        let is_own = |reader| match reader {
+            ArrayReader::Part | ArrayReader::PartByEntries => true,
+            ArrayReader::Layout => false,
+        };
+        let arrays = self.signature.arrays.iter().filter(move |array| is_own(array.reader));
         arrays.map(|array| (array.name, array.element.cuda_type()))
     }
 

@@ -1,7 +1,7 @@
 use alloc::vec::Vec;
 
 use crate::language::{Node, Order, Rows};
-use crate::layout::{Array, ArrayRole, ElementType, Packed, PackedPart};
+use crate::layout::{Array, ArrayReader, ArrayRole, ElementType, Packed, PackedPart};
 
 /// Items of the largest tile of a merge part, which device code adds to numbers of items.
 const LARGEST_TILE: u64 = 1 << 17;
@@ -42,6 +42,7 @@ pub(super) struct ArraySignature {
     pub(super) name: &'static str,
     pub(super) element: ElementType,
     pub(super) role: ArrayRole,
+    pub(super) reader: ArrayReader,
 }
 
 impl PartSignature {
@@ -69,7 +70,7 @@ impl Packed {
             let merge_item = if is_narrow { ElementType::U32 } else { ElementType::U64 };
             let array = |array: &Array| {
                 let element = array.data.element_type();
-                ArraySignature { name: array.name, element, role: array.role }
+                ArraySignature { name: array.name, element, role: array.role, reader: array.reader }
             };
             PartSignature { rows, merge_item, arrays: part.arrays.iter().map(array).collect() }
         };

@@ -11,9 +11,9 @@ use super::header::write_header;
 use super::items::{self, Dense};
 use super::parameter::{Parameter, ParameterKind, Size};
 use super::signature::{PartSignature, Signature};
-use crate::language::{Fnv, Part, Program, ValueCoding};
+use crate::language::{Fnv, Part, Program};
 use crate::layout::{
-    ArrayRole, DeviceCall, ElementType, LayoutModule, PartSize, each_layout, part_name,
+    ArrayReader, ArrayRole, DeviceCall, ElementType, LayoutModule, PartSize, each_layout, part_name,
 };
 use crate::task::{Dtype, Operation, Task};
 
@@ -172,15 +172,10 @@ fn parameters(task: Task, parts: &[PartCall<'_>]) -> Vec<Parameter> {
 fn prefetched(task: Task, parts: &[PartCall<'_>]) -> Vec<Size> {
     let (input, _) = dense_names(task.operation);
     let mut sizes = alloc::vec![Size::InputLines(input)];
-    for PartCall { index, part, signature, .. } in parts {
-        let is_constant = part.layout.access().values == ValueCoding::Constant;
-        let holds_entries = |name: &str| match name {
-            "columns" | "codes" => true,
-            "values" => !is_constant,
-            _ => false,
-        };
-        let arrays = signature.arrays.iter().filter(|array| holds_entries(array.name));
-        sizes.extend(arrays.map(|array| Size::ArrayLines { part: *index, array: array.name }));
+    for PartCall { index, signature, .. } in parts {
+        let by_entries =
+            signature.arrays.iter().filter(|array| array.reader == ArrayReader::PartByEntries);
+        sizes.extend(by_entries.map(|array| Size::ArrayLines { part: *index, array: array.name }));
     }
     sizes
 }

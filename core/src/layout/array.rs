@@ -15,25 +15,49 @@ pub struct Array {
     pub name: &'static str,
     /// Whether the kernel only reads it.
     pub role: ArrayRole,
+    /// What reads it.
+    pub(crate) reader: ArrayReader,
     /// The elements.
     pub data: ArrayData,
 }
 
 impl Array {
-    /// An array that holds the matrix.
+    /// An array of the layout's own that holds the matrix, which its call hands to its device
+    /// function.
     pub(crate) fn matrix(name: &'static str, data: ArrayData) -> Self {
-        Self { name, role: ArrayRole::Matrix, data }
+        Self { name, role: ArrayRole::Matrix, reader: ArrayReader::Layout, data }
+    }
+
+    /// An array with an element for each entry or slot, which the part decodes.
+    pub(crate) fn entries(name: &'static str, data: ArrayData) -> Self {
+        Self { reader: ArrayReader::PartByEntries, ..Self::matrix(name, data) }
+    }
+
+    /// An array that the part needs to decode others: bases, tables, rows.
+    pub(crate) fn decoding(name: &'static str, data: ArrayData) -> Self {
+        Self { reader: ArrayReader::Part, ..Self::matrix(name, data) }
     }
 
     /// Scratch memory for sums that blocks hand on to one another.
     pub(crate) fn partial_sums(name: &'static str, data: ArrayData) -> Self {
-        Self { name, role: ArrayRole::PartialSums, data }
+        Self { role: ArrayRole::PartialSums, ..Self::matrix(name, data) }
     }
 
     /// Scratch memory for counters of blocks.
     pub(crate) fn counters(name: &'static str, data: ArrayData) -> Self {
-        Self { name, role: ArrayRole::Counters, data }
+        Self { role: ArrayRole::Counters, ..Self::matrix(name, data) }
     }
+}
+
+/// What reads an array in device code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ArrayReader {
+    /// The layout's device function.
+    Layout,
+    /// The part, whose functions say what the codings mean.
+    Part,
+    /// The part, by the entry: such an array is brought to L2 early.
+    PartByEntries,
 }
 
 /// What the elements of an array are, and how many of them there are, in words.

@@ -31,7 +31,7 @@ fn pack_columns<T: Scalar>(
             _ => ArrayData::U16(gather(entries, |entry| fits(column(entry)) as u16)),
         };
         check_width(coding, widest)?;
-        return Ok(alloc::vec![Array::matrix("columns", data)]);
+        return Ok(alloc::vec![Array::entries("columns", data)]);
     }
     let mut bases = alloc::vec![u32::MAX; units];
     entries.clone().for_each(|(unit, entry)| {
@@ -52,8 +52,8 @@ fn pack_columns<T: Scalar>(
     };
     check_width(coding, widest)?;
     Ok(alloc::vec![
-        Array::matrix("columns", data),
-        Array::matrix("column_bases", ArrayData::U32(bases))
+        Array::entries("columns", data),
+        Array::decoding("column_bases", ArrayData::U32(bases))
     ])
 }
 
@@ -83,11 +83,11 @@ pub(crate) fn pack_values<T: Scalar>(
     match (coding, table) {
         (ValueCoding::Plain, _) => {
             let values = entries.map(|(_, entry)| entry.map_or(T::NAN, |(_, value)| value));
-            Ok(alloc::vec![Array::matrix("values", float_array(values))])
+            Ok(alloc::vec![Array::entries("values", float_array(values))])
         }
         (ValueCoding::Constant, Some(table)) if table.len() == 1 && !padded => {
             let value = table.bits().iter().map(|&bits| T::from_bits(bits));
-            Ok(alloc::vec![Array::matrix("values", float_array(value))])
+            Ok(alloc::vec![Array::decoding("values", float_array(value))])
         }
         (ValueCoding::Constant, _) => Err(PackError::NotConstant),
         (ValueCoding::Dictionary, Some(table)) if !padded || table.has_code_for_padding() => {
@@ -104,7 +104,7 @@ pub(crate) fn pack_values<T: Scalar>(
             let values = table.bits().iter().map(|&bits| T::from_bits(bits));
             let padding = padded.then_some(T::NAN);
             let values = float_array(values.chain(padding));
-            Ok(alloc::vec![Array::matrix("codes", codes), Array::matrix("table", values)])
+            Ok(alloc::vec![Array::entries("codes", codes), Array::decoding("table", values)])
         }
         (ValueCoding::Dictionary, _) => Err(PackError::TooManyValues),
     }

@@ -280,7 +280,7 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
         let mut arrays = Vec::new();
         if let Rows::List(list) = &rows {
             let data = ArrayData::U32(list.clone());
-            arrays.push(Array::matrix("rows", data));
+            arrays.push(Array::decoding("rows", data));
         }
         arrays.extend(layout.arrays);
         parts.push(PackedPart {

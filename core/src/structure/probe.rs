@@ -1,3 +1,12 @@
+//! What a policy sees around single nonzeros.
+//!
+//! Blocks are counted here and in [`MatrixStats::blocks`](super::MatrixStats::blocks), by two
+//! estimators on purpose. That one takes whole rows of blocks, of a set of rows, for sides that are
+//! no powers of two either, and stops at a glance where padding rules blocks out: it is exact where
+//! a layout stores them, and coarse elsewhere. A feature has to be as precise for all matrices, so
+//! it weighs blocks by nonzeros of the sample that the scan has drawn anyway. One in place of the
+//! other would move `block_2`, `block_4` and `block_8`, which models are trained on.
+
 use super::pattern::Pattern;
 
 /// Statistics that look beyond a nonzero's own row, over the probed nonzeros.

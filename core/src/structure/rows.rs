@@ -30,13 +30,16 @@ pub enum Order {
 }
 
 /// Names a set of rows that [`MatrixStats`](super::MatrixStats) knows: what a chain of splits
-/// leaves.
+/// leaves. It means something only to the statistics that gave it; others know no rows under it, or
+/// another set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowSetId(pub(super) u32);
 
 impl RowSetId {
     /// All rows of the matrix.
     pub const ALL: Self = Self(0);
+    /// No rows. No set that a split leaves has this name: there are fewer.
+    pub(super) const NOTHING: Self = Self(u32::MAX);
 }
 
 /// Rows of a matrix by their index, in the order in which a kernel walks them.
@@ -152,6 +155,10 @@ pub struct RowSet {
 }
 
 impl RowSet {
+    /// No rows.
+    pub(super) const EMPTY: Self =
+        Self { rows: Rows::Range { first: 0, count: 0 }, nnz: 0, shortest: 0, longest: 0 };
+
     pub(super) fn new(rows: Rows, offsets: OffsetsView<'_>) -> Self {
         let (mut nnz, mut shortest, mut longest) = (0, usize::MAX, 0);
         for row in rows.iter() {

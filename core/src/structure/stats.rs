@@ -146,10 +146,18 @@ impl<'a> MatrixStats<'a> {
         self.values.get_or_init(|| (self.find_values)()).as_ref()
     }
 
-    /// A set of rows.
+    /// The name itself, or that of no rows where these statistics have not given it yet: what is
+    /// remembered under a name must not be of before.
+    fn known(&self, id: RowSetId) -> RowSetId {
+        let is_known = self.splits.with(|splits| (id.0 as usize) < splits.sets.len());
+        if is_known { id } else { RowSetId::NOTHING }
+    }
+
+    /// A set of rows; an empty one under a name that these statistics did not give.
     #[must_use]
     pub fn rows(&self, id: RowSetId) -> Arc<RowSet> {
-        self.splits.with(|splits| splits.sets[id.0 as usize].clone())
+        let known = self.splits.with(|splits| splits.sets.get(id.0 as usize).cloned());
+        known.unwrap_or_else(|| Arc::new(RowSet::EMPTY))
     }
 
     /// True when a split leaves rows on both sides; cheaper than [`MatrixStats::split`].
@@ -193,6 +201,7 @@ impl<'a> MatrixStats<'a> {
     /// The rows of a set in an order.
     #[must_use]
     pub fn ordered(&self, id: RowSetId, order: Order) -> Arc<Rows> {
+        let id = self.known(id);
         self.ordered
             .get((id, order), || Arc::new(self.rows(id).rows.ordered(order, self.pattern.offsets)))
     }
@@ -208,6 +217,7 @@ impl<'a> MatrixStats<'a> {
     /// Largest distance between columns, counted in `side`s, of `height` rows in turn.
     #[must_use]
     pub fn span(&self, id: RowSetId, order: Order, height: u32, side: u32) -> u64 {
+        let id = self.known(id);
         self.spans.get((id, order, height, side), || {
             let rows = self.ordered(id, order);
             let height = height as usize;
@@ -222,6 +232,7 @@ impl<'a> MatrixStats<'a> {
     /// Largest distance between columns of a merge tile of so many items; an upper bound.
     #[must_use]
     pub fn tile_span(&self, id: RowSetId, order: Order, items: u32) -> u64 {
+        let id = self.known(id);
         self.tile_spans.get((id, order, items), || {
             let rows = self.ordered(id, order);
             let ends = row_ends(rows.iter().map(|row| self.row_len(row) as u64));
@@ -254,6 +265,7 @@ impl<'a> MatrixStats<'a> {
     /// Slots of slices of `height` rows, each padded to its longest row.
     #[must_use]
     pub fn slice_slots(&self, id: RowSetId, order: Order, height: u32) -> u64 {
+        let id = self.known(id);
         self.slice_slots.get((id, order, height), || {
             let rows = self.ordered(id, order);
             let height = height as usize;
@@ -269,6 +281,7 @@ impl<'a> MatrixStats<'a> {
     /// [`MAX_DIAGONALS`](super::MAX_DIAGONALS), or the matrix is too large for 32-bit distances.
     #[must_use]
     pub fn diagonals(&self, id: RowSetId) -> Option<usize> {
+        let id = self.known(id);
         self.diagonals.get(id, || {
             i32::try_from(self.pattern.cols.max(self.pattern.offsets.len())).ok()?;
             let set = self.rows(id);
@@ -281,6 +294,7 @@ impl<'a> MatrixStats<'a> {
     /// there are many.
     #[must_use]
     pub fn blocks(&self, id: RowSetId, side: u32) -> u64 {
+        let id = self.known(id);
         self.blocks.get((id, side), || {
             let set = self.rows(id);
             // Most matrices have no blocks at all, which a glance tells.
@@ -331,6 +345,7 @@ impl<'a> MatrixStats<'a> {
     /// Steps of groups of `at_once` rows, when each row takes its entries `lanes` at a time.
     #[must_use]
     pub fn row_groups(&self, id: RowSetId, order: Order, at_once: u32, lanes: u32) -> RowGroups {
+        let id = self.known(id);
         self.row_groups.get((id, order, at_once, lanes), || {
             let rows = self.ordered(id, order);
             let at_once = at_once.max(1) as usize;
@@ -359,6 +374,27 @@ struct Tally {
 mod tests {
     use super::*;
     use crate::matrix::generate;
+
+    #[test]
+    fn a_name_from_other_statistics_is_no_rows() {
+        let matrix = generate::rmat(7, 8, 1);
+        let (known, unknown) = [(); 2].map(|()| MatrixStats::new(matrix.view())).into();
+        let rule = SplitRule::Length { threshold: 8 };
+        let (low, _) = known.split(RowSetId::ALL, rule).unwrap();
+        assert!(!known.rows(low).rows.is_empty());
+        let order = Order::Sort { window: 32 };
+        assert!(unknown.rows(low).rows.is_empty() && unknown.ordered(low, order).is_empty());
+        assert_eq!(unknown.split(low, rule), None);
+        assert_eq!(unknown.split(low, SplitRule::Nonzeros { eighths: 3 }), None);
+        assert_eq!((unknown.span(low, order, 32, 1), unknown.tile_span(low, order, 64)), (0, 0));
+        assert_eq!((unknown.slice_slots(low, order, 32), unknown.diagonals(low)), (0, Some(0)));
+        assert_eq!((unknown.blocks(low, 4), unknown.row_groups(low, order, 8, 2).groups), (0, 0));
+        // What was asked too early does not stick.
+        assert_eq!(unknown.split(RowSetId::ALL, rule).unwrap().0, low);
+        assert_eq!(unknown.ordered(low, order), known.ordered(low, order));
+        assert_eq!(unknown.slice_slots(low, order, 32), known.slice_slots(low, order, 32));
+        assert_eq!(unknown.diagonals(low), known.diagonals(low));
+    }
 
     #[test]
     fn threads_share_statistics_and_agree() {
