@@ -34,6 +34,8 @@ pub use sell::SellLayout;
 
 pub(crate) use array::{ArrayReader, Stored};
 pub(crate) use call::{DeviceCall, Operand};
+#[cfg(all(test, feature = "std"))]
+pub(crate) use pack::packings;
 pub(crate) use pack::{PartSource, part_name};
 pub(crate) use registry::{LayoutModule, each_layout};
 

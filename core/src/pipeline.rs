@@ -10,6 +10,8 @@
 
 mod make;
 mod measure;
+#[cfg(all(test, feature = "std"))]
+mod tests;
 
 use alloc::boxed::Box;
 use alloc::string::String;

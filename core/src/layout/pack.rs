@@ -227,6 +227,17 @@ impl Packed {
 /// Bytes of shared memory that a kernel has without opting in to more.
 pub(crate) const SHARED_LIMIT: usize = 48 * 1024;
 
+#[cfg(all(test, feature = "std"))]
+std::thread_local! {
+    static PACKINGS: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
+}
+
+/// How often this thread has called [`pack`].
+#[cfg(all(test, feature = "std"))]
+pub(crate) fn packings() -> usize {
+    PACKINGS.get()
+}
+
 /// Packs a matrix as a program says. With the `std` feature, parts are packed in parallel, and so
 /// are the columns and the values of a part.
 ///
@@ -235,6 +246,8 @@ pub(crate) const SHARED_LIMIT: usize = 48 * 1024;
 /// [`crate::language::Mask::legal`] with the statistics of this matrix fits, unless the matrix needs more
 /// blocks than CUDA launches (10⁸ rows and more).
 pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Packed, PackError> {
+    #[cfg(all(test, feature = "std"))]
+    PACKINGS.set(PACKINGS.get() + 1);
     if program.task.precision.matrix() != T::DTYPE {
         return Err(PackError::Dtype {
             program: program.task.precision.matrix(),

@@ -1,0 +1,108 @@
+//! What a run does, and how often, with a compiler and an evaluator that only keep a record.
+
+use alloc::sync::Arc;
+use core::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use super::*;
+use crate::codegen::CudaSource;
+use crate::decode::CostRanker;
+use crate::kernel::Candidate;
+use crate::layout::{Packed, packings};
+use crate::matrix::generate;
+use crate::outcome::{Abilities, Measurement, Samples, Timing};
+use crate::structure::MatrixStats;
+use crate::target::Target;
+use crate::task::{Dtype, Operation, Task};
+
+/// Counts what it compiles.
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl Compiler for Counting {
+    type Code = ();
+    type Error = Infallible;
+
+    fn compile(&self, _: &CudaSource) -> Result<Result<(), String>, Infallible> {
+        self.0.fetch_add(1, Relaxed);
+        Ok(Ok(()))
+    }
+}
+
+/// Finds every kernel right, each later one faster, and keeps what it was given.
+#[derive(Default)]
+struct Keeping(Vec<Arc<Packed>>);
+
+impl Evaluator for Keeping {
+    type Code = ();
+    type Cuda = Infallible;
+    type Error = Infallible;
+
+    fn abilities(&self) -> Abilities {
+        Abilities { times: true, findings: false, cuda: false, protocol: "counting".into() }
+    }
+
+    fn judge_all<T: Scalar>(
+        &mut self,
+        _: CsrView<'_, T>,
+        candidates: &[Candidate<'_, (), Infallible>],
+    ) -> Result<Evaluation, Infallible> {
+        let mut outcomes = Vec::new();
+        for candidate in candidates {
+            if let Candidate::Kernel(kernel) = candidate {
+                self.0.push(Arc::clone(&kernel.packed));
+            }
+            let seconds = 1.0 / self.0.len() as f64;
+            let cold = Samples::try_from(alloc::vec![seconds]).ok();
+            let timing = Timing { cold, warm: None, back_to_back: None };
+            outcomes.push(Outcome::Measured(Measurement { checks: 1, worst_ratio: 0.0, timing }));
+        }
+        Ok(Evaluation { outcomes, baselines: Vec::new(), copy_bandwidth: None })
+    }
+}
+
+fn run(
+    wanted: usize,
+    budget: Budget,
+    compiler: &Counting,
+    evaluator: Option<&mut Keeping>,
+) -> Generated<()> {
+    let matrix = generate::stencil5(20, 20).cast::<f32>().unwrap();
+    let stats = Arc::new(MatrixStats::new(matrix.view()));
+    let task = Task::new(Operation::SpMV, Dtype::F32);
+    let input = PolicyInput::new(stats, task, Target::H200);
+    let order = Order { matrix: matrix.view(), input: &input, wanted, budget, spare: 0 };
+    let tools = Tools::<_, _, Infallible> {
+        policy: &CostRanker,
+        compiler: Some(compiler),
+        evaluator,
+        check: None,
+        clock: &|| Duration::ZERO,
+        observer: &mut |_| {},
+    };
+    generate(&order, tools).unwrap()
+}
+
+#[test]
+fn a_kernel_that_is_measured_is_packed_and_compiled_once() {
+    let (compiler, mut evaluator) = (Counting::default(), Keeping::default());
+    let before = packings();
+    let generated = run(1, Budget::Candidates(5), &compiler, Some(&mut evaluator));
+    let tried = generated.evaluation.unwrap().outcomes.len();
+    assert!(tried >= 5, "{tried}");
+    assert_eq!(packings() - before, tried, "packings of the programs that were tried");
+    assert_eq!(compiler.0.into_inner(), tried);
+    let [winner] = generated.artefacts.as_slice() else { panic!("one was wanted") };
+    let measured = evaluator.0.last().unwrap();
+    assert!(Arc::ptr_eq(&winner.kernel.packed, measured), "what was measured is what comes out");
+}
+
+#[test]
+fn a_kernel_that_is_not_measured_is_packed_and_compiled_once() {
+    let compiler = Counting::default();
+    let before = packings();
+    let generated = run(3, Budget::Candidates(5), &compiler, None);
+    assert_eq!(generated.artefacts.len(), 3);
+    assert_eq!(packings() - before, 3);
+    assert_eq!(compiler.0.into_inner(), 3);
+}
