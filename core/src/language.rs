@@ -7,7 +7,7 @@
 //! ```text
 //! program := BLOCK rows
 //! rows    := split-length T rows rows      rows of at most T entries, then the longer ones
-//!          | split-nonzeros E rows rows    the first rows with E eighths of the entries, then the rest
+//!          | split-nonzeros E rows rows    the first rows with E eighths of entries, the rest
 //!          | keep layout                   rows in matrix order
 //!          | sort W layout                 rows sorted by falling length in windows of W rows
 //! layout  := csr INDEX VALUES CACHE VECTOR LANES UNROLL

@@ -1,7 +1,7 @@
 //! The opponents, measured in turn with the kernels.
 //!
 //! ```text
-//! Opponents ─► Contest::open ─► prepare (convert, analyse, plan) ─► Entry::enqueue, again and again
+//! Opponents ─► Contest::open ─► prepare (convert, analyse, plan) ─► Entry::enqueue, repeatedly
 //! ```
 //!
 //! cuSPARSE is one of them, in whatever version; others come as shared libraries with a small C

@@ -9,12 +9,16 @@
 //! ```
 //!
 //! - [`evaluator`] is that path for programs.
-//! - [`compile`] finds NVIDIA's run-time compilers and turns source into machine code, without a GPU: in processes, many
-//!   at once, that sources may crash, and with a cache on disk, so that nothing is compiled twice.
-//! - [`candidate`] is a kernel with all that a launch takes, made of a program or of CUDA from anywhere.
-//! - [`isolate`] holds the processes; a [`worker`](isolate::worker) judges kernels in one that they may take down. In
-//!   there, `judge` verifies them against an independent product and times them in turn with the opponents of `compare`.
-//! - [`emulated`] judges kernels without a GPU: it runs their PTX on the CPU and finds what a GPU would hide.
+//! - [`compile`] finds NVIDIA's run-time compilers and turns source into machine code, without a
+//!   GPU: in processes, many at once, that sources may crash, and with a cache on disk, so that
+//!   nothing is compiled twice.
+//! - [`candidate`] is a kernel with all that a launch takes, made of a program or of CUDA from
+//!   anywhere.
+//! - [`isolate`] holds the processes; a [`worker`](isolate::worker) judges kernels in one that they
+//!   may take down. In there, `judge` verifies them against an independent product and times them
+//!   in turn with the opponents of `compare`.
+//! - [`emulated`] judges kernels without a GPU: it runs their PTX on the CPU and finds what a GPU
+//!   would hide.
 //! - [`store`] keeps what was found out about programs, and answers from it where there is no GPU.
 //! - [`run`] is CUDA's driver; [`serve`] is what the processes run.
 //!

@@ -243,8 +243,8 @@ pub(crate) fn packings() -> usize {
 ///
 /// # Errors
 /// When the program does not fit the matrix. A program decoded under
-/// [`crate::language::Mask::legal`] with the statistics of this matrix fits, unless the matrix needs more
-/// blocks than CUDA launches (10⁸ rows and more).
+/// [`crate::language::Mask::legal`] with the statistics of this matrix fits, unless the matrix
+/// needs more blocks than CUDA launches (10⁸ rows and more).
 pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Packed, PackError> {
     #[cfg(all(test, feature = "std"))]
     PACKINGS.set(PACKINGS.get() + 1);

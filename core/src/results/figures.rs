@@ -2,15 +2,16 @@
 //!
 //! With t the median seconds of a product, nnz the entries of A and N the columns of B:
 //!
-//! - ratio = t(opponent) / t(ours): above 1 is a win. `DEFAULT` is the algorithm that cuSPARSE takes
-//!   unasked, *best* the quickest of all opponents' algorithms that ran, in the same regime.
+//! - ratio = t(opponent) / t(ours): above 1 is a win. `DEFAULT` is the algorithm that cuSPARSE
+//!   takes unasked, *best* the quickest of all opponents' algorithms that ran, in the same regime.
 //! - GFLOPS = 2 · nnz · N / t.
-//! - moved bytes = arrays of the packed matrix + dense operands, each element once; GB/s = moved / t.
+//! - moved bytes = arrays of the packed matrix + dense operands, each element once; GB/s = moved /
+//!   t.
 //! - floor = moved bytes / bandwidth of a copy, and its share = floor / t. With a warm cache the
 //!   share may exceed 1.
 //! - break-even calls n solve pack + n · t(ours) = analysis + n · t(opponent), so n = (pack −
-//!   analysis) / (t(opponent) − t(ours)), at least 0; there is none where ours is not faster. `pack` is
-//!   the packing on the host; search, compilation and copies to the device are not in it.
+//!   analysis) / (t(opponent) − t(ours)), at least 0; there is none where ours is not faster.
+//!   `pack` is the packing on the host; search, compilation and copies to the device are not in it.
 //!
 //! Of several right kernels the *fastest* is taken: by cold times where any has them, else by warm
 //! ones, else by those back to back. Times of two regimes are never compared.

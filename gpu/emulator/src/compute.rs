@@ -4,10 +4,10 @@
 //! opcode, operands ─► select ─► Compute ─► execute ─► Registers
 //! ```
 //!
-//! [`Compute::select`] makes a closure of an instruction, by way of a `Form`, which looks at its modifiers and
-//! operands. The closure is one loop over all 32 lanes (`lanes`); its function of one lane comes
-//! from a module of its own for each kind of arithmetic. What PTX leaves open is decided there and
-//! said there.
+//! [`Compute::select`] makes a closure of an instruction, by way of a `Form`, which looks at its
+//! modifiers and operands. The closure is one loop over all 32 lanes (`lanes`); its function of one
+//! lane comes from a module of its own for each kind of arithmetic. What PTX leaves open is decided
+//! there and said there.
 //!
 //! What is known of values ([`Registers`]) is carried along in [`Compute::execute`], and only once
 //! any register was ever marked.

@@ -1,7 +1,7 @@
 //! NVIDIA's cuSPARSE: the baselines that generated kernels are compared with.
 //!
 //! ```text
-//! Cusparse::open ─► prepare (convert, take a buffer, analyse) ─► Prepared::enqueue, again and again
+//! Cusparse::open ─► prepare (convert, take a buffer, analyse) ─► Prepared::enqueue, repeatedly
 //! ```
 //!
 //! The library is loaded when it is first opened; without it, [`Cusparse::open`] gives an error of

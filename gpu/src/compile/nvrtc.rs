@@ -131,8 +131,8 @@ impl Nvrtc {
     /// includes a file is refused.
     ///
     /// # Errors
-    /// [`CompileError`] says whether the source is at fault or the installation. Warnings are no error; they are in
-    /// [`Cubin::log`].
+    /// [`CompileError`] says whether the source is at fault or the installation. Warnings are no
+    /// error; they are in [`Cubin::log`].
     pub fn compile(
         &self,
         source: &str,

@@ -144,8 +144,8 @@ impl CompilePool {
 
     /// What [`Nvrtc::compile_ptx`](crate::compile::nvrtc::Nvrtc::compile_ptx) makes of `source`, by
     /// the compiler that
-    /// [`compile`](Self::compile) takes where no driver is given. PTX is not kept: it is made four times faster than machine
-    /// code, and each kernel is emulated once.
+    /// [`compile`](Self::compile) takes where no driver is given. PTX is not kept: it is made four
+    /// times faster than machine code, and each kernel is emulated once.
     ///
     /// # Errors
     /// As [`compile`](Self::compile), except that a missing kernel goes unnoticed.

@@ -1,7 +1,7 @@
 //! Judging kernels in a process of its own, one for each device.
 //!
 //! ```text
-//! Worker (parent) ── matrix, once; arrays, once; machine code ──► ServingProcess (child): judge, on a device
+//! Worker (parent) ── matrix and arrays once; machine code ──► ServingProcess (child): judge
 //!                 ◄── what became of each kernel ──
 //! ```
 //!

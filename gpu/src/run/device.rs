@@ -4,10 +4,10 @@
 //! of one line. Memory comes from plain `cuMemAlloc`, with guard zones around every buffer. A call
 //! returns when the device has done what was asked, except for those on a [`Stream`].
 //!
-//! **A kernel is foreign code.** Launching one is a safe function as far as the host's side goes (the argument list is
-//! checked against the kernel's), but a wrong kernel can write anywhere that the device can, never
-//! return, or fault, and a fault makes every later call in this process fail. Kernels that are not
-//! trusted are run in a process of their own.
+//! **A kernel is foreign code.** Launching one is a safe function as far as the host's side goes
+//! (the argument list is checked against the kernel's), but a wrong kernel can write anywhere that
+//! the device can, never return, or fault, and a fault makes every later call in this process fail.
+//! Kernels that are not trusted are run in a process of their own.
 
 mod buffer;
 mod clocks;

@@ -6,9 +6,10 @@
 //!
 //! - `bar.warp.sync` orders the lanes that it names; shuffles and votes order nothing.
 //! - Barriers order all accesses of the warps that arrive before those of the warps that wait.
-//! - A fence and then an atomic (or another strong access) releases to the place; a strong access of the same place and
-//!   then a fence acquires everything that was released there before. What is released is what the fencing thread knew
-//!   at its fence, and, so that the common "all fence, barrier, one counts" is accepted, what each thread fenced itself.
+//! - A fence and then an atomic (or another strong access) releases to the place; a strong access
+//!   of the same place and then a fence acquires everything that was released there before. What is
+//!   released is what the fencing thread knew at its fence, and, so that the common "all fence,
+//!   barrier, one counts" is accepted, what each thread fenced itself.
 //!
 //! Strong accesses of one place race with weak ones only.
 

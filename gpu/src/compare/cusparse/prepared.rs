@@ -89,8 +89,9 @@ impl Cusparse {
     /// prepared does not touch the output.
     ///
     /// # Errors
-    /// [`CusparseError::NotApplicable`] when the operation, the matrix's shape or its pattern is none for the algorithm;
-    /// others when memory does not suffice, or when the library or the driver fails.
+    /// [`CusparseError::NotApplicable`] when the operation, the matrix's shape or its pattern is
+    /// none for the algorithm; others when memory does not suffice, or when the library or the
+    /// driver fails.
     pub(crate) fn prepare<'c, T: Scalar>(
         &'c self,
         algorithm: Algorithm,

@@ -78,7 +78,8 @@ impl CompileOptions {
 ///
 /// Made by [`Nvrtc::compile`](super::Nvrtc::compile), here or in a process of the
 /// [pool](crate::compile::pool), and by the
-/// [cache](crate::compile::cache) only, never from arbitrary bytes: the driver is given no length and trusts what it reads.
+/// [cache](crate::compile::cache) only, never from arbitrary bytes: the driver is given no length
+/// and trusts what it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cubin {
     parts: CubinParts,

@@ -1,7 +1,7 @@
 //! Messages on a stream of bytes.
 //!
 //! ```text
-//! magic, u64 length of the header, u64 number of blobs, u64 length of each blob, header (postcard), blobs
+//! magic, u64 header length, u64 number of blobs, u64 length of each, header (postcard), blobs
 //! ```
 //!
 //! Numbers are little-endian. Blobs may be gigabytes: they are written from the caller's slices and

@@ -203,8 +203,8 @@ impl Kernel {
     /// Runs it once and waits for it. There is no time limit.
     ///
     /// # Errors
-    /// [`LaunchError`] tells a launch that the driver refuses from a fault on the device. After a fault, every later
-    /// call in this process fails.
+    /// [`LaunchError`] tells a launch that the driver refuses from a fault on the device. After a
+    /// fault, every later call in this process fails.
     pub fn launch(
         &self,
         geometry: Geometry,
