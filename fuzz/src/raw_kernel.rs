@@ -12,7 +12,7 @@ pub fn run(bytes: &[u8]) {
     match RawKernel::parse(source, sidecar) {
         Ok(kernel) => {
             assert!(source.contains(kernel.kernel()));
-            assert!(kernel.roles().count() >= 2);
+            assert!(kernel.parameters().count() >= 2);
             // Linkage is added once: what is compiled reads as the same kernel.
             let again = RawKernel::parse(kernel.source(), sidecar).unwrap();
             assert_eq!(again, kernel);

@@ -81,7 +81,7 @@ fn matrix() -> Csr<f32> {
 /// SpMV with one thread a row, where `sum` computes a row's sum and `store` stores it.
 fn cuda(sum: &str, store: &str) -> RawKernel {
     let source = format!(
-        "// launch: grid=(num_rows/128) block=128
+        "// launch: spmv<<<ceil(num_rows / 128), 128>>>
 __global__ void spmv(const int* row_ptr, const int* col_idx, const float* values, const float* x,
                      float* y, int num_rows) {{
     int row = blockIdx.x * blockDim.x + threadIdx.x;

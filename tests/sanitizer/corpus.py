@@ -1,6 +1,6 @@
 """The CUDA sources of tests/emulator: how each is launched, on what data, and what must come of it.
 
-The same as tests/src/corpus.rs, for machines without Rust; `side_by_side.py --fingerprints` shows that both make the
+The same as tests/src/emulated.rs, for machines without Rust; `side_by_side.py --fingerprints` shows that both make the
 same data.
 """
 
@@ -178,10 +178,8 @@ class Case:
         lines = self.path.read_text().splitlines()
         header = re.compile(r"// (launch|matrix|argument|expect): (.*)")
         found = [match.groups() for match in map(header.fullmatch, lines) if match]
-        launch = dict(word.split("=") for key, text in found if key == "launch" for word in text.split())
-        self.grid = extent(launch["grid"])
-        self.block = extent(launch["block"])
-        self.shared = int(launch["shared"])
+        launch = next(text for key, text in found if key == "launch")
+        self.grid, self.block, self.shared = configuration(launch)
         matrices = [Matrix(text) for key, text in found if key == "matrix"]
         self.matrix = matrices[0] if matrices else None
         self.arguments = [Argument(text, self.matrix) for key, text in found if key == "argument"]
@@ -230,8 +228,15 @@ class Case:
         return f"{self.set}/{self.name} {state:016x}"
 
 
+def configuration(launch):
+    """Grid, block and bytes of shared memory of `<<<dim3(4, 2), 128, 1024>>>`."""
+    inside = re.fullmatch(r"\w*<<<(.*)>>>", launch)[1]
+    grid, block, *shared = re.findall(r"dim3\([^)]*\)|[^,\s]+", inside)
+    return extent(grid), extent(block), int(shared[0]) if shared else 0
+
+
 def extent(text):
-    numbers = [int(number) for number in text.split("x")]
+    numbers = [int(number) for number in re.findall(r"(?<!\w)\d+", text)]
     return numbers + [1] * (3 - len(numbers))
 
 

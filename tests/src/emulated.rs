@@ -2,7 +2,7 @@
 //! on what data, and what must come of it:
 //!
 //! ```text
-//! // launch: grid=4x1 block=128 shared=0        blocks, threads of a block, bytes of dynamic shared memory
+//! // launch: <<<dim3(4, 2), 128, 1024>>>          as CUDA has it, in the grammar of all launch comments
 //! // matrix: rows=100 columns=90 mean=5 band=4  a random matrix, the same everywhere; `band` may be missing
 //! // argument: row_ptr read-only i32 csr-offsets
 //! // argument: x read-only f32 90 random        or `writable`; then elements, and what they hold
@@ -32,7 +32,9 @@ use sparserl_emulator::launch::{self, Argument, Launch, Options, Report};
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::ptx::Module;
 use sparserl_gpu::Architecture;
+use sparserl_gpu::candidate::raw::launch::{LaunchRule, Sizes};
 use sparserl_gpu::compile::nvrtc::{CompileOptions, Compilers};
+use sparserl_gpu::run::device::Geometry;
 
 use data::{CaseArgument, Content};
 use layouts::Matrix;
@@ -43,9 +45,7 @@ pub struct Case {
     /// Of the file, and of the kernel.
     pub name: String,
     source: String,
-    grid: [u32; 3],
-    block: [u32; 3],
-    shared: u32,
+    geometry: Geometry,
     matrix: Option<Matrix>,
     arguments: Vec<CaseArgument>,
     expectation: Option<Vec<String>>,
@@ -73,8 +73,7 @@ impl Case {
             let key = format!("// {key}: ");
             source.lines().filter_map(move |line| line.strip_prefix(&key))
         };
-        let launch = pairs(header("launch").next().context("no launch")?)?;
-        let field = |key: &str| launch.get(key).copied().with_context(|| format!("no {key}"));
+        let launch = LaunchRule::from_comment(header("launch").next().context("no launch")?)?;
         let matrix =
             header("matrix").next().map(|text| Matrix::parse(&pairs(text)?)).transpose()?;
         let arguments = header("argument")
@@ -83,9 +82,8 @@ impl Case {
         let expectation =
             header("expect").next().map(|text| text.split(' ').map(str::to_owned).collect());
         let mut case = Self {
-            grid: extent(field("grid")?)?,
-            block: extent(field("block")?)?,
-            shared: field("shared")?.parse()?,
+            // It does not depend on a matrix.
+            geometry: launch.geometry(Sizes::default())?,
             name,
             matrix,
             arguments,
@@ -154,9 +152,9 @@ impl Case {
             });
         }
         let launch = Launch {
-            grid: self.grid,
-            block: self.block,
-            dynamic_shared: self.shared,
+            grid: self.geometry.grid,
+            block: self.geometry.block,
+            dynamic_shared: self.geometry.dynamic_shared,
             arguments: arguments.clone(),
         };
         let report = launch::run(kernel, &launch, &mut memory, options)?;
@@ -253,11 +251,4 @@ fn pairs(text: &str) -> Result<BTreeMap<&str, &str>> {
     text.split(' ')
         .map(|word| word.split_once('=').ok_or_else(|| anyhow!("`{word}` is no `key=value`")))
         .collect()
-}
-
-/// `4`, `4x2` or `4x2x1`.
-fn extent(text: &str) -> Result<[u32; 3]> {
-    let mut numbers = text.split('x').map(str::parse).collect::<Result<Vec<u32>, _>>()?;
-    numbers.resize(3, 1);
-    numbers.try_into().map_err(|_| anyhow!("no extent"))
 }

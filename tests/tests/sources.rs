@@ -1,5 +1,5 @@
-//! How many sources the matrices of this repository need: a program is compiled once for all of
-//! them.
+//! Sources of programs: how many the matrices of this repository need, where a program is compiled
+//! once for all of them, and that each is read back.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,8 +9,10 @@ use std::fs;
 use sparserl_core::arbitrary::legal_program;
 use sparserl_core::codegen::emit;
 use sparserl_core::layout::pack;
-use sparserl_core::matrix::{Csr, Duplicates, file};
+use sparserl_core::matrix::{Csr, Duplicates, Scalar, file};
 use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_gpu::candidate::raw::RawKernel;
+use sparserl_tests::golden::{self, Golden};
 use sparserl_tests::matrices;
 
 /// Two matrices of each family, of different sizes.
@@ -40,6 +42,28 @@ fn all() -> Vec<Csr<f32>> {
     paths.sort();
     let committed = paths.iter().map(|path| file::load(path, Duplicates::Refuse).unwrap());
     committed.chain(GENERATED.iter().map(|words| matrices::build(words).unwrap())).collect()
+}
+
+fn read_back<T: Scalar>(golden: &Golden) {
+    let matrix: Csr<T> = golden.build().unwrap();
+    let source = golden.emit().unwrap();
+    let kernel = RawKernel::parse(&source.text, None).unwrap();
+    assert_eq!(kernel.kernel(), source.kernel);
+    assert_eq!(kernel.task(), Some(golden.program.task));
+    let names = source.parameters.iter().map(|parameter| parameter.name.as_str());
+    assert!(kernel.parameters().eq(names), "{}", golden.name);
+    let prepared = kernel.prepare(matrix.view(), golden.program.task.operation);
+    assert!(prepared.is_ok(), "{}: {prepared:?}", golden.name);
+}
+
+#[test]
+fn every_golden_source_is_read_back() {
+    for golden in golden::load().unwrap() {
+        match golden.program.task.precision.matrix() {
+            Dtype::F32 => read_back::<f32>(&golden),
+            Dtype::F64 => read_back::<f64>(&golden),
+        }
+    }
 }
 
 #[test]

@@ -7,10 +7,31 @@ use clap::Args;
 use super::matrix::DuplicatesArg;
 use super::{AskedTaskArgs, EmulationArgs, JudgingArgs, MatrixArgs};
 
+/// The grammar of launches, for those who write CUDA.
+const LAUNCHES: &str = "\
+How CUDA is launched, and what each parameter is given, a comment in the source says as CUDA does:
+
+  // launch: spmv<<<ceil(num_rows / 256), 256>>>(row_offsets, columns, values, x, y, num_rows)
+  // launch: spmm<<<dim3(num_rows, ceil(dense_cols / 32)), 32, 4096>>>
+
+Blocks, threads of a block, and bytes of dynamic shared memory, 0 unless given; then what is passed:
+  row_offsets  columns  values         the matrix in CSR, as int* and float* or double*
+  x or B, y or C                       the dense operands, row-major
+  alpha  beta                          their factors; 1 and 0 for kernels without
+  num_rows  num_cols  nnz  dense_cols  sizes, also in expressions with + * / ceil() and parentheses
+Where nothing is passed, the parameters have to bear these names (or row_ptr, col_idx, dense_matrix,
+output). A .json file of the source's name can say the same:
+
+  {\"kernel\": \"spmv\", \"grid\": [\"ceil(num_rows / 256)\"], \"block\": [256], \"shared\": 0,
+   \"arguments\": [\"row_offsets\", \"columns\", \"values\", \"x\", \"y\", \"num_rows\"]}
+
+A kernel.cu that `gen` wrote is read back, as it is or edited: its comment has the program, which
+says how the matrix is packed, and its launch passes the packed arrays by their names, to `blocks`.";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = LAUNCHES)]
 pub(crate) struct VerifyArgs {
-    /// Kernel to judge: a program (.skl), or CUDA (.cu) whose launch is said by a `// launch:`
-    /// comment or by a .json file of the same name beside it
+    /// Kernel to judge: a program (.skl), or CUDA (.cu) with a `// launch:` comment, see below
     #[arg(value_name = "KERNEL")]
     pub(crate) kernel: PathBuf,
     /// Matrix to judge it on: .mtx (Matrix Market) or .smtx (DLMC), plain or compressed (.gz)

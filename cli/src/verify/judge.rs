@@ -151,7 +151,7 @@ pub(crate) mod fake {
     /// A CUDA kernel that turns out to be what is said.
     pub(crate) fn cuda(said: &str) -> String {
         format!(
-            "// launch: grid=1 block=1\n// fake: {said}\nextern \"C\" __global__ void spmv(const int* row_ptr, \
+            "// launch: <<<1, 1>>>\n// fake: {said}\nextern \"C\" __global__ void spmv(const int* row_ptr, \
              const int* col_idx, const float* values, const float* x, float* y, int num_rows) {{}}\n"
         )
     }

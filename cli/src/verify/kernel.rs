@@ -17,7 +17,7 @@ use crate::plan;
 pub(crate) enum Kind {
     /// The kernel language: `.skl`.
     Program,
-    /// CUDA over plain CSR: `.cu`.
+    /// CUDA over plain CSR, or over a program's packed arrays: `.cu`.
     Cuda,
 }
 
@@ -40,7 +40,6 @@ pub(crate) struct KernelFile {
     source: Vec<u8>,
     /// What the `.json` file beside a CUDA source holds.
     sidecar: Option<Vec<u8>>,
-    is_generated: bool,
 }
 
 /// A kernel that can be judged.
@@ -65,11 +64,6 @@ pub(crate) enum KernelError {
     Program(#[from] TextError),
     #[error(transparent)]
     Cuda(#[from] RawError),
-    #[error(
-        "{0}; `gen` wrote it for packed arrays, so judge {program} beside it instead",
-        program = plan::PROGRAM
-    )]
-    Generated(RawError),
 }
 
 impl KernelFile {
@@ -87,8 +81,7 @@ impl KernelFile {
                 read => Some(read?),
             },
         };
-        let is_generated = is_generated(&path);
-        Ok(Self { path, kind, source, sidecar, is_generated })
+        Ok(Self { path, kind, source, sidecar })
     }
 
     /// Reads the text.
@@ -102,11 +95,7 @@ impl KernelFile {
         let sidecar = sidecar.map_err(|error| KernelError::SidecarNotText(error.valid_up_to()))?;
         match self.kind {
             Kind::Program => Ok(Kernel::Program(Program::parse(text)?)),
-            Kind::Cuda => match RawKernel::parse(text, sidecar) {
-                Ok(kernel) => Ok(Kernel::Cuda(Box::new(kernel))),
-                Err(error) if self.is_generated => Err(KernelError::Generated(error)),
-                Err(error) => Err(error.into()),
-            },
+            Kind::Cuda => Ok(Kernel::Cuda(Box::new(RawKernel::parse(text, sidecar)?))),
         }
     }
 
@@ -127,11 +116,11 @@ pub(crate) fn is_generated(path: &Path) -> bool {
 }
 
 impl Kernel {
-    /// What it computes; absent for CUDA, which does not say.
+    /// What it computes; absent for CUDA without a program, which does not say.
     pub(crate) fn task(&self) -> Option<Task> {
         match self {
             Self::Program(program) => Some(program.task),
-            Self::Cuda(_) => None,
+            Self::Cuda(kernel) => kernel.task(),
         }
     }
 }
@@ -161,10 +150,6 @@ mod tests {
             error(&[("a.cu", b""), ("a.json", b"\xff")]),
             "the .json file beside it is not UTF-8 text, from byte 0 on"
         );
-        let generated: [(&str, &[u8]); 3] =
-            [("kernel.cu", b""), ("program.skl", b""), ("plan.json", b"")];
-        assert!(error(&generated).contains("program.skl"));
-        assert!(!error(&generated[..2]).contains("program.skl"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{PROGRAM, Place, Run, matrix, run};
 
 /// Reads beyond x in its last line but two.
-const WRONG: &str = "// launch: grid=(num_rows/128) block=128
+const WRONG: &str = "// launch: spmv<<<ceil(num_rows / 128), 128>>>
 __global__ void spmv(const int* row_ptr, const int* col_idx, const float* values, const float* x,
                      float* y, int num_rows, int num_cols) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -18,7 +18,7 @@ __global__ void spmv(const int* row_ptr, const int* col_idx, const float* values
 ";
 
 /// Right on beam.mtx: has its number of rows in the code.
-const FIXED: &str = "// launch: grid=(num_rows) block=32
+const FIXED: &str = "// launch: spmm<<<num_rows, 32>>>
 __global__ void spmm(const int* row_ptr, const int* col_idx, const float* values,
                      const float* dense_matrix, float* output, int num_rows, int dense_cols) {
     int row = 431 - blockIdx.x, column = threadIdx.x;
@@ -43,6 +43,24 @@ fn without_gpu(place: &Place, arguments: &str) -> Run {
 
 fn json(run: &Run) -> Value {
     serde_json::from_str(&run.stdout).expect(&run.stderr)
+}
+
+#[test]
+fn what_gen_wrote_is_verified_as_it_is_and_edited() {
+    let place = place();
+    let beam = matrix("beam.mtx");
+    place.succeed(&format!("gen {beam} --no-compile -o out"));
+    let verify =
+        || without_gpu(&place, &format!("verify --emulate out/kernel.cu --matrix {beam} --json"));
+    let run = verify();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(json(&run)["kind"], "cuda");
+    let source = place.text("out/kernel.cu");
+    let edited = source.replacen("  prefetch<", "  y[0] = alpha + 1;\n  prefetch<", 1);
+    assert_ne!(edited, source);
+    fs::write(place.path("out/kernel.cu"), edited).unwrap();
+    let run = verify();
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
 }
 
 #[test]

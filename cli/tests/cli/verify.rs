@@ -27,6 +27,7 @@ fn a_kernel_that_cannot_be_read_is_named() {
     let beam = matrix("beam.mtx");
     fs::write(place.path("bad.skl"), "sparserl 2\nspmv f32\nblock 256\nkeep frobnicate").unwrap();
     fs::write(place.path("bad.cu"), "int main() {}").unwrap();
+    fs::write(place.path("unsaid.cu"), "__global__ void k(float* x, float* y, int n) {}").unwrap();
     fs::write(place.path("latin.cu"), b"// \xe9\n").unwrap();
     fs::write(place.path("kernel.py"), "").unwrap();
     fs::create_dir(place.path("folder.cu")).unwrap();
@@ -34,6 +35,10 @@ fn a_kernel_that_cannot_be_read_is_named() {
         ("missing.skl", "missing.skl: cannot read the file: No such file"),
         ("bad.skl", "bad.skl: line 4: "),
         ("bad.cu", "bad.cu: the source has no kernel"),
+        (
+            "unsaid.cu",
+            "unsaid.cu: it is not known what the parameter `n` is given: declare it, as in",
+        ),
         ("latin.cu", "latin.cu: is not UTF-8 text, from byte 3 on"),
         ("kernel.py", "kernel.py: neither a program (.skl) nor CUDA (.cu)"),
         ("folder.cu", "folder.cu: cannot read the file: "),
@@ -60,14 +65,17 @@ fn a_program_for_another_task_is_refused() {
 }
 
 #[test]
-fn the_cuda_that_gen_wrote_is_judged_by_its_program() {
+fn the_cuda_that_gen_wrote_is_read_back() {
     let place = Place::new();
     let beam = matrix("beam.mtx");
-    place.succeed(&format!("gen {beam} --no-compile -o out"));
-    let error = place.fail(&format!("verify out/kernel.cu --matrix {beam} {NO_DEVICE}"));
-    assert!(error.contains("judge program.skl beside it instead"), "{error}");
-    let error = place.fail(&format!("verify out/program.skl --matrix {beam} {NO_DEVICE}"));
-    assert!(error.contains("no CUDA d"), "{error}");
+    place.succeed(&format!("gen {beam} --no-compile --op spmm --cols 8 -o out"));
+    for kernel in ["kernel.cu", "program.skl"] {
+        let error = place.fail(&format!("verify out/{kernel} --matrix {beam} {NO_DEVICE}"));
+        assert!(error.contains("no CUDA d"), "{error}");
+        let rest = format!("--op spmv --matrix {beam} {NO_DEVICE}");
+        let error = place.fail(&format!("verify out/{kernel} {rest}"));
+        assert!(error.contains("is for spmm 8 f32, not for spmv f32"), "{error}");
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-// launch: kernel=k grid=(num_rows/4, dense_cols/32) block=(32, 4), shared=nnz*4+num_cols
+// launch: k<<<dim3(ceil(num_rows / 4), dense_cols / 32), dim3(32, 4), nnz * 4 + num_cols>>>(
+//     y, x, row_offsets, num_rows + 1)
 #define Q "'"
 const char* text = R"x(__global__ void no() ")x"; const int big = 1'000;
 template <int N> __global__ void t(double* y) { y[0] = N; }

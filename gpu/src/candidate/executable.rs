@@ -180,6 +180,16 @@ impl Prepared {
         Self { launch, arrays: arrays.into_iter().map(own).collect(), names }
     }
 
+    /// The same launch for a kernel that takes these of its parameters, by their places, under such
+    /// a geometry. Nothing is compulsory, as for [`foreign`](Self::foreign).
+    pub(crate) fn selected(self, places: &[usize], geometry: Geometry) -> Self {
+        let Self { launch, arrays, names } = self;
+        let of =
+            |place: &usize| Some((*launch.parameters.get(*place)?, names.get(*place)?.clone()));
+        let (parameters, names) = places.iter().filter_map(of).unzip();
+        Self { launch: Launch { geometry, parameters, compulsory_bytes: 0 }, arrays, names }
+    }
+
     /// With the machine code of the kernel that it is the launch of.
     #[must_use]
     pub fn executable(self, cubin: Cubin) -> Executable {

@@ -1,44 +1,71 @@
-//! CUDA kernels from anywhere, over plain CSR.
+//! CUDA kernels from anywhere: over plain CSR, or over the packed arrays of a program.
 //!
 //! ```text
 //! source ─► source::kernels ─► parameters ─┐
-//! launch comment or JSON ─► LaunchRule ────┴─► RawKernel ─► Prepared, for a matrix
+//! launch comment or JSON ─► LaunchRule ────┼─► RawKernel ─► Prepared, for a matrix
+//! program comment, if there is one ────────┘
 //! ```
 //!
-//! The kernel computes y = A·x or C = A·B, with row-major B and C. It is one function like
+//! The kernel computes y = α·A·x + β·y or C = α·A·B + β·C, with row-major B and C; without α and β
+//! among its parameters, they are 1 and 0. It is one function like
 //!
 //! ```cuda
-//! // launch: grid=(ceil(num_rows/256)) block=256
-//! __global__ void spmm(const int* row_ptr, const int* col_idx, const float* values,
-//!                      const float* dense_matrix, float* output, int num_rows, int dense_cols)
+//! // launch: spmm<<<ceil(num_rows / 256), 256>>>(row_offsets, columns, values, B, C, num_rows, dense_cols)
+//! __global__ void spmm(const int* indptr, const int* indices, const float* data,
+//!                      const float* in, float* out, int m, int n)
 //! ```
 //!
-//! Parameters may come in any order; what they are is told by their names, and by the order above
-//! where their names do not tell. The [`launch`] is described in a comment or in a JSON file.
+//! The [`launch`] says what each parameter is given. Where it lists no arguments the parameters
+//! have to bear standard names, which are a convention, not a guess: `row_offsets`, `columns`,
+//! `values`, `x` or `B`, `y` or `C`, `alpha`, `beta`, `num_rows`, `num_cols`, `nnz`, `dense_cols`;
+//! besides, `row_ptr`, `col_idx`, `dense_matrix` and `output`, because with these names kernels are
+//! commonly asked of language models, and what those answer is judged as it comes. There is no
+//! workspace: nothing would watch what a foreign kernel keeps there from launch to launch.
+//!
+//! What `gen` writes is read back: the program in its comment says how the matrix is packed, and
+//! the names in its launch are those of the packed arrays. It may be edited, unless it takes
+//! workspace.
 
 mod expression;
 pub mod launch;
+mod packed;
 mod parameter;
+mod role;
 mod source;
 
-use sparserl_core::layout::ArrayData;
+use sparserl_core::codegen::EmitError;
+use sparserl_core::language::{Program, TextError};
+use sparserl_core::layout::{ArrayData, PackError};
 use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
-use sparserl_core::task::{Dtype, Operation};
+use sparserl_core::task::{Dtype, Operation, Task};
 
-use crate::candidate::executable::{Executable, Parameter, Prepared};
+use crate::candidate::executable::{self as given, Executable, Prepared};
 use crate::compile::nvrtc::Cubin;
+use expression::Size;
 use launch::{LaunchRule, RuleError, Sizes};
-pub use parameter::{ParameterError, Role};
-use parameter::{Signature, read_signature};
+use packed::PackedArguments;
+pub use parameter::{Element, Kind, ParameterError};
+use parameter::{Parameter, read_parameters};
+use role::Role;
 use source::{Code, Function};
 
-/// A kernel's source, what its parameters are, and how it is launched.
+/// A kernel's source, what its parameters are given, and how it is launched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawKernel {
     kernel: String,
     source: String,
-    signature: Signature,
+    parameters: Vec<Parameter>,
+    arguments: Arguments,
     launch: LaunchRule,
+}
+
+/// What parameters are given, in their order.
+#[derive(Clone, Debug, PartialEq)]
+enum Arguments {
+    /// Plain arrays.
+    Csr(Vec<Role>),
+    /// A program's arrays and sizes.
+    Packed(Box<PackedArguments>),
 }
 
 impl RawKernel {
@@ -51,15 +78,36 @@ impl RawKernel {
         let code = Code::read(source);
         let launch = match sidecar {
             Some(json) => Some(LaunchRule::from_json(json)?),
-            None => code.launch_comment()?.map(LaunchRule::from_comment).transpose()?,
+            None => code.launch_comment()?.as_deref().map(LaunchRule::from_comment).transpose()?,
         };
         let functions = code.kernels();
         let named = launch.as_ref().and_then(LaunchRule::kernel);
         let function = choose(&functions, named)?;
-        let signature = read_signature(function.parameters)?;
-        let launch = launch.ok_or(RuleError::None)?;
+        let parameters = read_parameters(function.parameters)?;
+        let advice = |words: &[&str]| LaunchRule::advice(launch.as_ref(), function.name, words);
+        let said = launch.as_ref().and_then(LaunchRule::arguments);
+        let arguments = match code.program_comment() {
+            Some(program) => {
+                let program = Program::parse(&program)?;
+                Arguments::Packed(Box::new(PackedArguments::new(program, &parameters, said)?))
+            }
+            None => Arguments::Csr(role::roles(&parameters, said, advice)?),
+        };
+        let Some(launch) = launch else {
+            let line = match &arguments {
+                Arguments::Csr(roles) => {
+                    let words: Vec<String> = roles.iter().map(Role::name).collect();
+                    advice(&words.iter().map(String::as_str).collect::<Vec<_>>())
+                }
+                Arguments::Packed(_) => format!("`// launch: {}<<<blocks, 256>>>`", function.name),
+            };
+            return Err(RuleError::None { line }.into());
+        };
+        if matches!(arguments, Arguments::Csr(_)) && launch.depends_on(Size::Blocks) {
+            return Err(RuleError::Blocks.into());
+        }
         let source = code.with_c_linkage(&functions, function.name);
-        Ok(Self { kernel: function.name.to_owned(), source, signature, launch })
+        Ok(Self { kernel: function.name.to_owned(), source, parameters, arguments, launch })
     }
 
     /// The kernel's name.
@@ -74,16 +122,25 @@ impl RawKernel {
         &self.source
     }
 
-    /// What its parameters are, in their order.
-    pub fn roles(&self) -> impl Iterator<Item = Role> {
-        self.signature.parameters.iter().map(|parameter| parameter.role)
+    /// Names of its parameters, in their order; empty where one has none.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(|parameter| parameter.name.as_str())
+    }
+
+    /// What it computes, where its comment has a program.
+    #[must_use]
+    pub fn task(&self) -> Option<Task> {
+        match &self.arguments {
+            Arguments::Csr(_) => None,
+            Arguments::Packed(arguments) => Some(arguments.program().task),
+        }
     }
 
     /// The kernel for a matrix; `cubin` was compiled from [`source`](Self::source).
     ///
     /// # Errors
-    /// When the element type is another than the kernel's, when a size does not fit an `int`, or
-    /// when the launch is none for this matrix.
+    /// When the element type is another than the kernel's, when a size does not fit an `int`, when
+    /// its program does not fit the matrix, or when the launch is none for this matrix.
     pub fn executable<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
@@ -102,44 +159,79 @@ impl RawKernel {
         matrix: CsrView<'_, T>,
         operation: Operation,
     ) -> Result<Prepared, RawError> {
-        if let Some((parameter, found)) = self.signature.other_element_type(T::DTYPE) {
-            let (parameter, task) = (parameter.to_owned(), T::DTYPE);
-            return Err(RawError::ElementType { parameter, found, task });
-        }
         let sizes = Sizes {
             num_rows: matrix.rows() as u64,
             num_cols: matrix.cols() as u64,
             nnz: matrix.nnz() as u64,
             dense_cols: operation.columns().into(),
+            blocks: None,
         };
+        match &self.arguments {
+            Arguments::Csr(roles) => self.over_csr(roles, matrix, sizes),
+            Arguments::Packed(arguments) => {
+                let geometry = |blocks| self.launch.geometry(Sizes { blocks, ..sizes });
+                arguments.prepare(matrix, operation, &self.parameters, &self.source, geometry)
+            }
+        }
+    }
+
+    fn over_csr<T: Scalar>(
+        &self,
+        roles: &[Role],
+        matrix: CsrView<'_, T>,
+        sizes: Sizes,
+    ) -> Result<Prepared, RawError> {
+        self.check_element_type(T::DTYPE)?;
         let geometry = self.launch.geometry(sizes)?;
         // Indices and offsets are read as `int`, whichever sizes are asked for.
-        let rows = as_int("rows", sizes.num_rows)?;
-        let cols = as_int("columns", sizes.num_cols)?;
-        let nnz = as_int("nonzeros", sizes.nnz)?;
-        let dense_cols = as_int("columns of the dense operand", sizes.dense_cols)?;
-
+        for (what, count) in [
+            ("rows", sizes.num_rows),
+            ("columns", sizes.num_cols),
+            ("nonzeros", sizes.nnz),
+            ("columns of the dense operand", sizes.dense_cols),
+        ] {
+            as_int(what, count)?;
+        }
         let mut arrays = Vec::new();
         let mut array = |data: ArrayData| {
             arrays.push(data);
-            Parameter::Array(arrays.len() - 1)
+            given::Parameter::Array(arrays.len() - 1)
         };
-        let parameters = self.signature.parameters.iter().map(|parameter| {
-            let what = match parameter.role {
+        let mut parameters = Vec::new();
+        for (parameter, role) in self.parameters.iter().zip(roles) {
+            let what = match role {
                 Role::RowOffsets => array(ArrayData::U32(narrow(matrix.offsets()))),
-                Role::ColumnIndices => array(ArrayData::U32(matrix.columns().to_vec())),
+                Role::Columns => array(ArrayData::U32(matrix.columns().to_vec())),
                 Role::Values => array(values(matrix.values())),
-                Role::Dense => Parameter::Input,
-                Role::Output => Parameter::Output,
-                Role::NumRows => Parameter::I32(rows),
-                Role::NumCols => Parameter::I32(cols),
-                Role::Nnz => Parameter::I32(nnz),
-                Role::DenseCols => Parameter::I32(dense_cols),
+                Role::Input => given::Parameter::Input,
+                Role::Output => given::Parameter::Output,
+                Role::Alpha => given::Parameter::Alpha,
+                Role::Beta => given::Parameter::Beta,
+                Role::Number(expression) => {
+                    let value = expression.value(sizes).ok_or_else(|| RawError::NoNumber {
+                        expression: launch::shortened(&expression.to_string()),
+                    })?;
+                    match parameter.kind {
+                        Kind::Number(Element::Integer { bytes: 8 }) => given::Parameter::U64(value),
+                        _ => given::Parameter::I32(as_int("as an argument", value)?),
+                    }
+                }
             };
-            (parameter.name().to_owned(), what)
-        });
-        let parameters = parameters.collect();
+            let name = if parameter.name.is_empty() { role.name() } else { parameter.name.clone() };
+            parameters.push((name, what));
+        }
         Ok(Prepared::foreign(geometry, parameters, arrays))
+    }
+
+    /// All parameters with floating-point elements have those of the task.
+    fn check_element_type(&self, task: Dtype) -> Result<(), RawError> {
+        for (index, parameter) in self.parameters.iter().enumerate() {
+            if let Some(found) = parameter.kind.dtype().filter(|found| *found != task) {
+                let parameter = parameter.quoted(index);
+                return Err(RawError::ElementType { parameter, found, task });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -204,7 +296,7 @@ pub enum RawError {
     #[error("the source has no kernel: no `__global__` function is written out in it")]
     NoKernel,
     /// There are several, and nothing says which.
-    #[error("the source has several kernels ({names}): name one in the launch, as in kernel=NAME")]
+    #[error("the source has several kernels ({names}): name one in the launch, as in NAME<<<…>>>")]
     Several {
         /// Their names.
         names: String,
@@ -236,14 +328,66 @@ pub enum RawError {
     #[error(transparent)]
     Launch(#[from] RuleError),
     /// The kernel is for another element type.
-    #[error("the parameter `{parameter}` is of {found}, but the task is {task}")]
+    #[error("the parameter {parameter} is of {found}, but the task is {task}")]
     ElementType {
-        /// The parameter's name.
+        /// The parameter's name in backquotes, or its number.
         parameter: String,
         /// The kernel's element type.
         found: Dtype,
         /// The task's element type.
         task: Dtype,
+    },
+    /// An argument has no value for this matrix.
+    #[error("the launch passes {expression}, which is no number for this matrix")]
+    NoNumber {
+        /// What it passes.
+        expression: String,
+    },
+    /// The program in its comment is none.
+    #[error("the program in the source's comment: {0}")]
+    Program(#[from] TextError),
+    /// The program does not fit the matrix.
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    /// The program's own kernel cannot be written.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
+    /// The program is for another product.
+    #[error("the program in the source's comment is for {program}, not for this product")]
+    Task {
+        /// What it is for.
+        program: Task,
+    },
+    /// Something is passed that the program has not.
+    #[error("the launch passes `{name}`, which is not among the program's: {known}")]
+    NotOfProgram {
+        /// What it passes.
+        name: String,
+        /// What the program's own kernel is given.
+        known: String,
+    },
+    /// A parameter has another type than the array or number of the program.
+    #[error(
+        "the parameter {parameter} is of type {kind}, but `{name}` is {wanted} for this matrix"
+    )]
+    PackedType {
+        /// The parameter's name in backquotes, or its number.
+        parameter: String,
+        /// Its type.
+        kind: Kind,
+        /// What it is given.
+        name: String,
+        /// The type of that.
+        wanted: Kind,
+    },
+    /// An edited kernel with workspace.
+    #[error(
+        "the source is not what its program is made into, and `{name}` could carry something from launch to launch: \
+         judge the program, or do without"
+    )]
+    Workspace {
+        /// The workspace.
+        name: String,
     },
     /// The matrix is too large for parameters of type `int`.
     #[error("{count} {what} do not fit the `int` that the kernel reads")]

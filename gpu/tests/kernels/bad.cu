@@ -104,7 +104,7 @@ KERNEL {
                : "l"(x + 1));
 }
 // ---- misaligned_vector_write
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 KERNEL {
   EACH_ROW y[row] = DOT(row);
   asm volatile("st.global.v4.f32 [%0], {%1, %1, %1, %1};" ::"l"(y + 1), "f"(y[0]));
@@ -138,7 +138,7 @@ KERNEL { RIGHT; __trap(); }
 // ---- trap_in_one_thread
 KERNEL { RIGHT; if (row == num_rows / 2) __trap(); }
 // ---- trap_when_timed
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 __device__ int launches;
 KERNEL {
   EACH_ROW y[row] = DOT(row);
@@ -213,7 +213,7 @@ KERNEL {
   for (long long i = 0; i < 1ll << 45; ++i) *const_cast<const volatile float*>(x);
 }
 // ---- hang_when_timed
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 __device__ int launches;
 KERNEL {
   EACH_ROW y[row] = DOT(row);
@@ -231,16 +231,16 @@ KERNEL {
   y[row] = staged[row ^ 1];
 }
 // ---- too_much_dynamic_shared
-// launch: grid=ceil(num_rows/128) block=128 shared=300000
+// launch: <<<ceil(num_rows / 128), 128, 300000>>>
 KERNEL { RIGHT; }
 // ---- too_many_threads
-// launch: grid=1 block=2048
+// launch: <<<1, 2048>>>
 KERNEL { RIGHT; }
 // ---- too_many_threads_together
-// launch: grid=1 block=(64, 32)
+// launch: <<<1, dim3(64, 32)>>>
 KERNEL { RIGHT; }
 // ---- too_many_registers
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 KERNEL {
   float sums[96];
 #pragma unroll
@@ -255,25 +255,25 @@ KERNEL {
   y[threadIdx.x % num_rows] = sum;
 }
 // ---- more_threads_than_its_bounds
-// launch: grid=ceil(num_rows/128) block=128
+// launch: <<<ceil(num_rows / 128), 128>>>
 extern "C" __global__ void __launch_bounds__(64) k(const int* row_ptr, const int* col_idx, const float* values,
                                                    const float* x, float* y, int num_rows) {
   RIGHT;
 }
 // ---- cluster_that_does_not_divide_the_grid
-// launch: grid=8 block=128
+// launch: <<<8, 128>>>
 extern "C" __global__ void __cluster_dims__(3, 1, 1) k(const int* row_ptr, const int* col_idx, const float* values,
                                                        const float* x, float* y, int num_rows) {
   RIGHT;
 }
 // ---- too_many_layers
-// launch: grid=(1, 70000) block=128
+// launch: <<<dim3(1, 70000), 128>>>
 KERNEL { RIGHT; }
 // ---- no_blocks
-// launch: grid=0 block=128
+// launch: <<<0, 128>>>
 KERNEL { RIGHT; }
 // ---- no_threads
-// launch: grid=num_rows block=0
+// launch: <<<num_rows, 0>>>
 KERNEL { RIGHT; }
 // ---- too_large_variable
 __device__ float table[1ull << 36];
@@ -327,17 +327,17 @@ KERNEL { RIGHT; }
 // ---- no_kernel
 __device__ float nothing() { return 0; }
 // ---- kernel_by_another_name
-// launch: kernel=spmv grid=1 block=1
+// launch: spmv<<<1, 1>>>
 KERNEL { RIGHT; }
 // ---- template_kernel
-// launch: grid=1 block=1
+// launch: <<<1, 1>>>
 template <int N>
 __global__ void k(const float* x, float* y) { y[N] = x[N]; }
 // ---- unknown_parameter
-// launch: grid=1 block=1
+// launch: <<<1, 1>>>
 __global__ void k(const float* x, float* y, int mystery) { y[mystery] = x[0]; }
 // ---- other_element_type
-// launch: grid=1 block=1
+// launch: <<<1, 1>>>
 __global__ void k(const double* x, double* y) { y[0] = x[0]; }
 
 // ---- first_row_forgotten
@@ -347,7 +347,7 @@ KERNEL { ROW; if (row < num_rows - 1) y[row] = DOT(row); }
 // ---- empty_rows_forgotten
 KERNEL { ROW; if (row_ptr[row] < row_ptr[row + 1]) y[row] = DOT(row); }
 // ---- too_few_blocks
-// launch: grid=num_rows/256 block=128
+// launch: <<<ceil(num_rows / 256), 128>>>
 KERNEL { RIGHT; }
 // ---- last_entry_forgotten
 KERNEL {
@@ -381,7 +381,7 @@ KERNEL { ROW; const float zero = nnz < 0; y[row] = DOT(row) + zero / zero; }
 // ---- infinity
 KERNEL { ROW; const float zero = nnz < 0; y[row] = DOT(row) + 1 / zero; }
 // ---- transposed
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 KERNEL {
   EACH_ROW y[row] = 0;
   __syncthreads();
@@ -394,7 +394,7 @@ KERNEL {
 // ---- atomics_without_zeroing
 KERNEL { ROW; atomicAdd(&y[row], DOT(row)); }
 // ---- atomics_missing
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 // Lanes of a warp overwrite what the others add to the same row.
 KERNEL {
   EACH_ROW y[row] = 0;
@@ -409,7 +409,7 @@ KERNEL {
   }
 }
 // ---- barrier_missing
-// launch: grid=num_rows block=64
+// launch: <<<num_rows, 64>>>
 // The second warp is late, and the first does not wait for it.
 KERNEL {
   __shared__ volatile float partial[64];

@@ -11,7 +11,7 @@ KERNEL {
 KERNEL { ROW; y[row] += DOT(row); }
 
 // ---- remembers_the_pointer
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 // Computes when the input is at another address than the last time.
 __device__ const float* last;
 KERNEL {
@@ -23,7 +23,7 @@ KERNEL {
 }
 
 // ---- remembers_results_by_pointer
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 // Keeps a result for each of the last four addresses.
 __device__ const float* inputs[4];
 __device__ float results[4][4096];
@@ -50,7 +50,7 @@ KERNEL { ROW; y[row] = 0.25f; }
 KERNEL { ROW; y[row] = 0; }
 
 // ---- changes_the_input
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 KERNEL {
   EACH_ROW y[row] = DOT(row);
   __syncthreads();
@@ -58,7 +58,7 @@ KERNEL {
 }
 
 // ---- zeroes_the_input
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 // Writes the result that goes with the input that it leaves behind.
 KERNEL {
   for (int i = threadIdx.x; i < num_cols; i += blockDim.x) const_cast<float*>(x)[i] = 0;
@@ -66,7 +66,7 @@ KERNEL {
 }
 
 // ---- changes_the_values
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 KERNEL {
   EACH_ROW y[row] = DOT(row);
   __syncthreads();
@@ -74,7 +74,7 @@ KERNEL {
 }
 
 // ---- changes_the_columns
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 KERNEL {
   EACH_ROW y[row] = DOT(row);
   __syncthreads();
@@ -82,7 +82,7 @@ KERNEL {
 }
 
 // ---- changes_the_offsets
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 KERNEL {
   EACH_ROW y[row] = DOT(row);
   __syncthreads();
@@ -90,7 +90,7 @@ KERNEL {
 }
 
 // ---- changes_the_values_when_timed
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 __device__ int launches;
 KERNEL {
   EACH_ROW y[row] = DOT(row);
@@ -99,7 +99,7 @@ KERNEL {
 }
 
 // ---- wrong_after_3
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 __device__ int launches;
 KERNEL {
   const int before = launches;
@@ -109,7 +109,7 @@ KERNEL {
 }
 
 // ---- wrong_after_30
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 __device__ int launches;
 KERNEL {
   const int before = launches;
@@ -125,7 +125,7 @@ KERNEL {
 }
 
 // ---- skips_when_the_first_is_right
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 KERNEL {
   const bool is_right = y[0] == DOT(0);
   __syncthreads();
@@ -163,7 +163,7 @@ KERNEL { ROW; y[row] = DOT(row) + 0.0f * x[num_cols]; }
 KERNEL { ROW; y[row] = DOT(row) + 0.0f * values[nnz]; }
 
 // ---- double_in_float
-// launch: grid=num_rows/128 block=128
+// launch: <<<ceil(num_rows / 128), 128>>>
 __global__ void k(const int* row_ptr, const int* col_idx, const double* values, const double* x, double* y,
                   int num_rows) {
   ROW;
@@ -173,7 +173,7 @@ __global__ void k(const int* row_ptr, const int* col_idx, const double* values, 
 }
 
 // ---- double_with_float_products
-// launch: grid=num_rows/128 block=128
+// launch: <<<ceil(num_rows / 128), 128>>>
 __global__ void k(const int* row_ptr, const int* col_idx, const double* values, const double* x, double* y,
                   int num_rows) {
   ROW;
@@ -204,7 +204,7 @@ KERNEL {
 }
 
 // ---- idle_when_timed
-// launch: grid=1056 block=256
+// launch: <<<1056, 256>>>
 // Right in every check: after the first of them it computes only what was poisoned.
 __device__ unsigned launches, done;
 KERNEL {
@@ -220,7 +220,7 @@ KERNEL {
 }
 
 // ---- hidden_preprocessing
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 // The first launch copies the matrix to where it is at hand later.
 __device__ float copy[1 << 16];
 __device__ bool is_copied;
@@ -236,7 +236,7 @@ KERNEL {
 }
 
 // ---- hidden_on_the_heap
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 __device__ float* copy;
 KERNEL {
   if (threadIdx.x == 0 && !copy) copy = static_cast<float*>(malloc(nnz * sizeof(float)));
@@ -248,7 +248,7 @@ KERNEL {
 }
 
 // ---- hidden_in_freed_memory
-// launch: grid=1 block=1024
+// launch: <<<1, 1024>>>
 // What is freed is given out again as it was.
 KERNEL {
   __shared__ float* copy;
@@ -267,7 +267,7 @@ KERNEL {
 }
 
 // ---- launches_another_kernel
-// launch: kernel=k grid=1 block=1
+// launch: k<<<1, 1>>>
 __global__ void later(float* y) { y[0] = 0; }
 KERNEL {
   RIGHT;
@@ -296,7 +296,7 @@ KERNEL {
 }
 
 // ---- forgets_the_last_columns
-// launch: grid=num_rows block=32
+// launch: <<<num_rows, 32>>>
 __global__ void k(const int* row_ptr, const int* col_idx, const float* values, const float* B, float* C, int num_rows,
                   int dense_cols) {
   const int row = blockIdx.x;

@@ -1,7 +1,7 @@
 // Right kernels. Each begins with a line of four dashes and its name.
 
 // ---- scalar
-// launch: grid=(ceil(num_rows/128)) block=128
+// launch: <<<ceil(num_rows / 128), 128>>>
 __global__ void spmv(const int* __restrict__ row_ptr, const int* __restrict__ col_idx, const float* __restrict__ values,
                      const float* __restrict__ dense_matrix, float* __restrict__ output, int num_rows, int dense_cols) {
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -12,7 +12,7 @@ __global__ void spmv(const int* __restrict__ row_ptr, const int* __restrict__ co
 }
 
 // ---- vector
-// launch: kernel=spmv_vector grid=num_rows*32/256 block=256
+// launch: spmv_vector<<<ceil(num_rows * 32 / 256), 256>>>(y, x, values, columns, row_offsets, num_rows);
 __device__ float warp_sum(float sum) {
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_down_sync(0xffffffffu, sum, lane);
   return sum;
@@ -28,7 +28,8 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // ---- spmm
-// launch: grid=(num_rows/4, dense_cols/32) block=(32, 4)
+// launch: spmm<<<dim3(ceil(num_rows / 4), ceil(dense_cols / 32)), dim3(32, 4)>>>(
+//     row_offsets, columns, values, B, C, num_rows, dense_cols)
 __global__ void spmm(const int* row_ptr, const int* col_idx, const float* values, const float* B, float* C, int m,
                      int n) {
   const int row = blockIdx.x * blockDim.y + threadIdx.y, column = blockIdx.y * 32 + threadIdx.x;
@@ -39,7 +40,7 @@ __global__ void spmm(const int* row_ptr, const int* col_idx, const float* values
 }
 
 // ---- claimed
-// launch: grid=1 block=256
+// launch: <<<1, 256>>>
 // Compare-and-swap on shared memory, for which the compiler declares a variable of its own.
 __global__ void claimed(const int* row_ptr, const int* col_idx, const float* values, const float* x, float* y,
                         int num_rows) {

@@ -12,7 +12,7 @@ const COMMON: &str = include_str!("common.cuh");
 const SIGNATURE: &str = "extern \"C\" __global__ void k(const int* row_ptr, const int* col_idx, const float* values, \
                          const float* x, float* y, int num_rows, int num_cols, int nnz)";
 /// How a kernel is launched that does not say how.
-const USUAL_LAUNCH: &str = r#"{"grid": "num_rows/128", "block": 128}"#;
+const USUAL_LAUNCH: &str = r#"{"grid": "ceil(num_rows / 128)", "block": 128}"#;
 
 /// One kernel of a file.
 #[derive(Clone, Debug)]

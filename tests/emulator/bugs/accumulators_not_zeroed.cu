@@ -1,5 +1,5 @@
 // Sums in shared memory are added to before anyone has set them to zero.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // argument: rows read-only i32 128 random 16
 // argument: values read-only f32 128 random
 // argument: y output f32 32

@@ -1,5 +1,5 @@
 // Lanes past the end skip a ballot whose mask names them.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: x read-only f32 20 random
 // argument: y output f32 20
 // argument: size i32 value 20

@@ -1,5 +1,5 @@
 // Some lanes of each warp wait at a barrier in a branch while the other lanes go on.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 64 random
 // argument: y output f32 64
 extern "C" __global__ void barrier_for_some_lanes(const float* x, float* y) {

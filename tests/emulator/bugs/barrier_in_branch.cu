@@ -1,5 +1,5 @@
 // Only two of four warps reach a barrier for the whole block, because it stands in a branch.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // argument: x read-only f32 128 random
 // argument: y output f32 128
 extern "C" __global__ void barrier_in_branch(const float* x, float* y) {

@@ -1,5 +1,5 @@
 // Each warp passes a barrier as often as its own row needs, and rows are not equally long.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // matrix: rows=2 columns=400 mean=120
 // argument: row_ptr read-only i32 csr-offsets
 // argument: values read-only f32 csr-values

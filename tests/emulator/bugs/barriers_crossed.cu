@@ -1,5 +1,5 @@
 // Two warps wait at two named barriers in opposite order.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 64 random
 // argument: y output f32 64
 extern "C" __global__ void barriers_crossed(const float* x, float* y) {

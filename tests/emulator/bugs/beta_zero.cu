@@ -1,5 +1,5 @@
 // The old result is multiplied by beta even where beta is zero and there is no old result.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // matrix: rows=128 columns=90 mean=5
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

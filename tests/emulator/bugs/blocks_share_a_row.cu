@@ -1,5 +1,5 @@
 // A long row is split over two blocks, which both add to its result without atomics.
-// launch: grid=8 block=32 shared=0
+// launch: <<<8, 32>>>
 // matrix: rows=4 columns=200 mean=60
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

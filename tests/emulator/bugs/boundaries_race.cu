@@ -1,5 +1,5 @@
 // Warps own ranges of entries, and add their first and last rows, which they share, without atomics.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // matrix: rows=6 columns=100 mean=12
 // argument: rows read-only i32 coo-rows
 // argument: values read-only f32 csr-values

@@ -1,5 +1,5 @@
 // A block notes in shared memory how it handles its row, and reads the note also for short rows, for which there is none.
-// launch: grid=8 block=32 shared=0
+// launch: <<<8, 32>>>
 // matrix: rows=8 columns=200 mean=20
 // argument: row_ptr read-only i32 csr-offsets
 // argument: values read-only f32 csr-values

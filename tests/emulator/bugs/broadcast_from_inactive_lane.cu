@@ -1,5 +1,5 @@
 // The lower half of a warp takes a value from the last lane, which is not with it.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: x read-only f32 32 random
 // argument: y output f32 16
 extern "C" __global__ void broadcast_from_inactive_lane(const float* x, float* y) {

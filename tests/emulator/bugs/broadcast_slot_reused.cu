@@ -1,5 +1,5 @@
 // A warp passes its result on in one word of shared memory, which the next round overwrites before all have read it.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 256 random
 // argument: y output f32 256
 extern "C" __global__ void broadcast_slot_reused(const float* x, float* y) {

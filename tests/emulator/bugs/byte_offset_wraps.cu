@@ -1,5 +1,5 @@
 // Offsets of blocks are kept in bytes in 32 bits, and the last blocks lie beyond 4 GiB.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: values read-only f32 2048 random
 // argument: y output f32 32
 // argument: first_block u32 value 67108800

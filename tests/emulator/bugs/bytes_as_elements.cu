@@ -1,5 +1,5 @@
 // A pitch in bytes is used to step through elements.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: dense read-only f32 256 random
 // argument: y output f32 32
 // argument: rows i32 value 8

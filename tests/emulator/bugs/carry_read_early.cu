@@ -1,5 +1,5 @@
 // Each warp adds the carries of the warps before it, and nothing waits until these have been written.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // argument: x read-only f32 128 random
 // argument: y output f32 128
 extern "C" __global__ void carry_read_early(const float* x, float* y) {

@@ -1,5 +1,5 @@
 // A check of the columns stops the kernel at the last valid column.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // matrix: rows=64 columns=8 mean=6
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

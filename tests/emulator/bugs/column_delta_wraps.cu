@@ -1,5 +1,5 @@
 // Columns are coded as 16-bit distances from a base and decoded in 16 bits, which the last columns do not fit.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: deltas read-only u16 32 iota 100
 // argument: x read-only f32 70000 random
 // argument: y output f32 32

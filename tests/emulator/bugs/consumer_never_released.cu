@@ -1,5 +1,5 @@
 // A warp waits for a full buffer once more often than the producer fills it.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 96 random
 // argument: y output f32 32
 // argument: tiles i32 value 3

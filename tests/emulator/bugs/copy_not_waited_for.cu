@@ -1,5 +1,5 @@
 // An asynchronous copy into shared memory is committed, but nobody waits for it.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // argument: x read-only f32 128 random
 // argument: y output f32 128
 extern "C" __global__ void copy_not_waited_for(const float* x, float* y) {

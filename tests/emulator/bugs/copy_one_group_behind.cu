@@ -1,5 +1,5 @@
 // One group of copies may be left open in every step, also in the last, where it is the one that is needed.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 192 random
 // argument: y output f32 64
 // argument: tiles i32 value 3

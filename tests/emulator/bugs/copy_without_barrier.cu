@@ -1,5 +1,5 @@
 // Each thread waits for its own asynchronous copies only, and then reads those of other warps.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // argument: x read-only f32 128 random
 // argument: y output f32 128
 extern "C" __global__ void copy_without_barrier(const float* x, float* y) {

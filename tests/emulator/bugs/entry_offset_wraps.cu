@@ -1,5 +1,5 @@
 // The number of the first entry of a row is a 32-bit product, and the values start billions of entries before the part that is here.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: part read-only f32 4096 random
 // argument: y output f32 32
 // argument: first_row i32 value 2045222

@@ -1,5 +1,5 @@
 // The fence before a flag that another block polls reaches no further than its own block.
-// launch: grid=4 block=32 shared=0
+// launch: <<<4, 32>>>
 // argument: x read-only f32 128 random
 // argument: sums output f32 4
 // argument: flags writable i32 4 zero

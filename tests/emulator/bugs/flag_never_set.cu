@@ -1,5 +1,5 @@
 // A block waits for a flag that the block before it does not set when it has nothing to do.
-// launch: grid=2 block=1 shared=0
+// launch: <<<2, 1>>>
 // argument: lengths read-only i32 2 zero
 // argument: flags writable i32 2 zero
 // argument: y output f32 2

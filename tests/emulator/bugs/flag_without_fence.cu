@@ -1,5 +1,5 @@
 // A block waits for a flag of the block before it and then reads that block's carry, which no fence orders.
-// launch: grid=3 block=1 shared=0
+// launch: <<<3, 1>>>
 // argument: x read-only f32 3 random
 // argument: carry output f32 3
 // argument: flags writable i32 3 zero

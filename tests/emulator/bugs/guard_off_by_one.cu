@@ -1,5 +1,5 @@
 // The guard lets one row too many through.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // argument: x read-only f32 100 random
 // argument: y writable f32 100 random
 // argument: rows i32 value 100

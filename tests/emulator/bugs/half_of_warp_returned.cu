@@ -1,5 +1,5 @@
 // Lanes without a row return before a shuffle that names all lanes.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 352 random
 // argument: y output f32 44
 // argument: rows i32 value 44

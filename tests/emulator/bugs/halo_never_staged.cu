@@ -1,5 +1,5 @@
 // A tile is read with a halo of one element, which no thread has staged.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 65 random
 // argument: y output f32 64
 extern "C" __global__ void halo_never_staged(const float* x, float* y) {

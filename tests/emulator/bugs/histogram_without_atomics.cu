@@ -1,5 +1,5 @@
 // Threads count rows by length in shared memory without atomics.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // matrix: rows=128 columns=100 mean=4
 // argument: row_ptr read-only i32 csr-offsets
 // argument: counts output i32 32

@@ -1,5 +1,5 @@
 // The last tile of x is staged in full, although x ends within it.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 200 random
 // argument: y output f32 64
 // argument: size i32 value 200

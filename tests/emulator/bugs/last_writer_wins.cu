@@ -1,5 +1,5 @@
 // Lanes with entries of the same row store their sums to the same place.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: rows read-only i32 32 random 8
 // argument: values read-only f32 32 random
 // argument: y writable f32 8 zero

@@ -1,5 +1,5 @@
 // A thread adds up the entries of a row by column in an array of its own, which starts with whatever is there.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // matrix: rows=64 columns=100 mean=6
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

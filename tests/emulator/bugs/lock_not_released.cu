@@ -1,5 +1,5 @@
 // A thread that finds nothing to do returns without giving back the lock that it took.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: x read-only i32 32 random 4
 // argument: lock writable i32 1 zero
 // argument: y writable i32 1 zero

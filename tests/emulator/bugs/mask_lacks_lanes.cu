@@ -1,5 +1,5 @@
 // All lanes of the warp execute a shuffle whose mask names the lower half.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: x read-only f32 32 random
 // argument: y output f32 32
 extern "C" __global__ void mask_lacks_lanes(const float* x, float* y) {

@@ -1,5 +1,5 @@
 // Only lanes with long rows reduce, and their mask names those with short rows too.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // matrix: rows=32 columns=100 mean=8
 // argument: row_ptr read-only i32 csr-offsets
 // argument: x read-only f32 32 random

@@ -1,5 +1,5 @@
 // The mask of a group of eight lanes is that of its neighbour.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: x read-only f32 32 random
 // argument: y output f32 4
 extern "C" __global__ void mask_of_group_shifted(const float* x, float* y) {

@@ -1,5 +1,5 @@
 // Entries of the same row are found among all lanes, although the last lanes have left.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: rows read-only i32 27 random 5
 // argument: values read-only f32 27 random
 // argument: y writable f32 5 zero

@@ -1,5 +1,5 @@
 // Counters of a block are counted up before all of them have been set to zero.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // argument: bins read-only i32 128 random 64
 // argument: counts output i32 64
 extern "C" __global__ void missing_barrier_after_reset(const int* bins, int* counts) {

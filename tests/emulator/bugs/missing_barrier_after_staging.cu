@@ -1,5 +1,5 @@
 // A tile of x is read before the other warps have staged their parts of it.
-// launch: grid=2 block=128 shared=0
+// launch: <<<2, 128>>>
 // argument: x read-only f32 256 random
 // argument: y output f32 256
 extern "C" __global__ void missing_barrier_after_staging(const float* x, float* y) {

@@ -1,5 +1,5 @@
 // The next tile of x overwrites the last one while other warps still read it.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // argument: x read-only f32 512 random
 // argument: y output f32 128
 // argument: tiles i32 value 4

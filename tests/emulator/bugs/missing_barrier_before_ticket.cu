@@ -1,5 +1,5 @@
 // One thread takes the ticket while the other threads of its block still write their partial results.
-// launch: grid=4 block=64 shared=0
+// launch: <<<4, 64>>>
 // argument: x read-only f32 256 random
 // argument: partial output f32 256
 // argument: ticket writable u32 1 zero

@@ -1,5 +1,5 @@
 // The steps of a reduction in shared memory follow each other without a barrier.
-// launch: grid=2 block=256 shared=0
+// launch: <<<2, 256>>>
 // argument: x read-only f32 512 random
 // argument: y output f32 2
 extern "C" __global__ void missing_barrier_in_reduction(const float* x, float* y) {

@@ -1,5 +1,5 @@
 // The last block sums the partial results of all blocks, which nothing has made visible to it.
-// launch: grid=6 block=64 shared=0
+// launch: <<<6, 64>>>
 // argument: x read-only f32 384 random
 // argument: partial output f32 6
 // argument: ticket writable u32 1 zero

@@ -1,5 +1,5 @@
 // Threads past the last row are not kept from scaling it.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // argument: x read-only f32 100 random
 // argument: diagonal read-only f32 100 random
 // argument: y output f32 100

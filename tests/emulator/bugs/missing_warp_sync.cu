@@ -1,5 +1,5 @@
 // The lanes of a warp reduce in shared memory as if they were still in lockstep.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 64 random
 // argument: y output f32 2
 extern "C" __global__ void missing_warp_sync(const float* x, float* y) {

@@ -1,5 +1,5 @@
 // A named barrier expects three warps, and two use it.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // argument: x read-only f32 64 random
 // argument: y output f32 64
 extern "C" __global__ void named_barrier_count(const float* x, float* y) {

@@ -1,5 +1,5 @@
 // A diagonal below the main one is checked against the right border of the matrix only.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // argument: offsets read-only i32 3 iota -2
 // argument: x read-only f32 128 random
 // argument: y output f32 128

@@ -1,5 +1,5 @@
 // Entries are sorted into rows by counting up the row offsets themselves instead of a copy.
-// launch: grid=1 block=96 shared=0
+// launch: <<<1, 96>>>
 // matrix: rows=12 columns=100 mean=8
 // argument: rows read-only i32 coo-rows
 // argument: row_ptr read-only i32 csr-offsets

@@ -1,5 +1,5 @@
 // Each row's loop runs up to and including the first entry of the next row.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // matrix: rows=100 columns=90 mean=5
 // argument: row_ptr read-only i32 csr-offsets
 // argument: values read-only f32 csr-values

@@ -1,5 +1,5 @@
 // The last slice of a sliced matrix has fewer rows than lanes, and all of its lanes write.
-// launch: grid=4 block=32 shared=0
+// launch: <<<4, 32>>>
 // matrix: rows=100 columns=90 mean=5
 // argument: slice_ptr read-only i32 sell-offsets 32
 // argument: columns read-only i32 sell-columns 32

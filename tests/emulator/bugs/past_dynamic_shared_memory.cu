@@ -1,5 +1,5 @@
 // The launch asks for shared memory for floats, and the kernel keeps doubles in it.
-// launch: grid=1 block=64 shared=256
+// launch: <<<1, 64, 256>>>
 // argument: x read-only f64 64 random
 // argument: y output f64 64
 extern "C" __global__ void past_dynamic_shared_memory(const double* x, double* y) {

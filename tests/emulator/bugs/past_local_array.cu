@@ -1,5 +1,5 @@
 // A thread keeps the entries of a row in an array that is too short for the longest rows.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // matrix: rows=64 columns=100 mean=6
 // argument: row_ptr read-only i32 csr-offsets
 // argument: values read-only f32 csr-values

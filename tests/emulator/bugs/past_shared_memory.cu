@@ -1,5 +1,5 @@
 // The tile has room for a halo on one side, and is read on both.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 64 random
 // argument: y output f32 64
 extern "C" __global__ void past_shared_memory(const float* x, float* y) {

@@ -1,5 +1,5 @@
 // The flag that another block polls by atomics is set with an ordinary store.
-// launch: grid=2 block=32 shared=0
+// launch: <<<2, 32>>>
 // argument: x read-only f32 32 random
 // argument: staged output f32 32
 // argument: flag writable i32 1 zero

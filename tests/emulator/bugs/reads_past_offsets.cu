@@ -1,5 +1,5 @@
 // The end of the next row is fetched ahead, also for the last row, which has no next one.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // matrix: rows=100 columns=90 mean=5
 // argument: row_ptr read-only i32 csr-offsets
 // argument: lengths output i32 100

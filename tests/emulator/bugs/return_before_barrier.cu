@@ -1,5 +1,5 @@
 // Threads without a row return before the barriers that the others need.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // argument: x read-only f32 100 random
 // argument: y output f32 100
 // argument: rows i32 value 100

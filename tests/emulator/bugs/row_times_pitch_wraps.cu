@@ -1,5 +1,5 @@
 // The place of a row in a large dense matrix, of which a few rows are here, is computed in 32 bits.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: panel read-only f32 512 random
 // argument: y output f32 32
 // argument: first_row i32 value 16777214

@@ -1,5 +1,5 @@
 // Row numbers that count from one, as in a Matrix Market file, are used as indices.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // argument: rows read-only i32 128 iota 1
 // argument: values read-only f32 128 random
 // argument: y writable f32 128 zero

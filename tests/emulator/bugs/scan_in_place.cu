@@ -1,5 +1,5 @@
 // A scan in shared memory reads the neighbour and writes its own element without a barrier between them.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // argument: x read-only i32 128 random 10
 // argument: y output i32 128
 extern "C" __global__ void scan_in_place(const int* x, int* y) {

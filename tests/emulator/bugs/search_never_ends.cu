@@ -1,5 +1,5 @@
 // A binary search for the row of an entry keeps its lower end where it is.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // matrix: rows=32 columns=100 mean=6
 // argument: row_ptr read-only i32 csr-offsets
 // argument: y output i32 64

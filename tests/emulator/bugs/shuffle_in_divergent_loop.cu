@@ -1,5 +1,5 @@
 // Each lane loops over its own row, and all lanes are expected at a shuffle in the loop.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // matrix: rows=32 columns=100 mean=6
 // argument: row_ptr read-only i32 csr-offsets
 // argument: values read-only f32 csr-values

@@ -1,5 +1,5 @@
 // A distance in steps of a stride is computed in a signed 16-bit number, and comes out negative.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: steps read-only u8 32 iota 1
 // argument: x read-only f32 70000 random
 // argument: y output f32 32

@@ -1,5 +1,5 @@
 // The step of a loop over the entries is computed from half of the blocks, and there is one block.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: values read-only f32 256 random
 // argument: y output f32 32
 // argument: entries i32 value 256

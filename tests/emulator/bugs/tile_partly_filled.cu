@@ -1,5 +1,5 @@
 // A short row fills only the beginning of the tile, and the reduction takes all of it.
-// launch: grid=16 block=32 shared=0
+// launch: <<<16, 32>>>
 // matrix: rows=16 columns=100 mean=12
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

@@ -1,5 +1,5 @@
 // The 64-bit counter behind a table of 32-bit counts lies at an odd one of them.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: bins read-only i32 32 random 7
 // argument: counts writable u32 10 zero
 extern "C" __global__ void unaligned_atomic(const int* bins, unsigned* counts) {

@@ -1,5 +1,5 @@
 // Doubles lie behind an odd number of floats in shared memory.
-// launch: grid=1 block=32 shared=520
+// launch: <<<1, 32, 520>>>
 // argument: x read-only f64 32 random
 // argument: y output f64 32
 // argument: floats i32 value 33

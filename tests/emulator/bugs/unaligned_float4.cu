@@ -1,5 +1,5 @@
 // Four values at a time are loaded from where a row happens to begin.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // matrix: rows=32 columns=100 mean=8
 // argument: row_ptr read-only i32 csr-offsets
 // argument: values read-only f32 csr-values

@@ -1,5 +1,5 @@
 // Two 16-bit differences are loaded at once, beginning at an odd one.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // matrix: rows=32 columns=100 mean=8
 // argument: row_ptr read-only i32 csr-offsets
 // argument: deltas read-only u16 csr-columns

@@ -1,5 +1,5 @@
 // Columns are staged for the entries that exist, and the padding's unset columns are used as indices.
-// launch: grid=16 block=8 shared=0
+// launch: <<<16, 8>>>
 // matrix: rows=16 columns=100 mean=4
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

@@ -1,5 +1,5 @@
 // Lanes in a branch wait for all lanes of the warp, some of which have left.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: x read-only f32 24 random
 // argument: y output f32 24
 // argument: size i32 value 24

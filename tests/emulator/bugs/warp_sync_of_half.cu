@@ -1,5 +1,5 @@
 // Only half of the warp is named at the point where the other half's results are taken over.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: x read-only f32 32 random
 // argument: y output f32 16
 extern "C" __global__ void warp_sync_of_half(const float* x, float* y) {

@@ -1,5 +1,5 @@
 // Partial results are added up in a workspace that nobody has set to zero.
-// launch: grid=4 block=64 shared=0
+// launch: <<<4, 64>>>
 // argument: rows read-only i32 256 random 64
 // argument: values read-only f32 256 random
 // argument: workspace output f32 64

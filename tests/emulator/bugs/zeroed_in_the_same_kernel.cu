@@ -1,5 +1,5 @@
 // The result is set to zero by the same launch whose other blocks already add to it.
-// launch: grid=4 block=64 shared=0
+// launch: <<<4, 64>>>
 // argument: rows read-only i32 256 random 64
 // argument: values read-only f32 256 random
 // argument: y output f32 64

@@ -1,5 +1,5 @@
 // Partial sums pass from block to block by loads and stores that acquire and release.
-// launch: grid=6 block=32 shared=0
+// launch: <<<6, 32>>>
 // argument: x read-only f32 192 random
 // argument: carry output f32 6
 // argument: flags writable u32 6 zero

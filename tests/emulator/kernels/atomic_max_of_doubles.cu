@@ -1,5 +1,5 @@
 // The largest double, by compare-and-swap on its bits.
-// launch: grid=4 block=64 shared=0
+// launch: <<<4, 64>>>
 // argument: x read-only f64 1000 random
 // argument: y writable f64 1 value -2
 // argument: size i32 value 1000

@@ -1,5 +1,5 @@
 // A block for each row, with a reduction in shared memory.
-// launch: grid=24 block=128 shared=0
+// launch: <<<24, 128>>>
 // matrix: rows=24 columns=900 mean=150
 // argument: row_ptr read-only u32 csr-offsets
 // argument: columns read-only u32 csr-columns

@@ -1,5 +1,5 @@
 // Blocks of 4 by 4, a row of a block for each thread, loaded as float4.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // matrix: rows=96 columns=80 mean=6
 // argument: block_ptr read-only i32 bsr-offsets 4
 // argument: block_columns read-only i32 bsr-columns 4

@@ -1,5 +1,5 @@
 // Positive numbers are kept, in their order, by ballots and counts.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: x read-only f32 500 random
 // argument: y writable f32 500 zero
 // argument: size i32 value 500

@@ -1,5 +1,5 @@
 // Two warps scan numbers that pass through a table in constant memory.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only i32 64 random 16
 // argument: y output i32 64
 // expect: y prefix-sum x

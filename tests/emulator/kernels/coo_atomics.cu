@@ -1,5 +1,5 @@
 // A thread for each entry, with atomics.
-// launch: grid=6 block=128 shared=0
+// launch: <<<6, 128>>>
 // matrix: rows=100 columns=90 mean=5
 // argument: rows read-only i32 coo-rows
 // argument: columns read-only i32 csr-columns

@@ -1,5 +1,5 @@
 // The same in double precision, with runs of a row added up by each thread first.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // matrix: rows=100 columns=90 mean=5
 // argument: rows read-only i32 coo-rows
 // argument: columns read-only i32 csr-columns

@@ -1,5 +1,5 @@
 // Tiles come by asynchronous copies into two buffers in turn.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 640 random
 // argument: y output f32 1
 // argument: tiles i32 value 10

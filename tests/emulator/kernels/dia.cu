@@ -1,5 +1,5 @@
 // Diagonals, whose offsets are staged in shared memory.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // matrix: rows=100 columns=100 mean=5 band=4
 // argument: offsets read-only i32 dia-offsets
 // argument: values read-only f32 dia-values

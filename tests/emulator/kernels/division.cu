@@ -1,5 +1,5 @@
 // SpMM with a thread for each element of the result, found by division, and long rows by modulo.
-// launch: grid=5 block=96 shared=0
+// launch: <<<5, 96>>>
 // matrix: rows=60 columns=90 mean=5
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

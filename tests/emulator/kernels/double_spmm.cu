@@ -1,5 +1,5 @@
 // SpMM in double precision, with blocks of two dimensions.
-// launch: grid=25x1 block=8x4 shared=0
+// launch: <<<dim3(25, 1), dim3(8, 4)>>>
 // matrix: rows=98 columns=90 mean=5
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

@@ -1,5 +1,5 @@
 // Products of a block's rows go to shared memory whose size the launch says, and each row is added up there.
-// launch: grid=7 block=16 shared=1152
+// launch: <<<7, 16, 1152>>>
 // matrix: rows=100 columns=90 mean=9
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

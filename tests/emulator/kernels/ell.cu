@@ -1,5 +1,5 @@
 // ELLPACK, column by column.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // matrix: rows=100 columns=90 mean=5
 // argument: columns read-only i32 ell-columns
 // argument: values read-only f32 ell-values

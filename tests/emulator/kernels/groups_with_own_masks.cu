@@ -1,5 +1,5 @@
 // Rows without lanes to spare: each group of four lanes leaves its loop when it is done, and shuffles under its own mask.
-// launch: grid=2 block=128 shared=0
+// launch: <<<2, 128>>>
 // matrix: rows=61 columns=90 mean=7
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

@@ -1,5 +1,5 @@
 // Two binary16 values at a time, multiplied as pairs and added up in binary32.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // matrix: rows=96 columns=80 mean=6
 // argument: block_ptr read-only i32 bsr-offsets 2
 // argument: block_columns read-only i32 bsr-columns 2

@@ -1,5 +1,5 @@
 // Blocks leave partial sums, and the last of them to finish adds these up.
-// launch: grid=7 block=128 shared=0
+// launch: <<<7, 128>>>
 // argument: x read-only f32 1000 random
 // argument: partial output f32 7
 // argument: ticket writable u32 1 zero

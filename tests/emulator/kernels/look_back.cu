@@ -1,5 +1,5 @@
 // A scan over blocks, each of which waits for the sum of the one before it.
-// launch: grid=8 block=64 shared=0
+// launch: <<<8, 64>>>
 // argument: x read-only i32 512 random 10
 // argument: y output i32 512
 // argument: ticket writable i32 1 zero

@@ -1,5 +1,5 @@
 // Lanes with entries of the same row find each other, and one of them adds for all.
-// launch: grid=5 block=128 shared=0
+// launch: <<<5, 128>>>
 // matrix: rows=100 columns=90 mean=5
 // argument: rows read-only i32 coo-rows
 // argument: columns read-only i32 csr-columns

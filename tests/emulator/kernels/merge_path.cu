@@ -1,5 +1,5 @@
 // Rows and entries are shared evenly among threads along the merge path; carries are added by atomics.
-// launch: grid=2 block=32 shared=0
+// launch: <<<2, 32>>>
 // matrix: rows=100 columns=90 mean=5
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

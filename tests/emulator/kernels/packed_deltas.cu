@@ -1,5 +1,5 @@
 // Columns as 8-bit distances, four in a word, and 16-bit ones by a byte permutation.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // argument: x read-only u8 400 random 200
 // argument: y output u32 1
 // expect: y sum x

@@ -1,5 +1,5 @@
 // Shared memory reused for several reductions, with barriers before and after.
-// launch: grid=1 block=128 shared=0
+// launch: <<<1, 128>>>
 // matrix: rows=9 columns=500 mean=200
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

@@ -1,5 +1,5 @@
 // A warp fills a tile and another uses it, with a named barrier for full and one for empty.
-// launch: grid=1 block=64 shared=0
+// launch: <<<1, 64>>>
 // argument: x read-only f32 256 random
 // argument: y output f32 1
 // argument: tiles i32 value 8

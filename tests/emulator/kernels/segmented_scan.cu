@@ -1,5 +1,5 @@
 // A warp's entries are added up by row with shuffles, and the last of each row writes.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // matrix: rows=20 columns=90 mean=6
 // argument: rows read-only i32 coo-rows
 // argument: columns read-only i32 csr-columns

@@ -1,5 +1,5 @@
 // SELL-32: a warp for each slice.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // matrix: rows=100 columns=90 mean=5
 // argument: slice_ptr read-only i32 sell-offsets 32
 // argument: columns read-only i32 sell-columns 32

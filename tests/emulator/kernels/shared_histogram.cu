@@ -1,5 +1,5 @@
 // Counts in shared memory by atomics, then added to the result.
-// launch: grid=3 block=64 shared=0
+// launch: <<<3, 64>>>
 // argument: x read-only i32 1000 random 20
 // argument: y writable i32 20 zero
 // argument: size i32 value 1000

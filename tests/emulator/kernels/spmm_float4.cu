@@ -1,5 +1,5 @@
 // SpMM with four columns for each thread, loaded and stored as float4, and each entry shared by a shuffle.
-// launch: grid=25 block=32 shared=0
+// launch: <<<25, 32>>>
 // matrix: rows=100 columns=90 mean=12
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

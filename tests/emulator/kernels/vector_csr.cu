@@ -1,5 +1,5 @@
 // Eight lanes for each row, which reduce by shuffles within their group.
-// launch: grid=4 block=256 shared=0
+// launch: <<<4, 256>>>
 // matrix: rows=100 columns=300 mean=20
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

@@ -1,5 +1,5 @@
 // A warp goes on as long as one of its lanes has entries left.
-// launch: grid=4 block=32 shared=0
+// launch: <<<4, 32>>>
 // matrix: rows=100 columns=90 mean=5
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

@@ -1,5 +1,5 @@
 // Integer sums by one instruction for a warp.
-// launch: grid=3 block=64 shared=0
+// launch: <<<3, 64>>>
 // argument: x read-only i32 1000 random 100
 // argument: y writable i32 1 zero
 // argument: size i32 value 1000

@@ -1,5 +1,5 @@
 // Asynchronous copies of 16 bytes past the first-level cache, the last of which fills up with zeros.
-// launch: grid=1 block=32 shared=0
+// launch: <<<1, 32>>>
 // argument: x read-only f32 250 random
 // argument: y output f32 1
 // argument: size i32 value 250

@@ -1,5 +1,5 @@
 // Offsets of 64 bits, and loads through the read-only cache.
-// launch: grid=2 block=64 shared=0
+// launch: <<<2, 64>>>
 // matrix: rows=100 columns=90 mean=5
 // argument: row_ptr read-only i64 csr-offsets
 // argument: columns read-only i64 csr-columns

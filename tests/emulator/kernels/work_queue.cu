@@ -1,5 +1,5 @@
 // Warps take rows from a counter in a variable of the module.
-// launch: grid=3 block=64 shared=0
+// launch: <<<3, 64>>>
 // matrix: rows=100 columns=200 mean=25
 // argument: row_ptr read-only i32 csr-offsets
 // argument: columns read-only i32 csr-columns

@@ -14,8 +14,10 @@ pub(super) enum Expression {
     Size(Size),
     Sum(Box<[Self; 2]>),
     Product(Box<[Self; 2]>),
-    /// Rounded up.
+    /// Rounded down, as in C++.
     Quotient(Box<[Self; 2]>),
+    /// A quotient rounded up.
+    Ceiling(Box<[Self; 2]>),
 }
 
 /// A size of the problem.
@@ -25,10 +27,11 @@ pub(super) enum Size {
     NumCols,
     Nnz,
     DenseCols,
+    Blocks,
 }
 
 impl Size {
-    pub(super) const ALL: [Self; 4] = [Self::NumRows, Self::NumCols, Self::Nnz, Self::DenseCols];
+    const ALL: [Self; 5] = [Self::NumRows, Self::NumCols, Self::Nnz, Self::DenseCols, Self::Blocks];
 
     fn name(self) -> &'static str {
         match self {
@@ -36,15 +39,17 @@ impl Size {
             Self::NumCols => "num_cols",
             Self::Nnz => "nnz",
             Self::DenseCols => "dense_cols",
+            Self::Blocks => "blocks",
         }
     }
 
-    fn of(self, sizes: Sizes) -> u64 {
+    fn of(self, sizes: Sizes) -> Option<u64> {
         match self {
-            Self::NumRows => sizes.num_rows,
-            Self::NumCols => sizes.num_cols,
-            Self::Nnz => sizes.nnz,
-            Self::DenseCols => sizes.dense_cols,
+            Self::NumRows => Some(sizes.num_rows),
+            Self::NumCols => Some(sizes.num_cols),
+            Self::Nnz => Some(sizes.nnz),
+            Self::DenseCols => Some(sizes.dense_cols),
+            Self::Blocks => sizes.blocks,
         }
     }
 }
@@ -56,15 +61,28 @@ impl Expression {
         if parser.rest.trim_start().is_empty() { Ok(sum) } else { Err(parser.unexpected()) }
     }
 
-    /// Its value; `None` when it does not fit 64 bits or divides by 0.
+    /// Whether its value depends on a size.
+    pub(super) fn depends_on(&self, size: Size) -> bool {
+        match self {
+            Self::Number(_) => false,
+            Self::Size(other) => *other == size,
+            Self::Sum(pair) | Self::Product(pair) | Self::Quotient(pair) | Self::Ceiling(pair) => {
+                pair.iter().any(|part| part.depends_on(size))
+            }
+        }
+    }
+
+    /// Its value; `None` when it does not fit 64 bits, divides by 0, or takes a size that there is
+    /// none of.
     pub(super) fn value(&self, sizes: Sizes) -> Option<u64> {
         let both = |pair: &[Self; 2]| Some((pair[0].value(sizes)?, pair[1].value(sizes)?));
         match self {
             Self::Number(number) => Some(*number),
-            Self::Size(size) => Some(size.of(sizes)),
+            Self::Size(size) => size.of(sizes),
             Self::Sum(pair) => both(pair).and_then(|(a, b)| a.checked_add(b)),
             Self::Product(pair) => both(pair).and_then(|(a, b)| a.checked_mul(b)),
-            Self::Quotient(pair) => {
+            Self::Quotient(pair) => both(pair).and_then(|(a, b)| a.checked_div(b)),
+            Self::Ceiling(pair) => {
                 both(pair).and_then(|(a, b)| if b == 0 { None } else { Some(a.div_ceil(b)) })
             }
         }
@@ -80,6 +98,7 @@ impl fmt::Display for Expression {
             Self::Sum(pair) => write!(f, "({} + {})", pair[0], pair[1]),
             Self::Product(pair) => write!(f, "({} * {})", pair[0], pair[1]),
             Self::Quotient(pair) => write!(f, "({} / {})", pair[0], pair[1]),
+            Self::Ceiling(pair) => write!(f, "ceil({} / {})", pair[0], pair[1]),
         }
     }
 }
@@ -132,8 +151,14 @@ impl Parser<'_> {
         }
         if word == "ceil" {
             self.rest = rest;
-            // Quotients are rounded up as it is.
-            return if self.take('(') { self.closed() } else { Err(self.unexpected()) };
+            if !self.take('(') {
+                return Err(self.unexpected());
+            }
+            // All else is whole as it is.
+            return Ok(match self.closed()? {
+                Expression::Quotient(pair) => Expression::Ceiling(pair),
+                whole => whole,
+            });
         }
         Err(self.unexpected())
     }
@@ -170,7 +195,8 @@ mod tests {
 
     use super::*;
 
-    const SIZES: Sizes = Sizes { num_rows: 1000, num_cols: 700, nnz: 12_345, dense_cols: 33 };
+    const SIZES: Sizes =
+        Sizes { num_rows: 1000, num_cols: 700, nnz: 12_345, dense_cols: 33, blocks: None };
 
     fn value(text: &str) -> Option<u64> {
         Expression::parse(text).unwrap().value(SIZES)
@@ -182,17 +208,20 @@ mod tests {
             ("256", 256),
             (" num_rows ", 1000),
             ("num_cols+nnz", 13_045),
-            ("num_rows/256", 4),
+            ("num_rows/256", 3),
             ("ceil(num_rows/256)", 4),
+            ("ceil((num_rows/256))", 4),
+            ("ceil(num_rows)", 1000),
+            ("ceil(num_rows/256/2)", 2),
             ("ceil( num_rows / 250 )", 4),
-            ("(num_rows + 255) / 256", 5),
+            ("(num_rows + 255) / 256", 4),
             ("num_rows * 32 / 256", 125),
             ("2 + 3 * 4", 14),
             ("(2 + 3) * 4", 20),
-            ("100 / 7 / 2", 8),
+            ("100 / 7 / 2", 7),
             ("ceil(dense_cols/32)*num_rows", 2000),
             ("18446744073709551615 / 1", u64::MAX),
-            ("18446744073709551615 / 2", 1 << 63),
+            ("ceil(18446744073709551615 / 2)", 1 << 63),
         ] {
             assert_eq!(value(text), Some(expected), "{text}");
         }
@@ -200,7 +229,9 @@ mod tests {
 
     #[test]
     fn what_has_no_value_is_none() {
-        for text in ["1/0", "nnz/(0*1)", "18446744073709551615+1", "18446744073709551615*nnz"] {
+        for text in
+            ["1/0", "nnz/(0*1)", "18446744073709551615+1", "18446744073709551615*nnz", "blocks"]
+        {
             assert_eq!(value(text), None, "{text}");
         }
     }
@@ -233,12 +264,13 @@ mod tests {
             proptest::sample::select(&Size::ALL[..]).prop_map(Expression::Size),
         ];
         leaf.prop_recursive(4, 16, 2, |inner| {
-            (0..3, inner.clone(), inner).prop_map(|(kind, one, other)| {
+            (0..4, inner.clone(), inner).prop_map(|(kind, one, other)| {
                 let pair = Box::new([one, other]);
                 match kind {
                     0 => Expression::Sum(pair),
                     1 => Expression::Product(pair),
-                    _ => Expression::Quotient(pair),
+                    2 => Expression::Quotient(pair),
+                    _ => Expression::Ceiling(pair),
                 }
             })
         })
@@ -262,10 +294,11 @@ mod tests {
         }
 
         #[test]
-        fn quotients_are_rounded_up(a in any::<u64>(), b in 1..u64::MAX) {
+        fn quotients_are_rounded_as_they_say(a in any::<u64>(), b in 1..u64::MAX) {
             let sizes = Sizes { num_rows: a, nnz: b, ..SIZES };
-            let quotient = Expression::parse("num_rows/nnz").unwrap().value(sizes);
-            prop_assert_eq!(quotient, Some(a.div_ceil(b)));
+            let value = |text| Expression::parse(text).unwrap().value(sizes);
+            prop_assert_eq!(value("num_rows/nnz"), Some(a / b));
+            prop_assert_eq!(value("ceil(num_rows/nnz)"), Some(a.div_ceil(b)));
         }
     }
 }

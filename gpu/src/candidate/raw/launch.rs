@@ -1,42 +1,60 @@
-//! How a kernel from anywhere is launched.
+//! How a kernel is launched, in CUDA's own notation.
 //!
 //! ```text
-//! // launch: grid=(ceil(num_rows/256)) block=256 shared=0
-//! // launch: kernel=spmm grid=(num_rows/8, dense_cols/32) block=(32, 8)
+//! // launch: spmv<<<ceil(num_rows / 256), 256>>>(row_offsets, columns, values, x, y, num_rows)
+//! // launch: <<<dim3(ceil(num_rows / 8), ceil(dense_cols / 32)), dim3(32, 8), 4096>>>
+//!
+//! launch     = [ kernel ] "<<<" dimensions "," dimensions [ "," expression ] ">>>"
+//!              [ "(" [ argument { "," argument } ] ")" ] [ ";" ]
+//! dimensions = expression | "dim3" "(" expression { "," expression } ")"
 //! ```
 //!
-//! or in a file of its own
+//! What stands between the angle brackets is what CUDA wants there: blocks, threads of a block,
+//! bytes of dynamic shared memory, which are 0 unless given. The kernel's name is needed where the
+//! source has several. The arguments say what each parameter is given, in order; without them the
+//! parameters' own names do ([`role`](super::role)). Expressions are of numbers, `num_rows`,
+//! `num_cols`, `nnz`, `dense_cols` and, for kernels of a program, `blocks`, with `+`, `*`, `/` and
+//! parentheses. As in C++, `/` rounds down; `ceil(a / b)` rounds up.
+//!
+//! The comment may go on over several lines, until its parentheses are closed. Generated kernels
+//! have the same comment. For sources that are not to be touched, a JSON file holds the same:
 //!
 //! ```json
-//! { "kernel": "spmm", "grid": ["num_rows/8", "dense_cols/32"], "block": [32, 8], "shared": 0 }
+//! { "kernel": "spmm", "grid": ["ceil(num_rows / 8)", 4], "block": [32, 8], "shared": 4096,
+//!   "arguments": ["row_offsets", "columns", "values", "B", "C", "num_rows", "dense_cols"] }
 //! ```
-//!
-//! `grid` counts blocks, `block` threads, each in up to three dimensions; `shared` is bytes of
-//! dynamic shared memory, 0 unless given; `kernel` is needed where there are several. Extents are
-//! numbers or expressions over `num_rows`, `num_cols`, `nnz` and `dense_cols` with `+`, `*`, `/`
-//! and parentheses. `/` rounds up: `ceil(a/b)` is the same.
 
 use serde::Deserialize;
 
-use super::expression::Expression;
+use super::expression::{Expression, Size};
+use super::source::is_name;
 use crate::run::device::Geometry;
 
 /// How a kernel is launched, whatever the matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LaunchRule {
+pub struct LaunchRule {
     kernel: Option<String>,
     grid: [Expression; 3],
     block: [Expression; 3],
     shared: Expression,
+    arguments: Option<Vec<String>>,
+    /// What stands between the angle brackets, where it is a comment's.
+    configuration: Option<String>,
 }
 
-/// What extents depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sizes {
-    pub(super) num_rows: u64,
-    pub(super) num_cols: u64,
-    pub(super) nnz: u64,
-    pub(super) dense_cols: u64,
+/// What expressions depend on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Rows of the matrix.
+    pub num_rows: u64,
+    /// Columns of the matrix.
+    pub num_cols: u64,
+    /// Entries of the matrix.
+    pub nnz: u64,
+    /// Columns of the dense operands; 1 for SpMV.
+    pub dense_cols: u64,
+    /// Blocks that a program's kernel needs for the matrix; absent for other kernels.
+    pub blocks: Option<u64>,
 }
 
 /// CUDA's limits, of every device.
@@ -48,31 +66,43 @@ const MOST_SHARED: u64 = 1 << 30;
 
 impl LaunchRule {
     /// Reads the text after `// launch:`.
-    pub(super) fn from_comment(text: &str) -> Result<Self, RuleError> {
-        let (mut kernel, mut grid, mut block, mut shared) = (None, None, None, None);
-        for (key, value) in pairs(text)? {
-            let slot = match key {
-                "kernel" => &mut kernel,
-                "grid" => &mut grid,
-                "block" => &mut block,
-                "shared" => &mut shared,
-                _ => return Err(RuleError::Key { key: shortened(key) }),
-            };
-            if slot.replace(value).is_some() {
-                return Err(RuleError::Twice { key: shortened(key) });
-            }
+    ///
+    /// # Errors
+    /// When it is no launch in CUDA's notation.
+    pub fn from_comment(text: &str) -> Result<Self, RuleError> {
+        let form = || RuleError::Form { found: shortened(text) };
+        let (kernel, rest) = text.split_once("<<<").ok_or_else(form)?;
+        let (configuration, rest) = rest.split_once(">>>").ok_or_else(form)?;
+        let kernel = Some(kernel.trim()).filter(|kernel| !kernel.is_empty());
+        if kernel.is_some_and(|kernel| !kernel.chars().all(is_name)) {
+            return Err(form());
         }
+        let rest = rest.trim();
+        let rest = rest.strip_suffix(';').unwrap_or(rest).trim_end();
+        let arguments = match rest {
+            "" => None,
+            list => Some(parenthesised(list).ok_or_else(form)?),
+        };
+        let configured = elements(configuration);
+        let (grid, block, shared) = match configured.as_slice() {
+            [grid, block] => (grid, block, "0"),
+            [grid, block, shared] => (grid, block, *shared),
+            _ => return Err(form()),
+        };
+        let list = |text: &str| elements(text).iter().map(|one| one.trim().to_owned()).collect();
         Ok(Self {
             kernel: kernel.map(str::to_owned),
-            grid: extents(elements(grid.ok_or(RuleError::Missing { key: "grid" })?))?,
-            block: extents(elements(block.ok_or(RuleError::Missing { key: "block" })?))?,
-            shared: Expression::parse(shared.unwrap_or("0"))?,
+            grid: extents(dimensions(grid).into_iter())?,
+            block: extents(dimensions(block).into_iter())?,
+            shared: Expression::parse(shared)?,
+            arguments: arguments.map(list),
+            configuration: Some(on_a_line(configuration)),
         })
     }
 
     /// Reads a launch description in JSON.
     pub(super) fn from_json(json: &str) -> Result<Self, RuleError> {
-        let Description { kernel, grid, block, shared } =
+        let Description { kernel, grid, block, shared, arguments } =
             serde_json::from_str(json).map_err(|error| RuleError::json(&error))?;
         let shared = shared.unwrap_or(Extent::Number(0)).text();
         Ok(Self {
@@ -80,7 +110,34 @@ impl LaunchRule {
             grid: extents(grid.texts().iter().map(String::as_str))?,
             block: extents(block.texts().iter().map(String::as_str))?,
             shared: Expression::parse(&shared)?,
+            arguments,
+            configuration: None,
         })
+    }
+
+    /// What each parameter is given, where it is said.
+    pub(super) fn arguments(&self) -> Option<&[String]> {
+        self.arguments.as_deref()
+    }
+
+    /// Whether the grid, the block or the shared memory depends on a size.
+    pub(super) fn depends_on(&self, size: Size) -> bool {
+        let extents = self.grid.iter().chain(&self.block).chain([&self.shared]);
+        extents.into_iter().any(|extent| extent.depends_on(size))
+    }
+
+    /// What to write for the parameters of `kernel` to be given `arguments`.
+    pub(super) fn advice(rule: Option<&Self>, kernel: &str, arguments: &[&str]) -> String {
+        let comment = |configuration: &str| {
+            format!("`// launch: {kernel}<<<{configuration}>>>({})`", arguments.join(", "))
+        };
+        match rule {
+            None => comment("ceil(num_rows / 256), 256"),
+            Some(Self { configuration: Some(configuration), .. }) => comment(configuration),
+            Some(Self { configuration: None, .. }) => {
+                format!("`\"arguments\": [\"{}\"]` in the .json file", arguments.join("\", \""))
+            }
+        }
     }
 
     /// The kernel that is launched, where it is said.
@@ -89,7 +146,10 @@ impl LaunchRule {
     }
 
     /// The launch for some sizes.
-    pub(super) fn geometry(&self, sizes: Sizes) -> Result<Geometry, RuleError> {
+    ///
+    /// # Errors
+    /// When an extent is none that a device takes.
+    pub fn geometry(&self, sizes: Sizes) -> Result<Geometry, RuleError> {
         let all = |what, extents: &[Expression; 3], most: [u64; 3]| {
             let [x, y, z] = [0, 1, 2].map(|i| extent(what, &extents[i], 1..=most[i], sizes));
             Ok([x?, y?, z?])
@@ -125,55 +185,37 @@ fn extent(
     in_range.ok_or_else(|| outside(value.to_string()))
 }
 
-/// Splits `key=value key=value`, where values may hold spaces.
-fn pairs(text: &str) -> Result<Vec<(&str, &str)>, RuleError> {
-    let mut pieces = text.split('=');
-    let mut key = pieces.next().unwrap_or_default().trim();
-    let mut pairs = Vec::new();
-    let mut pieces = pieces.peekable();
-    while let Some(piece) = pieces.next() {
-        let piece = piece.trim();
-        if pieces.peek().is_none() {
-            pairs.push((key, piece));
-            return Ok(pairs);
-        }
-        // The next key is the last word.
-        let (value, next) = piece.rsplit_once([' ', '\t', ',', ';']).unwrap_or(("", piece));
-        pairs.push((key, value.trim_end_matches([' ', '\t', ',', ';'])));
-        key = next;
-    }
-    if key.is_empty() { Ok(pairs) } else { Err(RuleError::Key { key: shortened(key) }) }
+/// What stands between the parentheses that a text begins and ends with.
+fn parenthesised(text: &str) -> Option<&str> {
+    text.strip_prefix('(')?.strip_suffix(')')
 }
 
-/// The parts of `(a, b, c)`, `a, b, c` or `a`.
-fn elements(text: &str) -> impl Iterator<Item = &str> {
-    let text = text.trim();
-    let inside = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
-    // Not in (a) + (b).
-    let text = inside.filter(|inside| is_balanced(inside)).unwrap_or(text);
+/// The extents of `dim3(a, b, c)` or `a`.
+fn dimensions(text: &str) -> Vec<&str> {
+    let inside = text.trim().strip_prefix("dim3").and_then(|rest| parenthesised(rest.trim_start()));
+    inside.map_or_else(|| vec![text], elements)
+}
+
+/// The parts of `a, b, c`; none of an empty text. What stands in parentheses is not split.
+fn elements(text: &str) -> Vec<&str> {
+    if text.trim().is_empty() {
+        return Vec::new();
+    }
     let mut depth = 0usize;
-    text.split(move |c| {
+    let is_separator = |c: char| {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
         c == ',' && depth == 0
-    })
-}
-
-fn is_balanced(text: &str) -> bool {
-    let steps = text.chars().map(|c| i64::from(c == '(') - i64::from(c == ')'));
-    let mut depth = 0;
-    steps.into_iter().all(|step| {
-        depth += step;
-        depth >= 0
-    })
+    };
+    text.split(is_separator).collect()
 }
 
 /// One to three extents; those left out are 1.
 fn extents<'t>(texts: impl Iterator<Item = &'t str>) -> Result<[Expression; 3], RuleError> {
-    let mut texts = texts.into_iter();
+    let mut texts = texts;
     let first = texts.next().ok_or(RuleError::Dimensions)?;
     let mut other = || Expression::parse(texts.next().unwrap_or("1"));
     let extents = [Expression::parse(first)?, other()?, other()?];
@@ -187,6 +229,7 @@ struct Description {
     grid: Extents,
     block: Extents,
     shared: Option<Extent>,
+    arguments: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -225,46 +268,43 @@ impl Extent {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// It is not said.
-    #[error(
-        "the source does not say how to launch the kernel: add a line such as `// launch: grid=(num_rows/256) block=256`"
-    )]
-    None,
+    #[error("the source does not say how to launch the kernel: add a line such as {line}")]
+    None {
+        /// The line.
+        line: String,
+    },
     /// It is said more than once.
     #[error("the source has several `// launch:` comments: keep one")]
     Several,
     /// The file is not such JSON.
     #[error(
-        "the launch description is not JSON like {{\"grid\": [\"num_rows/256\"], \"block\": [256]}}: {reason}"
+        "the launch description is not JSON like {{\"grid\": [\"ceil(num_rows / 256)\"], \"block\": [256]}}: {reason}"
     )]
     Json {
         /// Why.
         reason: String,
     },
-    /// There is no such key.
-    #[error("the launch has `{key}` where one of kernel=, grid=, block= and shared= should be")]
-    Key {
+    /// It is not written as CUDA writes it.
+    #[error(
+        "the launch is `{found}` where something like `spmv<<<ceil(num_rows / 256), 256>>>(row_offsets, columns, values, \
+         x, y, num_rows)` should be"
+    )]
+    Form {
         /// What is there.
-        key: String,
+        found: String,
     },
-    /// A key is there twice.
-    #[error("the launch says {key}= twice")]
-    Twice {
-        /// The key.
-        key: String,
-    },
-    /// A key is not there.
-    #[error("the launch does not say {key}=, as in grid=(num_rows/256) block=256")]
-    Missing {
-        /// The key.
-        key: &'static str,
-    },
+    /// The blocks of a kernel without a program.
+    #[error(
+        "the launch depends on `blocks`, which only a program says: the source's comment has none"
+    )]
+    Blocks,
     /// A grid or block has no extents, or more than three.
-    #[error("the launch has a grid or block of other than 1 to 3 dimensions")]
+    #[error("the launch has a grid or block of other than 1 to 3 dimensions, as in dim3(8, 4)")]
     Dimensions,
     /// An extent is no expression.
     #[error(
         "the launch has `{expression}`, which is not understood at {at}: expected numbers, num_rows, num_cols, nnz and \
-         dense_cols with + * / and parentheses"
+         dense_cols with + * / ceil() and parentheses"
     )]
     Expression {
         /// The expression.
@@ -299,7 +339,7 @@ pub enum RuleError {
 impl RuleError {
     fn json(error: &serde_json::Error) -> Self {
         // It quotes names as they are, line breaks included.
-        Self::Json { reason: error.to_string().split_whitespace().collect::<Vec<_>>().join(" ") }
+        Self::Json { reason: on_a_line(&error.to_string()) }
     }
 
     pub(super) fn expression(text: &str, rest: &str) -> Self {
@@ -311,9 +351,13 @@ impl RuleError {
     }
 }
 
+fn on_a_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// A piece of foreign text that fits a line.
 pub(super) fn shortened(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = on_a_line(text);
     match line.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,

@@ -9,8 +9,16 @@ pub(super) struct Code<'s> {
     /// As long as the source: comments, directives, and what stands in quotes are blank; all is
     /// ASCII.
     code: String,
-    /// Texts of the `//` comments.
-    comments: Vec<&'s str>,
+    comments: Vec<Comment<'s>>,
+}
+
+/// A `//` comment.
+#[derive(Debug)]
+struct Comment<'s> {
+    /// Behind its slashes.
+    text: &'s str,
+    from: usize,
+    to: usize,
 }
 
 /// A `__global__` function.
@@ -28,24 +36,70 @@ pub(super) struct Function<'c> {
 impl<'s> Code<'s> {
     pub(super) fn read(source: &'s str) -> Self {
         let mut blanker = Blanker { bytes: source.as_bytes(), at: 0, code: Vec::new() };
-        let comments = blanker.run();
-        let comments = comments.into_iter().filter_map(|(from, to)| source.get(from..to)).collect();
+        let comments = blanker.run().into_iter().filter_map(|(from, to)| {
+            let text = source.get(from..to)?;
+            Some(Comment { text, from, to })
+        });
+        let comments = comments.collect();
         // ASCII, so nothing is lost.
         Self { source, code: String::from_utf8_lossy(&blanker.code).into_owned(), comments }
     }
 
-    /// The text after `// launch:`.
-    pub(super) fn launch_comment(&self) -> Result<Option<&'s str>, RuleError> {
-        let texts = self.comments.iter().filter_map(|text| {
-            let text = text.trim_start_matches(['/', '!', '<']).trim_start();
-            Some(text.strip_prefix("launch")?.trim_start().strip_prefix(':')?.trim())
-        });
-        let texts: Vec<_> = texts.collect();
-        match texts.as_slice() {
-            [] => Ok(None),
-            [text] => Ok(Some(text)),
-            _ => Err(RuleError::Several),
+    /// Whether there are comments and directives only.
+    pub(super) fn is_blank(&self) -> bool {
+        self.code.trim().is_empty()
+    }
+
+    /// The text after `// launch:`, with the comments on the next lines until its parentheses are
+    /// closed.
+    pub(super) fn launch_comment(&self) -> Result<Option<String>, RuleError> {
+        let opening = |comment: &Comment<'s>| {
+            let text = comment.text.trim_start_matches(['/', '!', '<']).trim_start();
+            let (word, rest) = text.split_at_checked("launch".len())?;
+            let is_launch = word.eq_ignore_ascii_case("launch");
+            rest.trim_start().strip_prefix(':').filter(|_| is_launch)
+        };
+        let mut found = None;
+        for (index, comment) in self.comments.iter().enumerate() {
+            let Some(text) = opening(comment) else { continue };
+            let mut whole = text.trim().to_owned();
+            let mut following = self.following(index);
+            while !is_closed(&whole)
+                && let Some(next) = following.next()
+            {
+                whole.push(' ');
+                whole.push_str(next.trim());
+            }
+            if found.replace(whole).is_some() {
+                return Err(RuleError::Several);
+            }
         }
+        Ok(found)
+    }
+
+    /// The program that a comment holds: behind one that ends in `program:`, the next comments as
+    /// far as they are indented.
+    pub(super) fn program_comment(&self) -> Option<String> {
+        self.comments.iter().enumerate().find_map(|(index, comment)| {
+            let announced = comment.text.trim_end().ends_with("program:");
+            let lines = self.following(index).take_while(|text| text.starts_with("   "));
+            let program: String = lines.map(|line| format!("{}\n", line.trim())).collect();
+            (announced && program.starts_with("sparserl ")).then_some(program)
+        })
+    }
+
+    /// The texts of the comments on the lines behind a comment, as long as each is alone on the
+    /// next line.
+    fn following(&self, index: usize) -> impl Iterator<Item = &'s str> {
+        let comments = self.comments.get(index..).unwrap_or_default();
+        let is_next = move |pair: &&[Comment<'s>]| {
+            let [one, next] = pair else { return false };
+            let between = self.source.get(one.to..next.from).unwrap_or_default();
+            between
+                .strip_prefix('\n')
+                .is_some_and(|indent| indent.trim_matches([' ', '\t']) == "//")
+        };
+        comments.windows(2).take_while(is_next).filter_map(|pair| Some(pair.last()?.text))
     }
 
     /// All `__global__` functions, in their order.
@@ -138,7 +192,13 @@ fn parenthesised(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-fn is_name(c: char) -> bool {
+/// Whether every parenthesis that a text opens is closed in it.
+fn is_closed(text: &str) -> bool {
+    text.matches('(').count() <= text.matches(')').count()
+}
+
+/// Whether a character may be in a name.
+pub(super) fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 

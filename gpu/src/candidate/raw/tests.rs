@@ -1,81 +1,139 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
-use sparserl_core::matrix::generate::uniform;
+use sparserl_core::codegen::{CudaSource, emit};
+use sparserl_core::layout::{Packed, pack};
+use sparserl_core::matrix::Csr;
+use sparserl_core::matrix::generate::{self, uniform};
 
 use super::*;
 use crate::run::device::Geometry;
 
-const PAPER: &str = "const int* row_ptr, const int* col_idx, const float* values, const float* dense_matrix, float* output, int num_rows, int dense_cols";
+const NAMED: &str = "const int* row_ptr, const int* col_idx, const float* values, const float* dense_matrix, float* output, int num_rows, int dense_cols";
 
 fn source(parameters: &str) -> String {
+    declared("", parameters)
+}
+
+fn declared(arguments: &str, parameters: &str) -> String {
     format!(
-        "// launch: grid=num_rows/256 block=256\n__global__ void k({parameters}) {{ output[0] = 1; }}\n"
+        "// launch: k<<<ceil(num_rows / 256), 256>>>{arguments}\n__global__ void k({parameters}) {{ output[0] = 1; }}\n"
     )
 }
 
-fn roles(parameters: &str) -> Result<Vec<Role>, RawError> {
-    Ok(RawKernel::parse(&source(parameters), None)?.roles().collect())
-}
-
-#[test]
-fn parameters_are_known_by_their_names() {
-    use Role::*;
-    let usual = vec![RowOffsets, ColumnIndices, Values, Dense, Output, NumRows, DenseCols];
-    for (parameters, expected) in [
-        (PAPER, usual.clone()),
-        ("int*rowptr,int*col_ind,float*vals,float*B,float*C,int m,int N", usual.clone()),
-        (
-            "const unsigned int * __restrict__ csr_row_ptr, const unsigned* __restrict columns, \
-             const double *__restrict__ val, double const* x, double* __restrict__ y, const int rows, unsigned k",
-            usual.clone(),
-        ),
-        (
-            "const int row_offsets[], int cols[], float data[], float in[], float out[], int M, int K",
-            usual.clone(),
-        ),
-        // By their places.
-        ("int* a1, int* a2, float* a3, float* a4, float* a5, int a6, int a7", usual.clone()),
-        ("int*, int*, float*, float*, float*, int, int", usual),
-        ("float* y, const float* x", vec![Output, Dense]),
-        (
-            "int nnz, int num_cols, int num_rows, float* d_y, float* d_x, float* d_values, int* d_col_idx, int* d_row_ptr",
-            vec![Nnz, NumCols, NumRows, Output, Dense, Values, ColumnIndices, RowOffsets],
-        ),
-        (
-            "int rows, int cols, float* x, float* y, int* cols_, int* ptr",
-            vec![NumRows, NumCols, Dense, Output, ColumnIndices, RowOffsets],
-        ),
-        ("float* x /* , int* nothing */, float* y = nullptr", vec![Dense, Output]),
-    ] {
-        assert_eq!(roles(parameters), Ok(expected), "{parameters}");
+/// What the parameters are given, by their standard names.
+fn given(source: &str) -> Result<Vec<String>, RawError> {
+    match RawKernel::parse(source, None)?.arguments {
+        Arguments::Csr(roles) => Ok(roles.iter().map(Role::name).collect()),
+        Arguments::Packed(_) => panic!("a program where there is none"),
     }
 }
 
 #[test]
-fn parameters_that_are_not_known_are_one_clear_error() {
+fn standard_names_need_no_declaration() {
+    let usual = ["row_offsets", "columns", "values", "x", "y", "num_rows", "dense_cols"];
+    for (parameters, expected) in [
+        (NAMED, &usual[..]),
+        (
+            "const unsigned int * __restrict__ row_offsets, const unsigned* __restrict columns, \
+             const double *__restrict__ values, double const* B, double* __restrict__ C, const int num_rows, unsigned dense_cols",
+            &usual,
+        ),
+        ("float y[], const float x[]", &["y", "x"]),
+        (
+            "size_t nnz, int num_cols, long long num_rows, float beta, float* y, float* x, float alpha",
+            &["nnz", "num_cols", "num_rows", "beta", "y", "x", "alpha"],
+        ),
+        ("float* x /* , int* nothing */, float* y = nullptr", &["x", "y"]),
+    ] {
+        let given = given(&source(parameters)).unwrap();
+        assert_eq!(given, expected, "{parameters}");
+    }
+}
+
+#[test]
+fn all_else_is_declared() {
+    for (arguments, parameters, expected) in [
+        (
+            "(row_offsets, columns, values, x, y, num_rows, dense_cols)",
+            "int* indptr, int* indices, float* data, float* in, float* out, int m, int n",
+            &["row_offsets", "columns", "values", "x", "y", "num_rows", "dense_cols"][..],
+        ),
+        // The launch goes before names.
+        ("(y, x);", "float* x, float* y", &["y", "x"]),
+        ("(B, C, row_ptr)", "float*, float*, unsigned*", &["x", "y", "row_offsets"]),
+        (
+            "( x, y,\n//   num_rows + 1,\n  //  ceil(nnz / 32), 7 ) ;",
+            "float* a, float* b, int c, size_t d, int e",
+            &["x", "y", "(num_rows + 1)", "ceil(nnz / 32)", "7"],
+        ),
+    ] {
+        assert_eq!(given(&declared(arguments, parameters)).unwrap(), expected, "{arguments}");
+    }
+}
+
+#[test]
+fn what_is_not_declared_is_one_clear_error_that_says_what_to_add() {
     for (parameters, message) in [
-        ("float* x, float* y, float* z", "what the parameter `z` is: call it one of values, "),
-        ("float* x, float* y, int", "the parameter number 3 is"),
-        ("float* x, float* out, float* y", "`out` and `y` both look like output"),
-        ("float* x, int rows", "no parameter called output"),
-        ("", "no parameter called dense_matrix"),
+        (
+            "float* x, const int* indptr, int* columns, float* y, int m",
+            "what the parameter `indptr` is given: declare it, as in `// launch: k<<<ceil(num_rows / 256), 256>>>(x, ?, \
+             columns, y, ?)`, with row_offsets, columns or another expression",
+        ),
+        ("float* x, float* y, float* z", "with values, x, y or"),
+        ("float* x, float* y, double scale", "with alpha, beta or"),
+        ("float* x, float* y, int", "the parameter number 3 is given"),
+        ("float* x, float* y, int N", "with num_rows, num_cols, nnz, dense_cols or"),
+        ("float* x, float* output, float* y", "`output` and `y` are both given y"),
+        ("float* x, int num_rows", "no parameter is given y"),
+        ("", "no parameter is given x"),
+        (
+            "float* x, float* y, int columns",
+            "`columns` is of type int32_t, which cannot be given columns",
+        ),
+        ("float* x, float* y, long long* row_ptr", "`row_ptr` is of type int64_t*, which"),
         ("float* x, half* y", "`half* y` has a type"),
         ("float* x, float& y", "`float& y` has a type"),
         ("float* x, float** y", "`float** y` has a type"),
-        ("float* x, long long* row_ptr, float* y", "`long long* row_ptr` has a type"),
-        ("float* x, float* y, size_t nnz", "`size_t nnz` has a type"),
-        ("float* x, float* y, float alpha", "`float alpha` has a type"),
+        ("float* x, bool* y", "`bool* y` has a type"),
+        ("float* x, long double* y", "`long double* y` has a type"),
         ("float* x, std::vector<int> y", "`std::vector<int> y` has a type"),
         (",", "has a type"),
-        // A name contradicts its place.
-        (
-            "int* a1, int* a2, float* a3, float* y, float* x, int a6, int a7",
-            "what the parameter `a1`",
-        ),
-        ("int* a1, int* a2, float* a3, float* a4, float* a5, int a6", "what the parameter `a1`"),
     ] {
-        let error = roles(parameters).unwrap_err().to_string();
+        let error = given(&source(parameters)).unwrap_err().to_string();
         assert!(error.contains(message) && error.lines().count() == 1, "{parameters}: {error}");
     }
+    for (arguments, message) in [
+        ("(x)", "passes 1 arguments to 3 parameters"),
+        ("()", "passes 0 arguments to 3 parameters"),
+        ("(x, y, workspace)", "passes `workspace`, which is not known: expected row_offsets,"),
+        ("(x, y, n-1)", "passes `n-1`, which is not known"),
+        ("(x, x, nnz)", "`a` and `b` are both given x"),
+        ("(x, nnz, nnz)", "`b` is of type float*, which cannot be given nnz"),
+        ("(x, values, nnz)", "no parameter is given y"),
+        ("(x, y, nnz", "something like `spmv<<<"),
+    ] {
+        let error = given(&declared(arguments, "float* a, float* b, int c")).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains(message) && error.lines().count() == 1, "{arguments}: {error}");
+    }
+    // Followed, the advice is understood.
+    let parameters = "float* x, const int* indptr, float* y";
+    let error = given(&source(parameters)).unwrap_err().to_string();
+    let line = error.split('`').find(|text| text.starts_with("// launch: ")).unwrap();
+    let source = format!("{}\n__global__ void k({parameters}) {{}}", line.replace('?', "row_ptr"));
+    assert_eq!(given(&source).unwrap(), ["x", "row_offsets", "y"]);
+}
+
+#[test]
+fn what_a_description_in_json_lacks_is_said_in_json() {
+    let source = "__global__ void k(float* x, float* y, int* ia) {}";
+    let parse = |json: &str| RawKernel::parse(source, Some(json));
+    let error = parse(r#"{"grid": 1, "block": 32}"#).unwrap_err().to_string();
+    assert!(error.contains(r#"`"arguments": ["x", "y", "?"]` in the .json file"#), "{error}");
+    let kernel = parse(r#"{"grid": 1, "block": 32, "arguments": ["y", "x", "columns"]}"#).unwrap();
+    let roles = vec![Role::Output, Role::Input, Role::Columns];
+    assert_eq!(kernel.arguments, Arguments::Csr(roles));
 }
 
 #[test]
@@ -126,7 +184,7 @@ fn the_kernel_is_the_only_one_or_the_one_that_is_named() {
     };
     let named = parse(two, "\"two\"").unwrap();
     assert_eq!(named.kernel(), "two");
-    assert_eq!(named.roles().collect::<Vec<_>>(), [Role::Output, Role::Dense]);
+    assert_eq!(named.parameters().collect::<Vec<_>>(), ["y", "x"]);
     assert!(named.source().contains("{}\nextern \"C\" __global__ void two"));
     assert!(named.source().starts_with("__global__ void one"));
 
@@ -157,25 +215,25 @@ fn the_kernel_is_the_only_one_or_the_one_that_is_named() {
 
 #[test]
 fn launches_are_read_from_comments_and_json() {
-    let sizes = Sizes { num_rows: 1000, num_cols: 10, nnz: 5000, dense_cols: 33 };
+    let sizes = Sizes { num_rows: 1000, num_cols: 10, nnz: 5000, dense_cols: 33, blocks: Some(12) };
     let geometry = |grid, block, dynamic_shared| Geometry { grid, block, dynamic_shared };
     for (text, expected) in [
-        ("grid=(ceil(num_rows/256)) block=256 shared=0", geometry([4, 1, 1], [256, 1, 1], 0)),
-        ("grid=num_rows block=32", geometry([1000, 1, 1], [32, 1, 1], 0)),
-        ("block = (32, 4)  grid = (num_rows + 3) / 4", geometry([251, 1, 1], [32, 4, 1], 0)),
+        ("<<<(ceil(num_rows/256)), 256, 0>>>", geometry([4, 1, 1], [256, 1, 1], 0)),
+        ("k<<<num_rows, 32>>>", geometry([1000, 1, 1], [32, 1, 1], 0)),
+        (" k <<< (num_rows + 3) / 4 , dim3 (32, 4) >>> ", geometry([250, 1, 1], [32, 4, 1], 0)),
         (
-            "kernel=k, grid=(num_rows/8, dense_cols/32, 1), block=(32, 8), shared=8*32*4",
+            "k<<<dim3(num_rows/8, ceil(dense_cols/32), 1), dim3(32, 8), 8*32*4>>>(x, y);",
             geometry([125, 2, 1], [32, 8, 1], 1024),
         ),
-        ("grid=1,2,3 block=1", geometry([1, 2, 3], [1, 1, 1], 0)),
-        ("grid=(nnz)/(256) block=256", geometry([20, 1, 1], [256, 1, 1], 0)),
+        ("<<<dim3(1,2,3),1>>>", geometry([1, 2, 3], [1, 1, 1], 0)),
+        ("<<<blocks, 256>>>;", geometry([12, 1, 1], [256, 1, 1], 0)),
     ] {
         let rule = LaunchRule::from_comment(text).unwrap();
         assert_eq!(rule.geometry(sizes), Ok(expected), "{text}");
     }
     for (json, expected) in [
         (
-            r#"{"grid": ["ceil(num_rows/256)"], "block": [256], "shared": 0}"#,
+            r#"{"grid": ["ceil(num_rows/256)"], "block": [256], "shared": 0, "arguments": ["x"]}"#,
             geometry([4, 1, 1], [256, 1, 1], 0),
         ),
         (
@@ -194,25 +252,31 @@ fn launches_are_read_from_comments_and_json() {
 
 #[test]
 fn wrong_launches_are_one_clear_error() {
-    let sizes = Sizes { num_rows: 1000, num_cols: 10, nnz: 0, dense_cols: 1 };
+    let sizes = Sizes { num_rows: 1000, num_cols: 10, nnz: 0, dense_cols: 1, blocks: None };
     for (text, message) in [
-        ("", "does not say grid="),
-        ("grid=1", "does not say block="),
-        ("grid=1 block=32 blocks=3", "`blocks` where one of"),
-        ("nonsense", "`nonsense` where one of"),
-        ("grid=1 grid=2 block=1", "grid= twice"),
-        ("grid=(1,2,3,4) block=1", "1 to 3 dimensions"),
-        ("grid= block=1", "not understood at its end"),
-        ("grid=rows block=1", "`rows`, which is not understood at `rows`"),
-        ("grid=num_rows-1 block=1", "not understood at `-1`"),
-        ("grid=nnz block=1", "grid = nnz = 0 for this matrix: expected 1 to 2147483647"),
-        ("grid=1/nnz block=1", "= no number for this matrix"),
-        ("grid=(1,65536) block=1", "expected 1 to 65535"),
-        ("grid=4294967297 block=1", "grid = 4294967297"),
-        ("grid=1 block=2048", "expected 1 to 1024"),
-        ("grid=1 block=(1,1,65)", "expected 1 to 64"),
-        ("grid=1 block=(32,33)", "blocks of 1056 threads"),
-        ("grid=1 block=1 shared=99999999999", "shared = 99999999999"),
+        ("", "the launch is `` where something like `spmv<<<"),
+        ("grid=1 block=32", "the launch is `grid=1 block=32` where"),
+        ("k<<<1>>>", "where something like"),
+        ("k<<<1, 2, 3, 4>>>", "where something like"),
+        ("k<<<>>>", "where something like"),
+        ("k<<<1, 32", "where something like"),
+        ("k::l<<<1, 32>>>", "where something like"),
+        ("k<<<1, 32>>>(x", "where something like"),
+        ("k<<<1, 32>>> x", "where something like"),
+        ("<<<dim3(1,2,3,4), 1>>>", "1 to 3 dimensions"),
+        ("<<<dim3(), 1>>>", "1 to 3 dimensions"),
+        ("<<<, 1>>>", "not understood at its end"),
+        ("<<<(1, 2), 1>>>", "`(1, 2)`, which is not understood at `, 2)`"),
+        ("<<<rows, 1>>>", "`rows`, which is not understood at `rows`"),
+        ("<<<num_rows-1, 1>>>", "not understood at `-1`"),
+        ("<<<nnz, 1>>>", "grid = nnz = 0 for this matrix: expected 1 to 2147483647"),
+        ("<<<1/nnz, 1>>>", "= no number for this matrix"),
+        ("<<<dim3(1,65536), 1>>>", "expected 1 to 65535"),
+        ("<<<4294967297, 1>>>", "grid = 4294967297"),
+        ("<<<1, 2048>>>", "expected 1 to 1024"),
+        ("<<<1, dim3(1,1,65)>>>", "expected 1 to 64"),
+        ("<<<1, dim3(32,33)>>>", "blocks of 1056 threads"),
+        ("<<<1, 1, 99999999999>>>", "shared = 99999999999"),
     ] {
         let error = LaunchRule::from_comment(text).and_then(|rule| rule.geometry(sizes));
         let error = error.unwrap_err().to_string();
@@ -233,17 +297,20 @@ fn wrong_launches_are_one_clear_error() {
         let error = LaunchRule::from_json(json).unwrap_err().to_string();
         assert!(error.lines().count() == 1, "{json}: {error}");
     }
-    let unsaid = source(PAPER).replace("// launch", "// lunch");
-    assert_eq!(RawKernel::parse(&unsaid, None), Err(RuleError::None.into()));
-    let twice = format!("// launch: grid=1 block=1\n{}", source(PAPER));
+    let unsaid = RawKernel::parse(&source(NAMED).replace("// launch", "// lunch"), None);
+    let unsaid = unsaid.unwrap_err().to_string();
+    assert!(unsaid.contains("add a line such as `// launch: k<<<ceil(num_rows / 256), 256>>>(row_offsets, columns, values, x, y, num_rows, dense_cols)`"), "{unsaid}");
+    let twice = format!("// Launch: <<<1, 1>>>\n{}", source(NAMED));
     assert_eq!(RawKernel::parse(&twice, None), Err(RuleError::Several.into()));
     assert!(RawKernel::parse(&twice, Some(r#"{"grid": 1, "block": 1}"#)).is_ok());
+    let blocks = source(NAMED).replace("num_rows /", "blocks /");
+    assert_eq!(RawKernel::parse(&blocks, None), Err(RuleError::Blocks.into()));
 }
 
 #[test]
 fn a_name_of_several_lines_is_quoted_on_one() {
     let json = r#"{"kernel": "a\nb", "grid": 1, "block": 1}"#;
-    let error = RawKernel::parse(&source(PAPER), Some(json)).unwrap_err();
+    let error = RawKernel::parse(&source(NAMED), Some(json)).unwrap_err();
     assert!(matches!(error, RawError::NoSuchKernel { .. }), "{error}");
     assert_eq!(error.to_string().lines().count(), 1, "{error}");
 }
@@ -251,17 +318,92 @@ fn a_name_of_several_lines_is_quoted_on_one() {
 #[test]
 fn a_kernel_is_for_one_element_type() {
     let matrix = uniform(10, 10, 2, 1);
-    let single = RawKernel::parse(&source(PAPER), None).unwrap();
-    assert_eq!(single.signature.other_element_type(Dtype::F32), None);
-    assert_eq!(single.signature.other_element_type(Dtype::F64), Some(("values", Dtype::F32)));
+    let single = RawKernel::parse(&source(NAMED), None).unwrap();
+    assert_eq!(single.check_element_type(Dtype::F32), Ok(()));
     let error = RawError::ElementType {
-        parameter: "values".into(),
+        parameter: "`values`".into(),
         found: Dtype::F32,
         task: <f64 as Scalar>::DTYPE,
     };
+    assert_eq!(single.check_element_type(Dtype::F64), Err(error.clone()));
     assert_eq!(error.to_string(), "the parameter `values` is of f32, but the task is f64");
     assert_eq!(narrow(matrix.view().offsets()).last(), Some(&20));
     assert!(as_int("nonzeros", 1 << 31).unwrap_err().to_string().contains("2147483648 nonzeros"));
+}
+
+/// A matrix and what a program makes of it: a source with the comment that `gen` puts behind it.
+fn generated(body: &str) -> (Csr<f64>, Arc<Packed>, CudaSource, String) {
+    let program = Program::parse(&format!("sparserl 2\n{body}\n")).unwrap();
+    let matrix = generate::stencil5(40, 40);
+    let packed = pack(matrix.view(), &program).unwrap();
+    let source = emit(&packed.program, &packed.signature()).unwrap();
+    let text = format!("{}\n// For the matrix of plan.json: …\n", source.text);
+    (matrix, Arc::new(packed), source, text)
+}
+
+const SELL: &str = "spmm 8 f64\nblock 64\nkeep sell height=32 index=u16 values=plain cache=cached vector=1 lanes=1 unroll=2";
+const MERGE: &str = "spmv f64\nblock 128\nkeep merge items=8 index=u32 values=plain cache=cached vector=1 reduction=scan";
+
+#[test]
+fn what_gen_writes_is_read_back() {
+    for body in [SELL, MERGE] {
+        let (matrix, packed, source, text) = generated(body);
+        let kernel = RawKernel::parse(&text, None).unwrap();
+        let task = packed.program.task;
+        assert_eq!((kernel.kernel(), kernel.task()), (source.kernel.as_str(), Some(task)));
+        let read = kernel.prepare(matrix.view(), task.operation).unwrap();
+        let own = Prepared::of_program(&packed, &source);
+        assert_eq!(read.names, own.names);
+        assert_eq!(read.launch.geometry, own.launch.geometry);
+        assert_eq!(read.launch.parameters, own.launch.parameters);
+        assert_eq!(read.arrays.len(), own.arrays.len());
+    }
+}
+
+#[test]
+fn what_gen_writes_may_be_edited() {
+    let (matrix, _, _, text) = generated(SELL);
+    let operation = Operation::SpMM { columns: 8.try_into().unwrap() };
+    let prepare = |text: &str| RawKernel::parse(text, None)?.prepare(matrix.view(), operation);
+    // Two parameters change places, in the launch as in the kernel.
+    let swapped = text.replace("(B, C, ", "(C, B, ").replace(
+        "const double* __restrict__ B, double* __restrict__ C",
+        "double* C, const double* B",
+    );
+    let read = prepare(&swapped).unwrap();
+    assert_eq!(read.names[..2], ["C", "B"]);
+    assert_eq!(read.launch.parameters[..2], [given::Parameter::Output, given::Parameter::Input]);
+
+    let error = |text: &str| prepare(text).unwrap_err().to_string();
+    for (from, to, message) in [
+        ("(B, C, ", "(C, B, C, ", "passes "),
+        ("(B, C, ", "(B, b, ", "`b`, which is not among the program's: B, C, alpha, beta, "),
+        ("(B, C, ", "(B, B, ", "are both given B"),
+        ("(B, C, ", "(B, beta, ", "is of type double*, but `beta` is double for this matrix"),
+        ("const u16* __restrict__ columns", "const u32* columns", "but `columns` is int16_t*"),
+        ("sell height=32", "sell hight=32", "the program in the source's comment: line 4: "),
+        ("<<<blocks, 64>>>", "<<<blocks, 2048>>>", "expected 1 to 1024"),
+    ] {
+        let edited = text.replace(from, to);
+        assert_ne!(edited, text, "{from}");
+        let error = error(&edited);
+        assert!(error.contains(message) && error.lines().count() == 1, "{to}: {error}");
+    }
+    let kernel = RawKernel::parse(&text, None).unwrap();
+    let error = kernel.prepare(matrix.view(), Operation::SpMV).unwrap_err().to_string();
+    assert!(error.contains("is for spmm 8 f64, not for this product"), "{error}");
+}
+
+#[test]
+fn an_edited_kernel_keeps_nothing_from_launch_to_launch() {
+    let (matrix, _, _, text) = generated(MERGE);
+    let prepare = |text: &str| {
+        RawKernel::parse(text, None).unwrap().prepare(matrix.view(), Operation::SpMV).map(drop)
+    };
+    assert_eq!(prepare(&text), Ok(()));
+    for edited in [text.replace("  ", "   "), format!("{text}\n__device__ int state;\n")] {
+        assert_eq!(prepare(&edited), Err(RawError::Workspace { name: "carry".into() }));
+    }
 }
 
 proptest! {
@@ -274,8 +416,8 @@ proptest! {
     fn no_text_like_a_source_panics(
         pieces in proptest::collection::vec(proptest::sample::select(vec![
             "__global__ ", "void ", "k", "(", ")", "{", "}", ";", "\"", "'", "R\"", "\\", "\n", "//", "/*", "*/", "#",
-            "extern \"C\" ", "template", "<", ">", ",", "=", "float* x", "float* y", "int rows", " launch: ", "grid=1 ",
-            "block=1 ", "__launch_bounds__(", "é", "num_rows/", "\r",
+            "extern \"C\" ", "template", "<", ">", ",", "=", "float* x", "float* y", "int nnz", " launch: ", "<<<1,", "1>>>",
+            " program:\n", "//   sparserl 2\n", "__launch_bounds__(", "é", "num_rows/", "\r", "blocks",
         ]), 0..40),
     ) {
         let text = pieces.concat();
