@@ -32,9 +32,9 @@ use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
 use sparserl_gpu::compare::Opponents;
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::isolate::worker::Protocol;
 use sparserl_gpu::run::device::Clocks;
 use sparserl_gpu::store::recording::{Context, Recorder};
+use sparserl_gpu::worker::Protocol;
 
 use crate::args::{BenchArgs, ReportArgs};
 use crate::progress::Progress;

@@ -8,8 +8,9 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification};
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
+use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::compile::pool::CompilePool;
-use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator, Subject};
+use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 
 use crate::emulation::{self, DEFAULT_SAMPLE, Emulated, Extent, Ground};
 
@@ -60,7 +61,7 @@ impl<'m, T: Scalar> Checker<'m, T> {
     /// # Errors
     /// When the emulator fails, or when the candidate does not fit what it is emulated on.
     pub(crate) fn judge(&self, candidate: &Hypothesis) -> anyhow::Result<Emulated> {
-        self.ground.judge(&self.emulator, Subject::Program(&candidate.program))
+        self.ground.judge(&self.emulator, Candidate::Program(&candidate.program))
     }
 }
 

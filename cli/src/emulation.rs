@@ -17,8 +17,9 @@ use sparserl_core::matrix::{CsrView, RowSample, Scalar, middle_rows, sample_rows
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
+use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::compile::pool::CompilePool;
-use sparserl_gpu::emulated::{Counters, EmulationOptions, EmulatorEvaluator, Judgement, Subject};
+use sparserl_gpu::emulated::{Counters, EmulationOptions, EmulatorEvaluator, Judgement};
 
 /// Entries that are emulated unless asked otherwise, each counted once for each column of the dense
 /// operand: a second or so a candidate.
@@ -94,31 +95,32 @@ impl<'m, T: Scalar> Ground<'m, T> {
     pub(crate) fn judge(
         &self,
         emulator: &EmulatorEvaluator,
-        subject: Subject<'_>,
+        candidate: Candidate<'_>,
     ) -> anyhow::Result<Emulated> {
-        let Place { rows, packed, extent } = self.place_for(subject)?;
-        let subject = packed.as_ref().map_or(subject, Subject::Packed);
-        Ok(Emulated { judgement: emulator.judge(rows, subject)?, extent })
+        let Place { rows, packed, extent } = self.place_for(candidate)?;
+        let judgement = match packed {
+            Some(packed) => emulator.judge_packed(rows, &packed)?,
+            None => emulator.judge(rows, candidate)?,
+        };
+        Ok(Emulated { judgement, extent })
     }
 
     /// Where to emulate a kernel.
-    fn place_for(&self, subject: Subject<'_>) -> anyhow::Result<Place<'_, T>> {
+    fn place_for(&self, candidate: Candidate<'_>) -> anyhow::Result<Place<'_, T>> {
         let mut misfit = None;
         for RowSample { matrix, shortened, .. } in &self.samples {
             let (rows, entries, shortened) = (matrix.rows(), matrix.nnz(), *shortened);
             let extent = Extent { whole: false, rows, entries, shortened };
             let rows = matrix.view();
-            match subject {
-                Subject::Program(program) => match pack(rows, program) {
+            match candidate.program() {
+                Some(program) => match pack(rows, program) {
                     Ok(packed) => {
                         let packed = Some(Arc::new(packed));
                         return Ok(Place { rows, packed, extent });
                     }
                     Err(error) => misfit = misfit.or(Some(error)),
                 },
-                Subject::Packed(_) | Subject::Cuda(..) => {
-                    return Ok(Place { rows, packed: None, extent });
-                }
+                None => return Ok(Place { rows, packed: None, extent }),
             }
         }
         match misfit {
@@ -202,7 +204,7 @@ mod tests {
     }
 
     fn extent(ground: &Ground<'_, f64>, body: &str) -> anyhow::Result<Extent> {
-        Ok(ground.place_for(Subject::Program(&program(body)))?.extent)
+        Ok(ground.place_for(Candidate::Program(&program(body)))?.extent)
     }
 
     #[test]

@@ -8,9 +8,9 @@ use sparserl_gpu::compare::Opponents;
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::pool::{CompilePool, PoolError};
 use sparserl_gpu::evaluator::{GpuError, GpuEvaluator, compile_pool};
-use sparserl_gpu::isolate::process::ServerCommand;
-use sparserl_gpu::isolate::worker::Protocol;
+use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device;
+use sparserl_gpu::worker::Protocol;
 
 /// The hidden command that this program starts its own processes with.
 const SERVE: &str = "serve";

@@ -28,7 +28,7 @@ pub use dia::DiaLayout;
 pub use emulated::{EmulatedCost, EmulatedFeatures};
 pub use mapping::Mapping;
 pub use merge::{MergeLayout, Reduction};
-pub use pack::{Launch, PackError, Packed, PackedPart, UnpackError, pack, unpack};
+pub use pack::{LinearGeometry, PackError, Packed, PackedPart, UnpackError, pack, unpack};
 pub use registry::{Alternative, Derivation, Layout, Mask, Node, Part, Program, Slot, Space};
 pub use sell::SellLayout;
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codegen::{Argument, ArgumentKind, CudaSource};
 use crate::language::{LANGUAGE_VERSION, Program, grammar_hash, vocabulary_hash};
-use crate::layout::{CostModel, Launch, Packed, PackedPart};
+use crate::layout::{CostModel, LinearGeometry, Packed, PackedPart};
 use crate::matrix::CsrView;
 use crate::task::{Operation, Task, Values};
 
@@ -229,7 +229,7 @@ impl Plan {
         machine_code: Option<MachineCode>,
         files: Vec<&'static str>,
     ) -> Self {
-        let launch = packed.launch;
+        let geometry = packed.geometry;
         let arguments = arguments(packed, source);
         let workspace = arguments.iter().filter(|a| a.kind == kind_name(ArgumentKind::Workspace));
         let workspace: usize = workspace.map(|a| a.bytes).sum();
@@ -245,9 +245,9 @@ impl Plan {
             matrix,
             kernel: KernelPlan { name: source.kernel.clone() },
             launch: LaunchPlan {
-                grid: launch.grid,
-                block: launch.block,
-                static_shared: launch.shared,
+                grid: geometry.grid,
+                block: geometry.block,
+                static_shared: geometry.shared,
                 dynamic_shared: 0,
             },
             arguments,
@@ -352,7 +352,7 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
 /// Says how a source is launched for this matrix, to stand after the last line of its source:
 /// neither that nor what it compiles to depends on the matrix.
 pub fn launch_comment(source: &CudaSource, packed: &Packed) -> String {
-    let Launch { grid, block, .. } = packed.launch;
+    let LinearGeometry { grid, block, .. } = packed.geometry;
     let mut text =
         format!("\n// For the matrix of plan.json: {grid} blocks of {block} threads, with\n//\n");
     for argument in source.arguments(packed) {

@@ -33,10 +33,10 @@ fn parts_fit_together(packed: &Packed) -> Result<(), TestCaseError> {
         // Without rows there is nothing to do, and with some they may need β.
         prop_assert_eq!(part.blocks == 0, part.rows.is_empty());
     }
-    prop_assert_eq!(packed.launch.grid, blocks.max(1));
+    prop_assert_eq!(packed.geometry.grid, blocks.max(1));
     prop_assert!(rows.iter().all(|&count| count == 1));
-    prop_assert_eq!(packed.launch.block, packed.program.block.threads());
-    prop_assert!(packed.launch.shared <= 48 * 1024);
+    prop_assert_eq!(packed.geometry.block, packed.program.block.threads());
+    prop_assert!(packed.geometry.shared <= 48 * 1024);
     Ok(())
 }
 

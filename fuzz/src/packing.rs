@@ -55,7 +55,7 @@ fn is_faithful<T: Scalar>(matrix: &Csr<T>, packed: &Packed) {
         part.rows.iter().for_each(|row| rows[row] += 1);
         assert_eq!(part.blocks == 0, part.rows.is_empty(), "{program}");
     }
-    assert_eq!(packed.launch.grid, blocks.max(1), "{program}");
+    assert_eq!(packed.geometry.grid, blocks.max(1), "{program}");
     assert!(rows.iter().all(|&count| count == 1), "{program}");
 
     let source =

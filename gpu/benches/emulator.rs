@@ -106,7 +106,7 @@ impl Case {
         let options = CompileOptions::generated();
         let ptx = nvrtc.compile_ptx(&source.text, &source.kernel, Architecture::Sm80, &options)?;
         let kernel = Module::parse(&ptx)?.kernel(&source.kernel)?;
-        let (grid, block) = (packed.launch.grid, packed.launch.block);
+        let (grid, block) = (packed.geometry.grid, packed.geometry.block);
         let arguments = source.arguments(&packed);
         let mut arrays = packed.parts.into_iter().flat_map(|part| part.arrays);
         let arguments = arguments.iter().map(|argument| {

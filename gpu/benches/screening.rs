@@ -23,8 +23,8 @@ use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::compile::cache::CubinCache;
 use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::isolate::process::ServerCommand;
-use sparserl_gpu::isolate::worker::Protocol;
+use sparserl_gpu::isolate::ServerCommand;
+use sparserl_gpu::worker::Protocol;
 use sparserl_gpu::run::device::Device;
 use sparserl_gpu::serve::serve;
 

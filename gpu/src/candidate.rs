@@ -3,3 +3,8 @@
 
 pub mod executable;
 pub mod raw;
+
+use crate::compile::nvrtc::Cubin;
+
+/// What GPU, emulator and replay judge.
+pub type Candidate<'a> = sparserl_core::kernel::Candidate<'a, Cubin, raw::RawKernel>;

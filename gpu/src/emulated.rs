@@ -16,9 +16,7 @@ mod verdict;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use sparserl_core::codegen::{EmitError, emit};
-use sparserl_core::kernel::Candidate;
-use sparserl_core::language::Program;
+use sparserl_core::codegen::{CudaSource, EmitError, emit};
 use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator, Outcome};
@@ -30,7 +28,7 @@ pub use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
 use sparserl_emulator::launch::Options;
 use sparserl_emulator::ptx::{Module, PtxError};
 
-use crate::Architecture;
+use crate::candidate::Candidate;
 use crate::candidate::executable::Prepared;
 use crate::candidate::raw::RawKernel;
 use crate::compile::nvrtc::{
@@ -38,6 +36,7 @@ use crate::compile::nvrtc::{
 };
 use crate::compile::pool::{CompilePool, PoolCompileError};
 use checks::Trial;
+use sparserl_core::target::Architecture;
 
 /// How thoroughly kernels are judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,17 +73,6 @@ enum PtxCompiler {
     Pool(Arc<CompilePool>),
     /// In this process, which a source may take down.
     Here(Arc<Compilers>),
-}
-
-/// What is judged.
-#[derive(Clone, Copy, Debug)]
-pub enum Subject<'k> {
-    /// A program, for the product that it names.
-    Program(&'k Program),
-    /// A program that the matrix was packed for already.
-    Packed(&'k Arc<Packed>),
-    /// CUDA, for a product.
-    Cuda(&'k RawKernel, Operation),
 }
 
 /// What was found out about a kernel.
@@ -196,7 +184,7 @@ impl EmulatorEvaluator {
         &self.options
     }
 
-    /// Judges a kernel on a matrix. The inputs are the same in every run.
+    /// Judges a candidate on a matrix. The inputs are the same in every run.
     ///
     /// # Errors
     /// When nothing can be said about the kernel, which includes that it uses what the emulator
@@ -204,16 +192,37 @@ impl EmulatorEvaluator {
     pub fn judge<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        subject: Subject<'_>,
+        candidate: Candidate<'_>,
     ) -> Result<Judgement, EmulatorError> {
-        let made = match subject {
-            Subject::Program(program) => match pack(matrix, program) {
-                Ok(packed) => self.packed(&Arc::new(packed))?,
+        let made = match candidate {
+            Candidate::Program(program) => match pack(matrix, program) {
+                Ok(packed) => return self.judge_packed(matrix, &Arc::new(packed)),
                 Err(error) => Err(format!("it does not fit the matrix: {error}")),
             },
-            Subject::Packed(packed) => self.packed(packed)?,
-            Subject::Cuda(kernel, operation) => self.cuda(matrix, kernel, operation)?,
+            Candidate::Kernel(kernel) => self.generated(&kernel.packed, &kernel.source)?,
+            Candidate::Cuda(kernel, operation) => self.cuda(matrix, kernel, operation)?,
         };
+        self.judge_made(matrix, made)
+    }
+
+    /// Judges a program that `matrix` was packed for already.
+    ///
+    /// # Errors
+    /// As [`judge`](Self::judge).
+    pub fn judge_packed<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        packed: &Arc<Packed>,
+    ) -> Result<Judgement, EmulatorError> {
+        let source = emit(&packed.program, &packed.signature())?;
+        self.judge_made(matrix, self.generated(packed, &source)?)
+    }
+
+    fn judge_made<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        made: Result<Emulable, String>,
+    ) -> Result<Judgement, EmulatorError> {
         let Emulable { ptx, name, prepared, operation } = match made {
             Ok(made) => made,
             Err(reason) => return Ok(Judgement::unlaunched(Outcome::CompileFailed { reason })),
@@ -230,14 +239,17 @@ impl EmulatorEvaluator {
     }
 
     /// The kernel of a program; an `Err` within says why there is none.
-    fn packed(&self, packed: &Arc<Packed>) -> Result<Result<Emulable, String>, EmulatorError> {
-        let source = emit(&packed.program, &packed.signature())?;
+    fn generated(
+        &self,
+        packed: &Arc<Packed>,
+        source: &CudaSource,
+    ) -> Result<Result<Emulable, String>, EmulatorError> {
         let options = CompileOptions { line_information: true, ..CompileOptions::generated() };
         let ptx = self.compile(&source.text, &source.kernel, &options)?;
         Ok(ptx.map(|ptx| Emulable {
             ptx,
-            prepared: Prepared::of_program(packed, &source),
-            name: source.kernel,
+            prepared: Prepared::of_program(packed, source),
+            name: source.kernel.clone(),
             operation: packed.program.task.operation,
         }))
     }
@@ -317,16 +329,9 @@ impl Evaluator for EmulatorEvaluator {
     fn judge_all<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        candidates: &[Candidate<'_, Cubin, RawKernel>],
+        candidates: &[Candidate<'_>],
     ) -> Result<Evaluation, EmulatorError> {
-        let outcome = |&candidate: &Candidate<'_, Cubin, RawKernel>| {
-            let subject = match candidate {
-                Candidate::Program(program) => Subject::Program(program),
-                Candidate::Kernel(kernel) => Subject::Packed(&kernel.packed),
-                Candidate::Cuda(kernel, operation) => Subject::Cuda(kernel, operation),
-            };
-            Ok(self.judge(matrix, subject)?.outcome)
-        };
+        let outcome = |&candidate: &Candidate<'_>| Ok(self.judge(matrix, candidate)?.outcome);
         let outcomes = candidates.par_iter().map(outcome).collect::<Result<_, EmulatorError>>()?;
         Ok(Evaluation { outcomes, baselines: Vec::new(), copy_bandwidth: None })
     }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use sparserl_core::codegen::{CudaSource, emit};
-use sparserl_core::kernel::{Candidate, Compiler};
+use sparserl_core::kernel::Compiler;
 use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
@@ -21,6 +21,7 @@ use sparserl_core::outcome::{
 };
 use sparserl_core::task::{Operation, Task};
 
+use crate::candidate::Candidate;
 use crate::candidate::executable::{Executable, Prepared};
 use crate::candidate::raw::RawKernel;
 use crate::compare::Opponents;
@@ -28,10 +29,10 @@ use crate::compile::CubinCompiler;
 use crate::compile::cache::CubinCache;
 use crate::compile::nvrtc::{CompileOptions, Cubin, Version};
 use crate::compile::pool::{CompilePool, PoolCompileError, PoolError};
-use crate::isolate::process::ServerCommand;
-use crate::isolate::worker::{Protocol, Worker, WorkerError};
+use crate::isolate::ServerCommand;
 use crate::judge::{ORACLE_KERNEL, ORACLE_SOURCE};
 use crate::run::device::DeviceFacts;
+use crate::worker::{Protocol, Worker, WorkerError};
 
 /// Kernels that are judged together, and so timed in turn.
 const TOGETHER: usize = 32;
@@ -211,11 +212,11 @@ impl Evaluator for GpuEvaluator {
     fn judge_all<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        candidates: &[Candidate<'_, Cubin, RawKernel>],
+        candidates: &[Candidate<'_>],
     ) -> Result<Evaluation, GpuError> {
         let none = Evaluation { outcomes: vec![], baselines: vec![], copy_bandwidth: None };
         let Some(first) = candidates.first() else { return Ok(none) };
-        let task = |candidate: &Candidate<'_, Cubin, RawKernel>| match candidate.program() {
+        let task = |candidate: &Candidate<'_>| match candidate.program() {
             Some(program) => program.task,
             None => Task::new(candidate.operation(), T::DTYPE),
         };
@@ -289,7 +290,7 @@ type Made = Result<Result<Executable, Outcome>, GpuError>;
 fn make_in_order<T: Scalar>(
     compiler: &CubinCompiler,
     matrix: CsrView<'_, T>,
-    candidates: &[Candidate<'_, Cubin, RawKernel>],
+    candidates: &[Candidate<'_>],
     coming: &SyncSender<Receiver<Made>>,
 ) {
     rayon::in_place_scope_fifo(|scope| {
@@ -308,7 +309,7 @@ fn make_in_order<T: Scalar>(
 fn executable<T: Scalar>(
     compiler: &CubinCompiler,
     matrix: CsrView<'_, T>,
-    candidate: &Candidate<'_, Cubin, RawKernel>,
+    candidate: &Candidate<'_>,
 ) -> Made {
     let failed = |reason| Ok(Err(Outcome::CompileFailed { reason }));
     let of_source = |packed: &Arc<Packed>, source: &CudaSource| {

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! This runs in a process of its own, which a kernel may take down: see
-//! [`worker`](crate::isolate::worker).
+//! [`worker`](crate::worker).
 //!
 //! The [`Oracle`] is what results are compared with. It computes the reference product on the
 //! device, so that every check can have inputs of its own at hardly any cost; before it is used for

@@ -14,9 +14,9 @@
 //!   nothing is compiled twice.
 //! - [`candidate`] is a kernel with all that a launch takes, made of a program or of CUDA from
 //!   anywhere.
-//! - [`isolate`] holds the processes; a [`worker`](isolate::worker) judges kernels in one that they
-//!   may take down. In there, `judge` verifies them against an independent product and times them
-//!   in turn with the opponents of `compare`.
+//! - [`isolate`] is the processes: who starts them, and what they say to each other; a [`worker`]
+//!   judges kernels in one that they may take down. In there, `judge` verifies them against an
+//!   independent product and times them in turn with the opponents of [`compare`].
 //! - [`emulated`] judges kernels without a GPU: it runs their PTX on the CPU and finds what a GPU
 //!   would hide.
 //! - [`store`] keeps what was found out about programs, and answers from it where there is no GPU.
@@ -35,5 +35,6 @@ mod judge;
 pub mod run;
 pub mod serve;
 pub mod store;
+pub mod worker;
 
 pub use sparserl_core::target::Architecture;

@@ -3,11 +3,11 @@
 use std::io;
 
 use crate::compile::pool;
-use crate::isolate::worker;
+use crate::worker;
 
 /// Serves in `role` until the process that started this one has no more requests. The role is
 /// what the process was given behind the arguments of its
-/// [`ServerCommand`](crate::isolate::process::ServerCommand).
+/// [`ServerCommand`](crate::isolate::ServerCommand).
 ///
 /// # Errors
 /// When there is no such role, when standard input is not the socket of a serving process, or when

@@ -27,12 +27,12 @@ use sparserl_gpu::compile::nvrtc::{Cubin, Version};
 use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::isolate::process::ServerCommand;
-use sparserl_gpu::isolate::worker::Protocol;
+use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device::{self, DeviceFacts};
 use sparserl_gpu::serve::serve;
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorded, Recorder, Recordings, Replay};
+use sparserl_gpu::worker::Protocol;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

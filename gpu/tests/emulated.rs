@@ -18,7 +18,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde::Serialize;
 use sparserl_core::arbitrary::{self, random_bits};
 use sparserl_core::codegen::{ArgumentKind, CudaSource, emit};
-use sparserl_core::layout::{Launch as PackedLaunch, Packed, pack};
+use sparserl_core::layout::{LinearGeometry, Packed, pack};
 use sparserl_core::matrix::Scalar;
 use sparserl_emulator::launch::{Argument, Launch, Options, run};
 use sparserl_emulator::memory::Memory;
@@ -63,7 +63,7 @@ struct Unequal {
 struct Prepared {
     program: String,
     source: CudaSource,
-    launch: PackedLaunch,
+    geometry: LinearGeometry,
     names: Vec<String>,
     ptx: String,
     cubin: Cubin,
@@ -176,11 +176,11 @@ fn prepare<T: Scalar>(
     let ptx = nvrtc.compile_ptx(&source.text, &source.kernel, architecture, &lines)?;
     let options = CompileOptions::generated();
     let cubin = nvrtc.compile(&source.text, &source.kernel, architecture, &options)?;
-    let launch = packed.launch;
+    let geometry = packed.geometry;
     let names = source.parameters.iter().map(|parameter| parameter.name.clone()).collect();
     let arguments = arguments::<T>(&source, packed, case as u64);
     let program = program.to_string();
-    Ok(Prepared { program, source, launch, names, ptx, cubin, arguments })
+    Ok(Prepared { program, source, geometry, names, ptx, cubin, arguments })
 }
 
 fn arguments<T: Scalar>(source: &CudaSource, packed: Packed, seed: u64) -> Vec<Bytes> {
@@ -236,8 +236,8 @@ fn emulate(prepared: &Prepared, seed: u64) -> Result<Vec<Vec<u8>>, Failed> {
         Bytes::Value(bytes) => Argument::Value(bytes.clone()),
     });
     let launch = Launch {
-        grid: [prepared.launch.grid, 1, 1],
-        block: [prepared.launch.block, 1, 1],
+        grid: [prepared.geometry.grid, 1, 1],
+        block: [prepared.geometry.block, 1, 1],
         dynamic_shared: 0,
         arguments: arguments.collect(),
     };
@@ -264,8 +264,8 @@ fn run_on(device: &Device, prepared: &Prepared) -> Result<Vec<Vec<u8>>, Failed> 
             })
         })
         .collect();
-    let launch = prepared.launch;
-    let outcome = run_case(device, &prepared.cubin, launch.grid, launch.block, &arguments?)?;
+    let geometry = prepared.geometry;
+    let outcome = run_case(device, &prepared.cubin, geometry.grid, geometry.block, &arguments?)?;
     if !outcome.is_clean() {
         return Err(format!("it wrote where it should not\n{}", prepared.program).into());
     }

@@ -14,12 +14,13 @@ use sparserl_core::matrix::{Csr, Offsets, generate};
 use sparserl_core::outcome::{Evaluator, Outcome, Violation};
 use sparserl_core::task::Operation;
 use sparserl_gpu::Architecture;
+use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::emulated::{
-    EmulationOptions, EmulatorError, EmulatorEvaluator, FindingKind, Judgement, Subject,
+    EmulationOptions, EmulatorError, EmulatorEvaluator, FindingKind, Judgement,
 };
-use sparserl_gpu::isolate::process::ServerCommand;
+use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::serve::serve;
 
 fn main() -> ExitCode {
@@ -100,8 +101,8 @@ const SUM: &str =
     "for (int i = row_ptr[row]; i < row_ptr[row + 1]; i++) sum += values[i] * x[col_idx[i]];";
 
 fn judge(kernel: &RawKernel) -> Judgement {
-    let subject = Subject::Cuda(kernel, Operation::SpMV);
-    emulator().judge(matrix().view(), subject).unwrap()
+    let candidate = Candidate::Cuda(kernel, Operation::SpMV);
+    emulator().judge(matrix().view(), candidate).unwrap()
 }
 
 fn right_programs_are_verified() {
@@ -199,7 +200,7 @@ fn what_cannot_be_told_is_an_error() {
     let huge = || Csr::new(1, 2, Offsets::U32(vec![0, 2]), vec![0, 1], vec![2e38_f32, 2e38]);
     let kernel = cuda(SUM, "y[row] = sum;");
     let judge = |matrix: &Csr<f32>, operation| {
-        emulator().judge(matrix.view(), Subject::Cuda(&kernel, operation)).unwrap_err()
+        emulator().judge(matrix.view(), Candidate::Cuda(&kernel, operation)).unwrap_err()
     };
     let range = judge(&huge().unwrap(), Operation::SpMV);
     assert!(matches!(range, EmulatorError::Range { elements: 1, .. }), "{range}");
@@ -225,7 +226,7 @@ template <int N> struct Deep { static constexpr int value = Deep<N + 1>::value; 
     let compilers = sparserl_gpu::compile::nvrtc::Compilers::discover().unwrap();
     let options = EmulationOptions::default();
     let here = EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm90, options);
-    let subject = Subject::Cuda(&kernel, Operation::SpMV);
-    let refused = here.unwrap().judge(matrix().view(), subject).unwrap_err();
+    let candidate = Candidate::Cuda(&kernel, Operation::SpMV);
+    let refused = here.unwrap().judge(matrix().view(), candidate).unwrap_err();
     assert!(matches!(refused, EmulatorError::Foreign), "{refused}");
 }

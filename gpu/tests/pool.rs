@@ -11,7 +11,7 @@ use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::cache::{CubinCache, Fetched, Origin};
 use sparserl_gpu::compile::nvrtc::{CompileError, CompileOptions, Compilers, Nvrtc};
 use sparserl_gpu::compile::pool::{CompilePool, PoolCompileError, PoolError};
-use sparserl_gpu::isolate::process::ServerCommand;
+use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::serve::serve;
 
 type Check = fn() -> Result<(), Failed>;

@@ -26,10 +26,10 @@ use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::compile::nvrtc::CompileOptions;
 use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::isolate::process::ServerCommand;
-use sparserl_gpu::isolate::worker::Protocol;
+use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device::Device;
 use sparserl_gpu::serve::serve;
+use sparserl_gpu::worker::Protocol;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -3,12 +3,14 @@
 //! - [`emulated`]: CUDA sources with planted bugs or none, run by the emulator.
 //! - [`matrices`]: matrices that a line of words describes, so that a failure can be repeated.
 //! - [`golden`]: the programs of `tests/golden`, each with its matrix.
+//! - [`module_order`]: whether the modules of a crate depend downwards only.
 //! - [`programs`]: programs drawn at random.
 //! - [`report`]: what a run on a CUDA device came to.
 
 pub mod emulated;
 pub mod golden;
 pub mod matrices;
+pub mod module_order;
 pub mod programs;
 pub mod report;
 

@@ -24,10 +24,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, Result};
 use libtest_mimic::{Arguments, Failed, Trial};
 use sparserl_gpu::evaluator::{GpuEvaluator, compile_pool};
-use sparserl_gpu::isolate::process::ServerCommand;
-use sparserl_gpu::isolate::worker::Protocol;
+use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device;
 use sparserl_gpu::serve::serve;
+use sparserl_gpu::worker::Protocol;
 use sparserl_tests::report::{Failure, Report};
 
 use trials::{Kernel, Outcome, Planned};

@@ -14,10 +14,9 @@ use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::Outcome;
 use sparserl_core::task::Dtype;
 use sparserl_gpu::Architecture;
+use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::compile::nvrtc::Compilers;
-use sparserl_gpu::emulated::{
-    EmulationOptions, EmulatorError, EmulatorEvaluator, Judgement, Subject,
-};
+use sparserl_gpu::emulated::{EmulationOptions, EmulatorError, EmulatorEvaluator, Judgement};
 
 /// Cases of each property, unless the environment says otherwise.
 const CASES: u32 = 48;
@@ -49,7 +48,7 @@ fn config() -> ProptestConfig {
 
 /// Judges a program; rejects the case when the matrix's values are too large to tell anything.
 fn judge<T: Scalar>(case: &Case<T>) -> Result<Judgement, TestCaseError> {
-    match evaluator()?.judge(case.matrix.view(), Subject::Program(&case.program)) {
+    match evaluator()?.judge(case.matrix.view(), Candidate::Program(&case.program)) {
         Ok(judgement) => Ok(judgement),
         Err(EmulatorError::Range { .. }) => Err(TestCaseError::reject("values too large")),
         Err(error) => Err(TestCaseError::fail(format!("{error}\n{}", case.program))),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use sparserl_gpu::compare::Opponents;
-use sparserl_gpu::isolate::worker::Protocol;
+use sparserl_gpu::worker::Protocol;
 
 /// Longer than any kernel is worth waiting for.
 const MOST_SECONDS: f64 = 86_400.0;

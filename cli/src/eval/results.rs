@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::{Baseline, Outcome};
 use sparserl_core::plan::MatrixPlan;
 use sparserl_core::task::Task;
-use sparserl_gpu::isolate::worker::Protocol;
 use sparserl_gpu::run::device::DeviceFacts;
+use sparserl_gpu::worker::Protocol;
 
 use super::candidates::Candidate;
 use super::summary::Summary;

@@ -2,7 +2,8 @@
 
 use anyhow::{Context, anyhow, bail};
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_gpu::emulated::{EmulatorEvaluator, Subject};
+use sparserl_gpu::candidate::Candidate;
+use sparserl_gpu::emulated::EmulatorEvaluator;
 
 use super::emulation_report::EmulationReport;
 use super::kernel::Kernel;
@@ -47,17 +48,17 @@ fn judge<T: Scalar>(
     emulator: &EmulatorEvaluator,
 ) -> anyhow::Result<Emulated> {
     let operation = given.task.operation;
-    let subject = match &given.kernel {
-        Kernel::Program(program) => Subject::Program(program),
-        Kernel::Cuda(kernel) => Subject::Cuda(kernel, operation),
+    let candidate = match &given.kernel {
+        Kernel::Program(program) => Candidate::Program(program),
+        Kernel::Cuda(kernel) => Candidate::Cuda(kernel, operation),
     };
-    let ground = match (args.emulation.sample(given.file.kind), subject) {
+    let ground = match (args.emulation.sample(given.file.kind), candidate) {
         (None, _) => Ground::whole(matrix),
         // It does not fit the matrix, whatever it does on a sample.
-        (_, Subject::Program(program)) if !emulation::fits(matrix, program) => {
+        (_, Candidate::Program(program)) if !emulation::fits(matrix, program) => {
             Ground::whole(matrix)
         }
         (Some(most), _) => Ground::sampled(matrix, most, operation),
     };
-    ground.judge(emulator, subject)
+    ground.judge(emulator, candidate)
 }

@@ -8,8 +8,8 @@ use sparserl_core::outcome::{Baseline, Evaluation, Outcome, Regime};
 use sparserl_core::plan::{MatrixPlan, TaskPlan};
 use sparserl_core::results::{ByRegime, Comparison, Figures, Rival, Work};
 use sparserl_core::task::Task;
-use sparserl_gpu::isolate::worker::Protocol;
 use sparserl_gpu::run::device::DeviceFacts;
+use sparserl_gpu::worker::Protocol;
 
 use super::kernel::Kind;
 

@@ -181,9 +181,9 @@ pub(crate) fn part_name(parts: usize, index: usize, name: &str) -> String {
     if parts == 1 { name.into() } else { alloc::format!("part{index}_{name}") }
 }
 
-/// How a kernel is launched: one-dimensional, no dynamic shared memory.
+/// Geometry of a launch in one dimension, without dynamic shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Launch {
+pub struct LinearGeometry {
     /// Blocks; at least 1, also for a matrix without rows.
     pub grid: u32,
     /// Threads of a block.
@@ -203,8 +203,8 @@ pub struct Packed {
     pub cols: usize,
     /// The parts, in the order of the program's text.
     pub parts: Vec<PackedPart>,
-    /// Launch geometry.
-    pub launch: Launch,
+    /// Geometry of its launch.
+    pub geometry: LinearGeometry,
 }
 
 impl Packed {
@@ -310,8 +310,15 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
         return Err(PackError::SharedMemory { bytes: shared });
     }
     // A CUDA grid has at least one block; without rows it finds nothing to do.
-    let launch = Launch { grid: grid.max(1) as u32, block: program.block.threads(), shared };
-    Ok(Packed { program: program.clone(), rows: matrix.rows(), cols: matrix.cols(), parts, launch })
+    let geometry =
+        LinearGeometry { grid: grid.max(1) as u32, block: program.block.threads(), shared };
+    Ok(Packed {
+        program: program.clone(),
+        rows: matrix.rows(),
+        cols: matrix.cols(),
+        parts,
+        geometry,
+    })
 }
 
 fn all_rows<T: Scalar>(matrix: CsrView<'_, T>) -> Rows {

@@ -19,7 +19,7 @@ use crate::run::device::Geometry;
 /// All that a launch on one matrix takes besides code and the dense operands.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    pub(crate) launch: Launch,
+    pub(crate) launch: LaunchTemplate,
     /// What the launch's [`Parameter::Array`]s refer to.
     pub(crate) arrays: Vec<HostArray>,
     /// Names of the parameters in the source, in order.
@@ -30,14 +30,15 @@ pub struct Prepared {
 #[derive(Clone, Debug)]
 pub struct Executable {
     pub(crate) cubin: Cubin,
-    pub(crate) launch: Launch,
+    pub(crate) launch: LaunchTemplate,
     /// What the launch's [`Parameter::Array`]s refer to.
     pub(crate) arrays: Vec<HostArray>,
 }
 
-/// How a kernel is launched.
+/// A launch before the dense operands and the arrays have addresses: what is passed for each
+/// parameter, by what it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Launch {
+pub(crate) struct LaunchTemplate {
     pub(crate) geometry: Geometry,
     pub(crate) parameters: Vec<Parameter>,
     /// Bytes of arrays that every right launch has to read.
@@ -126,7 +127,7 @@ impl Prepared {
     #[must_use]
     pub fn of_program(packed: &Arc<Packed>, source: &CudaSource) -> Self {
         let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
-        let geometry = Geometry::linear(packed.launch.grid, packed.launch.block);
+        let geometry = Geometry::linear(packed.geometry.grid, packed.geometry.block);
         let source_arguments = source.arguments(packed);
         let mut arrays = Vec::new();
         let mut packed_arrays = packed.parts.iter().enumerate().flat_map(|(part, packed)| {
@@ -161,7 +162,7 @@ impl Prepared {
             });
             names.push(argument.name);
         }
-        Self { launch: Launch { geometry, parameters, compulsory_bytes }, arrays, names }
+        Self { launch: LaunchTemplate { geometry, parameters, compulsory_bytes }, arrays, names }
     }
 
     /// The launch of a kernel from anywhere that reads plain arrays of the matrix; `parameters`
@@ -175,7 +176,7 @@ impl Prepared {
         arrays: Vec<ArrayData>,
     ) -> Self {
         let (names, parameters) = parameters.into_iter().unzip();
-        let launch = Launch { geometry, parameters, compulsory_bytes: 0 };
+        let launch = LaunchTemplate { geometry, parameters, compulsory_bytes: 0 };
         let own = |data| HostArray::new(ArraySource::Own(Arc::new(data)));
         Self { launch, arrays: arrays.into_iter().map(own).collect(), names }
     }
@@ -187,7 +188,7 @@ impl Prepared {
         let of =
             |place: &usize| Some((*launch.parameters.get(*place)?, names.get(*place)?.clone()));
         let (parameters, names) = places.iter().filter_map(of).unzip();
-        Self { launch: Launch { geometry, parameters, compulsory_bytes: 0 }, arrays, names }
+        Self { launch: LaunchTemplate { geometry, parameters, compulsory_bytes: 0 }, arrays, names }
     }
 
     /// With the machine code of the kernel that it is the launch of.

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
-use crate::Architecture;
 use crate::compile::nvrtc::{CompileError, CompileOptions, Cubin, CubinParts, Nvrtc};
+use sparserl_core::target::Architecture;
 
 /// Environment variable with the folder to use instead of the user's cache folder.
 pub const DIRECTORY_VARIABLE: &str = "SPARSERL_CACHE_DIR";

@@ -7,7 +7,7 @@ use sparserl_core::kernel::Compiler;
 
 use super::nvrtc::{CompileOptions, Cubin, Version};
 use super::pool::{CompilePool, PoolCompileError};
-use crate::Architecture;
+use sparserl_core::target::Architecture;
 
 /// Makes machine code for one architecture in the processes of a pool, by the newest compiler that
 /// knows the architecture and, where a device is to run the code, whose code the device's driver

@@ -24,7 +24,7 @@ pub use cubin::{CompileOptions, Cubin};
 use library::{Library, Program, Status};
 pub use resources::Resources;
 
-use crate::Architecture;
+use sparserl_core::target::Architecture;
 
 /// An NVRTC release, as its library states it. Patch levels are told apart by [`Nvrtc::build`].
 #[derive(

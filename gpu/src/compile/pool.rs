@@ -20,12 +20,12 @@ pub(crate) use message::ROLE;
 use message::{Answer, Build, Failure, Request, Target};
 pub(crate) use serving::serve;
 
-use crate::Architecture;
 use crate::compile::cache::{CubinCache, Fetched, Key, Origin};
 use crate::compile::nvrtc::{
     CompileError, CompileOptions, Cubin, CubinParts, NoCompiler, UnsupportedByAll, Version,
 };
-use crate::isolate::process::{Limits, ServerCommand, ServingError, ServingProcess};
+use crate::isolate::{Limits, ServerCommand, ServingError, ServingProcess};
+use sparserl_core::target::Architecture;
 
 /// How long one source may be compiled, unless [`CompilePool::with_deadline`] says otherwise.
 pub const DEADLINE: Duration = Duration::from_secs(60);

@@ -9,7 +9,7 @@ use sparserl_core::outcome::{Outcome, Violation};
 use super::Stop;
 use super::oracle::{Region, scalar};
 use super::problem::Operands;
-use crate::candidate::executable::{ArrayKey, Launch, Parameter};
+use crate::candidate::executable::{ArrayKey, LaunchTemplate, Parameter};
 use crate::compile::nvrtc::Cubin;
 use crate::run::device::{
     Argument, BoundKernel, Device, DeviceBuffer, DeviceError, Kernel, Module,
@@ -41,7 +41,7 @@ impl Holdings {
 #[derive(Debug)]
 pub(crate) struct LoadedKernel {
     kernel: Kernel,
-    pub(crate) launch: Launch,
+    pub(crate) launch: LaunchTemplate,
     arrays: Vec<Arc<DeviceBuffer>>,
     workspace: Vec<DeviceBuffer>,
     /// Variables that its machine code declares, to see whether it keeps anything there.
@@ -54,7 +54,7 @@ impl LoadedKernel {
         device: &Device,
         holdings: &Holdings,
         cubin: &Cubin,
-        launch: Launch,
+        launch: LaunchTemplate,
         keys: &[ArrayKey],
     ) -> Result<Self, Stop> {
         let refused = |error: DeviceError| match error {

@@ -388,9 +388,9 @@ mod tests {
     use sparserl_emulator::ptx::Module as PtxModule;
 
     use super::*;
-    use crate::Architecture;
     use crate::compile::nvrtc::{CompileOptions, Compilers};
     use crate::run::device_csr::cut;
+    use sparserl_core::target::Architecture;
 
     #[test]
     fn the_device_code_compiles_for_every_architecture() {

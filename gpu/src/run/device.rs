@@ -28,8 +28,8 @@ pub use facts::DeviceFacts;
 pub use kernel::{Argument, BoundKernel, Geometry, Kernel, LaunchError, Module};
 pub use stream::{Event, Graph, Stream};
 
-use crate::Architecture;
 use driver::Check;
+use sparserl_core::target::Architecture;
 
 /// A CUDA device in use by this process. Clones share it.
 #[derive(Clone, Debug)]

@@ -100,7 +100,7 @@ impl PackedArguments {
                 return Err(ParameterError::Missing { role }.into());
             }
         }
-        let geometry = geometry(Some(packed.launch.grid.into()))?;
+        let geometry = geometry(Some(packed.geometry.grid.into()))?;
         Ok(Prepared::of_program(&packed, &own).selected(&places, geometry))
     }
 }

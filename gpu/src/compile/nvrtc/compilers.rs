@@ -11,7 +11,7 @@ use etcetera::BaseStrategy;
 use rustix::process::geteuid;
 
 use super::{Nvrtc, NvrtcError};
-use crate::Architecture;
+use sparserl_core::target::Architecture;
 
 /// Environment variable with the folders to look in first, separated as in `PATH`. Where it is set,
 /// even to nothing, they take the place of folders called `.nvrtc` and of the user's data folder.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::plan::MachineCode;
 
 use super::{Resources, Version};
-use crate::Architecture;
+use sparserl_core::target::Architecture;
 
 /// The option behind [`CompileOptions::minimal`].
 pub(super) const MINIMAL: &str = "--minimal";

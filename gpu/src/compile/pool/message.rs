@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Architecture;
 use crate::compile::nvrtc::{
     CompileError, CompileOptions, CubinParts, NoCompiler, UnsupportedByAll, Version,
 };
+use sparserl_core::target::Architecture;
 
 /// The role of these processes.
 pub(crate) const ROLE: &str = "compile";

@@ -4,7 +4,7 @@ use std::io;
 
 use super::message::{Answer, Build, Failure, Request, Target};
 use crate::compile::nvrtc::{Compilers, Nvrtc};
-use crate::isolate::process::Connection;
+use crate::isolate::Connection;
 
 /// Answers until there are no more requests.
 pub(crate) fn serve() -> io::Result<()> {

@@ -25,7 +25,7 @@ use sparserl_core::task::{Dtype, Operation};
 use crate::candidate::executable::{ArrayKey, Executable, distinct_arrays};
 use crate::compare::{Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::Cubin;
-use crate::isolate::process::{Limits, ServerCommand, ServingError, ServingProcess};
+use crate::isolate::{Limits, ServerCommand, ServingError, ServingProcess};
 use crate::run::device::{Clocks, DeviceError, DeviceFacts};
 use crate::store::fingerprint::content_hash;
 pub use protocol::Protocol;

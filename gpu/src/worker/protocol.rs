@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::task::{Dtype, Operation};
 
-use crate::candidate::executable::{ArrayKey, Launch};
+use crate::candidate::executable::{ArrayKey, LaunchTemplate};
 use crate::compare::{Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::CubinParts;
 use crate::run::device::{Clocks, DeviceFacts};
@@ -116,7 +116,7 @@ pub(crate) struct MatrixHeader {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct KernelHeader {
     pub(crate) cubin: CubinParts,
-    pub(crate) launch: Launch,
+    pub(crate) launch: LaunchTemplate,
     pub(crate) arrays: Vec<ArrayKey>,
 }
 

@@ -8,13 +8,13 @@ use sparserl_core::outcome::{Baseline, Verification};
 use sparserl_core::target::{Architecture, Target};
 
 use super::*;
-use crate::candidate::executable::Launch;
+use crate::candidate::executable::LaunchTemplate;
 use crate::compare::Source;
 use crate::compile::nvrtc::{CubinParts, Resources, Version};
-use crate::isolate::process::Connection;
+use crate::isolate::Connection;
 use crate::run::device::Geometry;
 
-const SERVER: &str = "isolate::worker::tests::scripted_server";
+const SERVER: &str = "worker::tests::scripted_server";
 
 /// What a process does with the opponent once it is asked to judge, unless it is to leave it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ fn worker(script: Script) -> Worker {
 
 fn judge(worker: &mut Worker, kernels: usize) -> Result<Evaluation, WorkerError> {
     let launch =
-        Launch { geometry: Geometry::linear(1, 32), parameters: Vec::new(), compulsory_bytes: 0 };
+        LaunchTemplate { geometry: Geometry::linear(1, 32), parameters: Vec::new(), compulsory_bytes: 0 };
     let executable = Executable { cubin: cubin(), launch, arrays: Vec::new() };
     let matrix = generate::stencil5(4, 4);
     let executables = vec![executable; kernels];

@@ -12,7 +12,7 @@ use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
 use crate::compare::cusparse::Product;
 use crate::compare::{Contest, Entry, Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::{Cubin, CubinParts};
-use crate::isolate::process::Connection;
+use crate::isolate::Connection;
 use crate::judge::{
     Audit, Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch,
     Verified, keeps_state, leaves_disorder, too_fast, verify, wrong,

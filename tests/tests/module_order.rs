@@ -1,0 +1,53 @@
+//! The modules of each crate depend downwards only.
+
+#![allow(clippy::unwrap_used)]
+
+use sparserl_tests::module_order::check;
+
+/// All modules of `core`, each above everything that it may use.
+const CORE: [&str; 17] = [
+    "random",
+    "target",
+    "task",
+    "matrix",
+    "reference",
+    "structure",
+    "syntax",
+    "layout",
+    "language",
+    "codegen",
+    "plan",
+    "kernel",
+    "decode",
+    "outcome",
+    "results",
+    "pipeline",
+    "arbitrary",
+];
+
+/// All modules of `gpu`, likewise.
+const GPU: [&str; 11] = [
+    "isolate",
+    "compile",
+    "run",
+    "candidate",
+    "compare",
+    "judge",
+    "store",
+    "worker",
+    "emulated",
+    "evaluator",
+    "serve",
+];
+
+#[test]
+fn modules_of_core_depend_downwards_only() {
+    let uses = check("core", &CORE).unwrap();
+    assert!(uses > 100, "only {uses} uses were found");
+}
+
+#[test]
+fn modules_of_gpu_depend_downwards_only() {
+    let uses = check("gpu", &GPU).unwrap();
+    assert!(uses > 60, "only {uses} uses were found");
+}
