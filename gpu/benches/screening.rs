@@ -2,17 +2,21 @@
 //! what a search or a training run sees.
 //!
 //! Run with `cargo bench -p sparserl-gpu --bench screening`. Without a GPU it says so and does
-//! nothing. Cubins are kept in a folder of this run only.
+//! nothing. Cubins are kept in a folder of this run only. With `-- --json PATH` each case adds a line
+//! of JSON to a file.
 
 // A program of its own: it prints, and stops at the first error.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
+use serde_json::json;
 use sparserl_core::decode::random_walk;
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::{Csr, generate};
@@ -24,9 +28,9 @@ use sparserl_gpu::compile::cache::CubinCache;
 use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::isolate::ServerCommand;
-use sparserl_gpu::worker::Protocol;
 use sparserl_gpu::run::device::Device;
 use sparserl_gpu::serve::serve;
+use sparserl_gpu::worker::Protocol;
 
 /// Programs of each case that are screened and timed.
 const PROGRAMS: usize = 500;
@@ -45,11 +49,13 @@ fn main() -> ExitCode {
         println!("not measured: {absence}");
         return ExitCode::SUCCESS;
     }
-    measure();
+    let path = words.iter().skip_while(|word| *word != "--json").nth(1);
+    let append = |path| OpenOptions::new().create(true).append(true).open(path).unwrap();
+    measure(path.map(append));
     ExitCode::SUCCESS
 }
 
-fn measure() {
+fn measure(mut lines: Option<File>) {
     let cubins = tempfile::tempdir().unwrap();
     let command = || ServerCommand::this_program(["serve"]).unwrap();
     let cores = thread::available_parallelism().unwrap();
@@ -82,6 +88,14 @@ fn measure() {
             let right = evaluation.outcomes.iter().filter(|o| Outcome::is_right(o)).count();
             let rate = PROGRAMS as f64 / seconds;
             println!("{name}, {task}: {rate:.0} programs/s, {right} of {PROGRAMS} right");
+            if let Some(lines) = &mut lines {
+                let (device, task, nnz) = (&gpu.facts().name, task.to_string(), matrix.nnz());
+                let line = json!({
+                    "device": device, "threads": cores, "matrix": name, "nnz": nnz, "task": task,
+                    "programs": PROGRAMS, "new_one_in": NEW, "right": right, "seconds": seconds,
+                });
+                writeln!(lines, "{line}").unwrap();
+            }
         }
     }
 }
