@@ -1,6 +1,8 @@
 //! CUDA from anywhere: the source, and after a NUL the description of its launch, if there is one.
 
-use sparserl_gpu::candidate::raw::RawKernel;
+use sparserl_core::matrix::{Csr, generate};
+use sparserl_core::task::Operation;
+use sparserl_gpu::candidate::raw::{RawError, RawKernel};
 
 /// Runs the target.
 pub fn run(bytes: &[u8]) {
@@ -16,10 +18,21 @@ pub fn run(bytes: &[u8]) {
             // Linkage is added once: what is compiled reads as the same kernel.
             let again = RawKernel::parse(kernel.source(), sidecar).unwrap();
             assert_eq!(again, kernel);
+            let operation = kernel.task().map_or(Operation::SpMV, |task| task.operation);
+            // More only means more memory.
+            if operation.columns() <= 64 {
+                let matrix = generate::stencil5(6, 7);
+                let single: Csr<f32> = matrix.cast().unwrap();
+                said(kernel.prepare(matrix.view(), operation).err());
+                said(kernel.prepare(single.view(), operation).err());
+            }
         }
-        Err(error) => {
-            let text = error.to_string();
-            assert_eq!(text.lines().count(), 1, "{text}");
-        }
+        Err(error) => said(Some(error)),
     }
+}
+
+/// What is refused is refused in one line.
+fn said(error: Option<RawError>) {
+    let text = error.map_or("none".to_owned(), |error| error.to_string());
+    assert_eq!(text.lines().count(), 1, "{text}");
 }

@@ -2,8 +2,8 @@
 //! what a search or a training run sees.
 //!
 //! Run with `cargo bench -p sparserl-gpu --bench screening`. Without a GPU it says so and does
-//! nothing. Cubins are kept in a folder of this run only. With `-- --json PATH` each case adds a line
-//! of JSON to a file.
+//! nothing. Cubins are kept in a folder of this run only. With `-- --json PATH` each case adds a
+//! line of JSON to a file.
 
 // A program of its own: it prints, and stops at the first error.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]

@@ -10,7 +10,8 @@
 //! among its parameters, they are 1 and 0. It is one function like
 //!
 //! ```cuda
-//! // launch: spmm<<<ceil(num_rows / 256), 256>>>(row_offsets, columns, values, B, C, num_rows, dense_cols)
+//! // launch: spmm<<<ceil(num_rows / 256), 256>>>(
+//! //     row_offsets, columns, values, B, C, num_rows, dense_cols)
 //! __global__ void spmm(const int* indptr, const int* indices, const float* data,
 //!                      const float* in, float* out, int m, int n)
 //! ```

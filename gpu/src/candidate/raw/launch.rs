@@ -17,7 +17,8 @@
 //! parentheses. As in C++, `/` rounds down; `ceil(a / b)` rounds up.
 //!
 //! The comment may go on over several lines, until its parentheses are closed. Generated kernels
-//! have the same comment. For sources that are not to be touched, a JSON file holds the same:
+//! have the same comment, with a capital letter. For sources that are not to be touched, a JSON
+//! file holds the same:
 //!
 //! ```json
 //! { "kernel": "spmm", "grid": ["ceil(num_rows / 8)", 4], "block": [32, 8], "shared": 4096,
