@@ -101,6 +101,7 @@ fn impatient() -> Protocol {
         cold_samples: 0,
         back_to_back_samples: 0,
         baselines: false,
+        patience: Duration::from_secs(2),
         deadline: Duration::from_secs(2),
         ..Protocol::full()
     }
