@@ -209,7 +209,7 @@ impl<J: Judge> Run<'_, J> {
             self.progress.step(format!("{name}: judging CUDA kernels {first} to {last} of {of}"));
             first = last + 1;
             let (places, kernels): (Vec<usize>, Vec<&RawKernel>) = batch.iter().copied().unzip();
-            keep(places, self.judge.cuda(matrix, self.task.operation, &kernels)?)?;
+            keep(places, self.judge.cuda(matrix, self.task, &kernels)?)?;
         }
         Ok((results.into_iter().flatten().collect(), rounds))
     }

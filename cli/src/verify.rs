@@ -64,10 +64,10 @@ fn verify<J: Judge>(
     progress.step("opening the GPU");
     let mut judge = open()?;
     progress.step("judging");
-    let (kernel, operation) = (&given.kernel, given.task.operation);
+    let (kernel, task) = (&given.kernel, given.task);
     let mut evaluation = match &given.matrix {
-        Rounded::F32(matrix) => judge_one(&mut judge, matrix.view(), operation, kernel)?,
-        Rounded::F64(matrix) => judge_one(&mut judge, matrix.view(), operation, kernel)?,
+        Rounded::F32(matrix) => judge_one(&mut judge, matrix.view(), task, kernel)?,
+        Rounded::F64(matrix) => judge_one(&mut judge, matrix.view(), task, kernel)?,
     };
     drop(progress);
     given.say_note();
@@ -127,7 +127,7 @@ impl Given {
     }
 }
 
-/// A matrix in the task's precision.
+/// A matrix in the type that the task's precision has for it.
 enum Rounded {
     F32(Csr<f32>),
     F64(Csr<f64>),
@@ -136,12 +136,12 @@ enum Rounded {
 fn judge_one<J: Judge, T: Scalar>(
     judge: &mut J,
     matrix: CsrView<'_, T>,
-    operation: Operation,
+    task: Task,
     kernel: &Kernel,
 ) -> anyhow::Result<Evaluation> {
     match kernel {
         Kernel::Program(program) => judge.programs(matrix, std::slice::from_ref(program)),
-        Kernel::Cuda(kernel) => judge.cuda(matrix, operation, &[kernel]),
+        Kernel::Cuda(kernel) => judge.cuda(matrix, task, &[kernel]),
     }
 }
 

@@ -11,8 +11,8 @@ use crate::matrix::{Coo, Csr, Duplicates, Scalar};
 use crate::task::Dtype;
 
 pub use program::{
-    COLUMNS, Case, case, free_case, free_program, legal_program, mutated_tokens, random_bits, task,
-    tokens,
+    COLUMNS, Case, case, case_in, free_case, free_program, legal_program, mutated_tokens,
+    random_bits, task, tokens,
 };
 
 /// Where the entries of a matrix are.

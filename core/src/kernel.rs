@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::codegen::CudaSource;
 use crate::language::Program;
 use crate::layout::Packed;
-use crate::task::Operation;
+use crate::task::{Operation, Task};
 
 /// Turns generated CUDA into code for one architecture.
 pub trait Compiler {
@@ -47,8 +47,8 @@ pub enum Candidate<'a, C, F> {
     Program(&'a Program),
     /// A program's kernel, which is judged as it is: to the byte what its owner may write down.
     Kernel(&'a Kernel<C>),
-    /// CUDA from anywhere, for an operation.
-    Cuda(&'a F, Operation),
+    /// CUDA from anywhere, for a task.
+    Cuda(&'a F, Task),
 }
 
 impl<C, F> Clone for Candidate<'_, C, F> {
@@ -73,10 +73,16 @@ impl<'a, C, F> Candidate<'a, C, F> {
     /// What it computes.
     #[must_use]
     pub fn operation(&self) -> Operation {
+        self.task().operation
+    }
+
+    /// What it computes, and in which element types.
+    #[must_use]
+    pub fn task(&self) -> Task {
         match *self {
-            Self::Program(program) => program.task.operation,
-            Self::Kernel(kernel) => kernel.packed.program.task.operation,
-            Self::Cuda(_, operation) => operation,
+            Self::Program(program) => program.task,
+            Self::Kernel(kernel) => kernel.packed.program.task,
+            Self::Cuda(_, task) => task,
         }
     }
 }

@@ -72,6 +72,7 @@ pub struct TaskPlan {
     /// Columns of the dense operands; absent for SpMV.
     #[serde(skip_serializing_if = "Option::is_none")]
     columns: Option<u32>,
+    /// Element types: one for all, or `matrix/dense/sums`.
     dtype: String,
     /// Whether the values of the matrix may change.
     values: Values,
@@ -83,7 +84,7 @@ impl From<Task> for TaskPlan {
             Operation::SpMV => ("spmv", None),
             Operation::SpMM { columns } => ("spmm", Some(columns.get())),
         };
-        Self { operation, columns, dtype: task.precision.matrix().to_string(), values: task.values }
+        Self { operation, columns, dtype: task.precision.to_string(), values: task.values }
     }
 }
 

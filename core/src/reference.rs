@@ -1,13 +1,15 @@
 //! The reference product that kernels are checked against, with a bound on the error of a right
 //! one.
 //!
-//! Each element of αAX + βY₀ is computed in `f64`: plainly for `f32` operands, whose products are
-//! exact there; with a compensated dot product (Ogita, Rump and Oishi, Accurate Sum and Dot
-//! Product, 2005, algorithm Dot2) for `f64` ones.
+//! Each element of αAX + βY₀ is computed in `f64`: plainly for dense operands of `f32`, whose
+//! products are exact there; with a compensated dot product (Ogita, Rump and Oishi, Accurate Sum
+//! and Dot Product, 2005, algorithm Dot2) for those of `f64`, whatever the matrix is stored in.
 //!
-//! A kernel in the element type, unit roundoff u, may sum in any order and fuse or not. A row of n
-//! entries then takes at most n + 2 roundings on the way of any term: one for the product, n − 1
-//! for the sum, one each for α and for adding βy₀. The error is therefore at most
+//! A kernel whose sums, like its dense operands, are of a type with unit roundoff u may sum in any
+//! order and fuse or not. The type of the matrix does not matter: it is never the wider one, so its
+//! values enter a product as they are. A row of n entries then takes at most n + 2 roundings on the
+//! way of any term: one for the product, n − 1 for the sum, one each for α and for adding βy₀. The
+//! error is therefore at most
 //!
 //! (n + 2) · u · (|α| Σ|a||x| + |β||y₀|)
 //!
@@ -33,7 +35,7 @@ use alloc::vec::Vec;
 use thiserror::Error;
 
 use crate::matrix::{CsrView, Scalar};
-use crate::task::Dtype;
+use crate::task::{Dtype, Precision, UnsupportedPrecision};
 
 /// The factor c by which the bound exceeds the first-order worst case.
 pub const SAFETY: f64 = 2.0;
@@ -43,7 +45,7 @@ const ROWS_TOGETHER: usize = 256;
 
 /// Why operands do not fit a matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ShapeError {
+pub enum OperandError {
     /// The dense operand has the wrong number of elements.
     #[error("the dense operand has {found} elements: expected {rows} × {columns}")]
     Dense {
@@ -72,6 +74,9 @@ pub enum ShapeError {
         /// Columns of the dense operand.
         columns: usize,
     },
+    /// No kernel combines the element types, and the bound is not proven for them.
+    #[error(transparent)]
+    Precision(#[from] UnsupportedPrecision),
 }
 
 /// A product and how far a right kernel may be from it.
@@ -112,24 +117,29 @@ impl Comparison {
 /// `dense` is X, row-major, `a.cols()` × `n` (for SpMV, n = 1). `initial` is Y₀, row-major,
 /// `a.rows()` × `n`; when `beta` is 0 it is not read at all and may be anything, even empty.
 ///
+/// `A` is the type of the matrix, `D` that of the dense operands, of α and β, and of the sums that
+/// are judged.
+///
 /// # Errors
-/// [`ShapeError`] when an operand has the wrong number of elements.
-pub fn multiply<T: Scalar>(
-    a: CsrView<'_, T>,
-    dense: &[T],
+/// [`OperandError`] when an operand has the wrong number of elements, or when the types form no
+/// [`Precision`].
+pub fn multiply<A: Scalar, D: Scalar>(
+    a: CsrView<'_, A>,
+    dense: &[D],
     n: usize,
-    alpha: T,
-    beta: T,
-    initial: &[T],
-) -> Result<Reference, ShapeError> {
+    alpha: D,
+    beta: D,
+    initial: &[D],
+) -> Result<Reference, OperandError> {
+    Precision::new(A::DTYPE, D::DTYPE, D::DTYPE)?;
     let (rows, cols) = (a.rows(), a.cols());
-    let elements = rows.checked_mul(n).ok_or(ShapeError::TooLarge { rows, columns: n })?;
+    let elements = rows.checked_mul(n).ok_or(OperandError::TooLarge { rows, columns: n })?;
     if cols.checked_mul(n) != Some(dense.len()) {
-        return Err(ShapeError::Dense { rows: cols, columns: n, found: dense.len() });
+        return Err(OperandError::Dense { rows: cols, columns: n, found: dense.len() });
     }
     let reads_initial = beta.to_f64() != 0.0;
     if reads_initial && initial.len() != elements {
-        return Err(ShapeError::Initial { rows, columns: n, found: initial.len() });
+        return Err(OperandError::Initial { rows, columns: n, found: initial.len() });
     }
     if elements == 0 {
         return Ok(Reference { values: Vec::new(), bounds: Vec::new() });
@@ -142,17 +152,17 @@ pub fn multiply<T: Scalar>(
 
 /// Checked operands of a product.
 #[derive(Clone, Copy)]
-struct Product<'a, T> {
-    a: CsrView<'a, T>,
-    dense: &'a [T],
+struct Product<'a, A, D> {
+    a: CsrView<'a, A>,
+    dense: &'a [D],
     n: usize,
-    alpha: T,
-    beta: T,
+    alpha: D,
+    beta: D,
     /// None when β is 0.
-    initial: Option<&'a [T]>,
+    initial: Option<&'a [D]>,
 }
 
-impl<T: Scalar> Product<'_, T> {
+impl<A: Scalar, D: Scalar> Product<'_, A, D> {
     /// Fills a reference, some rows at a time; on all cores where there are threads.
     fn fill(self, reference: &mut Reference) {
         let elements = ROWS_TOGETHER.saturating_mul(self.n);
@@ -191,7 +201,7 @@ impl<T: Scalar> Product<'_, T> {
             for (j, (value, bound)) in values.iter_mut().zip(bounds).enumerate() {
                 let start = self.initial.map_or(0.0, |initial| initial[row * n + j].to_f64());
                 *value = sums.scaled(j, alpha, beta, start);
-                *bound = error_bound::<T>(
+                *bound = error_bound::<D>(
                     columns.len(),
                     alpha.abs(),
                     sums.magnitude[j],
@@ -244,11 +254,11 @@ fn error_ratio(got: f64, value: f64, bound: f64) -> f64 {
     if ratio.is_nan() { f64::INFINITY } else { ratio }
 }
 
-/// The error allowed in an element whose row has `n` entries.
+/// The error allowed in an element whose row has `n` entries, with sums of type `D`.
 ///
 /// `magnitude` is Σ|a||x|, `start` is |β||y₀|.
-fn error_bound<T: Scalar>(n: usize, alpha: f64, magnitude: f64, start: f64) -> f64 {
-    let limits = Limits::of(T::DTYPE);
+fn error_bound<D: Scalar>(n: usize, alpha: f64, magnitude: f64, start: f64) -> f64 {
+    let limits = Limits::of(D::DTYPE);
     let gain = alpha.max(1.0);
     let peak = gain * magnitude + start;
     // NaN comes from operands that are not finite.
@@ -288,7 +298,7 @@ impl Limits {
 /// The dot products of one row with each column of the dense operand, in progress.
 struct Sums {
     high: Vec<f64>,
-    /// What rounding has taken off `high`; stays 0 for `f32` operands.
+    /// What rounding has taken off `high`; stays 0 for dense operands of `f32`.
     low: Vec<f64>,
     /// Σ|a||x|.
     magnitude: Vec<f64>,
@@ -307,11 +317,11 @@ impl Sums {
 
     /// Adds `a` times each element of `x`.
     #[inline]
-    fn add<T: Scalar>(&mut self, a: f64, x: &[T]) {
+    fn add<D: Scalar>(&mut self, a: f64, x: &[D]) {
         let sums = self.high.iter_mut().zip(&mut self.magnitude).zip(x);
-        match T::DTYPE {
-            // 24 + 24 bits fit in 53: the product is exact, and the additions' 2⁻⁵³ is far below
-            // the 2⁻²⁴ allowed.
+        match D::DTYPE {
+            // The matrix is of `f32` as well. 24 + 24 bits fit in 53: the product is exact, and the
+            // additions' 2⁻⁵³ is far below the 2⁻²⁴ allowed.
             Dtype::F32 => {
                 for ((high, magnitude), x) in sums {
                     let product = a * x.to_f64();

@@ -25,6 +25,12 @@ impl Task {
         Self { operation, precision: Precision::uniform(dtype), values: Values::Fixed }
     }
 
+    /// The same task in other element types.
+    #[must_use]
+    pub const fn with_precision(self, precision: Precision) -> Self {
+        Self { precision, ..self }
+    }
+
     /// The same task on a matrix whose values may or may not change.
     #[must_use]
     pub fn with_values(self, values: Values) -> Self {
@@ -34,7 +40,9 @@ impl Task {
 
 /// Element types of a product, by the role of the elements.
 ///
-/// Only combinations that kernels exist for can be made: today, one type in all roles.
+/// Only combinations that kernels exist for can be made: one type in all roles, or a matrix that is
+/// stored in single precision and multiplied in double, [`Precision::F32_IN_F64`]. Sums are of the
+/// type of the dense operands in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Roles", into = "Roles")]
 pub struct Precision(Roles);
@@ -59,6 +67,16 @@ pub struct UnsupportedPrecision {
 }
 
 impl Precision {
+    /// A matrix of `f32` with dense operands and sums of `f64`: what a solver in double precision
+    /// takes when `f32` holds its matrix well enough. An entry with a 32-bit column index is 8
+    /// bytes instead of 12, and a value that `f32` holds is multiplied as exactly as in `f64`.
+    pub const F32_IN_F64: Self =
+        Self(Roles { matrix: Dtype::F32, dense: Dtype::F64, accumulator: Dtype::F64 });
+
+    /// All of them.
+    pub const ALL: [Self; 3] =
+        [Self::uniform(Dtype::F32), Self::uniform(Dtype::F64), Self::F32_IN_F64];
+
     /// One type in all roles.
     #[must_use]
     pub const fn uniform(dtype: Dtype) -> Self {
@@ -74,11 +92,9 @@ impl Precision {
         dense: Dtype,
         accumulator: Dtype,
     ) -> Result<Self, UnsupportedPrecision> {
-        if matrix == dense && dense == accumulator {
-            Ok(Self::uniform(matrix))
-        } else {
-            Err(UnsupportedPrecision { matrix, dense, accumulator })
-        }
+        let asked = Self(Roles { matrix, dense, accumulator });
+        let unsupported = UnsupportedPrecision { matrix, dense, accumulator };
+        Self::ALL.contains(&asked).then_some(asked).ok_or(unsupported)
     }
 
     /// Type of the values of A as they are stored.
@@ -97,6 +113,12 @@ impl Precision {
     #[must_use]
     pub fn accumulator(self) -> Dtype {
         self.0.accumulator
+    }
+}
+
+impl From<Dtype> for Precision {
+    fn from(dtype: Dtype) -> Self {
+        Self::uniform(dtype)
     }
 }
 
@@ -314,15 +336,29 @@ mod tests {
 
     #[test]
     fn precisions_are_read_back_and_unsupported_ones_are_refused() {
+        for precision in Precision::ALL {
+            assert_eq!(precision.to_string().parse(), Ok(precision));
+        }
         for dtype in Dtype::ALL {
             let precision = Precision::uniform(dtype);
-            assert_eq!(precision.to_string().parse(), Ok(precision));
             let roles = (precision.matrix(), precision.dense(), precision.accumulator());
             assert_eq!(roles, (dtype, dtype, dtype));
+            // The short form is the written one.
+            let roles: Result<Precision, _> = alloc::format!("{dtype}/{dtype}/{dtype}").parse();
+            assert_eq!(roles.map(|read| read.to_string()), Ok(dtype.to_string()));
         }
-        let mixed =
-            UnsupportedPrecision { matrix: Dtype::F32, dense: Dtype::F64, accumulator: Dtype::F64 };
-        assert_eq!("f32/f64/f64".parse::<Precision>(), Err(mixed.into()));
+        let mixed: Precision = "f32/f64/f64".parse().unwrap();
+        let roles = (mixed.matrix(), mixed.dense(), mixed.accumulator());
+        assert_eq!(roles, (Dtype::F32, Dtype::F64, Dtype::F64));
+        for (matrix, dense, accumulator) in [
+            (Dtype::F64, Dtype::F32, Dtype::F32),
+            (Dtype::F32, Dtype::F32, Dtype::F64),
+            (Dtype::F32, Dtype::F64, Dtype::F32),
+        ] {
+            let unsupported = UnsupportedPrecision { matrix, dense, accumulator };
+            let text = alloc::format!("{matrix}/{dense}/{accumulator}");
+            assert_eq!(text.parse::<Precision>(), Err(unsupported.into()));
+        }
         assert_eq!("f16".parse::<Precision>(), Err(UnknownDtype.into()));
         assert_eq!("f32/f32".parse::<Precision>(), Err(UnknownDtype.into()));
     }

@@ -17,10 +17,10 @@ use sparserl_core::layout::{CostModel, PackError, pack};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
-use sparserl_core::task::{Dtype, Task, Values};
+use sparserl_core::task::{Dtype, Precision, Task, Values};
 
 fn any_task() -> impl Strategy<Value = Task> {
-    prop_oneof![task(Dtype::F32), task(Dtype::F64)]
+    proptest::sample::select(Precision::ALL.to_vec()).prop_flat_map(task)
 }
 
 fn round_trips(program: &Program) -> Result<(), TestCaseError> {

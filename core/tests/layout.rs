@@ -8,14 +8,16 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use sparserl_core::arbitrary::{Case, case, csr, free_case, legal_program, random_bits, task};
+use sparserl_core::arbitrary::{
+    Case, case, case_in, csr, free_case, legal_program, random_bits, task,
+};
 use sparserl_core::codegen::{ArgumentKind, emit};
 use sparserl_core::language::{Derivation, Mask, Program};
 use sparserl_core::layout::{PackError, Packed, pack, unpack};
 use sparserl_core::matrix::{Csr, Offsets, Scalar};
 use sparserl_core::reference::{compare, multiply};
 use sparserl_core::structure::MatrixStats;
-use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_core::task::{Dtype, Operation, Precision, Task};
 
 /// Equality of bits: `==` would take −0 for 0.
 fn same<T: Scalar>(a: &Csr<T>, b: &Csr<T>) -> bool {
@@ -39,6 +41,9 @@ fn parts_fit_together(packed: &Packed) -> Result<(), TestCaseError> {
     prop_assert!(packed.geometry.shared <= 48 * 1024);
     Ok(())
 }
+
+/// Arrays that hold values of the matrix.
+const VALUES: [&str; 2] = ["values", "table"];
 
 /// The source states as many arguments as the packed matrix has, under their names.
 fn source_is_complete<T: Scalar>(
@@ -77,6 +82,22 @@ fn source_is_complete<T: Scalar>(
         prop_assert!(fits, "{size:?}");
     }
     prop_assert!(arguments.iter().all(|argument| !argument.meaning.is_empty()));
+    // Each role has its element type: what is stored of the matrix, and what is computed with.
+    let Task { precision, .. } = program.task;
+    for argument in &arguments {
+        let expected = match argument.kind {
+            ArgumentKind::Matrix if VALUES.iter().any(|name| argument.name.ends_with(name)) => {
+                precision.matrix()
+            }
+            ArgumentKind::Workspace if argument.name.ends_with("carry") => precision.accumulator(),
+            ArgumentKind::Input
+            | ArgumentKind::Output
+            | ArgumentKind::Alpha
+            | ArgumentKind::Beta => precision.dense(),
+            _ => continue,
+        };
+        prop_assert_eq!(argument.dtype, expected.name(), "{}", argument.name);
+    }
     // The header repeats the program, so that the file alone says what it is.
     for line in program.to_string().lines() {
         let line = format!("//   {line}\n");
@@ -157,6 +178,13 @@ proptest! {
     }
 
     #[test]
+    fn legal_programs_pack_in_f32_for_products_in_f64(
+        case in case_in::<f32>(Precision::F32_IN_F64, 50, 70, 200),
+    ) {
+        packs(&case.matrix, &case.program)?;
+    }
+
+    #[test]
     fn legal_programs_pack_wide_matrices(case in case::<f64>(20, 300_000, 80)) {
         packs(&case.matrix, &case.program)?;
     }
@@ -188,8 +216,15 @@ fn another_element_type_is_refused() {
         use proptest::test_runner::TestRunner;
         case::<f32>(9, 9, 9).new_tree(&mut TestRunner::deterministic()).unwrap().current()
     };
-    let error = pack(matrix.cast::<f64>().unwrap().view(), &program).unwrap_err();
+    let double = matrix.cast::<f64>().unwrap();
+    let error = pack(double.view(), &program).unwrap_err();
     assert_eq!(error, PackError::Dtype { program: Dtype::F32, matrix: Dtype::F64 });
+
+    // It is the type of the matrix that has to fit, whatever the product is computed in.
+    let mixed = program.task.with_precision(Precision::F32_IN_F64);
+    let mixed = legal_program(matrix.view(), mixed, 1);
+    assert_eq!(pack(double.view(), &mixed).unwrap_err(), error);
+    pack(matrix.view(), &mixed).unwrap();
 }
 
 /// Every other row of 8 × 8 blocks is dense, the others are scattered: whoever samples every second

@@ -1,8 +1,10 @@
 // What verifies kernels on the device: fresh operands, an independent product with error bounds, and digests of memory.
 //
-// The product is the reference of sparserl_core::reference, computed the same way: float operands in double, where
-// their products are exact, double ones with the compensated dot product Dot2 (Ogita, Rump and Oishi, Accurate Sum and
-// Dot Product, 2005). The intrinsics keep the compiler from fusing what must be rounded.
+// The product is the reference of sparserl_core::reference, computed the same way: dense operands of float in double,
+// where products are exact, those of double with the compensated dot product Dot2 (Ogita, Rump and Oishi, Accurate Sum
+// and Dot Product, 2005). The intrinsics keep the compiler from fusing what must be rounded.
+//
+// A is the type of the matrix, which is never wider than D, the type of the dense operands and of the sums judged.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -87,7 +89,8 @@ __device__ double two_sum(double a, double b, double& error) {
   return sum;
 }
 
-__device__ void accumulate(Sum& sum, float a, float x) {
+// The matrix is of float as well, so that the product is exact.
+__device__ void accumulate(Sum& sum, double a, float x) {
   const double product = __dmul_rn(a, x);
   sum.high = __dadd_rn(sum.high, product);
   sum.magnitude += fabs(product);
@@ -129,24 +132,24 @@ struct Verdict {
 
 // Operands of alpha * A * X + beta * Y0 and the result to be judged. Where `values` is not null, the product and its
 // bounds are written there instead of judging.
-template <typename T, typename Offset>
+template <typename A, typename D, typename Offset>
 struct Product {
   const Offset* offsets;
   const u32* columns;
-  const T* entries;
-  const T* dense;
-  const T* initial;
-  const T* result;
+  const A* entries;
+  const D* dense;
+  const D* initial;
+  const D* result;
   double* values;
   double* bounds;
   Verdict* verdict;
   u64 rows;
   u32 width;
-  T alpha, beta;
+  D alpha, beta;
 };
 
-template <typename T, typename Offset>
-__device__ void conclude(const Product<T, Offset>& p, u64 row, u32 column, const Sum& sum) {
+template <typename A, typename D, typename Offset>
+__device__ void conclude(const Product<A, D, Offset>& p, u64 row, u32 column, const Sum& sum) {
   const u64 index = row * p.width + column;
   const double alpha = p.alpha, beta = p.beta;
   const double start = beta != 0 ? double(p.initial[index]) : 0.0;
@@ -161,9 +164,9 @@ __device__ void conclude(const Product<T, Offset>& p, u64 row, u32 column, const
   const double roundings = double(p.offsets[row + 1] - p.offsets[row]) + 2;
   const double gain = fmax(fabs(alpha), 1.0), offset = fabs(beta * start);
   const double peak = gain * sum.magnitude + offset;
-  const bool bounded = peak <= Limits<T>::largest / 4;
-  const double bound = bounded ? 2 * Limits<T>::roundoff * roundings * (fabs(alpha) * sum.magnitude + offset) +
-                                     roundings * gain * Limits<T>::smallest
+  const bool bounded = peak <= Limits<D>::largest / 4;
+  const double bound = bounded ? 2 * Limits<D>::roundoff * roundings * (fabs(alpha) * sum.magnitude + offset) +
+                                     roundings * gain * Limits<D>::smallest
                                : __longlong_as_double(0x7ff0000000000000ll);
   if (p.values) {
     const double corrected = value + correction;
@@ -190,8 +193,8 @@ __device__ void conclude(const Product<T, Offset>& p, u64 row, u32 column, const
 }
 
 // The entries of a row from `begin` on in steps of `step`, for one column of the dense operand.
-template <typename T, typename Offset>
-__device__ Sum dot(const Product<T, Offset>& p, Offset begin, Offset end, u32 step, u32 column) {
+template <typename A, typename D, typename Offset>
+__device__ Sum dot(const Product<A, D, Offset>& p, Offset begin, Offset end, u32 step, u32 column) {
   Sum sum = {0, 0, 0};
 #pragma unroll 4
   for (Offset k = begin; k < end; k += step) {
@@ -204,11 +207,11 @@ __device__ Sum dot(const Product<T, Offset>& p, Offset begin, Offset end, u32 st
 // on the matrix alone, and sums are merged in the order of lanes, warps and slices: the result is the same in every run.
 //
 // The bounds hold for any such tree of additions. With n entries, no term takes part in more than n of them, as in a loop
-// over the row. For float, products are exact in double and each addition loses at most 2^-53 of what is summed: n 2^-53
-// times the sum of magnitudes in all, where a result is allowed 2 (n + 2) 2^-24 times. For double, Dot2's analysis uses
-// two facts, which merge() keeps: two_sum() splits each addition into a rounded sum and an exact error, so that `high` and
-// the errors together are the sum, exactly; and all errors reach `low` in at most n additions, whose own loss is of second
-// order, at most about (n 2^-53)^2 times the sum of magnitudes.
+// over the row. For sums of float, products are exact in double and each addition loses at most 2^-53 of what is summed:
+// n 2^-53 times the sum of magnitudes in all, where a result is allowed 2 (n + 2) 2^-24 times. For sums of double, Dot2's
+// analysis uses two facts, which merge() keeps: two_sum() splits each addition into a rounded sum and an exact error, so
+// that `high` and the errors together are the sum, exactly; and all errors reach `low` in at most n additions, whose own
+// loss is of second order, at most about (n 2^-53)^2 times the sum of magnitudes.
 
 // The entries of a long row from `begin` on and before `end`.
 struct Slice {
@@ -232,8 +235,8 @@ __device__ void merge_lanes(Sum& sum) {
 
 // Blocks of 256 threads take 8 rows of at most `long_row` entries at a time, one for each warp; lanes share a row's entries
 // when there is one column, and take a column each otherwise.
-template <typename T, typename Offset>
-__device__ void judge(const Product<T, Offset>& p, u64 long_row) {
+template <typename A, typename D, typename Offset>
+__device__ void judge(const Product<A, D, Offset>& p, u64 long_row) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const bool single = p.width == 1;
   for (u64 row = u64(blockIdx.x) * warps + warp; row < p.rows; row += u64(gridDim.x) * warps) {
@@ -243,7 +246,7 @@ __device__ void judge(const Product<T, Offset>& p, u64 long_row) {
       const u32 column = single ? 0 : tile + lane;
       const bool active = single || column < p.width;
       Sum sum = {0, 0, 0};
-      if (active) sum = dot<T, Offset>(p, single ? begin + lane : begin, end, single ? 32 : 1, column);
+      if (active) sum = dot(p, single ? begin + lane : begin, end, single ? 32 : 1, column);
       if (single) merge_lanes(sum);
       if (active && (!single || lane == 0)) conclude(p, row, column, sum);
     }
@@ -251,8 +254,8 @@ __device__ void judge(const Product<T, Offset>& p, u64 long_row) {
 }
 
 // A block for each slice: its warps share the entries.
-template <typename T>
-__device__ void sum_slices(const Product<T, u64>& p, const Slice* slices, u64 count, Sum* sums) {
+template <typename A, typename D>
+__device__ void sum_slices(const Product<A, D, u64>& p, const Slice* slices, u64 count, Sum* sums) {
   __shared__ Sum partial[warps][32];
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const bool single = p.width == 1;
@@ -264,7 +267,7 @@ __device__ void sum_slices(const Product<T, u64>& p, const Slice* slices, u64 co
       Sum sum = {0, 0, 0};
       if (active) {
         const u64 from = slice.begin + (single ? threadIdx.x : warp);
-        sum = dot<T, u64>(p, from, slice.end, single ? warps * 32 : warps, column);
+        sum = dot(p, from, slice.end, single ? warps * 32 : warps, column);
       }
       if (single) merge_lanes(sum);
       partial[warp][lane] = sum;
@@ -279,8 +282,8 @@ __device__ void sum_slices(const Product<T, u64>& p, const Slice* slices, u64 co
 }
 
 // A thread for each element of a long row.
-template <typename T, typename Offset>
-__device__ void judge_long(const Product<T, Offset>& p, const LongRow* long_rows, u64 count, const Sum* sums) {
+template <typename A, typename D, typename Offset>
+__device__ void judge_long(const Product<A, D, Offset>& p, const LongRow* long_rows, u64 count, const Sum* sums) {
   for (u64 i = first_index(); i < count * p.width; i += stride()) {
     const LongRow row = long_rows[i / p.width];
     const u32 column = u32(i % p.width);
@@ -290,39 +293,44 @@ __device__ void judge_long(const Product<T, Offset>& p, const LongRow* long_rows
   }
 }
 
-#define DEFINE(type, name)                                                                                     \
+#define DEFINE_DENSE(type, name)                                                                               \
   extern "C" __global__ void fill_##name(type* out, u64 n, u64 seed) { fill(out, n, seed); }                   \
   extern "C" __global__ void corrupt_##name(type* out, u64 n, u64 seed) { corrupt(out, n, seed); }             \
   extern "C" __global__ void thin_##name(type* out, u64 n, u32 width, u64 seed, u64 threshold, u64 first,      \
                                          u64 last) {                                                           \
     thin(out, n, width, seed, threshold, first, last);                                                         \
-  }                                                                                                            \
-  extern "C" __global__ void __launch_bounds__(256)                                                            \
-      sum_slices_##name(const Slice* slices, u64 count, const u32* columns, const type* entries,               \
-                        const type* dense, u32 width, Sum* sums) {                                             \
-    sum_slices<type>({0, columns, entries, dense, 0, 0, 0, 0, 0, 0, width, 0, 0}, slices, count, sums);        \
-  }                                                                                                            \
-  DEFINE_JUDGE(type, name, u32)                                                                                \
-  DEFINE_JUDGE(type, name, u64)
+  }
 
-#define DEFINE_JUDGE(type, name, offset)                                                                       \
+DEFINE_DENSE(float, f32)
+DEFINE_DENSE(double, f64)
+
+#define DEFINE(a, d, name)                                                                                     \
   extern "C" __global__ void __launch_bounds__(256)                                                            \
-      judge_##name##_##offset(const offset* offsets, const u32* columns, const type* entries,                  \
-                              const type* dense, const type* initial, const type* result, double* values,      \
-                              double* bounds, Verdict* v, u64 rows, u32 width, type alpha, type beta,          \
-                              u64 long_row) {                                                                  \
-    judge<type, offset>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows, width,    \
+      sum_slices_##name(const Slice* slices, u64 count, const u32* columns, const a* entries, const d* dense,  \
+                        u32 width, Sum* sums) {                                                                \
+    sum_slices<a, d>({0, columns, entries, dense, 0, 0, 0, 0, 0, 0, width, 0, 0}, slices, count, sums);        \
+  }                                                                                                            \
+  DEFINE_JUDGE(a, d, name, u32)                                                                                \
+  DEFINE_JUDGE(a, d, name, u64)
+
+#define DEFINE_JUDGE(a, d, name, offset)                                                                       \
+  extern "C" __global__ void __launch_bounds__(256)                                                            \
+      judge_##name##_##offset(const offset* offsets, const u32* columns, const a* entries, const d* dense,     \
+                              const d* initial, const d* result, double* values, double* bounds, Verdict* v,   \
+                              u64 rows, u32 width, d alpha, d beta, u64 long_row) {                            \
+    judge<a, d, offset>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows, width,    \
                          alpha, beta}, long_row);                                                              \
   }                                                                                                            \
   extern "C" __global__ void __launch_bounds__(256)                                                            \
-      judge_long_##name##_##offset(const offset* offsets, const u32* columns, const type* entries,             \
-                                   const type* dense, const type* initial, const type* result,                 \
-                                   double* values, double* bounds, Verdict* v, u64 rows, u32 width,            \
-                                   type alpha, type beta, const LongRow* long_rows, u64 count,                 \
-                                   const Sum* sums) {                                                          \
-    judge_long<type, offset>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows,      \
+      judge_long_##name##_##offset(const offset* offsets, const u32* columns, const a* entries,                \
+                                   const d* dense, const d* initial, const d* result, double* values,          \
+                                   double* bounds, Verdict* v, u64 rows, u32 width, d alpha, d beta,           \
+                                   const LongRow* long_rows, u64 count, const Sum* sums) {                     \
+    judge_long<a, d, offset>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows,      \
                               width, alpha, beta}, long_rows, count, sums);                                    \
   }
 
-DEFINE(float, f32)
-DEFINE(double, f64)
+// Named by the types of the matrix and of the dense operands.
+DEFINE(float, float, f32_f32)
+DEFINE(double, double, f64_f64)
+DEFINE(float, double, f32_f64)

@@ -20,8 +20,8 @@ use sparserl_core::codegen::{CudaSource, EmitError, emit};
 use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator, Outcome};
-use sparserl_core::reference::ShapeError;
-use sparserl_core::task::{Dtype, Operation};
+use sparserl_core::reference::OperandError;
+use sparserl_core::task::{Dtype, Task};
 pub use sparserl_emulator::code::SourceLocation;
 pub use sparserl_emulator::counters::Counters;
 pub use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
@@ -115,7 +115,7 @@ pub enum EmulatorError {
     },
     /// The operands do not fit the matrix.
     #[error(transparent)]
-    Shape(#[from] ShapeError),
+    Shape(#[from] OperandError),
     /// A dense operand is larger than what a check may take.
     #[error("a dense operand of {rows} × {columns} elements is too large to emulate on")]
     TooLarge {
@@ -131,7 +131,7 @@ pub enum EmulatorError {
     Range {
         /// How many.
         elements: usize,
-        /// Element type.
+        /// Type of the sums.
         dtype: Dtype,
     },
 }
@@ -200,7 +200,7 @@ impl EmulatorEvaluator {
                 Err(error) => Err(format!("it does not fit the matrix: {error}")),
             },
             Candidate::Kernel(kernel) => self.generated(&kernel.packed, &kernel.source)?,
-            Candidate::Cuda(kernel, operation) => self.cuda(matrix, kernel, operation)?,
+            Candidate::Cuda(kernel, task) => self.cuda(matrix, kernel, task)?,
         };
         self.judge_made(matrix, made)
     }
@@ -223,7 +223,7 @@ impl EmulatorEvaluator {
         matrix: CsrView<'_, T>,
         made: Result<Emulable, String>,
     ) -> Result<Judgement, EmulatorError> {
-        let Emulable { ptx, name, prepared, operation } = match made {
+        let Emulable { ptx, name, prepared, task } = match made {
             Ok(made) => made,
             Err(reason) => return Ok(Judgement::unlaunched(Outcome::CompileFailed { reason })),
         };
@@ -235,7 +235,14 @@ impl EmulatorEvaluator {
             return Ok(Judgement::unlaunched(Outcome::CompileFailed { reason }));
         }
         let kernel = module.kernel(&name).map_err(unlike)?;
-        Trial::new(&kernel, &prepared, matrix, operation)?.judge(&self.options)
+        match task.precision.dense() {
+            Dtype::F32 => {
+                Trial::<T, f32>::new(&kernel, &prepared, matrix, task)?.judge(&self.options)
+            }
+            Dtype::F64 => {
+                Trial::<T, f64>::new(&kernel, &prepared, matrix, task)?.judge(&self.options)
+            }
+        }
     }
 
     /// The kernel of a program; an `Err` within says why there is none.
@@ -250,7 +257,7 @@ impl EmulatorEvaluator {
             ptx,
             prepared: Prepared::of_program(packed, source),
             name: source.kernel.clone(),
-            operation: packed.program.task.operation,
+            task: packed.program.task,
         }))
     }
 
@@ -259,7 +266,7 @@ impl EmulatorEvaluator {
         &self,
         matrix: CsrView<'_, T>,
         kernel: &RawKernel,
-        operation: Operation,
+        task: Task,
     ) -> Result<Result<Emulable, String>, EmulatorError> {
         if matches!(self.compiler, PtxCompiler::Here(_)) {
             return Err(EmulatorError::Foreign);
@@ -270,8 +277,8 @@ impl EmulatorEvaluator {
             Err(reason) => return Ok(Err(reason)),
         };
         let name = kernel.kernel().to_owned();
-        Ok(match kernel.prepare(matrix, operation) {
-            Ok(prepared) => Ok(Emulable { ptx, name, prepared, operation }),
+        Ok(match kernel.prepare(matrix, task) {
+            Ok(prepared) => Ok(Emulable { ptx, name, prepared, task }),
             Err(error) => Err(format!("it does not fit the matrix: {error}")),
         })
     }
@@ -303,7 +310,7 @@ struct Emulable {
     ptx: String,
     name: String,
     prepared: Prepared,
-    operation: Operation,
+    task: Task,
 }
 
 impl Judgement {

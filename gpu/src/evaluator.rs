@@ -19,7 +19,7 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
     Abilities, Baseline, Evaluation, Evaluator, Measurement, Outcome, Regime, Samples, Timing,
 };
-use sparserl_core::task::{Operation, Task};
+use sparserl_core::task::Task;
 
 use crate::candidate::Candidate;
 use crate::candidate::executable::{Executable, Prepared};
@@ -147,18 +147,18 @@ impl GpuEvaluator {
         CubinCompiler::new(Arc::clone(&self.compilers), architecture, driver_major)
     }
 
-    /// Judges kernels that are ready.
+    /// Judges kernels of one task that are ready, on a matrix of the task's type.
     ///
     /// # Errors
     /// When the device or its process fails for a reason that is not a kernel's.
     pub fn judge<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        operation: Operation,
+        task: Task,
         executables: &[Executable],
     ) -> Result<Evaluation, GpuError> {
-        let mut evaluation = self.worker.judge(matrix, operation, executables, &self.protocol)?;
-        self.confirm(matrix, operation, executables, &mut evaluation)?;
+        let mut evaluation = self.worker.judge(matrix, task, executables, &self.protocol)?;
+        self.confirm(matrix, task, executables, &mut evaluation)?;
         Ok(evaluation)
     }
 
@@ -167,7 +167,7 @@ impl GpuEvaluator {
     fn confirm<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        operation: Operation,
+        task: Task,
         executables: &[Executable],
         evaluation: &mut Evaluation,
     ) -> Result<(), GpuError> {
@@ -187,7 +187,7 @@ impl GpuEvaluator {
         let kernels: Vec<_> =
             doubtful.iter().filter_map(|&index| executables.get(index).cloned()).collect();
         self.worker.restart();
-        let again = self.worker.judge(matrix, operation, &kernels, &self.protocol)?;
+        let again = self.worker.judge(matrix, task, &kernels, &self.protocol)?;
         for (place, &index) in doubtful.iter().enumerate() {
             if let Some(slot) = evaluation.outcomes.get_mut(index)
                 && let Some(outcome) = again.outcomes.get(place)
@@ -216,14 +216,17 @@ impl Evaluator for GpuEvaluator {
     ) -> Result<Evaluation, GpuError> {
         let none = Evaluation { outcomes: vec![], baselines: vec![], copy_bandwidth: None };
         let Some(first) = candidates.first() else { return Ok(none) };
-        let task = |candidate: &Candidate<'_>| match candidate.program() {
-            Some(program) => program.task,
-            None => Task::new(candidate.operation(), T::DTYPE),
-        };
-        let (first, operation) = (task(first), first.operation());
-        if let Some(other) = candidates.iter().map(task).find(|task| *task != first) {
+        let first = first.task();
+        if let Some(other) = candidates.iter().map(Candidate::task).find(|task| *task != first) {
             return Err(GpuError::Tasks { first, other });
         }
+        // What is for a matrix of another type is no kernel for this one, and says so; opponents
+        // are measured on the matrix as it is.
+        let task = if first.precision.matrix() == T::DTYPE {
+            first
+        } else {
+            first.with_precision(T::DTYPE.into())
+        };
         let compiler = self.compiler();
         thread::scope(|scope| {
             let (coming, made) = sync_channel(AHEAD);
@@ -240,7 +243,7 @@ impl Evaluator for GpuEvaluator {
                     outcomes.push(candidate.as_ref().err().cloned());
                     executables.extend(candidate.ok());
                 }
-                let judged = self.judge(matrix, operation, &executables)?;
+                let judged = self.judge(matrix, task, &executables)?;
                 let mut judged_outcomes = judged.outcomes.into_iter();
                 let outcomes =
                     outcomes.into_iter().filter_map(|made| made.or_else(|| judged_outcomes.next()));
@@ -332,10 +335,10 @@ fn executable<T: Scalar>(
             }
             None => of_source(&kernel.packed, &kernel.source),
         },
-        Candidate::Cuda(kernel, operation) => {
+        Candidate::Cuda(kernel, task) => {
             let options = CompileOptions::default();
             match compiler.compile_with(kernel.source(), kernel.kernel(), &options)? {
-                Ok(cubin) => Ok(kernel.executable(matrix, operation, cubin).map_err(|error| {
+                Ok(cubin) => Ok(kernel.executable(matrix, task, cubin).map_err(|error| {
                     let reason = format!("it does not fit the matrix: {error}");
                     Outcome::CompileFailed { reason }
                 })),

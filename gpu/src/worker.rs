@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
 use sparserl_core::outcome::{Evaluation, Outcome};
-use sparserl_core::task::{Dtype, Operation};
+use sparserl_core::task::{Dtype, Task};
 
 use crate::candidate::executable::{ArrayKey, Executable, distinct_arrays};
 use crate::compare::{Excluded, Opponent, Opponents};
@@ -58,8 +58,8 @@ pub struct Worker {
 }
 
 /// A matrix, by the hash of its content and its element type, as the hash is the same for all types
-/// that hold the values; and an operation.
-type CaseKey = (MatrixKey, Operation);
+/// that hold the values; and a task.
+type CaseKey = (MatrixKey, Task);
 type MatrixKey = (blake3::Hash, Dtype);
 
 /// A running process, and what it holds.
@@ -67,7 +67,7 @@ type MatrixKey = (blake3::Hash, Dtype);
 struct Child {
     server: ServingProcess<Request, Answer>,
     matrix: Option<MatrixKey>,
-    operation: Option<Operation>,
+    task: Option<Task>,
     arrays: BTreeSet<ArrayKey>,
     array_bytes: u64,
 }
@@ -181,22 +181,21 @@ impl Worker {
         self.child = None;
     }
 
-    /// Judges kernels for one matrix; one outcome for each, in their order.
+    /// Judges kernels of one task for one matrix, whose type is that of the task's precision; one
+    /// outcome for each, in their order.
     ///
     /// # Errors
     /// When the device or the process fails for a reason that is not a kernel's.
     pub fn judge<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        operation: Operation,
+        task: Task,
         executables: &[Executable],
         protocol: &Protocol,
     ) -> Result<Evaluation, WorkerError> {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; executables.len()];
         let key = (content_hash(matrix), T::DTYPE);
-        if self.case.replace((key, operation)) != Some((key, operation))
-            && !self.excluded.is_empty()
-        {
+        if self.case.replace((key, task)) != Some((key, task)) && !self.excluded.is_empty() {
             // Who failed in one case may do well in another, with a process that has it loaded.
             self.excluded.clear();
             self.restart();
@@ -207,7 +206,7 @@ impl Worker {
             let open: Vec<usize> = (0..outcomes.len()).filter(|&i| outcomes[i].is_none()).collect();
             let kernels: Vec<&Executable> = open.iter().map(|&i| &executables[i]).collect();
             let fresh = self.child.is_none();
-            match self.attempt(matrix, key, operation, &kernels, protocol) {
+            match self.attempt(matrix, key, task, &kernels, protocol) {
                 Ok(evaluation) => {
                     for (&index, outcome) in open.iter().zip(evaluation.outcomes) {
                         outcomes[index] = Some(outcome);
@@ -242,7 +241,7 @@ impl Worker {
                         Culprit::AnyKernel if !kernels.is_empty() => {
                             for (&index, kernel) in open.iter().zip(&kernels) {
                                 let alone = std::slice::from_ref(*kernel);
-                                let judged = self.judge(matrix, operation, alone, protocol)?;
+                                let judged = self.judge(matrix, task, alone, protocol)?;
                                 outcomes[index] = judged.outcomes.into_iter().next();
                             }
                         }
@@ -261,7 +260,7 @@ impl Worker {
         &mut self,
         matrix: CsrView<'_, T>,
         key: MatrixKey,
-        operation: Operation,
+        task: Task,
         kernels: &[&Executable],
         protocol: &Protocol,
     ) -> Result<Evaluation, Interruption> {
@@ -269,7 +268,7 @@ impl Worker {
             let (server, _) = open(&self.command, self.ordinal)?;
             self.equip(server)?;
         }
-        self.give_problem(matrix, key, operation)?;
+        self.give_problem(matrix, key, task)?;
         self.request_judgement(kernels, protocol)?;
 
         let mut running = None;
@@ -286,7 +285,7 @@ impl Worker {
         }
         // Nothing but the judge's own checks depends on the size, and those take far less than
         // this.
-        let size = (matrix.nnz() as u64).saturating_mul(u64::from(operation.columns()));
+        let size = (matrix.nnz() as u64).saturating_mul(u64::from(task.operation.columns()));
         let allowance = Duration::from_nanos(size.saturating_mul(20));
         let patience = protocol.deadline.saturating_add(allowance).min(MOST_PATIENCE);
         let mut judged = 0;
@@ -340,19 +339,19 @@ impl Worker {
     }
 
     fn equip(&mut self, server: ServingProcess<Request, Answer>) -> Result<(), WorkerError> {
-        let (matrix, operation, arrays) = (None, None, BTreeSet::new());
-        self.child = Some(Child { server, matrix, operation, arrays, array_bytes: 0 });
+        let (matrix, task, arrays) = (None, None, BTreeSet::new());
+        self.child = Some(Child { server, matrix, task, arrays, array_bytes: 0 });
         let request = Request::Oracle { cubin: self.oracle.parts().clone() };
         let bytes = self.oracle.bytes().to_vec();
         self.prepare(&request, &[&bytes])
     }
 
-    /// Sees that the child has the matrix and memory for the operation.
+    /// Sees that the child has the matrix and memory for the task.
     fn give_problem<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
         key: MatrixKey,
-        operation: Operation,
+        task: Task,
     ) -> Result<(), WorkerError> {
         let Some(child) = &self.child else { return Ok(()) };
         if child.matrix != Some(key) {
@@ -367,15 +366,15 @@ impl Worker {
             self.prepare(&Request::Matrix(header), &[offsets, columns, values])?;
             if let Some(child) = &mut self.child {
                 child.matrix = Some(key);
-                child.operation = None;
+                child.task = None;
                 child.arrays.clear();
                 child.array_bytes = 0;
             }
         }
-        if self.child.as_ref().is_some_and(|child| child.operation != Some(operation)) {
-            self.prepare(&Request::Operation(operation), &[])?;
+        if self.child.as_ref().is_some_and(|child| child.task != Some(task)) {
+            self.prepare(&Request::Task(task), &[])?;
             if let Some(child) = &mut self.child {
-                child.operation = Some(operation);
+                child.task = Some(task);
             }
         }
         Ok(())

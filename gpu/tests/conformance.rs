@@ -19,7 +19,7 @@ use sparserl_core::matrix::{Csr, generate};
 use sparserl_core::outcome::{Evaluator, Outcome, Tier};
 use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
-use sparserl_core::task::Operation;
+use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::compile::CubinCompiler;
@@ -234,7 +234,11 @@ where
             let section = sections.into_iter().find(|section| section.name == case.name);
             let section = section.ok_or("there is no such kernel")?;
             let kernel = RawKernel::parse(&section.text, section.sidecar())?;
-            judged(evaluator, case, Candidate::Cuda(&kernel, Operation::SpMV))
+            judged(
+                evaluator,
+                case,
+                Candidate::Cuda(&kernel, Task::new(Operation::SpMV, Dtype::F32)),
+            )
         }
     }
 }

@@ -12,7 +12,7 @@ use libtest_mimic::{Arguments, Trial};
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{Csr, Offsets, generate};
 use sparserl_core::outcome::{Evaluator, Outcome, Violation};
-use sparserl_core::task::Operation;
+use sparserl_core::task::{Dtype, Operation, Precision, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::candidate::raw::RawKernel;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-const CHECKS: [(&str, fn()); 8] = [
+const CHECKS: [(&str, fn()); 9] = [
     ("right_programs_are_verified", right_programs_are_verified),
     (
         "programs_for_another_matrix_or_element_type_do_not_compile",
@@ -47,6 +47,10 @@ const CHECKS: [(&str, fn()); 8] = [
     (
         "a_right_kernel_from_anywhere_is_verified_and_counted",
         a_right_kernel_from_anywhere_is_verified_and_counted,
+    ),
+    (
+        "a_kernel_from_anywhere_is_judged_in_the_precision_of_its_task",
+        a_kernel_from_anywhere_is_judged_in_the_precision_of_its_task,
     ),
     ("each_fault_is_told_for_what_it_is", each_fault_is_told_for_what_it_is),
     (
@@ -97,11 +101,13 @@ __global__ void spmv(const int* row_ptr, const int* col_idx, const float* values
     RawKernel::parse(&source, None).unwrap()
 }
 
+const SPMV: Task = Task::new(Operation::SpMV, Dtype::F32);
+
 const SUM: &str =
     "for (int i = row_ptr[row]; i < row_ptr[row + 1]; i++) sum += values[i] * x[col_idx[i]];";
 
 fn judge(kernel: &RawKernel) -> Judgement {
-    let candidate = Candidate::Cuda(kernel, Operation::SpMV);
+    let candidate = Candidate::Cuda(kernel, SPMV);
     emulator().judge(matrix().view(), candidate).unwrap()
 }
 
@@ -154,6 +160,47 @@ fn a_right_kernel_from_anywhere_is_verified_and_counted() {
     assert!(judgement.ptx_instructions.unwrap() > 10);
 }
 
+fn a_kernel_from_anywhere_is_judged_in_the_precision_of_its_task() {
+    let kernel = |values: &str, sum: &str| {
+        let source = format!(
+            "// launch: grid=(num_rows/128) block=128
+__global__ void spmv(const int* row_ptr, const int* col_idx, const {values}* values,
+                     const double* x, double* y, int num_rows) {{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < num_rows) {{
+        {sum} sum = 0;
+        {SUM}
+        y[row] = sum;
+    }}
+}}
+"
+        );
+        RawKernel::parse(&source, None).unwrap()
+    };
+    let mixed = SPMV.with_precision(Precision::F32_IN_F64);
+    let outcome = |kernel: &RawKernel, task| {
+        let subject = Subject::Cuda(kernel, task);
+        emulator().judge(matrix().view(), subject).unwrap().outcome.to_string()
+    };
+    let right = kernel("float", "double");
+    assert!(outcome(&right, mixed).starts_with("right in 6 checks"), "{}", outcome(&right, mixed));
+    // Sums have to be in double precision.
+    let short = outcome(&kernel("float", "float"), mixed);
+    assert!(short.contains("inexact"), "{short}");
+    for (kernel, task, refusal) in [
+        (&kernel("double", "double"), mixed, "`values` is of f64, but the task is f32/f64/f64"),
+        (&right, SPMV, "`x` is of f64, but the task is f32"),
+        (
+            &right,
+            SPMV.with_precision(Dtype::F64.into()),
+            "the matrix is of f32, but the task is f64",
+        ),
+    ] {
+        let refused = outcome(kernel, task);
+        assert!(refused.contains(refusal), "{refused}");
+    }
+}
+
 fn each_fault_is_told_for_what_it_is() {
     for (sum, store, kind) in [
         ("sum = x[num_rows + row];", "y[row] = sum;", FindingKind::OutOfBounds),
@@ -200,7 +247,8 @@ fn what_cannot_be_told_is_an_error() {
     let huge = || Csr::new(1, 2, Offsets::U32(vec![0, 2]), vec![0, 1], vec![2e38_f32, 2e38]);
     let kernel = cuda(SUM, "y[row] = sum;");
     let judge = |matrix: &Csr<f32>, operation| {
-        emulator().judge(matrix.view(), Candidate::Cuda(&kernel, operation)).unwrap_err()
+        let task = Task { operation, ..SPMV };
+        emulator().judge(matrix.view(), Candidate::Cuda(&kernel, task)).unwrap_err()
     };
     let range = judge(&huge().unwrap(), Operation::SpMV);
     assert!(matches!(range, EmulatorError::Range { elements: 1, .. }), "{range}");
@@ -226,7 +274,7 @@ template <int N> struct Deep { static constexpr int value = Deep<N + 1>::value; 
     let compilers = sparserl_gpu::compile::nvrtc::Compilers::discover().unwrap();
     let options = EmulationOptions::default();
     let here = EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm90, options);
-    let candidate = Candidate::Cuda(&kernel, Operation::SpMV);
+    let candidate = Candidate::Cuda(&kernel, SPMV);
     let refused = here.unwrap().judge(matrix().view(), candidate).unwrap_err();
     assert!(matches!(refused, EmulatorError::Foreign), "{refused}");
 }

@@ -88,8 +88,8 @@ fn baseline() -> impl Strategy<Value = Baseline> {
 
 prop_compose! {
     /// Distinct programs for one task, and an evaluation of them.
-    fn judged(dtype: Dtype)(
-        task in task(dtype),
+    fn judged(precision: Precision)(
+        task in task(precision),
         seed in any::<u64>(),
         outcomes in vec(outcome(), 1..6),
         baselines in vec(baseline(), 0..3),
@@ -238,12 +238,14 @@ proptest! {
         narrow in csr::<f32>(8, 8, 20),
         wide in csr::<f64>(8, 8, 20),
         name in any::<String>(),
-        of_narrow in judged(Dtype::F32),
-        of_wide in judged(Dtype::F64),
+        of_narrow in judged(Dtype::F32.into()),
+        of_wide in judged(Dtype::F64.into()),
+        of_mixed in judged(Precision::F32_IN_F64),
         context in context(),
     ) {
         round_trip(narrow.view(), &name, &of_narrow, &context)?;
         round_trip(wide.view(), &name, &of_wide, &context)?;
+        round_trip(narrow.view(), &name, &of_mixed, &context)?;
     }
 }
 

@@ -20,7 +20,7 @@ use sparserl_core::matrix::{Csr, Offsets, Scalar, generate};
 use sparserl_core::outcome::{Evaluator, Outcome};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
-use sparserl_core::task::{Operation, Task};
+use sparserl_core::task::{Dtype, Operation, Precision, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::compile::nvrtc::CompileOptions;
@@ -130,12 +130,16 @@ fn programs_are_right(gpu: &mut GpuEvaluator) -> Result<(), Failed> {
         for (name, matrix) in matrices() {
             for columns in [1, 8, 33] {
                 let operation = operation(columns)?;
+                let task = |precision| Task::new(operation, Dtype::F32).with_precision(precision);
                 let failed = |error: Failed| {
                     let message = error.message().unwrap_or("no reason").to_owned();
                     Failed::from(format!("{name}, {columns} columns: {message}"))
                 };
-                program_is_right(gpu, &matrix.cast::<f32>()?, operation).map_err(failed)?;
-                program_is_right(gpu, &matrix, operation).map_err(failed)?;
+                let single = matrix.cast::<f32>()?;
+                for task in [Dtype::F32.into(), Precision::F32_IN_F64].map(task) {
+                    program_is_right(gpu, &single, task).map_err(failed)?;
+                }
+                program_is_right(gpu, &matrix, task(Dtype::F64.into())).map_err(failed)?;
             }
         }
     }
@@ -146,9 +150,8 @@ fn programs_are_right(gpu: &mut GpuEvaluator) -> Result<(), Failed> {
 fn program_is_right<T: Scalar>(
     gpu: &mut GpuEvaluator,
     matrix: &Csr<T>,
-    operation: Operation,
+    task: Task,
 ) -> Result<(), Failed> {
-    let task = Task::new(operation, T::DTYPE);
     let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix.view())), task, Target::H200);
     let mask = Mask::legal(&input.stats, task);
     let found = beam_search(&mut *CostRanker.read(&input)?, mask, 4)?;
@@ -174,9 +177,14 @@ fn raw_kernels_are_right(gpu: &mut GpuEvaluator) -> Result<(), Failed> {
                     let single = Section { text: section.text.clone(), ..section };
                     let double =
                         Section { text: section.text.replace("float", "double"), ..section };
+                    let mixed = Section { text: with_values_of_float(&double.text), ..section };
+                    let rounded = matrix.cast::<f32>()?;
+                    let task = Task::new(operation, Dtype::F32);
+                    let in_double = task.with_precision(Precision::F32_IN_F64);
                     for judged in [
-                        judge(gpu, &matrix.cast::<f32>()?, operation, &single)?,
-                        judge(gpu, &matrix, operation, &double)?,
+                        judge(gpu, &rounded, task, &single)?,
+                        judge(gpu, &matrix, task.with_precision(Dtype::F64.into()), &double)?,
+                        judge(gpu, &rounded, in_double, &mixed)?,
                     ] {
                         let right = judged.and_then(|outcome| is_right(&outcome, &protocol));
                         let kernel = section.name;
@@ -229,10 +237,11 @@ fn all_bad_kernels_fail(gpu: &mut GpuEvaluator) -> Result<(), Failed> {
 fn compare(gpu: &mut GpuEvaluator, expected: &Expected, section: &Section) -> Result<(), Failed> {
     let Expected { name, on, words } = *expected;
     let judged = match on {
-        On::Float => judge(gpu, &small().cast::<f32>()?, operation(1)?, section),
-        On::Double => judge(gpu, &small(), operation(1)?, section),
-        On::Columns33 => judge(gpu, &small().cast::<f32>()?, operation(33)?, section),
-        On::Wide => judge(gpu, &wide()?, operation(1)?, section),
+        On::Float | On::Columns33 | On::Mixed => {
+            judge(gpu, &small().cast::<f32>()?, on.task()?, section)
+        }
+        On::Double => judge(gpu, &small(), on.task()?, section),
+        On::Wide => judge(gpu, &wide()?, on.task()?, section),
     };
     let judged = judged.map_err(|e| format!("{name}: {}", e.message().unwrap_or("no reason")))?;
     let (word, detail) = match &judged {
@@ -240,7 +249,7 @@ fn compare(gpu: &mut GpuEvaluator, expected: &Expected, section: &Section) -> Re
         Err(refusal) => ("refused".to_owned(), refusal.clone()),
     };
     let after =
-        judge(gpu, &small().cast::<f32>()?, operation(1)?, &find(kernels::GOOD, "scalar")?)?;
+        judge(gpu, &small().cast::<f32>()?, On::Float.task()?, &find(kernels::GOOD, "scalar")?)?;
     let after = after.map_or_else(|refusal| refusal, |outcome| outcome.word().to_owned());
     let expected = words.join(" or ");
     ensure(
@@ -254,7 +263,7 @@ fn compare(gpu: &mut GpuEvaluator, expected: &Expected, section: &Section) -> Re
 fn judge<T: Scalar>(
     gpu: &mut GpuEvaluator,
     matrix: &Csr<T>,
-    operation: Operation,
+    task: Task,
     section: &Section,
 ) -> Result<Result<Outcome, String>, Failed> {
     let raw = match RawKernel::parse(&section.text, section.sidecar()) {
@@ -266,11 +275,11 @@ fn judge<T: Scalar>(
         Ok(cubin) => cubin,
         Err(reason) => return Ok(Ok(Outcome::CompileFailed { reason })),
     };
-    let executable = match raw.executable(matrix.view(), operation, cubin) {
+    let executable = match raw.executable(matrix.view(), task, cubin) {
         Ok(executable) => executable,
         Err(refusal) => return Ok(Err(refusal.to_string())),
     };
-    let evaluation = gpu.judge(matrix.view(), operation, &[executable])?;
+    let evaluation = gpu.judge(matrix.view(), task, &[executable])?;
     let outcome = evaluation.outcomes.into_iter().next().ok_or("it has no outcome")?;
     Ok(Ok(outcome))
 }
@@ -306,6 +315,28 @@ fn wide() -> Result<Csr<f32>, Failed> {
     let offsets = Offsets::U32((0..=1 << 16).map(|row| row * 256).collect());
     let values = (0..entries).map(|i| (i % 7) as f32 - 2.5).collect();
     Ok(Csr::new(1 << 16, 1 << 24, offsets, (0..entries).collect(), values)?)
+}
+
+impl On {
+    /// What kernels compute on it.
+    fn task(self) -> Result<Task, Failed> {
+        Ok(match self {
+            Self::Float | Self::Wide => Task::new(operation(1)?, Dtype::F32),
+            Self::Double => Task::new(operation(1)?, Dtype::F64),
+            Self::Mixed => {
+                Task::new(operation(1)?, Dtype::F64).with_precision(Precision::F32_IN_F64)
+            }
+            Self::Columns33 => Task::new(operation(33)?, Dtype::F32),
+        })
+    }
+}
+
+/// A kernel in double precision with the values of the matrix in single precision.
+fn with_values_of_float(text: &str) -> String {
+    let declarators = ["* values", "* __restrict__ values", "* vals", "* __restrict__ vals"];
+    declarators.iter().fold(text.to_owned(), |text, declarator| {
+        text.replace(&format!("double{declarator}"), &format!("float{declarator}"))
+    })
 }
 
 fn operation(columns: u32) -> Result<Operation, Failed> {
@@ -347,10 +378,9 @@ fn kernels_compile_as_expected() -> Result<(), Failed> {
             Err(error) => return Err(error.into()),
         };
         let executable = match on {
-            On::Double => raw.executable(small().view(), operation(1)?, cubin),
-            On::Columns33 => raw.executable(small().cast::<f32>()?.view(), operation(33)?, cubin),
-            On::Float | On::Wide => {
-                raw.executable(small().cast::<f32>()?.view(), operation(1)?, cubin)
+            On::Double => raw.executable(small().view(), on.task()?, cubin),
+            On::Columns33 | On::Float | On::Wide | On::Mixed => {
+                raw.executable(small().cast::<f32>()?.view(), on.task()?, cubin)
             }
         };
         Ok(executable
@@ -359,7 +389,9 @@ fn kernels_compile_as_expected() -> Result<(), Failed> {
     let mut failures = Vec::new();
     for section in sections(kernels::GOOD) {
         let double = Section { text: section.text.replace("float", "double"), ..section };
-        for (section, on) in [(&section, On::Float), (&double, On::Double)] {
+        let mixed = Section { text: with_values_of_float(&double.text), ..section };
+        let precisions = [(&section, On::Float), (&double, On::Double), (&mixed, On::Mixed)];
+        for (section, on) in precisions {
             let (fate, why) = fate(section, on)?;
             if fate != "runs" {
                 failures.push(format!("{} {on:?}: {fate}: {why}", section.name));

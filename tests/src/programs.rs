@@ -6,7 +6,7 @@ use sparserl_core::arbitrary::{COLUMNS, legal_program, random_bits};
 use sparserl_core::language::{Derivation, Mask, Program};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::structure::MatrixStats;
-use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_core::task::{Dtype, Operation, Precision, Task, Values};
 
 /// Rows and entries up to which programs are drawn evenly. Beyond it the facts of every way to
 /// split and sort the rows, which even drawing has to know, take longer than the rest of a test.
@@ -14,21 +14,25 @@ const EVEN: usize = 3_000;
 
 /// SpMV (0 columns) or SpMM.
 #[must_use]
-pub fn task(columns: u32, dtype: Dtype) -> Task {
+pub fn task(columns: u32, precision: impl Into<Precision>) -> Task {
     let operation =
         NonZeroU32::new(columns).map_or(Operation::SpMV, |columns| Operation::SpMM { columns });
-    Task::new(operation, dtype)
+    Task { operation, precision: precision.into(), values: Values::Fixed }
 }
 
-/// The task number `index` of a cycle through SpMV and SpMM of all widths, in both element types.
+/// The task number `index` of a cycle through SpMV and SpMM of all widths, in all precisions.
 #[must_use]
 pub fn nth_task(index: usize) -> Task {
-    let dtype = if index.is_multiple_of(2) { Dtype::F32 } else { Dtype::F64 };
+    let precision = match index % 4 {
+        0 | 2 => Precision::uniform(Dtype::F32),
+        1 => Precision::uniform(Dtype::F64),
+        _ => Precision::F32_IN_F64,
+    };
     // SpMV each third time: it is what most kernels are for.
     if index.is_multiple_of(3) {
-        return task(0, dtype);
+        return task(0, precision);
     }
-    task(COLUMNS[(index - index / 3) % COLUMNS.len()], dtype)
+    task(COLUMNS[(index - index / 3) % COLUMNS.len()], precision)
 }
 
 /// A program that is legal for a matrix: for even seeds and small matrices drawn evenly from all of

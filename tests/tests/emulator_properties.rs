@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
-use sparserl_core::arbitrary::{Case, case, csr, free_case, mutated_tokens, task};
+use sparserl_core::arbitrary::{Case, case, case_in, csr, free_case, mutated_tokens, task};
 use sparserl_core::language::Program;
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::Outcome;
-use sparserl_core::task::Dtype;
+use sparserl_core::task::{Dtype, Precision};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::compile::nvrtc::Compilers;
@@ -86,6 +86,13 @@ proptest! {
 
     #[test]
     fn legal_programs_are_right_in_f64(case in case::<f64>(ROWS, ROWS, ENTRIES)) {
+        is_right(&case)?;
+    }
+
+    #[test]
+    fn legal_programs_are_right_for_a_matrix_in_f32_and_products_in_f64(
+        case in case_in::<f32>(Precision::F32_IN_F64, ROWS, ROWS, ENTRIES),
+    ) {
         is_right(&case)?;
     }
 

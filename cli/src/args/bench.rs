@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 use sparserl_core::results::ValueSource;
-use sparserl_core::task::{Operation, Task};
+use sparserl_core::task::{Operation, Precision, Task, Values};
 
-use super::task::{DtypeArg, MOST_COLUMNS, OperationArg, check_columns};
+use super::task::{MOST_COLUMNS, OperationArg, check_columns, precision_parser};
 use super::{MOST_CANDIDATES, Mistake, OpponentArgs};
 
 #[derive(Args, Debug)]
@@ -28,9 +28,12 @@ pub(crate) struct BenchArgs {
         value_parser = clap::value_parser!(u32).range(1..=MOST_COLUMNS)
     )]
     cols: Vec<u32>,
-    /// Element types, separated by commas; each product is measured in each
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "f32")]
-    dtype: Vec<DtypeArg>,
+    /// Element types, separated by commas; each product is measured in each: one for all operands,
+    /// or those of the matrix, the dense operands and the sums
+    #[arg(
+        long, value_delimiter = ',', value_parser = precision_parser(), default_value = "f32"
+    )]
+    dtype: Vec<Precision>,
     /// Candidates to judge for each matrix and task, best predicted first
     #[arg(
         long, value_name = "K", default_value = "8",
@@ -61,10 +64,10 @@ pub(crate) struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// The tasks, each once: products in the order given, in each element type.
+    /// The tasks, each once: products in the order given, in each precision.
     pub(crate) fn tasks(&self) -> Vec<Task> {
         let mut tasks = Vec::new();
-        for &dtype in &self.dtype {
+        for &precision in &self.dtype {
             for op in &self.op {
                 let operations: Vec<Operation> = match op {
                     OperationArg::Spmv => vec![Operation::SpMV],
@@ -76,7 +79,7 @@ impl BenchArgs {
                         .collect(),
                 };
                 for operation in operations {
-                    let task = Task::new(operation, dtype.into());
+                    let task = Task { operation, precision, values: Values::Fixed };
                     if !tasks.contains(&task) {
                         tasks.push(task);
                     }
@@ -155,6 +158,7 @@ mod tests {
             tasks("--op spmm,spmv --cols 8,32,8 --dtype f64,f32"),
             ["spmm 8 f64", "spmm 32 f64", "spmv f64", "spmm 8 f32", "spmm 32 f32", "spmv f32"]
         );
+        assert_eq!(tasks("--dtype f32/f64/f64,f64"), ["spmv f32/f64/f64", "spmv f64"]);
         assert_eq!(tasks("--cols 8"), ["refused"]);
         assert_eq!(tasks("--op spmm"), ["refused"]);
     }

@@ -99,7 +99,9 @@ impl GenerateArgs {
                 Operation::SpMV => "spmv".to_owned(),
                 Operation::SpMM { columns } => format!("spmm{columns}"),
             };
-            format!("{}.{operation}.{}", self.matrix.stem(), task.precision).into()
+            // A folder's name has no slash.
+            let precision = task.precision.to_string().replace('/', "-");
+            format!("{}.{operation}.{precision}", self.matrix.stem()).into()
         })
     }
 }

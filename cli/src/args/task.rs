@@ -2,9 +2,10 @@
 
 use std::num::NonZeroU32;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
-use sparserl_core::task::{Dtype, Operation, Precision, Task, Values};
+use sparserl_core::task::{Operation, Precision, Task, Values};
 
 use super::Mistake;
 
@@ -23,9 +24,9 @@ pub(crate) struct TaskArgs {
         value_parser = clap::value_parser!(u32).range(1..=MOST_COLUMNS)
     )]
     cols: Option<u32>,
-    /// Element type of the matrix and of the dense operands
-    #[arg(long, value_enum, default_value_t = DtypeArg::F32)]
-    dtype: DtypeArg,
+    /// Element types: one for all, or those of the matrix, the dense operands and the sums
+    #[arg(long, value_parser = precision_parser(), default_value = "f32")]
+    dtype: Precision,
     /// Whether the matrix's values may change after the kernel was made; a kernel for variable
     /// values depends on the pattern only
     #[arg(long, value_enum, default_value_t = ValuesArg::Fixed)]
@@ -35,7 +36,8 @@ pub(crate) struct TaskArgs {
 impl TaskArgs {
     /// The task.
     pub(crate) fn task(&self) -> Task {
-        Task::new(operation(self.op, self.cols), self.dtype.into()).with_values(self.values.into())
+        let (operation, precision) = (operation(self.op, self.cols), self.dtype);
+        Task { operation, precision, values: self.values.into() }
     }
 
     pub(super) fn check(&self) -> Result<(), Mistake> {
@@ -55,10 +57,10 @@ pub(crate) struct AskedTaskArgs {
         value_parser = clap::value_parser!(u32).range(1..=MOST_COLUMNS)
     )]
     cols: Option<u32>,
-    /// Element type of the matrix and of the dense operands [default: the program's own; for CUDA,
-    /// f32]
-    #[arg(long, value_enum)]
-    dtype: Option<DtypeArg>,
+    /// Element types: one for all, or those of the matrix, the dense operands and the sums
+    /// [default: the program's own; for CUDA, f32]
+    #[arg(long, value_parser = precision_parser())]
+    dtype: Option<Precision>,
     /// Whether the matrix's values may change [default: the program's own; for CUDA, fixed]
     #[arg(long, value_enum)]
     values: Option<ValuesArg>,
@@ -67,10 +69,9 @@ pub(crate) struct AskedTaskArgs {
 impl AskedTaskArgs {
     /// The task, where what was not said is as in `default`.
     pub(crate) fn task_or(&self, default: Task) -> Task {
-        let precision = |dtype: DtypeArg| Precision::uniform(dtype.into());
         Task {
             operation: self.op.map_or(default.operation, |op| operation(op, self.cols)),
-            precision: self.dtype.map_or(default.precision, precision),
+            precision: self.dtype.unwrap_or(default.precision),
             values: self.values.map_or(default.values, Values::from),
         }
     }
@@ -103,21 +104,17 @@ pub(super) enum OperationArg {
     Spmm,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum DtypeArg {
-    /// Single precision
-    F32,
-    /// Double precision
-    F64,
-}
+/// The precisions as they are written, and what they are for.
+const PRECISIONS: [(&str, &str); 3] = [
+    ("f32", "Single precision"),
+    ("f64", "Double precision"),
+    ("f32/f64/f64", "Double precision, but for the matrix, which is rounded to single precision"),
+];
 
-impl From<DtypeArg> for Dtype {
-    fn from(dtype: DtypeArg) -> Self {
-        match dtype {
-            DtypeArg::F32 => Self::F32,
-            DtypeArg::F64 => Self::F64,
-        }
-    }
+/// Reads a precision as programs and results write it.
+pub(super) fn precision_parser() -> impl TypedValueParser<Value = Precision> {
+    let values = PRECISIONS.map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Precision>())
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -140,9 +137,27 @@ impl From<ValuesArg> for Values {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use sparserl_core::task::Dtype;
 
     use super::*;
     use crate::args::{Cli, Command};
+
+    #[test]
+    fn every_precision_can_be_asked_for_and_no_other() {
+        assert_eq!(PRECISIONS.map(|(name, _)| name), Precision::ALL.map(|p| p.to_string()));
+        let asked = |dtype: &str| {
+            let words = ["x", "gen", "a.mtx", "--dtype", dtype];
+            Cli::try_parse_from(words).map(|cli| match cli.command {
+                Command::Gen(args) => args.task.task().precision,
+                _ => unreachable!("asked for gen"),
+            })
+        };
+        for precision in Precision::ALL {
+            assert_eq!(asked(&precision.to_string()).unwrap(), precision);
+        }
+        let error = asked("f64/f32/f32").unwrap_err().to_string();
+        assert!(error.contains("[possible values: f32, f64, f32/f64/f64]"), "{error}");
+    }
 
     #[test]
     fn what_is_not_asked_of_a_kernel_is_its_own() {
@@ -156,6 +171,7 @@ mod tests {
         };
         assert_eq!(task(""), "spmm 8 f64");
         assert_eq!(task("--dtype f32"), "spmm 8 f32");
+        assert_eq!(task("--dtype f32/f64/f64"), "spmm 8 f32/f64/f64");
         assert_eq!(task("--op spmv"), "spmv f64");
         assert_eq!(task("--values variable"), "spmm 8 f64 variable");
         assert_eq!(task("--op spmm --cols 4"), "spmm 4 f64");

@@ -111,7 +111,7 @@ impl<E: Instrument> Bench<'_, E> {
         Ok(())
     }
 
-    /// The tasks in single precision.
+    /// The tasks whose matrix is in single precision.
     fn in_single(
         &mut self,
         matrix: &Csr<f64>,

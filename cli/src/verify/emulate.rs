@@ -47,10 +47,9 @@ fn judge<T: Scalar>(
     matrix: CsrView<'_, T>,
     emulator: &EmulatorEvaluator,
 ) -> anyhow::Result<Emulated> {
-    let operation = given.task.operation;
     let candidate = match &given.kernel {
         Kernel::Program(program) => Candidate::Program(program),
-        Kernel::Cuda(kernel) => Candidate::Cuda(kernel, operation),
+        Kernel::Cuda(kernel) => Candidate::Cuda(kernel, given.task),
     };
     let ground = match (args.emulation.sample(given.file.kind), candidate) {
         (None, _) => Ground::whole(matrix),
@@ -58,7 +57,7 @@ fn judge<T: Scalar>(
         (_, Candidate::Program(program)) if !emulation::fits(matrix, program) => {
             Ground::whole(matrix)
         }
-        (Some(most), _) => Ground::sampled(matrix, most, operation),
+        (Some(most), _) => Ground::sampled(matrix, most, given.task.operation),
     };
     ground.judge(emulator, candidate)
 }

@@ -6,7 +6,7 @@ use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator};
 use sparserl_core::results::ValueSource;
-use sparserl_core::task::Operation;
+use sparserl_core::task::Task;
 use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::run::device::DeviceFacts;
@@ -34,7 +34,7 @@ pub(crate) trait Judge {
     fn cuda<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        operation: Operation,
+        task: Task,
         kernels: &[&RawKernel],
     ) -> Result<Evaluation>;
 }
@@ -72,10 +72,10 @@ impl Judge for GpuJudge {
     fn cuda<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
-        operation: Operation,
+        task: Task,
         kernels: &[&RawKernel],
     ) -> Result<Evaluation> {
-        let candidates = kernels.iter().map(|&kernel| Candidate::Cuda(kernel, operation));
+        let candidates = kernels.iter().map(|&kernel| Candidate::Cuda(kernel, task));
         Ok(self.evaluator.judge_all(matrix, &candidates.collect::<Vec<_>>())?)
     }
 }
@@ -198,7 +198,7 @@ pub(crate) mod fake {
         fn cuda<T: Scalar>(
             &mut self,
             _: CsrView<'_, T>,
-            _: Operation,
+            _: Task,
             kernels: &[&RawKernel],
         ) -> Result<Evaluation> {
             let outcomes: Result<_> = kernels.iter().map(|k| outcome_of(k.source())).collect();

@@ -10,9 +10,10 @@ use sparserl_core::matrix::{Duplicates, file};
 use crate::support::{MATRICES, Place, matrix, run};
 
 /// Arguments and how the default folder's name ends.
-const TASKS: [(&str, &str); 6] = [
+const TASKS: [(&str, &str); 7] = [
     ("--dtype f32", "spmv.f32"),
     ("--dtype f64", "spmv.f64"),
+    ("--dtype f32/f64/f64", "spmv.f32-f64-f64"),
     ("--op spmm --cols 8 --dtype f32", "spmm8.f32"),
     ("--op spmm --cols 8 --dtype f64", "spmm8.f64"),
     ("--op spmm --cols 32 --dtype f32", "spmm32.f32"),

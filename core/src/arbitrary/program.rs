@@ -11,7 +11,7 @@ use crate::language::{Mask, Program, Space, Token};
 use crate::matrix::{Csr, CsrView, Scalar};
 use crate::random::SplitMix64;
 use crate::structure::MatrixStats;
-use crate::task::{Dtype, Operation, Task};
+use crate::task::{Operation, Precision, Task, Values};
 
 /// Columns of the dense operand worth meeting: below, at and above the width of a vector and of a
 /// warp, powers of two and not.
@@ -22,17 +22,18 @@ pub const COLUMNS: [u32; 13] = [1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 128, 130];
 pub struct Case<T> {
     /// The matrix.
     pub matrix: Csr<T>,
-    /// The program; its task has the element type of the matrix.
+    /// The program; its task's precision has the element type of the matrix.
     pub program: Program,
 }
 
-/// Tasks in an element type: SpMV, and SpMM with [`COLUMNS`].
-pub fn task(dtype: Dtype) -> impl Strategy<Value = Task> + Clone {
+/// Tasks in a precision: SpMV, and SpMM with [`COLUMNS`].
+pub fn task(precision: impl Into<Precision>) -> impl Strategy<Value = Task> + Clone {
+    let precision = precision.into();
     let spmm = select(&COLUMNS[..]).prop_filter_map("not 0", |columns| {
         Some(Operation::SpMM { columns: NonZeroU32::new(columns)? })
     });
     let operation = prop_oneof![Just(Operation::SpMV), spmm];
-    operation.prop_map(move |operation| Task::new(operation, dtype))
+    operation.prop_map(move |operation| Task { operation, precision, values: Values::Fixed })
 }
 
 /// A matrix as of [`csr`] and a program that is legal for it, drawn evenly from all of them.
@@ -43,8 +44,18 @@ pub fn case<T: Scalar>(
     max_cols: usize,
     max_nnz: usize,
 ) -> impl Strategy<Value = Case<T>> {
+    case_in(T::DTYPE, max_rows, max_cols, max_nnz)
+}
+
+/// As [`case`], in a precision whose matrix is of type `T`.
+pub fn case_in<T: Scalar>(
+    precision: impl Into<Precision>,
+    max_rows: usize,
+    max_cols: usize,
+    max_nnz: usize,
+) -> impl Strategy<Value = Case<T>> {
     let matrix = csr::<T>(max_rows, max_cols, max_nnz);
-    (matrix, task(T::DTYPE), any::<u64>()).prop_map(|(matrix, task, seed)| {
+    (matrix, task(precision), any::<u64>()).prop_map(|(matrix, task, seed)| {
         let program = legal_program(matrix.view(), task, seed);
         Case { matrix, program }
     })

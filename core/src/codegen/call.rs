@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::signature::RowsForm;
 use super::source::PartCall;
 use crate::layout::{DeviceCall, Mapping, Operand, PartSize, part_name};
-use crate::task::{Dtype, Operation, Task};
+use crate::task::{Operation, Task};
 
 impl DeviceCall {
     /// The sizes that the call needs, in order.
@@ -41,14 +41,6 @@ impl DeviceCall {
     ) -> Option<Vec<String>> {
         let context = Context { part, parts, task, mapping: self.mapping, block };
         self.operands.iter().map(|&operand| context.operand(operand)).collect()
-    }
-}
-
-/// CUDA's name of an element type.
-pub(super) fn scalar_type(dtype: Dtype) -> &'static str {
-    match dtype {
-        Dtype::F32 => "float",
-        Dtype::F64 => "double",
     }
 }
 

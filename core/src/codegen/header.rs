@@ -17,7 +17,9 @@ pub(super) fn write_header(
     parameters: &[Parameter],
 ) -> fmt::Result {
     let task = program.task;
-    let dtype = task.precision.dense();
+    let (matrix, dense) = (task.precision.matrix(), task.precision.dense());
+    let dtype =
+        if matrix == dense { format!("{dense}") } else { format!("{dense}, A in {matrix}") };
     let product = match task.operation {
         Operation::SpMV => format!("SpMV in {dtype}: y = alpha * A * x + beta * y."),
         Operation::SpMM { columns } => {

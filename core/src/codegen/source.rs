@@ -6,7 +6,7 @@ use core::fmt::{self, Write};
 
 use thiserror::Error;
 
-use super::call::{dense_names, scalar_type};
+use super::call::dense_names;
 use super::header::write_header;
 use super::items::{self, Dense};
 use super::parameter::{Parameter, ParameterKind, Size};
@@ -15,7 +15,7 @@ use crate::language::{Fnv, Part, Program};
 use crate::layout::{
     ArrayReader, ArrayRole, DeviceCall, ElementType, LayoutModule, PartSize, each_layout, part_name,
 };
-use crate::task::{Dtype, Operation, Task};
+use crate::task::{Operation, Task};
 
 /// A CUDA translation unit with one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, Emit
     let mut text = String::new();
     write_header(&mut text, program, &kernel, &parameters)?;
     writeln!(text, "namespace sparserl_{HASH} {{")?;
-    writeln!(text, "using Scalar = {};", scalar_type(task.precision.dense()))?;
+    writeln!(text, "using Scalar = {};", ElementType::from(task.precision.dense()).cuda_type())?;
     writeln!(text, "constexpr unsigned BLOCK = {block};  // threads of a block")?;
     if let Operation::SpMM { columns } = task.operation {
         writeln!(text, "constexpr unsigned COLUMNS = {columns};  // of B and C")?;
@@ -123,10 +123,7 @@ pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, Emit
 
 fn parameters(task: Task, parts: &[PartCall<'_>]) -> Vec<Parameter> {
     let (input, output) = dense_names(task.operation);
-    let dense = match task.precision.dense() {
-        Dtype::F32 => ElementType::F32,
-        Dtype::F64 => ElementType::F64,
-    };
+    let dense = ElementType::from(task.precision.dense());
     let own = |name: &str, kind| Parameter { name: name.to_owned(), kind, element: dense };
     let mut parameters = alloc::vec![
         own(input, ParameterKind::Input),

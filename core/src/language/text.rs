@@ -18,7 +18,9 @@ pub enum TextError {
         found: String,
     },
     /// The task is not one of ours.
-    #[error("line {line}: expected `spmv f32|f64` or `spmm COLUMNS f32|f64`, found `{found}`")]
+    #[error(
+        "line {line}: expected `spmv TYPES` or `spmm COLUMNS TYPES`, TYPES being f32, f64 or f32/f64/f64; found `{found}`"
+    )]
     Task {
         /// Line, from 1.
         line: usize,

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::syntax::{Access, IndexCoding, ValueCoding};
+use crate::task::Dtype;
 
 /// Entries that a block has in flight, at most: 512 threads with 8 each.
 const STEP_PAST: u64 = 4096;
@@ -209,7 +210,24 @@ element_types! {
     F64 f64 "double",
 }
 
+impl From<Dtype> for ElementType {
+    fn from(dtype: Dtype) -> Self {
+        match dtype {
+            Dtype::F32 => Self::F32,
+            Dtype::F64 => Self::F64,
+        }
+    }
+}
+
 impl ArrayData {
+    /// So many zeros.
+    pub(crate) fn zeros(dtype: Dtype, len: usize) -> Self {
+        match dtype {
+            Dtype::F32 => Self::F32(alloc::vec![0.0; len]),
+            Dtype::F64 => Self::F64(alloc::vec![0.0; len]),
+        }
+    }
+
     /// True when there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {

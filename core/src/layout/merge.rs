@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::call::{DeviceCall, Shares};
-use super::coding::{Decoder, float_array, pack_entries};
+use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, WarpSteps};
 use super::pack::{LayoutArrays, SHARED_LIMIT};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
@@ -273,8 +273,8 @@ impl LayoutModule for MergeLayout {
             }
         };
         arrays.extend(coded);
-        let carried = workspace as usize / task.precision.accumulator().size();
-        let zeros = float_array((0..carried).map(|_| T::from_f64(0.0)));
+        let sum = task.precision.accumulator();
+        let zeros = ArrayData::zeros(sum, workspace as usize / sum.size());
         arrays.push(Array::partial_sums("carry", zeros));
         let tickets = vec![0; tiles * mapping.column_tiles as usize];
         arrays.push(Array::counters("tickets", ArrayData::U32(tickets)));

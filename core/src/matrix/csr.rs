@@ -151,6 +151,15 @@ pub struct CsrView<'a, T> {
 }
 
 impl<'a, T: Scalar> CsrView<'a, T> {
+    /// The same matrix where `U` is its element type, which generic code may not know; none where
+    /// it is another.
+    #[must_use]
+    pub fn of_type<U: Scalar>(self) -> Option<CsrView<'a, U>> {
+        let Self { rows, cols, offsets, columns, values } = self;
+        let values = (T::DTYPE == U::DTYPE).then(|| bytemuck::cast_slice(values))?;
+        Some(CsrView { rows, cols, offsets, columns, values })
+    }
+
     /// Checks the arrays, in one pass and without copying them.
     ///
     /// # Errors

@@ -71,6 +71,25 @@ fn naive_f32(case: &Case) -> Vec<f32> {
     out
 }
 
+/// The matrix with each value multiplied by a factor.
+fn scaled(matrix: &Csr<f64>, factor: f64) -> Csr<f64> {
+    let view = matrix.view();
+    let rows = 0..matrix.rows();
+    let entries: Vec<_> = rows
+        .flat_map(|row| {
+            let (columns, values) = view.row(row);
+            columns.iter().zip(values).map(move |(&column, &value)| (row, column, value * factor))
+        })
+        .collect();
+    csr(matrix.rows(), matrix.cols(), &entries)
+}
+
+/// The matrix as `f32` holds it, in double precision again.
+fn rounded(case: &Case) -> Case {
+    let matrix = case.matrix.cast::<f32>().unwrap().cast::<f64>().unwrap();
+    Case { matrix, ..case.clone() }
+}
+
 fn naive_f64(case: &Case) -> Vec<f64> {
     let mut out = vec![];
     for row in 0..case.matrix.view().rows() {
@@ -103,6 +122,12 @@ fn reference_f64(case: &Case) -> Reference {
     multiply(case.matrix.view(), &case.dense, case.n, case.alpha, case.beta, &case.initial).unwrap()
 }
 
+/// Of a matrix in `f32`, with everything else in `f64`.
+fn reference_mixed(case: &Case) -> Reference {
+    let matrix = case.matrix.cast::<f32>().unwrap();
+    multiply(matrix.view(), &case.dense, case.n, case.alpha, case.beta, &case.initial).unwrap()
+}
+
 proptest! {
     #[test]
     fn another_order_passes(case in case()) {
@@ -111,6 +136,16 @@ proptest! {
         let double = compare(&reference_f64(&case), &naive_f64(&case));
         prop_assert!(double.passed(), "{:?}", double);
         prop_assert_eq!(single.unbounded + double.unbounded, 0);
+        let mixed = compare(&reference_mixed(&case), &naive_f64(&rounded(&case)));
+        prop_assert!(mixed.passed() && mixed.unbounded == 0, "{:?}", mixed);
+    }
+
+    #[test]
+    fn a_matrix_in_single_precision_is_multiplied_as_in_double(mut case in case()) {
+        // Numbers that `f32` does not hold.
+        case.dense.iter_mut().for_each(|x| *x *= 1.0 + 1e-9);
+        case.matrix = scaled(&case.matrix, 1.0 + 1e-9);
+        prop_assert_eq!(reference_mixed(&case), reference_f64(&rounded(&case)));
     }
 
     #[test]
@@ -160,6 +195,24 @@ fn the_bound_is_the_formula() {
 }
 
 #[test]
+fn sums_in_single_precision_are_too_few_digits_for_double() {
+    let matrix = row(&[1.0, 1.0]).cast::<f32>().unwrap();
+    let reference = multiply(matrix.view(), &[1.0 / 3.0, 1.0], 1, 1.0, 0.0, &[]).unwrap();
+    assert!(compare(&reference, &[1.0 / 3.0 + 1.0]).passed());
+    assert!(!compare(&reference, &[1.0_f32 / 3.0 + 1.0]).passed());
+    let expected = SAFETY * (f64::EPSILON / 2.0) * 4.0 * (1.0 / 3.0 + 1.0);
+    assert!((reference.bounds[0] / expected - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn a_matrix_wider_than_the_sums_is_refused() {
+    let unsupported =
+        UnsupportedPrecision { matrix: Dtype::F64, dense: Dtype::F32, accumulator: Dtype::F32 };
+    let product = multiply(row(&[1.0]).view(), &[1.0_f32], 1, 1.0, 0.0, &[]);
+    assert_eq!(product, Err(unsupported.into()));
+}
+
+#[test]
 fn beta_zero_does_not_read_the_initial_result() {
     let matrix = csr(2, 2, &[(0, 0, 2.0)]);
     let got = multiply(matrix.view(), &[3.0, 1.0], 1, 1.0, 0.0, &[f64::NAN; 2]).unwrap();
@@ -171,11 +224,11 @@ fn beta_zero_does_not_read_the_initial_result() {
 #[test]
 fn shapes_are_checked() {
     let matrix = csr(2, 3, &[]);
-    let dense = |found| ShapeError::Dense { rows: 3, columns: 2, found };
+    let dense = |found| OperandError::Dense { rows: 3, columns: 2, found };
     assert_eq!(multiply(matrix.view(), &[0.0; 5], 2, 1.0, 0.0, &[]), Err(dense(5)));
-    let initial = ShapeError::Initial { rows: 2, columns: 2, found: 3 };
+    let initial = OperandError::Initial { rows: 2, columns: 2, found: 3 };
     assert_eq!(multiply(matrix.view(), &[0.0; 6], 2, 1.0, 1.0, &[0.0; 3]), Err(initial));
-    let large = ShapeError::TooLarge { rows: 2, columns: usize::MAX };
+    let large = OperandError::TooLarge { rows: 2, columns: usize::MAX };
     assert_eq!(multiply(matrix.view(), &[], usize::MAX, 1.0, 0.0, &[]), Err(large));
 }
 
@@ -207,11 +260,11 @@ fn nan_missing_and_excess_fail() {
 fn what_may_overflow_is_unbounded() {
     let huge = f32::MAX / 2.0;
     let matrix = row(&[f64::from(huge), -f64::from(huge)]).cast::<f32>().unwrap();
-    let got = multiply(matrix.view(), &[1.0, 1.0], 1, 1.0, 0.0, &[]).unwrap();
+    let got = multiply(matrix.view(), &[1.0_f32, 1.0], 1, 1.0, 0.0, &[]).unwrap();
     assert_eq!((got.values[0], got.bounds[0]), (0.0, f64::INFINITY));
     let overflown = multiply(row(&[1e300]).view(), &[1e300], 1, 1.0, 0.0, &[]).unwrap();
     assert_eq!((overflown.values[0], overflown.bounds[0]), (f64::INFINITY, f64::INFINITY));
-    let small = multiply(matrix.view(), &[0.25, 0.125], 1, 1.0, 0.0, &[]).unwrap();
+    let small = multiply(matrix.view(), &[0.25_f32, 0.125], 1, 1.0, 0.0, &[]).unwrap();
     assert!(small.bounds[0].is_finite());
 }
 
@@ -219,7 +272,7 @@ fn what_may_overflow_is_unbounded() {
 fn underflow_is_not_wrong() {
     let tiny = f32::from_bits(3);
     let matrix = row(&[f64::from(tiny), 1e-30]).cast::<f32>().unwrap();
-    let reference = multiply(matrix.view(), &[0.25, 1e-30], 1, 1.0, 0.0, &[]).unwrap();
+    let reference = multiply(matrix.view(), &[0.25_f32, 1e-30], 1, 1.0, 0.0, &[]).unwrap();
     assert!(compare(&reference, &[0.0_f32]).passed());
     assert!(compare(&reference, &[tiny * 0.25]).passed());
     assert!(!compare(&reference, &[f32::from_bits(100)]).passed());

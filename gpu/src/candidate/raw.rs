@@ -38,7 +38,7 @@ use sparserl_core::codegen::EmitError;
 use sparserl_core::language::{Program, TextError};
 use sparserl_core::layout::{ArrayData, PackError};
 use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
-use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_core::task::{Dtype, Precision, Task};
 
 use crate::candidate::executable::{self as given, Executable, Prepared};
 use crate::compile::nvrtc::Cubin;
@@ -145,10 +145,10 @@ impl RawKernel {
     pub fn executable<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        operation: Operation,
+        task: Task,
         cubin: Cubin,
     ) -> Result<Executable, RawError> {
-        Ok(self.prepare(matrix, operation)?.executable(cubin))
+        Ok(self.prepare(matrix, task)?.executable(cubin))
     }
 
     /// How the kernel is launched for a matrix.
@@ -158,20 +158,23 @@ impl RawKernel {
     pub fn prepare<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        operation: Operation,
+        task: Task,
     ) -> Result<Prepared, RawError> {
+        if task.precision.matrix() != T::DTYPE {
+            return Err(RawError::Matrix { task: task.precision, found: T::DTYPE });
+        }
         let sizes = Sizes {
             num_rows: matrix.rows() as u64,
             num_cols: matrix.cols() as u64,
             nnz: matrix.nnz() as u64,
-            dense_cols: operation.columns().into(),
+            dense_cols: task.operation.columns().into(),
             blocks: None,
         };
         match &self.arguments {
-            Arguments::Csr(roles) => self.over_csr(roles, matrix, sizes),
+            Arguments::Csr(roles) => self.over_csr(roles, matrix, task.precision, sizes),
             Arguments::Packed(arguments) => {
                 let geometry = |blocks| self.launch.geometry(Sizes { blocks, ..sizes });
-                arguments.prepare(matrix, operation, &self.parameters, &self.source, geometry)
+                arguments.prepare(matrix, task, &self.parameters, &self.source, geometry)
             }
         }
     }
@@ -180,9 +183,10 @@ impl RawKernel {
         &self,
         roles: &[Role],
         matrix: CsrView<'_, T>,
+        precision: Precision,
         sizes: Sizes,
     ) -> Result<Prepared, RawError> {
-        self.check_element_type(T::DTYPE)?;
+        self.check_element_types(roles, precision)?;
         let geometry = self.launch.geometry(sizes)?;
         // Indices and offsets are read as `int`, whichever sizes are asked for.
         for (what, count) in [
@@ -225,9 +229,10 @@ impl RawKernel {
     }
 
     /// All parameters with floating-point elements have those of the task.
-    fn check_element_type(&self, task: Dtype) -> Result<(), RawError> {
-        for (index, parameter) in self.parameters.iter().enumerate() {
-            if let Some(found) = parameter.kind.dtype().filter(|found| *found != task) {
+    fn check_element_types(&self, roles: &[Role], task: Precision) -> Result<(), RawError> {
+        for (index, (parameter, role)) in self.parameters.iter().zip(roles).enumerate() {
+            let expected = if *role == Role::Values { task.matrix() } else { task.dense() };
+            if let Some(found) = parameter.kind.dtype().filter(|found| *found != expected) {
                 let parameter = parameter.quoted(index);
                 return Err(RawError::ElementType { parameter, found, task });
             }
@@ -335,8 +340,16 @@ pub enum RawError {
         parameter: String,
         /// The kernel's element type.
         found: Dtype,
-        /// The task's element type.
-        task: Dtype,
+        /// The task's element types.
+        task: Precision,
+    },
+    /// The task is for matrices of another element type.
+    #[error("the matrix is of {found}, but the task is {task}")]
+    Matrix {
+        /// The task's element types.
+        task: Precision,
+        /// The matrix's element type.
+        found: Dtype,
     },
     /// An argument has no value for this matrix.
     #[error("the launch passes {expression}, which is no number for this matrix")]

@@ -3,10 +3,12 @@
 //! The checks are those of [`Check`], from the first on. The workspace is carried from launch to
 //! launch, as a caller does; its counters have to be zero again after each.
 
+use std::marker::PhantomData;
+
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification, Violation};
 use sparserl_core::reference::{self, Comparison, Reference};
-use sparserl_core::task::Operation;
+use sparserl_core::task::Task;
 use sparserl_emulator::code::Kernel;
 use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report, run};
 use sparserl_emulator::memory::{BufferId, Memory};
@@ -21,46 +23,48 @@ const MOST_ELEMENTS: usize = 1 << 28;
 /// What inputs begin with. The same kernel is judged the same in every run.
 const FIRST_INPUT: u64 = 0x5EED;
 
-/// A kernel and what it is tried on.
-pub(super) struct Trial<'a, T> {
+/// A kernel and what it is tried on: a matrix of type `A`, dense operands and sums of type `D`.
+pub(super) struct Trial<'a, A, D> {
     kernel: &'a Kernel,
     prepared: &'a Prepared,
-    matrix: CsrView<'a, T>,
+    matrix: CsrView<'a, A>,
     /// Columns of the dense operands.
     width: usize,
     thinning: Thinning,
+    dense: PhantomData<D>,
 }
 
 /// The dense operands of a check.
-struct Operands<T> {
-    input: Vec<T>,
+struct Operands<D> {
+    input: Vec<D>,
     /// What the output holds before; absent where it was never written.
-    initial: Option<Vec<T>>,
-    alpha: T,
-    beta: T,
+    initial: Option<Vec<D>>,
+    alpha: D,
+    beta: D,
 }
 
 /// What a launch left.
-struct Launched<T> {
+struct Launched<D> {
     report: Report,
-    output: Vec<T>,
+    output: Vec<D>,
     workspace: Vec<Vec<u8>>,
 }
 
-impl<'a, T: Scalar> Trial<'a, T> {
+impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
     pub(super) fn new(
         kernel: &'a Kernel,
         prepared: &'a Prepared,
-        matrix: CsrView<'a, T>,
-        operation: Operation,
+        matrix: CsrView<'a, A>,
+        task: Task,
     ) -> Result<Self, EmulatorError> {
-        let width = operation.columns() as usize;
+        let width = task.operation.columns() as usize;
         for rows in [matrix.rows(), matrix.cols()] {
             if rows.checked_mul(width).is_none_or(|elements| elements > MOST_ELEMENTS) {
                 return Err(EmulatorError::TooLarge { rows, columns: width });
             }
         }
-        Ok(Self { kernel, prepared, matrix, width, thinning: thinning(matrix) })
+        let thinning = thinning::<A, D>(matrix);
+        Ok(Self { kernel, prepared, matrix, width, thinning, dense: PhantomData })
     }
 
     /// Checks the kernel until something is wrong.
@@ -96,7 +100,7 @@ impl<'a, T: Scalar> Trial<'a, T> {
                 let comparison = reference::compare(&reference, &launched.output);
                 if comparison.unbounded > 0 {
                     let elements = comparison.unbounded;
-                    return Err(EmulatorError::Range { elements, dtype: T::DTYPE });
+                    return Err(EmulatorError::Range { elements, dtype: D::DTYPE });
                 }
                 let wrong = if comparison.passed() {
                     self.left_counting(&launched.workspace)
@@ -128,10 +132,10 @@ impl<'a, T: Scalar> Trial<'a, T> {
     fn operands(
         &self,
         check: Check,
-        input: Vec<T>,
-        output: Vec<T>,
+        input: Vec<D>,
+        output: Vec<D>,
         random: &mut fastrand::Rng,
-    ) -> Operands<T> {
+    ) -> Operands<D> {
         let takes = |parameter| self.prepared.launch.parameters.contains(&parameter);
         let (takes_alpha, takes_beta) = (takes(Parameter::Alpha), takes(Parameter::Beta));
         let (alpha, beta) = check.factors(takes_alpha, takes_beta, random);
@@ -143,7 +147,7 @@ impl<'a, T: Scalar> Trial<'a, T> {
             let Thinning { kept, share } = self.thinning;
             for (row, elements) in (0..).zip(input.chunks_mut(self.width)) {
                 if !kept.contains(&row) && random.f64() >= share {
-                    elements.fill(T::from_f64(0.0));
+                    elements.fill(D::from_f64(0.0));
                 }
             }
         }
@@ -156,15 +160,15 @@ impl<'a, T: Scalar> Trial<'a, T> {
             Before::OldResult => Some(output),
             Before::Patched => Some(patched(output, random)),
         };
-        Operands { input, initial, alpha: T::from_f64(alpha), beta: T::from_f64(beta) }
+        Operands { input, initial, alpha: D::from_f64(alpha), beta: D::from_f64(beta) }
     }
 
     fn launch(
         &self,
-        operands: &Operands<T>,
+        operands: &Operands<D>,
         workspace: Vec<Vec<u8>>,
         how: &Options,
-    ) -> Result<Launched<T>, LaunchError> {
+    ) -> Result<Launched<D>, LaunchError> {
         let Prepared { launch: planned, arrays, names } = self.prepared;
         let mut memory = Memory::new();
         let mut given = workspace.into_iter();
@@ -179,7 +183,7 @@ impl<'a, T: Scalar> Trial<'a, T> {
                 Parameter::Output => {
                     let buffer = match &operands.initial {
                         None => {
-                            let bytes = self.matrix.rows() * self.width * size_of::<T>();
+                            let bytes = self.matrix.rows() * self.width * size_of::<D>();
                             memory.uninitialised(name, bytes)
                         }
                         Some(initial) => memory.writable(name, bytemuck::cast_slice(initial)),
@@ -226,7 +230,7 @@ impl<'a, T: Scalar> Trial<'a, T> {
         })
     }
 
-    fn reference(&self, operands: &Operands<T>) -> Result<Reference, EmulatorError> {
+    fn reference(&self, operands: &Operands<D>) -> Result<Reference, EmulatorError> {
         let Operands { input, initial, alpha, beta } = operands;
         let initial = initial.as_deref().unwrap_or_default();
         Ok(reference::multiply(self.matrix, input, self.width, *alpha, *beta, initial)?)
@@ -250,9 +254,9 @@ impl<'a, T: Scalar> Trial<'a, T> {
     fn inexact(
         &self,
         check: Check,
-        operands: &Operands<T>,
+        operands: &Operands<D>,
         reference: &Reference,
-        output: &[T],
+        output: &[D],
         comparison: Comparison,
     ) -> Outcome {
         let worst = comparison.worst_index.unwrap_or(0);
@@ -275,17 +279,17 @@ impl<'a, T: Scalar> Trial<'a, T> {
 }
 
 /// A result with every sixteenth element or so changed, and the first.
-fn patched<T: Scalar>(mut result: Vec<T>, random: &mut fastrand::Rng) -> Vec<T> {
+fn patched<D: Scalar>(mut result: Vec<D>, random: &mut fastrand::Rng) -> Vec<D> {
     for (index, element) in result.iter_mut().enumerate() {
         if index == 0 || random.u8(..16) == 0 {
             let old = element.to_f64();
-            *element = T::from_f64(1.25 * old + 1f64.copysign(old));
+            *element = D::from_f64(1.25 * old + 1f64.copysign(old));
         }
     }
     result
 }
 
 /// Numbers in [−1, 1).
-fn numbers<T: Scalar>(count: usize, random: &mut fastrand::Rng) -> Vec<T> {
-    (0..count).map(|_| T::from_f64(2.0 * random.f64() - 1.0)).collect()
+fn numbers<D: Scalar>(count: usize, random: &mut fastrand::Rng) -> Vec<D> {
+    (0..count).map(|_| D::from_f64(2.0 * random.f64() - 1.0)).collect()
 }

@@ -92,12 +92,12 @@ impl LoadedKernel {
         self.launch.parameters.contains(&Parameter::Beta)
     }
 
-    /// Readies it for launches on some operands.
-    pub(crate) fn bind<'k, T: Scalar>(
+    /// Readies it for launches on some operands, of type `D`.
+    pub(crate) fn bind<'k, D: Scalar>(
         &'k self,
         operands: &'k Operands,
-        alpha: T,
-        beta: T,
+        alpha: D,
+        beta: D,
     ) -> Result<BoundKernel<'k>, Stop> {
         let mut workspace = self.workspace.iter();
         let missing = || DeviceError::WrongArguments { reason: "no such array".into() };

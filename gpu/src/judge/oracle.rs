@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use sparserl_core::matrix::Scalar;
-use sparserl_core::task::Dtype;
+use sparserl_core::task::{Dtype, Precision};
 
 use crate::compile::nvrtc::Cubin;
 use crate::run::device::{
@@ -35,14 +35,11 @@ const MOST_BLOCKS: u64 = 4096;
 /// Operands, reference products and digests, made on the device.
 #[derive(Debug)]
 pub(crate) struct Oracle {
+    /// By the dense operands' type.
     fill: [Kernel; 2],
     corrupt: [Kernel; 2],
     thin: [Kernel; 2],
-    /// By element type, then by the width of offsets.
-    judge: [[Kernel; 2]; 2],
-    /// Likewise, for rows that were cut into slices.
-    judge_long: [[Kernel; 2]; 2],
-    sum_slices: [Kernel; 2],
+    products: Vec<ProductKernels>,
     /// Sums of slices: as many as any product needed so far.
     sums: RefCell<Option<DeviceBuffer>>,
     digest: Kernel,
@@ -52,6 +49,38 @@ pub(crate) struct Oracle {
     regions: DeviceBuffer,
     digests: DeviceBuffer,
     device: Device,
+}
+
+/// Products in one precision.
+#[derive(Debug)]
+struct ProductKernels {
+    precision: Precision,
+    /// By the width of offsets.
+    judge: [Kernel; 2],
+    /// Likewise, for rows that were cut into slices.
+    judge_long: [Kernel; 2],
+    sum_slices: Kernel,
+}
+
+impl ProductKernels {
+    fn load(module: &Module, precision: Precision) -> Result<Self, DeviceError> {
+        let types = types(precision);
+        let both = |name: &str| -> Result<[Kernel; 2], DeviceError> {
+            let kernel = |offset: &str| module.kernel(&format!("{name}_{types}_{offset}"));
+            Ok([kernel("u32")?, kernel("u64")?])
+        };
+        Ok(Self {
+            precision,
+            judge: both("judge")?,
+            judge_long: both("judge_long")?,
+            sum_slices: module.kernel(&format!("sum_slices_{types}"))?,
+        })
+    }
+}
+
+/// How kernels for a precision are called, after what they do.
+fn types(precision: Precision) -> String {
+    format!("{}_{}", precision.matrix(), precision.dense())
 }
 
 /// How a result compares with the reference.
@@ -79,17 +108,17 @@ pub(crate) struct Thinning {
 /// Memory to be digested, as (address, bytes); the address is a multiple of 4.
 pub(crate) type Region = (u64, u64);
 
-/// A product alpha · A · X + beta · Y₀ with its operands in place.
+/// A product alpha · A · X + beta · Y₀ with its operands in place; all but A are of type `D`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Product<'a, T> {
+pub(crate) struct Product<'a, D> {
     pub(crate) csr: &'a DeviceCsr,
     /// Columns of X.
     pub(crate) width: u32,
     pub(crate) dense: &'a DeviceBuffer,
     /// Not read when beta is 0.
     pub(crate) initial: &'a DeviceBuffer,
-    pub(crate) alpha: T,
-    pub(crate) beta: T,
+    pub(crate) alpha: D,
+    pub(crate) beta: D,
 }
 
 impl Oracle {
@@ -98,21 +127,12 @@ impl Oracle {
         let both = |name: &str| -> Result<[Kernel; 2], DeviceError> {
             Ok([module.kernel(&format!("{name}_f32"))?, module.kernel(&format!("{name}_f64"))?])
         };
-        let judge = |name: &str| -> Result<[[Kernel; 2]; 2], DeviceError> {
-            let kernel =
-                |dtype: &str, offset: &str| module.kernel(&format!("{name}_{dtype}_{offset}"));
-            Ok([
-                [kernel("f32", "u32")?, kernel("f32", "u64")?],
-                [kernel("f64", "u32")?, kernel("f64", "u64")?],
-            ])
-        };
+        let products = Precision::ALL.map(|precision| ProductKernels::load(&module, precision));
         Ok(Self {
             fill: both("fill")?,
             corrupt: both("corrupt")?,
             thin: both("thin")?,
-            judge: judge("judge")?,
-            judge_long: judge("judge_long")?,
-            sum_slices: both("sum_slices")?,
+            products: products.into_iter().collect::<Result<_, _>>()?,
             sums: RefCell::new(None),
             digest: module.kernel(ORACLE_KERNEL)?,
             chain_link: module.kernel("chain_link")?,
@@ -172,10 +192,10 @@ impl Oracle {
     }
 
     /// Compares `result` with a product. Waits for the stream.
-    pub(crate) fn judge<T: Scalar>(
+    pub(crate) fn judge<D: Scalar>(
         &self,
         stream: &Stream,
-        product: Product<'_, T>,
+        product: Product<'_, D>,
         result: &DeviceBuffer,
     ) -> Result<Verdict, DeviceError> {
         let fresh = [0, 0, 0, u64::MAX];
@@ -193,10 +213,10 @@ impl Oracle {
     }
 
     /// A product's elements and the bounds on their errors. Waits for the stream.
-    pub(crate) fn product<T: Scalar>(
+    pub(crate) fn product<D: Scalar>(
         &self,
         stream: &Stream,
-        product: Product<'_, T>,
+        product: Product<'_, D>,
     ) -> Result<(Vec<f64>, Vec<f64>), DeviceError> {
         let length = product.csr.rows * product.width as usize * size_of::<f64>();
         let values = DeviceBuffer::new(&self.device, length)?;
@@ -210,15 +230,16 @@ impl Oracle {
         Ok((download(&values)?, download(&bounds)?))
     }
 
-    fn multiply<T: Scalar>(
+    fn multiply<D: Scalar>(
         &self,
         stream: &Stream,
-        product: Product<'_, T>,
+        product: Product<'_, D>,
         result: Argument<'_>,
         [values, bounds]: [Argument<'_>; 2],
     ) -> Result<(), DeviceError> {
         let Product { csr, width, dense, initial, alpha, beta } = product;
-        let (dtype, offsets) = (index(T::DTYPE), usize::from(csr.offsets_wide));
+        let kernels = self.kernels(csr.dtype, D::DTYPE)?;
+        let offsets = usize::from(csr.offsets_wide);
         let rows = csr.rows as u64;
         let arguments = [
             Argument::Buffer(&csr.offsets),
@@ -237,7 +258,7 @@ impl Oracle {
         ];
         let tiles = width.div_ceil(TILE).clamp(1, MOST_TILES);
         let short = [&arguments[..], &[Argument::U64(longest_short_row(csr.nnz) as u64)]].concat();
-        enqueue(&self.judge[dtype][offsets], stream, rows.div_ceil(ROWS), tiles, &short)?;
+        enqueue(&kernels.judge[offsets], stream, rows.div_ceil(ROWS), tiles, &short)?;
         let Some(slices) = &csr.slices else { return Ok(()) };
 
         let bytes = slices.count.saturating_mul(width as usize).saturating_mul(SUM_BYTES);
@@ -257,7 +278,7 @@ impl Oracle {
             Argument::U32(width),
             Argument::Buffer(sums),
         ];
-        enqueue(&self.sum_slices[dtype], stream, count, tiles, &of_slices)?;
+        enqueue(&kernels.sum_slices, stream, count, tiles, &of_slices)?;
         let long = [
             Argument::Buffer(&slices.rows),
             Argument::U64(slices.row_count as u64),
@@ -266,7 +287,15 @@ impl Oracle {
         let elements = slices.row_count as u64 * u64::from(width);
         let blocks = elements.div_ceil(u64::from(THREADS));
         let long = [&arguments[..], &long].concat();
-        enqueue(&self.judge_long[dtype][offsets], stream, blocks, 1, &long)
+        enqueue(&kernels.judge_long[offsets], stream, blocks, 1, &long)
+    }
+
+    /// The kernels for a matrix and dense operands of these types.
+    fn kernels(&self, matrix: Dtype, dense: Dtype) -> Result<&ProductKernels, DeviceError> {
+        let wrong = |reason| DeviceError::WrongArguments { reason };
+        let precision = Precision::new(matrix, dense, dense).map_err(|e| wrong(e.to_string()))?;
+        let kernels = self.products.iter().find(|kernels| kernels.precision == precision);
+        kernels.ok_or_else(|| wrong(format!("the oracle has no product in {precision}")))
     }
 
     /// Enqueues what links a launch that wrote `output` to the next one, which reads `input`;
@@ -454,12 +483,12 @@ mod tests {
         }
 
         /// A product's elements and bounds.
-        fn product<T: Scalar>(
+        fn product<A: Scalar, D: Scalar>(
             &self,
-            matrix: CsrView<'_, T>,
-            (dense, width): (&[T], u32),
-            (alpha, beta): (T, T),
-            initial: &[T],
+            matrix: CsrView<'_, A>,
+            (dense, width): (&[D], u32),
+            (alpha, beta): (D, D),
+            initial: &[D],
         ) -> (Vec<f64>, Vec<f64>) {
             use emulated::Argument::{Buffer, Value};
             let value = |bytes: &[u8]| Value(bytes.to_vec());
@@ -496,7 +525,8 @@ mod tests {
                 value(bytes_of(&alpha)),
                 value(bytes_of(&beta)),
             ];
-            let name = |kernel: &str| format!("{kernel}_{}", T::DTYPE);
+            let types = types(Precision::new(A::DTYPE, D::DTYPE, D::DTYPE).unwrap());
+            let name = |kernel: &str| format!("{kernel}_{types}");
             let tiles = width.div_ceil(TILE);
             let blocks = (matrix.rows() as u64).div_ceil(ROWS) as u32;
             let long_row = value(&(longest_short_row(matrix.nnz()) as u64).to_ne_bytes());
@@ -526,13 +556,13 @@ mod tests {
     }
 
     /// As close to the host's reference as a matrix's certificate asks for.
-    fn agrees<T: Scalar>(emulated: &Emulated, matrix: CsrView<'_, T>, width: u32) {
+    fn agrees<A: Scalar, D: Scalar>(emulated: &Emulated, matrix: CsrView<'_, A>, width: u32) {
         let mut random = fastrand::Rng::with_seed(3);
-        let mut draw = |rows: usize| -> Vec<T> {
-            (0..rows * width as usize).map(|_| T::from_f64(2.0 * random.f64() - 1.0)).collect()
+        let mut draw = |rows: usize| -> Vec<D> {
+            (0..rows * width as usize).map(|_| D::from_f64(2.0 * random.f64() - 1.0)).collect()
         };
         let (dense, initial) = (draw(matrix.cols()), draw(matrix.rows()));
-        let (alpha, beta) = (T::from_f64(-1.75), T::from_f64(0.6));
+        let (alpha, beta) = (D::from_f64(-1.75), D::from_f64(0.6));
         let (values, bounds) = emulated.product(matrix, (&dense, width), (alpha, beta), &initial);
         let host =
             reference::multiply(matrix, &dense, width as usize, alpha, beta, &initial).unwrap();
@@ -550,8 +580,10 @@ mod tests {
         let (short, long) = (generate::stencil5(9, 7), generate::one_dense_row(20, 3000, 5));
         for (matrix, widths) in [(&short, [1, 3, 40]), (&long, [1, 3, 40])] {
             for width in widths {
-                agrees(&emulated, matrix.view(), width);
-                agrees(&emulated, matrix.cast::<f32>().unwrap().view(), width);
+                agrees::<f64, f64>(&emulated, matrix.view(), width);
+                let single = matrix.cast::<f32>().unwrap();
+                agrees::<f32, f32>(&emulated, single.view(), width);
+                agrees::<f32, f64>(&emulated, single.view(), width);
             }
         }
     }

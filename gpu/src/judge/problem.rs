@@ -1,8 +1,9 @@
 //! A matrix and dense operands on a device.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
-use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
+use sparserl_core::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
 use sparserl_core::reference;
 use sparserl_core::task::{Dtype, Operation};
 
@@ -11,12 +12,15 @@ use super::speed::input_bytes;
 use crate::run::device::{Device, DeviceBuffer, DeviceError, Stream};
 use crate::run::device_csr::DeviceCsr;
 
-/// What kernels are judged on: a matrix, and memory for the dense operands of an operation.
+/// What kernels are judged on: a matrix of type `A`, and memory for the dense operands of an
+/// operation, of type `D`.
 #[derive(Debug)]
-pub(crate) struct Problem<T> {
+pub(crate) struct Problem<A, D> {
     /// The matrix on the host.
-    pub(crate) host: Arc<Csr<T>>,
+    host: Arc<Csr<A>>,
     pub(crate) csr: DeviceCsr,
+    /// The matrix in the dense operands' type, from the first time that it was asked for.
+    converted: OnceCell<Converted<D>>,
     pub(crate) operation: Operation,
     /// Bytes of the dense input that every right launch has to read.
     pub(crate) input_bytes: u64,
@@ -26,6 +30,13 @@ pub(crate) struct Problem<T> {
     pub(crate) operands: [Operands; 2],
     /// What an output holds before a product that adds to it.
     pub(crate) initial: DeviceBuffer,
+}
+
+/// A matrix in another element type than the problem's.
+#[derive(Debug)]
+struct Converted<D> {
+    host: Csr<D>,
+    csr: DeviceCsr,
 }
 
 /// The dense operands of a product.
@@ -43,7 +54,10 @@ pub(crate) enum ProblemError {
     Device(#[from] DeviceError),
     /// The operands do not fit the matrix.
     #[error(transparent)]
-    Shape(#[from] reference::ShapeError),
+    Shape(#[from] reference::OperandError),
+    /// The matrix does not fit another element type.
+    #[error(transparent)]
+    Matrix(#[from] CsrError),
     /// Nothing could be told from results that may overflow.
     #[error(
         "row {row} (from 0) may overflow in {dtype}: its values are too large to verify anything"
@@ -51,7 +65,7 @@ pub(crate) enum ProblemError {
     Range {
         /// Row of the matrix.
         row: usize,
-        /// Element type.
+        /// Type of the sums.
         dtype: Dtype,
     },
     /// The reference on the device is wrong, and so would be everything judged by it.
@@ -76,15 +90,12 @@ pub(crate) enum ProblemError {
 /// row.
 ///
 /// The error bound of a row of n entries allows about 2 n u of the sum of magnitudes, with u the
-/// unit roundoff: more than one entry of a long row adds when all are of a size. With h of them
-/// met, one adds about 1 / h.
-pub(crate) fn thinning<T: Scalar>(matrix: CsrView<'_, T>) -> Thinning {
+/// unit roundoff of `D`: more than one entry of a long row adds when all are of a size. With h of
+/// them met, one adds about 1 / h.
+pub(crate) fn thinning<A: Scalar, D: Scalar>(matrix: CsrView<'_, A>) -> Thinning {
     let longest = (0..matrix.rows()).max_by_key(|&row| matrix.row_len(row)).unwrap_or(0);
     let columns = if matrix.rows() > 0 { matrix.row(longest).0 } else { &[] };
-    let roundoff = match T::DTYPE {
-        Dtype::F32 => f64::from(f32::EPSILON) / 2.0,
-        Dtype::F64 => f64::EPSILON / 2.0,
-    };
+    let roundoff = D::DTYPE.unit_roundoff();
     let length = columns.len() as f64;
     let met = (0.25 / (2.0 * roundoff * (length + 2.0))).clamp(2.0, 256.0);
     let column = |column: Option<&u32>| u64::from(column.copied().unwrap_or(0));
@@ -94,16 +105,16 @@ pub(crate) fn thinning<T: Scalar>(matrix: CsrView<'_, T>) -> Thinning {
     }
 }
 
-/// Sees that no sum can overflow, with which any result would be right.
-fn check_range<T: Scalar>(matrix: CsrView<'_, T>) -> Result<(), ProblemError> {
-    let largest = match T::DTYPE {
+/// Sees that no sum of type `D` can overflow, with which any result would be right.
+fn check_range<A: Scalar, D: Scalar>(matrix: CsrView<'_, A>) -> Result<(), ProblemError> {
+    let largest = match D::DTYPE {
         Dtype::F32 => f64::from(f32::MAX),
         Dtype::F64 => f64::MAX,
     };
     let sum = |row: usize| matrix.row(row).1.iter().map(|value| value.to_f64().abs()).sum::<f64>();
     // Operands are at most 1, factors at most 2.
     match (0..matrix.rows()).find(|&row| sum(row) > largest / 16.0) {
-        Some(row) => Err(ProblemError::Range { row, dtype: T::DTYPE }),
+        Some(row) => Err(ProblemError::Range { row, dtype: D::DTYPE }),
         None => Ok(()),
     }
 }
@@ -112,18 +123,18 @@ fn check_range<T: Scalar>(matrix: CsrView<'_, T>) -> Result<(), ProblemError> {
 /// dense operand.
 const COMPARED: usize = 1 << 20;
 
-impl<T: Scalar> Problem<T> {
+impl<A: Scalar, D: Scalar> Problem<A, D> {
     /// Takes the memory, and compares the oracle with the host's reference on some of the rows.
     pub(crate) fn new(
         device: &Device,
         stream: &Stream,
         oracle: &Oracle,
-        host: Arc<Csr<T>>,
+        host: Arc<Csr<A>>,
         operation: Operation,
         seed: u64,
     ) -> Result<Self, ProblemError> {
         let width = operation.columns() as usize;
-        let bytes = |rows: usize| rows.saturating_mul(width).saturating_mul(size_of::<T>());
+        let bytes = |rows: usize| rows.saturating_mul(width).saturating_mul(size_of::<D>());
         let (rows, cols) = (host.rows(), host.cols());
         let operands = || -> Result<Operands, DeviceError> {
             Ok(Operands {
@@ -131,11 +142,12 @@ impl<T: Scalar> Problem<T> {
                 output: DeviceBuffer::new(device, bytes(rows))?,
             })
         };
-        check_range(host.view())?;
+        check_range::<A, D>(host.view())?;
         let problem = Self {
             csr: DeviceCsr::upload(device, host.view())?,
-            input_bytes: input_bytes(host.view(), operation),
-            thinning: thinning(host.view()),
+            converted: OnceCell::new(),
+            input_bytes: input_bytes::<A, D>(host.view(), operation),
+            thinning: thinning::<A, D>(host.view()),
             host,
             operation,
             operands: [operands()?, operands()?],
@@ -154,11 +166,31 @@ impl<T: Scalar> Problem<T> {
     pub(crate) fn product<'a>(
         &'a self,
         operands: &'a Operands,
-        alpha: T,
-        beta: T,
-    ) -> Product<'a, T> {
+        alpha: D,
+        beta: D,
+    ) -> Product<'a, D> {
         let dense = &operands.input;
         Product { csr: &self.csr, width: self.width(), dense, initial: &self.initial, alpha, beta }
+    }
+
+    /// The matrix on the host and on the device in the dense operands' type, for libraries that
+    /// take one type for all operands: the problem's own where that is its type, else a copy.
+    pub(crate) fn uniform(
+        &self,
+        device: &Device,
+    ) -> Result<(CsrView<'_, D>, &DeviceCsr), ProblemError> {
+        if let Some(host) = self.host.view().of_type() {
+            return Ok((host, &self.csr));
+        }
+        let converted = match self.converted.get() {
+            Some(converted) => converted,
+            None => {
+                let host = self.host.cast()?;
+                let csr = DeviceCsr::upload(device, host.view())?;
+                self.converted.get_or_init(|| Converted { host, csr })
+            }
+        };
+        Ok((converted.host.view(), &converted.csr))
     }
 
     /// Compares the oracle with the host's reference on rows all over the matrix.
@@ -173,16 +205,16 @@ impl<T: Scalar> Problem<T> {
         let Some(sample) = self.of_rows(&rows) else { return Ok(()) };
         let csr = DeviceCsr::upload(device, sample.view())?;
         let (width, input) = (self.width() as usize, &self.operands[0].input);
-        let initial = DeviceBuffer::new(device, rows.len() * width * size_of::<T>())?;
-        oracle.fill::<T>(stream, input, seed)?;
-        oracle.fill::<T>(stream, &initial, seed ^ 1)?;
-        let (alpha, beta) = (T::from_f64(-1.75), T::from_f64(0.6));
+        let initial = DeviceBuffer::new(device, rows.len() * width * size_of::<D>())?;
+        oracle.fill::<D>(stream, input, seed)?;
+        oracle.fill::<D>(stream, &initial, seed ^ 1)?;
+        let (alpha, beta) = (D::from_f64(-1.75), D::from_f64(0.6));
         let (columns, dense) = (self.width(), input);
         let product = Product { csr: &csr, width: columns, dense, initial: &initial, alpha, beta };
         let (values, bounds) = oracle.product(stream, product)?;
 
-        let dense: Vec<T> = bytemuck::pod_collect_to_vec(&input.download()?);
-        let initial: Vec<T> = bytemuck::pod_collect_to_vec(&initial.download()?);
+        let dense: Vec<D> = bytemuck::pod_collect_to_vec(&input.download()?);
+        let initial: Vec<D> = bytemuck::pod_collect_to_vec(&initial.download()?);
         let host = reference::multiply(sample.view(), &dense, width, alpha, beta, &initial)?;
         let pairs = values.iter().zip(&bounds).zip(host.values.iter().zip(&host.bounds));
         for (index, ((&device, &device_bound), (&host, &host_bound))) in pairs.enumerate() {
@@ -200,7 +232,7 @@ impl<T: Scalar> Problem<T> {
     }
 
     /// The matrix of some of the rows; `None` when there are none.
-    fn of_rows(&self, rows: &[usize]) -> Option<Csr<T>> {
+    fn of_rows(&self, rows: &[usize]) -> Option<Csr<A>> {
         let view = self.host.view();
         let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
         for &row in rows {
@@ -245,14 +277,17 @@ mod tests {
     #[test]
     fn short_rows_are_met_whole_and_long_ones_in_part() {
         let short = generate::stencil5(20, 20);
-        assert!(thinning(short.view()).share >= 1.0);
+        assert!(thinning::<f64, f64>(short.view()).share >= 1.0);
 
         let long = generate::one_dense_row(10, 100_000, 3);
-        let Thinning { kept, share } = thinning(long.cast::<f32>().unwrap().view());
+        let single = long.cast::<f32>().unwrap();
+        let Thinning { kept, share } = thinning::<f32, f32>(single.view());
         assert_eq!(kept, [0, 99_999]);
         // About 21 entries, each of which adds more than the 1.2 % that the bound allows.
         assert!((15.0..25.0).contains(&(share * 1e5)), "{share}");
-        assert_eq!(thinning(long.view()).share, 256.0 / 1e5);
+        assert_eq!(thinning::<f64, f64>(long.view()).share, 256.0 / 1e5);
+        // It is the sums whose error the bound allows.
+        assert_eq!(thinning::<f32, f64>(single.view()).share, 256.0 / 1e5);
     }
 
     #[test]
@@ -261,8 +296,9 @@ mod tests {
             let offsets = Offsets::U32(vec![0, 0, 2]);
             Csr::new(2, 2, offsets, vec![0, 1], vec![value, -value]).unwrap()
         };
-        assert!(check_range(matrix(1e30).view()).is_ok());
-        let error = check_range(matrix(2e37).view()).unwrap_err();
-        assert!(error.to_string().contains("row 1"), "{error}");
+        assert!(check_range::<f32, f32>(matrix(1e30).view()).is_ok());
+        let error = check_range::<f32, f32>(matrix(2e37).view()).unwrap_err();
+        assert!(error.to_string().contains("row 1 (from 0) may overflow in f32"), "{error}");
+        assert!(check_range::<f32, f64>(matrix(2e37).view()).is_ok());
     }
 }

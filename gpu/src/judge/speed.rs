@@ -32,8 +32,11 @@ fn is_too_fast(seconds: f64, bytes: u64, copy_bandwidth: f64) -> bool {
     seconds * copy_bandwidth * FASTER_THAN_A_COPY < bytes as f64
 }
 
-/// Bytes of the rows of the dense input that some entry multiplies.
-pub(crate) fn input_bytes<T: Scalar>(matrix: CsrView<'_, T>, operation: Operation) -> u64 {
+/// Bytes of the rows of the dense input, of type `D`, that some entry multiplies.
+pub(crate) fn input_bytes<A: Scalar, D: Scalar>(
+    matrix: CsrView<'_, A>,
+    operation: Operation,
+) -> u64 {
     let mut touched = vec![false; matrix.cols()];
     for &column in matrix.columns() {
         if let Some(touched) = touched.get_mut(column as usize) {
@@ -41,12 +44,22 @@ pub(crate) fn input_bytes<T: Scalar>(matrix: CsrView<'_, T>, operation: Operatio
         }
     }
     let rows = touched.into_iter().filter(|&touched| touched).count() as u64;
-    rows * u64::from(operation.columns()) * size_of::<T>() as u64
+    rows * u64::from(operation.columns()) * size_of::<D>() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_the_input_that_are_multiplied_count_in_its_own_type() {
+        use sparserl_core::matrix::{Csr, Offsets};
+        let offsets = Offsets::U32(vec![0, 1, 3]);
+        let matrix = Csr::<f32>::new(2, 5, offsets, vec![1, 1, 4], vec![1.0; 3]).unwrap();
+        let columns = 3.try_into().unwrap();
+        assert_eq!(input_bytes::<_, f32>(matrix.view(), Operation::SpMV), 2 * 4);
+        assert_eq!(input_bytes::<_, f64>(matrix.view(), Operation::SpMM { columns }), 2 * 3 * 8);
+    }
 
     #[test]
     fn only_the_impossible_is_too_fast() {

@@ -31,8 +31,8 @@ impl Verified {
 }
 
 /// Checks a kernel `rounds` times over, each time in all ways.
-pub(crate) fn verify<T: Scalar>(
-    problem: &Problem<T>,
+pub(crate) fn verify<A: Scalar, D: Scalar>(
+    problem: &Problem<A, D>,
     stream: &Stream,
     oracle: &Oracle,
     kernel: &LoadedKernel,
@@ -56,14 +56,14 @@ pub(crate) fn verify<T: Scalar>(
     Ok(verified)
 }
 
-struct Checker<'a, T> {
-    problem: &'a Problem<T>,
+struct Checker<'a, A, D> {
+    problem: &'a Problem<A, D>,
     stream: &'a Stream,
     oracle: &'a Oracle,
     kernel: &'a LoadedKernel,
 }
 
-impl<T: Scalar> Checker<'_, T> {
+impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
     fn check(
         &self,
         check: Check,
@@ -73,24 +73,24 @@ impl<T: Scalar> Checker<'_, T> {
         let Self { problem, stream, oracle, kernel } = *self;
         let (takes_alpha, takes_beta) = (kernel.takes_alpha(), kernel.takes_beta());
         let (alpha, beta) = check.factors(takes_alpha, takes_beta, random);
-        let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
+        let (alpha, beta) = (D::from_f64(alpha), D::from_f64(beta));
         match check.input {
-            Input::Fresh => oracle.fill::<T>(stream, &operands.input, random.u64(..))?,
+            Input::Fresh => oracle.fill::<D>(stream, &operands.input, random.u64(..))?,
             Input::Thinned => {
-                oracle.fill::<T>(stream, &operands.input, random.u64(..))?;
+                oracle.fill::<D>(stream, &operands.input, random.u64(..))?;
                 let (width, seed) = (problem.width(), random.u64(..));
-                oracle.thin::<T>(stream, &operands.input, width, seed, problem.thinning)?;
+                oracle.thin::<D>(stream, &operands.input, width, seed, problem.thinning)?;
             }
             Input::Kept => {}
         }
         match check.before {
             Before::Unwritten => stream.poison(&operands.output)?,
             Before::Random => {
-                oracle.fill::<T>(stream, &problem.initial, random.u64(..))?;
+                oracle.fill::<D>(stream, &problem.initial, random.u64(..))?;
                 stream.copy(&problem.initial, &operands.output)?;
             }
             Before::OldResult => {}
-            Before::Patched => oracle.corrupt::<T>(stream, &operands.output, random.u64(..))?,
+            Before::Patched => oracle.corrupt::<D>(stream, &operands.output, random.u64(..))?,
         }
         let kernels = std::iter::once(kernel);
         let audit = Audit::begin(problem, stream, oracle, operands, kernels)?;
@@ -119,18 +119,18 @@ pub(crate) fn keeps_state() -> Outcome {
 }
 
 /// What a wrong result looks like.
-pub(crate) fn wrong<T: Scalar>(
-    problem: &Problem<T>,
+pub(crate) fn wrong<A: Scalar, D: Scalar>(
+    problem: &Problem<A, D>,
     operands: &Operands,
     when: &str,
-    alpha: T,
-    beta: T,
+    alpha: D,
+    beta: D,
     verdict: Verdict,
 ) -> Result<Stop, DeviceError> {
     let width = u64::from(problem.width());
     let (row, column) = (verdict.first_violation / width, verdict.first_violation % width);
     let at = usize::try_from(verdict.first_violation).unwrap_or(usize::MAX);
-    let output: Vec<T> = bytemuck::pod_collect_to_vec(&operands.output.download()?);
+    let output: Vec<D> = bytemuck::pod_collect_to_vec(&operands.output.download()?);
     let got = output.get(at).map_or(f64::NAN, |got| got.to_f64());
     let unwritten = if got.is_nan() { " (not written)" } else { "" };
     let elements = output.len();
@@ -158,8 +158,8 @@ enum Watched {
 
 impl Audit {
     /// Notes what there is before launches of some kernels on `operands`.
-    pub(crate) fn begin<'k, T: Scalar>(
-        problem: &Problem<T>,
+    pub(crate) fn begin<'k, A: Scalar, D: Scalar>(
+        problem: &Problem<A, D>,
         stream: &Stream,
         oracle: &Oracle,
         operands: &Operands,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::{Evaluation, Outcome};
-use sparserl_core::task::{Dtype, Operation};
+use sparserl_core::task::{Dtype, Task};
 
 use crate::candidate::executable::{ArrayKey, LaunchTemplate};
 use crate::compare::{Excluded, Opponent, Opponents};
@@ -86,8 +86,8 @@ pub(crate) enum Request {
     /// A matrix: row offsets, column indices and values as blobs. What was there of another is
     /// gone. Answered by `Done`.
     Matrix(MatrixHeader),
-    /// What kernels compute from now on. Answered by `Done`.
-    Operation(Operation),
+    /// What kernels compute from now on; its precision has the matrix's type. Answered by `Done`.
+    Task(Task),
     /// Kernels; the bytes of new arrays and then of their cubins as blobs. Answered by `Done` when
     /// all is ready, by `Judged` for each, in their order, and then by `Evaluated`; between any of
     /// them, `Running` says who is at work.

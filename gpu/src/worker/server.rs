@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sparserl_core::matrix::{Csr, Offsets, Scalar};
 use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing};
-use sparserl_core::task::{Dtype, Operation};
+use sparserl_core::task::{Dtype, Task};
 
 use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
 use crate::compare::cusparse::Product;
@@ -43,7 +43,7 @@ pub(crate) fn serve(ordinal: u32) -> io::Result<()> {
             }
             Request::Oracle { cubin } => done(server.take_oracle(cubin, blobs)),
             Request::Matrix(header) => done(server.take_matrix(&header, blobs)),
-            Request::Operation(operation) => done(server.take_operation(operation)),
+            Request::Task(task) => done(server.take_task(task)),
         };
         client.send(&answer, &[])?;
     }
@@ -71,16 +71,18 @@ struct Server {
     contest: Option<Contest>,
 }
 
-/// A matrix before its operation is known.
+/// A matrix before its task is known.
 #[derive(Clone)]
 enum Matrix {
     F32(Arc<Csr<f32>>),
     F64(Arc<Csr<f64>>),
 }
 
+/// A problem in one of the precisions that there are.
 enum AnyProblem {
-    F32(Problem<f32>),
-    F64(Problem<f64>),
+    F32(Problem<f32, f32>),
+    F64(Problem<f64, f64>),
+    F32InF64(Problem<f32, f64>),
 }
 
 /// Kernels to be judged together.
@@ -169,22 +171,27 @@ impl Server {
         Ok(())
     }
 
-    fn take_operation(&mut self, operation: Operation) -> Result<(), String> {
+    fn take_task(&mut self, task: Task) -> Result<(), String> {
         self.problem = None;
         let (Some(oracle), Some(matrix)) = (&self.oracle, &self.matrix) else {
             return Err("no matrix was sent".to_owned());
         };
         let (device, stream, seed) = (&self.device, &self.stream, fastrand::u64(..));
-        self.problem = Some(match matrix.clone() {
-            Matrix::F32(host) => AnyProblem::F32(
-                Problem::new(device, stream, oracle, host, operation, seed)
-                    .map_err(|e| e.to_string())?,
-            ),
-            Matrix::F64(host) => AnyProblem::F64(
-                Problem::new(device, stream, oracle, host, operation, seed)
-                    .map_err(|e| e.to_string())?,
-            ),
-        });
+        let Task { operation, precision, .. } = task;
+        let problem = match (matrix.clone(), precision.matrix(), precision.dense()) {
+            (Matrix::F32(host), Dtype::F32, Dtype::F32) => {
+                Problem::new(device, stream, oracle, host, operation, seed).map(AnyProblem::F32)
+            }
+            (Matrix::F64(host), Dtype::F64, Dtype::F64) => {
+                Problem::new(device, stream, oracle, host, operation, seed).map(AnyProblem::F64)
+            }
+            (Matrix::F32(host), Dtype::F32, Dtype::F64) => {
+                let problem = Problem::new(device, stream, oracle, host, operation, seed);
+                problem.map(AnyProblem::F32InF64)
+            }
+            _ => return Err(format!("the matrix that was sent is none for {task}")),
+        };
+        self.problem = Some(problem.map_err(|error| error.to_string())?);
         Ok(())
     }
 
@@ -244,6 +251,9 @@ impl Server {
         match problem {
             AnyProblem::F32(problem) => Judgement { tools, problem, random }.judge(kernels, client),
             AnyProblem::F64(problem) => Judgement { tools, problem, random }.judge(kernels, client),
+            AnyProblem::F32InF64(problem) => {
+                Judgement { tools, problem, random }.judge(kernels, client)
+            }
         }
     }
 }
@@ -262,7 +272,7 @@ fn read<T: Scalar>(header: &MatrixHeader, blobs: Vec<Vec<u8>>) -> Result<Csr<T>,
         .map_err(|e| e.to_string())
 }
 
-/// Everything that judging kernels takes, whatever the element type.
+/// Everything that judging kernels takes, whatever the element types.
 #[derive(Clone, Copy)]
 struct Tools<'a> {
     device: &'a Device,
@@ -277,9 +287,9 @@ struct Tools<'a> {
 }
 
 /// The judgement of some kernels.
-struct Judgement<'a, T> {
+struct Judgement<'a, A, D> {
     tools: Tools<'a>,
-    problem: &'a Problem<T>,
+    problem: &'a Problem<A, D>,
     random: fastrand::Rng,
 }
 
@@ -291,7 +301,7 @@ struct Right {
     state: Vec<u64>,
 }
 
-impl<T: Scalar> Judgement<'_, T> {
+impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
     fn judge(
         mut self,
         kernels: Vec<(KernelHeader, Vec<u8>)>,
@@ -347,7 +357,7 @@ impl<T: Scalar> Judgement<'_, T> {
     ) -> Result<Result<Evaluation, Lost>, DeviceError> {
         let Tools { stream, oracle, stopwatch, protocol, .. } = self.tools;
         let operands = &self.problem.operands[0];
-        oracle.fill::<T>(stream, &operands.input, self.random.u64(..))?;
+        oracle.fill::<D>(stream, &operands.input, self.random.u64(..))?;
         let mut verified: Vec<Verified> =
             checked.iter().flatten().map(|right| right.verified).collect();
         // For contenders, who live shorter than the announcer.
@@ -360,7 +370,7 @@ impl<T: Scalar> Judgement<'_, T> {
 
         let mut contenders: Vec<Box<dyn Contender + '_>> = Vec::new();
         for (right, verified) in checked.iter().flatten().zip(&mut verified) {
-            let bound = match right.kernel.bind(operands, T::from_f64(1.0), T::from_f64(0.0)) {
+            let bound = match right.kernel.bind(operands, D::from_f64(1.0), D::from_f64(0.0)) {
                 Ok(bound) => bound,
                 Err(Stop::Broken(error)) => return Err(error),
                 // It was bound before, with the same arguments but for their values.
@@ -455,23 +465,37 @@ impl<T: Scalar> Judgement<'_, T> {
         Box::new(Timed { oracle, problem: self.problem, enqueue, verified, announce, opponent })
     }
 
-    /// The opponents' algorithms that apply, made ready, or why they cannot be.
+    /// The opponents' algorithms that apply, made ready, or why they cannot be. All of them take
+    /// one type for all operands: of a matrix in another one they are given a copy, whose making
+    /// does not count as theirs.
     fn baselines(&self, announcer: &Announcer<'_>) -> Vec<Entry<'_>> {
         let Tools { device, stream, contest: Some(contest), excluded, .. } = self.tools else {
             return Vec::new();
         };
+        let (host, csr) = match self.problem.uniform(device) {
+            Ok(uniform) => uniform,
+            Err(error) => {
+                return contest.refuse(&format!("A cannot be converted to {}: {error}", D::DTYPE));
+            }
+        };
         let Operands { input, output } = &self.problem.operands[0];
         let product = Product {
             operation: self.problem.operation,
-            host: self.problem.host.view(),
-            csr: &self.problem.csr,
+            host,
+            csr,
             input,
             output,
-            alpha: T::from_f64(1.0),
-            beta: T::from_f64(0.0),
+            alpha: D::from_f64(1.0),
+            beta: D::from_f64(0.0),
         };
         let announce = |opponent: &Opponent| announcer.announce(Some(opponent));
-        contest.prepare(device, stream, &product, excluded, &announce)
+        let mut entries = contest.prepare(device, stream, &product, excluded, &announce);
+        if A::DTYPE != D::DTYPE {
+            for entry in &mut entries {
+                entry.library.push_str(&format!(" (A converted to {})", D::DTYPE));
+            }
+        }
+        entries
     }
 }
 
@@ -479,9 +503,9 @@ impl<T: Scalar> Judgement<'_, T> {
 type Announced<'c> = (&'c (dyn Fn(Option<&Opponent>) + 'c), Option<&'c Opponent>);
 
 /// A product on the first operands, with α = 1 and β = 0.
-struct Timed<'c, T, F> {
+struct Timed<'c, A, D, F> {
     oracle: &'c Oracle,
-    problem: &'c Problem<T>,
+    problem: &'c Problem<A, D>,
     enqueue: F,
     verified: Option<&'c mut Verified>,
     announce: &'c (dyn Fn(Option<&Opponent>) + 'c),
@@ -491,7 +515,12 @@ struct Timed<'c, T, F> {
 
 // A sample begins with one of the first three and ends when its work is done, so whoever is announced
 // is the one that is at work on the device.
-impl<T: Scalar, F: Fn(&Stream) -> Result<(), Stop>> Contender for Timed<'_, T, F> {
+impl<A, D, F> Contender for Timed<'_, A, D, F>
+where
+    A: Scalar,
+    D: Scalar,
+    F: Fn(&Stream) -> Result<(), Stop>,
+{
     fn enqueue(&self, stream: &Stream) -> Result<(), Stop> {
         (self.announce)(self.opponent);
         (self.enqueue)(stream)
@@ -510,7 +539,7 @@ impl<T: Scalar, F: Fn(&Stream) -> Result<(), Stop>> Contender for Timed<'_, T, F
 
     fn after_last(&mut self, stream: &Stream) -> Result<(), Stop> {
         let (problem, operands) = (self.problem, &self.problem.operands[0]);
-        let (alpha, beta) = (T::from_f64(1.0), T::from_f64(0.0));
+        let (alpha, beta) = (D::from_f64(1.0), D::from_f64(0.0));
         let product = problem.product(operands, alpha, beta);
         let verdict = self.oracle.judge(stream, product, &operands.output)?;
         if verdict.violations > 0 {

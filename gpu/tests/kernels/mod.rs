@@ -59,6 +59,8 @@ pub(crate) enum On {
     Float,
     /// SpMV in f64 with a small matrix.
     Double,
+    /// SpMV in f32/f64/f64 with a small matrix.
+    Mixed,
     /// SpMM of 33 columns in f32 with a small matrix.
     Columns33,
     /// SpMV in f32 with a long dense operand.

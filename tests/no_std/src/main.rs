@@ -38,7 +38,7 @@ fn first_failure() -> c_int {
     if features.empty_rows != 0.2 || !features.to_array().iter().all(|f| f.is_finite()) {
         return 4;
     }
-    let Ok(reference) = multiply(matrix, &[1.0; 5], 1, 1.0, 0.0, &[]) else {
+    let Ok(reference) = multiply(matrix, &[1.0_f32; 5], 1, 1.0, 0.0, &[]) else {
         return 5;
     };
     if !compare(&reference, &[1.0_f32, 0.0, 0.0, 0.0, 1.0]).passed() {

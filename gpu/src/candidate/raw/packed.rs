@@ -6,7 +6,7 @@ use sparserl_core::codegen::{ArgumentKind, emit};
 use sparserl_core::language::Program;
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::task::Operation;
+use sparserl_core::task::Task;
 
 use super::launch::RuleError;
 use super::parameter::{Element, Kind, Parameter, ParameterError};
@@ -50,13 +50,14 @@ impl PackedArguments {
     pub(super) fn prepare<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        operation: Operation,
+        task: Task,
         parameters: &[Parameter],
         source: &str,
         geometry: impl Fn(Option<u64>) -> Result<Geometry, RuleError>,
     ) -> Result<Prepared, RawError> {
-        if self.program.task.operation != operation {
-            return Err(RawError::Task { program: self.program.task });
+        let own = self.program.task;
+        if (own.operation, own.precision) != (task.operation, task.precision) {
+            return Err(RawError::Task { program: own });
         }
         let packed = Arc::new(pack(matrix, &self.program)?);
         let own = emit(&packed.program, &packed.signature())?;

@@ -319,13 +319,19 @@ fn a_name_of_several_lines_is_quoted_on_one() {
 fn a_kernel_is_for_one_element_type() {
     let matrix = uniform(10, 10, 2, 1);
     let single = RawKernel::parse(&source(NAMED), None).unwrap();
-    assert_eq!(single.check_element_type(Dtype::F32), Ok(()));
+    let check = |task: Precision| {
+        let Arguments::Csr(roles) = &single.arguments else { panic!("not over plain CSR") };
+        single.check_element_types(roles, task)
+    };
+    assert_eq!(check(Dtype::F32.into()), Ok(()));
+    let mixed = check(Precision::F32_IN_F64).unwrap_err().to_string();
+    assert_eq!(mixed, "the parameter `x` is of f32, but the task is f32/f64/f64");
     let error = RawError::ElementType {
         parameter: "`values`".into(),
         found: Dtype::F32,
-        task: <f64 as Scalar>::DTYPE,
+        task: Dtype::F64.into(),
     };
-    assert_eq!(single.check_element_type(Dtype::F64), Err(error.clone()));
+    assert_eq!(check(Dtype::F64.into()), Err(error.clone()));
     assert_eq!(error.to_string(), "the parameter `values` is of f32, but the task is f64");
     assert_eq!(narrow(matrix.view().offsets()).last(), Some(&20));
     assert!(as_int("nonzeros", 1 << 31).unwrap_err().to_string().contains("2147483648 nonzeros"));

@@ -8,7 +8,6 @@ use sparserl_core::kernel::Candidate;
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator};
-use sparserl_core::task::{Precision, Task};
 
 use super::{Context, RecordedLanguage, RecordedMatrix, Recording, RecordingError, part};
 use crate::store::fingerprint::MatrixIdentity;
@@ -79,7 +78,11 @@ impl Recorder {
             return Err(RecordingError::Count { programs: programs.len(), outcomes });
         }
         let Some(first) = programs.first() else { return Ok(()) };
-        let task = Task { precision: Precision::uniform(T::DTYPE), ..first.task };
+        let task = if first.task.precision.matrix() == T::DTYPE {
+            first.task
+        } else {
+            first.task.with_precision(T::DTYPE.into())
+        };
         if let Some(found) = programs.iter().map(|p| p.task).find(|found| *found != task) {
             return Err(RecordingError::Task { expected: task, found });
         }
