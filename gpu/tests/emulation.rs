@@ -179,8 +179,8 @@ __global__ void spmv(const int* row_ptr, const int* col_idx, const {values}* val
     };
     let mixed = SPMV.with_precision(Precision::F32_IN_F64);
     let outcome = |kernel: &RawKernel, task| {
-        let subject = Subject::Cuda(kernel, task);
-        emulator().judge(matrix().view(), subject).unwrap().outcome.to_string()
+        let candidate = Candidate::Cuda(kernel, task);
+        emulator().judge(matrix().view(), candidate).unwrap().outcome.to_string()
     };
     let right = kernel("float", "double");
     assert!(outcome(&right, mixed).starts_with("right in 6 checks"), "{}", outcome(&right, mixed));

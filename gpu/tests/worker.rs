@@ -95,15 +95,12 @@ fn compilers() -> Result<CompilePool, Failed> {
 
 /// For kernels that fail: fast, and with little patience.
 fn impatient() -> Protocol {
+    let seconds = Duration::from_secs;
     Protocol {
-        checks: 1,
         warm_samples: 3,
-        cold_samples: 0,
-        back_to_back_samples: 0,
-        baselines: false,
-        patience: Duration::from_secs(2),
-        deadline: Duration::from_secs(2),
-        ..Protocol::full()
+        patience: seconds(2),
+        deadline: seconds(2),
+        ..Protocol::screening()
     }
 }
 

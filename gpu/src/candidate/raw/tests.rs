@@ -325,7 +325,7 @@ fn a_kernel_is_for_one_element_type() {
     };
     assert_eq!(check(Dtype::F32.into()), Ok(()));
     let mixed = check(Precision::F32_IN_F64).unwrap_err().to_string();
-    assert_eq!(mixed, "the parameter `x` is of f32, but the task is f32/f64/f64");
+    assert_eq!(mixed, "the parameter `dense_matrix` is of f32, but the task is f32/f64/f64");
     let error = RawError::ElementType {
         parameter: "`values`".into(),
         found: Dtype::F32,
