@@ -1,7 +1,7 @@
 //! CUDA from anywhere: the source, and after a NUL the description of its launch, if there is one.
 
 use sparserl_core::matrix::{Csr, generate};
-use sparserl_core::task::Operation;
+use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::candidate::raw::{RawError, RawKernel};
 
 /// Runs the target.
@@ -23,8 +23,8 @@ pub fn run(bytes: &[u8]) {
             if operation.columns() <= 64 {
                 let matrix = generate::stencil5(6, 7);
                 let single: Csr<f32> = matrix.cast().unwrap();
-                said(kernel.prepare(matrix.view(), operation).err());
-                said(kernel.prepare(single.view(), operation).err());
+                said(kernel.prepare(matrix.view(), Task::new(operation, Dtype::F64)).err());
+                said(kernel.prepare(single.view(), Task::new(operation, Dtype::F32)).err());
             }
         }
         Err(error) => said(Some(error)),

@@ -147,16 +147,13 @@ impl Contest {
 
     /// An entry for each opponent that says why none of its algorithms can be made ready.
     pub(crate) fn refuse(&self, reason: &str) -> Vec<Entry<'_>> {
-        let entry = |library: &str, algorithm: &str, is_default| Entry {
-            library: library.to_owned(),
-            algorithm: algorithm.to_owned(),
-            is_default,
-            ready: Err(reason.to_owned()),
+        let default = match &self.cusparse {
+            Ok((library, _)) => Opponent { library: library.clone(), ..unloaded_cusparse() },
+            Err(_) => unloaded_cusparse(),
         };
-        let cusparse = self.cusparse.as_ref().map_or("cuSPARSE", |(library, _)| library);
-        let default = entry(cusparse, Algorithm::Default.name(), true);
-        let foreign = self.foreign.iter().map(|(called, _)| entry(called, called, false));
-        std::iter::once(default).chain(foreign).collect()
+        let foreign = self.foreign.iter().map(|(opponent, _)| opponent.clone());
+        let refused = |opponent| Entry { opponent, ready: Err(reason.to_owned()) };
+        std::iter::once(default).chain(foreign).map(refused).collect()
     }
 
     /// The algorithms that apply to a product, ready or with the reason why not.

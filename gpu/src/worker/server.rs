@@ -492,7 +492,7 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
         let mut entries = contest.prepare(device, stream, &product, excluded, &announce);
         if A::DTYPE != D::DTYPE {
             for entry in &mut entries {
-                entry.library.push_str(&format!(" (A converted to {})", D::DTYPE));
+                entry.opponent.library.push_str(&format!(" (A converted to {})", D::DTYPE));
             }
         }
         entries

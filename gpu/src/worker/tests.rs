@@ -133,8 +133,11 @@ fn worker(script: Script) -> Worker {
 }
 
 fn judge(worker: &mut Worker, kernels: usize) -> Result<Evaluation, WorkerError> {
-    let launch =
-        LaunchTemplate { geometry: Geometry::linear(1, 32), parameters: Vec::new(), compulsory_bytes: 0 };
+    let launch = LaunchTemplate {
+        geometry: Geometry::linear(1, 32),
+        parameters: Vec::new(),
+        compulsory_bytes: 0,
+    };
     let executable = Executable { cubin: cubin(), launch, arrays: Vec::new() };
     let matrix = generate::stencil5(4, 4);
     let executables = vec![executable; kernels];

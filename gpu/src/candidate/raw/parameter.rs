@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sparserl_core::task::{Dtype, Precision};
+use sparserl_core::task::Dtype;
 
 /// A parameter, as it is declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
