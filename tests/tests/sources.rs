@@ -52,7 +52,7 @@ fn read_back<T: Scalar>(golden: &Golden) {
     assert_eq!(kernel.task(), Some(golden.program.task));
     let names = source.parameters.iter().map(|parameter| parameter.name.as_str());
     assert!(kernel.parameters().eq(names), "{}", golden.name);
-    let prepared = kernel.prepare(matrix.view(), golden.program.task.operation);
+    let prepared = kernel.prepare(matrix.view(), golden.program.task);
     assert!(prepared.is_ok(), "{}: {prepared:?}", golden.name);
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use sparserl_core::matrix::generate;
 use sparserl_core::outcome::{Baseline, Verification};
 use sparserl_core::target::{Architecture, Target};
+use sparserl_core::task::Operation;
 
 use super::*;
 use crate::candidate::executable::LaunchTemplate;
@@ -141,7 +142,8 @@ fn judge(worker: &mut Worker, kernels: usize) -> Result<Evaluation, WorkerError>
     let executable = Executable { cubin: cubin(), launch, arrays: Vec::new() };
     let matrix = generate::stencil5(4, 4);
     let executables = vec![executable; kernels];
-    worker.judge(matrix.view(), Operation::SpMV, &executables, &Protocol::full())
+    let task = Task::new(Operation::SpMV, Dtype::F64);
+    worker.judge(matrix.view(), task, &executables, &Protocol::full())
 }
 
 #[test]

@@ -5,6 +5,7 @@ use sparserl_core::codegen::{CudaSource, emit};
 use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::Csr;
 use sparserl_core::matrix::generate::{self, uniform};
+use sparserl_core::task::Operation;
 
 use super::*;
 use crate::run::device::Geometry;
@@ -347,6 +348,7 @@ fn generated(body: &str) -> (Csr<f64>, Arc<Packed>, CudaSource, String) {
     (matrix, Arc::new(packed), source, text)
 }
 
+const SPMV: Task = Task::new(Operation::SpMV, Dtype::F64);
 const SELL: &str = "spmm 8 f64\nblock 64\nkeep sell height=32 index=u16 values=plain cache=cached vector=1 lanes=1 unroll=2";
 const MERGE: &str = "spmv f64\nblock 128\nkeep merge items=8 index=u32 values=plain cache=cached vector=1 reduction=scan";
 
@@ -357,7 +359,7 @@ fn what_gen_writes_is_read_back() {
         let kernel = RawKernel::parse(&text, None).unwrap();
         let task = packed.program.task;
         assert_eq!((kernel.kernel(), kernel.task()), (source.kernel.as_str(), Some(task)));
-        let read = kernel.prepare(matrix.view(), task.operation).unwrap();
+        let read = kernel.prepare(matrix.view(), task).unwrap();
         let own = Prepared::of_program(&packed, &source);
         assert_eq!(read.names, own.names);
         assert_eq!(read.launch.geometry, own.launch.geometry);
@@ -369,8 +371,8 @@ fn what_gen_writes_is_read_back() {
 #[test]
 fn what_gen_writes_may_be_edited() {
     let (matrix, _, _, text) = generated(SELL);
-    let operation = Operation::SpMM { columns: 8.try_into().unwrap() };
-    let prepare = |text: &str| RawKernel::parse(text, None)?.prepare(matrix.view(), operation);
+    let task = Task::new(Operation::SpMM { columns: 8.try_into().unwrap() }, Dtype::F64);
+    let prepare = |text: &str| RawKernel::parse(text, None)?.prepare(matrix.view(), task);
     // Two parameters change places, in the launch as in the kernel.
     let swapped = text.replace("(B, C, ", "(C, B, ").replace(
         "const double* __restrict__ B, double* __restrict__ C",
@@ -396,16 +398,15 @@ fn what_gen_writes_may_be_edited() {
         assert!(error.contains(message) && error.lines().count() == 1, "{to}: {error}");
     }
     let kernel = RawKernel::parse(&text, None).unwrap();
-    let error = kernel.prepare(matrix.view(), Operation::SpMV).unwrap_err().to_string();
+    let error = kernel.prepare(matrix.view(), SPMV).unwrap_err().to_string();
     assert!(error.contains("is for spmm 8 f64, not for this product"), "{error}");
 }
 
 #[test]
 fn an_edited_kernel_keeps_nothing_from_launch_to_launch() {
     let (matrix, _, _, text) = generated(MERGE);
-    let prepare = |text: &str| {
-        RawKernel::parse(text, None).unwrap().prepare(matrix.view(), Operation::SpMV).map(drop)
-    };
+    let prepare =
+        |text: &str| RawKernel::parse(text, None).unwrap().prepare(matrix.view(), SPMV).map(drop);
     assert_eq!(prepare(&text), Ok(()));
     for edited in [text.replace("  ", "   "), format!("{text}\n__device__ int state;\n")] {
         assert_eq!(prepare(&edited), Err(RawError::Workspace { name: "carry".into() }));
