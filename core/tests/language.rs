@@ -280,3 +280,21 @@ fn complete(
     }
     Ok(derivation.finish().unwrap())
 }
+
+#[test]
+fn version_task_and_block_may_share_a_line() {
+    let spread = "sparserl 2\nspmm 32 f32\nblock 256\nkeep csr index=u16 values=plain cache=cached \
+                  vector=1 lanes=4 unroll=1\n";
+    let program = Program::parse(spread).unwrap();
+    for joined in [
+        "sparserl 2 spmm 32 f32 block 256 # so many\nkeep",
+        "sparserl 2\nspmm 32 f32 block\n256 keep",
+    ] {
+        let joined = spread.replace("sparserl 2\nspmm 32 f32\nblock 256\nkeep", joined);
+        assert_eq!(Program::parse(&joined), Ok(program.clone()), "{joined}");
+    }
+    let error = |text: &str| Program::parse(text).unwrap_err().to_string();
+    assert!(error("sparserl 1 spmv f32").contains("line 1: expected `sparserl 2`"));
+    assert!(error("sparserl 2 spmv f13 block 64").contains("found `spmv f13`"));
+    assert!(error("sparserl 2\n\nspmv f32\nkeep").contains("line 4: expected `block THREADS`"));
+}

@@ -1,4 +1,5 @@
-use alloc::string::{String, ToString};
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -84,30 +85,38 @@ impl Program {
     /// # Errors
     /// The first word that does not fit, with its line.
     pub fn parse(text: &str) -> Result<Self, TextError> {
-        let mut lines = text
+        let mut words = text
             .lines()
-            .enumerate()
-            .map(|(i, line)| (i + 1, line.split('#').next().unwrap_or("").trim()))
-            .filter(|(_, line)| !line.is_empty());
+            .zip(1..)
+            .flat_map(|(text, line)| {
+                let words = text.split('#').next().unwrap_or("").split_whitespace();
+                words.map(move |word| (line, word))
+            })
+            .peekable();
         let last = text.lines().count().max(1);
 
-        let (line, found) = lines.next().unwrap_or((last, ""));
-        let mut words = found.split_whitespace();
-        let version = words.next() == Some("sparserl")
-            && words.next().is_some_and(|n| n == LANGUAGE_VERSION.to_string())
-            && words.next().is_none();
-        if !version {
-            return Err(TextError::Version { line, found: found.into() });
+        // Version and task each stand on a line, or on one with what comes next.
+        let mut opening = |is_of_it: &dyn Fn(usize, &str) -> bool| {
+            let line = words.peek().map_or(last, |&(line, _)| line);
+            let mut found = Vec::new();
+            while let Some((_, word)) =
+                words.next_if(|&(at, word)| at == line && is_of_it(found.len(), word))
+            {
+                found.push(word);
+            }
+            (line, found.join(" "))
+        };
+        let (line, found) = opening(&|index, _| index < 2);
+        if found != format!("sparserl {LANGUAGE_VERSION}") {
+            return Err(TextError::Version { line, found });
         }
-        let (line, found) = lines.next().unwrap_or((last, ""));
-        let task = found.parse().map_err(|_| TextError::Task { line, found: found.into() })?;
+        let (line, found) = opening(&|_, word| word != BLOCK);
+        let task = found.parse().map_err(|_| TextError::Task { line, found })?;
 
         let mut tokens = Vec::new();
         let mut token_lines = Vec::new();
         // Names of the fields that come next; `block` is a word of its own for the reader's sake.
         let mut fields: &[&str] = &[];
-        let words =
-            lines.flat_map(|(line, words)| words.split_whitespace().map(move |w| (line, w)));
         for (i, (line, word)) in words.enumerate() {
             let found = || String::from(word);
             if i == 0 {

@@ -77,14 +77,17 @@ impl<'s> Code<'s> {
         Ok(found)
     }
 
-    /// The program that a comment holds: behind one that ends in `program:`, the next comments as
-    /// far as they are indented.
+    /// The program that a comment holds: what stands behind its word `program:`, and the next
+    /// comments as far as they are indented.
     pub(super) fn program_comment(&self) -> Option<String> {
         self.comments.iter().enumerate().find_map(|(index, comment)| {
-            let announced = comment.text.trim_end().ends_with("program:");
+            let marks = ["program:", "Program:"];
+            let (_, first) = marks.iter().find_map(|mark| comment.text.split_once(mark))?;
             let lines = self.following(index).take_while(|text| text.starts_with("   "));
-            let program: String = lines.map(|line| format!("{}\n", line.trim())).collect();
-            (announced && program.starts_with("sparserl ")).then_some(program)
+            let lines = std::iter::once(first).chain(lines).map(str::trim);
+            let lines = lines.skip_while(|line| line.is_empty());
+            let program: String = lines.map(|line| format!("{line}\n")).collect();
+            program.starts_with("sparserl ").then_some(program)
         })
     }
 

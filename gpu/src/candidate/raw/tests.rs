@@ -388,8 +388,8 @@ fn what_gen_writes_may_be_edited() {
         ("(B, C, ", "(B, b, ", "`b`, which is not among the program's: B, C, alpha, beta, "),
         ("(B, C, ", "(B, B, ", "are both given B"),
         ("(B, C, ", "(B, beta, ", "is of type double*, but `beta` is double for this matrix"),
-        ("const u16* __restrict__ columns", "const u32* columns", "but `columns` is int16_t*"),
-        ("sell height=32", "sell hight=32", "the program in the source's comment: line 4: "),
+        ("const u16* columns", "const u32* columns", "but `columns` is int16_t*"),
+        ("sell height=32", "sell hight=32", "the program in the source's comment: line 2: "),
         ("<<<blocks, 64>>>", "<<<blocks, 2048>>>", "expected 1 to 1024"),
     ] {
         let edited = text.replace(from, to);
