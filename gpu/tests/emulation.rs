@@ -163,7 +163,7 @@ fn a_right_kernel_from_anywhere_is_verified_and_counted() {
 fn a_kernel_from_anywhere_is_judged_in_the_precision_of_its_task() {
     let kernel = |values: &str, sum: &str| {
         let source = format!(
-            "// launch: grid=(num_rows/128) block=128
+            "// launch: spmv<<<ceil(num_rows / 128), 128>>>
 __global__ void spmv(const int* row_ptr, const int* col_idx, const {values}* values,
                      const double* x, double* y, int num_rows) {{
     int row = blockIdx.x * blockDim.x + threadIdx.x;

@@ -41,12 +41,14 @@ pub enum ConfigurationError {
         source: std::io::Error,
     },
     /// It is not one.
-    #[error("`{}` is no configuration: {source}", path.display())]
+    #[error("{}:{line}: {reason}", path.display())]
     Parse {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
-        source: Box<toml::de::Error>,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong, in one line.
+        reason: String,
     },
 }
 
@@ -58,9 +60,11 @@ impl Collection {
     pub fn read(path: &Path) -> Result<Self, ConfigurationError> {
         let text = fs::read_to_string(path)
             .map_err(|source| ConfigurationError::Read { path: path.to_owned(), source })?;
-        toml::from_str(&text).map_err(|source| ConfigurationError::Parse {
-            path: path.to_owned(),
-            source: Box::new(source),
+        toml::from_str(&text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let line = 1 + text.bytes().take(start).filter(|&byte| byte == b'\n').count();
+            let reason = error.message().replace('\n', "; ");
+            ConfigurationError::Parse { path: path.to_owned(), line, reason }
         })
     }
 }
@@ -109,7 +113,8 @@ mod tests {
                 _ => TEXT.replace(wrong, ""),
             };
             let error = read(&text).unwrap_err();
-            assert!(error.contains(why) && error.contains("collect.toml"), "{error}");
+            assert!(error.contains(why) && error.contains("collect.toml:"), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
         }
     }
 }

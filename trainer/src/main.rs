@@ -91,10 +91,6 @@ fn collect(args: &Collect) -> anyhow::Result<()> {
         Some(folder) => RealMatrices::open(folder)?,
         None => RealMatrices::none(),
     };
-    let lease = Duration::from_secs(60 * args.lease);
-    let mut shards = Shards::open(&args.output.join("shards"), collection.matrices, lease)?;
-    let recorder = Recorder::append_to(args.output.join("recordings"))?;
-
     let command = ServerCommand::this_program([SERVE])?;
     let compilers = Arc::new(compile_pool(command.clone())?);
     let protocol =
@@ -107,6 +103,10 @@ fn collect(args: &Collect) -> anyhow::Result<()> {
         value_source: ValueSource::Random,
     };
     let target = evaluator.facts().target;
+    // Nothing is left behind where there is no GPU.
+    let lease = Duration::from_secs(60 * args.lease);
+    let mut shards = Shards::open(&args.output.join("shards"), collection.matrices, lease)?;
+    let recorder = Recorder::append_to(args.output.join("recordings"))?;
 
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
