@@ -56,7 +56,7 @@ fn what_gen_wrote_is_verified_as_it_is_and_edited() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(json(&run)["kind"], "cuda");
     let source = place.text("out/kernel.cu");
-    let edited = source.replacen("  prefetch<", "  y[0] = alpha + 1;\n  prefetch<", 1);
+    let edited = source.replacen("  prefetch(", "  y[0] = alpha + 1;\n  prefetch(", 1);
     assert_ne!(edited, source);
     fs::write(place.path("out/kernel.cu"), edited).unwrap();
     let run = verify();
