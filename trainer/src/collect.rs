@@ -5,7 +5,7 @@
 //!   shard                           └──── winners, mutations ◄───┘
 //! ```
 //!
-//! A shard is the matrix of one recipe with every task. The [`reference`] program is measured
+//! A shard is the matrix of one recipe with every task. The [`reference()`] program is measured
 //! before every [`BETWEEN_REFERENCES`] others, so that what drifts can be taken out of their times.
 //! A recording names its matrix by the recipe.
 

@@ -12,7 +12,7 @@
 //! What stands between the angle brackets is what CUDA wants there: blocks, threads of a block,
 //! bytes of dynamic shared memory, which are 0 unless given. The kernel's name is needed where the
 //! source has several. The arguments say what each parameter is given, in order; without them the
-//! parameters' own names do ([`role`](super::role)). Expressions are of numbers, `num_rows`,
+//! parameters' own names do (as `role.rs` lists them). Expressions are of numbers, `num_rows`,
 //! `num_cols`, `nnz`, `dense_cols` and, for kernels of a program, `blocks`, with `+`, `*`, `/` and
 //! parentheses. As in C++, `/` rounds down; `ceil(a / b)` rounds up.
 //!
