@@ -9,6 +9,7 @@
 //! before every [`BETWEEN_REFERENCES`] others, so that what drifts can be taken out of their times.
 //! A recording names its matrix by the recipe.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ use crate::shards::{Claim, ShardError, Shards};
 pub const BETWEEN_REFERENCES: usize = 19;
 /// The fastest so many programs of a matrix and task are its winners.
 const WINNERS: usize = 3;
-/// Finished matrices that wait for their recordings to be written, at most for so long.
+/// Recordings are written, and their shards done, after so long: a lost process loses no more.
 const FLUSH_AFTER: Duration = Duration::from_secs(60);
 
 /// Collecting stopped.
@@ -94,7 +95,7 @@ pub struct Collector<'a, E> {
     target: Target,
     recorder: Recorder,
     context: Context,
-    pools: Vec<(Task, Pool)>,
+    pools: BTreeMap<Task, Arc<Pool>>,
     winners: Winners,
 }
 
@@ -108,7 +109,8 @@ impl<'a, E: Evaluator> Collector<'a, E> {
         target: Target,
         (recorder, context): (Recorder, Context),
     ) -> Self {
-        let pool = |&task| (task, Pool::draw(task, collection.pool, collection.corpus.seed));
+        let seed = collection.corpus.seed;
+        let pool = |&task| (task, Arc::new(Pool::draw(task, collection.pool, seed)));
         let pools = collection.tasks.iter().map(pool).collect();
         let winners = Winners::default();
         Self { collection, real, evaluator, target, recorder, context, pools, winners }
@@ -197,8 +199,7 @@ impl<'a, E: Evaluator> Collector<'a, E> {
         seed: u64,
         collected: &mut Collected,
     ) -> Result<(), CollectError<E::Error>> {
-        let Some((_, pool)) = self.pools.iter().find(|(of, _)| *of == task) else { return Ok(()) };
-        let pool = pool.clone();
+        let Some(pool) = self.pools.get(&task).cloned() else { return Ok(()) };
         let reference = reference(task)?;
         let stats = Arc::new(MatrixStats::new(matrix.view()));
         let input = PolicyInput::new(stats, task, self.target);
