@@ -177,17 +177,42 @@ impl<'a, E: Evaluator> Collector<'a, E> {
         };
         let identity = MatrixIdentity::of(matrix.view(), recipe.to_string());
         let seed = SplitMix64::after(self.collection.corpus.seed, index).bits();
-        for task in self.collection.tasks.clone() {
-            match task.precision.matrix() {
-                Dtype::F32 => match matrix.cast::<f32>() {
-                    Ok(matrix) => self.measure(&matrix, &identity, task, seed, collected)?,
-                    // Values beyond single precision: nobody computes with them in it.
-                    Err(_) => continue,
-                },
-                Dtype::F64 => self.measure(&matrix, &identity, task, seed, collected)?,
-            }
+        // Values beyond single precision: nobody computes with them in it.
+        if self.has_tasks_in(Dtype::F32)
+            && let Ok(matrix) = matrix.cast::<f32>()
+        {
+            self.measure_all(&matrix, &identity, seed, collected)?;
+        }
+        if self.has_tasks_in(Dtype::F64) {
+            self.measure_all(&matrix, &identity, seed, collected)?;
         }
         collected.matrices += 1;
+        Ok(())
+    }
+
+    fn has_tasks_in(&self, dtype: Dtype) -> bool {
+        self.collection.tasks.iter().any(|task| task.precision.matrix() == dtype)
+    }
+
+    /// Measures every task whose matrix is of this type; what is asked of the matrix is asked once.
+    fn measure_all<T: Scalar>(
+        &mut self,
+        matrix: &Csr<T>,
+        identity: &MatrixIdentity,
+        seed: u64,
+        collected: &mut Collected,
+    ) -> Result<(), CollectError<E::Error>> {
+        let mut input: Option<PolicyInput<'_>> = None;
+        for &task in &self.collection.tasks {
+            if task.precision.matrix() == T::DTYPE {
+                let input = input.get_or_insert_with(|| {
+                    let stats = Arc::new(MatrixStats::new(matrix.view()));
+                    PolicyInput::new(stats, task, self.target)
+                });
+                input.task = task;
+                self.measure(matrix, identity, input, seed, collected)?;
+            }
+        }
         Ok(())
     }
 
@@ -195,15 +220,13 @@ impl<'a, E: Evaluator> Collector<'a, E> {
         &mut self,
         matrix: &Csr<T>,
         identity: &MatrixIdentity,
-        task: Task,
+        input: &PolicyInput<'_>,
         seed: u64,
         collected: &mut Collected,
     ) -> Result<(), CollectError<E::Error>> {
-        let Some(pool) = self.pools.get(&task).cloned() else { return Ok(()) };
-        let reference = reference(task)?;
-        let stats = Arc::new(MatrixStats::new(matrix.view()));
-        let input = PolicyInput::new(stats, task, self.target);
-        let mut proposer = Proposer::new(&input, seed);
+        let Some(pool) = self.pools.get(&input.task).cloned() else { return Ok(()) };
+        let reference = reference(input.task)?;
+        let mut proposer = Proposer::new(input, seed);
         let mut best: Vec<(f64, Program)> = Vec::new();
         let first = proposer.first(self.collection.programs, &pool, &self.winners)?;
         self.judge(matrix, identity, &reference, &first, &mut best, collected)?;

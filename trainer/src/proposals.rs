@@ -140,12 +140,14 @@ impl<'a, 'm> Proposer<'a, 'm> {
         let mut ranker = CostRanker.read(self.input)?;
         let predicted = diverse_search(&mut *ranker, self.mask(), quarter)?;
         self.take(&mut found, quarter, predicted.into_iter().map(|hypothesis| hypothesis.program));
-        let winners = winners.of(self.input.task).into_iter().cloned();
-        self.take(&mut found, quarter, winners);
-        let shared = self.of_pool(pool);
+        let mask = self.mask();
+        let fits = |program: &Program| is_offered(mask, program);
+        let winners = winners.of(self.input.task).into_iter().filter(|program| fits(program));
+        self.take(&mut found, quarter, winners.cloned());
+        let shared = self.of_pool(pool).into_iter().filter(fits);
         let wanted = count.saturating_sub(found.len() + quarter);
-        self.take(&mut found, wanted, shared.into_iter());
-        let (mask, mut random) = (self.mask(), SplitMix64::new(self.random.bits()));
+        self.take(&mut found, wanted, shared);
+        let mut random = SplitMix64::new(self.random.bits());
         let own = (0..ATTEMPTS * count).filter_map(|_| random_walk(mask, &mut random));
         let wanted = count.saturating_sub(found.len());
         self.take(&mut found, wanted, own);
@@ -180,20 +182,19 @@ impl<'a, 'm> Proposer<'a, 'm> {
         shared
     }
 
-    /// Moves up to `count` legal ones that were not proposed before from `offered` to `found`.
+    /// Moves up to `count` that were not proposed before from `offered`, all legal, to `found`.
     fn take(
         &mut self,
         found: &mut Vec<Program>,
         count: usize,
         offered: impl Iterator<Item = Program>,
     ) {
-        let mask = self.mask();
         let mut wanted = count;
         for program in offered {
             if wanted == 0 {
                 break;
             }
-            if is_offered(mask, &program) && self.taken.insert(program.tokens()) {
+            if self.taken.insert(program.tokens()) {
                 found.push(program);
                 wanted -= 1;
             }

@@ -1,6 +1,7 @@
 use alloc::vec::Vec;
 
-use crate::language::{Derivation, Mask, Program};
+use crate::language::grammar::Alternative;
+use crate::language::{Derivation, Mask, Program, Token};
 use crate::random::SplitMix64;
 
 /// Whether a program is one of those that a mask offers.
@@ -18,7 +19,7 @@ pub fn is_offered(mask: Mask<'_>, program: &Program) -> bool {
 /// programs, as [`Space`](crate::language::Space) does, hardly ever gives one without a split.
 #[must_use]
 pub fn random_walk(mask: Mask<'_>, random: &mut SplitMix64) -> Option<Program> {
-    complete(Derivation::start(mask), |_, count, random| random.below(count), random)
+    complete(Derivation::start(mask), |legal| random.below(legal.len()))
 }
 
 /// A program that differs from another in one token, and then only in what no longer fits after it:
@@ -27,53 +28,48 @@ pub fn random_walk(mask: Mask<'_>, random: &mut SplitMix64) -> Option<Program> {
 /// `None` when the other is not offered by the mask, or nothing can be changed in it.
 #[must_use]
 pub fn mutate(mask: Mask<'_>, program: &Program, random: &mut SplitMix64) -> Option<Program> {
-    if !is_offered(mask, program) {
+    if mask.task() != program.task {
         return None;
     }
     let tokens = program.tokens();
     let mut derivations = Vec::new();
     let mut derivation = Derivation::start(mask);
     for &token in &tokens {
-        if derivation.legal().len() > 1 {
+        let legal = derivation.legal();
+        let alternative = legal.iter().find(|alternative| alternative.token == token)?;
+        if legal.len() > 1 {
             derivations.push(derivation.clone());
         }
-        derivation.push(token).ok()?;
+        derivation.take(alternative);
     }
-    if derivations.is_empty() {
+    if derivations.is_empty() || !derivation.is_complete() {
         return None;
     }
     let mut derivation = derivations.swap_remove(random.below(derivations.len()));
     let position = derivation.tokens().len();
     let old = *tokens.get(position)?;
-    let others: Vec<_> =
-        derivation.legal().into_iter().map(|a| a.token).filter(|&token| token != old).collect();
-    derivation.push(*others.get(random.below(others.len()))?).ok()?;
+    let mut others = derivation.legal();
+    others.retain(|alternative| alternative.token != old);
+    derivation.take(others.get(random.below(others.len()))?);
     let mut kept = tokens.into_iter().skip(position + 1).peekable();
-    complete(
-        derivation,
-        |derivation, count, random| {
-            let legal = derivation.legal();
-            let kept = kept.next_if(|token| legal.iter().any(|a| a.token == *token));
-            let same = kept.and_then(|token| legal.iter().position(|a| a.token == token));
-            same.unwrap_or_else(|| random.below(count))
-        },
-        random,
-    )
+    complete(derivation, |legal| {
+        let place = |token: &Token| legal.iter().position(|a| a.token == *token);
+        let same = kept.next_if(|token| place(token).is_some());
+        same.and_then(|token| place(&token)).unwrap_or_else(|| random.below(legal.len()))
+    })
 }
 
-/// Goes on to the end of a program; `choose` picks one of so many alternatives.
-fn complete<'m>(
-    mut derivation: Derivation<'m>,
-    mut choose: impl FnMut(&Derivation<'m>, usize, &mut SplitMix64) -> usize,
-    random: &mut SplitMix64,
+/// Goes on to the end of a program; `choose` picks one of the alternatives by its place.
+fn complete(
+    mut derivation: Derivation<'_>,
+    mut choose: impl FnMut(&[Alternative]) -> usize,
 ) -> Option<Program> {
     while !derivation.is_complete() {
         let legal = derivation.legal();
         if legal.is_empty() {
             return None;
         }
-        let choice = choose(&derivation, legal.len(), random);
-        derivation.push(legal.get(choice)?.token).ok()?;
+        derivation.take(legal.get(choose(&legal))?);
     }
     derivation.finish().ok()
 }
@@ -100,8 +96,8 @@ mod tests {
             let program = random_walk(mask, &mut random).unwrap();
             assert!(is_offered(mask, &program));
             let words = program.tokens().into_iter().filter_map(|token| match token {
-                crate::language::Token::Word(word) => Some(word),
-                crate::language::Token::Number(_) => None,
+                Token::Word(word) => Some(word),
+                Token::Number(_) => None,
             });
             layouts.extend(words.filter(|word| Layout::WORDS.contains(word)));
             let mutant = mutate(mask, &program, &mut random).unwrap();
