@@ -38,10 +38,5 @@ pub(crate) fn context(
     evaluator: &GpuEvaluator,
     value_source: ValueSource,
 ) -> anyhow::Result<Context> {
-    Ok(Context {
-        device: evaluator.facts().clone(),
-        nvrtc: evaluator.nvrtc().context("nothing was compiled")?,
-        protocol: evaluator.protocol().name().to_owned(),
-        value_source,
-    })
+    evaluator.context(value_source).context("nothing was compiled")
 }

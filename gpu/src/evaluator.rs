@@ -19,6 +19,7 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
     Abilities, Baseline, Evaluation, Evaluator, Measurement, Outcome, Regime, Samples, Timing,
 };
+use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
 
 use crate::candidate::Candidate;
@@ -32,6 +33,7 @@ use crate::compile::pool::{CompilePool, PoolCompileError, PoolError};
 use crate::isolate::ServerCommand;
 use crate::judge::{ORACLE_KERNEL, ORACLE_SOURCE};
 use crate::run::device::DeviceFacts;
+use crate::store::recording::Context;
 use crate::worker::{Protocol, Worker, WorkerError};
 
 /// Kernels that are judged together, and so timed in turn.
@@ -121,6 +123,18 @@ impl GpuEvaluator {
     #[must_use]
     pub fn nvrtc(&self) -> Option<Version> {
         self.nvrtc
+    }
+
+    /// What its evaluations of matrices with such values are made with; `None` before it has
+    /// compiled anything.
+    #[must_use]
+    pub fn context(&self, value_source: ValueSource) -> Option<Context> {
+        Some(Context {
+            device: self.facts().clone(),
+            nvrtc: self.nvrtc()?,
+            protocol: self.protocol().name().to_owned(),
+            value_source,
+        })
     }
 
     /// How thoroughly it judges.

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use sparserl_core::results::ValueSource;
 use sparserl_gpu::evaluator::{GpuEvaluator, compile_pool};
 use sparserl_gpu::isolate::ServerCommand;
-use sparserl_gpu::store::recording::{Context, Recorder};
+use sparserl_gpu::store::recording::Recorder;
 use sparserl_gpu::worker::Protocol;
 use sparserl_trainer::collect::Collector;
 use sparserl_trainer::configuration::Collection;
@@ -96,12 +96,7 @@ fn collect(args: &Collect) -> anyhow::Result<()> {
     let protocol =
         Protocol { warm_samples: SAMPLES, cold_samples: SAMPLES, ..Protocol::screening() };
     let evaluator = GpuEvaluator::open(command, compilers, args.device, protocol)?;
-    let context = Context {
-        device: evaluator.facts().clone(),
-        nvrtc: evaluator.nvrtc().context("nothing was compiled")?,
-        protocol: evaluator.protocol().name().to_owned(),
-        value_source: ValueSource::Random,
-    };
+    let context = evaluator.context(ValueSource::Random).context("nothing was compiled")?;
     let target = evaluator.facts().target;
     // Nothing is left behind where there is no GPU.
     let lease = Duration::from_secs(60 * args.lease);
