@@ -6,11 +6,12 @@
 //! ```
 //!
 //! [`corpus`] draws recipes of matrices, [`proposals`] the programs that are measured on each,
-//! [`collect`] measures and records them, [`shards`] divides the work among processes, and
+//! [`collect`] measures and records them, [`measured`] is what recordings say, [`shards`] divides the work among processes, and
 //! [`configuration`] says how much of it there is.
 
 pub mod collect;
 pub mod configuration;
 pub mod corpus;
+pub mod measured;
 pub mod proposals;
 pub mod shards;

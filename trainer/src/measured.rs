@@ -1,0 +1,204 @@
+//! What recordings say of the matrices of a corpus: what is learned from and fitted to.
+//!
+//! Times are compared within a [`MeasuredCase`] only, and as speeds relative to the
+//! [`reference()`] program that was measured with them, so that neither the size of a matrix nor
+//! what drifts over hours is learned as a property of a program.
+
+use std::collections::BTreeMap;
+
+use sparserl_core::language::{Program, TextError, grammar_hash};
+use sparserl_core::outcome::{Outcome, Regime};
+use sparserl_core::results::ValueSource;
+use sparserl_core::target::Target;
+use sparserl_core::task::Task;
+use sparserl_gpu::store::recording::{Recording, Recordings};
+
+use crate::corpus::{Recipe, RecipeError};
+use crate::proposals::reference;
+
+/// All that was measured on one matrix for one task and GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredCase {
+    /// How the matrix is made.
+    pub recipe: Recipe,
+    /// Where its values come from.
+    pub value_source: ValueSource,
+    /// What was computed.
+    pub task: Task,
+    /// On which GPU.
+    pub target: Target,
+    /// The programs, each once, in the order of their first measurements; the reference among them.
+    pub programs: Vec<MeasuredProgram>,
+}
+
+/// A program and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredProgram {
+    /// The program.
+    pub program: Program,
+    /// Whether it was right.
+    pub right: bool,
+    /// Its speed with a cold cache; `None` where it was not timed.
+    pub cold: Option<Speed>,
+    /// Its speed in a chain, with a warm cache.
+    pub warm: Option<Speed>,
+}
+
+/// How fast a program was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// log2(t_reference ÷ t): 1 where it took half of the reference's time.
+    pub relative: f64,
+    /// t, in seconds.
+    pub seconds: f64,
+}
+
+/// Recordings that cannot be learned from.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasuredError {
+    /// They are of another language than this one.
+    #[error(
+        "a recording of {name} is in a language with grammar {found:016x}, this one has \
+         {expected:016x}: collect anew"
+    )]
+    Language {
+        /// The matrix.
+        name: String,
+        /// Hash of its grammar.
+        found: u64,
+        /// Hash of the grammar of today.
+        expected: u64,
+    },
+    /// A matrix is not named by a recipe.
+    #[error("`{name}` is recorded, but no recipe of a corpus: {source}")]
+    Recipe {
+        /// Its name.
+        name: String,
+        /// The reason.
+        source: RecipeError,
+    },
+    /// A text is no program.
+    #[error("a recorded program of {name} cannot be read: {source}")]
+    Program {
+        /// The matrix.
+        name: String,
+        /// The reason.
+        source: TextError,
+    },
+}
+
+impl MeasuredCase {
+    /// The cases of some recordings, in the order in which they were begun.
+    ///
+    /// # Errors
+    /// When a recording is of another language or its matrix of no corpus.
+    pub fn all(recordings: &Recordings) -> Result<Vec<Self>, MeasuredError> {
+        let mut cases: Vec<Self> = Vec::new();
+        let mut numbers = BTreeMap::new();
+        for recording in recordings {
+            let key =
+                (recording.matrix.name.as_str(), recording.task, recording.context.device.target);
+            let number = match numbers.get(&key) {
+                Some(&number) => number,
+                None => {
+                    cases.push(Self::of(recording)?);
+                    numbers.insert(key, cases.len() - 1);
+                    cases.len() - 1
+                }
+            };
+            if let Some(case) = cases.get_mut(number) {
+                case.add(recording)?;
+            }
+        }
+        Ok(cases)
+    }
+
+    fn of(recording: &Recording) -> Result<Self, MeasuredError> {
+        let name = &recording.matrix.name;
+        let recipe =
+            name.parse().map_err(|source| MeasuredError::Recipe { name: name.clone(), source })?;
+        Ok(Self {
+            recipe,
+            value_source: recording.context.value_source,
+            task: recording.task,
+            target: recording.context.device.target,
+            programs: Vec::new(),
+        })
+    }
+
+    /// Adds what one evaluation found. Each program is compared with the last reference before it;
+    /// of one that was measured before, the first measurement stays.
+    fn add(&mut self, recording: &Recording) -> Result<(), MeasuredError> {
+        let name = &recording.matrix.name;
+        let (found, expected) = (recording.language.grammar_hash, grammar_hash());
+        if found != expected {
+            return Err(MeasuredError::Language { name: name.clone(), found, expected });
+        }
+        let failed = |source| MeasuredError::Program { name: name.clone(), source };
+        let reference = reference(self.task).map_err(failed)?;
+        let (mut cold, mut warm) = (None, None);
+        for (text, outcome) in recording.programs.iter().zip(&recording.evaluation.outcomes) {
+            let program = Program::parse(text).map_err(failed)?;
+            let times = [Regime::Cold, Regime::Warm].map(|regime| median(outcome, regime));
+            if program == reference {
+                [cold, warm] = times;
+            }
+            if self.programs.iter().any(|known| known.program == program) {
+                continue;
+            }
+            let [cold, warm] = [(cold, times[0]), (warm, times[1])].map(|(reference, seconds)| {
+                let (reference, seconds): (f64, f64) = (reference?, seconds?);
+                Some(Speed { relative: (reference / seconds).log2(), seconds })
+            });
+            self.programs.push(MeasuredProgram { program, right: outcome.is_right(), cold, warm });
+        }
+        Ok(())
+    }
+}
+
+impl MeasuredProgram {
+    /// Its speed in a regime.
+    #[must_use]
+    pub fn speed(&self, regime: Regime) -> Option<Speed> {
+        match regime {
+            Regime::Cold => self.cold,
+            Regime::Warm => self.warm,
+            Regime::BackToBack => None,
+        }
+    }
+}
+
+fn median(outcome: &Outcome, regime: Regime) -> Option<f64> {
+    outcome.measurement()?.timing.median(regime)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_reference_has_no_speed_relative_to_itself_and_every_program_is_there_once() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings/h200-2026-11-22");
+        let recordings = Recordings::read(folder).unwrap();
+        let cases = MeasuredCase::all(&recordings).unwrap();
+        let matrices: std::collections::BTreeSet<String> =
+            cases.iter().map(|case| case.recipe.to_string()).collect();
+        assert_eq!((matrices.len(), cases.len()), (54, 3 * 54));
+        for case in &cases {
+            let reference = reference(case.task).unwrap();
+            let first = &case.programs[0];
+            assert_eq!(first.program, reference);
+            assert!([first.cold, first.warm].iter().all(|speed| speed.unwrap().relative == 0.0));
+            let mut texts: Vec<String> =
+                case.programs.iter().map(|known| known.program.to_string()).collect();
+            texts.sort_unstable();
+            texts.dedup();
+            assert_eq!(texts.len(), case.programs.len());
+            assert!(
+                case.programs.iter().all(|known| known.right && known.program.task == case.task)
+            );
+        }
+    }
+}
