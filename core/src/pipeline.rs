@@ -18,7 +18,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-pub use make::Maker;
+pub use make::{Made, MakeError, Maker};
 pub use measure::{BATCH, Budget};
 
 use crate::codegen::EmitError;

@@ -52,6 +52,12 @@ __device__ void thin(T* out, u64 n, u32 width, u64 seed, u64 threshold, u64 firs
   }
 }
 
+// Copies some rows of a dense operand, one after the other.
+template <typename T>
+__device__ void gather(const T* dense, u32 width, const u32* rows, u64 count, T* out) {
+  for (u64 i = first_index(); i < count * width; i += stride()) out[i] = dense[u64(rows[i / width]) * width + i % width];
+}
+
 // ---- digests
 
 // A whole allocation or a part of one. Addresses are multiples of 4.
@@ -299,6 +305,10 @@ __device__ void judge_long(const Product<A, D, Offset>& p, const LongRow* long_r
   extern "C" __global__ void thin_##name(type* out, u64 n, u32 width, u64 seed, u64 threshold, u64 first,      \
                                          u64 last) {                                                           \
     thin(out, n, width, seed, threshold, first, last);                                                         \
+  }                                                                                                            \
+  extern "C" __global__ void gather_##name(const type* dense, u32 width, const u32* rows, u64 count,           \
+                                           type* out) {                                                        \
+    gather(dense, width, rows, count, out);                                                                    \
   }
 
 DEFINE_DENSE(float, f32)

@@ -5,18 +5,24 @@
 //!   shard                           └──── winners, mutations ◄───┘
 //! ```
 //!
-//! A shard is the matrix of one recipe with every task. The [`reference()`] program is measured
-//! before every [`BETWEEN_REFERENCES`] others, so that what drifts can be taken out of their times.
-//! A recording names its matrix by the recipe.
+//! A shard is the matrix of one recipe with every task. Several [workers](Collector::run) make
+//! matrices, programs and kernels at the same time, each of a shard of its own, so that the one
+//! evaluator always has something to judge. The [`reference()`] program is measured before every [`BETWEEN_REFERENCES`] others, so that what
+//! drifts can be taken out of their times. A recording names its matrix by the recipe.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use sparserl_core::decode::{PolicyError, PolicyInput};
+use sparserl_core::kernel::Compiler;
 use sparserl_core::language::{Program, TextError};
 use sparserl_core::matrix::{Csr, Scalar};
-use sparserl_core::outcome::{Evaluator, Outcome, Regime};
+use sparserl_core::outcome::{Evaluation, Evaluator, Outcome, Regime};
+use sparserl_core::pipeline::{Made, MakeError, Maker};
 use sparserl_core::random::SplitMix64;
 use sparserl_core::results::ValueSource;
 use sparserl_core::structure::MatrixStats;
@@ -37,12 +43,16 @@ const WINNERS: usize = 3;
 /// Recordings are written, and their shards done, after so long: a lost process loses no more.
 const FLUSH_AFTER: Duration = Duration::from_secs(60);
 
-/// Collecting stopped.
+/// Collecting stopped: what failed is the evaluator, with an `E`, the compiler, with a `K`, or one
+/// of those below.
 #[derive(Debug, thiserror::Error)]
-pub enum CollectError<E> {
+pub enum CollectError<E, K> {
     /// What measures is broken.
     #[error(transparent)]
     Evaluator(E),
+    /// Kernels cannot be made.
+    #[error(transparent)]
+    Make(#[from] MakeError<K>),
     /// Shards cannot be shared.
     #[error(transparent)]
     Shards(#[from] ShardError),
@@ -74,11 +84,13 @@ pub struct Collected {
     pub programs: u64,
     /// Of these, those that were right.
     pub right: u64,
+    /// Time that the evaluator was at work; for the rest of it, it waited for kernels.
+    pub judging: Duration,
 }
 
 /// Where a run stands, for whoever shows it.
 pub struct Progress<'a> {
-    /// The shard that is begun.
+    /// The shard that is done.
     pub shard: u64,
     /// Its matrix.
     pub recipe: &'a Recipe,
@@ -88,68 +100,160 @@ pub struct Progress<'a> {
 
 /// Collects on one evaluator what others have not collected yet.
 #[derive(Debug)]
-pub struct Collector<'a, E> {
-    collection: &'a Collection,
-    real: &'a RealMatrices,
-    evaluator: E,
-    target: Target,
-    recorder: Recorder,
-    context: Context,
-    pools: BTreeMap<Task, Arc<Pool>>,
-    winners: Winners,
+pub struct Collector<'a, E, K> {
+    plan: Plan<'a, K>,
+    judge: Judge<E>,
 }
 
-impl<'a, E: Evaluator> Collector<'a, E> {
-    /// A collector; `context` and `target` are of the evaluator.
+/// What is collected, and what all proposers share.
+#[derive(Debug)]
+struct Plan<'a, K> {
+    collection: &'a Collection,
+    real: &'a RealMatrices,
+    compiler: K,
+    target: Target,
+    pools: BTreeMap<Task, Pool>,
+    winners: Mutex<Winners>,
+}
+
+/// Who measures, and where that is written.
+#[derive(Debug)]
+struct Judge<E> {
+    evaluator: E,
+    recorder: Recorder,
+    context: Context,
+    collected: Collected,
+}
+
+/// Why a run ends early.
+type Failure<E, K> = CollectError<<E as Evaluator>::Error, <K as Compiler>::Error>;
+
+/// What a proposer has to say to the judge.
+enum Message<'a, E, F> {
+    /// Measure something. An error ends the run.
+    Judge(Box<dyn FnOnce(&mut Judge<E>) -> Result<(), F> + Send + 'a>),
+    /// A shard is done but for writing.
+    Done(Claim, Recipe),
+    /// Something else than a program failed.
+    Failed(F),
+}
+
+/// Works on one shard at a time.
+struct Worker<'a, E: Evaluator, K: Compiler> {
+    plan: &'a Plan<'a, K>,
+    judge: Sender<Message<'a, E, Failure<E, K>>>,
+}
+
+/// A matrix on its way through its tasks.
+struct Subject<T> {
+    matrix: Arc<Csr<T>>,
+    identity: Arc<MatrixIdentity>,
+    value_source: ValueSource,
+}
+
+/// Nobody judges any more: the run is over.
+struct Over;
+
+impl<'a, E, K> Collector<'a, E, K>
+where
+    E: Evaluator<Code: Clone + Send + Sync + 'static, Error: Send>,
+    K: Compiler<Code = E::Code, Error: Send> + Sync,
+{
+    /// A collector; `compiler`, `target` and `context` are of the evaluator.
     #[must_use]
     pub fn new(
         collection: &'a Collection,
         real: &'a RealMatrices,
-        evaluator: E,
+        (evaluator, compiler): (E, K),
         target: Target,
         (recorder, context): (Recorder, Context),
     ) -> Self {
         let seed = collection.corpus.seed;
-        let pool = |&task| (task, Arc::new(Pool::draw(task, collection.pool, seed)));
+        let pool = |&task| (task, Pool::draw(task, collection.pool, seed));
         let pools = collection.tasks.iter().map(pool).collect();
-        let winners = Winners::default();
-        Self { collection, real, evaluator, target, recorder, context, pools, winners }
+        let plan = Plan { collection, real, compiler, target, pools, winners: Mutex::default() };
+        let judge = Judge { evaluator, recorder, context, collected: Collected::default() };
+        Self { plan, judge }
     }
 
-    /// Takes shards until there are none or `go_on` says no; what is begun is finished.
+    /// Takes shards until there are none or `go_on` says no; what is begun is finished. So many
+    /// `workers` make matrices, programs and kernels; the calling thread judges.
     ///
     /// # Errors
     /// When something other than a program fails. Finished matrices are recorded.
     pub fn run(
         &mut self,
         shards: &mut Shards,
-        go_on: impl Fn() -> bool,
+        workers: NonZeroUsize,
+        go_on: impl Fn() -> bool + Sync,
         mut observe: impl FnMut(&Progress<'_>),
-    ) -> Result<Collected, CollectError<E::Error>> {
-        let mut collected = Collected::default();
+    ) -> Result<Collected, Failure<E, K>> {
+        let Self { plan, judge } = self;
+        judge.collected = Collected::default();
+        let (plan, go_on, shards) = (&*plan, &go_on, &Mutex::new(shards));
+        thread::scope(|scope| {
+            let (to_judge, messages) = channel();
+            for _ in 0..workers.get() {
+                let worker = Worker { plan, judge: to_judge.clone() };
+                scope.spawn(move || {
+                    while go_on() {
+                        let claim = lock(shards).claim().transpose();
+                        let Some(claim) = claim else { break };
+                        if worker.work_on(claim.map_err(Into::into)).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(to_judge);
+            // When this returns, the workers find that nobody listens, and end.
+            judge.serve(messages.into_iter(), &mut observe)
+        })
+    }
+}
+
+impl<E: Evaluator> Judge<E> {
+    /// Does what it is asked to, and writes what was found from time to time.
+    fn serve<'a, K>(
+        &mut self,
+        messages: impl Iterator<Item = Message<'a, E, CollectError<E::Error, K>>>,
+        observe: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<Collected, CollectError<E::Error, K>>
+    where
+        E: 'a,
+        K: 'a,
+    {
         let mut unwritten: Vec<Claim> = Vec::new();
         let mut flushed = Instant::now();
-        while go_on()
-            && let Some(claim) = shards.claim()?
-        {
-            let recipe = self.collection.corpus.recipe(claim.number(), self.real);
-            observe(&Progress { shard: claim.number(), recipe: &recipe, collected });
-            self.collect(claim.number(), &recipe, &mut collected)?;
-            unwritten.push(claim);
-            for claim in &unwritten {
-                claim.renew()?;
-            }
-            if flushed.elapsed() > FLUSH_AFTER {
-                self.write(&mut unwritten)?;
-                flushed = Instant::now();
+        for message in messages {
+            match message {
+                Message::Judge(judgement) => {
+                    let start = Instant::now();
+                    judgement(self)?;
+                    self.collected.judging += start.elapsed();
+                }
+                Message::Failed(error) => return Err(error),
+                Message::Done(claim, recipe) => {
+                    self.collected.matrices += 1;
+                    let collected = self.collected;
+                    observe(&Progress { shard: claim.number(), recipe: &recipe, collected });
+                    unwritten.push(claim);
+                    for claim in &unwritten {
+                        claim.renew()?;
+                    }
+                    if flushed.elapsed() > FLUSH_AFTER {
+                        self.write(&mut unwritten)?;
+                        flushed = Instant::now();
+                    }
+                }
             }
         }
         self.write(&mut unwritten)?;
-        Ok(collected)
+        Ok(self.collected)
     }
 
     /// Shards are done once their recordings are on the disk.
-    fn write(&mut self, unwritten: &mut Vec<Claim>) -> Result<(), CollectError<E::Error>> {
+    fn write<K>(&mut self, unwritten: &mut Vec<Claim>) -> Result<(), CollectError<E::Error, K>> {
         self.recorder.flush()?;
         for claim in unwritten.drain(..) {
             claim.finish()?;
@@ -157,113 +261,151 @@ impl<'a, E: Evaluator> Collector<'a, E> {
         Ok(())
     }
 
-    fn collect(
+    /// Judges and records programs, whose kernels are made.
+    fn judge<T: Scalar, K>(
         &mut self,
-        index: u64,
-        recipe: &Recipe,
-        collected: &mut Collected,
-    ) -> Result<(), CollectError<E::Error>> {
-        let matrix = match recipe.build(self.real) {
-            Ok(matrix) => matrix,
+        subject: &Subject<T>,
+        programs: &[Program],
+        made: &Made<E::Code>,
+    ) -> Result<Evaluation, CollectError<E::Error, K>> {
+        let matrix = subject.matrix.view();
+        let evaluation =
+            made.judge(matrix, &mut self.evaluator).map_err(CollectError::Evaluator)?;
+        self.context.value_source = subject.value_source;
+        self.recorder.record(matrix, &subject.identity, programs, &evaluation, &self.context)?;
+        self.collected.programs += programs.len() as u64;
+        let right = evaluation.outcomes.iter().filter(|outcome| outcome.is_right());
+        self.collected.right += right.count() as u64;
+        Ok(evaluation)
+    }
+}
+
+impl<'a, E, K> Worker<'a, E, K>
+where
+    E: Evaluator<Code: Clone + Send + Sync + 'static, Error: Send>,
+    K: Compiler<Code = E::Code, Error: Send> + Sync,
+{
+    fn say(&self, message: Message<'a, E, Failure<E, K>>) -> Result<(), Over> {
+        self.judge.send(message).map_err(|_| Over)
+    }
+
+    /// Ends the run.
+    fn fail(&self, error: impl Into<Failure<E, K>>) -> Over {
+        // Where nobody listens, it has ended.
+        drop(self.say(Message::Failed(error.into())));
+        Over
+    }
+
+    fn work_on(&self, claim: Result<Claim, Failure<E, K>>) -> Result<(), Over> {
+        let claim = claim.map_err(|error| self.fail(error))?;
+        let (index, plan) = (claim.number(), self.plan);
+        let recipe = plan.collection.corpus.recipe(index, plan.real);
+        match recipe.build(plan.real) {
+            Ok(matrix) => self.collect(index, &recipe, matrix)?,
             Err(source @ (BuildError::Real(_) | BuildError::OtherMatrix { .. })) => {
-                return Err(CollectError::Real { index, source });
+                return Err(self.fail(CollectError::Real { index, source }));
             }
             // What the steps came to is no use: the corpus has other matrices.
-            Err(_) => return Ok(()),
-        };
-        self.context.value_source = match recipe.values {
+            Err(_) => {}
+        }
+        self.say(Message::Done(claim, recipe))
+    }
+
+    fn collect(&self, index: u64, recipe: &Recipe, matrix: Csr<f64>) -> Result<(), Over> {
+        let value_source = match recipe.values {
             Values::Random { .. } => ValueSource::Random,
             Values::Few { .. } | Values::Equal | Values::AsBuilt => ValueSource::File,
         };
-        let identity = MatrixIdentity::of(matrix.view(), recipe.to_string());
-        let seed = SplitMix64::after(self.collection.corpus.seed, index).bits();
+        let identity = Arc::new(MatrixIdentity::of(matrix.view(), recipe.to_string()));
+        let seed = SplitMix64::after(self.plan.collection.corpus.seed, index).bits();
         // Values beyond single precision: nobody computes with them in it.
-        if self.has_tasks_in(Dtype::F32)
+        if self.plan.has_tasks_in(Dtype::F32)
             && let Ok(matrix) = matrix.cast::<f32>()
         {
-            self.measure_all(&matrix, &identity, seed, collected)?;
+            let (matrix, identity) = (Arc::new(matrix), Arc::clone(&identity));
+            self.measure_all(&Subject { matrix, identity, value_source }, seed)?;
         }
-        if self.has_tasks_in(Dtype::F64) {
-            self.measure_all(&matrix, &identity, seed, collected)?;
+        if self.plan.has_tasks_in(Dtype::F64) {
+            let matrix = Arc::new(matrix);
+            self.measure_all(&Subject { matrix, identity, value_source }, seed)?;
         }
-        collected.matrices += 1;
         Ok(())
     }
 
-    fn has_tasks_in(&self, dtype: Dtype) -> bool {
-        self.collection.tasks.iter().any(|task| task.precision.matrix() == dtype)
-    }
-
     /// Measures every task whose matrix is of this type; what is asked of the matrix is asked once.
-    fn measure_all<T: Scalar>(
-        &mut self,
-        matrix: &Csr<T>,
-        identity: &MatrixIdentity,
-        seed: u64,
-        collected: &mut Collected,
-    ) -> Result<(), CollectError<E::Error>> {
+    fn measure_all<T: Scalar>(&self, subject: &Subject<T>, seed: u64) -> Result<(), Over> {
         let mut input: Option<PolicyInput<'_>> = None;
-        for &task in &self.collection.tasks {
+        for &task in &self.plan.collection.tasks {
             if task.precision.matrix() == T::DTYPE {
                 let input = input.get_or_insert_with(|| {
-                    let stats = Arc::new(MatrixStats::new(matrix.view()));
-                    PolicyInput::new(stats, task, self.target)
+                    let stats = Arc::new(MatrixStats::new(subject.matrix.view()));
+                    PolicyInput::new(stats, task, self.plan.target)
                 });
                 input.task = task;
-                self.measure(matrix, identity, input, seed, collected)?;
+                self.measure(subject, input, seed)?;
             }
         }
         Ok(())
     }
 
     fn measure<T: Scalar>(
-        &mut self,
-        matrix: &Csr<T>,
-        identity: &MatrixIdentity,
+        &self,
+        subject: &Subject<T>,
         input: &PolicyInput<'_>,
         seed: u64,
-        collected: &mut Collected,
-    ) -> Result<(), CollectError<E::Error>> {
-        let Some(pool) = self.pools.get(&input.task).cloned() else { return Ok(()) };
-        let reference = reference(input.task)?;
+    ) -> Result<(), Over> {
+        let Plan { collection, pools, winners, .. } = self.plan;
+        let Some(pool) = pools.get(&input.task) else { return Ok(()) };
+        let reference = reference(input.task).map_err(|error| self.fail(error))?;
         let mut proposer = Proposer::new(input, seed);
         let mut best: Vec<(f64, Program)> = Vec::new();
-        let first = proposer.first(self.collection.programs, &pool, &self.winners)?;
-        self.judge(matrix, identity, &reference, &first, &mut best, collected)?;
-        for _ in 0..self.collection.rounds_of_mutations {
+        let won = lock(winners).clone();
+        let first = proposer.first(collection.programs, pool, &won);
+        let first = first.map_err(|error| self.fail(error))?;
+        self.ask(subject, &reference, &first, &mut best)?;
+        for _ in 0..collection.rounds_of_mutations {
             let parents: Vec<Program> = best.iter().map(|(_, program)| program.clone()).collect();
-            let mutants = proposer.mutations(self.collection.mutations, &parents);
-            self.judge(matrix, identity, &reference, &mutants, &mut best, collected)?;
+            let mutants = proposer.mutations(collection.mutations, &parents);
+            self.ask(subject, &reference, &mutants, &mut best)?;
         }
+        let mut winners = lock(winners);
         for (_, program) in &best {
-            self.winners.add(program);
+            winners.add(program);
         }
         Ok(())
     }
 
-    /// Judges and records programs; keeps the fastest in `best`.
-    fn judge<T: Scalar>(
-        &mut self,
-        matrix: &Csr<T>,
-        identity: &MatrixIdentity,
+    /// Has programs judged, with the reference before every few of them, and keeps the fastest in
+    /// `best`.
+    fn ask<T: Scalar>(
+        &self,
+        subject: &Subject<T>,
         reference: &Program,
         programs: &[Program],
         best: &mut Vec<(f64, Program)>,
-        collected: &mut Collected,
-    ) -> Result<(), CollectError<E::Error>> {
+    ) -> Result<(), Over> {
         let with_reference =
             |chunk: &[Program]| std::iter::once(reference.clone()).chain(chunk.to_vec());
-        let programs: Vec<Program> =
+        let programs: Arc<[Program]> =
             programs.chunks(BETWEEN_REFERENCES).flat_map(with_reference).collect();
         if programs.is_empty() {
             return Ok(());
         }
-        let evaluation = self.evaluator.evaluate(matrix.view(), &programs);
-        let evaluation = evaluation.map_err(CollectError::Evaluator)?;
-        self.recorder.record(matrix.view(), identity, &programs, &evaluation, &self.context)?;
+        let matrix = subject.matrix.view();
+        let start = Instant::now();
+        let clock = || start.elapsed();
+        let maker = Maker { matrix, compiler: Some(&self.plan.compiler), clock: &clock };
+        let made = maker.make_all(&*programs).map_err(|error| self.fail(error))?;
+        let (answer, answered) = sync_channel(1);
+        let (subject, asked) = (subject.clone(), Arc::clone(&programs));
+        self.say(Message::Judge(Box::new(move |judge: &mut Judge<E>| {
+            let evaluation = judge.judge(&subject, &asked, &made)?;
+            // Who asked waits for it, unless the run is over.
+            drop(answer.send(evaluation));
+            Ok(())
+        })))?;
+        let evaluation = answered.recv().map_err(|_| Over)?;
         for (program, outcome) in programs.iter().zip(&evaluation.outcomes) {
-            collected.programs += 1;
-            collected.right += u64::from(outcome.is_right());
             if let Some(seconds) = seconds(outcome)
                 && best.iter().all(|(_, known)| known != program)
             {
@@ -274,6 +416,24 @@ impl<'a, E: Evaluator> Collector<'a, E> {
         best.truncate(WINNERS);
         Ok(())
     }
+}
+
+impl<K> Plan<'_, K> {
+    fn has_tasks_in(&self, dtype: Dtype) -> bool {
+        self.collection.tasks.iter().any(|task| task.precision.matrix() == dtype)
+    }
+}
+
+impl<T> Clone for Subject<T> {
+    fn clone(&self) -> Self {
+        let (matrix, identity) = (Arc::clone(&self.matrix), Arc::clone(&self.identity));
+        Self { matrix, identity, value_source: self.value_source }
+    }
+}
+
+/// Locks what stays whole whoever panics.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The time that decides: with a warm cache in a chain, or else with a cold one.
@@ -287,6 +447,7 @@ mod tests {
     use std::convert::Infallible;
     use std::path::Path;
 
+    use sparserl_core::codegen::CudaSource;
     use sparserl_core::kernel::Candidate;
     use sparserl_core::matrix::CsrView;
     use sparserl_core::outcome::{Abilities, Evaluation, Measurement, Samples, Timing};
@@ -303,8 +464,20 @@ mod tests {
         judgements: u32,
     }
 
+    /// Compiles everything to nothing.
+    struct FakeCompiler;
+
+    impl Compiler for FakeCompiler {
+        type Code = ();
+        type Error = Infallible;
+
+        fn compile(&self, _: &CudaSource) -> Result<Result<(), String>, Infallible> {
+            Ok(Ok(()))
+        }
+    }
+
     impl Evaluator for Fake {
-        type Code = Infallible;
+        type Code = ();
         type Cuda = Infallible;
         type Error = String;
 
@@ -315,13 +488,13 @@ mod tests {
         fn judge_all<T: Scalar>(
             &mut self,
             _: CsrView<'_, T>,
-            candidates: &[Candidate<'_, Infallible, Infallible>],
+            candidates: &[Candidate<'_, (), Infallible>],
         ) -> Result<Evaluation, String> {
             self.judgements += 1;
             if self.mortal && self.judgements == 5 {
                 return Err("lost".to_owned());
             }
-            let outcome = |candidate: &Candidate<'_, Infallible, Infallible>| {
+            let outcome = |candidate: &Candidate<'_, (), Infallible>| {
                 let length = candidate.program().map_or(0, |program| program.to_string().len());
                 let samples = Samples::try_from(vec![1e-6 * length as f64]).unwrap();
                 let timing = Timing { warm: Some(samples), ..Timing::default() };
@@ -362,8 +535,10 @@ mod tests {
         let recorder = Recorder::append_to(folder.join("recordings")).unwrap();
         let fake = Fake { mortal, judgements: 0 };
         let outputs = (recorder, context());
-        let mut collector = Collector::new(&collection, &real, fake, Target::H200, outputs);
-        collector.run(&mut shards, || true, |_| {}).map_err(|error| error.to_string())
+        let mut collector =
+            Collector::new(&collection, &real, (fake, FakeCompiler), Target::H200, outputs);
+        let two = NonZeroUsize::new(2).unwrap();
+        collector.run(&mut shards, two, || true, |_| {}).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `sparserl-trainer`: the stages of training as commands, each of which can be interrupted and
 //! goes on where it stopped.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -69,6 +70,9 @@ struct Collect {
     /// matrix takes.
     #[arg(long, value_name = "MINUTES", default_value_t = 20)]
     lease: u64,
+    /// Matrices for which programs are made at the same time, while others are measured.
+    #[arg(long, value_name = "MATRICES", default_value = "6")]
+    ahead: NonZeroUsize,
 }
 
 fn main() -> ExitCode {
@@ -116,24 +120,28 @@ fn collect(args: &Collect) -> anyhow::Result<()> {
     bar.set_position(shards.done()?);
     let deadline = args.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let start = Instant::now();
-    let mut collector = Collector::new(&collection, &real, evaluator, target, (recorder, context));
+    let compiler = evaluator.compiler();
+    let measuring = (evaluator, compiler);
+    let mut collector = Collector::new(&collection, &real, measuring, target, (recorder, context));
     let go_on = || {
         !interrupted.load(Ordering::Relaxed)
             && deadline.is_none_or(|deadline| Instant::now() < deadline)
     };
-    let collected = collector.run(&mut shards, go_on, |progress| {
+    let collected = collector.run(&mut shards, args.ahead, go_on, |progress| {
         bar.inc(1);
         let programs = progress.collected.programs;
-        bar.set_message(format!("{programs} programs, now {}", progress.recipe.family()));
+        bar.set_message(format!("{programs} programs, last {}", progress.recipe.family()));
     });
     bar.finish_and_clear();
     let collected = collected?;
     let seconds = start.elapsed().as_secs_f64();
     say(&format!(
-        "{} matrices, {} programs ({} right) in {seconds:.0} s; {} of {} matrices are done",
+        "{} matrices, {} programs ({} right) in {seconds:.0} s, of which the GPU was asked for {:.0}; \
+         {} of {} matrices are done",
         collected.matrices,
         collected.programs,
         collected.right,
+        collected.judging.as_secs_f64(),
         shards.done()?,
         collection.matrices
     ));

@@ -1,5 +1,6 @@
 //! From programs to kernels: pack, emit, compile.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -8,10 +9,11 @@ use core::time::Duration;
 use super::PipelineError;
 use super::measure::Kept;
 use crate::codegen::{CudaSource, EmitError, emit};
-use crate::kernel::{Compiler, Kernel};
+use crate::kernel::{Candidate, Compiler, Kernel};
 use crate::language::Program;
 use crate::layout::{PackError, Packed, pack};
 use crate::matrix::{CsrView, Scalar};
+use crate::outcome::{Evaluation, Evaluator, Outcome};
 
 /// Makes kernels of programs for one matrix.
 pub struct Maker<'a, T, K> {
@@ -30,14 +32,54 @@ pub(super) enum Unmade {
     Refused { kernel: String, reason: String },
 }
 
-/// A kernel, or why there is none.
-pub(super) type Made<K> = Result<Kernel<<K as Compiler>::Code>, Unmade>;
+impl From<Unmade> for Outcome {
+    fn from(unmade: Unmade) -> Self {
+        let reason = match unmade {
+            Unmade::Pack(error) => format!("it does not fit the matrix: {error}"),
+            Unmade::Refused { reason, .. } => reason,
+        };
+        Self::CompileFailed { reason }
+    }
+}
 
-/// What broke.
-#[derive(Debug)]
-pub(super) enum Broken<E> {
-    Emit(EmitError),
+/// A kernel, or why there is none.
+type Attempt<C> = Result<Kernel<C>, Unmade>;
+
+/// No kernels can be made: what is broken is not a program.
+#[derive(Debug, thiserror::Error)]
+pub enum MakeError<E> {
+    /// A source could not be written down.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
+    /// The compiler failed.
+    #[error(transparent)]
     Compiler(E),
+}
+
+/// Kernels of some programs, in their order, or what became of those that have none.
+#[derive(Debug)]
+pub struct Made<C>(pub(super) Vec<Result<Kernel<C>, Outcome>>);
+
+impl<C> Made<C> {
+    /// Judges them: an outcome for each program.
+    ///
+    /// # Errors
+    /// When the evaluator itself fails.
+    pub fn judge<T: Scalar, E: Evaluator<Code = C>>(
+        &self,
+        matrix: CsrView<'_, T>,
+        evaluator: &mut E,
+    ) -> Result<Evaluation, E::Error> {
+        let ready: Vec<_> = self.0.iter().flatten().map(Candidate::Kernel).collect();
+        let judged = evaluator.judge_all(matrix, &ready)?;
+        let mut judged_outcomes = judged.outcomes.into_iter();
+        let outcome = |made: &Result<_, Outcome>| match made {
+            Ok(_) => judged_outcomes.next(),
+            Err(outcome) => Some(outcome.clone()),
+        };
+        let outcomes = self.0.iter().filter_map(outcome).collect();
+        Ok(Evaluation { outcomes, ..judged })
+    }
 }
 
 /// A program that is not compiled yet.
@@ -73,23 +115,27 @@ where
 
     /// Makes kernels of several programs. They are packed one after the other, each on all cores,
     /// so that the times are those of packing alone, and compiled at once.
-    pub(super) fn make_all<'p>(
+    ///
+    /// # Errors
+    /// When the compiler itself fails, or a source cannot be written down.
+    pub fn make_all<'p>(
         &self,
-        programs: impl Iterator<Item = &'p Program>,
-    ) -> Result<Vec<Made<K>>, Broken<K::Error>> {
-        let emitted = programs.map(|program| self.emit(program));
+        programs: impl IntoIterator<Item = &'p Program>,
+    ) -> Result<Made<K::Code>, MakeError<K::Error>> {
+        let emitted = programs.into_iter().map(|program| self.emit(program));
         let emitted = emitted.collect::<Result<Vec<_>, _>>()?;
         let compile = |emitted: Result<Emitted, PackError>| match emitted {
-            Ok(emitted) => self.compile(emitted),
-            Err(error) => Ok(Err(Unmade::Pack(error))),
+            Ok(emitted) => Ok(self.compile(emitted)?.map_err(Outcome::from)),
+            Err(error) => Ok(Err(Unmade::Pack(error).into())),
         };
         #[cfg(feature = "std")]
-        {
+        let made: Result<_, MakeError<_>> = {
             use rayon::prelude::*;
             emitted.into_par_iter().map(compile).collect()
-        }
+        };
         #[cfg(not(feature = "std"))]
-        emitted.into_iter().map(compile).collect()
+        let made: Result<_, MakeError<_>> = emitted.into_iter().map(compile).collect();
+        Ok(Made(made?))
     }
 
     /// A kernel that was measured, with its arrays again where they were given up.
@@ -106,27 +152,27 @@ where
         Ok(Kernel { packed, source, code, pack_time, compile_time })
     }
 
-    fn emit(&self, program: &Program) -> Result<Result<Emitted, PackError>, Broken<K::Error>> {
+    fn emit(&self, program: &Program) -> Result<Result<Emitted, PackError>, MakeError<K::Error>> {
         let start = (self.clock)();
         let packed = match pack(self.matrix, program) {
             Ok(packed) => packed,
             Err(error) => return Ok(Err(error)),
         };
         let pack_time = (self.clock)() - start;
-        let source = emit(&packed.program, &packed.signature()).map_err(Broken::Emit)?;
+        let source = emit(&packed.program, &packed.signature()).map_err(MakeError::Emit)?;
         Ok(Ok(Emitted { packed: Arc::new(packed), source, pack_time }))
     }
 
     fn compile(
         &self,
         Emitted { packed, source, pack_time }: Emitted,
-    ) -> Result<Made<K>, Broken<K::Error>> {
+    ) -> Result<Attempt<K::Code>, MakeError<K::Error>> {
         let Some(compiler) = self.compiler else {
             let compile_time = Duration::ZERO;
             return Ok(Ok(Kernel { packed, source, code: None, pack_time, compile_time }));
         };
         let start = (self.clock)();
-        match compiler.compile(&source).map_err(Broken::Compiler)? {
+        match compiler.compile(&source).map_err(MakeError::Compiler)? {
             Ok(code) => {
                 let compile_time = (self.clock)() - start;
                 Ok(Ok(Kernel { packed, source, code: Some(code), pack_time, compile_time }))
@@ -136,11 +182,11 @@ where
     }
 }
 
-impl<K, E, X> From<Broken<K>> for PipelineError<K, E, X> {
-    fn from(broken: Broken<K>) -> Self {
-        match broken {
-            Broken::Emit(error) => Self::Emit(error),
-            Broken::Compiler(error) => Self::Compiler(error),
+impl<K, E, X> From<MakeError<K>> for PipelineError<K, E, X> {
+    fn from(error: MakeError<K>) -> Self {
+        match error {
+            MakeError::Emit(error) => Self::Emit(error),
+            MakeError::Compiler(error) => Self::Compiler(error),
         }
     }
 }

@@ -1,16 +1,15 @@
 //! Candidates are made and judged, as far as a budget goes.
 
-use alloc::format;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::PipelineError;
-use super::make::{Maker, Unmade};
+use super::make::Maker;
 use crate::codegen::CudaSource;
 use crate::decode::Hypothesis;
-use crate::kernel::{Candidate, Compiler, Kernel};
+use crate::kernel::{Compiler, Kernel};
 use crate::layout::Packed;
 use crate::matrix::Scalar;
 use crate::outcome::{Evaluation, Evaluator, Outcome};
@@ -111,24 +110,9 @@ impl<C: Clone + Send + Sync> Measured<C> {
         E: Evaluator<Code = C>,
     {
         let made = maker.make_all(candidates.iter().map(|found| &found.program))?;
-        let ready: Vec<_> = made.iter().flatten().map(Candidate::Kernel).collect();
-        let judged = evaluator.judge_all(maker.matrix, &ready).map_err(PipelineError::Evaluator)?;
-        let mut outcomes = Vec::new();
-        let mut judged_outcomes = judged.outcomes.into_iter();
-        for made in &made {
-            outcomes.extend(match made {
-                Ok(_) => judged_outcomes.next(),
-                Err(Unmade::Pack(error)) => {
-                    let reason = format!("it does not fit the matrix: {error}");
-                    Some(Outcome::CompileFailed { reason })
-                }
-                Err(Unmade::Refused { reason, .. }) => {
-                    Some(Outcome::CompileFailed { reason: reason.clone() })
-                }
-            });
-        }
-        let kernels = made.into_iter().map(|made| made.ok().map(Kept::from)).collect();
-        Ok((Evaluation { outcomes, ..judged }, kernels))
+        let evaluation = made.judge(maker.matrix, evaluator).map_err(PipelineError::Evaluator)?;
+        let kernels = made.0.into_iter().map(|made| made.ok().map(Kept::from)).collect();
+        Ok((evaluation, kernels))
     }
 
     fn outcomes(&self) -> impl Iterator<Item = &Outcome> {

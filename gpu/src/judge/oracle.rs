@@ -39,6 +39,7 @@ pub(crate) struct Oracle {
     fill: [Kernel; 2],
     corrupt: [Kernel; 2],
     thin: [Kernel; 2],
+    gather: [Kernel; 2],
     products: Vec<ProductKernels>,
     /// Sums of slices: as many as any product needed so far.
     sums: RefCell<Option<DeviceBuffer>>,
@@ -132,6 +133,7 @@ impl Oracle {
             fill: both("fill")?,
             corrupt: both("corrupt")?,
             thin: both("thin")?,
+            gather: both("gather")?,
             products: products.into_iter().collect::<Result<_, _>>()?,
             sums: RefCell::new(None),
             digest: module.kernel(ORACLE_KERNEL)?,
@@ -189,6 +191,33 @@ impl Oracle {
         ];
         let blocks = elements.div_ceil(u64::from(THREADS) * 4);
         enqueue(&self.thin[index(T::DTYPE)], stream, blocks, 1, &arguments)
+    }
+
+    /// Some rows of a dense operand, in this order. Waits for the stream.
+    pub(crate) fn gather<T: Scalar>(
+        &self,
+        stream: &Stream,
+        dense: &DeviceBuffer,
+        width: u32,
+        rows: &[u32],
+    ) -> Result<Vec<T>, DeviceError> {
+        let elements = rows.len() * width as usize;
+        if elements == 0 {
+            return Ok(Vec::new());
+        }
+        let row_indices = DeviceBuffer::from_bytes(&self.device, bytemuck::cast_slice(rows))?;
+        let gathered = DeviceBuffer::new(&self.device, elements * size_of::<T>())?;
+        let arguments = [
+            Argument::Buffer(dense),
+            Argument::U32(width),
+            Argument::Buffer(&row_indices),
+            Argument::U64(rows.len() as u64),
+            Argument::Buffer(&gathered),
+        ];
+        let blocks = (elements as u64).div_ceil(u64::from(THREADS));
+        enqueue(&self.gather[index(T::DTYPE)], stream, blocks, 1, &arguments)?;
+        stream.synchronize()?;
+        Ok(bytemuck::pod_collect_to_vec(&gathered.download()?))
     }
 
     /// Compares `result` with a product. Waits for the stream.

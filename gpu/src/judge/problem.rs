@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use sparserl_core::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
+use sparserl_core::matrix::{Csr, CsrError, CsrView, Offsets, OffsetsView, Scalar};
 use sparserl_core::reference;
 use sparserl_core::task::{Dtype, Operation};
 
@@ -119,6 +119,21 @@ fn check_range<A: Scalar, D: Scalar>(matrix: CsrView<'_, A>) -> Result<(), Probl
     }
 }
 
+/// A matrix without its empty columns, and which columns those are that stay.
+fn with_used_columns<A: Scalar>(matrix: CsrView<'_, A>) -> Result<(Csr<A>, Vec<u32>), CsrError> {
+    let mut used = matrix.columns().to_vec();
+    used.sort_unstable();
+    used.dedup();
+    let place = |column: &u32| used.partition_point(|other| other < column) as u32;
+    let columns = matrix.columns().iter().map(place).collect();
+    let offsets = match matrix.offsets() {
+        OffsetsView::U32(offsets) => Offsets::U32(offsets.to_vec()),
+        OffsetsView::U64(offsets) => Offsets::U64(offsets.to_vec()),
+    };
+    let values = matrix.values().to_vec();
+    Ok((Csr::new(matrix.rows(), used.len(), offsets, columns, values)?, used))
+}
+
 /// Entries of rows that the oracle is compared with the host on, at most, times columns of the
 /// dense operand.
 const COMPARED: usize = 1 << 20;
@@ -213,7 +228,9 @@ impl<A: Scalar, D: Scalar> Problem<A, D> {
         let product = Product { csr: &csr, width: columns, dense, initial: &initial, alpha, beta };
         let (values, bounds) = oracle.product(stream, product)?;
 
-        let dense: Vec<D> = bytemuck::pod_collect_to_vec(&input.download()?);
+        // The operand may be far larger than what these rows read of it.
+        let (sample, read) = with_used_columns(sample.view())?;
+        let dense: Vec<D> = oracle.gather(stream, input, self.width(), &read)?;
         let initial: Vec<D> = bytemuck::pod_collect_to_vec(&initial.download()?);
         let host = reference::multiply(sample.view(), &dense, width, alpha, beta, &initial)?;
         let pairs = values.iter().zip(&bounds).zip(host.values.iter().zip(&host.bounds));
@@ -288,6 +305,18 @@ mod tests {
         assert_eq!(thinning::<f64, f64>(long.view()).share, 256.0 / 1e5);
         // It is the sums whose error the bound allows.
         assert_eq!(thinning::<f32, f64>(single.view()).share, 256.0 / 1e5);
+    }
+
+    #[test]
+    fn used_columns_keep_their_order_and_their_entries() {
+        let matrix = generate::hyper_sparse(50, 1000, 30, 5);
+        let (compact, used) = with_used_columns(matrix.view()).unwrap();
+        assert!(used.is_sorted() && used.len() == compact.cols() && used.len() < 1000);
+        for row in 0..50 {
+            let (columns, values) = compact.view().row(row);
+            let columns: Vec<u32> = columns.iter().map(|&column| used[column as usize]).collect();
+            assert_eq!((columns.as_slice(), values), matrix.view().row(row));
+        }
     }
 
     #[test]
