@@ -68,6 +68,17 @@ pub struct DatasetCase {
     pub target: Target,
     /// The programs, each once; the reference first.
     pub programs: Vec<DatasetProgram>,
+    /// Programs that were not measured.
+    pub drawn: DrawnPrograms,
+}
+
+/// Programs of the grammar, drawn token by token, as ids of tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrawnPrograms {
+    /// Legal for the matrix.
+    pub legal: Vec<Vec<u8>>,
+    /// Programs of the language that are not legal for the matrix; fewer where nearly all are.
+    pub illegal: Vec<Vec<u8>>,
 }
 
 /// A program and what came of it.

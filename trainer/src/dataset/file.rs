@@ -10,7 +10,7 @@ use sparserl_onnx_models::signature::SignatureMismatch;
 use super::Dataset;
 
 /// Begins every file; the number is raised when the format changes.
-const MAGIC: &[u8; 20] = b"sparserl dataset  1\n";
+const MAGIC: &[u8; 20] = b"sparserl dataset  2\n";
 
 /// A dataset could not be read or written.
 #[derive(Debug, thiserror::Error)]

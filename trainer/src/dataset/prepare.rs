@@ -1,22 +1,28 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sparserl_core::language::TextError;
+use sparserl_core::decode::{is_offered, random_walk};
+use sparserl_core::language::{Mask, Program, TextError, Token};
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::random::SplitMix64;
 use sparserl_core::structure::{EmbeddingConfig, MatrixStats};
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_onnx_models::terms::ProgramTerms;
 
-use super::{Dataset, DatasetCase, DatasetMatrix, DatasetProgram, REGIMES};
+use super::{Dataset, DatasetCase, DatasetMatrix, DatasetProgram, DrawnPrograms, REGIMES};
 use crate::corpus::{BuildError, RealMatrices, Recipe};
 use crate::measured::{MeasuredCase, MeasuredProgram};
 
 /// What is done is handed over to be written after so long: a lost process loses no more.
 const HAND_OVER_AFTER: Duration = Duration::from_secs(60);
+/// Programs of either kind that are drawn for a case.
+const DRAWN: usize = 16;
+/// Attempts at each of them.
+const ATTEMPTS: usize = 4;
 
 /// A dataset could not be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -175,7 +181,7 @@ impl Group<'_> {
     /// Whether prepared cases have exactly what was measured.
     fn is_as_measured(&self, prepared: &[DatasetCase]) -> bool {
         let same_program = |(measured, prepared): (&MeasuredProgram, &DatasetProgram)| {
-            tokens(measured) == prepared.tokens
+            tokens(&measured.program) == prepared.tokens
                 && measured.right == prepared.right
                 && speeds(measured) == prepared.speeds
         };
@@ -235,8 +241,9 @@ fn prepare_case(
     stats: &Arc<MatrixStats<'_>>,
 ) -> Result<DatasetCase, TextError> {
     let terms = terms_of(stats, case.task, case.target)?;
+    let mut random = SplitMix64::new(stats.nnz() as u64);
     let program = |measured: &MeasuredProgram| DatasetProgram {
-        tokens: tokens(measured),
+        tokens: tokens(&measured.program),
         right: measured.right,
         speeds: speeds(measured),
         terms: terms.of(&measured.program),
@@ -246,7 +253,29 @@ fn prepare_case(
         task: case.task,
         target: case.target,
         programs: case.programs.iter().map(program).collect(),
+        drawn: draw(stats, case.task, &mut random),
     })
+}
+
+/// Draws programs, those that are not legal from the whole language.
+fn draw(stats: &MatrixStats<'_>, task: Task, random: &mut SplitMix64) -> DrawnPrograms {
+    let (legal, free) = (Mask::legal(stats, task), Mask::free(task));
+    let drawn = |mask, random: &mut SplitMix64, wanted: &dyn Fn(&Program) -> bool| {
+        let mut found = BTreeSet::new();
+        for _ in 0..ATTEMPTS * DRAWN {
+            if found.len() < DRAWN
+                && let Some(program) = random_walk(mask, random)
+                && wanted(&program)
+            {
+                found.insert(tokens(&program));
+            }
+        }
+        found.into_iter().collect()
+    };
+    DrawnPrograms {
+        legal: drawn(legal, random, &|_| true),
+        illegal: drawn(free, random, &|program| !is_offered(legal, program)),
+    }
 }
 
 fn terms_of<'m>(
@@ -257,10 +286,11 @@ fn terms_of<'m>(
     ProgramTerms::new(CostModel::new(Arc::clone(stats), task, target), target)
 }
 
-fn tokens(measured: &MeasuredProgram) -> Vec<u8> {
+/// Ids of a program's tokens.
+pub(crate) fn tokens(program: &Program) -> Vec<u8> {
     // Every token of a program has an id, and ids fit.
-    let id = |token: sparserl_core::language::Token| token.id().map(|id| id as u8);
-    measured.program.tokens().into_iter().filter_map(id).collect()
+    let id = |token: Token| token.id().map(|id| id as u8);
+    program.tokens().into_iter().filter_map(id).collect()
 }
 
 fn speeds(measured: &MeasuredProgram) -> [Option<f32>; REGIMES.len()] {
@@ -319,6 +349,15 @@ mod tests {
                 let inputs = dataset.inputs(case, scaling).unwrap();
                 assert_eq!(inputs, Inputs::new(&input, &config));
             }
+            let mask = Mask::legal(&input.stats, case.task);
+            let parse = |ids: &Vec<u8>| {
+                let tokens: Vec<Token> =
+                    ids.iter().map(|&id| Token::from_id(id.into()).unwrap()).collect();
+                Program::from_tokens(case.task, &tokens).unwrap()
+            };
+            assert!(case.drawn.legal.len() == DRAWN && !case.drawn.illegal.is_empty());
+            assert!(case.drawn.legal.iter().all(|ids| is_offered(mask, &parse(ids))));
+            assert!(!case.drawn.illegal.iter().any(|ids| is_offered(mask, &parse(ids))));
             for (program, measured) in case.programs.iter().zip(&measured.programs) {
                 assert_eq!(program.terms, terms.of(&measured.program));
                 assert_eq!(program.tokens.len(), measured.program.tokens().len());
