@@ -33,7 +33,8 @@ mod tests;
 mod values;
 
 pub use embedding::{
-    EMBEDDING_VERSION, EmbeddingConfig, IndexScaling, SCALED_RANGE, StructureEmbedding,
+    EMBEDDING_VERSION, EmbeddingConfig, IndexScaling, SCALED_RANGE, SampledPositions,
+    StructureEmbedding,
 };
 pub use features::Features;
 pub use grid::{DensityGrids, GRID_SIDES};

@@ -13,7 +13,7 @@ use sparserl_core::arbitrary::{
 use sparserl_core::language::{
     Derivation, Mask, Program, ProgramError, Space, TextError, Token, ValueCoding,
 };
-use sparserl_core::layout::{CostModel, PackError, pack};
+use sparserl_core::layout::{CostModel, PackError, PartTime, pack};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
@@ -180,8 +180,15 @@ proptest! {
             prop_assert_eq!(derivation.push(token), Ok(()));
         }
         prop_assert_eq!(derivation.finish().unwrap(), program.clone());
-        let cost = CostModel::new(stats.clone(), program.task, Target::H200).cost(&program);
+        let model = CostModel::new(stats.clone(), program.task, Target::H200);
+        let (cost, parts) = (model.cost(&program), model.parts(&program));
         prop_assert!(cost.seconds.is_finite() && cost.seconds >= 0.0, "{cost:?}");
+        prop_assert!(!parts.is_empty());
+        prop_assert_eq!(cost.matrix_bytes, parts.iter().map(|part| part.matrix_bytes).sum::<u64>());
+        let times = parts.iter().map(|part| part.time(&Target::H200));
+        let seconds = times.reduce(PartTime::beside).unwrap().seconds();
+        // Sums of more than two parts may be rounded in another order.
+        prop_assert!((cost.seconds / seconds - 1.0).abs() < 1e-12, "{} {}", cost.seconds, seconds);
     }
 
     #[test]

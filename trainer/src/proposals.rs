@@ -11,11 +11,13 @@ use sparserl_core::decode::{
     CostRanker, Policy as _, PolicyError, PolicyInput, diverse_search, is_offered, mutate,
     random_walk,
 };
-use sparserl_core::language::{LANGUAGE_VERSION, Layout, Mask, Program, TextError, Token};
+use sparserl_core::language::{Layout, Mask, Program, Token};
 use sparserl_core::matrix::{Csr, generate};
 use sparserl_core::random::SplitMix64;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Task;
+
+pub use sparserl_onnx_models::reference::reference;
 
 /// Programs of one task that are tried on every matrix that they are legal for.
 #[derive(Clone, Debug)]
@@ -38,18 +40,6 @@ pub struct Proposer<'a, 'm> {
 
 /// Attempts at a new program for each that is wanted, before there are taken to be no more.
 const ATTEMPTS: usize = 8;
-
-/// The program that others are compared with, legal for every matrix: plain CSR, four threads a
-/// row.
-///
-/// # Errors
-/// When the language does not have it.
-pub fn reference(task: Task) -> Result<Program, TextError> {
-    Program::parse(&format!(
-        "sparserl {LANGUAGE_VERSION}\n{task}\nblock 256\n\
-         keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=1\n"
-    ))
-}
 
 impl Pool {
     /// About `size` different programs, drawn on small matrices of several kinds; the same for the

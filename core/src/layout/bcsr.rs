@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_entries};
-use super::cost::{CostModel, PartCost, WarpSteps};
+use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::LayoutArrays;
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
@@ -221,10 +221,9 @@ impl LayoutModule for BcsrLayout {
         };
         let rows_at_once = f64::from((32 / (mapping.lanes * mapping.stride)).max(1));
         let filled = rows_at_once * f64::from(mapping.lanes) * value as f64 / 32.0;
-        PartCost::new(&mapping, steps)
+        PartCost::new(&mapping, steps, StartUp::Blocks)
             .matrix(bytes, filled + rows_at_once * f64::from(mapping.lanes) / side as f64)
             .shared_input(&mapping, task, self.side)
             .unroll(2)
-            .latency(4.0e-6)
     }
 }

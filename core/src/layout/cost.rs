@@ -1,6 +1,14 @@
-use alloc::sync::Arc;
+//! What programs are predicted to cost, and how long they are predicted to take.
 
-use super::{LayoutModule, Mapping, Node, Part, Program, each_layout};
+mod part;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+pub(crate) use part::WarpSteps;
+pub use part::{PartCost, PartTime, StartUp};
+
+use super::{LayoutModule, Node, Part, Program, each_layout};
 use crate::structure::{MatrixStats, RowSetId, Rows, SplitRule};
 use crate::syntax::grammar::Site;
 use crate::target::Target;
@@ -14,45 +22,6 @@ pub struct CostModel<'m> {
     target: Target,
 }
 
-/// Loop iterations of a part, by warp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WarpSteps {
-    /// Number of warps.
-    pub(crate) warps: u64,
-    /// Over all warps.
-    pub(crate) total: u64,
-    /// Of the warp with most: the critical path.
-    pub(crate) longest: u64,
-}
-
-/// What a part is predicted to cost, before it is packed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PartCost {
-    /// Bytes of the matrix arrays that one product reads.
-    pub matrix_bytes: u64,
-    /// Warp-wide memory transactions (up to 128 bytes each) that the load units handle.
-    pub transactions: f64,
-    /// Loop iterations of the warp with most, divided by those in flight.
-    pub critical_steps: f64,
-    /// Seconds before the first entry and after the last: the layout's chain of dependent loads.
-    pub latency: f64,
-    workspace_bytes: u64,
-    warps: f64,
-    warp_steps: f64,
-    longest: f64,
-}
-
-// The constants were fitted to the times of 1,900 programs on an H200 with a cold L2, 2026-11-21;
-// other GPUs are taken to have the same share of their bandwidth, and load units that are as fast
-// on each multiprocessor. The model ranks programs against each other, and its seconds are no
-// claim.
-/// Share of the data sheet's bandwidth that large kernels reach.
-const ATTAINED_BANDWIDTH: f64 = 0.875;
-/// Transactions of an H200.
-const TRANSACTIONS_PER_SECOND: f64 = 1.3e11;
-const SATURATING_WARPS_PER_MULTIPROCESSOR: f64 = 16.0;
-const SECONDS_PER_STEP: f64 = 0.65e-6;
-const SECTORS_PER_TRANSACTION: f64 = 4.0;
 /// Matrices of more than this share of the L2 stream through it; of smaller ones, enough is found
 /// there again.
 const CACHED_SHARE: (u64, u64) = (8, 15);
@@ -127,30 +96,47 @@ impl<'m> CostModel<'m> {
             flops: 2 * self.stats.nnz() as u64 * columns,
             seconds: 0.0,
         };
+        let mut time = |part: PartCost| {
+            cost.matrix_bytes += part.matrix_bytes;
+            part.time(&self.target)
+        };
         let block = program.block.threads();
-        cost.seconds = self.node_time(&program.body, RowSetId::ALL, block, &mut cost).seconds();
+        let walked = self.walk(&program.body, RowSetId::ALL, block, &mut time, &PartTime::beside);
+        cost.seconds = walked.seconds();
         cost
     }
 
-    fn node_time(&self, node: &Node, rows: RowSetId, block: u32, cost: &mut Cost) -> PartTime {
+    /// Predicted costs of a program's parts, in order; those without rows are left out.
+    #[must_use]
+    pub fn parts(&self, program: &Program) -> Vec<PartCost> {
+        let mut parts = Vec::new();
+        let block = program.block.threads();
+        self.walk(&program.body, RowSetId::ALL, block, &mut |part| parts.push(part), &|(), ()| ());
+        parts
+    }
+
+    /// What `of` gives for each part that has rows, in order, and `join` for both sides of a split.
+    fn walk<T>(
+        &self,
+        node: &Node,
+        rows: RowSetId,
+        block: u32,
+        of: &mut impl FnMut(PartCost) -> T,
+        join: &impl Fn(T, T) -> T,
+    ) -> T {
         match node {
             Node::Split { rule, low, high } => match self.stats.split(rows, *rule) {
                 Some((low_rows, high_rows)) => {
-                    let low = self.node_time(low, low_rows, block, cost);
-                    low.beside(self.node_time(high, high_rows, block, cost))
+                    let low = self.walk(low, low_rows, block, of, join);
+                    join(low, self.walk(high, high_rows, block, of, join))
                 }
                 // All rows are on one side, and the other has no blocks.
                 None => {
                     let side = if self.all_are_high(rows, *rule) { high } else { low };
-                    self.node_time(side, rows, block, cost)
+                    self.walk(side, rows, block, of, join)
                 }
             },
-            Node::Part(part) => {
-                let site = Site { block, rows, order: part.order };
-                let part = self.part_cost(site, part);
-                cost.matrix_bytes += part.matrix_bytes;
-                part.time(&self.target)
-            }
+            Node::Part(part) => of(self.part_cost(Site { block, rows, order: part.order }, part)),
         }
     }
 
@@ -164,132 +150,6 @@ impl<'m> CostModel<'m> {
             // The first row is low as long as there is anything to share.
             SplitRule::Nonzeros { .. } => set.nnz == 0,
         }
-    }
-}
-
-impl PartCost {
-    pub(crate) fn new(mapping: &Mapping, steps: WarpSteps) -> Self {
-        let tiles = f64::from(mapping.column_tiles);
-        // Shuffles go through the load units as well.
-        let lanes = mapping.lanes.min(32 / mapping.stride).max(1);
-        let shuffles = steps.warps as f64 * tiles * f64::from(lanes.ilog2() * mapping.vector);
-        let total = steps.total as f64 * tiles;
-        Self {
-            latency: 0.0,
-            workspace_bytes: 0,
-            warps: steps.warps as f64 * tiles,
-            matrix_bytes: 0,
-            transactions: shuffles,
-            critical_steps: steps.longest as f64,
-            warp_steps: total,
-            longest: steps.longest as f64,
-        }
-    }
-
-    /// Adds the list of a part's rows, when it needs one.
-    pub(crate) fn listed(mut self, rows: u64) -> Self {
-        self.matrix_bytes += 4 * rows;
-        self.latency += 0.2e-6;
-        self
-    }
-
-    /// Bytes of scratch memory that is written and read back.
-    pub(crate) fn workspace(mut self, bytes: u64) -> Self {
-        self.workspace_bytes = bytes;
-        self
-    }
-
-    /// Bytes of the arrays, and sectors (32 bytes) that one warp step touches.
-    pub(crate) fn matrix(mut self, bytes: u64, sectors: f64) -> Self {
-        self.matrix_bytes = bytes;
-        // Two loads, index and value, each at least one transaction.
-        let transactions = (sectors / SECTORS_PER_TRANSACTION).max(2.0);
-        self.transactions += self.warp_steps * transactions;
-        self
-    }
-
-    /// Rows of the input anywhere: each lane group reads a run of its own.
-    pub(crate) fn scattered_input(self, mapping: &Mapping, task: Task) -> Self {
-        self.input(mapping, task, 1.0)
-    }
-
-    /// `sharing` neighbouring lanes read the same rows of the input.
-    pub(crate) fn shared_input(self, mapping: &Mapping, task: Task, sharing: u32) -> Self {
-        self.input(mapping, task, f64::from(sharing))
-    }
-
-    /// Neighbouring lanes read neighbouring rows of the input.
-    pub(crate) fn contiguous_input(self, mapping: &Mapping, task: Task) -> Self {
-        self.input(mapping, task, f64::from(32 / mapping.stride))
-    }
-
-    fn input(mut self, mapping: &Mapping, task: Task, sharing: f64) -> Self {
-        let run = f64::from(mapping.stride * mapping.vector) * task.precision.dense().size() as f64;
-        let runs = (f64::from(32 / mapping.stride) / sharing).max(1.0);
-        // Half of the scattered sectors are taken to be shared with a neighbour.
-        let sectors = runs * (run / 32.0).max(1.0);
-        self.transactions += self.warp_steps * (sectors / SECTORS_PER_TRANSACTION / 2.0).max(1.0);
-        self
-    }
-
-    /// The layout's chain of dependent loads, in seconds.
-    pub(crate) fn latency(mut self, seconds: f64) -> Self {
-        self.latency = seconds;
-        self
-    }
-
-    /// Entries in flight per thread. Unrolling past a short row only adds registers.
-    pub(crate) fn unroll(mut self, unroll: u32) -> Self {
-        let useful = f64::from(unroll).min(self.longest.max(1.0));
-        // The compiler overlaps some iterations unasked.
-        self.critical_steps = self.longest / (1.0 + useful);
-        self.transactions *= 1.0 + 0.005 * (f64::from(unroll) - useful).max(0.0);
-        self
-    }
-
-    /// Predicted time on a GPU, launch excluded.
-    #[must_use]
-    pub fn time(&self, target: &Target) -> PartTime {
-        let bytes = self.matrix_bytes + 2 * self.workspace_bytes;
-        let multiprocessors = f64::from(target.multiprocessors.max(1));
-        let bandwidth = target.bandwidth.max(1) as f64 * ATTAINED_BANDWIDTH;
-        let fitted_on = f64::from(Target::H200.multiprocessors);
-        let transactions = TRANSACTIONS_PER_SECOND * (multiprocessors / fitted_on);
-        // Few warps leave load units idle.
-        let saturating = multiprocessors * SATURATING_WARPS_PER_MULTIPROCESSOR;
-        let idle = (saturating / self.warps.max(1.0)).max(1.0);
-        PartTime {
-            busy: bytes as f64 / bandwidth + self.transactions * idle / transactions,
-            delay: self.latency + self.critical_steps * SECONDS_PER_STEP,
-        }
-    }
-}
-
-/// Predicted seconds of parts that run in one launch.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PartTime {
-    /// Seconds of the memory system, which parts share.
-    pub busy: f64,
-    /// Seconds of the longest chain of dependent steps, which parts go through side by side.
-    pub delay: f64,
-}
-
-impl PartTime {
-    /// A part that there is no program for.
-    pub(crate) const NEVER: Self = Self { busy: f64::INFINITY, delay: f64::INFINITY };
-    /// Seconds that a further part costs, for its branch and its partly filled last blocks.
-    const SPLIT: f64 = 0.3e-6;
-
-    /// Seconds of the launch.
-    #[must_use]
-    pub fn seconds(self) -> f64 {
-        self.busy + self.delay
-    }
-
-    /// Both in one launch.
-    #[must_use]
-    pub fn beside(self, other: Self) -> Self {
-        Self { busy: self.busy + other.busy + Self::SPLIT, delay: self.delay.max(other.delay) }
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_entries};
-use super::cost::{CostModel, PartCost, WarpSteps};
+use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::LayoutArrays;
 use super::registry::{LayoutModule, Mask, Program, Slot};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
@@ -158,27 +158,29 @@ impl LayoutModule for CsrLayout {
         let offsets = (set.rows.len() + 1) * if set.nnz < u32::MAX as usize { 4 } else { 8 };
         let bases = if self.index.is_relative() { 4 * set.rows.len() } else { 0 };
         let entry = self.index.size() + self.access.values.size(task.precision.matrix());
-        let steps = match self.lanes {
-            Lanes::Threads(_) => model.row_steps(site, mapping.lanes, mapping.stride),
+        let (steps, start_up) = match self.lanes {
+            Lanes::Threads(_) => {
+                (model.row_steps(site, mapping.lanes, mapping.stride), StartUp::Rows)
+            }
             Lanes::Block => {
                 let warps = u64::from(site.block / 32);
                 let longest = set.longest as u64;
                 let total: u64 = (set.nnz as u64).div_ceil(u64::from(mapping.lanes));
                 // Each block ends with a barrier and a walk over its warps.
-                WarpSteps {
+                let steps = WarpSteps {
                     warps: set.rows.len() as u64 * warps,
                     total: (total + set.rows.len() as u64 * 5) * warps,
                     longest: longest.div_ceil(u64::from(mapping.lanes)) + 4,
-                }
+                };
+                (steps, StartUp::BlockRows)
             }
         };
         // Each row's lanes read a run of their own; a run touches half a sector more than it fills.
         let rows_at_once = (32 / (mapping.lanes * mapping.stride)).max(1) as f64;
         let run = f64::from(mapping.lanes.min(32)) * entry as f64;
-        PartCost::new(&mapping, steps)
+        PartCost::new(&mapping, steps, start_up)
             .matrix((offsets + bases + set.nnz * entry) as u64, rows_at_once * (run / 32.0 + 1.0))
             .scattered_input(&mapping, task)
             .unroll(self.unroll)
-            .latency(4.0e-6)
     }
 }

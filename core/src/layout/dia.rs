@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_values};
-use super::cost::{CostModel, PartCost, WarpSteps};
+use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::LayoutArrays;
 use super::registry::{LayoutModule, Mask, Program, Slot};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
@@ -147,13 +147,13 @@ impl LayoutModule for DiaLayout {
         let rows = set.rows.len() as u64;
         let warps = rows.div_ceil(u64::from(32 / mapping.stride));
         let value = self.access.values.size(task.precision.matrix());
-        PartCost::new(&mapping, WarpSteps { warps, total: warps * diagonals, longest: diagonals })
+        let steps = WarpSteps { warps, total: warps * diagonals, longest: diagonals };
+        PartCost::new(&mapping, steps, StartUp::Diagonals)
             .matrix(
                 diagonals * rows * value as u64,
                 (32 / mapping.stride) as f64 * value as f64 / 32.0,
             )
             .contiguous_input(&mapping, task)
             .unroll(self.unroll)
-            .latency(4.6e-6)
     }
 }

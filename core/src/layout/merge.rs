@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::call::{DeviceCall, Shares};
 use super::coding::{Decoder, pack_entries};
-use super::cost::{CostModel, PartCost, WarpSteps};
+use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{LayoutArrays, SHARED_LIMIT};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
@@ -427,12 +427,11 @@ impl LayoutModule for MergeLayout {
                     total: tiles * warps * per_tile,
                     longest: u64::from(self.items) / 6 + reduce + parts / 8,
                 };
-                PartCost::new(&mapping, steps)
+                PartCost::new(&mapping, steps, StartUp::StagedTiles)
                     .matrix(bytes, entry as f64)
                     .scattered_input(&mapping, task)
                     .unroll(1)
                     .workspace(carry)
-                    .latency(6.0e-6)
             }
             Operation::SpMM { .. } => {
                 let steps = WarpSteps {
@@ -441,12 +440,11 @@ impl LayoutModule for MergeLayout {
                     total: tiles * warps * (u64::from(self.items) + 8),
                     longest: u64::from(self.items) + parts / 4,
                 };
-                PartCost::new(&mapping, steps)
+                PartCost::new(&mapping, steps, StartUp::Tiles)
                     .matrix(bytes, f64::from(32 / mapping.stride) * 2.0)
                     .scattered_input(&mapping, task)
                     .unroll(8)
                     .workspace(carry)
-                    .latency(5.0e-6)
             }
         }
     }

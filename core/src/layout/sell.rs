@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_entries};
-use super::cost::{CostModel, PartCost};
+use super::cost::{CostModel, PartCost, StartUp};
 use super::pack::LayoutArrays;
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
@@ -198,10 +198,9 @@ impl LayoutModule for SellLayout {
         let rows_at_once = 32 / (mapping.lanes * mapping.stride);
         let runs = f64::from((rows_at_once / self.height).max(1) * mapping.lanes);
         let filled = f64::from(rows_at_once * mapping.lanes) * entry as f64 / 32.0;
-        PartCost::new(&mapping, steps)
+        PartCost::new(&mapping, steps, StartUp::Slices)
             .matrix(moved + (slices * 4 + bases + set.rows.len() * length) as u64, filled + runs)
             .scattered_input(&mapping, task)
             .unroll(self.unroll)
-            .latency(4.0e-6)
     }
 }

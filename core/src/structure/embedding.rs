@@ -99,23 +99,55 @@ impl StructureEmbedding {
     }
 
     pub(super) fn of(stats: &MatrixStats<'_>, config: &EmbeddingConfig) -> Self {
-        let pattern = stats.pattern();
-        let positions = sample(pattern, config.max_tokens);
-        let encoder = Encoder::new(pattern, config);
-        let mut tokens = Vec::with_capacity(positions.len() * config.token_width());
-        for &position in &positions {
-            encoder.encode(pattern.row_of(position), encoder.rows, &mut tokens);
-            encoder.encode(pattern.columns[position] as usize, encoder.cols, &mut tokens);
-        }
+        let sampled = stats.sampled_positions(config.max_tokens);
         Self {
             version: EMBEDDING_VERSION,
             config: *config,
-            tokens,
-            n_tokens: positions.len(),
+            tokens: sampled.embed(config),
+            n_tokens: sampled.positions.len(),
             d: config.token_width(),
             features: stats.features(),
             grids: stats.density_grids(),
         }
+    }
+}
+
+/// Nonzeros of a matrix that stand for all of them.
+///
+/// They are what an embedding is made of, in a tenth of its bytes: whoever keeps the embeddings of
+/// many matrices keeps these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampledPositions {
+    /// Rows of the matrix.
+    pub rows: u32,
+    /// Columns of the matrix.
+    pub cols: u32,
+    /// Row and column of each nonzero, in the order of the matrix.
+    pub positions: Vec<[u32; 2]>,
+}
+
+impl SampledPositions {
+    pub(super) fn of(stats: &MatrixStats<'_>, limit: usize) -> Self {
+        let pattern = stats.pattern();
+        let position = |at| [pattern.row_of(at) as u32, pattern.columns[at]];
+        Self {
+            rows: pattern.rows as u32,
+            cols: pattern.cols as u32,
+            positions: sample(pattern, limit).into_iter().map(position).collect(),
+        }
+    }
+
+    /// The embeddings of all of them, `config.token_width()` numbers each: the tokens of a
+    /// [`StructureEmbedding`].
+    #[must_use]
+    pub fn embed(&self, config: &EmbeddingConfig) -> Vec<f32> {
+        let encoder = Encoder::new(config);
+        let mut tokens = Vec::with_capacity(self.positions.len() * config.token_width());
+        for &[row, col] in &self.positions {
+            encoder.encode(row, self.rows, &mut tokens);
+            encoder.encode(col, self.cols, &mut tokens);
+        }
+        tokens
     }
 }
 
@@ -147,14 +179,12 @@ fn sample(pattern: &Pattern<'_>, limit: usize) -> Vec<usize> {
 /// Turns indices into numbers.
 struct Encoder {
     scaling: IndexScaling,
-    rows: usize,
-    cols: usize,
     /// 10000^(−2j/d) for each frequency j.
     rates: Vec<f64>,
 }
 
 impl Encoder {
-    fn new(pattern: &Pattern<'_>, config: &EmbeddingConfig) -> Self {
+    fn new(config: &EmbeddingConfig) -> Self {
         let frequencies = match config.scaling {
             IndexScaling::Scaled | IndexScaling::Raw => config.frequencies,
             IndexScaling::MaxMin => 0,
@@ -162,17 +192,17 @@ impl Encoder {
         let rates = (0..frequencies)
             .map(|j| libm::pow(WAVELENGTH_BASE, -(j as f64) / frequencies as f64))
             .collect();
-        Self { scaling: config.scaling, rows: pattern.rows, cols: pattern.cols, rates }
+        Self { scaling: config.scaling, rates }
     }
 
     /// Appends the embedding of an index below `count`.
-    fn encode(&self, index: usize, count: usize, out: &mut Vec<f32>) {
-        let index = index as f64;
+    fn encode(&self, index: u32, count: u32, out: &mut Vec<f32>) {
+        let index = f64::from(index);
         let scaled = match self.scaling {
-            IndexScaling::Scaled => index * SCALED_RANGE / count as f64,
+            IndexScaling::Scaled => index * SCALED_RANGE / f64::from(count),
             IndexScaling::Raw => index,
             IndexScaling::MaxMin => {
-                out.push((index / count.saturating_sub(1).max(1) as f64) as f32);
+                out.push((index / f64::from(count.saturating_sub(1).max(1))) as f32);
                 return;
             }
         };

@@ -8,8 +8,8 @@ use super::pattern::Pattern;
 use super::scan::Scan;
 use super::values::Table;
 use super::{
-    DensityGrids, EmbeddingConfig, Features, MAX_PADDING, Order, RowSet, RowSetId, Rows, SplitRule,
-    StructureEmbedding, block_columns, diagonals, row_ends, tile_rows,
+    DensityGrids, EmbeddingConfig, Features, MAX_PADDING, Order, RowSet, RowSetId, Rows,
+    SampledPositions, SplitRule, StructureEmbedding, block_columns, diagonals, row_ends, tile_rows,
 };
 use crate::matrix::{CsrView, Scalar};
 use crate::random::SplitMix64;
@@ -131,6 +131,12 @@ impl<'a> MatrixStats<'a> {
     #[must_use]
     pub fn embedding(&self, config: &EmbeddingConfig) -> StructureEmbedding {
         StructureEmbedding::of(self, config)
+    }
+
+    /// At most `limit` nonzeros that stand for all of them.
+    #[must_use]
+    pub fn sampled_positions(&self, limit: usize) -> SampledPositions {
+        SampledPositions::of(self, limit)
     }
 
     pub(super) fn pattern(&self) -> &Pattern<'a> {

@@ -1,0 +1,221 @@
+use crate::layout::Mapping;
+use crate::target::Target;
+use crate::task::Task;
+
+/// Loop iterations of a part, by warp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WarpSteps {
+    /// Number of warps.
+    pub(crate) warps: u64,
+    /// Over all warps.
+    pub(crate) total: u64,
+    /// Of the warp with most: the critical path.
+    pub(crate) longest: u64,
+}
+
+/// What a part is predicted to cost, before it is packed: terms that follow from the matrix, the
+/// layout and the task, whatever the GPU. All are finite and at least 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PartCost {
+    /// Bytes of the matrix arrays that one product reads, the list of rows among them.
+    pub matrix_bytes: u64,
+    /// Bytes of scratch memory, each written once and read back once.
+    pub workspace_bytes: u64,
+    /// Warp-wide memory transactions (up to 128 bytes each) that the load units handle.
+    pub transactions: f64,
+    /// Warps of the grid.
+    pub warps: f64,
+    /// Loop iterations over all warps.
+    pub total_steps: f64,
+    /// Loop iterations of the warp with most.
+    pub longest_steps: f64,
+    /// Those of the warp with most, divided by the iterations that are in flight together.
+    pub critical_steps: f64,
+    /// What happens before the first entry and after the last.
+    pub start_up: StartUp,
+    /// Whether a row's number comes from a list, one load more before the first entry.
+    pub listed: bool,
+}
+
+/// The chain of dependent loads, and barriers, that a warp goes through whatever the length of its
+/// rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StartUp {
+    /// CSR, a warp for one or several rows: row offsets, then column indices, then the input.
+    Rows,
+    /// CSR, a block for each row: the same, and a barrier before the warps' sums are added.
+    BlockRows,
+    /// SELL: a slice's offset and a row's length, then column indices, then the input.
+    Slices,
+    /// DIA: diagonals, then the input.
+    Diagonals,
+    /// Block CSR: offsets of rows of blocks, then their columns, then the input.
+    Blocks,
+    /// Merge tiles of SpMV: borders, entries to shared memory, barriers, sums, fix-up.
+    StagedTiles,
+    /// Merge tiles of SpMM: borders, entries, sums that tiles leave for each other.
+    Tiles,
+}
+
+impl StartUp {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Self; 7] = [
+        Self::Rows,
+        Self::BlockRows,
+        Self::Slices,
+        Self::Diagonals,
+        Self::Blocks,
+        Self::StagedTiles,
+        Self::Tiles,
+    ];
+}
+
+// The constants were fitted to the times of 1,900 programs on an H200 with a cold L2, 2026-11-21;
+// other GPUs are taken to have the same share of their bandwidth, and load units that are as fast
+// on each multiprocessor. The model ranks programs against each other, and its seconds are no
+// claim.
+/// Share of the data sheet's bandwidth that large kernels reach.
+const ATTAINED_BANDWIDTH: f64 = 0.875;
+/// Transactions of an H200.
+const TRANSACTIONS_PER_SECOND: f64 = 1.3e11;
+const SATURATING_WARPS_PER_MULTIPROCESSOR: f64 = 16.0;
+const SECONDS_PER_STEP: f64 = 0.65e-6;
+const SECONDS_OF_A_LIST: f64 = 0.2e-6;
+
+impl StartUp {
+    const fn seconds(self) -> f64 {
+        match self {
+            Self::Rows | Self::BlockRows | Self::Slices | Self::Blocks => 4.0e-6,
+            Self::Diagonals => 4.6e-6,
+            Self::StagedTiles => 6.0e-6,
+            Self::Tiles => 5.0e-6,
+        }
+    }
+}
+
+/// Bytes of a transaction, in sectors of 32.
+const SECTORS_PER_TRANSACTION: f64 = 4.0;
+
+impl PartCost {
+    /// The steps and shuffles of a part, with nothing read yet.
+    pub(crate) fn new(mapping: &Mapping, steps: WarpSteps, start_up: StartUp) -> Self {
+        let tiles = f64::from(mapping.column_tiles);
+        // Shuffles go through the load units as well.
+        let lanes = mapping.lanes.min(32 / mapping.stride).max(1);
+        let shuffles = steps.warps as f64 * tiles * f64::from(lanes.ilog2() * mapping.vector);
+        let total = steps.total as f64 * tiles;
+        Self {
+            matrix_bytes: 0,
+            workspace_bytes: 0,
+            transactions: shuffles,
+            warps: steps.warps as f64 * tiles,
+            total_steps: total,
+            longest_steps: steps.longest as f64,
+            critical_steps: steps.longest as f64,
+            start_up,
+            listed: false,
+        }
+    }
+
+    /// Adds the list of a part's rows, when it needs one.
+    pub(crate) fn listed(mut self, rows: u64) -> Self {
+        self.matrix_bytes += 4 * rows;
+        self.listed = true;
+        self
+    }
+
+    /// Bytes of scratch memory that is written and read back.
+    pub(crate) fn workspace(mut self, bytes: u64) -> Self {
+        self.workspace_bytes = bytes;
+        self
+    }
+
+    /// Bytes of the arrays, and sectors (32 bytes) that one warp step touches.
+    pub(crate) fn matrix(mut self, bytes: u64, sectors: f64) -> Self {
+        self.matrix_bytes = bytes;
+        // Two loads, index and value, each at least one transaction.
+        let transactions = (sectors / SECTORS_PER_TRANSACTION).max(2.0);
+        self.transactions += self.total_steps * transactions;
+        self
+    }
+
+    /// Rows of the input anywhere: each lane group reads a run of its own.
+    pub(crate) fn scattered_input(self, mapping: &Mapping, task: Task) -> Self {
+        self.input(mapping, task, 1.0)
+    }
+
+    /// `sharing` neighbouring lanes read the same rows of the input.
+    pub(crate) fn shared_input(self, mapping: &Mapping, task: Task, sharing: u32) -> Self {
+        self.input(mapping, task, f64::from(sharing))
+    }
+
+    /// Neighbouring lanes read neighbouring rows of the input.
+    pub(crate) fn contiguous_input(self, mapping: &Mapping, task: Task) -> Self {
+        self.input(mapping, task, f64::from(32 / mapping.stride))
+    }
+
+    fn input(mut self, mapping: &Mapping, task: Task, sharing: f64) -> Self {
+        let run = f64::from(mapping.stride * mapping.vector) * task.precision.dense().size() as f64;
+        let runs = (f64::from(32 / mapping.stride) / sharing).max(1.0);
+        // Half of the scattered sectors are taken to be shared with a neighbour.
+        let sectors = runs * (run / 32.0).max(1.0);
+        self.transactions += self.total_steps * (sectors / SECTORS_PER_TRANSACTION / 2.0).max(1.0);
+        self
+    }
+
+    /// Entries in flight per thread. Unrolling past a short row only adds registers.
+    pub(crate) fn unroll(mut self, unroll: u32) -> Self {
+        let useful = f64::from(unroll).min(self.longest_steps.max(1.0));
+        // The compiler overlaps some iterations unasked.
+        self.critical_steps = self.longest_steps / (1.0 + useful);
+        self.transactions *= 1.0 + 0.005 * (f64::from(unroll) - useful).max(0.0);
+        self
+    }
+
+    /// Predicted time on a GPU, launch excluded.
+    #[must_use]
+    pub fn time(&self, target: &Target) -> PartTime {
+        let bytes = self.matrix_bytes + 2 * self.workspace_bytes;
+        let multiprocessors = f64::from(target.multiprocessors.max(1));
+        let bandwidth = target.bandwidth.max(1) as f64 * ATTAINED_BANDWIDTH;
+        let fitted_on = f64::from(Target::H200.multiprocessors);
+        let transactions = TRANSACTIONS_PER_SECOND * (multiprocessors / fitted_on);
+        // Few warps leave load units idle.
+        let saturating = multiprocessors * SATURATING_WARPS_PER_MULTIPROCESSOR;
+        let idle = (saturating / self.warps.max(1.0)).max(1.0);
+        let list = if self.listed { SECONDS_OF_A_LIST } else { 0.0 };
+        let latency = self.start_up.seconds() + list;
+        PartTime {
+            busy: bytes as f64 / bandwidth + self.transactions * idle / transactions,
+            delay: latency + self.critical_steps * SECONDS_PER_STEP,
+        }
+    }
+}
+
+/// Predicted seconds of parts that run in one launch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PartTime {
+    /// Seconds of the memory system, which parts share.
+    pub busy: f64,
+    /// Seconds of the longest chain of dependent steps, which parts go through side by side.
+    pub delay: f64,
+}
+
+impl PartTime {
+    /// A part that there is no program for.
+    pub(crate) const NEVER: Self = Self { busy: f64::INFINITY, delay: f64::INFINITY };
+    /// Seconds that a further part costs, for its branch and its partly filled last blocks.
+    const SPLIT: f64 = 0.3e-6;
+
+    /// Seconds of the launch.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        self.busy + self.delay
+    }
+
+    /// Both in one launch.
+    #[must_use]
+    pub fn beside(self, other: Self) -> Self {
+        Self { busy: self.busy + other.busy + Self::SPLIT, delay: self.delay.max(other.delay) }
+    }
+}

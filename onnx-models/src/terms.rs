@@ -1,0 +1,173 @@
+//! What the cost model knows of a finished program.
+
+use sparserl_core::language::{Program, TextError};
+use sparserl_core::layout::{CostModel, PartCost, PartTime};
+use sparserl_core::target::Target;
+
+use crate::reference::reference;
+
+/// Numbers of a program's terms.
+pub const TERMS: usize = 20;
+
+/// Computes the terms of programs for one matrix, task and GPU.
+#[derive(Debug)]
+pub struct ProgramTerms<'m> {
+    model: CostModel<'m>,
+    target: Target,
+    /// Predicted seconds of the reference program.
+    reference_seconds: f64,
+}
+
+impl<'m> ProgramTerms<'m> {
+    /// Place of the logarithm of the predicted speed relative to the reference program: where a
+    /// network's own prediction of the speed starts from.
+    pub const PREDICTED: usize = 0;
+
+    /// Terms as `model` has them; `target` is the model's.
+    ///
+    /// # Errors
+    /// When the language lacks the reference program.
+    pub fn new(model: CostModel<'m>, target: Target) -> Result<Self, TextError> {
+        let reference = reference(model.task())?;
+        let reference_seconds = model.cost(&reference).seconds;
+        Ok(Self { model, target, reference_seconds })
+    }
+
+    /// The terms of a program of the model's task, each within [−4, 4] or close to it:
+    ///
+    /// * log2 of the predicted speed relative to the reference program, not scaled down;
+    /// * log2 / 4 of microseconds: predicted, of these the memory system's and the longest chain's,
+    ///   and those in which the arrays of the matrix and the scratch memory pass through at the
+    ///   GPU's bandwidth;
+    /// * log2 / 4 of bytes ÷ bytes of plain CSR;
+    /// * for each multiprocessor, log2 / 4: transactions ÷ 1024, steps of warps ÷ 1024, warps ÷ 64;
+    /// * log2 / 4 of the steps of the warp with most, and of those that wait for each other;
+    /// * log2 / 8 of 1 + bytes of scratch memory; a quarter of the number of parts, and of those
+    ///   with lists of rows;
+    /// * of the part that is predicted to take longest: its share of all parts' times, and as above
+    ///   its chain, bytes ÷ plain CSR's, transactions, warps and steps that wait for each other.
+    #[must_use]
+    pub fn of(&self, program: &Program) -> [f32; TERMS] {
+        let seconds = self.model.cost(program).seconds;
+        let parts = self.model.parts(program);
+        let time = |part: &PartCost| part.time(&self.target);
+        let together = parts.iter().map(time).reduce(PartTime::beside);
+        let together = together.unwrap_or(PartTime { busy: 0.0, delay: 0.0 });
+        let all = Sum::of(&parts);
+        let slowest = parts.iter().max_by(|a, b| time(a).seconds().total_cmp(&time(b).seconds()));
+        let each: f64 = parts.iter().map(|part| time(part).seconds()).sum();
+        let longest = slowest.map_or(0.0, |part| time(part).seconds());
+        let delay = slowest.map_or(0.0, |part| time(part).delay);
+        let slowest = Sum::of(slowest);
+        let multiprocessors = f64::from(self.target.multiprocessors.max(1));
+        let bandwidth = self.target.bandwidth.max(1) as f64;
+        let csr = self.model.csr_bytes() as f64;
+        let relative = libm::log2(self.reference_seconds.max(1e-12) / seconds.max(1e-12));
+        [
+            (relative as f32).clamp(-16.0, 16.0),
+            quarter_log(seconds * 1e6),
+            quarter_log(together.busy * 1e6),
+            quarter_log(together.delay * 1e6),
+            quarter_log((all.matrix_bytes + 2.0 * all.workspace_bytes) / bandwidth * 1e6),
+            quarter_log(all.matrix_bytes / csr),
+            quarter_log(all.transactions / multiprocessors / 1024.0),
+            quarter_log(all.total_steps / multiprocessors / 1024.0),
+            quarter_log(all.warps / multiprocessors / 64.0),
+            quarter_log(all.longest_steps),
+            quarter_log(all.critical_steps),
+            (libm::log2(1.0 + all.workspace_bytes) / 8.0) as f32,
+            parts.len() as f32 / 4.0,
+            parts.iter().filter(|part| part.listed).count() as f32 / 4.0,
+            (longest / each.max(1e-12)) as f32,
+            quarter_log(delay * 1e6),
+            quarter_log(slowest.matrix_bytes / csr),
+            quarter_log(slowest.transactions / multiprocessors / 1024.0),
+            quarter_log(slowest.warps / multiprocessors / 64.0),
+            quarter_log(slowest.critical_steps),
+        ]
+    }
+}
+
+/// Terms of several parts that run side by side.
+#[derive(Default)]
+struct Sum {
+    matrix_bytes: f64,
+    workspace_bytes: f64,
+    transactions: f64,
+    warps: f64,
+    total_steps: f64,
+    longest_steps: f64,
+    critical_steps: f64,
+}
+
+impl Sum {
+    fn of<'p>(parts: impl IntoIterator<Item = &'p PartCost>) -> Self {
+        let mut sum = Self::default();
+        for part in parts {
+            sum.matrix_bytes += part.matrix_bytes as f64;
+            sum.workspace_bytes += part.workspace_bytes as f64;
+            sum.transactions += part.transactions;
+            sum.warps += part.warps;
+            sum.total_steps += part.total_steps;
+            sum.longest_steps = sum.longest_steps.max(part.longest_steps);
+            sum.critical_steps = sum.critical_steps.max(part.critical_steps);
+        }
+        sum
+    }
+}
+
+/// log2(x) / 4, within [−4, 4] also where x is 0.
+fn quarter_log(x: f64) -> f32 {
+    (libm::log2(x.max(f64::MIN_POSITIVE)) as f32 / 4.0).clamp(-4.0, 4.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use sparserl_core::arbitrary;
+    use sparserl_core::language::Mask;
+    use sparserl_core::language::Space;
+    use sparserl_core::matrix::{Csr, generate};
+    use sparserl_core::random::SplitMix64;
+    use sparserl_core::structure::MatrixStats;
+    use sparserl_core::task::{Dtype, Operation, Task};
+
+    use super::*;
+
+    fn terms(matrix: &Csr<f32>, program: &Program) -> [f32; TERMS] {
+        let stats = Arc::new(MatrixStats::new(matrix.view()));
+        let model = CostModel::new(stats, program.task, Target::H200);
+        ProgramTerms::new(model, Target::H200).unwrap().of(program)
+    }
+
+    #[test]
+    fn the_reference_is_as_fast_as_itself_and_others_are_as_the_model_says() {
+        let matrix = generate::uniform(3000, 3000, 40, 1).cast::<f32>().unwrap();
+        let task = Task::new(Operation::SpMV, Dtype::F32);
+        let reference = reference(task).unwrap();
+        assert_eq!(terms(&matrix, &reference)[ProgramTerms::PREDICTED], 0.0);
+        let text = reference.to_string().replace("lanes=4", "lanes=32");
+        let other = Program::parse(&text).unwrap();
+        let model = CostModel::new(Arc::new(MatrixStats::new(matrix.view())), task, Target::H200);
+        let ratio = model.cost(&reference).seconds / model.cost(&other).seconds;
+        let found = terms(&matrix, &other)[ProgramTerms::PREDICTED];
+        assert!((f64::from(found) - ratio.log2()).abs() < 1e-6 && found != 0.0);
+    }
+
+    proptest! {
+        #[test]
+        fn terms_of_legal_and_of_free_programs_are_of_moderate_size(
+            case in arbitrary::case::<f32>(60, 60, 300),
+            seed in any::<u64>(),
+        ) {
+            let mut random = SplitMix64::new(seed);
+            let free = Space::new(Mask::free(case.program.task)).sample(|| random.bits());
+            for program in [&case.program, &free] {
+                let terms = terms(&case.matrix, program);
+                prop_assert!(terms.iter().all(|x| x.is_finite() && x.abs() <= 16.0), "{terms:?}");
+            }
+        }
+    }
+}

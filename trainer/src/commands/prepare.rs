@@ -1,0 +1,66 @@
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use sparserl_gpu::store::recording::Recordings;
+use sparserl_trainer::corpus::RealMatrices;
+use sparserl_trainer::dataset::{Dataset, prepare};
+use sparserl_trainer::measured::MeasuredCase;
+
+use crate::console::{progress_bar, say};
+use crate::interruption::Interruption;
+
+#[derive(clap::Args)]
+pub(crate) struct Prepare {
+    /// Folders of recordings.
+    #[arg(required = true)]
+    recordings: Vec<PathBuf>,
+    /// The dataset; what it has already stays.
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Folder of the real matrices that were collected on, with their `MANIFEST.tsv`.
+    #[arg(long)]
+    real: Option<PathBuf>,
+}
+
+impl Prepare {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let known = match self.output.exists() {
+            true => Dataset::read(&self.output)?,
+            false => Dataset::empty(),
+        };
+        let real = match &self.real {
+            Some(folder) => RealMatrices::open(folder)?,
+            None => RealMatrices::none(),
+        };
+        let mut cases = Vec::new();
+        for folder in &self.recordings {
+            let recordings = Recordings::read(folder)?;
+            let of_folder = MeasuredCase::all(&recordings);
+            cases.extend(of_folder.with_context(|| folder.display().to_string())?);
+        }
+        let interruption = Interruption::watch()?;
+        let bar = progress_bar(0);
+        let prepared = prepare(
+            &cases,
+            known,
+            &real,
+            || !interruption.was_asked_for(),
+            |prepared| {
+                bar.set_length(prepared.matrices as u64);
+                bar.set_position(prepared.done as u64);
+            },
+            |dataset| dataset.write(&self.output),
+        );
+        bar.finish_and_clear();
+        let (dataset, prepared) = prepared?;
+        say(&format!(
+            "{} of {} matrices, {} cases, {} programs in `{}`",
+            prepared.done,
+            prepared.matrices,
+            dataset.cases.len(),
+            dataset.programs(),
+            self.output.display()
+        ));
+        Ok(())
+    }
+}

@@ -1,0 +1,18 @@
+//! The one place that writes to the terminal.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Writes a line.
+#[allow(clippy::print_stderr)]
+pub(crate) fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+/// A bar of so many steps, with what is said of the last one.
+pub(crate) fn progress_bar(steps: u64) -> ProgressBar {
+    let bar = ProgressBar::new(steps);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} [{pos}/{len}] {msg} ({elapsed})") {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,169 @@
+//! What networks are trained on: measured cases with everything that a network is given, so that no
+//! matrix has to be made again.
+//!
+//! ```text
+//! recordings ─► MeasuredCase ─► recipe ─► matrix ─► statistics ─► Dataset ─► one file
+//! ```
+//!
+//! Positions of nonzeros are kept instead of their embeddings, which are ten times as large and can
+//! be of several kinds.
+
+mod file;
+mod prepare;
+
+use serde::{Deserialize, Serialize};
+use sparserl_core::language::Token;
+use sparserl_core::outcome::Regime;
+use sparserl_core::structure::{
+    DensityGrids, EmbeddingConfig, Features, IndexScaling, SampledPositions,
+};
+use sparserl_core::target::Target;
+use sparserl_core::task::Task;
+use sparserl_onnx_models::inputs::{Inputs, MatrixSize, scalars};
+use sparserl_onnx_models::signature::Signature;
+use sparserl_onnx_models::terms::TERMS;
+
+pub use file::DatasetError;
+pub use prepare::{PrepareError, Prepared, prepare};
+
+use crate::corpus::{Recipe, RecipeError};
+
+/// The regimes that speeds are learned in, in the order of all arrays over them.
+pub const REGIMES: [Regime; 2] = [Regime::Cold, Regime::Warm];
+
+/// Matrices, and what was measured on them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dataset {
+    /// What its numbers were made for.
+    pub signature: Signature,
+    /// The matrices.
+    pub matrices: Vec<DatasetMatrix>,
+    /// The cases, those of a matrix after each other.
+    pub cases: Vec<DatasetCase>,
+}
+
+/// What a network is given of a matrix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DatasetMatrix {
+    /// The text of its recipe.
+    pub recipe: String,
+    /// Entries.
+    pub nnz: u64,
+    /// Features.
+    pub features: Features,
+    /// Density grids.
+    pub grids: DensityGrids,
+    /// Nonzeros to embed, as many as the signature's embedding has.
+    pub sampled: SampledPositions,
+}
+
+/// A matrix, a task and a GPU, with the programs that were measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DatasetCase {
+    /// Its place in [`Dataset::matrices`].
+    pub matrix: u32,
+    /// What was computed.
+    pub task: Task,
+    /// On which GPU.
+    pub target: Target,
+    /// The programs, each once; the reference first.
+    pub programs: Vec<DatasetProgram>,
+    /// Programs that were not measured.
+    pub drawn: DrawnPrograms,
+}
+
+/// Programs of the grammar, drawn token by token, as ids of tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrawnPrograms {
+    /// Legal for the matrix.
+    pub legal: Vec<Vec<u8>>,
+    /// Programs of the language that are not legal for the matrix; fewer where nearly all are.
+    pub illegal: Vec<Vec<u8>>,
+}
+
+/// A program and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DatasetProgram {
+    /// Ids of its tokens.
+    pub tokens: Vec<u8>,
+    /// Whether it was right.
+    pub right: bool,
+    /// log2 of its speed relative to the reference in each of [`REGIMES`]; `None` where it was not
+    /// timed.
+    pub speeds: [Option<f32>; REGIMES.len()],
+    /// Its [`ProgramTerms`](sparserl_onnx_models::terms::ProgramTerms).
+    pub terms: [f32; TERMS],
+}
+
+const _: () = assert!(Token::VOCABULARY <= 256, "ids of tokens are stored in bytes");
+
+impl Dataset {
+    /// No cases yet.
+    #[must_use]
+    pub fn empty() -> Self {
+        let signature = Signature::current(EmbeddingConfig::default());
+        Self { signature, matrices: Vec::new(), cases: Vec::new() }
+    }
+
+    /// The matrix of a case; `None` for a case of another dataset.
+    #[must_use]
+    pub fn matrix(&self, case: &DatasetCase) -> Option<&DatasetMatrix> {
+        self.matrices.get(case.matrix as usize)
+    }
+
+    /// What a network is given for a case, with the indices of positions scaled in some way; `None`
+    /// for a case of another dataset.
+    #[must_use]
+    pub fn inputs(&self, case: &DatasetCase, scaling: IndexScaling) -> Option<Inputs> {
+        let config = EmbeddingConfig { scaling, ..self.signature.embedding };
+        let matrix = self.matrix(case)?;
+        Some(Inputs {
+            scalars: scalars(&matrix.features, matrix.size(), case.task, &case.target).to_vec(),
+            grids: matrix.grids.cells().to_vec(),
+            tokens: matrix.sampled.embed(&config),
+            config,
+        })
+    }
+
+    /// Number of programs.
+    #[must_use]
+    pub fn programs(&self) -> usize {
+        self.cases.iter().map(|case| case.programs.len()).sum()
+    }
+}
+
+impl DatasetMatrix {
+    /// Its recipe.
+    ///
+    /// # Errors
+    /// When the text is none.
+    pub fn recipe(&self) -> Result<Recipe, RecipeError> {
+        self.recipe.parse()
+    }
+
+    /// How large it is.
+    #[must_use]
+    pub fn size(&self) -> MatrixSize {
+        MatrixSize {
+            rows: u64::from(self.sampled.rows),
+            cols: u64::from(self.sampled.cols),
+            nnz: self.nnz,
+        }
+    }
+}
+
+impl DatasetCase {
+    /// The highest speed of a right program in a regime.
+    #[must_use]
+    pub fn best(&self, regime: usize) -> Option<f32> {
+        self.programs.iter().filter_map(|program| program.speed(regime)).reduce(f32::max)
+    }
+}
+
+impl DatasetProgram {
+    /// Its speed in a regime, by the place in [`REGIMES`], if it was right and timed.
+    #[must_use]
+    pub fn speed(&self, regime: usize) -> Option<f32> {
+        self.speeds.get(regime).copied().flatten().filter(|_| self.right)
+    }
+}

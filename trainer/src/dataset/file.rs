@@ -1,0 +1,110 @@
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use sparserl_onnx_models::signature::SignatureMismatch;
+
+use super::Dataset;
+
+/// Begins every file; the number is raised when the format changes.
+const MAGIC: &[u8; 20] = b"sparserl dataset  2\n";
+
+/// A dataset could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    /// The file cannot be read.
+    #[error("cannot read the dataset `{}`: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The file cannot be written.
+    #[error("cannot write the dataset `{}`: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// It does not begin like a dataset of this version.
+    #[error("`{}` is no dataset of this version: prepare it anew", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its content is not what was written.
+    #[error("the dataset `{}` is damaged or cut short: prepare it anew", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was made for another version.
+    #[error("the dataset `{}` was {source}", path.display())]
+    Signature {
+        /// The file.
+        path: PathBuf,
+        /// The difference.
+        source: SignatureMismatch,
+    },
+}
+
+impl Dataset {
+    /// Reads a dataset that this version can use.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged, or was made for another version.
+    pub fn read(path: &Path) -> Result<Self, DatasetError> {
+        let failed = |source| DatasetError::Read { path: path.into(), source };
+        let damaged = || DatasetError::Damaged { path: path.into() };
+        let mut file = BufReader::new(File::open(path).map_err(failed)?);
+        let mut magic = [0; MAGIC.len()];
+        match file.read_exact(&mut magic) {
+            Ok(()) if magic == *MAGIC => {}
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                return Err(failed(error));
+            }
+            Ok(()) | Err(_) => return Err(DatasetError::Foreign { path: path.into() }),
+        }
+        let mut bytes = Vec::new();
+        // The checksum of gzip is over all that is decoded, and is looked at where it ends.
+        GzDecoder::new(file).read_to_end(&mut bytes).map_err(|_| damaged())?;
+        // The signature comes first: of another version, the rest may mean anything.
+        let (signature, _) =
+            postcard::take_from_bytes::<sparserl_onnx_models::signature::Signature>(&bytes)
+                .map_err(|_| damaged())?;
+        signature
+            .check()
+            .map_err(|source| DatasetError::Signature { path: path.into(), source })?;
+        let dataset: Self = postcard::from_bytes(&bytes).map_err(|_| damaged())?;
+        let count = dataset.matrices.len();
+        let whole = dataset.cases.iter().all(|case| (case.matrix as usize) < count);
+        if whole { Ok(dataset) } else { Err(damaged()) }
+    }
+
+    /// Writes the dataset under a temporary name, and then gives it its own: there is never half a
+    /// file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), DatasetError> {
+        let failed = |source| DatasetError::Write { path: path.into(), source };
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".tmp");
+        let temporary = path.with_file_name(name);
+        let written = (|| {
+            let mut file = BufWriter::new(File::create(&temporary)?);
+            file.write_all(MAGIC)?;
+            let encoder = GzEncoder::new(file, Compression::fast());
+            let encoder = postcard::to_io(self, encoder).map_err(io::Error::other)?;
+            let file = encoder.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.sync_all()?;
+            std::fs::rename(&temporary, path)
+        })();
+        written.map_err(failed)
+    }
+}

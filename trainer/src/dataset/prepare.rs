@@ -1,0 +1,426 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sparserl_core::decode::{is_offered, random_walk};
+use sparserl_core::language::{Mask, Program, TextError, Token};
+use sparserl_core::layout::CostModel;
+use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::random::SplitMix64;
+use sparserl_core::structure::{EmbeddingConfig, MatrixStats};
+use sparserl_core::target::Target;
+use sparserl_core::task::{Dtype, Task};
+use sparserl_onnx_models::terms::ProgramTerms;
+
+use super::{Dataset, DatasetCase, DatasetMatrix, DatasetProgram, DrawnPrograms, REGIMES};
+use crate::corpus::{BuildError, RealMatrices, Recipe};
+use crate::measured::{MeasuredCase, MeasuredProgram};
+
+/// What is done is handed over to be written after so long: a lost process loses no more.
+const HAND_OVER_AFTER: Duration = Duration::from_secs(60);
+/// Programs of either kind that are drawn for a case.
+const DRAWN: usize = 16;
+/// Attempts at each of them.
+const ATTEMPTS: usize = 4;
+
+/// A dataset could not be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError<E> {
+    /// A matrix cannot be made again.
+    #[error("the matrix of {family} cannot be made again: {source}")]
+    Build {
+        /// Its family.
+        family: String,
+        /// The reason.
+        source: BuildError,
+    },
+    /// A matrix has values beyond single precision, in which it was measured.
+    #[error("the matrix of {family} was measured in single precision, which does not hold it")]
+    Values {
+        /// Its family.
+        family: String,
+    },
+    /// The language lacks the reference program.
+    #[error("no reference program: {0}")]
+    Reference(#[from] TextError),
+    /// What is done could not be handed over.
+    #[error(transparent)]
+    Save(E),
+}
+
+/// How far preparing has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prepared {
+    /// Matrices of the measured cases.
+    pub matrices: usize,
+    /// Of these, those that are in the dataset.
+    pub done: usize,
+}
+
+/// The cases of one matrix.
+struct Group<'c> {
+    recipe: &'c Recipe,
+    cases: Vec<&'c MeasuredCase>,
+}
+
+/// What is prepared of one matrix.
+type Block = (DatasetMatrix, Vec<DatasetCase>);
+
+/// The dataset of some measured cases, in their order. What `known` has of a matrix stays when all
+/// its cases are as they were measured; other matrices are made, several at a time, and dropped as
+/// soon as they are looked at. `save` is given what is done about every minute and at the end, also
+/// when `go_on` has said no.
+///
+/// # Errors
+/// When a matrix cannot be made again, or `save` fails.
+pub fn prepare<E: Send>(
+    cases: &[MeasuredCase],
+    known: Dataset,
+    real: &RealMatrices,
+    go_on: impl Fn() -> bool + Sync,
+    observe: impl Fn(Prepared) + Sync,
+    save: impl Fn(&Dataset) -> Result<(), E> + Sync,
+) -> Result<(Dataset, Prepared), PrepareError<E>> {
+    let groups = groups(cases);
+    let mut known = blocks(known);
+    let mut blocks: Vec<Option<Block>> = Vec::new();
+    for group in &groups {
+        let block = known.remove(&group.recipe.to_string());
+        blocks.push(block.filter(|(_, cases)| group.is_as_measured(cases)));
+    }
+    let missing: Vec<usize> =
+        blocks.iter().enumerate().filter(|(_, block)| block.is_none()).map(|(i, _)| i).collect();
+    let prepared = |blocks: &[Option<Block>]| Prepared {
+        matrices: groups.len(),
+        done: blocks.iter().flatten().count(),
+    };
+    observe(prepared(&blocks));
+    let (next, blocks) = (AtomicUsize::new(0), Mutex::new((blocks, Instant::now())));
+    let work = || -> Result<(), PrepareError<E>> {
+        while go_on()
+            && let Some(&number) = missing.get(next.fetch_add(1, Ordering::Relaxed))
+            && let Some(group) = groups.get(number)
+        {
+            let block = group
+                .prepare(real)
+                .inspect_err(|_| next.store(usize::MAX / 2, Ordering::Relaxed))?;
+            let mut done = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+            let (blocks, saved) = &mut *done;
+            if let Some(place) = blocks.get_mut(number) {
+                *place = Some(block);
+            }
+            observe(prepared(blocks));
+            if saved.elapsed() > HAND_OVER_AFTER {
+                save(&joined(blocks)).map_err(PrepareError::Save)?;
+                *saved = Instant::now();
+            }
+        }
+        Ok(())
+    };
+    // Threads of their own, not rayon's: a thread of its pool that waits within one matrix would
+    // begin another, and hold both.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(missing.len());
+    let results: Vec<Result<(), PrepareError<E>>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().map(join).collect()
+    });
+    let (blocks, _) = blocks.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (dataset, prepared) = (joined(&blocks), prepared(&blocks));
+    if !missing.is_empty() {
+        save(&dataset).map_err(PrepareError::Save)?;
+    }
+    results.into_iter().collect::<Result<(), _>>()?;
+    Ok((dataset, prepared))
+}
+
+/// The cases by their matrices, in the order in which those come first.
+fn groups(cases: &[MeasuredCase]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut numbers = BTreeMap::new();
+    for case in cases {
+        let number = *numbers.entry(case.recipe.to_string()).or_insert(groups.len());
+        match groups.get_mut(number) {
+            Some(group) => group.cases.push(case),
+            None => groups.push(Group { recipe: &case.recipe, cases: vec![case] }),
+        }
+    }
+    groups
+}
+
+/// A dataset by the recipes of its matrices.
+fn blocks(dataset: Dataset) -> BTreeMap<String, Block> {
+    let mut cases: BTreeMap<u32, Vec<DatasetCase>> = BTreeMap::new();
+    for case in dataset.cases {
+        cases.entry(case.matrix).or_default().push(case);
+    }
+    let block = |(matrix, number): (DatasetMatrix, u32)| {
+        (matrix.recipe.clone(), (matrix, cases.remove(&number).unwrap_or_default()))
+    };
+    dataset.matrices.into_iter().zip(0..).map(block).collect()
+}
+
+/// One dataset of what is done, in order.
+fn joined(blocks: &[Option<Block>]) -> Dataset {
+    let mut dataset = Dataset::empty();
+    for (matrix, cases) in blocks.iter().flatten() {
+        let number = dataset.matrices.len() as u32;
+        dataset.matrices.push(matrix.clone());
+        dataset
+            .cases
+            .extend(cases.iter().cloned().map(|case| DatasetCase { matrix: number, ..case }));
+    }
+    dataset
+}
+
+impl Group<'_> {
+    /// Whether prepared cases have exactly what was measured.
+    fn is_as_measured(&self, prepared: &[DatasetCase]) -> bool {
+        let same_program = |(measured, prepared): (&MeasuredProgram, &DatasetProgram)| {
+            tokens(&measured.program) == prepared.tokens
+                && measured.right == prepared.right
+                && speeds(measured) == prepared.speeds
+        };
+        let same = |(measured, prepared): (&&MeasuredCase, &DatasetCase)| {
+            measured.task == prepared.task
+                && measured.target == prepared.target
+                && measured.programs.len() == prepared.programs.len()
+                && measured.programs.iter().zip(&prepared.programs).all(same_program)
+        };
+        self.cases.len() == prepared.len() && self.cases.iter().zip(prepared).all(same)
+    }
+
+    /// Makes the matrix and looks at it.
+    fn prepare<E>(&self, real: &RealMatrices) -> Result<Block, PrepareError<E>> {
+        let family = || self.recipe.family().to_owned();
+        let matrix = self
+            .recipe
+            .build(real)
+            .map_err(|source| PrepareError::Build { family: family(), source })?;
+        // In the types that it was measured in: values that differ in one may be equal in the other.
+        let has = |dtype| self.cases.iter().any(|case| case.task.precision.matrix() == dtype);
+        let single = match has(Dtype::F32) {
+            true => {
+                let cast = matrix.cast::<f32>();
+                Some(cast.map_err(|_| PrepareError::Values { family: family() })?)
+            }
+            false => None,
+        };
+        let single = single.as_ref().map(stats);
+        let double = stats(&matrix);
+        let positions = EmbeddingConfig::default().max_tokens;
+        let described = DatasetMatrix {
+            recipe: self.recipe.to_string(),
+            nnz: double.nnz() as u64,
+            features: double.features(),
+            grids: double.density_grids(),
+            sampled: double.sampled_positions(positions),
+        };
+        let of = |case: &&MeasuredCase| {
+            let stats = match (case.task.precision.matrix(), &single) {
+                (Dtype::F32, Some(single)) => single,
+                _ => &double,
+            };
+            prepare_case(case, stats)
+        };
+        let cases = self.cases.iter().map(of).collect::<Result<_, _>>()?;
+        Ok((described, cases))
+    }
+}
+
+fn stats<T: Scalar>(matrix: &Csr<T>) -> Arc<MatrixStats<'_>> {
+    Arc::new(MatrixStats::new(matrix.view()))
+}
+
+fn prepare_case(
+    case: &MeasuredCase,
+    stats: &Arc<MatrixStats<'_>>,
+) -> Result<DatasetCase, TextError> {
+    let terms = terms_of(stats, case.task, case.target)?;
+    let mut random = SplitMix64::new(stats.nnz() as u64);
+    let program = |measured: &MeasuredProgram| DatasetProgram {
+        tokens: tokens(&measured.program),
+        right: measured.right,
+        speeds: speeds(measured),
+        terms: terms.of(&measured.program),
+    };
+    Ok(DatasetCase {
+        matrix: 0,
+        task: case.task,
+        target: case.target,
+        programs: case.programs.iter().map(program).collect(),
+        drawn: draw(stats, case.task, &mut random),
+    })
+}
+
+/// Draws programs, those that are not legal from the whole language.
+fn draw(stats: &MatrixStats<'_>, task: Task, random: &mut SplitMix64) -> DrawnPrograms {
+    let (legal, free) = (Mask::legal(stats, task), Mask::free(task));
+    let drawn = |mask, random: &mut SplitMix64, wanted: &dyn Fn(&Program) -> bool| {
+        let mut found = BTreeSet::new();
+        for _ in 0..ATTEMPTS * DRAWN {
+            if found.len() < DRAWN
+                && let Some(program) = random_walk(mask, random)
+                && wanted(&program)
+            {
+                found.insert(tokens(&program));
+            }
+        }
+        found.into_iter().collect()
+    };
+    DrawnPrograms {
+        legal: drawn(legal, random, &|_| true),
+        illegal: drawn(free, random, &|program| !is_offered(legal, program)),
+    }
+}
+
+fn terms_of<'m>(
+    stats: &Arc<MatrixStats<'m>>,
+    task: Task,
+    target: Target,
+) -> Result<ProgramTerms<'m>, TextError> {
+    ProgramTerms::new(CostModel::new(Arc::clone(stats), task, target), target)
+}
+
+/// Ids of a program's tokens.
+pub(crate) fn tokens(program: &Program) -> Vec<u8> {
+    // Every token of a program has an id, and ids fit.
+    let id = |token: Token| token.id().map(|id| id as u8);
+    program.tokens().into_iter().filter_map(id).collect()
+}
+
+fn speeds(measured: &MeasuredProgram) -> [Option<f32>; REGIMES.len()] {
+    REGIMES.map(|regime| measured.speed(regime).map(|speed| speed.relative as f32))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::path::Path;
+
+    use sparserl_core::decode::PolicyInput;
+    use sparserl_core::structure::IndexScaling;
+    use sparserl_gpu::store::recording::Recordings;
+    use sparserl_onnx_models::inputs::Inputs;
+
+    use super::super::DatasetError;
+    use super::*;
+
+    /// Cases of small matrices.
+    fn measured() -> Vec<MeasuredCase> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings/h200-2026-11-22");
+        let mut recordings = Recordings::read(folder).unwrap();
+        recordings.retain(|recording| recording.matrix.nnz < 4000);
+        let cases = MeasuredCase::all(&recordings).unwrap();
+        assert!(cases.len() >= 9, "{}", cases.len());
+        cases[..9].to_vec()
+    }
+
+    fn prepare_all(cases: &[MeasuredCase], known: Dataset) -> (Dataset, usize) {
+        let saved = AtomicUsize::new(0);
+        let save = |_: &Dataset| {
+            saved.fetch_add(1, Ordering::Relaxed);
+            Ok::<(), Infallible>(())
+        };
+        let real = RealMatrices::none();
+        let (dataset, prepared) = prepare(cases, known, &real, || true, |_| {}, save).unwrap();
+        assert_eq!(prepared.done, prepared.matrices);
+        (dataset, saved.into_inner())
+    }
+
+    #[test]
+    fn a_dataset_has_what_a_policy_is_given() {
+        let cases = measured();
+        let (dataset, _) = prepare_all(&cases, Dataset::empty());
+        assert_eq!((dataset.matrices.len(), dataset.cases.len()), (3, 9));
+        for (case, measured) in dataset.cases.iter().zip(&cases) {
+            let recipe = dataset.matrix(case).unwrap().recipe().unwrap();
+            assert_eq!(recipe, measured.recipe);
+            let matrix = recipe.build(&RealMatrices::none()).unwrap().cast::<f32>().unwrap();
+            let stats = Arc::new(MatrixStats::new(matrix.view()));
+            let terms = terms_of(&stats, case.task, case.target).unwrap();
+            let input = PolicyInput::new(stats, case.task, case.target);
+            for scaling in [IndexScaling::Scaled, IndexScaling::Raw, IndexScaling::MaxMin] {
+                let config = EmbeddingConfig { scaling, ..EmbeddingConfig::default() };
+                let inputs = dataset.inputs(case, scaling).unwrap();
+                assert_eq!(inputs, Inputs::new(&input, &config));
+            }
+            let mask = Mask::legal(&input.stats, case.task);
+            let parse = |ids: &Vec<u8>| {
+                let tokens: Vec<Token> =
+                    ids.iter().map(|&id| Token::from_id(id.into()).unwrap()).collect();
+                Program::from_tokens(case.task, &tokens).unwrap()
+            };
+            assert!(case.drawn.legal.len() == DRAWN && !case.drawn.illegal.is_empty());
+            assert!(case.drawn.legal.iter().all(|ids| is_offered(mask, &parse(ids))));
+            assert!(!case.drawn.illegal.iter().any(|ids| is_offered(mask, &parse(ids))));
+            for (program, measured) in case.programs.iter().zip(&measured.programs) {
+                assert_eq!(program.terms, terms.of(&measured.program));
+                assert_eq!(program.tokens.len(), measured.program.tokens().len());
+                assert!(program.right && program.speeds.iter().all(Option::is_some));
+            }
+            assert!(case.best(0).unwrap() >= 0.0);
+        }
+    }
+
+    #[test]
+    fn only_what_is_missing_is_prepared_and_an_interrupted_run_goes_on() {
+        let cases = measured();
+        let (whole, saved) = prepare_all(&cases, Dataset::empty());
+        assert_eq!(saved, 1);
+        assert_eq!(prepare_all(&cases, whole.clone()), (whole.clone(), 0));
+        // Of fewer cases, and with a program less, the rest is added.
+        let (part, _) = prepare_all(&cases[..6], Dataset::empty());
+        assert_eq!(prepare_all(&cases, part.clone()), (whole.clone(), 1));
+        let mut older = part;
+        older.cases[1].programs.pop();
+        assert_eq!(prepare_all(&cases, older), (whole.clone(), 1));
+        // Interrupted after two matrices, the second run has the same in the end.
+        let asked = AtomicUsize::new(0);
+        let go_on = || asked.fetch_add(1, Ordering::Relaxed) < 2;
+        let save = |_: &Dataset| Ok::<(), Infallible>(());
+        let real = RealMatrices::none();
+        let (part, prepared) =
+            prepare(&cases, Dataset::empty(), &real, go_on, |_| {}, save).unwrap();
+        assert_eq!((prepared.done, part.matrices.len()), (2, 2));
+        assert_eq!(prepare_all(&cases, part).0, whole);
+    }
+
+    #[test]
+    fn files_are_read_back_and_damage_is_noticed() {
+        let (dataset, _) = prepare_all(&measured()[..3], Dataset::empty());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("small.dataset");
+        dataset.write(&path).unwrap();
+        assert_eq!(Dataset::read(&path).unwrap(), dataset);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        let bytes = std::fs::read(&path).unwrap();
+        let read = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let error = Dataset::read(&path).unwrap_err();
+            assert_eq!(error.to_string().lines().count(), 1);
+            error
+        };
+        assert!(matches!(read(&bytes[..bytes.len() / 2]), DatasetError::Damaged { .. }));
+        assert!(matches!(read(&bytes[..10]), DatasetError::Foreign { .. }));
+        assert!(matches!(
+            read(b"PK\x03\x04 something else entirely"),
+            DatasetError::Foreign { .. }
+        ));
+        for at in [bytes.len() / 3, bytes.len() - 6] {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 16;
+            assert!(matches!(read(&flipped), DatasetError::Damaged { .. }), "byte {at}");
+        }
+        let mut older = dataset;
+        older.signature.grammar_hash ^= 1;
+        older.write(&path).unwrap();
+        let error = Dataset::read(&path).unwrap_err();
+        assert!(matches!(error, DatasetError::Signature { .. }), "{error}");
+        assert!(error.to_string().contains("was made for grammar"), "{error}");
+    }
+}
