@@ -1,17 +1,19 @@
 //! Measures programs on the matrices of a corpus, for training and for fitting.
 //!
 //! ```text
-//! Corpus ─► recipe ─► matrix ─► Proposer ─► programs ─► Evaluator ─► Recorder
-//!   shard                           └──── winners, mutations ◄───┘
+//! recipe ─► matrix ─► Experiment ─► programs ─► Evaluator ─► Recorder
+//!  shard                   └───────────────◄────────┘
 //! ```
 //!
+//! Which programs are measured, in view of what was found before, is the [`Experiment`]'s business.
 //! A shard is the matrix of one recipe with every task. Several [workers](Collector::run) make
 //! matrices, programs and kernels at the same time, each of a shard of its own, so that the one
 //! evaluator always has something to judge. The [`reference()`] program is measured before every [`BETWEEN_REFERENCES`] others, so that what
 //! drifts can be taken out of their times. A recording names its matrix by the recipe.
 
-use std::collections::BTreeMap;
+use std::io;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -21,7 +23,7 @@ use sparserl_core::decode::{PolicyError, PolicyInput};
 use sparserl_core::kernel::Compiler;
 use sparserl_core::language::{Program, TextError};
 use sparserl_core::matrix::{Csr, Scalar};
-use sparserl_core::outcome::{Evaluation, Evaluator, Outcome, Regime};
+use sparserl_core::outcome::{Evaluation, Evaluator, Outcome};
 use sparserl_core::pipeline::{Made, MakeError, Maker};
 use sparserl_core::random::SplitMix64;
 use sparserl_core::results::ValueSource;
@@ -31,15 +33,12 @@ use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorder, RecordingError};
 
-use crate::configuration::Collection;
-use crate::corpus::{BuildError, RealMatrices, Recipe, Values};
-use crate::proposals::{Pool, Proposer, Winners, reference};
+use crate::corpus::{BuildError, Recipe, Recipes, Values};
+use crate::proposals::reference;
 use crate::shards::{Claim, ShardError, Shards};
 
 /// Programs between two measurements of the reference.
 pub const BETWEEN_REFERENCES: usize = 19;
-/// The fastest so many programs of a matrix and task are its winners.
-const WINNERS: usize = 3;
 /// Recordings are written, and their shards done, after so long: a lost process loses no more.
 const FLUSH_AFTER: Duration = Duration::from_secs(60);
 
@@ -67,12 +66,56 @@ pub enum CollectError<E, K> {
         /// The reason.
         source: BuildError,
     },
-    /// The cost model failed.
+    /// A policy failed.
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// The language lacks the reference program.
     #[error("no reference program: {0}")]
     Reference(#[from] TextError),
+    /// What the experiment wanted to keep could not be written.
+    #[error("{}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+/// Decides which programs are measured.
+pub trait Experiment: Sync {
+    /// Has programs measured for the matrix and task of `input`, by calls of `measure`, which gives
+    /// an outcome for each of the programs of a call. `shard` is the matrix's; what is random
+    /// follows from `seed`.
+    ///
+    /// # Errors
+    /// When it cannot go on, or when `measure` says that the run is over.
+    fn run(
+        &self,
+        shard: u64,
+        input: &PolicyInput<'_>,
+        seed: u64,
+        measure: &mut dyn FnMut(&[Program]) -> Result<Vec<Outcome>, Stopped>,
+    ) -> Result<(), Stopped>;
+}
+
+/// Why an [`Experiment`] does not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped {
+    /// Nobody judges any more.
+    #[error("the run is over")]
+    Over,
+    /// A policy failed.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// What it wanted to keep could not be written.
+    #[error("{}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
 }
 
 /// What one run has done.
@@ -100,20 +143,19 @@ pub struct Progress<'a> {
 
 /// Collects on one evaluator what others have not collected yet.
 #[derive(Debug)]
-pub struct Collector<'a, E, K> {
-    plan: Plan<'a, K>,
+pub struct Collector<'a, X, E, K> {
+    plan: Plan<'a, X, K>,
     judge: Judge<E>,
 }
 
-/// What is collected, and what all proposers share.
+/// What is collected: what all workers share.
 #[derive(Debug)]
-struct Plan<'a, K> {
-    collection: &'a Collection,
-    real: &'a RealMatrices,
+struct Plan<'a, X, K> {
+    experiment: X,
+    tasks: &'a [Task],
+    recipes: &'a Recipes<'a>,
     compiler: K,
     target: Target,
-    pools: BTreeMap<Task, Pool>,
-    winners: Mutex<Winners>,
 }
 
 /// Who measures, and where that is written.
@@ -128,7 +170,7 @@ struct Judge<E> {
 /// Why a run ends early.
 type Failure<E, K> = CollectError<<E as Evaluator>::Error, <K as Compiler>::Error>;
 
-/// What a proposer has to say to the judge.
+/// What a worker has to say to the judge.
 enum Message<'a, E, F> {
     /// Measure something. An error ends the run.
     Judge(Box<dyn FnOnce(&mut Judge<E>) -> Result<(), F> + Send + 'a>),
@@ -139,8 +181,8 @@ enum Message<'a, E, F> {
 }
 
 /// Works on one shard at a time.
-struct Worker<'a, E: Evaluator, K: Compiler> {
-    plan: &'a Plan<'a, K>,
+struct Worker<'a, X, E: Evaluator, K: Compiler> {
+    plan: &'a Plan<'a, X, K>,
     judge: Sender<Message<'a, E, Failure<E, K>>>,
 }
 
@@ -151,27 +193,22 @@ struct Subject<T> {
     value_source: ValueSource,
 }
 
-/// Nobody judges any more: the run is over.
-struct Over;
-
-impl<'a, E, K> Collector<'a, E, K>
+impl<'a, X, E, K> Collector<'a, X, E, K>
 where
+    X: Experiment,
     E: Evaluator<Code: Clone + Send + Sync + 'static, Error: Send>,
     K: Compiler<Code = E::Code, Error: Send> + Sync,
 {
     /// A collector; `compiler`, `target` and `context` are of the evaluator.
     #[must_use]
     pub fn new(
-        collection: &'a Collection,
-        real: &'a RealMatrices,
+        experiment: X,
+        (recipes, tasks): (&'a Recipes<'a>, &'a [Task]),
         (evaluator, compiler): (E, K),
         target: Target,
         (recorder, context): (Recorder, Context),
     ) -> Self {
-        let seed = collection.corpus.seed;
-        let pool = |&task| (task, Pool::draw(task, collection.pool, seed));
-        let pools = collection.tasks.iter().map(pool).collect();
-        let plan = Plan { collection, real, compiler, target, pools, winners: Mutex::default() };
+        let plan = Plan { experiment, tasks, recipes, compiler, target };
         let judge = Judge { evaluator, recorder, context, collected: Collected::default() };
         Self { plan, judge }
     }
@@ -280,147 +317,120 @@ impl<E: Evaluator> Judge<E> {
     }
 }
 
-impl<'a, E, K> Worker<'a, E, K>
+impl<'a, X, E, K> Worker<'a, X, E, K>
 where
+    X: Experiment,
     E: Evaluator<Code: Clone + Send + Sync + 'static, Error: Send>,
     K: Compiler<Code = E::Code, Error: Send> + Sync,
 {
-    fn say(&self, message: Message<'a, E, Failure<E, K>>) -> Result<(), Over> {
-        self.judge.send(message).map_err(|_| Over)
+    fn say(&self, message: Message<'a, E, Failure<E, K>>) -> Result<(), Stopped> {
+        self.judge.send(message).map_err(|_| Stopped::Over)
     }
 
     /// Ends the run.
-    fn fail(&self, error: impl Into<Failure<E, K>>) -> Over {
+    fn fail(&self, error: impl Into<Failure<E, K>>) -> Stopped {
         // Where nobody listens, it has ended.
         drop(self.say(Message::Failed(error.into())));
-        Over
+        Stopped::Over
     }
 
-    fn work_on(&self, claim: Result<Claim, Failure<E, K>>) -> Result<(), Over> {
+    fn work_on(&self, claim: Result<Claim, Failure<E, K>>) -> Result<(), Stopped> {
         let claim = claim.map_err(|error| self.fail(error))?;
-        let (index, plan) = (claim.number(), self.plan);
-        let recipe = plan.collection.corpus.recipe(index, plan.real);
-        match recipe.build(plan.real) {
-            Ok(matrix) => self.collect(index, &recipe, matrix)?,
+        let (shard, recipes) = (claim.number(), self.plan.recipes);
+        let Some(recipe) = recipes.recipe(shard) else { return Err(Stopped::Over) };
+        match recipe.build(recipes.real()) {
+            Ok(matrix) => self.collect(shard, &recipe, matrix)?,
             Err(source @ (BuildError::Real(_) | BuildError::OtherMatrix { .. })) => {
-                return Err(self.fail(CollectError::Real { index, source }));
+                return Err(self.fail(CollectError::Real { index: shard, source }));
             }
-            // What the steps came to is no use: the corpus has other matrices.
+            // What the steps came to is no use: there are other matrices.
             Err(_) => {}
         }
         self.say(Message::Done(claim, recipe))
     }
 
-    fn collect(&self, index: u64, recipe: &Recipe, matrix: Csr<f64>) -> Result<(), Over> {
+    fn collect(&self, shard: u64, recipe: &Recipe, matrix: Csr<f64>) -> Result<(), Stopped> {
         let value_source = match recipe.values {
             Values::Random { .. } => ValueSource::Random,
             Values::Few { .. } | Values::Equal | Values::AsBuilt => ValueSource::File,
         };
         let identity = Arc::new(MatrixIdentity::of(matrix.view(), recipe.to_string()));
-        let seed = SplitMix64::after(self.plan.collection.corpus.seed, index).bits();
         // Values beyond single precision: nobody computes with them in it.
         if self.plan.has_tasks_in(Dtype::F32)
             && let Ok(matrix) = matrix.cast::<f32>()
         {
             let (matrix, identity) = (Arc::new(matrix), Arc::clone(&identity));
-            self.measure_all(&Subject { matrix, identity, value_source }, seed)?;
+            self.measure_all(shard, &Subject { matrix, identity, value_source })?;
         }
         if self.plan.has_tasks_in(Dtype::F64) {
             let matrix = Arc::new(matrix);
-            self.measure_all(&Subject { matrix, identity, value_source }, seed)?;
+            self.measure_all(shard, &Subject { matrix, identity, value_source })?;
         }
         Ok(())
     }
 
     /// Measures every task whose matrix is of this type; what is asked of the matrix is asked once.
-    fn measure_all<T: Scalar>(&self, subject: &Subject<T>, seed: u64) -> Result<(), Over> {
+    fn measure_all<T: Scalar>(&self, shard: u64, subject: &Subject<T>) -> Result<(), Stopped> {
+        let seed = SplitMix64::after(self.plan.recipes.seed(), shard).bits();
         let mut input: Option<PolicyInput<'_>> = None;
-        for &task in &self.plan.collection.tasks {
-            if task.precision.matrix() == T::DTYPE {
-                let input = input.get_or_insert_with(|| {
-                    let stats = Arc::new(MatrixStats::new(subject.matrix.view()));
-                    PolicyInput::new(stats, task, self.plan.target)
-                });
-                input.task = task;
-                self.measure(subject, input, seed)?;
+        for &task in self.plan.tasks {
+            if task.precision.matrix() != T::DTYPE {
+                continue;
             }
+            let input = input.get_or_insert_with(|| {
+                let stats = Arc::new(MatrixStats::new(subject.matrix.view()));
+                PolicyInput::new(stats, task, self.plan.target)
+            });
+            input.task = task;
+            let reference = reference(task).map_err(|error| self.fail(error))?;
+            let mut measure = |programs: &[Program]| self.ask(subject, &reference, programs);
+            let done = self.plan.experiment.run(shard, input, seed, &mut measure);
+            done.map_err(|stopped| match stopped {
+                Stopped::Over => Stopped::Over,
+                Stopped::Policy(error) => self.fail(error),
+                Stopped::Write { path, source } => self.fail(CollectError::Write { path, source }),
+            })?;
         }
         Ok(())
     }
 
-    fn measure<T: Scalar>(
-        &self,
-        subject: &Subject<T>,
-        input: &PolicyInput<'_>,
-        seed: u64,
-    ) -> Result<(), Over> {
-        let Plan { collection, pools, winners, .. } = self.plan;
-        let Some(pool) = pools.get(&input.task) else { return Ok(()) };
-        let reference = reference(input.task).map_err(|error| self.fail(error))?;
-        let mut proposer = Proposer::new(input, seed);
-        let mut best: Vec<(f64, Program)> = Vec::new();
-        let won = lock(winners).clone();
-        let first = proposer.first(collection.programs, pool, &won);
-        let first = first.map_err(|error| self.fail(error))?;
-        self.ask(subject, &reference, &first, &mut best)?;
-        for _ in 0..collection.rounds_of_mutations {
-            let parents: Vec<Program> = best.iter().map(|(_, program)| program.clone()).collect();
-            let mutants = proposer.mutations(collection.mutations, &parents);
-            self.ask(subject, &reference, &mutants, &mut best)?;
-        }
-        let mut winners = lock(winners);
-        for (_, program) in &best {
-            winners.add(program);
-        }
-        Ok(())
-    }
-
-    /// Has programs judged, with the reference before every few of them, and keeps the fastest in
-    /// `best`.
+    /// Has programs judged, with the reference before every few of them.
     fn ask<T: Scalar>(
         &self,
         subject: &Subject<T>,
         reference: &Program,
         programs: &[Program],
-        best: &mut Vec<(f64, Program)>,
-    ) -> Result<(), Over> {
+    ) -> Result<Vec<Outcome>, Stopped> {
+        if programs.is_empty() {
+            return Ok(Vec::new());
+        }
         let with_reference =
             |chunk: &[Program]| std::iter::once(reference.clone()).chain(chunk.to_vec());
-        let programs: Arc<[Program]> =
+        let asked: Vec<Program> =
             programs.chunks(BETWEEN_REFERENCES).flat_map(with_reference).collect();
-        if programs.is_empty() {
-            return Ok(());
-        }
         let matrix = subject.matrix.view();
         let start = Instant::now();
         let clock = || start.elapsed();
         let maker = Maker { matrix, compiler: Some(&self.plan.compiler), clock: &clock };
-        let made = maker.make_all(&*programs).map_err(|error| self.fail(error))?;
+        let made = maker.make_all(&asked).map_err(|error| self.fail(error))?;
         let (answer, answered) = sync_channel(1);
-        let (subject, asked) = (subject.clone(), Arc::clone(&programs));
+        let subject = subject.clone();
         self.say(Message::Judge(Box::new(move |judge: &mut Judge<E>| {
             let evaluation = judge.judge(&subject, &asked, &made)?;
             // Who asked waits for it, unless the run is over.
             drop(answer.send(evaluation));
             Ok(())
         })))?;
-        let evaluation = answered.recv().map_err(|_| Over)?;
-        for (program, outcome) in programs.iter().zip(&evaluation.outcomes) {
-            if let Some(seconds) = seconds(outcome)
-                && best.iter().all(|(_, known)| known != program)
-            {
-                best.push((seconds, program.clone()));
-            }
-        }
-        best.sort_by(|a, b| a.0.total_cmp(&b.0));
-        best.truncate(WINNERS);
-        Ok(())
+        let evaluation: Evaluation = answered.recv().map_err(|_| Stopped::Over)?;
+        let outcomes = evaluation.outcomes.into_iter().enumerate();
+        let asked_for = outcomes.filter(|(place, _)| place % (BETWEEN_REFERENCES + 1) != 0);
+        Ok(asked_for.map(|(_, outcome)| outcome).collect())
     }
 }
 
-impl<K> Plan<'_, K> {
+impl<X, K> Plan<'_, X, K> {
     fn has_tasks_in(&self, dtype: Dtype) -> bool {
-        self.collection.tasks.iter().any(|task| task.precision.matrix() == dtype)
+        self.tasks.iter().any(|task| task.precision.matrix() == dtype)
     }
 }
 
@@ -434,12 +444,6 @@ impl<T> Clone for Subject<T> {
 /// Locks what stays whole whoever panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The time that decides: with a warm cache in a chain, or else with a cold one.
-fn seconds(outcome: &Outcome) -> Option<f64> {
-    let timing = &outcome.measurement()?.timing;
-    timing.median(Regime::Warm).or_else(|| timing.median(Regime::Cold))
 }
 
 #[cfg(test)]
@@ -456,6 +460,9 @@ mod tests {
     use sparserl_gpu::store::recording::Recordings;
 
     use super::*;
+    use crate::configuration::Collection;
+    use crate::corpus::RealMatrices;
+    use crate::proposals::Stratified;
 
     /// Finds every program right; the longer its text, the slower. Where it is mortal, it fails in
     /// its fifth judgement.
@@ -535,8 +542,11 @@ mod tests {
         let recorder = Recorder::append_to(folder.join("recordings")).unwrap();
         let fake = Fake { mortal, judgements: 0 };
         let outputs = (recorder, context());
-        let mut collector =
-            Collector::new(&collection, &real, (fake, FakeCompiler), Target::H200, outputs);
+        let recipes = Recipes::of_corpus(collection.corpus, collection.matrices, &real);
+        let experiment = Stratified::new(&collection);
+        let what = (&recipes, collection.tasks.as_slice());
+        let measuring = (fake, FakeCompiler);
+        let mut collector = Collector::new(experiment, what, measuring, Target::H200, outputs);
         let two = NonZeroUsize::new(2).unwrap();
         collector.run(&mut shards, two, || true, |_| {}).map_err(|error| error.to_string())
     }

@@ -6,6 +6,7 @@
 //! each of them is compiled only once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sparserl_core::decode::{
     CostRanker, Policy as _, PolicyError, PolicyInput, diverse_search, is_offered, mutate,
@@ -13,11 +14,15 @@ use sparserl_core::decode::{
 };
 use sparserl_core::language::{Layout, Mask, Program, Token};
 use sparserl_core::matrix::{Csr, generate};
+use sparserl_core::outcome::{Outcome, Regime};
 use sparserl_core::random::SplitMix64;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Task;
 
 pub use sparserl_onnx_models::reference::reference;
+
+use crate::collect::{Experiment, Stopped};
+use crate::configuration::Collection;
 
 /// Programs of one task that are tried on every matrix that they are legal for.
 #[derive(Clone, Debug)]
@@ -38,6 +43,8 @@ pub struct Proposer<'a, 'm> {
     random: SplitMix64,
 }
 
+/// The fastest so many programs of a matrix and task are its winners.
+const WINNERS: usize = 3;
 /// Attempts at a new program for each that is wanted, before there are taken to be no more.
 const ATTEMPTS: usize = 8;
 
@@ -190,6 +197,95 @@ impl<'a, 'm> Proposer<'a, 'm> {
             }
         }
     }
+}
+
+/// Measures proposals of all kinds, and then changes of the fastest.
+#[derive(Debug)]
+pub struct Stratified<'a> {
+    collection: &'a Collection,
+    pools: BTreeMap<Task, Pool>,
+    winners: Mutex<Winners>,
+}
+
+impl<'a> Stratified<'a> {
+    /// As many as the collection says.
+    #[must_use]
+    pub fn new(collection: &'a Collection) -> Self {
+        let pool = |&task| (task, Pool::draw(task, collection.pool, collection.corpus.seed));
+        let pools = collection.tasks.iter().map(pool).collect();
+        Self { collection, pools, winners: Mutex::default() }
+    }
+
+    /// What won stays whole whoever panics.
+    fn winners(&self) -> MutexGuard<'_, Winners> {
+        self.winners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Experiment for Stratified<'_> {
+    fn run(
+        &self,
+        _: u64,
+        input: &PolicyInput<'_>,
+        seed: u64,
+        measure: &mut dyn FnMut(&[Program]) -> Result<Vec<Outcome>, Stopped>,
+    ) -> Result<(), Stopped> {
+        let Some(pool) = self.pools.get(&input.task) else { return Ok(()) };
+        let mut proposer = Proposer::new(input, seed);
+        let mut fastest = Fastest::new(WINNERS);
+        let won = self.winners().clone();
+        let first = proposer.first(self.collection.programs, pool, &won)?;
+        fastest.add(&first, &measure(&first)?);
+        for _ in 0..self.collection.rounds_of_mutations {
+            let mutants = proposer.mutations(self.collection.mutations, &fastest.programs());
+            fastest.add(&mutants, &measure(&mutants)?);
+        }
+        let mut winners = self.winners();
+        for program in fastest.programs() {
+            winners.add(&program);
+        }
+        Ok(())
+    }
+}
+
+/// The fastest programs of a matrix and task.
+#[derive(Clone, Debug)]
+pub struct Fastest {
+    count: usize,
+    found: Vec<(f64, Program)>,
+}
+
+impl Fastest {
+    /// None yet, and so many at most.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
+        Self { count, found: Vec::new() }
+    }
+
+    /// Adds what was measured; a program that is known keeps its time.
+    pub fn add(&mut self, programs: &[Program], outcomes: &[Outcome]) {
+        for (program, outcome) in programs.iter().zip(outcomes) {
+            if let Some(seconds) = seconds(outcome)
+                && self.found.iter().all(|(_, known)| known != program)
+            {
+                self.found.push((seconds, program.clone()));
+            }
+        }
+        self.found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        self.found.truncate(self.count);
+    }
+
+    /// The programs, fastest first.
+    #[must_use]
+    pub fn programs(&self) -> Vec<Program> {
+        self.found.iter().map(|(_, program)| program.clone()).collect()
+    }
+}
+
+/// The time that decides: with a warm cache in a chain, or else with a cold one.
+fn seconds(outcome: &Outcome) -> Option<f64> {
+    let timing = &outcome.measurement()?.timing;
+    timing.median(Regime::Warm).or_else(|| timing.median(Regime::Cold))
 }
 
 #[cfg(test)]

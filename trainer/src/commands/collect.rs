@@ -11,7 +11,8 @@ use sparserl_gpu::store::recording::Recorder;
 use sparserl_gpu::worker::Protocol;
 use sparserl_trainer::collect::Collector;
 use sparserl_trainer::configuration::Collection;
-use sparserl_trainer::corpus::RealMatrices;
+use sparserl_trainer::corpus::{RealMatrices, Recipes};
+use sparserl_trainer::proposals::Stratified;
 use sparserl_trainer::shards::Shards;
 
 use crate::console::{progress_bar, say};
@@ -75,8 +76,11 @@ impl Collect {
         let start = Instant::now();
         let compiler = evaluator.compiler();
         let measuring = (evaluator, compiler);
+        let recipes = Recipes::of_corpus(collection.corpus, collection.matrices, &real);
+        let what = (&recipes, collection.tasks.as_slice());
+        let experiment = Stratified::new(&collection);
         let mut collector =
-            Collector::new(&collection, &real, measuring, target, (recorder, context));
+            Collector::new(experiment, what, measuring, target, (recorder, context));
         let go_on = || {
             !interruption.was_asked_for()
                 && deadline.is_none_or(|deadline| Instant::now() < deadline)

@@ -1,0 +1,66 @@
+use super::{Corpus, RealMatrices, Recipe, Values};
+
+/// The matrices of one run, by number.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipes<'a> {
+    source: Source,
+    count: u64,
+    real: &'a RealMatrices,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Corpus(Corpus),
+    Real { seed: u64 },
+}
+
+impl<'a> Recipes<'a> {
+    /// The first so many of a corpus.
+    #[must_use]
+    pub fn of_corpus(corpus: Corpus, count: u64, real: &'a RealMatrices) -> Self {
+        Self { source: Source::Corpus(corpus), count, real }
+    }
+
+    /// The real matrices as they are, but with values drawn at random from a seed: half of the
+    /// public ones have none of their own.
+    #[must_use]
+    pub fn of_real(real: &'a RealMatrices, seed: u64) -> Self {
+        Self { source: Source::Real { seed }, count: real.all().len() as u64, real }
+    }
+
+    /// Number of matrices.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// What all that is random follows from.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        match self.source {
+            Source::Corpus(corpus) => corpus.seed,
+            Source::Real { seed } => seed,
+        }
+    }
+
+    /// The real matrices that recipes are made of.
+    #[must_use]
+    pub fn real(&self) -> &'a RealMatrices {
+        self.real
+    }
+
+    /// The recipe of a number; `None` past the last.
+    #[must_use]
+    pub fn recipe(&self, number: u64) -> Option<Recipe> {
+        match self.source {
+            Source::Corpus(corpus) => {
+                (number < self.count).then(|| corpus.recipe(number, self.real))
+            }
+            Source::Real { seed } => {
+                let matrix = self.real.all().get(usize::try_from(number).ok()?)?;
+                let values = Values::Random { seed: seed.wrapping_add(number) };
+                Some(Recipe { values, ..matrix.recipe() })
+            }
+        }
+    }
+}
