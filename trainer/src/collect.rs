@@ -85,14 +85,14 @@ pub enum CollectError<E, K> {
 /// Decides which programs are measured.
 pub trait Experiment: Sync {
     /// Has programs measured for the matrix and task of `input`, by calls of `measure`, which gives
-    /// an outcome for each of the programs of a call. `shard` is the matrix's; what is random
-    /// follows from `seed`.
+    /// an outcome for each of the programs of a call. Shard and recipe are the matrix's; what is
+    /// random follows from `seed`.
     ///
     /// # Errors
     /// When it cannot go on, or when `measure` says that the run is over.
     fn run(
         &self,
-        shard: u64,
+        place: (u64, &Recipe),
         input: &PolicyInput<'_>,
         seed: u64,
         measure: &mut dyn FnMut(&[Program]) -> Result<Vec<Outcome>, Stopped>,
@@ -339,7 +339,7 @@ where
         let (shard, recipes) = (claim.number(), self.plan.recipes);
         let Some(recipe) = recipes.recipe(shard) else { return Err(Stopped::Over) };
         match recipe.build(recipes.real()) {
-            Ok(matrix) => self.collect(shard, &recipe, matrix)?,
+            Ok(matrix) => self.collect((shard, &recipe), matrix)?,
             Err(source @ (BuildError::Real(_) | BuildError::OtherMatrix { .. })) => {
                 return Err(self.fail(CollectError::Real { index: shard, source }));
             }
@@ -349,7 +349,8 @@ where
         self.say(Message::Done(claim, recipe))
     }
 
-    fn collect(&self, shard: u64, recipe: &Recipe, matrix: Csr<f64>) -> Result<(), Stopped> {
+    fn collect(&self, place: (u64, &Recipe), matrix: Csr<f64>) -> Result<(), Stopped> {
+        let (_, recipe) = place;
         let value_source = match recipe.values {
             Values::Random { .. } => ValueSource::Random,
             Values::Few { .. } | Values::Equal | Values::AsBuilt => ValueSource::File,
@@ -360,17 +361,22 @@ where
             && let Ok(matrix) = matrix.cast::<f32>()
         {
             let (matrix, identity) = (Arc::new(matrix), Arc::clone(&identity));
-            self.measure_all(shard, &Subject { matrix, identity, value_source })?;
+            self.measure_all(place, &Subject { matrix, identity, value_source })?;
         }
         if self.plan.has_tasks_in(Dtype::F64) {
             let matrix = Arc::new(matrix);
-            self.measure_all(shard, &Subject { matrix, identity, value_source })?;
+            self.measure_all(place, &Subject { matrix, identity, value_source })?;
         }
         Ok(())
     }
 
     /// Measures every task whose matrix is of this type; what is asked of the matrix is asked once.
-    fn measure_all<T: Scalar>(&self, shard: u64, subject: &Subject<T>) -> Result<(), Stopped> {
+    fn measure_all<T: Scalar>(
+        &self,
+        place: (u64, &Recipe),
+        subject: &Subject<T>,
+    ) -> Result<(), Stopped> {
+        let (shard, _) = place;
         let seed = SplitMix64::after(self.plan.recipes.seed(), shard).bits();
         let mut input: Option<PolicyInput<'_>> = None;
         for &task in self.plan.tasks {
@@ -384,7 +390,7 @@ where
             input.task = task;
             let reference = reference(task).map_err(|error| self.fail(error))?;
             let mut measure = |programs: &[Program]| self.ask(subject, &reference, programs);
-            let done = self.plan.experiment.run(shard, input, seed, &mut measure);
+            let done = self.plan.experiment.run(place, input, seed, &mut measure);
             done.map_err(|stopped| match stopped {
                 Stopped::Over => Stopped::Over,
                 Stopped::Policy(error) => self.fail(error),

@@ -1,7 +1,11 @@
 //! The commands: what each is told, and how it shows what it does.
 
 mod collect;
+mod evaluate;
+mod measuring;
 mod prepare;
 
-pub(crate) use collect::{Collect, SERVE};
+pub(crate) use collect::Collect;
+pub(crate) use evaluate::Evaluate;
+pub(crate) use measuring::{Measuring, SERVE};
 pub(crate) use prepare::Prepare;

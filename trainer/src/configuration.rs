@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use sparserl_core::task::Task;
 
@@ -24,6 +25,23 @@ pub struct Collection {
     /// Programs of the pool that all matrices of a task share.
     pub pool: usize,
     /// Programs of each round that changes the fastest so far.
+    pub mutations: usize,
+    /// Such rounds.
+    pub rounds_of_mutations: usize,
+}
+
+/// How choosers of programs are compared.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contests {
+    /// Of the values of the matrices and of the search.
+    pub seed: u64,
+    /// Tasks, as programs state them.
+    #[serde(deserialize_with = "tasks")]
+    pub tasks: Vec<Task>,
+    /// Programs that each chooser chooses.
+    pub picks: usize,
+    /// Programs of each round of the search, which changes the fastest so far.
     pub mutations: usize,
     /// Such rounds.
     pub rounds_of_mutations: usize,
@@ -52,21 +70,19 @@ pub enum ConfigurationError {
     },
 }
 
-impl Collection {
-    /// Reads a configuration.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or lacks something, or has something that means nothing.
-    pub fn read(path: &Path) -> Result<Self, ConfigurationError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| ConfigurationError::Read { path: path.to_owned(), source })?;
-        toml::from_str(&text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start);
-            let line = 1 + text.bytes().take(start).filter(|&byte| byte == b'\n').count();
-            let reason = error.message().replace('\n', "; ");
-            ConfigurationError::Parse { path: path.to_owned(), line, reason }
-        })
-    }
+/// Reads a configuration.
+///
+/// # Errors
+/// When the file cannot be read, or lacks something, or has something that means nothing.
+pub fn read<C: DeserializeOwned>(path: &Path) -> Result<C, ConfigurationError> {
+    let text = fs::read_to_string(path)
+        .map_err(|source| ConfigurationError::Read { path: path.to_owned(), source })?;
+    toml::from_str(&text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let line = 1 + text.bytes().take(start).filter(|&byte| byte == b'\n').count();
+        let reason = error.message().replace('\n', "; ");
+        ConfigurationError::Parse { path: path.to_owned(), line, reason }
+    })
 }
 
 fn tasks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Task>, D::Error> {
@@ -89,16 +105,16 @@ mod tests {
         programs = 40\npool = 100\nmutations = 8\nrounds_of_mutations = 1\n\
         [corpus]\nseed = 3\nshare_of_real = 0.5\nlargest_nnz = 1000000\n";
 
-    fn read(text: &str) -> Result<Collection, String> {
+    fn read_text(text: &str) -> Result<Collection, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("collect.toml");
         fs::write(&path, text).unwrap();
-        Collection::read(&path).map_err(|error| error.to_string())
+        read(&path).map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_configuration_is_read_and_errors_say_where() {
-        let collection = read(TEXT).unwrap();
+        let collection = read_text(TEXT).unwrap();
         assert_eq!(collection.corpus.largest_nnz, 1_000_000);
         let tasks: Vec<String> = collection.tasks.iter().map(ToString::to_string).collect();
         assert_eq!(tasks, ["spmv f32", "spmm 32 f64 variable"]);
@@ -112,7 +128,7 @@ mod tests {
                 "spmv f32" => TEXT.replace(wrong, "spmv f33"),
                 _ => TEXT.replace(wrong, ""),
             };
-            let error = read(&text).unwrap_err();
+            let error = read_text(&text).unwrap_err();
             assert!(error.contains(why) && error.contains("collect.toml:"), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }

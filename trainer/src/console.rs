@@ -1,4 +1,4 @@
-//! The one place that writes to the terminal.
+//! The one place that writes to the terminal: results to standard output, all else to standard error.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -6,6 +6,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 #[allow(clippy::print_stderr)]
 pub(crate) fn say(line: &str) {
     eprintln!("{line}");
+}
+
+/// Writes a result.
+#[allow(clippy::print_stdout)]
+pub(crate) fn print(result: &str) {
+    println!("{result}");
 }
 
 /// A bar of so many steps, with what is said of the last one.

@@ -14,6 +14,7 @@ pub mod collect;
 pub mod configuration;
 pub mod corpus;
 pub mod dataset;
+pub mod evaluation;
 pub mod measured;
 pub mod proposals;
 pub mod shards;

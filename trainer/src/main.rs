@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Collect, Prepare, SERVE};
+use commands::{Collect, Evaluate, Prepare, SERVE};
 
 /// Trains policies that write CUDA kernels for sparse matrices.
 #[derive(Parser)]
@@ -30,6 +30,11 @@ enum Command {
     ///
     /// What is in the file already stays, and what is missing is added.
     Prepare(Prepare),
+    /// Compare what chooses programs, on real matrices that none of it has learned from.
+    ///
+    /// The oracle is a search that starts from all picks; its best and the picks are then timed in
+    /// turn once more. Processes share the work as those of `collect` do.
+    Evaluate(Evaluate),
     /// A process of another command.
     #[command(hide = true, name = SERVE)]
     Serve {
@@ -42,6 +47,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Collect(args) => args.run(),
         Command::Prepare(args) => args.run(),
+        Command::Evaluate(args) => args.run(),
         Command::Serve { role } => sparserl_gpu::serve::serve(&role).map_err(Into::into),
     };
     match result {

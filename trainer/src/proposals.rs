@@ -23,6 +23,7 @@ pub use sparserl_onnx_models::reference::reference;
 
 use crate::collect::{Experiment, Stopped};
 use crate::configuration::Collection;
+use crate::corpus::Recipe;
 
 /// Programs of one task that are tried on every matrix that they are legal for.
 #[derive(Clone, Debug)]
@@ -225,7 +226,7 @@ impl<'a> Stratified<'a> {
 impl Experiment for Stratified<'_> {
     fn run(
         &self,
-        _: u64,
+        _: (u64, &Recipe),
         input: &PolicyInput<'_>,
         seed: u64,
         measure: &mut dyn FnMut(&[Program]) -> Result<Vec<Outcome>, Stopped>,

@@ -12,7 +12,7 @@ use sparserl_core::outcome::Outcome;
 use sparserl_core::structure::MatrixStats;
 use sparserl_gpu::store::fingerprint::fingerprint;
 use sparserl_gpu::store::recording::Recordings;
-use sparserl_trainer::configuration::Collection;
+use sparserl_trainer::configuration::{Collection, read};
 use sparserl_trainer::corpus::{RealMatrices, Recipe};
 use sparserl_trainer::proposals::reference;
 
@@ -52,7 +52,7 @@ fn recorded_matrices_are_made_again_and_recorded_programs_are_legal_for_them() {
 
 #[test]
 fn the_configuration_is_that_of_the_recordings() {
-    let collection = Collection::read(&folder().join("collect.toml")).unwrap();
+    let collection: Collection = read(&folder().join("collect.toml")).unwrap();
     let recordings = Recordings::read(folder().join("recordings/h200-2026-11-22")).unwrap();
     let of_corpus: BTreeSet<String> = (0..100)
         .map(|index| collection.corpus.recipe(index, &RealMatrices::none()).to_string())

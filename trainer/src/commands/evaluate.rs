@@ -1,0 +1,54 @@
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use sparserl_trainer::configuration::{self, Contests};
+use sparserl_trainer::corpus::{Recipes, Split};
+use sparserl_trainer::dataset::Dataset;
+use sparserl_trainer::evaluation::{
+    CaseResult, Chooser, Contest, CostChooser, Experience, ExtraTrees, FixedPortfolio,
+    NearestWinners, Table,
+};
+
+use super::Measuring;
+use crate::console::print;
+
+#[derive(clap::Args)]
+pub(crate) struct Evaluate {
+    /// How to compare (TOML): tasks, picks, search.
+    configuration: PathBuf,
+    /// What the choosers learn from; real matrices in it are left out.
+    #[arg(long)]
+    dataset: PathBuf,
+    #[command(flatten)]
+    measuring: Measuring,
+}
+
+impl Evaluate {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let settings: Contests = configuration::read(&self.configuration)?;
+        let real = self.measuring.real()?;
+        anyhow::ensure!(!real.all().is_empty(), "nothing to evaluate on: name a folder by --real");
+        let recipes = Recipes::of_real(&real, settings.seed);
+        let dataset = Dataset::read(&self.dataset)?;
+        let experience = Experience::of(&dataset, &Split::NoReal)?;
+        let choosers: Vec<Box<dyn Chooser>> = vec![
+            Box::new(FixedPortfolio::new(&experience, settings.picks)),
+            Box::new(NearestWinners::new(&experience, 1)),
+            Box::new(NearestWinners::new(&experience, 5)),
+            Box::new(ExtraTrees::new(&experience, settings.seed)?),
+            Box::new(CostChooser),
+        ];
+        let results = self.measuring.output.join("results");
+        fs::create_dir_all(&results).with_context(|| results.display().to_string())?;
+        let contest = Contest::new(&settings, choosers, results.clone());
+        self.measuring.run(&recipes, &settings.tasks, contest)?;
+
+        let table = Table::new(&CaseResult::read_all(&results)?);
+        let path = self.measuring.output.join("table.json");
+        let json = serde_json::to_string_pretty(&table)?;
+        fs::write(&path, json).with_context(|| path.display().to_string())?;
+        print(&table.to_string());
+        Ok(())
+    }
+}

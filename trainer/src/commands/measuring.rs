@@ -1,0 +1,112 @@
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use sparserl_core::results::ValueSource;
+use sparserl_core::task::Task;
+use sparserl_gpu::evaluator::{GpuEvaluator, compile_pool};
+use sparserl_gpu::isolate::ServerCommand;
+use sparserl_gpu::store::recording::Recorder;
+use sparserl_gpu::worker::Protocol;
+use sparserl_trainer::collect::{Collector, Experiment};
+use sparserl_trainer::corpus::{RealMatrices, Recipes};
+use sparserl_trainer::shards::Shards;
+
+use crate::console::{progress_bar, say};
+use crate::interruption::Interruption;
+
+/// The hidden command that this program starts its own processes with.
+pub(crate) const SERVE: &str = "serve";
+/// Samples of each regime: medians are enough for training.
+const SAMPLES: u32 = 3;
+
+/// How an experiment is run, whatever it is.
+#[derive(clap::Args)]
+pub(crate) struct Measuring {
+    /// Folder of the recordings and of what is done.
+    #[arg(short, long)]
+    pub(crate) output: PathBuf,
+    /// Folder of real matrices with their `MANIFEST.tsv`.
+    #[arg(long)]
+    real: Option<PathBuf>,
+    /// Number of the GPU.
+    #[arg(long, default_value_t = 0)]
+    device: u32,
+    /// Begin nothing new after so many minutes.
+    #[arg(long, value_name = "MINUTES")]
+    minutes: Option<u64>,
+    /// Minutes after which a shard of a process that was lost is given to another; longer than any
+    /// matrix takes.
+    #[arg(long, value_name = "MINUTES", default_value_t = 20)]
+    lease: u64,
+    /// Matrices for which kernels are made at the same time, while others are measured; with sixteen
+    /// cores twelve keep a GPU at work.
+    #[arg(long, value_name = "MATRICES", default_value = "12")]
+    ahead: NonZeroUsize,
+}
+
+impl Measuring {
+    /// The real matrices; none where no folder is named.
+    pub(crate) fn real(&self) -> anyhow::Result<RealMatrices> {
+        Ok(match &self.real {
+            Some(folder) => RealMatrices::open(folder)?,
+            None => RealMatrices::none(),
+        })
+    }
+
+    /// Runs an experiment on what others have not done yet.
+    pub(crate) fn run<X: Experiment>(
+        &self,
+        recipes: &Recipes<'_>,
+        tasks: &[Task],
+        experiment: X,
+    ) -> anyhow::Result<()> {
+        let command = ServerCommand::this_program([SERVE])?;
+        let compilers = Arc::new(compile_pool(command.clone())?);
+        let protocol =
+            Protocol { warm_samples: SAMPLES, cold_samples: SAMPLES, ..Protocol::screening() };
+        let evaluator = GpuEvaluator::open(command, compilers, self.device, protocol)?;
+        let context = evaluator.context(ValueSource::Random).context("nothing was compiled")?;
+        let target = evaluator.facts().target;
+        // Nothing is left behind where there is no GPU.
+        let lease = Duration::from_secs(60 * self.lease);
+        let mut shards = Shards::open(&self.output.join("shards"), recipes.count(), lease)?;
+        let recorder = Recorder::append_to(self.output.join("recordings"))?;
+
+        let interruption = Interruption::watch()?;
+        let bar = progress_bar(recipes.count());
+        bar.set_position(shards.done()?);
+        let deadline =
+            self.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
+        let start = Instant::now();
+        let compiler = evaluator.compiler();
+        let (measuring, recording) = ((evaluator, compiler), (recorder, context));
+        let mut collector =
+            Collector::new(experiment, (recipes, tasks), measuring, target, recording);
+        let go_on = || {
+            !interruption.was_asked_for()
+                && deadline.is_none_or(|deadline| Instant::now() < deadline)
+        };
+        let collected = collector.run(&mut shards, self.ahead, go_on, |progress| {
+            bar.inc(1);
+            let programs = progress.collected.programs;
+            bar.set_message(format!("{programs} programs, last {}", progress.recipe.family()));
+        });
+        bar.finish_and_clear();
+        let collected = collected?;
+        let seconds = start.elapsed().as_secs_f64();
+        say(&format!(
+            "{} matrices, {} programs ({} right) in {seconds:.0} s, for {:.0} of which the GPU was \
+             asked; {} of {} matrices are done",
+            collected.matrices,
+            collected.programs,
+            collected.right,
+            collected.judging.as_secs_f64(),
+            shards.done()?,
+            recipes.count()
+        ));
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+use std::collections::BTreeMap;
+
+use sparserl_core::language::{Program, Token};
+use sparserl_core::task::Task;
+
+use crate::corpus::{RecipeError, Role, Split};
+use crate::dataset::{Dataset, DatasetProgram};
+
+/// What choosers that are no networks learn from: the cases of one task, and how much slower than
+/// the fastest each program was.
+#[derive(Clone, Debug)]
+pub struct Experience {
+    /// The programs that were measured in any case.
+    pub programs: Vec<Program>,
+    /// The cases that are trained on.
+    pub cases: Vec<PastCase>,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct PastCase {
+    /// The [`scalars`](sparserl_onnx_models::inputs::scalars) of matrix, task and GPU.
+    pub scalars: Vec<f32>,
+    /// Of each measured program, by its place in [`Experience::programs`], log2 of its time over the
+    /// fastest one's, the mean of cold and warm; least first. At least one.
+    pub regrets: Vec<(usize, f32)>,
+}
+
+/// The mean log2 speed over the regimes of a program that was timed in both.
+fn speed(program: &DatasetProgram) -> Option<f32> {
+    Some(f32::midpoint(program.speed(0)?, program.speed(1)?))
+}
+
+impl Experience {
+    /// What a dataset has for each of its tasks of the cases that a split trains on.
+    ///
+    /// # Errors
+    /// When a matrix of the dataset has no recipe.
+    pub fn of(dataset: &Dataset, split: &Split) -> Result<BTreeMap<Task, Self>, RecipeError> {
+        let mut found = BTreeMap::<Task, (Self, BTreeMap<Vec<u8>, usize>)>::new();
+        for case in &dataset.cases {
+            let Some(matrix) = dataset.matrix(case) else { continue };
+            if split.role(&matrix.recipe()?) != Role::Train {
+                continue;
+            }
+            let Some(inputs) = dataset.inputs(case, dataset.signature.embedding.scaling) else {
+                continue;
+            };
+            let empty = || (Self { programs: Vec::new(), cases: Vec::new() }, BTreeMap::new());
+            let (experience, places) = found.entry(case.task).or_insert_with(empty);
+            let mut regrets = Vec::new();
+            for measured in &case.programs {
+                let Some(speed) = speed(measured) else { continue };
+                let place = match places.get(&measured.tokens) {
+                    Some(&place) => place,
+                    None => {
+                        let Some(program) = program(case.task, &measured.tokens) else { continue };
+                        places.insert(measured.tokens.clone(), experience.programs.len());
+                        experience.programs.push(program);
+                        experience.programs.len() - 1
+                    }
+                };
+                regrets.push((place, speed));
+            }
+            let Some(best) = regrets.iter().map(|(_, speed)| *speed).reduce(f32::max) else {
+                continue;
+            };
+            regrets.iter_mut().for_each(|(_, speed)| *speed = best - *speed);
+            regrets.sort_by(|a, b| a.1.total_cmp(&b.1));
+            experience.cases.push(PastCase { scalars: inputs.scalars, regrets });
+        }
+        Ok(found.into_iter().map(|(task, (experience, _))| (task, experience)).collect())
+    }
+
+    /// The programs that were measured in at least so many cases, with the cases, by their places,
+    /// and the regrets there; those with the least mean regret first.
+    #[must_use]
+    pub fn well_known(&self, least: usize) -> Vec<(usize, Vec<(usize, f32)>)> {
+        let mut met = vec![Vec::new(); self.programs.len()];
+        for (number, case) in self.cases.iter().enumerate() {
+            for &(place, regret) in &case.regrets {
+                if let Some(met) = met.get_mut(place) {
+                    met.push((number, regret));
+                }
+            }
+        }
+        let mut known: Vec<_> =
+            met.into_iter().enumerate().filter(|(_, met)| met.len() >= least.max(1)).collect();
+        known.sort_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
+        known
+    }
+}
+
+/// The mean regret of some meetings; at least one.
+pub(super) fn mean(met: &[(usize, f32)]) -> f32 {
+    met.iter().map(|(_, regret)| regret).sum::<f32>() / met.len().max(1) as f32
+}
+
+fn program(task: Task, tokens: &[u8]) -> Option<Program> {
+    let tokens: Option<Vec<Token>> =
+        tokens.iter().map(|&id| Token::from_id(usize::from(id))).collect();
+    Program::from_tokens(task, &tokens?).ok()
+}

@@ -1,0 +1,127 @@
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sparserl_core::language::Program;
+use sparserl_core::outcome::{Outcome, Regime};
+use sparserl_core::task::Task;
+use tempfile::NamedTempFile;
+
+/// What was found out about all choosers on one matrix and task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CaseResult {
+    /// The text of the matrix's recipe.
+    pub recipe: String,
+    /// The families that the matrix is made of.
+    pub family: String,
+    /// The task, as programs state it.
+    pub task: String,
+    /// Of each chooser.
+    pub choosers: Vec<Picks>,
+    /// The fastest program of the search.
+    pub oracle: TimedProgram,
+    /// Programs that were measured to find it.
+    pub searched: usize,
+}
+
+/// What a chooser chose, best first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Picks {
+    /// The chooser.
+    pub chooser: String,
+    /// Its programs.
+    pub programs: Vec<TimedProgram>,
+}
+
+/// A program and how long it took, all of a case timed in turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimedProgram {
+    /// The text of the program.
+    pub program: String,
+    /// Seconds with a cold cache; `None` where it is not right or was not timed.
+    pub cold: Option<f64>,
+    /// Seconds in a chain.
+    pub warm: Option<f64>,
+}
+
+impl TimedProgram {
+    pub(super) fn new(program: &Program, outcome: Option<&Outcome>) -> Self {
+        let median = |regime| outcome?.measurement()?.timing.median(regime);
+        let (cold, warm) = (median(Regime::Cold), median(Regime::Warm));
+        Self { program: program.to_string(), cold, warm }
+    }
+
+    /// Seconds in a regime.
+    #[must_use]
+    pub fn seconds(&self, regime: Regime) -> Option<f64> {
+        match regime {
+            Regime::Cold => self.cold,
+            Regime::Warm => self.warm,
+            Regime::BackToBack => None,
+        }
+    }
+}
+
+/// Results that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultError {
+    /// The folder or a file cannot be read.
+    #[error("cannot read results from `{}`: {source}", path.display())]
+    Read {
+        /// The folder or file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A file holds something else.
+    #[error("`{}` is no result of an evaluation: {source}; move it out of the folder", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: serde_json::Error,
+    },
+}
+
+impl CaseResult {
+    /// Writes it to the file of its shard and task in a folder, whole or not at all.
+    pub(super) fn write(
+        &self,
+        folder: &Path,
+        shard: u64,
+        task: Task,
+    ) -> Result<(), (PathBuf, io::Error)> {
+        let name = format!("{shard:06}-{}.json", task.to_string().replace([' ', '/'], "-"));
+        let path = folder.join(name);
+        let written = || -> io::Result<()> {
+            let mut file = NamedTempFile::new_in(folder)?;
+            serde_json::to_writer_pretty(&mut file, self)?;
+            file.flush()?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        written().map_err(|error| (path.clone(), error))
+    }
+
+    /// All of a folder, in the order of the shards.
+    ///
+    /// # Errors
+    /// When the folder cannot be read, or a `.json` file in it is none of these.
+    pub fn read_all(folder: &Path) -> Result<Vec<Self>, ResultError> {
+        let read = |path: &Path, source| ResultError::Read { path: path.to_owned(), source };
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(folder).map_err(|source| read(folder, source))? {
+            let path = entry.map_err(|source| read(folder, source))?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let parse = |path: PathBuf| {
+            let text = fs::read(&path).map_err(|source| read(&path, source))?;
+            serde_json::from_slice(&text).map_err(|source| ResultError::Foreign { path, source })
+        };
+        paths.into_iter().map(parse).collect()
+    }
+}

@@ -1,0 +1,243 @@
+use std::collections::BTreeMap;
+use std::fmt;
+
+use comfy_table::Table as TextTable;
+use comfy_table::presets::ASCII_MARKDOWN;
+use serde::Serialize;
+use sparserl_core::outcome::Regime;
+use sparserl_core::random::SplitMix64;
+use sparserl_core::results::Interval;
+
+use super::CaseResult;
+
+/// Numbers of measured picks that a table has a column for.
+const BEST_OF: [usize; 4] = [1, 2, 4, 8];
+/// Resamples of the families for an interval.
+const RESAMPLES: usize = 2000;
+/// A pick this close to the oracle's time counts as the oracle's.
+const CLOSE: f64 = 0.98;
+
+/// How near each chooser comes to the oracle.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Table {
+    /// By task, regime and chooser, in the order in which the results have them.
+    pub rows: Vec<Row>,
+}
+
+/// One chooser on one task in one regime. All ratios are the oracle's time ÷ the picks': 1 is as
+/// fast as the oracle.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The task, as programs state it.
+    pub task: String,
+    /// The regime.
+    pub regime: Regime,
+    /// The chooser.
+    pub chooser: String,
+    /// Matrices.
+    pub matrices: usize,
+    /// Matrices whose first pick was not right, which count as a hundred times slower.
+    pub wrong: usize,
+    /// Geometric means of the best of the first 1, 2, 4 and 8 picks.
+    pub best_of: [f64; BEST_OF.len()],
+    /// Of the first picks' geometric mean, with 95 %: families are drawn again, with all their
+    /// matrices; absent for fewer than two families.
+    pub interval: Option<Interval>,
+    /// Share of the first picks within 2 % of the oracle.
+    pub close: f64,
+    /// The ratio that 10 % of the first picks do not exceed.
+    pub tenth: f64,
+    /// The least ratio of a first pick.
+    pub least: f64,
+}
+
+/// A wrong pick's ratio.
+const WRONG: f64 = 0.01;
+
+impl Table {
+    /// The table of some results; the intervals are the same for the same results.
+    #[must_use]
+    pub fn new(results: &[CaseResult]) -> Self {
+        let mut groups: Vec<(&str, Vec<&CaseResult>)> = Vec::new();
+        for result in results {
+            match groups.iter_mut().find(|(task, _)| *task == result.task) {
+                Some((_, group)) => group.push(result),
+                None => groups.push((&result.task, vec![result])),
+            }
+        }
+        let mut rows = Vec::new();
+        for (task, group) in &groups {
+            for regime in [Regime::Cold, Regime::Warm] {
+                let mut choosers: Vec<&str> = Vec::new();
+                for picks in group.iter().flat_map(|result| &result.choosers) {
+                    if !choosers.contains(&picks.chooser.as_str()) {
+                        choosers.push(&picks.chooser);
+                    }
+                }
+                rows.extend(choosers.into_iter().filter_map(|c| Row::new(task, regime, c, group)));
+            }
+        }
+        Self { rows }
+    }
+}
+
+impl Row {
+    fn new(task: &str, regime: Regime, chooser: &str, results: &[&CaseResult]) -> Option<Self> {
+        let cases: Vec<(&str, [f64; BEST_OF.len()], bool)> =
+            results.iter().filter_map(|result| ratios(result, regime, chooser)).collect();
+        let mut firsts: Vec<f64> = cases.iter().map(|(_, ratios, _)| ratios[0]).collect();
+        firsts.sort_by(f64::total_cmp);
+        let least = *firsts.first()?;
+        let matrices = firsts.len();
+        let mean = |place: usize| {
+            let sum: f64 = cases.iter().map(|(_, ratios, _)| ratios[place].ln()).sum();
+            (sum / matrices as f64).exp()
+        };
+        Some(Self {
+            task: task.to_owned(),
+            regime,
+            chooser: chooser.to_owned(),
+            matrices,
+            wrong: cases.iter().filter(|(_, _, right)| !right).count(),
+            best_of: std::array::from_fn(mean),
+            interval: interval(cases.iter().map(|(family, ratios, _)| (*family, ratios[0]))),
+            close: firsts.iter().filter(|ratio| **ratio >= CLOSE).count() as f64 / matrices as f64,
+            tenth: firsts.get(matrices / 10).copied().unwrap_or(least),
+            least,
+        })
+    }
+}
+
+/// The family of a case, the ratios of the best of so many picks of a chooser, and whether the
+/// first is right; `None` where the oracle was not timed or the chooser was not asked.
+fn ratios<'r>(
+    result: &'r CaseResult,
+    regime: Regime,
+    chooser: &str,
+) -> Option<(&'r str, [f64; BEST_OF.len()], bool)> {
+    let oracle = result.oracle.seconds(regime)?;
+    let picks = result.choosers.iter().find(|picks| picks.chooser == chooser)?;
+    let ratio = |seconds: f64| oracle / seconds;
+    let best_of = |count: usize| {
+        let times = picks.programs.iter().take(count).filter_map(|pick| pick.seconds(regime));
+        times.map(ratio).fold(WRONG, f64::max)
+    };
+    let right = picks.programs.first().is_some_and(|pick| pick.seconds(regime).is_some());
+    Some((&result.family, BEST_OF.map(best_of), right))
+}
+
+/// Where the geometric mean lies, by a bootstrap over families.
+fn interval<'r>(cases: impl Iterator<Item = (&'r str, f64)>) -> Option<Interval> {
+    let mut families = BTreeMap::<&str, Vec<f64>>::new();
+    for (family, ratio) in cases {
+        families.entry(family).or_default().push(ratio.ln());
+    }
+    let families: Vec<(f64, usize)> =
+        families.values().map(|logs| (logs.iter().sum(), logs.len())).collect();
+    if families.len() < 2 {
+        return None;
+    }
+    let mut random = SplitMix64::new(0);
+    let mut means: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            let drawn = (0..families.len()).map(|_| families[random.below(families.len())]);
+            let (sum, count) = drawn.fold((0.0, 0), |(s, n), (sum, count)| (s + sum, n + count));
+            (sum / count as f64).exp()
+        })
+        .collect();
+    means.sort_by(f64::total_cmp);
+    let quantile = |share: f64| means.get((share * RESAMPLES as f64) as usize).copied();
+    Some(Interval { low: quantile(0.025)?, high: quantile(0.975)? })
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = TextTable::new();
+        table.load_style(ASCII_MARKDOWN);
+        table.set_header([
+            "task",
+            "cache",
+            "chooser",
+            "first pick",
+            "95 %",
+            "within 2 %",
+            "p10",
+            "min",
+            "of 2",
+            "of 4",
+            "of 8",
+        ]);
+        for row in &self.rows {
+            let [first, two, four, eight] = row.best_of.map(|ratio| format!("{ratio:.3}"));
+            let interval = row.interval.map_or_else(String::new, |interval| {
+                format!("{:.3} to {:.3}", interval.low, interval.high)
+            });
+            let regime = match row.regime {
+                Regime::Cold => "cold",
+                Regime::Warm => "warm",
+                Regime::BackToBack => "back to back",
+            };
+            table.add_row([
+                row.task.clone(),
+                regime.to_owned(),
+                row.chooser.clone(),
+                first,
+                interval,
+                format!("{:.0} %", 100.0 * row.close),
+                format!("{:.3}", row.tenth),
+                format!("{:.3}", row.least),
+                two,
+                four,
+                eight,
+            ]);
+        }
+        write!(f, "{table}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Picks, TimedProgram};
+    use super::*;
+
+    fn result(family: &str, oracle: f64, picks: &[Option<f64>]) -> CaseResult {
+        let timed = |seconds: Option<f64>| TimedProgram {
+            program: String::new(),
+            cold: seconds,
+            warm: seconds,
+        };
+        CaseResult {
+            recipe: String::new(),
+            family: family.to_owned(),
+            task: "spmv f32".to_owned(),
+            choosers: vec![Picks {
+                chooser: "it".to_owned(),
+                programs: picks.iter().map(|&pick| timed(pick)).collect(),
+            }],
+            oracle: timed(Some(oracle)),
+            searched: 1,
+        }
+    }
+
+    #[test]
+    fn ratios_are_of_the_best_of_the_first_picks() {
+        let results = [
+            result("a", 1.0, &[Some(2.0), Some(1.0)]),
+            result("a", 1.0, &[Some(0.5)]),
+            result("b", 4.0, &[None, Some(4.0)]),
+        ];
+        let table = Table::new(&results);
+        assert_eq!(table.rows.len(), 2);
+        let row = &table.rows[0];
+        assert_eq!((row.matrices, row.wrong, row.least), (3, 1, WRONG));
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        // 1/2, 2 and a wrong one; then 1, 2 and 1.
+        assert!(near(row.best_of[0], WRONG.cbrt()));
+        assert!(near(row.best_of[1], 2.0_f64.cbrt()) && row.best_of[1] == row.best_of[3]);
+        assert!(near(row.close, 1.0 / 3.0));
+        let interval = row.interval.unwrap();
+        // Only family a, or only family b.
+        assert!(near(interval.low, WRONG) && near(interval.high, 1.0));
+        assert!(table.to_string().contains("spmv f32"));
+    }
+}
