@@ -1,10 +1,12 @@
 //! The commands: what each is told, and how it shows what it does.
 
+mod archive;
 mod collect;
 mod evaluate;
 mod measuring;
 mod prepare;
 
+pub(crate) use archive::Archive;
 pub(crate) use collect::Collect;
 pub(crate) use evaluate::Evaluate;
 pub(crate) use measuring::{Measuring, SERVE};

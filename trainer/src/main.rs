@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Collect, Evaluate, Prepare, SERVE};
+use commands::{Archive, Collect, Evaluate, Prepare, SERVE};
 
 /// Trains policies that write CUDA kernels for sparse matrices.
 #[derive(Parser)]
@@ -26,6 +26,8 @@ enum Command {
     /// Any number of processes may collect into one folder at the same time, on any machines that
     /// see it, as a job array does. Started again, it goes on where it stopped.
     Collect(Collect),
+    /// Keep recordings in little space: medians in the place of samples.
+    Archive(Archive),
     /// Make a dataset of recordings: all that is trained on, so that no matrix is made again.
     ///
     /// What is in the file already stays, and what is missing is added.
@@ -46,6 +48,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Collect(args) => args.run(),
+        Command::Archive(args) => args.run(),
         Command::Prepare(args) => args.run(),
         Command::Evaluate(args) => args.run(),
         Command::Serve { role } => sparserl_gpu::serve::serve(&role).map_err(Into::into),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blake3::Hasher;
-use parquet::basic::Compression;
+use parquet::basic::{BrotliLevel, Compression};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -19,9 +19,22 @@ use parquet::schema::types::Type;
 use super::row::{self, Row};
 use super::{Recording, RecordingError};
 
+/// What parts are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// More comes soon: written fast.
+    Recording,
+    /// To be kept for years: made small.
+    Archive,
+}
+
 /// Adds a part with these recordings to a store; `folder` must exist.
-pub(super) fn write(folder: &Path, recordings: &[Recording]) -> io::Result<PathBuf> {
-    let bytes = encode(recordings).map_err(io::Error::other)?;
+pub(super) fn write(
+    folder: &Path,
+    recordings: &[Recording],
+    purpose: Purpose,
+) -> io::Result<PathBuf> {
+    let bytes = encode(recordings, purpose).map_err(io::Error::other)?;
     let path = folder.join(name(&blake3::hash(&bytes)));
     // For everyone to read, as far as the user's mask allows: stores are shared.
     let permissions = Permissions::from_mode(0o666);
@@ -54,8 +67,12 @@ fn name(hash: &blake3::Hash) -> String {
     format!("part-{}.parquet", hash.to_hex())
 }
 
-fn encode(recordings: &[Recording]) -> Result<Vec<u8>, ParquetError> {
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+fn encode(recordings: &[Recording], purpose: Purpose) -> Result<Vec<u8>, ParquetError> {
+    let compression = match purpose {
+        Purpose::Recording => Compression::SNAPPY,
+        Purpose::Archive => Compression::BROTLI(BrotliLevel::try_new(9)?),
+    };
+    let properties = WriterProperties::builder().set_compression(compression).build();
     let mut writer = SerializedFileWriter::new(Vec::new(), schema()?, Arc::new(properties))?;
     let rows: Vec<Row> = recordings.iter().flat_map(row::rows).collect();
     let mut group = writer.next_row_group()?;
@@ -93,7 +110,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let language = RecordedLanguage { version: 7, grammar_hash: !grammar_hash() };
         let old = Recording { language, ..recording() };
-        write(folder.path(), &[recording(), old.clone()]).unwrap();
+        write(folder.path(), &[recording(), old.clone()], Purpose::Recording).unwrap();
         let mut recordings = Recordings::read(folder.path()).unwrap();
         assert_eq!(recordings.as_slice(), [recording(), old]);
         let error = Replay::new(recordings.clone()).unwrap_err();

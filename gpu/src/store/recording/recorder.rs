@@ -9,6 +9,7 @@ use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator};
 
+use super::part::Purpose;
 use super::{Context, RecordedLanguage, RecordedMatrix, Recording, RecordingError, part};
 use crate::store::fingerprint::MatrixIdentity;
 
@@ -112,7 +113,7 @@ impl Recorder {
     /// When it cannot be written; it is kept for another attempt.
     pub fn flush(&mut self) -> Result<(), RecordingError> {
         if !self.pending.is_empty() {
-            part::write(&self.folder, &self.pending)
+            part::write(&self.folder, &self.pending, Purpose::Recording)
                 .map_err(|source| RecordingError::Write { folder: self.folder.clone(), source })?;
             self.pending.clear();
             self.pending_rows = 0;
