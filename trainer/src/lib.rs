@@ -15,5 +15,6 @@ pub mod configuration;
 pub mod corpus;
 pub mod dataset;
 pub mod measured;
+pub mod network;
 pub mod proposals;
 pub mod shards;
