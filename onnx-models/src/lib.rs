@@ -5,6 +5,7 @@
 //! training and for use alike.
 
 pub mod inputs;
+pub mod programs;
 pub mod reference;
 pub mod signature;
 pub mod terms;

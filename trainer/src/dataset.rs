@@ -24,7 +24,7 @@ use sparserl_onnx_models::signature::Signature;
 use sparserl_onnx_models::terms::TERMS;
 
 pub use file::DatasetError;
-pub use prepare::{PrepareError, Prepared, prepare};
+pub use prepare::{PrepareError, Prepared, prepare, token_ids};
 
 use crate::corpus::{Recipe, RecipeError};
 

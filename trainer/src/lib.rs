@@ -16,5 +16,6 @@ pub mod corpus;
 pub mod dataset;
 pub mod evaluation;
 pub mod measured;
+pub mod network;
 pub mod proposals;
 pub mod shards;

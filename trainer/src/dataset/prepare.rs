@@ -181,7 +181,7 @@ impl Group<'_> {
     /// Whether prepared cases have exactly what was measured.
     fn is_as_measured(&self, prepared: &[DatasetCase]) -> bool {
         let same_program = |(measured, prepared): (&MeasuredProgram, &DatasetProgram)| {
-            tokens(&measured.program) == prepared.tokens
+            token_ids(&measured.program) == prepared.tokens
                 && measured.right == prepared.right
                 && speeds(measured) == prepared.speeds
         };
@@ -243,7 +243,7 @@ fn prepare_case(
     let terms = terms_of(stats, case.task, case.target)?;
     let mut random = SplitMix64::new(stats.nnz() as u64);
     let program = |measured: &MeasuredProgram| DatasetProgram {
-        tokens: tokens(&measured.program),
+        tokens: token_ids(&measured.program),
         right: measured.right,
         speeds: speeds(measured),
         terms: terms.of(&measured.program),
@@ -267,7 +267,7 @@ fn draw(stats: &MatrixStats<'_>, task: Task, random: &mut SplitMix64) -> DrawnPr
                 && let Some(program) = random_walk(mask, random)
                 && wanted(&program)
             {
-                found.insert(tokens(&program));
+                found.insert(token_ids(&program));
             }
         }
         found.into_iter().collect()
@@ -286,8 +286,9 @@ fn terms_of<'m>(
     ProgramTerms::new(CostModel::new(Arc::clone(stats), task, target), target)
 }
 
-/// Ids of a program's tokens.
-pub(crate) fn tokens(program: &Program) -> Vec<u8> {
+/// Ids of a program's tokens, as a dataset has them.
+#[must_use]
+pub fn token_ids(program: &Program) -> Vec<u8> {
     // Every token of a program has an id, and ids fit.
     let id = |token: Token| token.id().map(|id| id as u8);
     program.tokens().into_iter().filter_map(id).collect()

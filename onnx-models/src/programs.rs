@@ -1,0 +1,53 @@
+//! How long programs get.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use sparserl_core::language::Mask;
+use sparserl_core::language::grammar::{Slot, expand};
+use sparserl_core::task::{Dtype, Operation, Task};
+
+/// Tokens of the longest program of the language.
+pub fn most_tokens() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let spmm = Operation::SpMM { columns: std::num::NonZeroU32::MIN.saturating_add(31) };
+        let longest = |operation| {
+            let mask = Mask::free(Task::new(operation, Dtype::F32));
+            longest(Slot::Block, mask, &mut BTreeMap::new())
+        };
+        longest(Operation::SpMV).max(longest(spmm))
+    })
+}
+
+/// Tokens of the longest way to fill a slot.
+fn longest(slot: Slot, mask: Mask<'_>, known: &mut BTreeMap<Slot, usize>) -> usize {
+    if let Some(&length) = known.get(&slot) {
+        return length;
+    }
+    let alternatives = expand(slot, mask);
+    let lengths = alternatives.iter().map(|alternative| {
+        1 + alternative.opens.iter().map(|&slot| longest(slot, mask, known)).sum::<usize>()
+    });
+    let length = lengths.max().unwrap_or(0);
+    known.insert(slot, length);
+    length
+}
+
+#[cfg(test)]
+mod tests {
+    use sparserl_core::decode::random_walk;
+    use sparserl_core::random::SplitMix64;
+
+    use super::*;
+
+    #[test]
+    fn drawn_programs_come_close_to_the_longest_and_none_is_longer() {
+        let mask = Mask::free(Task::new(Operation::SpMV, Dtype::F32));
+        let mut random = SplitMix64::new(1);
+        let walks = (0..2000).filter_map(|_| random_walk(mask, &mut random));
+        let longest = walks.map(|program| program.tokens().len()).max().unwrap();
+        assert!(longest <= most_tokens() && longest + 4 > most_tokens(), "{longest}");
+        assert!(most_tokens() < 64);
+    }
+}

@@ -1,0 +1,156 @@
+use burn::tensor::Tensor;
+use burn::tensor::activation::{log_sigmoid, log_softmax};
+use burn::tensor::backend::Backend;
+use serde::{Deserialize, Serialize};
+use sparserl_core::language::Token;
+use sparserl_onnx_models::terms::TERMS;
+
+use super::attention::MASKED;
+use super::batch::DeviceBatch;
+use super::{Cache, ENSEMBLE, Network};
+use crate::dataset::REGIMES;
+
+/// How much each of the losses counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LossWeights {
+    /// Cross-entropy of the next token, over the whole vocabulary.
+    pub imitation: f64,
+    /// Huber loss of guessed terms.
+    pub terms: f64,
+    /// Huber loss of the speed within reach.
+    pub reach: f64,
+    /// Cross-entropy of right and legal against not.
+    pub validity: f64,
+    /// Huber loss of the ensemble's speeds.
+    pub speed: f64,
+    /// Cross-entropy of the order of speeds within a case.
+    pub ranking: f64,
+}
+
+/// The losses of a batch, each a mean over what it is about; 0 where there is nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Losses {
+    /// All others by their weights.
+    pub total: f32,
+    /// Nats a token.
+    pub imitation: f32,
+    /// Of guessed terms.
+    pub terms: f32,
+    /// Of the speed within reach.
+    pub reach: f32,
+    /// Nats a position.
+    pub validity: f32,
+    /// Of the ensemble's speeds.
+    pub speed: f32,
+    /// Nats that the predicted order lacks of the measured one.
+    pub ranking: f32,
+}
+
+impl Losses {
+    const COUNT: usize = 7;
+
+    pub(super) fn from_numbers(numbers: &[f32]) -> Self {
+        let at = |place: usize| numbers.get(place).copied().unwrap_or(f32::NAN);
+        Self {
+            total: at(0),
+            imitation: at(1),
+            terms: at(2),
+            reach: at(3),
+            validity: at(4),
+            speed: at(5),
+            ranking: at(6),
+        }
+    }
+}
+
+/// Errors up to this many doublings of speed count by their square, larger ones linearly.
+const HUBER: f64 = 0.5;
+/// Doublings of speed by which a program has to lead to be e times as likely the best: a softmax over
+/// the programs of a case is compared, as in ListNet (Cao et al., Learning to Rank: From Pairwise
+/// Approach to Listwise Approach, 2007).
+const RANKING_TEMPERATURE: f64 = 0.1;
+
+/// The weighted sum of the losses, and [`Losses::COUNT`] numbers: this sum and all of them.
+pub(super) fn losses<B: Backend>(
+    network: &Network<B>,
+    batch: DeviceBatch<B>,
+    weights: &LossWeights,
+) -> (Tensor<B, 1>, Tensor<B, 1>) {
+    let memory = network.read(&batch.inputs);
+    let hidden = network.advance(batch.tokens, &memory, &mut Cache::empty());
+    let [cases, programs, _, width] = hidden.dims();
+    let last = (hidden.clone() * batch.last).sum_dim(2).reshape([cases, programs, width]);
+    let said = network.predict(hidden);
+
+    let logs = log_softmax(said.logits, 3);
+    debug_assert_eq!(logs.dims()[3], Token::VOCABULARY);
+    let imitation = logs.gather(3, batch.next).neg().squeeze_dim::<3>(3);
+    let imitation = mean(imitation, batch.imitate);
+
+    let guessed = huber(network.guess_terms(last.clone()) - batch.terms.clone());
+    let has_terms = batch.has_terms.expand([cases, programs, TERMS]);
+    let terms = mean(guessed, has_terms);
+
+    let reach = mean(huber(said.reach - batch.reach), batch.has_reach);
+
+    let logit = said.validity;
+    let right = log_sigmoid(logit.clone()) * batch.valid.clone();
+    let wrong = log_sigmoid(logit.neg()) * (batch.valid.neg() + 1.0);
+    let validity = mean((right + wrong).neg(), batch.has_valid);
+
+    let speeds = network.speeds(last, &memory, batch.terms);
+    let shape = [cases, programs, ENSEMBLE, REGIMES.len()];
+    let (measured, known) = (batch.speeds.expand(shape), batch.has_speed.expand(shape));
+    let speed =
+        mean(huber(speeds.clone() - measured.clone()), known.clone() * batch.members.expand(shape));
+    let ranking = ranking(speeds, measured, known);
+
+    let all = [imitation, terms, reach, validity, speed, ranking];
+    let of = [
+        weights.imitation,
+        weights.terms,
+        weights.reach,
+        weights.validity,
+        weights.speed,
+        weights.ranking,
+    ];
+    let weighted = all.iter().zip(of).map(|(loss, weight)| loss.clone() * weight);
+    // What has no weight is computed for the log only, and has no gradient.
+    let total = weighted
+        .zip(of)
+        .filter(|(_, weight)| *weight != 0.0)
+        .map(|(loss, _)| loss)
+        .reduce(|sum, loss| sum + loss)
+        .unwrap_or_else(|| all[0].clone() * 0.0);
+    let numbers = std::iter::once(total.clone()).chain(all).collect::<Vec<_>>();
+    debug_assert_eq!(numbers.len(), Losses::COUNT);
+    (total, Tensor::cat(numbers, 0))
+}
+
+/// How far the softmax of predicted speeds is from that of measured ones, over the programs of each
+/// case: the Kullback–Leibler divergence, mean over cases, members and regimes with any.
+fn ranking<B: Backend>(
+    predicted: Tensor<B, 4>,
+    measured: Tensor<B, 4>,
+    known: Tensor<B, 4>,
+) -> Tensor<B, 1> {
+    let bias = (known.clone() - 1.0) * -f64::from(MASKED);
+    let logs = |speeds: Tensor<B, 4>| {
+        log_softmax(speeds / RANKING_TEMPERATURE * known.clone() + bias.clone(), 1)
+    };
+    let (predicted, measured) = (logs(predicted), logs(measured));
+    let divergence = (measured.clone().exp() * (measured - predicted) * known.clone()).sum_dim(1);
+    mean(divergence, known.max_dim(1))
+}
+
+fn huber<B: Backend, const D: usize>(error: Tensor<B, D>) -> Tensor<B, D> {
+    let size = error.abs();
+    let inside = size.clone().clamp_max(HUBER);
+    inside.clone() * (size - inside * 0.5)
+}
+
+/// The weighted mean; 0 when all weights are 0.
+fn mean<B: Backend, const D: usize>(of: Tensor<B, D>, weights: Tensor<B, D>) -> Tensor<B, 1> {
+    (of * weights.clone()).sum() / weights.sum().clamp_min(1e-6)
+}
