@@ -11,6 +11,7 @@
 
 mod contest;
 mod experience;
+mod learned;
 mod nearest;
 mod portfolio;
 mod result;
@@ -19,6 +20,7 @@ mod trees;
 
 pub use contest::Contest;
 pub use experience::{Experience, PastCase};
+pub use learned::{LearnedChooser, Picking};
 pub use nearest::NearestWinners;
 pub use portfolio::FixedPortfolio;
 pub use result::{CaseResult, Picks, ResultError, TimedProgram};

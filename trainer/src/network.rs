@@ -21,11 +21,12 @@ mod learner;
 mod loss;
 mod optimizer;
 mod parameters;
+mod policy;
 #[cfg(test)]
 mod tests;
 
 use burn::module::Module;
-use burn::tensor::backend::Backend;
+
 use burn::tensor::{Int, Tensor};
 use serde::{Deserialize, Serialize};
 use sparserl_core::language::Token;
@@ -33,9 +34,11 @@ use sparserl_core::structure::{EmbeddingConfig, IndexScaling};
 use sparserl_onnx_models::inputs::Inputs;
 use sparserl_onnx_models::programs::most_tokens;
 
+pub use burn::tensor::backend::{AutodiffBackend, Backend};
+
 pub use batch::{Batch, EncoderInputs, Modalities, Row};
 pub use decoder::Cache;
-pub use device::{Compute, DeviceError, OnDevice, on_device};
+pub use device::{Compute, DeviceError, OnDevice, Processor, on_device};
 pub use encoder::Memory;
 pub use file::{ModelError, ModelFile};
 pub use heads::{PositionPredictions, Speeds};
@@ -43,6 +46,7 @@ pub use learner::{Evaluated, Learner};
 pub use loss::{LossWeights, Losses};
 pub use optimizer::{AdamW, OptimizerConfig};
 pub use parameters::Parameter;
+pub use policy::NetworkPolicy;
 
 use decoder::Decoder;
 use encoder::Encoder;
@@ -189,6 +193,12 @@ impl<B: Backend> Network<B> {
     #[must_use]
     pub fn guess_terms(&self, last: Tensor<B, 3>) -> Tensor<B, 3> {
         self.heads.guess_terms(last)
+    }
+
+    /// The same network with the numbers of parameters that are given, by name; others stay.
+    #[must_use]
+    pub fn with_parameters(self, given: &[Parameter]) -> Self {
+        parameters::set(self, given)
     }
 
     /// All parameters by name, in a fixed order.

@@ -4,6 +4,9 @@ use std::str::FromStr;
 use burn::backend::{Autodiff, Flex};
 use burn::tensor::backend::AutodiffBackend;
 
+/// The processor, for networks that only decode.
+pub type Processor = Flex;
+
 /// What networks are computed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compute {

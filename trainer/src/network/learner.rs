@@ -2,7 +2,7 @@ use burn::module::{AutodiffModule, Module};
 use burn::tensor::backend::AutodiffBackend;
 
 use super::loss::losses;
-use super::parameters::{self, numbers};
+use super::parameters::numbers;
 use super::{
     AdamW, Batch, Cache, LossWeights, Losses, Network, NetworkConfig, OptimizerConfig, Parameter,
 };
@@ -41,7 +41,7 @@ impl<B: AutodiffBackend> Learner<B> {
     /// The same network with the numbers of parameters that are given, by name; others stay.
     #[must_use]
     pub fn with_parameters(mut self, given: &[Parameter]) -> Self {
-        self.network = parameters::set(self.network, given);
+        self.network = self.network.with_parameters(given);
         self
     }
 
