@@ -1,0 +1,107 @@
+use serde::{Deserialize, Serialize};
+
+use super::part::{PartCost, PartTime, StartUp};
+use crate::target::Target;
+
+/// Declares [`CostConstants`] by its fields, and their order in an array.
+macro_rules! constants {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What the terms of [`PartCost`]s cost on a GPU; each is finite and above 0.
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+        pub struct CostConstants { $($(#[$doc])* pub $name: f64,)* }
+
+        impl CostConstants {
+            /// Names of the constants, in the order of their declaration.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name),)*];
+
+            /// How many there are.
+            pub const COUNT: usize = Self::NAMES.len();
+
+            /// The constants, in the order of [`CostConstants::NAMES`].
+            #[must_use]
+            pub fn to_array(&self) -> [f64; Self::COUNT] {
+                [$(self.$name,)*]
+            }
+
+            /// The inverse of [`CostConstants::to_array`].
+            #[must_use]
+            pub fn from_array(constants: [f64; Self::COUNT]) -> Self {
+                let [$($name,)*] = constants;
+                Self { $($name,)* }
+            }
+        }
+    };
+}
+
+constants! {
+    /// Share of the data sheet's bandwidth at which the matrix comes in; above 1 where it is found
+    /// in a cache.
+    attained_bandwidth,
+    /// Warp-wide memory transactions a second of the load units of an H200; of another GPU, in
+    /// proportion to its multiprocessors.
+    transactions_per_second,
+    /// Warps of a multiprocessor that keep its load units busy.
+    saturating_warps,
+    /// Seconds of a critical step: a trip to memory.
+    seconds_per_step,
+    /// Seconds that a list of rows delays a part.
+    seconds_of_list,
+    /// Seconds that a further part costs, for its branch and its partly filled last blocks.
+    seconds_of_split,
+    /// Seconds of [`StartUp::Rows`].
+    start_up_rows,
+    /// Seconds of [`StartUp::BlockRows`].
+    start_up_block_rows,
+    /// Seconds of [`StartUp::Slices`].
+    start_up_slices,
+    /// Seconds of [`StartUp::Diagonals`].
+    start_up_diagonals,
+    /// Seconds of [`StartUp::Blocks`].
+    start_up_blocks,
+    /// Seconds of [`StartUp::StagedTiles`].
+    start_up_staged_tiles,
+    /// Seconds of [`StartUp::Tiles`].
+    start_up_tiles,
+}
+
+impl CostConstants {
+    /// Fitted to the times of 1,900 programs on an H200 with a cold L2, 2026-11-21; other GPUs are
+    /// taken to have the same share of their bandwidth, and load units that are as fast on each
+    /// multiprocessor. They rank programs against each other, and the seconds are no claim.
+    pub const FITTED: Self = Self {
+        attained_bandwidth: 0.875,
+        transactions_per_second: 1.3e11,
+        saturating_warps: 16.0,
+        seconds_per_step: 0.65e-6,
+        seconds_of_list: 0.2e-6,
+        seconds_of_split: 0.3e-6,
+        start_up_rows: 4.0e-6,
+        start_up_block_rows: 4.0e-6,
+        start_up_slices: 4.0e-6,
+        start_up_diagonals: 4.6e-6,
+        start_up_blocks: 4.0e-6,
+        start_up_staged_tiles: 6.0e-6,
+        start_up_tiles: 5.0e-6,
+    };
+
+    /// Seconds before the first entry and after the last.
+    #[must_use]
+    pub fn start_up(&self, kind: StartUp) -> f64 {
+        match kind {
+            StartUp::Rows => self.start_up_rows,
+            StartUp::BlockRows => self.start_up_block_rows,
+            StartUp::Slices => self.start_up_slices,
+            StartUp::Diagonals => self.start_up_diagonals,
+            StartUp::Blocks => self.start_up_blocks,
+            StartUp::StagedTiles => self.start_up_staged_tiles,
+            StartUp::Tiles => self.start_up_tiles,
+        }
+    }
+
+    /// Predicted time of parts that run in one launch, launch excluded; nothing for no parts.
+    #[must_use]
+    pub fn time(&self, parts: &[PartCost], target: &Target) -> PartTime {
+        let times = parts.iter().map(|part| part.time(self, target));
+        times.reduce(|all, part| all.beside(part, self)).unwrap_or(PartTime::NOTHING)
+    }
+}
