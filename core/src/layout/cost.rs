@@ -172,6 +172,7 @@ pub struct Cost {
     pub dense_bytes: u64,
     /// Floating-point operations: two for each entry and column.
     pub flops: u64,
-    /// Predicted seconds on the model's GPU; for ranking only.
+    /// Predicted seconds on the model's GPU, without the traffic of the dense operands; for ranking
+    /// only.
     pub seconds: f64,
 }

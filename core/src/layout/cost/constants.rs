@@ -98,7 +98,14 @@ impl CostConstants {
         }
     }
 
-    /// Predicted time of parts that run in one launch, launch excluded; nothing for no parts.
+    /// Seconds in which memory moves so many bytes.
+    #[must_use]
+    pub fn transfer(&self, bytes: u64, target: &Target) -> f64 {
+        bytes as f64 / (target.bandwidth.max(1) as f64 * self.attained_bandwidth)
+    }
+
+    /// Predicted time of parts that run in one launch; nothing for no parts. The traffic of dense
+    /// operands, which is the same for all programs of a matrix and task, is not in it.
     #[must_use]
     pub fn time(&self, parts: &[PartCost], target: &Target) -> PartTime {
         let times = parts.iter().map(|part| part.time(self, target));

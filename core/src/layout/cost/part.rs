@@ -137,12 +137,11 @@ impl PartCost {
         self
     }
 
-    /// Predicted time on a GPU, launch excluded.
+    /// Predicted time on a GPU.
     #[must_use]
     pub fn time(&self, constants: &CostConstants, target: &Target) -> PartTime {
         let bytes = self.matrix_bytes + 2 * self.workspace_bytes;
         let multiprocessors = f64::from(target.multiprocessors.max(1));
-        let bandwidth = target.bandwidth.max(1) as f64 * constants.attained_bandwidth;
         let declared_for = f64::from(Target::H200.multiprocessors);
         let transactions = constants.transactions_per_second * (multiprocessors / declared_for);
         // Few warps leave load units idle.
@@ -151,7 +150,7 @@ impl PartCost {
         let list = if self.listed { constants.seconds_of_list } else { 0.0 };
         let latency = constants.start_up(self.start_up) + list;
         PartTime {
-            busy: bytes as f64 / bandwidth + self.transactions * idle / transactions,
+            busy: constants.transfer(bytes, target) + self.transactions * idle / transactions,
             delay: latency + self.critical_steps * constants.seconds_per_step,
         }
     }
