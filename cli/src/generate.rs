@@ -43,7 +43,7 @@ use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
 
 pub(crate) const POLICY: &str = "cost-ranker";
 /// Raised when the ranker's choice for some matrix changes.
-pub(crate) const POLICY_VERSION: u32 = 2;
+pub(crate) const POLICY_VERSION: u32 = 3;
 
 /// Candidates that are searched for where those first found are wrong.
 const SPARE: usize = 7;

@@ -22,7 +22,7 @@ mod sell;
 pub use array::{Array, ArrayData, ArrayRole, ElementType, Meaning};
 pub use bcsr::BcsrLayout;
 pub use call::PartSize;
-pub use cost::{Cost, CostModel, PartCost, PartTime, StartUp};
+pub use cost::{Cost, CostConstants, CostModel, PartCost, PartTime, StartUp};
 pub use csr::CsrLayout;
 pub use dia::DiaLayout;
 pub use emulated::{EmulatedCost, EmulatedFeatures};

@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::Regime;
 
 pub use figures::{Chosen, Comparison, Figures, Packing, Rival, Work, fastest, ranking};
-pub use statistics::{Counts, Interval, Loss, Mean, PassAt, Spread, fast_at_p, pass_at_k};
+pub use statistics::{
+    Counts, Interval, Loss, Mean, PassAt, Spread, fast_at_p, pass_at_k, rank_correlation,
+};
 
 /// Where the values of a measured matrix come from.
 ///

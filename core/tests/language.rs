@@ -13,7 +13,7 @@ use sparserl_core::arbitrary::{
 use sparserl_core::language::{
     Derivation, Mask, Program, ProgramError, Space, TextError, Token, ValueCoding,
 };
-use sparserl_core::layout::{CostModel, PackError, PartTime, pack};
+use sparserl_core::layout::{CostConstants, CostModel, PackError, pack};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
@@ -185,10 +185,16 @@ proptest! {
         prop_assert!(cost.seconds.is_finite() && cost.seconds >= 0.0, "{cost:?}");
         prop_assert!(!parts.is_empty());
         prop_assert_eq!(cost.matrix_bytes, parts.iter().map(|part| part.matrix_bytes).sum::<u64>());
-        let times = parts.iter().map(|part| part.time(&Target::H200));
-        let seconds = times.reduce(PartTime::beside).unwrap().seconds();
-        // Sums of more than two parts may be rounded in another order.
-        prop_assert!((cost.seconds / seconds - 1.0).abs() < 1e-12, "{} {}", cost.seconds, seconds);
+        // What is asked of the matrix once prices the program by any constants.
+        let bandwidth = CostConstants::FITTED.attained_bandwidth / 3.0;
+        let slower = CostConstants { attained_bandwidth: bandwidth, ..CostConstants::FITTED };
+        for constants in [CostConstants::FITTED, slower] {
+            let seconds = constants.time(&parts, &Target::H200).seconds();
+            let model = model.clone().with_constants(constants);
+            prop_assert_eq!(model.cost(&program).seconds, seconds);
+        }
+        let slower = slower.time(&parts, &Target::H200).seconds();
+        prop_assert!(cost.matrix_bytes == 0 || slower > cost.seconds);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the cost model knows of a finished program.
 
 use sparserl_core::language::{Program, TextError};
-use sparserl_core::layout::{CostModel, PartCost, PartTime};
+use sparserl_core::layout::{CostModel, PartCost};
 use sparserl_core::target::Target;
 
 use crate::reference::reference;
@@ -50,9 +50,9 @@ impl<'m> ProgramTerms<'m> {
     pub fn of(&self, program: &Program) -> [f32; TERMS] {
         let seconds = self.model.cost(program).seconds;
         let parts = self.model.parts(program);
-        let time = |part: &PartCost| part.time(&self.target);
-        let together = parts.iter().map(time).reduce(PartTime::beside);
-        let together = together.unwrap_or(PartTime { busy: 0.0, delay: 0.0 });
+        let constants = self.model.constants();
+        let time = |part: &PartCost| part.time(constants, &self.target);
+        let together = constants.time(&parts, &self.target);
         let all = Sum::of(&parts);
         let slowest = parts.iter().max_by(|a, b| time(a).seconds().total_cmp(&time(b).seconds()));
         let each: f64 = parts.iter().map(|part| time(part).seconds()).sum();

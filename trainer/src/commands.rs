@@ -3,11 +3,13 @@
 mod archive;
 mod collect;
 mod evaluate;
+mod fit_cost;
 mod measuring;
 mod prepare;
 
 pub(crate) use archive::Archive;
 pub(crate) use collect::Collect;
 pub(crate) use evaluate::Evaluate;
+pub(crate) use fit_cost::FitCost;
 pub(crate) use measuring::{Measuring, SERVE};
 pub(crate) use prepare::Prepare;

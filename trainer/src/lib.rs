@@ -8,13 +8,14 @@
 //! [`corpus`] draws recipes of matrices, [`proposals`] the programs that are measured on each,
 //! [`collect`] measures and records them, [`measured`] is what recordings say, [`shards`] divides
 //! the work among processes, and [`configuration`] says how much of it there is. A [`dataset`] has
-//! what is learned from recordings.
+//! what is learned from recordings, and [`fit_cost`] fits the cost model to them.
 
 pub mod collect;
 pub mod configuration;
 pub mod corpus;
 pub mod dataset;
 pub mod evaluation;
+pub mod fit_cost;
 pub mod measured;
 pub mod network;
 pub mod proposals;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Archive, Collect, Evaluate, Prepare, SERVE};
+use commands::{Archive, Collect, Evaluate, FitCost, Prepare, SERVE};
 
 /// Trains policies that write CUDA kernels for sparse matrices.
 #[derive(Parser)]
@@ -37,6 +37,9 @@ enum Command {
     /// The oracle is a search that starts from all picks; its best and the picks are then timed in
     /// turn once more. Processes share the work as those of `collect` do.
     Evaluate(Evaluate),
+    /// Fit the constants of the cost model to recordings, and say how well they rank programs of
+    /// families that were left out.
+    FitCost(FitCost),
     /// A process of another command.
     #[command(hide = true, name = SERVE)]
     Serve {
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Archive(args) => args.run(),
         Command::Prepare(args) => args.run(),
         Command::Evaluate(args) => args.run(),
+        Command::FitCost(args) => args.run(),
         Command::Serve { role } => sparserl_gpu::serve::serve(&role).map_err(Into::into),
     };
     match result {

@@ -188,8 +188,9 @@ impl Ranking<'_> {
     }
 
     fn both_sides(&mut self, sides: &[Slot]) -> PartTime {
+        let constants = *self.model.constants();
         let times = sides.iter().map(|&side| self.best(side));
-        times.reduce(PartTime::beside).unwrap_or(PartTime::NEVER)
+        times.reduce(|low, high| low.beside(high, &constants)).unwrap_or(PartTime::NEVER)
     }
 
     /// Predicted seconds of the best completion through an alternative, for the rows of its slot.

@@ -1,10 +1,12 @@
 //! What programs are predicted to cost, and how long they are predicted to take.
 
+mod constants;
 mod part;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+pub use constants::CostConstants;
 pub(crate) use part::WarpSteps;
 pub use part::{PartCost, PartTime, StartUp};
 
@@ -20,6 +22,7 @@ pub struct CostModel<'m> {
     stats: Arc<MatrixStats<'m>>,
     task: Task,
     target: Target,
+    constants: CostConstants,
 }
 
 /// Matrices of more than this share of the L2 stream through it; of smaller ones, enough is found
@@ -30,7 +33,19 @@ impl<'m> CostModel<'m> {
     /// A model for the matrix of `stats`.
     #[must_use]
     pub fn new(stats: Arc<MatrixStats<'m>>, task: Task, target: Target) -> Self {
-        Self { stats, task, target }
+        Self { stats, task, target, constants: CostConstants::FITTED }
+    }
+
+    /// The model with other constants.
+    #[must_use]
+    pub fn with_constants(self, constants: CostConstants) -> Self {
+        Self { constants, ..self }
+    }
+
+    /// What the terms cost.
+    #[must_use]
+    pub fn constants(&self) -> &CostConstants {
+        &self.constants
     }
 
     /// Statistics of the matrix.
@@ -82,61 +97,56 @@ impl<'m> CostModel<'m> {
     /// Predicted time of a part at its site.
     #[must_use]
     pub fn part_time(&self, site: Site, part: &Part) -> PartTime {
-        self.part_cost(site, part).time(&self.target)
+        self.part_cost(site, part).time(&self.constants, &self.target)
     }
 
     /// Predicted cost of a program; parts without rows cost nothing.
     #[must_use]
     pub fn cost(&self, program: &Program) -> Cost {
         let columns = u64::from(self.task.operation.columns());
-        let vectors = (self.stats.rows_count() + self.stats.cols()) as u64;
-        let mut cost = Cost {
-            matrix_bytes: 0,
-            dense_bytes: vectors * columns * self.task.precision.dense().size() as u64,
+        let parts = self.parts(program);
+        Cost {
+            matrix_bytes: parts.iter().map(|part| part.matrix_bytes).sum(),
+            dense_bytes: self.dense_bytes(),
             flops: 2 * self.stats.nnz() as u64 * columns,
-            seconds: 0.0,
-        };
-        let mut time = |part: PartCost| {
-            cost.matrix_bytes += part.matrix_bytes;
-            part.time(&self.target)
-        };
-        let block = program.block.threads();
-        let walked = self.walk(&program.body, RowSetId::ALL, block, &mut time, &PartTime::beside);
-        cost.seconds = walked.seconds();
-        cost
+            seconds: self.constants.time(&parts, &self.target).seconds(),
+        }
+    }
+
+    /// Bytes of the dense operands, each element once.
+    #[must_use]
+    pub fn dense_bytes(&self) -> u64 {
+        let vectors = (self.stats.rows_count() + self.stats.cols()) as u64;
+        let columns = u64::from(self.task.operation.columns());
+        vectors * columns * self.task.precision.dense().size() as u64
     }
 
     /// Predicted costs of a program's parts, in order; those without rows are left out.
+    ///
+    /// [`CostConstants::time`] prices them, as often as need be without looking at the matrix.
     #[must_use]
     pub fn parts(&self, program: &Program) -> Vec<PartCost> {
         let mut parts = Vec::new();
-        let block = program.block.threads();
-        self.walk(&program.body, RowSetId::ALL, block, &mut |part| parts.push(part), &|(), ()| ());
+        self.walk(&program.body, RowSetId::ALL, program.block.threads(), &mut parts);
         parts
     }
 
-    /// What `of` gives for each part that has rows, in order, and `join` for both sides of a split.
-    fn walk<T>(
-        &self,
-        node: &Node,
-        rows: RowSetId,
-        block: u32,
-        of: &mut impl FnMut(PartCost) -> T,
-        join: &impl Fn(T, T) -> T,
-    ) -> T {
+    fn walk(&self, node: &Node, rows: RowSetId, block: u32, parts: &mut Vec<PartCost>) {
         match node {
             Node::Split { rule, low, high } => match self.stats.split(rows, *rule) {
                 Some((low_rows, high_rows)) => {
-                    let low = self.walk(low, low_rows, block, of, join);
-                    join(low, self.walk(high, high_rows, block, of, join))
+                    self.walk(low, low_rows, block, parts);
+                    self.walk(high, high_rows, block, parts);
                 }
                 // All rows are on one side, and the other has no blocks.
                 None => {
                     let side = if self.all_are_high(rows, *rule) { high } else { low };
-                    self.walk(side, rows, block, of, join)
+                    self.walk(side, rows, block, parts);
                 }
             },
-            Node::Part(part) => of(self.part_cost(Site { block, rows, order: part.order }, part)),
+            Node::Part(part) => {
+                parts.push(self.part_cost(Site { block, rows, order: part.order }, part));
+            }
         }
     }
 
@@ -162,6 +172,7 @@ pub struct Cost {
     pub dense_bytes: u64,
     /// Floating-point operations: two for each entry and column.
     pub flops: u64,
-    /// Predicted seconds on the model's GPU; for ranking only.
+    /// Predicted seconds on the model's GPU, without the traffic of the dense operands; for ranking
+    /// only.
     pub seconds: f64,
 }

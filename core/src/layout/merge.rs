@@ -418,7 +418,8 @@ impl LayoutModule for MergeLayout {
                         let walks = rounds * (average * 2).min(clipped) + clipped;
                         2 * rounds + walks / u64::from(lanes) / 20
                     }
-                    Reduction::Scan => 4,
+                    // Each thread stores the rows that end among its items, one after the other.
+                    Reduction::Scan => 4 + rows_per_tile / u64::from(site.block),
                 };
                 // The products come in with full lines.
                 let per_tile = u64::from(self.items) + reduce + 14;

@@ -157,6 +157,38 @@ impl Mean {
     }
 }
 
+/// Spearman's rank correlation of pairs: 1 where both sides are in the same order, −1 where one is
+/// in the reverse of the other's. Equal values share the mean of their ranks.
+///
+/// Absent where a side has no two different values.
+#[must_use]
+pub fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
+    let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let (ours, theirs) = (ranks(&ours), ranks(&theirs));
+    // The mean rank, from 0, is the same on both sides.
+    let middle = (pairs.len() as f64 - 1.0) / 2.0;
+    let product = |a: &[f64], b: &[f64]| -> f64 {
+        a.iter().zip(b).map(|(a, b)| (a - middle) * (b - middle)).sum()
+    };
+    let scale = libm::sqrt(product(&ours, &ours) * product(&theirs, &theirs));
+    (scale > 0.0).then(|| product(&ours, &theirs) / scale)
+}
+
+/// The rank of each value, from 0.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+    let mut ranks = alloc::vec![0.0; values.len()];
+    let mut first = 0;
+    for equal in order.chunk_by(|&a, &b| values[a] == values[b]) {
+        for &place in equal {
+            ranks[place] = first as f64 + (equal.len() as f64 - 1.0) / 2.0;
+        }
+        first += equal.len();
+    }
+    ranks
+}
+
 /// How the ratios of some matrices against one rival spread, in one regime.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
@@ -260,6 +292,21 @@ mod tests {
         let mean = Mean::of([Some(1.0), None, Some(0.0)]);
         assert_eq!((mean.value, mean.matrices), (Some(0.5), 2));
         assert_eq!(Mean::of([None]), Mean { value: None, interval: None, matrices: 0 });
+    }
+
+    #[test]
+    fn ranks_correlate_whatever_the_distances_and_ties_share_theirs() {
+        let of = |ours: &[f64], theirs: &[f64]| {
+            let pairs: Vec<_> = ours.iter().copied().zip(theirs.iter().copied()).collect();
+            rank_correlation(&pairs)
+        };
+        assert_eq!(of(&[1.0, 2.0, 9.0], &[-5.0, 0.1, 0.2]), Some(1.0));
+        assert_eq!(of(&[1.0, 2.0, 9.0], &[3.0, 2.0, 1.0]), Some(-1.0));
+        // Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4: 4.5 / √(4.5 · 5).
+        let found = of(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0]).unwrap();
+        assert!((found - libm::sqrt(0.9)).abs() < 1e-12, "{found}");
+        assert_eq!(of(&[1.0, 1.0], &[1.0, 2.0]), None);
+        assert_eq!(of(&[], &[]), None);
     }
 
     #[test]

@@ -1,3 +1,4 @@
+use super::CostConstants;
 use crate::layout::Mapping;
 use crate::target::Target;
 use crate::task::Task;
@@ -55,42 +56,6 @@ pub enum StartUp {
     StagedTiles,
     /// Merge tiles of SpMM: borders, entries, sums that tiles leave for each other.
     Tiles,
-}
-
-impl StartUp {
-    /// All of them, in the order of their declaration.
-    pub const ALL: [Self; 7] = [
-        Self::Rows,
-        Self::BlockRows,
-        Self::Slices,
-        Self::Diagonals,
-        Self::Blocks,
-        Self::StagedTiles,
-        Self::Tiles,
-    ];
-}
-
-// The constants were fitted to the times of 1,900 programs on an H200 with a cold L2, 2026-11-21;
-// other GPUs are taken to have the same share of their bandwidth, and load units that are as fast
-// on each multiprocessor. The model ranks programs against each other, and its seconds are no
-// claim.
-/// Share of the data sheet's bandwidth that large kernels reach.
-const ATTAINED_BANDWIDTH: f64 = 0.875;
-/// Transactions of an H200.
-const TRANSACTIONS_PER_SECOND: f64 = 1.3e11;
-const SATURATING_WARPS_PER_MULTIPROCESSOR: f64 = 16.0;
-const SECONDS_PER_STEP: f64 = 0.65e-6;
-const SECONDS_OF_A_LIST: f64 = 0.2e-6;
-
-impl StartUp {
-    const fn seconds(self) -> f64 {
-        match self {
-            Self::Rows | Self::BlockRows | Self::Slices | Self::Blocks => 4.0e-6,
-            Self::Diagonals => 4.6e-6,
-            Self::StagedTiles => 6.0e-6,
-            Self::Tiles => 5.0e-6,
-        }
-    }
 }
 
 /// Bytes of a transaction, in sectors of 32.
@@ -172,22 +137,21 @@ impl PartCost {
         self
     }
 
-    /// Predicted time on a GPU, launch excluded.
+    /// Predicted time on a GPU.
     #[must_use]
-    pub fn time(&self, target: &Target) -> PartTime {
+    pub fn time(&self, constants: &CostConstants, target: &Target) -> PartTime {
         let bytes = self.matrix_bytes + 2 * self.workspace_bytes;
         let multiprocessors = f64::from(target.multiprocessors.max(1));
-        let bandwidth = target.bandwidth.max(1) as f64 * ATTAINED_BANDWIDTH;
-        let fitted_on = f64::from(Target::H200.multiprocessors);
-        let transactions = TRANSACTIONS_PER_SECOND * (multiprocessors / fitted_on);
+        let declared_for = f64::from(Target::H200.multiprocessors);
+        let transactions = constants.transactions_per_second * (multiprocessors / declared_for);
         // Few warps leave load units idle.
-        let saturating = multiprocessors * SATURATING_WARPS_PER_MULTIPROCESSOR;
+        let saturating = multiprocessors * constants.saturating_warps;
         let idle = (saturating / self.warps.max(1.0)).max(1.0);
-        let list = if self.listed { SECONDS_OF_A_LIST } else { 0.0 };
-        let latency = self.start_up.seconds() + list;
+        let list = if self.listed { constants.seconds_of_list } else { 0.0 };
+        let latency = constants.start_up(self.start_up) + list;
         PartTime {
-            busy: bytes as f64 / bandwidth + self.transactions * idle / transactions,
-            delay: latency + self.critical_steps * SECONDS_PER_STEP,
+            busy: constants.transfer(bytes, target) + self.transactions * idle / transactions,
+            delay: latency + self.critical_steps * constants.seconds_per_step,
         }
     }
 }
@@ -204,8 +168,8 @@ pub struct PartTime {
 impl PartTime {
     /// A part that there is no program for.
     pub(crate) const NEVER: Self = Self { busy: f64::INFINITY, delay: f64::INFINITY };
-    /// Seconds that a further part costs, for its branch and its partly filled last blocks.
-    const SPLIT: f64 = 0.3e-6;
+    /// No part.
+    pub(crate) const NOTHING: Self = Self { busy: 0.0, delay: 0.0 };
 
     /// Seconds of the launch.
     #[must_use]
@@ -215,7 +179,8 @@ impl PartTime {
 
     /// Both in one launch.
     #[must_use]
-    pub fn beside(self, other: Self) -> Self {
-        Self { busy: self.busy + other.busy + Self::SPLIT, delay: self.delay.max(other.delay) }
+    pub fn beside(self, other: Self, constants: &CostConstants) -> Self {
+        let busy = self.busy + other.busy + constants.seconds_of_split;
+        Self { busy, delay: self.delay.max(other.delay) }
     }
 }

@@ -1,0 +1,73 @@
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use sparserl_core::layout::CostConstants;
+use sparserl_core::outcome::Regime;
+use sparserl_trainer::corpus::RealMatrices;
+use sparserl_trainer::fit_cost::{Report, Terms};
+
+use crate::console::{print, progress_bar};
+
+#[derive(clap::Args)]
+pub(crate) struct FitCost {
+    /// Folder of recordings.
+    recordings: PathBuf,
+    /// Folder of the real matrices that were collected on, with their `MANIFEST.tsv`.
+    #[arg(long)]
+    real: Option<PathBuf>,
+    /// Fit to times of this regime only.
+    #[arg(long, value_enum)]
+    regime: Option<FittedRegime>,
+    /// File for the constants and scores (JSON).
+    #[arg(short, long)]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum FittedRegime {
+    /// With an L2 that was overwritten.
+    Cold,
+    /// In a chain of launches.
+    Warm,
+}
+
+impl FittedRegime {
+    fn regimes(of: Option<Self>) -> &'static [Regime] {
+        match of {
+            Some(Self::Cold) => &[Regime::Cold],
+            Some(Self::Warm) => &[Regime::Warm],
+            None => &[Regime::Cold, Regime::Warm],
+        }
+    }
+}
+
+impl FitCost {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let real = match &self.real {
+            Some(folder) => RealMatrices::open(folder)?,
+            None => RealMatrices::none(),
+        };
+        let bar = progress_bar(0);
+        let show = |what: &'static str| {
+            bar.set_message(what);
+            |done: usize, of: usize| {
+                bar.set_length(of as u64);
+                bar.set_position(done as u64);
+            }
+        };
+        let regimes = FittedRegime::regimes(self.regime);
+        let terms = Terms::read(&self.recordings, &real, regimes, show("matrices made again"))?;
+        let folder = self.recordings.canonicalize()?;
+        let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
+        let report = Report::new(name, &terms, CostConstants::FITTED, show("families left out"));
+        bar.finish_and_clear();
+        if let Some(path) = &self.output {
+            let mut text = serde_json::to_string_pretty(&report)?;
+            text.push('\n');
+            fs::write(path, text).with_context(|| format!("{}: cannot write", path.display()))?;
+        }
+        print(&report.to_string());
+        Ok(())
+    }
+}
