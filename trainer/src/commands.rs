@@ -5,9 +5,11 @@ mod collect;
 mod evaluate;
 mod measuring;
 mod prepare;
+mod train;
 
 pub(crate) use archive::Archive;
 pub(crate) use collect::Collect;
 pub(crate) use evaluate::Evaluate;
 pub(crate) use measuring::{Measuring, SERVE};
 pub(crate) use prepare::Prepare;
+pub(crate) use train::Train;

@@ -25,13 +25,14 @@ mod parameters;
 mod tests;
 
 use burn::module::Module;
-use burn::tensor::backend::Backend;
 use burn::tensor::{Int, Tensor};
 use serde::{Deserialize, Serialize};
 use sparserl_core::language::Token;
 use sparserl_core::structure::{EmbeddingConfig, IndexScaling};
 use sparserl_onnx_models::inputs::Inputs;
 use sparserl_onnx_models::programs::most_tokens;
+
+pub use burn::tensor::backend::{AutodiffBackend, Backend};
 
 pub use batch::{Batch, EncoderInputs, Modalities, Row};
 pub use decoder::Cache;
