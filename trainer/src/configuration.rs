@@ -68,6 +68,14 @@ pub enum ConfigurationError {
         /// What is wrong, in one line.
         reason: String,
     },
+    /// It is one, but what it asks for means nothing.
+    #[error("{}: {reason}", path.display())]
+    Meaning {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, in one line.
+        reason: String,
+    },
 }
 
 /// Reads a configuration.

@@ -8,7 +8,8 @@
 //! [`corpus`] draws recipes of matrices, [`proposals`] the programs that are measured on each,
 //! [`collect`] measures and records them, [`measured`] is what recordings say, [`shards`] divides
 //! the work among processes, and [`configuration`] says how much of it there is. A [`dataset`] has
-//! what is learned from recordings, and [`fit_cost`] fits the cost model to them.
+//! what is learned from recordings, [`fit_cost`] fits the cost model to them, [`network`] is what
+//! learns, [`stages`] train it, and [`evaluation`] compares it with others that choose.
 
 pub mod collect;
 pub mod configuration;
@@ -20,3 +21,4 @@ pub mod measured;
 pub mod network;
 pub mod proposals;
 pub mod shards;
+pub mod stages;

@@ -9,7 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Archive, Collect, Evaluate, FitCost, Prepare, SERVE};
+use commands::{Archive, Collect, Evaluate, FitCost, Prepare, SERVE, Train};
+use sparserl_trainer::stages::Stage;
 
 /// Trains policies that write CUDA kernels for sparse matrices.
 #[derive(Parser)]
@@ -32,6 +33,12 @@ enum Command {
     ///
     /// What is in the file already stays, and what is missing is added.
     Prepare(Prepare),
+    /// Train a network to write programs, and to guess what the cost model says of them.
+    Pretrain(Train),
+    /// Train a network to write the programs that are near the best of their case.
+    Sft(Train),
+    /// Train a network to say how fast programs are.
+    Value(Train),
     /// Compare what chooses programs, on real matrices that none of it has learned from.
     ///
     /// The oracle is a search that starts from all picks; its best and the picks are then timed in
@@ -53,6 +60,9 @@ fn main() -> ExitCode {
         Command::Collect(args) => args.run(),
         Command::Archive(args) => args.run(),
         Command::Prepare(args) => args.run(),
+        Command::Pretrain(args) => args.run(Stage::Pretrain),
+        Command::Sft(args) => args.run(Stage::Sft),
+        Command::Value(args) => args.run(Stage::Value),
         Command::Evaluate(args) => args.run(),
         Command::FitCost(args) => args.run(),
         Command::Serve { role } => sparserl_gpu::serve::serve(&role).map_err(Into::into),

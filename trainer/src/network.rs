@@ -26,7 +26,6 @@ mod policy;
 mod tests;
 
 use burn::module::Module;
-
 use burn::tensor::{Int, Tensor};
 use serde::{Deserialize, Serialize};
 use sparserl_core::language::Token;

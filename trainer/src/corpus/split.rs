@@ -1,5 +1,7 @@
 //! Which matrices are trained on, and which are not.
 
+use serde::{Deserialize, Serialize};
+
 use super::recipe::Recipe;
 
 /// Families of generated matrices that are trained on by no split but [`Split::Everything`]: they
@@ -8,7 +10,8 @@ pub const VALIDATION: [&str; 4] =
     ["generated/mesh", "generated/netlist", "generated/radix_layer", "generated/saddle_point"];
 
 /// Divides the corpus by family, never by matrix: what was made from one matrix is alike.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Split {
     /// No real matrix, and nothing made from one, is trained on; they are the test.
     NoReal,

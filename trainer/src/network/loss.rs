@@ -50,6 +50,21 @@ pub struct Losses {
 impl Losses {
     const COUNT: usize = 7;
 
+    /// The mean of each; NaN of none.
+    #[must_use]
+    pub fn mean(all: &[Self]) -> Self {
+        let mean = |of: fn(&Self) -> f32| all.iter().map(of).sum::<f32>() / all.len() as f32;
+        Self {
+            total: mean(|losses| losses.total),
+            imitation: mean(|losses| losses.imitation),
+            terms: mean(|losses| losses.terms),
+            reach: mean(|losses| losses.reach),
+            validity: mean(|losses| losses.validity),
+            speed: mean(|losses| losses.speed),
+            ranking: mean(|losses| losses.ranking),
+        }
+    }
+
     pub(super) fn from_numbers(numbers: &[f32]) -> Self {
         let at = |place: usize| numbers.get(place).copied().unwrap_or(f32::NAN);
         Self {
@@ -102,9 +117,11 @@ pub(super) fn losses<B: Backend>(
     let speeds = network.speeds(last, &memory, batch.terms);
     let shape = [cases, programs, ENSEMBLE, REGIMES.len()];
     let (measured, known) = (batch.speeds.expand(shape), batch.has_speed.expand(shape));
-    let speed =
-        mean(huber(speeds.clone() - measured.clone()), known.clone() * batch.members.expand(shape));
-    let ranking = ranking(speeds, measured, known);
+    let speed = mean(
+        huber(speeds.clone() - measured.clone()),
+        known.clone() * batch.members.clone().expand(shape),
+    );
+    let ranking = ranking(speeds, measured, known, batch.members);
 
     let all = [imitation, terms, reach, validity, speed, ranking];
     let of = [
@@ -129,11 +146,13 @@ pub(super) fn losses<B: Backend>(
 }
 
 /// How far the softmax of predicted speeds is from that of measured ones, over the programs of each
-/// case: the Kullback–Leibler divergence, mean over cases, members and regimes with any.
+/// case: the Kullback–Leibler divergence, mean over cases, members and regimes with any. A case counts
+/// for a member as much as the program of it that counts most.
 fn ranking<B: Backend>(
     predicted: Tensor<B, 4>,
     measured: Tensor<B, 4>,
     known: Tensor<B, 4>,
+    members: Tensor<B, 4>,
 ) -> Tensor<B, 1> {
     let bias = (known.clone() - 1.0) * -f64::from(MASKED);
     let logs = |speeds: Tensor<B, 4>| {
@@ -141,7 +160,7 @@ fn ranking<B: Backend>(
     };
     let (predicted, measured) = (logs(predicted), logs(measured));
     let divergence = (measured.clone().exp() * (measured - predicted) * known.clone()).sum_dim(1);
-    mean(divergence, known.max_dim(1))
+    mean(divergence, known.max_dim(1) * members.max_dim(1))
 }
 
 fn huber<B: Backend, const D: usize>(error: Tensor<B, D>) -> Tensor<B, D> {

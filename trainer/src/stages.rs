@@ -1,0 +1,22 @@
+//! The stages that train a network on a dataset.
+//!
+//! ```text
+//! Dataset ─► Sampler ─► Batch ─► Learner ─► checkpoint, model, log
+//!    └─────► Validation ◄──────────┘
+//! ```
+//!
+//! All of them are one loop: what is drawn of a case, and how much each loss counts, makes the
+//! difference, and is said in a [`StageConfig`]. A batch depends on the seed and the number of the
+//! step only, so a stage that was interrupted ends with the same network.
+
+mod configuration;
+mod run;
+mod sampler;
+#[cfg(test)]
+mod tests;
+mod validation;
+
+pub use configuration::{Hidden, Shares, StageConfig};
+pub use run::{Finished, Progress, Stage, StageError, StageRun};
+pub use sampler::Sampler;
+pub use validation::{Picks, Validation, validate};
