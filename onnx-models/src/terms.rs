@@ -123,10 +123,12 @@ fn quarter_log(x: f64) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
     use std::sync::Arc;
 
     use proptest::prelude::*;
     use sparserl_core::arbitrary;
+    use sparserl_core::decode::random_walk;
     use sparserl_core::language::Mask;
     use sparserl_core::language::Space;
     use sparserl_core::matrix::{Csr, generate};
@@ -135,6 +137,7 @@ mod tests {
     use sparserl_core::task::{Dtype, Operation, Task};
 
     use super::*;
+    use crate::signature::INPUTS_VERSION;
 
     fn terms(matrix: &Csr<f32>, program: &Program) -> [f32; TERMS] {
         let stats = Arc::new(MatrixStats::new(matrix.view()));
@@ -154,6 +157,37 @@ mod tests {
         let ratio = model.cost(&reference).seconds / model.cost(&other).seconds;
         let found = terms(&matrix, &other)[ProgramTerms::PREDICTED];
         assert!((f64::from(found) - ratio.log2()).abs() < 1e-6 && found != 0.0);
+    }
+
+    /// FNV-1a hash of the terms of some programs, in thousandths.
+    fn hash() -> u64 {
+        let matrix = generate::rmat(9, 12, 1);
+        let stats = Arc::new(MatrixStats::new(matrix.view()));
+        let spmm = Operation::SpMM { columns: NonZeroU32::new(32).unwrap() };
+        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+        let mut random = SplitMix64::new(1);
+        for operation in [Operation::SpMV, spmm] {
+            let task = Task::new(operation, Dtype::F64);
+            let model = CostModel::new(Arc::clone(&stats), task, Target::H200);
+            let terms = ProgramTerms::new(model, Target::H200).unwrap();
+            for _ in 0..64 {
+                let program = random_walk(Mask::legal(&stats, task), &mut random).unwrap();
+                for number in terms.of(&program) {
+                    let thousandths = f64::from(number * 1000.0).round() as i64;
+                    for byte in thousandths.to_le_bytes() {
+                        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+                    }
+                }
+            }
+        }
+        hash
+    }
+
+    /// A change here is a change of what models were trained on, as of the cost model's constants:
+    /// raise `INPUTS_VERSION`.
+    #[test]
+    fn terms_are_those_of_the_version() {
+        assert_eq!((INPUTS_VERSION, hash()), (2, 15_012_786_270_767_595_479));
     }
 
     proptest! {
