@@ -95,9 +95,12 @@ pub trait Experiment: Sync {
         place: (u64, &Recipe),
         input: &PolicyInput<'_>,
         seed: u64,
-        measure: &mut dyn FnMut(&[Program]) -> Result<Vec<Outcome>, Stopped>,
+        measure: &mut Measure<'_>,
     ) -> Result<(), Stopped>;
 }
+
+/// Measures programs: an outcome for each.
+pub type Measure<'a> = dyn FnMut(&[Program]) -> Result<Vec<Outcome>, Stopped> + 'a;
 
 /// Why an [`Experiment`] does not go on.
 #[derive(Debug, thiserror::Error)]
@@ -170,10 +173,13 @@ struct Judge<E> {
 /// Why a run ends early.
 type Failure<E, K> = CollectError<<E as Evaluator>::Error, <K as Compiler>::Error>;
 
+/// Measures something; an error ends the run.
+type Judgement<'a, E, F> = Box<dyn FnOnce(&mut Judge<E>) -> Result<(), F> + Send + 'a>;
+
 /// What a worker has to say to the judge.
 enum Message<'a, E, F> {
-    /// Measure something. An error ends the run.
-    Judge(Box<dyn FnOnce(&mut Judge<E>) -> Result<(), F> + Send + 'a>),
+    /// Measure something.
+    Judge(Judgement<'a, E, F>),
     /// A shard is done but for writing.
     Done(Claim, Recipe),
     /// Something else than a program failed.

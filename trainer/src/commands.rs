@@ -6,6 +6,7 @@ mod evaluate;
 mod fit_cost;
 mod measuring;
 mod prepare;
+mod replay;
 mod train;
 
 pub(crate) use archive::Archive;
@@ -14,4 +15,5 @@ pub(crate) use evaluate::Evaluate;
 pub(crate) use fit_cost::FitCost;
 pub(crate) use measuring::{Measuring, SERVE};
 pub(crate) use prepare::Prepare;
+pub(crate) use replay::Replay;
 pub(crate) use train::Train;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Archive, Collect, Evaluate, FitCost, Prepare, SERVE, Train};
+use commands::{Archive, Collect, Evaluate, FitCost, Prepare, Replay, SERVE, Train};
 use sparserl_trainer::stages::Stage;
 
 /// Trains policies that write CUDA kernels for sparse matrices.
@@ -47,6 +47,8 @@ enum Command {
     /// Fit the constants of the cost model to recordings, and say how well they rank programs of
     /// families that were left out.
     FitCost(FitCost),
+    /// Let networks choose among what was measured on real matrices, without a GPU.
+    Replay(Replay),
     /// A process of another command.
     #[command(hide = true, name = SERVE)]
     Serve {
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Sft(args) => args.run(Stage::Sft),
         Command::Value(args) => args.run(Stage::Value),
         Command::Evaluate(args) => args.run(),
+        Command::Replay(args) => args.run(),
         Command::FitCost(args) => args.run(),
         Command::Serve { role } => sparserl_gpu::serve::serve(&role).map_err(Into::into),
     };

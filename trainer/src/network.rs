@@ -45,7 +45,7 @@ pub use learner::{Evaluated, Learner};
 pub use loss::{LossWeights, Losses};
 pub use optimizer::{AdamW, OptimizerConfig};
 pub use parameters::Parameter;
-pub use policy::NetworkPolicy;
+pub use policy::{MemberSpeeds, NetworkPolicy};
 
 use decoder::Decoder;
 use encoder::Encoder;

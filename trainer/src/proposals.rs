@@ -21,7 +21,7 @@ use sparserl_core::task::Task;
 
 pub use sparserl_onnx_models::reference::reference;
 
-use crate::collect::{Experiment, Stopped};
+use crate::collect::{Experiment, Measure, Stopped};
 use crate::configuration::Collection;
 use crate::corpus::Recipe;
 
@@ -229,7 +229,7 @@ impl Experiment for Stratified<'_> {
         _: (u64, &Recipe),
         input: &PolicyInput<'_>,
         seed: u64,
-        measure: &mut dyn FnMut(&[Program]) -> Result<Vec<Outcome>, Stopped>,
+        measure: &mut Measure<'_>,
     ) -> Result<(), Stopped> {
         let Some(pool) = self.pools.get(&input.task) else { return Ok(()) };
         let mut proposer = Proposer::new(input, seed);

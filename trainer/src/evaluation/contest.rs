@@ -2,10 +2,9 @@ use std::path::PathBuf;
 
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
-use sparserl_core::outcome::Outcome;
 
 use super::{CaseResult, Chooser, Picks, TimedProgram};
-use crate::collect::{Experiment, Stopped};
+use crate::collect::{Experiment, Measure, Stopped};
 use crate::configuration::Contests;
 use crate::corpus::Recipe;
 use crate::proposals::{Fastest, Proposer, reference};
@@ -38,7 +37,7 @@ impl Experiment for Contest<'_> {
         (shard, recipe): (u64, &Recipe),
         input: &PolicyInput<'_>,
         seed: u64,
-        measure: &mut dyn FnMut(&[Program]) -> Result<Vec<Outcome>, Stopped>,
+        measure: &mut Measure<'_>,
     ) -> Result<(), Stopped> {
         let mut all: Vec<Program> = Vec::new();
         let mut picks = Vec::new();

@@ -5,7 +5,7 @@ use sparserl_core::language::{Mask, Program};
 
 use super::Chooser;
 use crate::dataset::REGIMES;
-use crate::network::{Backend, ENSEMBLE, NetworkPolicy};
+use crate::network::{Backend, ENSEMBLE, MemberSpeeds, NetworkPolicy};
 
 /// How a network's picks are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +34,8 @@ pub struct LearnedChooser<B: Backend> {
     picking: Picking,
 }
 
-/// Width of the beam.
-const WIDTH: usize = 32;
-/// Candidates of each kind that are re-ranked.
-const CANDIDATES: usize = 48;
+/// Width of the beam, and candidates of the cost model.
+const WIDTH: usize = 48;
 
 impl<B: Backend> LearnedChooser<B> {
     /// A chooser called by the name of a model.
@@ -66,17 +64,13 @@ impl<B: Backend> Chooser for LearnedChooser<B> {
             programs.truncate(count);
             return Ok(programs);
         }
-        let mut add = |found: Vec<sparserl_core::decode::Hypothesis>| {
-            for hypothesis in found {
-                if !programs.contains(&hypothesis.program) {
-                    programs.push(hypothesis.program);
-                }
-            }
-        };
-        add(diverse_search(&mut *reading, mask, CANDIDATES)?);
         if self.picking == Picking::RerankedWithCostModel {
             let mut ranker = CostRanker.read(input)?;
-            add(diverse_search(&mut *ranker, mask, CANDIDATES)?);
+            for found in diverse_search(&mut *ranker, mask, WIDTH)? {
+                if !programs.contains(&found.program) {
+                    programs.push(found.program);
+                }
+            }
         }
         let speeds = self.policy.speeds(input, &programs)?;
         let chosen = expected_fastest(&speeds, count);
@@ -88,11 +82,11 @@ impl<B: Backend> Chooser for LearnedChooser<B> {
 /// each gains most over those before it in the mean over the members and regimes. The first is the
 /// one with the highest mean; once none gains anything, the next ones are those with the highest
 /// means.
-fn expected_fastest(speeds: &[[[f32; REGIMES.len()]; ENSEMBLE]], count: usize) -> Vec<usize> {
+pub(super) fn expected_fastest(speeds: &[MemberSpeeds], count: usize) -> Vec<usize> {
     let mut best = [[f32::NEG_INFINITY; REGIMES.len()]; ENSEMBLE];
     let mut chosen: Vec<usize> = Vec::new();
-    let mean = |speeds: &[[f32; REGIMES.len()]; ENSEMBLE]| speeds.iter().flatten().sum::<f32>();
-    let with = |best: &[[f32; REGIMES.len()]; ENSEMBLE], place: usize| {
+    let mean = |speeds: &MemberSpeeds| speeds.iter().flatten().sum::<f32>();
+    let with = |best: &MemberSpeeds, place: usize| {
         let mut both = speeds[place];
         both.iter_mut().flatten().zip(best.iter().flatten()).for_each(|(a, b)| *a = a.max(*b));
         both

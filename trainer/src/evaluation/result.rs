@@ -34,7 +34,8 @@ pub struct Picks {
     pub programs: Vec<TimedProgram>,
 }
 
-/// A program and how long it took, all of a case timed in turn.
+/// A program and how long it took: all of a case timed in turn, or, where a dataset is
+/// [replayed](super::replay), in units of the reference program's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimedProgram {
     /// The text of the program.

@@ -6,12 +6,16 @@ use sparserl_core::decode::{
 };
 use sparserl_core::language::{Program, Token};
 use sparserl_core::layout::CostModel;
+use sparserl_core::structure::IndexScaling;
 use sparserl_onnx_models::inputs::Inputs;
 use sparserl_onnx_models::programs::most_tokens;
 use sparserl_onnx_models::terms::{ProgramTerms, TERMS};
 
 use super::{BEGIN, Backend, Cache, ENSEMBLE, Memory, Modalities, ModelFile, Network};
-use crate::dataset::REGIMES;
+use crate::dataset::{REGIMES, token_ids};
+
+/// What the members of the ensemble predict of a program, by regime.
+pub type MemberSpeeds = [[f32; REGIMES.len()]; ENSEMBLE];
 
 /// A network that writes programs.
 #[derive(Debug)]
@@ -56,9 +60,14 @@ impl<B: Backend> NetworkPolicy<B> {
         Self { network: Arc::new(network), config: file.config.clone(), modalities, device }
     }
 
-    fn remember(&self, input: &PolicyInput<'_>) -> Memory<B> {
-        let inputs = Inputs::new(input, &self.config.embedding());
-        self.network.read_one(&inputs, self.modalities, &self.device)
+    fn remember(&self, inputs: &Inputs) -> Memory<B> {
+        self.network.read_one(inputs, self.modalities, &self.device)
+    }
+
+    /// How this network is given the positions of nonzeros.
+    #[must_use]
+    pub fn scaling(&self) -> IndexScaling {
+        self.config.positions
     }
 
     /// log2 of the speeds that the members of the ensemble predict of programs for the task of
@@ -70,11 +79,25 @@ impl<B: Backend> NetworkPolicy<B> {
         &self,
         input: &PolicyInput<'_>,
         programs: &[Program],
-    ) -> Result<Vec<[[f32; REGIMES.len()]; ENSEMBLE]>, PolicyError> {
+    ) -> Result<Vec<MemberSpeeds>, PolicyError> {
         let model = CostModel::new(Arc::clone(&input.stats), input.task, input.target);
         let terms = ProgramTerms::new(model, input.target)
             .map_err(|error| PolicyError::Failed(Box::new(error)))?;
-        let longest = programs.iter().map(|p| p.tokens().len()).max().unwrap_or(0);
+        let programs: Vec<_> =
+            programs.iter().map(|program| (token_ids(program), terms.of(program))).collect();
+        self.speeds_of(&Inputs::new(input, &self.config.embedding()), &programs)
+    }
+
+    /// As [`NetworkPolicy::speeds`], of ids of tokens and terms that are known already.
+    ///
+    /// # Errors
+    /// When a program is longer than any of today.
+    pub fn speeds_of(
+        &self,
+        inputs: &Inputs,
+        programs: &[(Vec<u8>, [f32; TERMS])],
+    ) -> Result<Vec<MemberSpeeds>, PolicyError> {
+        let longest = programs.iter().map(|(ids, _)| ids.len()).max().unwrap_or(0);
         if longest > most_tokens() {
             return Err(NetworkError::Length(longest).into());
         }
@@ -82,18 +105,18 @@ impl<B: Backend> NetworkPolicy<B> {
             return Ok(Vec::new());
         }
         let length = longest + 1;
-        let (mut ids, mut all_terms, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-        for (row, program) in programs.iter().enumerate() {
-            let tokens = program.tokens();
+        let (mut ids, mut ends) = (Vec::new(), Vec::new());
+        let mut all_terms: Vec<f32> = Vec::new();
+        for (row, (tokens, terms)) in programs.iter().enumerate() {
             ids.push(BEGIN as i32);
-            ids.extend(tokens.iter().map(|token| token.id().unwrap_or(0) as i32));
+            ids.extend(tokens.iter().map(|&id| i32::from(id)));
             // What follows the end does not matter: nothing before looks at it.
             ids.resize((row + 1) * length, 0);
             ends.push((row * length + tokens.len()) as i32);
-            all_terms.extend(terms.of(program));
+            all_terms.extend(terms);
         }
         let count = programs.len();
-        let memory = self.remember(input);
+        let memory = self.remember(inputs);
         let ids: Tensor<B, 3, Int> =
             Tensor::from_data(TensorData::new(ids, [1, count, length]), &self.device);
         let hidden = self.network.advance(ids, &memory, &mut Cache::empty());
@@ -125,7 +148,7 @@ impl<B: Backend> Policy for NetworkPolicy<B> {
     ) -> Result<Box<dyn ConditionedPolicy + 'm>, PolicyError> {
         Ok(Box::new(Reading {
             network: Arc::clone(&self.network),
-            memory: self.remember(input),
+            memory: self.remember(&Inputs::new(input, &self.config.embedding())),
             cache: Cache::empty(),
             device: self.device.clone(),
         }))

@@ -1,0 +1,56 @@
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use sparserl_trainer::corpus::Split;
+use sparserl_trainer::dataset::Dataset;
+use sparserl_trainer::evaluation::{Table, replay};
+use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
+
+use crate::console::{print, progress_bar};
+
+#[derive(clap::Args)]
+pub(crate) struct Replay {
+    /// Networks; each is called by its file's name.
+    #[arg(required = true, value_name = "MODEL")]
+    models: Vec<PathBuf>,
+    /// A dataset with real matrices, which alone are asked about.
+    #[arg(short, long, value_name = "FILE")]
+    dataset: PathBuf,
+    /// The table as JSON.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Replay {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let dataset = Dataset::read(&self.dataset)?;
+        let mut networks = Vec::new();
+        for path in &self.models {
+            let file = ModelFile::read(path)?;
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let policy =
+                NetworkPolicy::<Processor>::new(&file, Modalities::ALL, Default::default());
+            networks.push((name, policy));
+        }
+        let bar = progress_bar(0);
+        let results = replay(&dataset, &Split::NoReal, &networks, |done, cases| {
+            bar.set_length(cases as u64);
+            bar.set_position(done as u64);
+        });
+        bar.finish_and_clear();
+        let results = results?;
+        anyhow::ensure!(
+            !results.is_empty(),
+            "`{}` has no real matrix to choose for: prepare one of recordings of `evaluate`",
+            self.dataset.display()
+        );
+        let table = Table::new(&results);
+        if let Some(path) = &self.output {
+            let json = serde_json::to_string_pretty(&table)?;
+            fs::write(path, json).with_context(|| path.display().to_string())?;
+        }
+        print(&table.to_string());
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+use sparserl_core::decode::PolicyError;
+use sparserl_core::language::{Program, Token};
+use sparserl_onnx_models::terms::ProgramTerms;
+
+use super::learned::expected_fastest;
+use super::{CaseResult, Picks, TimedProgram};
+use crate::corpus::{RecipeError, Role, Split};
+use crate::dataset::{Dataset, DatasetCase, DatasetProgram};
+use crate::network::{Backend, NetworkPolicy};
+
+/// Picks of each chooser.
+const PICKS: usize = 8;
+
+/// What was measured cannot be chosen from.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// A matrix of the dataset has no recipe.
+    #[error(transparent)]
+    Recipe(#[from] RecipeError),
+    /// A network failed.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+/// Lets networks, and the cost model, choose among the programs of a dataset instead of writing
+/// their own: what that gives is known without a GPU. Only cases that the split tests on are asked
+/// about.
+///
+/// Times are in units of the reference program's. The oracle of a regime is the fastest measured
+/// program, so that no ratio is above 1, and luck of its samples counts against all choosers alike.
+///
+/// # Errors
+/// When a matrix has no recipe, or a network fails.
+pub fn replay<B: Backend>(
+    dataset: &Dataset,
+    split: &Split,
+    networks: &[(String, NetworkPolicy<B>)],
+    mut observe: impl FnMut(usize, usize),
+) -> Result<Vec<CaseResult>, ReplayError> {
+    let mut cases = Vec::new();
+    for case in &dataset.cases {
+        let Some(matrix) = dataset.matrix(case) else { continue };
+        let recipe = matrix.recipe()?;
+        if split.role(&recipe) == Role::Test {
+            cases.push((case, recipe));
+        }
+    }
+    let mut results = Vec::new();
+    for (done, (case, recipe)) in cases.iter().enumerate() {
+        observe(done, cases.len());
+        let programs: Vec<&DatasetProgram> =
+            case.programs.iter().filter(|p| p.speed(0).is_some() && p.speed(1).is_some()).collect();
+        let timed = |places: Vec<usize>| -> Vec<TimedProgram> {
+            places.into_iter().filter_map(|p| programs.get(p)).map(|p| timed(case, p)).collect()
+        };
+        let mut choosers = Vec::new();
+        for (name, network) in networks {
+            let Some(inputs) = dataset.inputs(case, network.scaling()) else { continue };
+            let asked: Vec<_> = programs.iter().map(|p| (p.tokens.clone(), p.terms)).collect();
+            let chosen = expected_fastest(&network.speeds_of(&inputs, &asked)?, PICKS);
+            choosers.push(Picks { chooser: name.clone(), programs: timed(chosen) });
+        }
+        let mut ranked: Vec<usize> = (0..programs.len()).collect();
+        let predicted = |&place: &usize| programs[place].terms[ProgramTerms::PREDICTED];
+        ranked.sort_by(|a, b| predicted(b).total_cmp(&predicted(a)));
+        ranked.truncate(PICKS);
+        choosers.push(Picks { chooser: "cost model".to_owned(), programs: timed(ranked) });
+        let best = |regime: usize| case.best(regime).map(|speed| f64::from(-speed).exp2());
+        results.push(CaseResult {
+            recipe: recipe.to_string(),
+            family: recipe.family().to_owned(),
+            task: case.task.to_string(),
+            choosers,
+            oracle: TimedProgram { program: String::new(), cold: best(0), warm: best(1) },
+            searched: programs.len(),
+        });
+    }
+    Ok(results)
+}
+
+fn timed(case: &DatasetCase, measured: &DatasetProgram) -> TimedProgram {
+    let tokens: Option<Vec<Token>> =
+        measured.tokens.iter().map(|&id| Token::from_id(usize::from(id))).collect();
+    let program = tokens.and_then(|tokens| Program::from_tokens(case.task, &tokens).ok());
+    let time = |regime| measured.speed(regime).map(|speed| f64::from(-speed).exp2());
+    let program = program.map(|program| program.to_string()).unwrap_or_default();
+    TimedProgram { program, cold: time(0), warm: time(1) }
+}
