@@ -17,6 +17,8 @@ mod portfolio;
 mod replay;
 mod result;
 mod table;
+#[cfg(test)]
+mod tests;
 mod trees;
 
 pub use contest::Contest;

@@ -93,7 +93,8 @@ pub(super) fn expected_fastest(speeds: &[MemberSpeeds], count: usize) -> Vec<usi
     };
     while chosen.len() < count.min(speeds.len()) {
         let worth = |place: usize| (mean(&with(&best, place)), mean(&speeds[place]));
-        let open = (0..speeds.len()).filter(|place| !chosen.contains(place));
+        // Backwards, since of equals the last one is taken.
+        let open = (0..speeds.len()).rev().filter(|place| !chosen.contains(place));
         let next = open.max_by(|&a, &b| {
             let (a, b) = (worth(a), worth(b));
             a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))

@@ -1,0 +1,230 @@
+use bytemuck::{bytes_of, cast_slice, pod_collect_to_vec};
+use sparserl_core::matrix::{CsrView, generate};
+use sparserl_core::reference;
+use sparserl_emulator::launch as emulated;
+use sparserl_emulator::memory::Memory;
+use sparserl_emulator::ptx::Module as PtxModule;
+
+use super::*;
+use crate::compile::nvrtc::{CompileOptions, Compilers};
+use crate::run::device_csr::cut;
+use sparserl_core::target::Architecture;
+
+#[test]
+fn the_device_code_compiles_for_every_architecture() {
+    let compilers = Compilers::discover().unwrap();
+    let mut compiled = 0;
+    for nvrtc in compilers.all() {
+        for &architecture in nvrtc.architectures() {
+            let options = CompileOptions::default();
+            let cubin =
+                nvrtc.compile(ORACLE_SOURCE, ORACLE_KERNEL, architecture, &options).unwrap();
+            assert_eq!(cubin.resources().spill_stores, 0, "{architecture}");
+            compiled += 1;
+        }
+    }
+    assert!(compiled > 0);
+}
+
+/// Runs the device code on the CPU, launched as [`Oracle::multiply`] launches it.
+struct Emulated {
+    module: PtxModule,
+}
+
+impl Emulated {
+    fn new() -> Self {
+        let compilers = Compilers::discover().unwrap();
+        let architecture: Architecture = "sm_90".parse().unwrap();
+        let nvrtc = compilers.for_arch(architecture).unwrap();
+        let options = CompileOptions::default();
+        let ptx = nvrtc.compile_ptx(ORACLE_SOURCE, ORACLE_KERNEL, architecture, &options).unwrap();
+        Self { module: PtxModule::parse(&ptx).unwrap() }
+    }
+
+    fn launch(
+        &self,
+        memory: &mut Memory,
+        name: &str,
+        grid: [u32; 3],
+        arguments: &[emulated::Argument],
+    ) {
+        self.launch_of(memory, name, (grid, THREADS), arguments);
+    }
+
+    fn launch_of(
+        &self,
+        memory: &mut Memory,
+        name: &str,
+        (grid, threads): ([u32; 3], u32),
+        arguments: &[emulated::Argument],
+    ) {
+        let kernel = self.module.kernel(name).unwrap();
+        let launch = emulated::Launch {
+            grid,
+            block: [threads, 1, 1],
+            dynamic_shared: 0,
+            arguments: arguments.to_vec(),
+        };
+        let report =
+            emulated::run(&kernel, &launch, memory, &emulated::Options::default()).unwrap();
+        assert!(report.findings.is_empty(), "{name}: {:?}", report.findings);
+    }
+
+    /// A product's elements and bounds.
+    fn product<A: Scalar, D: Scalar>(
+        &self,
+        matrix: CsrView<'_, A>,
+        (dense, width): (&[D], u32),
+        (alpha, beta): (D, D),
+        initial: &[D],
+    ) -> (Vec<f64>, Vec<f64>) {
+        use emulated::Argument::{Buffer, Value};
+        let value = |bytes: &[u8]| Value(bytes.to_vec());
+        let mut memory = Memory::new();
+        let offsets: Vec<u32> =
+            (0..matrix.offsets().len()).map(|i| matrix.offsets().at(i) as u32).collect();
+        let (bounds_of_slices, long_rows) = cut(matrix);
+        let mut input = |name: &str, bytes: &[u8]| Buffer(memory.read_only(name, bytes));
+        let offsets = input("offsets", cast_slice(&offsets));
+        let columns = input("columns", cast_slice(matrix.columns()));
+        let entries = input("entries", cast_slice(matrix.values()));
+        let dense = input("dense", cast_slice(dense));
+        let initial = input("initial", cast_slice(initial));
+        let slices = input("slices", cast_slice(&bounds_of_slices));
+        let rows_of_slices = input("long rows", cast_slice(&long_rows));
+        let elements = matrix.rows() * width as usize;
+        let values = memory.writable("values", &vec![0; 8 * elements]);
+        let bounds = memory.writable("bounds", &vec![0; 8 * elements]);
+        let sums = bounds_of_slices.len() * width as usize * SUM_BYTES;
+        let sums = Buffer(memory.writable("sums", &vec![0; sums]));
+        let null = || value(&0_u64.to_ne_bytes());
+        let product = [
+            offsets,
+            columns.clone(),
+            entries.clone(),
+            dense.clone(),
+            initial,
+            null(),
+            Buffer(values),
+            Buffer(bounds),
+            null(),
+            value(&(matrix.rows() as u64).to_ne_bytes()),
+            value(&width.to_ne_bytes()),
+            value(bytes_of(&alpha)),
+            value(bytes_of(&beta)),
+        ];
+        let types = types(Precision::new(A::DTYPE, D::DTYPE, D::DTYPE).unwrap());
+        let name = |kernel: &str| format!("{kernel}_{types}");
+        let tiles = width.div_ceil(TILE);
+        let blocks = (matrix.rows() as u64).div_ceil(ROWS) as u32;
+        let long_row = value(&(longest_short_row(matrix.nnz()) as u64).to_ne_bytes());
+        let short = [&product[..], &[long_row]].concat();
+        self.launch(&mut memory, &(name("judge") + "_u32"), [blocks, tiles, 1], &short);
+        if !long_rows.is_empty() {
+            let count = bounds_of_slices.len() as u64;
+            let of_slices = [
+                slices,
+                value(&count.to_ne_bytes()),
+                columns,
+                entries,
+                dense,
+                value(&width.to_ne_bytes()),
+                sums.clone(),
+            ];
+            let grid = [count as u32, tiles, 1];
+            self.launch(&mut memory, &name("sum_slices"), grid, &of_slices);
+            let count = value(&(long_rows.len() as u64).to_ne_bytes());
+            let long = [&product[..], &[rows_of_slices, count, sums]].concat();
+            let blocks = (long_rows.len() as u32 * width).div_ceil(THREADS);
+            self.launch(&mut memory, &(name("judge_long") + "_u32"), [blocks, 1, 1], &long);
+        }
+        let read = |buffer| pod_collect_to_vec(&memory.bytes(buffer));
+        (read(values), read(bounds))
+    }
+}
+
+/// As close to the host's reference as a matrix's certificate asks for.
+fn agrees<A: Scalar, D: Scalar>(emulated: &Emulated, matrix: CsrView<'_, A>, width: u32) {
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut draw = |rows: usize| -> Vec<D> {
+        (0..rows * width as usize).map(|_| D::from_f64(2.0 * random.f64() - 1.0)).collect()
+    };
+    let (dense, initial) = (draw(matrix.cols()), draw(matrix.rows()));
+    let (alpha, beta) = (D::from_f64(-1.75), D::from_f64(0.6));
+    let (values, bounds) = emulated.product(matrix, (&dense, width), (alpha, beta), &initial);
+    let host = reference::multiply(matrix, &dense, width as usize, alpha, beta, &initial).unwrap();
+    assert_eq!(values.len(), host.values.len());
+    for (i, (&value, &bound)) in values.iter().zip(&bounds).enumerate() {
+        let (expected, allowed) = (host.values[i], host.bounds[i]);
+        assert!((value - expected).abs() <= 0.05 * allowed, "{i}: {value} {expected}");
+        assert!((bound - allowed).abs() <= 1e-6 * allowed, "{i}: {bound} {allowed}");
+    }
+}
+
+#[test]
+fn the_device_code_agrees_with_the_reference_on_short_rows_and_on_cut_ones() {
+    let emulated = Emulated::new();
+    let (short, long) = (generate::stencil5(9, 7), generate::one_dense_row(20, 3000, 5));
+    for (matrix, widths) in [(&short, [1, 3, 40]), (&long, [1, 3, 40])] {
+        for width in widths {
+            agrees::<f64, f64>(&emulated, matrix.view(), width);
+            let single = matrix.cast::<f32>().unwrap();
+            agrees::<f32, f32>(&emulated, single.view(), width);
+            agrees::<f32, f64>(&emulated, single.view(), width);
+        }
+    }
+}
+
+#[test]
+fn a_link_depends_on_the_output_and_leaves_the_input() {
+    use emulated::Argument::{Buffer, Value};
+    let emulated = Emulated::new();
+    let linked = |mask: u32| {
+        let mut memory = Memory::new();
+        let output = memory.read_only("output", &0x7fc0_1234_u32.to_ne_bytes());
+        let input = memory.writable("input", &0x8000_0001_u32.to_ne_bytes());
+        let arguments = [Buffer(output), Buffer(input), Value(mask.to_ne_bytes().to_vec())];
+        emulated.launch_of(&mut memory, "chain_link", ([1; 3], 1), &arguments);
+        pod_collect_to_vec::<u8, u32>(&memory.bytes(input))
+    };
+    // As launched: bit by bit what it was, beside a NaN and with the sign of a 0.
+    assert_eq!(linked(0), [0x8000_0001]);
+    assert_eq!(linked(u32::MAX), [0x8000_0001 ^ 0x7fc0_1234]);
+}
+
+#[test]
+fn long_rows_are_cut_without_a_gap_and_into_few_slices() {
+    let matrix = generate::one_dense_row(5, 700_000, 5);
+    let (bounds, rows) = cut(matrix.view());
+    let [[row, first, last]] = rows[..] else { panic!("{rows:?}") };
+    assert_eq!((first, last), (0, bounds.len() as u64));
+    assert!((200..=256).contains(&bounds.len()), "{}", bounds.len());
+    let offsets = matrix.view();
+    let offset = |row: u64| offsets.offsets().at(row as usize) as u64;
+    assert_eq!((bounds[0][0], bounds[bounds.len() - 1][1]), (offset(row), offset(row + 1)));
+    assert!(bounds.windows(2).all(|pair| pair[0][1] == pair[1][0]));
+    assert!(cut(generate::stencil5(30, 30).view()).1.is_empty());
+}
+
+#[test]
+fn gathered_rows_are_those_that_were_asked_for_in_their_order() {
+    use emulated::Argument::{Buffer, Value};
+    let width = 3_u32;
+    let dense: Vec<f64> = (0..30).map(f64::from).collect();
+    let rows = [7_u32, 0, 7, 9];
+    let mut memory = Memory::new();
+    let arguments = |memory: &mut Memory, out| {
+        [
+            Buffer(memory.read_only("dense", cast_slice(&dense))),
+            Value(width.to_ne_bytes().to_vec()),
+            Buffer(memory.read_only("rows", cast_slice(&rows))),
+            Value((rows.len() as u64).to_ne_bytes().to_vec()),
+            Buffer(out),
+        ]
+    };
+    let out = memory.writable("out", &[0; 4 * 3 * 8]);
+    let arguments = arguments(&mut memory, out);
+    Emulated::new().launch(&mut memory, "gather_f64", [1, 1, 1], &arguments);
+    let gathered: Vec<f64> = pod_collect_to_vec(&memory.bytes(out));
+    assert_eq!(gathered, [21., 22., 23., 0., 1., 2., 21., 22., 23., 27., 28., 29.]);
+}
