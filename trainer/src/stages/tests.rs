@@ -249,7 +249,7 @@ fn shipped_configurations_can_be_used_and_wrong_ones_are_refused() {
         let place = tempfile::tempdir().unwrap();
         let wrong = place.path().join("wrong.toml");
         for (from, to, why) in [
-            ("cases = 32", "cases = 0", "at least 1"),
+            ("\ncases = ", "\ncases = 0 # ", "at least 1"),
             ("legal = 0.", "legal = 1.", "shares must be"),
             ("seed = 1", "sead = 1", "unknown field"),
             ("learning_rate = ", "learning_rate = -", "must be positive"),
