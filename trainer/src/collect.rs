@@ -8,8 +8,12 @@
 //! Which programs are measured, in view of what was found before, is the [`Experiment`]'s business.
 //! A shard is the matrix of one recipe with every task. Several [workers](Collector::run) make
 //! matrices, programs and kernels at the same time, each of a shard of its own, so that the one
-//! evaluator always has something to judge. The [`reference()`] program is measured before every [`BETWEEN_REFERENCES`] others, so that what
-//! drifts can be taken out of their times. A recording names its matrix by the recipe.
+//! evaluator always has something to judge. The [`reference()`] program is measured before every
+//! [`BETWEEN_REFERENCES`] others, so that what drifts can be taken out of their times. A recording
+//! names its matrix by the recipe.
+
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -456,150 +460,4 @@ impl<T> Clone for Subject<T> {
 /// Locks what stays whole whoever panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-    use std::path::Path;
-
-    use sparserl_core::codegen::CudaSource;
-    use sparserl_core::kernel::Candidate;
-    use sparserl_core::matrix::CsrView;
-    use sparserl_core::outcome::{Abilities, Evaluation, Measurement, Samples, Timing};
-    use sparserl_gpu::compile::nvrtc::Version;
-    use sparserl_gpu::run::device::DeviceFacts;
-    use sparserl_gpu::store::recording::Recordings;
-
-    use super::*;
-    use crate::configuration::Collection;
-    use crate::corpus::RealMatrices;
-    use crate::proposals::Stratified;
-
-    /// Finds every program right; the longer its text, the slower. Where it is mortal, it fails in
-    /// its fifth judgement.
-    struct Fake {
-        mortal: bool,
-        judgements: u32,
-    }
-
-    /// Compiles everything to nothing.
-    struct FakeCompiler;
-
-    impl Compiler for FakeCompiler {
-        type Code = ();
-        type Error = Infallible;
-
-        fn compile(&self, _: &CudaSource) -> Result<Result<(), String>, Infallible> {
-            Ok(Ok(()))
-        }
-    }
-
-    impl Evaluator for Fake {
-        type Code = ();
-        type Cuda = Infallible;
-        type Error = String;
-
-        fn abilities(&self) -> Abilities {
-            Abilities { times: true, findings: false, cuda: false, protocol: "fake".into() }
-        }
-
-        fn judge_all<T: Scalar>(
-            &mut self,
-            _: CsrView<'_, T>,
-            candidates: &[Candidate<'_, (), Infallible>],
-        ) -> Result<Evaluation, String> {
-            self.judgements += 1;
-            if self.mortal && self.judgements == 5 {
-                return Err("lost".to_owned());
-            }
-            let outcome = |candidate: &Candidate<'_, (), Infallible>| {
-                let length = candidate.program().map_or(0, |program| program.to_string().len());
-                let samples = Samples::try_from(vec![1e-6 * length as f64]).unwrap();
-                let timing = Timing { warm: Some(samples), ..Timing::default() };
-                Outcome::Measured(Measurement { checks: 1, worst_ratio: 0.5, timing })
-            };
-            let outcomes = candidates.iter().map(outcome).collect();
-            Ok(Evaluation { outcomes, baselines: vec![], copy_bandwidth: None })
-        }
-    }
-
-    fn collection() -> Collection {
-        toml::from_str(
-            "matrices = 6\ntasks = [\"spmv f32\", \"spmm 8 f64\"]\nprograms = 20\npool = 30\n\
-             mutations = 4\nrounds_of_mutations = 1\n\
-             [corpus]\nseed = 3\nshare_of_real = 0.0\nlargest_nnz = 3000\n",
-        )
-        .unwrap()
-    }
-
-    fn context() -> Context {
-        Context {
-            device: DeviceFacts {
-                name: "Fake".to_owned(),
-                driver: (13, 0),
-                memory_bytes: 1 << 30,
-                target: Target::H200,
-            },
-            nvrtc: Version { major: 13, minor: 0 },
-            protocol: "fake".to_owned(),
-            value_source: ValueSource::Random,
-        }
-    }
-
-    fn run(folder: &Path, mortal: bool) -> Result<Collected, String> {
-        let (collection, real) = (collection(), RealMatrices::none());
-        let lease = Duration::from_secs(600);
-        let mut shards = Shards::open(&folder.join("shards"), collection.matrices, lease).unwrap();
-        let recorder = Recorder::append_to(folder.join("recordings")).unwrap();
-        let fake = Fake { mortal, judgements: 0 };
-        let outputs = (recorder, context());
-        let recipes = Recipes::of_corpus(collection.corpus, collection.matrices, &real);
-        let experiment = Stratified::new(&collection);
-        let what = (&recipes, collection.tasks.as_slice());
-        let measuring = (fake, FakeCompiler);
-        let mut collector = Collector::new(experiment, what, measuring, Target::H200, outputs);
-        let two = NonZeroUsize::new(2).unwrap();
-        collector.run(&mut shards, two, || true, |_| {}).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_lost_run_is_taken_up_where_it_stopped() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(run(folder.path(), true), Err("lost".to_owned()));
-        let again = run(folder.path(), false).unwrap();
-        assert!(again.matrices > 0 && again.programs == again.right);
-        assert_eq!(run(folder.path(), false), Ok(Collected::default()));
-        let recordings = Recordings::read(folder.path().join("recordings")).unwrap();
-        let mut names: Vec<&str> =
-            recordings.into_iter().map(|recording| recording.matrix.name.as_str()).collect();
-        names.dedup();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), 6);
-        for name in names {
-            let recipe: Recipe = name.parse().unwrap();
-            assert!(recipe.build(&RealMatrices::none()).unwrap().nnz() > 0);
-        }
-    }
-
-    #[test]
-    fn two_processes_share_a_corpus_and_the_reference_is_measured_again_and_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let both: Vec<Collected> = std::thread::scope(|scope| {
-            let run = || run(folder.path(), false).unwrap();
-            let threads = [scope.spawn(run), scope.spawn(run)];
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        assert_eq!(both.iter().map(|collected| collected.matrices).sum::<u64>(), 6);
-        let recordings = Recordings::read(folder.path().join("recordings")).unwrap();
-        // Two tasks, and for each what was drawn and what came of changing that.
-        assert_eq!(recordings.as_slice().len(), 6 * 2 * 2);
-        for recording in &recordings {
-            let reference = reference(recording.task).unwrap().to_string();
-            let places = recording.programs.iter().step_by(BETWEEN_REFERENCES + 1);
-            assert!(places.into_iter().all(|program| *program == reference));
-            assert!(recording.programs.len() > 1);
-        }
-    }
 }

@@ -11,7 +11,7 @@ use sparserl_trainer::evaluation::{
 };
 use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
 
-use super::Measuring;
+use super::{Measuring, write_json};
 use crate::console::print;
 
 #[derive(clap::Args)]
@@ -58,9 +58,7 @@ impl Evaluate {
         self.measuring.run(&recipes, &settings.tasks, contest)?;
 
         let table = Table::new(&CaseResult::read_all(&results)?);
-        let path = self.measuring.output.join("table.json");
-        let json = serde_json::to_string_pretty(&table)?;
-        fs::write(&path, json).with_context(|| path.display().to_string())?;
+        write_json(&self.measuring.output.join("table.json"), &table)?;
         print(&table.to_string());
         Ok(())
     }

@@ -1,12 +1,11 @@
-use std::fs;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use sparserl_core::layout::CostConstants;
 use sparserl_core::outcome::Regime;
 use sparserl_trainer::corpus::RealMatrices;
 use sparserl_trainer::fit_cost::{Report, Terms};
 
+use super::write_json;
 use crate::console::{print, progress_bar};
 
 #[derive(clap::Args)]
@@ -63,9 +62,7 @@ impl FitCost {
         let report = Report::new(name, &terms, CostConstants::FITTED, show("families left out"));
         bar.finish_and_clear();
         if let Some(path) = &self.output {
-            let mut text = serde_json::to_string_pretty(&report)?;
-            text.push('\n');
-            fs::write(path, text).with_context(|| format!("{}: cannot write", path.display()))?;
+            write_json(path, &report)?;
         }
         print(&report.to_string());
         Ok(())

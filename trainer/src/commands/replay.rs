@@ -1,12 +1,11 @@
-use std::fs;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use sparserl_trainer::corpus::Split;
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::evaluation::{Table, replay};
 use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
 
+use super::write_json;
 use crate::console::{print, progress_bar};
 
 #[derive(clap::Args)]
@@ -47,8 +46,7 @@ impl Replay {
         );
         let table = Table::new(&results);
         if let Some(path) = &self.output {
-            let json = serde_json::to_string_pretty(&table)?;
-            fs::write(path, json).with_context(|| path.display().to_string())?;
+            write_json(path, &table)?;
         }
         print(&table.to_string());
         Ok(())

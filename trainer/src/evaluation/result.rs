@@ -1,12 +1,13 @@
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sparserl_core::language::Program;
 use sparserl_core::outcome::{Outcome, Regime};
 use sparserl_core::task::Task;
-use tempfile::NamedTempFile;
+use tempfile::Builder;
 
 /// What was found out about all choosers on one matrix and task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,7 +87,7 @@ pub enum ResultError {
 }
 
 impl CaseResult {
-    /// Writes it to the file of its shard and task in a folder, whole or not at all.
+    /// Writes it, for everyone to read, to the file of its shard and task in a folder, whole or not at all.
     pub(super) fn write(
         &self,
         folder: &Path,
@@ -96,7 +97,8 @@ impl CaseResult {
         let name = format!("{shard:06}-{}.json", task.to_string().replace([' ', '/'], "-"));
         let path = folder.join(name);
         let written = || -> io::Result<()> {
-            let mut file = NamedTempFile::new_in(folder)?;
+            let permissions = Permissions::from_mode(0o666);
+            let mut file = Builder::new().permissions(permissions).tempfile_in(folder)?;
             serde_json::to_writer_pretty(&mut file, self)?;
             file.flush()?;
             file.persist(&path)?;
