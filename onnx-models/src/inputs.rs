@@ -49,14 +49,21 @@ impl Inputs {
         } else {
             stats.sampled_positions(config.max_tokens).embed(config)
         };
-        let (rows, cols, nnz) = (stats.rows_count(), stats.cols(), stats.nnz());
-        let size = MatrixSize { rows: rows as u64, cols: cols as u64, nnz: nnz as u64 };
         Self {
-            scalars: scalars(&embedding.features, size, input.task, &input.target).to_vec(),
+            scalars: Self::scalars(input).to_vec(),
             grids: embedding.grids.cells().to_vec(),
             tokens,
             config: *config,
         }
+    }
+
+    /// The [`scalars`] of an input alone, for whoever looks at no pictures.
+    #[must_use]
+    pub fn scalars(input: &PolicyInput<'_>) -> [f32; SCALARS] {
+        let stats = &input.stats;
+        let (rows, cols, nnz) = (stats.rows_count(), stats.cols(), stats.nnz());
+        let size = MatrixSize { rows: rows as u64, cols: cols as u64, nnz: nnz as u64 };
+        scalars(&input.embedding.features, size, input.task, &input.target)
     }
 
     /// Embedded nonzeros.

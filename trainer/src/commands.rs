@@ -15,6 +15,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use sparserl_trainer::corpus::RealMatrices;
 
 pub(crate) use archive::Archive;
 pub(crate) use collect::Collect;
@@ -24,6 +25,14 @@ pub(crate) use measuring::{Measuring, SERVE};
 pub(crate) use prepare::Prepare;
 pub(crate) use replay::Replay;
 pub(crate) use train::Train;
+
+/// The real matrices of a folder; none where no folder is named.
+fn real_matrices(folder: Option<&Path>) -> anyhow::Result<RealMatrices> {
+    Ok(match folder {
+        Some(folder) => RealMatrices::open(folder)?,
+        None => RealMatrices::none(),
+    })
+}
 
 /// Writes a result under a temporary name, and then gives it its own.
 pub(crate) fn write_json(path: &Path, result: &impl serde::Serialize) -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ mod file;
 mod prepare;
 
 use serde::{Deserialize, Serialize};
-use sparserl_core::language::Token;
+use sparserl_core::language::{Program, Token};
 use sparserl_core::outcome::Regime;
 use sparserl_core::structure::{
     DensityGrids, EmbeddingConfig, Features, IndexScaling, SampledPositions,
@@ -161,6 +161,14 @@ impl DatasetCase {
 }
 
 impl DatasetProgram {
+    /// The program, for the task of its case; `None` where its tokens are none.
+    #[must_use]
+    pub fn program(&self, task: Task) -> Option<Program> {
+        let tokens: Option<Vec<Token>> =
+            self.tokens.iter().map(|&id| Token::from_id(usize::from(id))).collect();
+        Program::from_tokens(task, &tokens?).ok()
+    }
+
     /// Its speed in a regime, by the place in [`REGIMES`], if it was right and timed.
     #[must_use]
     pub fn speed(&self, regime: usize) -> Option<f32> {

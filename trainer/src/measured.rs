@@ -168,7 +168,8 @@ impl MeasuredProgram {
     }
 }
 
-fn median(outcome: &Outcome, regime: Regime) -> Option<f64> {
+/// The median time of an outcome in a regime, if it was right and timed in it.
+pub(crate) fn median(outcome: &Outcome, regime: Regime) -> Option<f64> {
     outcome.measurement()?.timing.median(regime)
 }
 

@@ -24,6 +24,7 @@ pub use sparserl_onnx_models::reference::reference;
 use crate::collect::{Experiment, Measure, Stopped};
 use crate::configuration::Collection;
 use crate::corpus::Recipe;
+use crate::measured::median;
 
 /// Programs of one task that are tried on every matrix that they are legal for.
 #[derive(Clone, Debug)]
@@ -285,8 +286,7 @@ impl Fastest {
 
 /// The time that decides: with a warm cache in a chain, or else with a cold one.
 fn seconds(outcome: &Outcome) -> Option<f64> {
-    let timing = &outcome.measurement()?.timing;
-    timing.median(Regime::Warm).or_else(|| timing.median(Regime::Cold))
+    median(outcome, Regime::Warm).or_else(|| median(outcome, Regime::Cold))
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@ use std::path::PathBuf;
 
 use sparserl_core::layout::CostConstants;
 use sparserl_core::outcome::Regime;
-use sparserl_trainer::corpus::RealMatrices;
 use sparserl_trainer::fit_cost::{Report, Terms};
 
-use super::write_json;
+use super::{real_matrices, write_json};
 use crate::console::{print, progress_bar};
 
 #[derive(clap::Args)]
@@ -43,10 +42,7 @@ impl FittedRegime {
 
 impl FitCost {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let real = match &self.real {
-            Some(folder) => RealMatrices::open(folder)?,
-            None => RealMatrices::none(),
-        };
+        let real = real_matrices(self.real.as_deref())?;
         let bar = progress_bar(0);
         let show = |what: &'static str| {
             bar.set_message(what);

@@ -14,6 +14,7 @@ use sparserl_trainer::collect::{Collector, Experiment};
 use sparserl_trainer::corpus::{RealMatrices, Recipes};
 use sparserl_trainer::shards::Shards;
 
+use super::real_matrices;
 use crate::console::{progress_bar, say};
 use crate::interruption::Interruption;
 
@@ -50,10 +51,7 @@ pub(crate) struct Measuring {
 impl Measuring {
     /// The real matrices; none where no folder is named.
     pub(crate) fn real(&self) -> anyhow::Result<RealMatrices> {
-        Ok(match &self.real {
-            Some(folder) => RealMatrices::open(folder)?,
-            None => RealMatrices::none(),
-        })
+        real_matrices(self.real.as_deref())
     }
 
     /// Runs an experiment on what others have not done yet.

@@ -2,10 +2,10 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use sparserl_gpu::store::recording::Recordings;
-use sparserl_trainer::corpus::RealMatrices;
 use sparserl_trainer::dataset::{Dataset, prepare};
 use sparserl_trainer::measured::MeasuredCase;
 
+use super::real_matrices;
 use crate::console::{progress_bar, say};
 use crate::interruption::Interruption;
 
@@ -28,10 +28,7 @@ impl Prepare {
             true => Dataset::read(&self.output)?,
             false => Dataset::empty(),
         };
-        let real = match &self.real {
-            Some(folder) => RealMatrices::open(folder)?,
-            None => RealMatrices::none(),
-        };
+        let real = real_matrices(self.real.as_deref())?;
         let mut cases = Vec::new();
         for folder in &self.recordings {
             let recordings = Recordings::read(folder)?;

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
-use sparserl_core::language::{Program, Token};
+use sparserl_core::language::Program;
 use sparserl_core::task::Task;
+use sparserl_onnx_models::inputs::scalars;
 
 use crate::corpus::{RecipeError, Role, Split};
 use crate::dataset::{Dataset, DatasetProgram};
@@ -43,9 +44,6 @@ impl Experience {
             if split.role(&matrix.recipe()?) != Role::Train {
                 continue;
             }
-            let Some(inputs) = dataset.inputs(case, dataset.signature.embedding.scaling) else {
-                continue;
-            };
             let empty = || (Self { programs: Vec::new(), cases: Vec::new() }, BTreeMap::new());
             let (experience, places) = found.entry(case.task).or_insert_with(empty);
             let mut regrets = Vec::new();
@@ -54,7 +52,7 @@ impl Experience {
                 let place = match places.get(&measured.tokens) {
                     Some(&place) => place,
                     None => {
-                        let Some(program) = program(case.task, &measured.tokens) else { continue };
+                        let Some(program) = measured.program(case.task) else { continue };
                         places.insert(measured.tokens.clone(), experience.programs.len());
                         experience.programs.push(program);
                         experience.programs.len() - 1
@@ -67,7 +65,8 @@ impl Experience {
             };
             regrets.iter_mut().for_each(|(_, speed)| *speed = best - *speed);
             regrets.sort_by(|a, b| a.1.total_cmp(&b.1));
-            experience.cases.push(PastCase { scalars: inputs.scalars, regrets });
+            let scalars = scalars(&matrix.features, matrix.size(), case.task, &case.target);
+            experience.cases.push(PastCase { scalars: scalars.to_vec(), regrets });
         }
         Ok(found.into_iter().map(|(task, (experience, _))| (task, experience)).collect())
     }
@@ -94,10 +93,4 @@ impl Experience {
 /// The mean regret of some meetings; at least one.
 pub(super) fn mean(met: &[(usize, f32)]) -> f32 {
     met.iter().map(|(_, regret)| regret).sum::<f32>() / met.len().max(1) as f32
-}
-
-fn program(task: Task, tokens: &[u8]) -> Option<Program> {
-    let tokens: Option<Vec<Token>> =
-        tokens.iter().map(|&id| Token::from_id(usize::from(id))).collect();
-    Program::from_tokens(task, &tokens?).ok()
 }

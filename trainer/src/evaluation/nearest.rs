@@ -65,7 +65,7 @@ impl Chooser for NearestWinners {
         let Some((experience, scale)) = self.experience.get(&input.task) else {
             return Ok(Vec::new());
         };
-        let scalars = Inputs::new(input, &input.embedding.config).scalars;
+        let scalars = Inputs::scalars(input);
         let distance = |case: &PastCase| scale.squared_distance(&case.scalars, &scalars);
         let mut cases: Vec<(f32, &PastCase)> =
             experience.cases.iter().map(|case| (distance(case), case)).collect();

@@ -1,5 +1,4 @@
 use sparserl_core::decode::PolicyError;
-use sparserl_core::language::{Program, Token};
 use sparserl_onnx_models::terms::ProgramTerms;
 
 use super::learned::expected_fastest;
@@ -79,10 +78,7 @@ pub fn replay<B: Backend>(
 }
 
 fn timed(case: &DatasetCase, measured: &DatasetProgram) -> TimedProgram {
-    let tokens: Option<Vec<Token>> =
-        measured.tokens.iter().map(|&id| Token::from_id(usize::from(id))).collect();
-    let program = tokens.and_then(|tokens| Program::from_tokens(case.task, &tokens).ok());
     let time = |regime| measured.speed(regime).map(|speed| f64::from(-speed).exp2());
-    let program = program.map(|program| program.to_string()).unwrap_or_default();
-    TimedProgram { program, cold: time(0), warm: time(1) }
+    let program = measured.program(case.task).map(|program| program.to_string());
+    TimedProgram { program: program.unwrap_or_default(), cold: time(0), warm: time(1) }
 }

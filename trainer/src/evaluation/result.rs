@@ -9,6 +9,8 @@ use sparserl_core::outcome::{Outcome, Regime};
 use sparserl_core::task::Task;
 use tempfile::Builder;
 
+use crate::measured::median;
+
 /// What was found out about all choosers on one matrix and task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
@@ -49,8 +51,8 @@ pub struct TimedProgram {
 
 impl TimedProgram {
     pub(super) fn new(program: &Program, outcome: Option<&Outcome>) -> Self {
-        let median = |regime| outcome?.measurement()?.timing.median(regime);
-        let (cold, warm) = (median(Regime::Cold), median(Regime::Warm));
+        let time = |regime| median(outcome?, regime);
+        let (cold, warm) = (time(Regime::Cold), time(Regime::Warm));
         Self { program: program.to_string(), cold, warm }
     }
 

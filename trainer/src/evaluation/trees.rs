@@ -72,7 +72,7 @@ impl Chooser for ExtraTrees {
     fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Program>, PolicyError> {
         let failed = |error: TreesError| PolicyError::Failed(Box::new(error));
         let mask = Mask::legal(&input.stats, input.task);
-        let scalars = Inputs::new(input, &input.embedding.config).scalars;
+        let scalars = Inputs::scalars(input).to_vec();
         let row = DenseMatrix::from_2d_vec(&vec![scalars]).map_err(|e| failed(e.into()))?;
         let mut predicted = Vec::new();
         for (program, forest) in self.forests.get(&input.task).into_iter().flatten() {

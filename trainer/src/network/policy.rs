@@ -11,6 +11,7 @@ use sparserl_onnx_models::inputs::Inputs;
 use sparserl_onnx_models::programs::most_tokens;
 use sparserl_onnx_models::terms::{ProgramTerms, TERMS};
 
+use super::parameters::numbers;
 use super::{BEGIN, Backend, Cache, ENSEMBLE, Memory, Modalities, ModelFile, Network};
 use crate::dataset::{REGIMES, token_ids};
 
@@ -126,13 +127,13 @@ impl<B: Backend> NetworkPolicy<B> {
         let terms = TensorData::new(all_terms, [1, count, TERMS]);
         let terms = Tensor::from_data(terms, &self.device);
         let speeds = self.network.speeds(last.reshape([1, count, width]), &memory, terms);
-        let numbers: Vec<f32> = speeds.into_data().iter::<f32>().collect();
+        let found = numbers(speeds);
         let expected = count * ENSEMBLE * REGIMES.len();
-        if numbers.len() != expected {
-            return Err(NetworkError::Numbers { found: numbers.len(), expected }.into());
+        if found.len() != expected {
+            return Err(NetworkError::Numbers { found: found.len(), expected }.into());
         }
         let at = |row: usize, member: usize, regime: usize| {
-            numbers[(row * ENSEMBLE + member) * REGIMES.len() + regime]
+            found[(row * ENSEMBLE + member) * REGIMES.len() + regime]
         };
         let of_row = |row| {
             std::array::from_fn(|member| std::array::from_fn(|regime| at(row, member, regime)))
@@ -177,8 +178,8 @@ impl<B: Backend> ConditionedPolicy for Reading<B> {
         let hidden = self.network.advance(ids, &self.memory, &mut cache);
         self.cache = cache;
         let predictions = self.network.predict(hidden);
-        let logits: Vec<f32> = predictions.logits.into_data().iter::<f32>().collect();
-        let values = predictions.critic.into_data().iter::<f32>().collect::<Vec<_>>();
+        let logits = numbers(predictions.logits);
+        let values = numbers(predictions.critic);
         let expected = batch.len() * Token::VOCABULARY;
         if logits.len() != expected {
             return Err(NetworkError::Numbers { found: logits.len(), expected }.into());
