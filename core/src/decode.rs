@@ -6,6 +6,7 @@
 
 mod beam;
 mod choice;
+mod chooser;
 mod diverse;
 mod mutate;
 mod policy;
@@ -14,8 +15,9 @@ mod ranker;
 mod sample;
 
 pub use beam::{Hypothesis, beam_search};
-pub use diverse::diverse_search;
-pub use mutate::{is_offered, mutate, random_walk};
+pub use chooser::{Choice, Chooser, CostChooser};
+pub use diverse::{diverse_search, family};
+pub use mutate::{cross, is_offered, mutate, random_walk, regrow};
 pub use policy::{BatchRow, ConditionedPolicy, Policy, PolicyError, PolicyInput, Prediction};
 pub use prefix::Prefix;
 pub use ranker::CostRanker;

@@ -9,6 +9,7 @@
 //!
 //! Nothing depends on what comes later: [`syntax`] knows no layouts, [`layout`] has one module for
 //! each and a registry, [`language`] is both together. [`results`] are the statistics of outcomes.
+//! [`pipeline`] searches without measuring, [`search`] by measuring.
 //!
 //! The crate is `no_std` with `alloc`; the `std` feature adds threads and `sprs` conversions.
 
@@ -32,6 +33,7 @@ pub mod plan;
 pub mod random;
 pub mod reference;
 pub mod results;
+pub mod search;
 pub mod structure;
 pub mod syntax;
 pub mod target;

@@ -1,7 +1,7 @@
 //! From a matrix to kernels that are judged and chosen.
 //!
 //! ```text
-//! Policy ─► search ─► programs ─► make: pack, emit, compile ─► Kernel ─► Evaluator ─► Outcome
+//! Chooser ─► programs ─► make: pack, emit, compile ─► Kernel ─► Evaluator ─► Outcome
 //!                                                                │           │
 //!                     artefacts ◄─ the kernels themselves ◄──────┴── choose ◄┘
 //! ```
@@ -22,9 +22,8 @@ pub use make::{Made, MakeError, Maker};
 pub use measure::{BATCH, Budget};
 
 use crate::codegen::EmitError;
-use crate::decode::{Hypothesis, Policy, PolicyError, PolicyInput, beam_search, diverse_search};
+use crate::decode::{Choice, Chooser, PolicyError, PolicyInput};
 use crate::kernel::{Compiler, Kernel};
-use crate::language::Mask;
 use crate::layout::PackError;
 use crate::matrix::{CsrView, Scalar};
 use crate::outcome::{Baseline, Evaluation, Evaluator, Outcome};
@@ -47,10 +46,10 @@ pub struct Order<'a, T> {
 /// Who does it.
 pub struct Tools<'a, K, E, X> {
     /// Proposes programs.
-    pub policy: &'a dyn Policy,
+    pub chooser: &'a dyn Chooser,
     /// Compiles them; without one, kernels have no code, and there is no evaluator.
     pub compiler: Option<&'a K>,
-    /// Measures them; without one, the likeliest are taken.
+    /// Measures them; without one, those with the highest scores are taken.
     pub evaluator: Option<&'a mut E>,
     /// Has the last word on each candidate, best first, where there is one.
     pub check: Option<Check<'a, X>>,
@@ -70,8 +69,8 @@ pub type Check<'a, X> =
 pub struct Ranked {
     /// Its place among the programs that were measured; past them all for one that was not.
     pub index: usize,
-    /// The program, and how likely the policy finds it.
-    pub candidate: Hypothesis,
+    /// The program, and how good the chooser finds it.
+    pub candidate: Choice,
 }
 
 /// What is done next.
@@ -92,8 +91,8 @@ pub enum Step {
 pub struct Artefact<C> {
     /// Program, arrays, source and code.
     pub kernel: Kernel<C>,
-    /// Of the program under the policy, among the legal ones.
-    pub log_probability: f64,
+    /// How good the chooser finds the program, higher being better.
+    pub score: f64,
     /// What was measured; absent where nothing was.
     pub outcome: Option<Outcome>,
     /// The opponents' algorithms that were measured in turn with it, which alone its times can be
@@ -131,7 +130,7 @@ pub struct Times {
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError<K, E, X> {
     /// The policy failed.
-    #[error("the policy failed: {0}")]
+    #[error(transparent)]
     Policy(PolicyError),
     /// The compiler failed, and not because of a source.
     #[error("{0}")]
@@ -186,19 +185,40 @@ where
     K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
     E: Evaluator<Code = K::Code>,
 {
-    let Tools { policy, compiler, evaluator, check, clock, observer } = tools;
+    (tools.observer)(Step::Search);
+    let clock = tools.clock;
+    let start = clock();
+    let considered = match &tools.evaluator {
+        Some(_) => order.budget.candidates().max(order.wanted),
+        None => order.wanted,
+    };
+    let candidates = tools.chooser.choose(order.input, considered);
+    let candidates = candidates.map_err(PipelineError::Policy)?;
+    let searched = clock() - start;
+    let mut generated = generate_from(order, tools, &candidates)?;
+    generated.times.search = searched;
+    Ok(generated)
+}
+
+/// Makes kernels of programs that were chosen already, has them judged, and gives those that are
+/// best. The chooser is asked for others where there are spare ones only.
+///
+/// # Errors
+/// As [`generate`].
+pub fn generate_from<T, K, E, X>(
+    order: &Order<'_, T>,
+    tools: Tools<'_, K, E, X>,
+    candidates: &[Choice],
+) -> Result<Generated<K::Code>, GenerateError<K, E, X>>
+where
+    T: Scalar,
+    K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
+    E: Evaluator<Code = K::Code>,
+{
+    let Tools { chooser, compiler, evaluator, check, clock, observer } = tools;
     let &Order { matrix, input, wanted, budget, spare } = order;
     let mut times = Times::default();
     let maker = Maker { matrix, compiler, clock };
-
-    observer(Step::Search);
-    let start = clock();
-    let considered = match &evaluator {
-        Some(_) => budget.candidates().max(wanted),
-        None => wanted,
-    };
-    let candidates = search(policy, input, considered).map_err(PipelineError::Policy)?;
-    times.search = clock() - start;
     if candidates.is_empty() {
         return Err(PipelineError::NoProgram);
     }
@@ -207,16 +227,16 @@ where
     let mut measured = match evaluator {
         Some(evaluator) => {
             observer(Step::Measure);
-            Some(Measured::new(&maker, evaluator, &candidates, budget, wanted)?)
+            Some(Measured::new(&maker, evaluator, candidates, budget, wanted)?)
         }
         None => None,
     };
     times.measure = if measured.is_some() { clock() - start } else { Duration::ZERO };
 
-    // Fastest first, or else likeliest first: a diverse search gives them in another order.
+    // Fastest first, or else what the chooser finds best: it gives them in another order.
     let order = match &measured {
         Some(measured) => measured.ranking(),
-        None => likeliest(&candidates),
+        None => by_score(candidates),
     };
     let found = order
         .into_iter()
@@ -228,15 +248,15 @@ where
             let start = clock();
             let mut more = None;
             let spare = if measured.is_some() { 0 } else { spare };
-            let known = &candidates;
+            let known = candidates;
             let others = core::iter::from_fn(|| {
                 let more = more.get_or_insert_with(|| {
                     let found = match spare {
                         0 => Vec::new(),
                         // That nothing more is found is no reason to give up what there is.
-                        _ => search(policy, input, wanted + spare).unwrap_or_default(),
+                        _ => chooser.choose(input, wanted + spare).unwrap_or_default(),
                     };
-                    let is_new = |c: &Hypothesis| known.iter().all(|k| k.program != c.program);
+                    let is_new = |c: &Choice| known.iter().all(|k| k.program != c.program);
                     let found: Vec<_> = found.into_iter().filter(is_new).collect();
                     found.into_iter().enumerate()
                 });
@@ -261,7 +281,7 @@ where
         let known = measured.as_ref().and_then(|measured| measured.outcome(index));
         artefacts.push(Artefact {
             kernel,
-            log_probability: candidate.log_probability,
+            score: candidate.score,
             outcome: known.map(|(outcome, _)| outcome.clone()),
             baselines: known.map_or(Vec::new(), |(_, batch)| batch.baselines.clone()),
             copy_bandwidth: known.and_then(|(_, batch)| batch.copy_bandwidth),
@@ -271,33 +291,9 @@ where
     Ok(Generated { artefacts, evaluation, times })
 }
 
-/// Likely programs that differ, at most `wanted`, best first; where there are too few, the
-/// likeliest others fill up.
-///
-/// # Errors
-/// When the policy fails.
-pub fn search(
-    policy: &dyn Policy,
-    input: &PolicyInput<'_>,
-    wanted: usize,
-) -> Result<Vec<Hypothesis>, PolicyError> {
-    let mut policy = policy.read(input)?;
-    let mask = Mask::legal(&input.stats, input.task);
-    let mut candidates = diverse_search(&mut *policy, mask, wanted)?;
-    if candidates.len() < wanted {
-        let others = beam_search(&mut *policy, mask, 2 * wanted)?;
-        let is_new = |c: &Hypothesis| candidates.iter().all(|known| known.program != c.program);
-        let others: Vec<_> = others.into_iter().filter(is_new).collect();
-        candidates.extend(others);
-        candidates.truncate(wanted);
-        candidates.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
-    }
-    Ok(candidates)
-}
-
-/// Indices of candidates, likeliest first.
-fn likeliest(candidates: &[Hypothesis]) -> Vec<usize> {
-    let mut order: Vec<_> = candidates.iter().map(|c| c.log_probability).enumerate().collect();
+/// Indices of candidates, those with the highest scores first.
+fn by_score(candidates: &[Choice]) -> Vec<usize> {
+    let mut order: Vec<_> = candidates.iter().map(|c| c.score).enumerate().collect();
     order.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     order.into_iter().map(|(index, _)| index).collect()
 }

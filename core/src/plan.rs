@@ -58,11 +58,11 @@ struct LanguagePlan {
 #[derive(Clone, Debug, Serialize)]
 pub struct PolicyPlan {
     /// Name of the policy.
-    pub name: &'static str,
+    pub name: String,
     /// Changes with what it writes.
-    pub version: u32,
-    /// Of the program under the policy, among the legal ones.
-    pub log_probability: f64,
+    pub version: String,
+    /// How good it finds the program, higher being better, before anything is measured.
+    pub score: f64,
 }
 
 /// What is computed.
@@ -388,7 +388,7 @@ pub struct CandidateList<'a> {
 struct CandidateEntry<'a> {
     /// Subfolder with the kernel.
     folder: String,
-    log_probability: f64,
+    score: f64,
     program: String,
     predicted: &'a Prediction,
 }
@@ -400,9 +400,9 @@ impl<'a> CandidateList<'a> {
         task: Task,
         candidates: impl Iterator<Item = (String, &'a Program, f64, &'a Plan)>,
     ) -> Self {
-        let entry = |(folder, program, log_probability, plan): (_, &Program, _, &'a Plan)| {
+        let entry = |(folder, program, score, plan): (_, &Program, _, &'a Plan)| {
             let program = program.to_string();
-            CandidateEntry { folder, log_probability, program, predicted: &plan.predicted }
+            CandidateEntry { folder, score, program, predicted: &plan.predicted }
         };
         Self {
             format: CANDIDATES_FORMAT,

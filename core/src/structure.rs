@@ -25,6 +25,7 @@ mod probe;
 mod row_lengths;
 mod rows;
 mod scan;
+mod similarity;
 mod sketch;
 mod spy;
 mod stats;
@@ -41,6 +42,7 @@ pub use grid::{DensityGrids, GRID_SIDES};
 pub use limits::{MAX_DIAGONALS, MAX_PADDING, PaddingLimit};
 pub use rows::{Order, RowSet, RowSetId, Rows, SplitRule};
 pub use scan::{PROBE_LIMIT, SAMPLE_LIMIT};
+pub use similarity::FeatureScale;
 pub use spy::SpyGrid;
 pub use stats::{MatrixStats, RowGroups};
 

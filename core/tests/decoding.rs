@@ -2,13 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use sparserl_core::arbitrary::{csr, task};
 use sparserl_core::decode::{
     BatchRow, ConditionedPolicy, CostRanker, Decoding, Policy, PolicyError, PolicyInput,
-    Prediction, beam_search, sample, sample_batch, score,
+    Prediction, beam_search, random_walk, sample, sample_batch, score,
 };
 use sparserl_core::language::{Derivation, Mask, Program, Token};
 use sparserl_core::layout::pack;
@@ -223,4 +224,34 @@ fn a_wide_beam_finds_what_enumeration_finds() {
     let greedy = beam_search(&mut Made::new(in_slice), mask, 1).unwrap();
     let cold = sample(&mut Made::new(in_slice), Decoding::Masked(mask), 0.0, 9).unwrap();
     assert_eq!(greedy[0].program, cold.end.unwrap());
+}
+
+#[test]
+fn decoding_among_some_programs_gives_each_of_them_and_no_other() {
+    let matrix = generate::rmat(7, 6, 1);
+    let stats = MatrixStats::new(matrix.view());
+    let mut random = SplitMix64::new(5);
+    let mask = Mask::legal(&stats, SPMV);
+    let programs: BTreeSet<Vec<Token>> =
+        (0..6).map(|_| random_walk(mask, &mut random).unwrap().tokens()).collect();
+    assert!(programs.len() > 3);
+    let decoding = Decoding::Among { task: SPMV, programs: &programs };
+    let seeds: Vec<u64> = (0..200).collect();
+    let found = sample_batch(&mut Uniform, decoding, 1.0, &seeds).unwrap();
+    let mut reached = BTreeSet::new();
+    for trajectory in &found {
+        assert!(trajectory.end.is_ok());
+        // Where only one program is left there is no choice, and none is paid for.
+        let choices = trajectory.steps.iter().filter(|step| step.legal.len() > 1).count();
+        assert!(choices < programs.len());
+        for step in &trajectory.steps {
+            let expected = -(step.legal.len() as f64).ln();
+            assert!((step.log_probability - expected).abs() < 1e-12);
+        }
+        reached.insert(trajectory.tokens().collect::<Vec<_>>());
+    }
+    assert_eq!(reached, programs);
+    let none = Decoding::Among { task: SPMV, programs: &BTreeSet::new() };
+    let empty = sample(&mut Uniform, none, 1.0, 1).unwrap();
+    assert!(empty.steps.is_empty() && empty.end.is_err());
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sparserl_core::codegen::CudaSource;
-use sparserl_core::decode::{CostRanker, PolicyInput};
+use sparserl_core::decode::{CostChooser, PolicyInput};
 use sparserl_core::kernel::{Candidate, Compiler};
 use sparserl_core::matrix::{CsrView, Scalar, generate};
 use sparserl_core::outcome::{
@@ -85,7 +85,7 @@ fn generated(batches: &[([f64; BATCH], f64)], wanted: usize) -> Generated<()> {
     let budget = Budget::Candidates(BATCH * batches.len());
     let order = Order { matrix: matrix.view(), input: &input, wanted, budget, spare: 0 };
     let tools = Tools::<NoCompiler, _, Infallible> {
-        policy: &CostRanker,
+        chooser: &CostChooser,
         compiler: None,
         evaluator: Some(&mut Scripted { batches: batches.iter() }),
         check: None,

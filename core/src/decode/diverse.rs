@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 
 use super::beam::{Hypothesis, search};
 use super::{ConditionedPolicy, PolicyError};
-use crate::language::{Layout, Mask, Token, Word};
+use crate::language::{Layout, Mask, Program, Token, Word};
 
 /// Beams kept for each family.
 const BEAMS_PER_FAMILY: usize = 12;
@@ -45,15 +45,17 @@ pub fn diverse_search(
     Ok(pick(found, count))
 }
 
-/// The words that tell families apart.
+/// One of the words that tell families apart.
 fn family_word(token: Token) -> Option<Word> {
     let Token::Word(word) = token else { return None };
     let splits = matches!(word, Word::SplitLength | Word::SplitNonzeros);
     (splits || Layout::WORDS.contains(&word)).then_some(word)
 }
 
-fn family(candidate: &Hypothesis) -> Vec<Word> {
-    candidate.program.tokens().into_iter().filter_map(family_word).collect()
+/// The splits and kinds of layout of a program, in their order: what tells families apart.
+#[must_use]
+pub fn family(program: &Program) -> Vec<Word> {
+    program.tokens().into_iter().filter_map(family_word).collect()
 }
 
 fn layouts(candidate: &Hypothesis) -> Vec<Layout> {
@@ -73,13 +75,13 @@ fn pick(mut found: Vec<Hypothesis>, count: usize) -> Vec<Hypothesis> {
     let mut picked = Vec::new();
     while picked.len() < count {
         let worth = |c: &Hypothesis| {
-            c.log_probability - REPETITION * taken.get(&family(c)).copied().unwrap_or(0.0)
+            c.log_probability - REPETITION * taken.get(&family(&c.program)).copied().unwrap_or(0.0)
         };
         // The first of equals: `max_by` would take the last.
         let best = found.iter().enumerate().rev().max_by(|a, b| worth(a.1).total_cmp(&worth(b.1)));
         let Some(index) = best.map(|(index, _)| index) else { break };
         let candidate = found.remove(index);
-        *taken.entry(family(&candidate)).or_insert(0.0) += 1.0;
+        *taken.entry(family(&candidate.program)).or_insert(0.0) += 1.0;
         picked.push(candidate);
     }
     picked
@@ -114,7 +116,8 @@ mod tests {
             for (i, a) in picked.iter().enumerate() {
                 assert!(picked[i + 1..].iter().all(|b| layouts(a) != layouts(b)));
             }
-            let families: BTreeSet<Vec<Word>> = picked.iter().map(family).collect();
+            let families: BTreeSet<Vec<Word>> =
+                picked.iter().map(|found| family(&found.program)).collect();
             assert!(families.len() >= 3, "{families:?}");
         }
     }

@@ -1,4 +1,6 @@
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use super::choice::{draw, log_probabilities};
 use super::policy::predict;
@@ -22,6 +24,14 @@ pub enum Decoding<'f> {
         /// Tokens after which a program is given up.
         most_tokens: usize,
     },
+    /// Those with which one of some programs goes on: every trajectory ends in one of them, as it has
+    /// to where nothing is known of others. Without programs, trajectories are empty.
+    Among {
+        /// What the programs are for.
+        task: Task,
+        /// Their tokens.
+        programs: &'f BTreeSet<Vec<Token>>,
+    },
 }
 
 impl<'f> Decoding<'f> {
@@ -29,7 +39,7 @@ impl<'f> Decoding<'f> {
     fn mask(self) -> Mask<'f> {
         match self {
             Self::Masked(mask) => mask,
-            Self::Free { task, .. } => Mask::free(task),
+            Self::Free { task, .. } | Self::Among { task, .. } => Mask::free(task),
         }
     }
 
@@ -37,12 +47,24 @@ impl<'f> Decoding<'f> {
         match self {
             Self::Masked(mask) => path.legal(mask).iter().map(|a| a.token).collect(),
             Self::Free { .. } => Token::all().collect(),
+            Self::Among { programs, .. } => next_tokens(programs, &path.prefix().tokens()),
         }
     }
 
     fn gives_up(self, tokens: usize) -> bool {
         matches!(self, Self::Free { most_tokens, .. } if tokens >= most_tokens)
     }
+}
+
+/// The tokens with which programs go on that begin with `prefix`, each once.
+fn next_tokens(programs: &BTreeSet<Vec<Token>>, prefix: &[Token]) -> Vec<Token> {
+    let not_before = (Bound::Included(prefix), Bound::Unbounded);
+    let begin_so = programs.range::<[Token], _>(not_before).take_while(|p| p.starts_with(prefix));
+    let mut next: Vec<Token> =
+        begin_so.filter_map(|program| program.get(prefix.len()).copied()).collect();
+    // Programs are in order, so that those with the same token stand together.
+    next.dedup();
+    next
 }
 
 /// A token of a [`Trajectory`], and what was known when it was chosen.

@@ -8,7 +8,7 @@ use core::time::Duration;
 use super::PipelineError;
 use super::make::Maker;
 use crate::codegen::CudaSource;
-use crate::decode::Hypothesis;
+use crate::decode::Choice;
 use crate::kernel::{Compiler, Kernel};
 use crate::layout::Packed;
 use crate::matrix::Scalar;
@@ -61,12 +61,12 @@ pub(super) struct Measured<C> {
 }
 
 impl<C: Clone + Send + Sync> Measured<C> {
-    /// Makes and judges kernels, likeliest programs first, until the budget is spent. The
+    /// Makes and judges kernels, in their order, until the budget is spent. The
     /// `wanted` fastest keep their arrays.
     pub(super) fn new<T, K, E, X>(
         maker: &Maker<'_, T, K>,
         evaluator: &mut E,
-        candidates: &[Hypothesis],
+        candidates: &[Choice],
         budget: Budget,
         wanted: usize,
     ) -> Result<Self, PipelineError<K::Error, E::Error, X>>
@@ -102,7 +102,7 @@ impl<C: Clone + Send + Sync> Measured<C> {
     fn batch<T, K, E, X>(
         maker: &Maker<'_, T, K>,
         evaluator: &mut E,
-        candidates: &[Hypothesis],
+        candidates: &[Choice],
     ) -> Result<Batch<C>, PipelineError<K::Error, E::Error, X>>
     where
         T: Scalar,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::*;
 use crate::codegen::CudaSource;
-use crate::decode::CostRanker;
+use crate::decode::CostChooser;
 use crate::kernel::Candidate;
 use crate::layout::{Packed, packings};
 use crate::matrix::generate;
@@ -75,7 +75,7 @@ fn run(
     let input = PolicyInput::new(stats, task, Target::H200);
     let order = Order { matrix: matrix.view(), input: &input, wanted, budget, spare: 0 };
     let tools = Tools::<_, _, Infallible> {
-        policy: &CostRanker,
+        chooser: &CostChooser,
         compiler: Some(compiler),
         evaluator,
         check: None,
