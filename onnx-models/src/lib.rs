@@ -1,11 +1,26 @@
 //! Trained policies and the code that runs them.
 //!
-//! No policy has been trained yet; `sparserl_core::decode::CostRanker` stands in for one. What one
-//! is given ([`inputs`], [`terms`]) and what it was made for ([`signature`]) is said here, for
-//! training and for use alike.
+//! ```text
+//! matrix, task, GPU ─► inputs ─► encoder.onnx ─► memory ─► decoder.onnx ─► tokens, speeds
+//!                                                             ▲ key–value cache, terms
+//! LearnedChooser: beam under the mask + the cost model's programs ─► re-ranked by the ensemble
+//! ```
+//!
+//! What a model is given ([`inputs`], [`terms`]) and what it was made for ([`signature`]) is said
+//! here, for training and for use alike. A [`Model`] is two ONNX files; an [`Engine`] runs them as an
+//! [`OnnxPolicy`].
 
+pub mod chooser;
+mod engine;
 pub mod inputs;
+mod model;
+mod policy;
 pub mod programs;
 pub mod reference;
 pub mod signature;
+pub mod speeds;
 pub mod terms;
+
+pub use engine::{Engine, EngineError, OnnxRuntime};
+pub use model::{DECODER, Description, ENCODER, Model, ModelError};
+pub use policy::OnnxPolicy;

@@ -1,11 +1,22 @@
-//! How long programs get.
+//! Programs as numbers, and how long they get.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use sparserl_core::language::Mask;
 use sparserl_core::language::grammar::{Slot, expand};
+use sparserl_core::language::{Mask, Program, Token};
 use sparserl_core::task::{Dtype, Operation, Task};
+
+/// Id of the token before the first one of a program.
+pub const BEGIN: usize = Token::VOCABULARY;
+
+/// Ids of the tokens of a program.
+#[must_use]
+pub fn token_ids(program: &Program) -> Vec<u8> {
+    // Every token of a program has an id, and ids fit.
+    let id = |token: Token| token.id().map(|id| id as u8);
+    program.tokens().into_iter().filter_map(id).collect()
+}
 
 /// Tokens of the longest program of the language.
 pub fn most_tokens() -> usize {

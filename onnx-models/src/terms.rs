@@ -1,8 +1,12 @@
 //! What the cost model knows of a finished program.
 
+use std::sync::Arc;
+
 use sparserl_core::language::{Program, TextError};
 use sparserl_core::layout::{CostModel, PartCost};
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
+use sparserl_core::task::Task;
 
 use crate::reference::reference;
 
@@ -23,12 +27,13 @@ impl<'m> ProgramTerms<'m> {
     /// network's own prediction of the speed starts from.
     pub const PREDICTED: usize = 0;
 
-    /// Terms as `model` has them; `target` is the model's.
+    /// Terms of programs for a task on a matrix with these statistics, as the cost model has them.
     ///
     /// # Errors
     /// When the language lacks the reference program.
-    pub fn new(model: CostModel<'m>, target: Target) -> Result<Self, TextError> {
-        let reference = reference(model.task())?;
+    pub fn new(stats: Arc<MatrixStats<'m>>, task: Task, target: Target) -> Result<Self, TextError> {
+        let model = CostModel::new(stats, task, target);
+        let reference = reference(task)?;
         let reference_seconds = model.cost(&reference).seconds;
         Ok(Self { model, target, reference_seconds })
     }
@@ -124,7 +129,6 @@ fn quarter_log(x: f64) -> f32 {
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
-    use std::sync::Arc;
 
     use proptest::prelude::*;
     use sparserl_core::arbitrary;
@@ -133,16 +137,14 @@ mod tests {
     use sparserl_core::language::Space;
     use sparserl_core::matrix::{Csr, generate};
     use sparserl_core::random::SplitMix64;
-    use sparserl_core::structure::MatrixStats;
-    use sparserl_core::task::{Dtype, Operation, Task};
+    use sparserl_core::task::{Dtype, Operation};
 
     use super::*;
     use crate::signature::INPUTS_VERSION;
 
     fn terms(matrix: &Csr<f32>, program: &Program) -> [f32; TERMS] {
         let stats = Arc::new(MatrixStats::new(matrix.view()));
-        let model = CostModel::new(stats, program.task, Target::H200);
-        ProgramTerms::new(model, Target::H200).unwrap().of(program)
+        ProgramTerms::new(stats, program.task, Target::H200).unwrap().of(program)
     }
 
     #[test]
@@ -168,8 +170,7 @@ mod tests {
         let mut random = SplitMix64::new(1);
         for operation in [Operation::SpMV, spmm] {
             let task = Task::new(operation, Dtype::F64);
-            let model = CostModel::new(Arc::clone(&stats), task, Target::H200);
-            let terms = ProgramTerms::new(model, Target::H200).unwrap();
+            let terms = ProgramTerms::new(Arc::clone(&stats), task, Target::H200).unwrap();
             for _ in 0..64 {
                 let program = random_walk(Mask::legal(&stats, task), &mut random).unwrap();
                 for number in terms.of(&program) {

@@ -1,0 +1,111 @@
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use ndarray::ArrayD;
+use ort::environment::Environment;
+use ort::session::builder::GraphOptimizationLevel;
+use ort::session::{Session, SessionInputValue};
+use ort::value::TensorRef;
+
+use super::{EngineError, Graph, Input, one_line};
+
+/// ONNX Runtime as a library that was found at run time.
+#[derive(Clone, Debug)]
+pub struct OnnxRuntime {
+    environment: Environment,
+    cuda: bool,
+}
+
+/// The one library of this process: ONNX Runtime cannot be loaded twice, and where loading it has
+/// failed, ort must not be asked again: it takes what is not there for loaded.
+static LIBRARY: OnceLock<(PathBuf, Result<Environment, String>)> = OnceLock::new();
+
+impl OnnxRuntime {
+    /// Loads the library; in one process always the same one.
+    ///
+    /// # Errors
+    /// When there is none, it is too old, or another one has been loaded already.
+    pub fn load(library: &Path) -> Result<Self, EngineError> {
+        let load = || {
+            let builder = ort::init_from(library).map_err(|error| one_line(&error));
+            let environment = builder.and_then(|builder| {
+                builder.with_telemetry(false).build().map_err(|error| one_line(&error))
+            });
+            (library.to_owned(), environment)
+        };
+        let (asked, environment) = LIBRARY.get_or_init(load);
+        let reason = match environment {
+            Ok(environment) if asked == library => {
+                return Ok(Self { environment: environment.clone(), cuda: false });
+            }
+            Ok(_) => format!("`{}` has been loaded already", asked.display()),
+            Err(reason) if asked == library => reason.clone(),
+            Err(reason) => format!("`{}` was asked for first: {reason}", asked.display()),
+        };
+        Err(EngineError::Absent { library: library.into(), reason })
+    }
+
+    /// The same on the first CUDA device; opening a model fails where that is not possible.
+    #[must_use]
+    pub fn on_cuda(self) -> Self {
+        Self { cuda: true, ..self }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        if self.cuda { "ONNX Runtime (CUDA)" } else { "ONNX Runtime" }
+    }
+
+    pub(super) fn open(&self, file: &[u8]) -> Result<Box<dyn Graph>, EngineError> {
+        let name = self.name();
+        let session = || {
+            let mut builder = Session::builder(&self.environment)?
+                .with_optimization_level(GraphOptimizationLevel::All)?
+                // Steps are small: threads cost more than they give.
+                .with_intra_threads(1)?;
+            if self.cuda {
+                // TF32 would change the fourth digit.
+                let provider = ort::ep::CUDA::default().with_tf32(false).build();
+                builder = builder.with_execution_providers([provider.error_on_failure()])?;
+            }
+            builder.commit_from_memory(file)
+        };
+        let session = session().map_err(|error: ort::Error| EngineError::Refused {
+            engine: name,
+            reason: one_line(&error),
+        })?;
+        Ok(Box::new(RuntimeGraph { session: Mutex::new(session), name }))
+    }
+}
+
+struct RuntimeGraph {
+    session: Mutex<Session>,
+    name: &'static str,
+}
+
+impl Graph for RuntimeGraph {
+    fn run(
+        &self,
+        inputs: &[Input<'_>],
+        outputs: &[&'static str],
+    ) -> Result<Vec<ArrayD<f32>>, EngineError> {
+        let run = || {
+            let values = inputs.iter().map(value).collect::<Result<Vec<_>, ort::Error>>()?;
+            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = session.run(values)?;
+            let output = |name: &&'static str| match found.get(*name) {
+                Some(value) => Ok(value.try_extract_array::<f32>()?.to_owned()),
+                None => Err(ort::Error::new(format!("no output `{name}`"))),
+            };
+            outputs.iter().map(output).collect::<Result<Vec<_>, ort::Error>>()
+        };
+        run().map_err(|error| EngineError::Failed { engine: self.name, reason: one_line(&error) })
+    }
+}
+
+/// An input as a value of ONNX Runtime, which borrows the numbers.
+fn value<'a>(input: &'a Input<'_>) -> Result<(&'static str, SessionInputValue<'a>), ort::Error> {
+    Ok(match input {
+        Input::Floats(name, array) => (*name, TensorRef::from_array_view(array.view())?.into()),
+        Input::Integers(name, array) => (*name, TensorRef::from_array_view(array.view())?.into()),
+    })
+}

@@ -1,0 +1,90 @@
+//! How fast programs are, as an ensemble predicts it, and the choice that follows.
+
+use sparserl_core::decode::{PolicyError, PolicyInput};
+use sparserl_core::language::Program;
+use sparserl_core::outcome::Regime;
+
+/// Members of the ensemble that predicts speeds.
+pub const ENSEMBLE: usize = 5;
+/// Regimes of the L2 cache in which speeds are predicted, in this order.
+pub const REGIMES: [Regime; 2] = [Regime::Cold, Regime::Warm];
+
+/// log2 of the speeds of a program relative to the reference program
+/// ([`crate::reference::reference`]), as each member of the ensemble predicts them for each of
+/// [`REGIMES`].
+pub type MemberSpeeds = [[f32; REGIMES.len()]; ENSEMBLE];
+
+/// Predicts how fast finished programs are.
+pub trait SpeedModel {
+    /// The speeds of programs for the matrix, task and GPU of an input, in their order.
+    ///
+    /// # Errors
+    /// When the model fails to run, or a program is not one for this task.
+    fn speeds(
+        &self,
+        input: &PolicyInput<'_>,
+        programs: &[Program],
+    ) -> Result<Vec<MemberSpeeds>, PolicyError>;
+}
+
+/// Mean over members and regimes.
+#[must_use]
+pub fn mean(speeds: &MemberSpeeds) -> f32 {
+    speeds.iter().flatten().sum::<f32>() / (ENSEMBLE * REGIMES.len()) as f32
+}
+
+/// Standard deviation over the members of the mean over regimes: how much they disagree.
+#[must_use]
+pub fn disagreement(speeds: &MemberSpeeds) -> f32 {
+    let members = speeds.map(|member| member.iter().sum::<f32>() / REGIMES.len() as f32);
+    let mean = members.iter().sum::<f32>() / ENSEMBLE as f32;
+    let variance = members.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / ENSEMBLE as f32;
+    variance.sqrt()
+}
+
+/// Places of the `count` programs the fastest of which is expected to be fastest, found greedily:
+/// each gains most over those before it in the mean over the members and regimes. The first is the
+/// one with the highest mean; once none gains anything, the next ones are those with the highest
+/// means.
+#[must_use]
+pub fn expected_fastest(speeds: &[MemberSpeeds], count: usize) -> Vec<usize> {
+    let mut best = [[f32::NEG_INFINITY; REGIMES.len()]; ENSEMBLE];
+    let mut chosen: Vec<usize> = Vec::new();
+    let with = |best: &MemberSpeeds, place: usize| {
+        let mut both = speeds[place];
+        both.iter_mut().flatten().zip(best.iter().flatten()).for_each(|(a, b)| *a = a.max(*b));
+        both
+    };
+    while chosen.len() < count.min(speeds.len()) {
+        let worth = |place: usize| (mean(&with(&best, place)), mean(&speeds[place]));
+        // Backwards, since of equals the last one is taken.
+        let open = (0..speeds.len()).rev().filter(|place| !chosen.contains(place));
+        let next = open.max_by(|&a, &b| {
+            let (a, b) = (worth(a), worth(b));
+            a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
+        let Some(next) = next else { break };
+        best = with(&best, next);
+        chosen.push(next);
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_pick_is_what_some_members_find_faster_and_not_what_is_alike() {
+        let alike = |speed: f32| [[speed; REGIMES.len()]; ENSEMBLE];
+        let mut daring = alike(0.0);
+        daring[0] = [5.0; REGIMES.len()];
+        let speeds = [alike(1.0), alike(2.0), alike(1.9), daring];
+        assert_eq!(expected_fastest(&speeds, 3), [1, 3, 2]);
+        assert_eq!(expected_fastest(&speeds, 9).len(), 4);
+        assert!(expected_fastest(&[], 2).is_empty());
+        assert_eq!(disagreement(&alike(1.5)), 0.0);
+        // One member of five says 5, the others 0: the mean is 1, the variance (16 + 4) / 5 = 4.
+        assert_eq!((mean(&daring), disagreement(&daring)), (1.0, 2.0));
+    }
+}
