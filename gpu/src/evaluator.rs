@@ -153,6 +153,11 @@ impl GpuEvaluator {
         self.protocol = protocol;
     }
 
+    /// Judges in a new process from now on, which knows nothing of what was judged before.
+    pub fn restart(&mut self) {
+        self.worker.restart();
+    }
+
     /// The compiler of code for the device: whoever writes kernels down takes this one, too.
     #[must_use]
     pub fn compiler(&self) -> CubinCompiler {

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -94,6 +95,9 @@ impl<Q: Serialize, A: DeserializeOwned> ServingProcess<Q, A> {
             let mut child = Command::new(&command.program);
             child.args(&command.arguments).args(role);
             child.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::piped());
+            // A terminal interrupts the processes of a group: that is for the parent to hear, which
+            // may want to finish its work first. The child ends with it in any case.
+            child.process_group(0);
             let mut child = spawn(child)?;
             let stderr = Tail::of(child.stderr.take());
             let state = State::Running;

@@ -44,6 +44,15 @@ fn requests_and_blobs_come_back() {
 }
 
 #[test]
+fn an_interruption_of_the_parents_group_is_not_for_the_child() {
+    let mut server = echo();
+    let child = rustix::process::getpgid(Some(Pid::from_child(&server.child))).unwrap();
+    assert_eq!(child, Pid::from_child(&server.child));
+    assert_ne!(child, rustix::process::getpgrp());
+    assert!(ask(&mut server, "still there", &[]).is_ok());
+}
+
+#[test]
 fn blobs_larger_than_the_sockets_buffer_come_back() {
     // Takes everything before it answers, as a real server does: four numbers, the header, the
     // blob.
