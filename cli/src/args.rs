@@ -8,7 +8,9 @@ mod generate;
 mod inspect;
 mod judging;
 mod matrix;
+mod policy;
 mod task;
+mod tune;
 mod verify;
 
 use std::sync::LazyLock;
@@ -24,10 +26,12 @@ pub(crate) use generate::GenerateArgs;
 pub(crate) use inspect::InspectArgs;
 pub(crate) use judging::{JudgingArgs, OpponentArgs};
 pub(crate) use matrix::MatrixArgs;
+pub(crate) use policy::{ExecutionProvider, PolicyArg, PolicyArgs};
 pub(crate) use task::{AskedTaskArgs, TaskArgs};
+pub(crate) use tune::{StoreChoice, TuneArgs};
 pub(crate) use verify::VerifyArgs;
 
-/// More than anyone looks at; the search keeps a beam of twice as many programs.
+/// More than anyone looks at.
 const MOST_CANDIDATES: i64 = 1000;
 
 /// What is wrong with arguments that are each right.
@@ -59,6 +63,7 @@ impl Cli {
     pub(crate) fn checked(self) -> Result<Self, clap::Error> {
         let checked = match &self.command {
             Command::Gen(args) => args.task.check(),
+            Command::Tune(args) => args.task.check(),
             Command::Inspect(args) => args.task.check(),
             Command::Verify(args) => args.asked.check(),
             Command::Eval(args) => args.task.check(),
@@ -76,6 +81,9 @@ impl Cli {
 pub(crate) enum Command {
     /// Generate a kernel for a matrix and write it, with all that a caller needs, into a folder
     Gen(GenerateArgs),
+    /// Search on a GPU for the fastest kernel of a matrix, as long as it may take, and write it.
+    /// Interrupted with Ctrl-C, it writes the best so far; started again on its folder, it goes on
+    Tune(TuneArgs),
     /// Show what a policy sees of a matrix, as text, JSON or a spy plot
     Inspect(InspectArgs),
     /// Judge one kernel, on a GPU: is it right, and how fast is it beside cuSPARSE? Or emulated,

@@ -37,10 +37,11 @@ use sparserl_gpu::store::recording::{Context, Recorder};
 use sparserl_gpu::worker::Protocol;
 
 use crate::args::{BenchArgs, ReportArgs};
+use crate::policy::Policy;
 use crate::progress::Progress;
 use crate::{console, gpu, recordings, whole_file};
 use measure::{Bench, steps_per_matrix};
-use results::{RESULTS, Results, Settings, Store};
+use results::{Generator, RESULTS, Results, Settings, Store};
 use source::MatrixSource;
 
 const REPORT: &str = "report.html";
@@ -61,12 +62,17 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         budget: args.budget(),
         values: args.values.into(),
     };
+    let policy = Policy::open(&args.policy)?;
     let evaluators = open(&args.devices, &args.opponents.opponents()?)?;
     let devices = evaluators.iter().map(|evaluator| evaluator.facts().clone()).collect();
-    let store = Store::open(&args.output, Results::new(devices, settings), args.resume)?;
+    let store = Store::open(
+        &args.output,
+        Results::new(Generator::with(&policy), devices, settings),
+        args.resume,
+    )?;
     let recorder = recordings::open(args.record.as_deref())?;
     let print = |line: &str| console::print(&format!("{line}\n"));
-    let results = measure(&sources, evaluators, store, recorder, true, &print)?;
+    let results = measure(&sources, &policy, evaluators, store, recorder, true, &print)?;
     finish(&results, &args.output)
 }
 
@@ -107,6 +113,7 @@ fn open(devices: &[u32], opponents: &Opponents) -> anyhow::Result<Vec<GpuEvaluat
 /// whether progress may be shown.
 fn measure<E: Instrument + Send>(
     sources: &[MatrixSource],
+    policy: &Policy,
     evaluators: Vec<E>,
     store: Store,
     recorder: Option<Recorder>,
@@ -123,7 +130,7 @@ fn measure<E: Instrument + Send>(
         let run = |evaluator| {
             let (store, recorder) = (&store, recorder.as_ref());
             let (settings, progress, print) = (&settings, &progress, &print);
-            let bench = Bench { evaluator, store, recorder, settings, progress, print };
+            let bench = Bench { policy, evaluator, store, recorder, settings, progress, print };
             let next = &next;
             scope.spawn(move || bench.run(sources, next))
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use sparserl_core::decode::Hypothesis;
+use sparserl_core::decode::Choice;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification};
 use sparserl_core::task::Operation;
@@ -60,7 +60,7 @@ impl<'m, T: Scalar> Checker<'m, T> {
     ///
     /// # Errors
     /// When the emulator fails, or when the candidate does not fit what it is emulated on.
-    pub(crate) fn judge(&self, candidate: &Hypothesis) -> anyhow::Result<Emulated> {
+    pub(crate) fn judge(&self, candidate: &Choice) -> anyhow::Result<Emulated> {
         self.ground.judge(&self.emulator, Candidate::Program(&candidate.program))
     }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use safetensors::tensor::{TensorView, serialize_to_file};
 use serde::Serialize;
 use sparserl_core::codegen::ArgumentKind;
-use sparserl_core::decode::{CostRanker, PolicyInput};
+use sparserl_core::decode::PolicyInput;
 use sparserl_core::kernel;
 use sparserl_core::layout::{CostModel, Packed};
 use sparserl_core::matrix::{CsrView, Scalar};
@@ -34,16 +34,14 @@ use sparserl_gpu::store::fingerprint::matrix_plan;
 use crate::args::GenerateArgs;
 use crate::check::{Checker, NoneRight, Unjudged, first_right};
 use crate::console;
+use crate::explanation::Explanation;
 use crate::gpu::{self, Lack};
 use crate::load::{load, round};
 use crate::output_folder::OutputFolder;
 use crate::plan;
+use crate::policy::Policy;
 use crate::progress::Progress;
 use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
-
-pub(crate) const POLICY: &str = "cost-ranker";
-/// Raised when the ranker's choice for some matrix changes.
-pub(crate) const POLICY_VERSION: u32 = 3;
 
 /// Candidates that are searched for where those first found are wrong.
 const SPARE: usize = 7;
@@ -55,6 +53,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     OutputFolder::check(&output)?;
 
     // Loading, searching, measuring, checking, then each kernel.
+    let policy = Policy::open(&args.policy)?;
     let progress = Progress::new(4 + args.candidates().get(), !args.json && !args.quiet);
     progress.step(format!("loading {}", args.matrix.file_name()));
     let start = Instant::now();
@@ -64,6 +63,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     let job = Job {
         args,
         task,
+        policy: &policy,
         output: &output,
         matrix: facts,
         notes,
@@ -97,6 +97,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
 struct Job<'a> {
     args: &'a GenerateArgs,
     task: Task,
+    policy: &'a Policy,
     output: &'a Path,
     matrix: MatrixPlan,
     /// What to say at the end.
@@ -149,7 +150,7 @@ impl Job<'_> {
         self.progress.pass(skipped);
         let clock = || self.start.elapsed();
         let tools = Tools {
-            policy: &CostRanker,
+            chooser: self.policy.chooser(),
             compiler: compiler.as_ref(),
             evaluator: gpu.as_mut(),
             check,
@@ -177,6 +178,14 @@ impl Job<'_> {
             });
         }
 
+        let explanation = match self.args.explain {
+            true => {
+                let programs = artefacts.iter().map(|a| a.kernel.packed.program.clone());
+                let programs: Vec<_> = programs.collect();
+                Some(Explanation::new(self.policy, &input, &programs)?)
+            }
+            false => None,
+        };
         let folder = OutputFolder::begin(self.output)?;
         let mut verdicts = checked.into_iter().flatten();
         let mut kernels = Vec::new();
@@ -186,7 +195,7 @@ impl Job<'_> {
             kernels.push(Kernel {
                 subfolder,
                 program: artefact.kernel.packed.program.to_string(),
-                measured: self.measured(artefact, &plan, device.as_deref()),
+                measured: device.as_deref().and_then(|device| measured(artefact, &plan, device)),
                 checked: verdicts.next().flatten(),
                 pack_seconds: artefact.kernel.pack_time.as_secs_f64(),
                 compile_seconds: artefact.kernel.compile_time.as_secs_f64(),
@@ -196,7 +205,7 @@ impl Job<'_> {
         if wanted > 1 {
             let entries = artefacts.iter().zip(&kernels).map(|(artefact, kernel)| {
                 let program = &artefact.kernel.packed.program;
-                (kernel.subfolder.clone(), program, artefact.log_probability, &kernel.plan)
+                (kernel.subfolder.clone(), program, artefact.score, &kernel.plan)
             });
             let list = CandidateList::new(&self.matrix, self.task, entries);
             folder.write(plan::CANDIDATES, pretty(&list)?)?;
@@ -217,36 +226,13 @@ impl Job<'_> {
             output: self.output.to_owned(),
             matrix: self.matrix,
             task: self.task,
+            policy: self.policy.in_words(),
             evaluation,
             without_gpu: self.without_gpu,
             kernels,
+            explanation,
             seconds,
             notes,
-        })
-    }
-
-    /// What follows from the times of a kernel that was measured, and of the opponents in its
-    /// batch.
-    fn measured(
-        &self,
-        artefact: &Artefact<Cubin>,
-        plan: &Plan,
-        device: Option<&str>,
-    ) -> Option<MeasuredKernel> {
-        let device = device?;
-        let measurement = artefact.outcome.as_ref()?.measurement()?;
-        let work = Work::new(self.matrix.nnz, self.task.operation).packed(Packing {
-            packed_bytes: plan.packed_bytes(ArgumentKind::Matrix) as u64,
-            dense_bytes: plan.predicted.dense_bytes,
-            seconds: artefact.kernel.pack_time.as_secs_f64(),
-            copy_bandwidth: artefact.copy_bandwidth,
-        });
-        let figures = |regime| Figures::new(measurement, &artefact.baselines, regime, work);
-        Some(MeasuredKernel {
-            device: device.to_owned(),
-            checks: measurement.checks,
-            worst_ratio: measurement.worst_ratio,
-            figures: ByRegime::of(figures),
         })
     }
 
@@ -315,30 +301,68 @@ impl Job<'_> {
         folder: &OutputFolder,
         at: &Path,
     ) -> anyhow::Result<Plan> {
-        let kernel::Kernel { packed, source, code, .. } = &artefact.kernel;
         let policy = PolicyPlan {
-            name: POLICY,
-            version: POLICY_VERSION,
-            log_probability: artefact.log_probability,
+            name: self.policy.chooser().name().to_owned(),
+            version: self.policy.version().to_owned(),
+            score: artefact.score,
         };
-        let machine_code = code.as_ref().map(MachineCode::from);
-        let files = vec![plan::SOURCE, plan::PROGRAM, plan::PLAN];
-        let mut plan =
-            Plan::new(self.matrix.clone(), costs, policy, packed, source, machine_code, files);
-        let source_file = source.text.clone() + &launch_comment(source, packed);
-        folder.write(at.join(plan::SOURCE), source_file)?;
-        folder.write(at.join(plan::PROGRAM), packed.program.to_string())?;
-        if let Some(cubin) = code {
-            folder.write(at.join(plan::CUBIN), cubin.bytes())?;
-            plan.files.push(plan::CUBIN);
-        }
-        if self.args.packed {
-            write_arrays(packed, folder, &at.join(plan::PACKED))?;
-            plan.files.push(plan::PACKED);
-        }
-        folder.write(at.join(plan::PLAN), pretty(&plan)?)?;
-        Ok(plan)
+        let matrix = self.matrix.clone();
+        write_kernel((matrix, policy), costs, artefact, self.args.packed, folder, at)
     }
+}
+
+/// Writes the files of a kernel for a matrix, as it was judged; the packed arrays where they are
+/// wanted. The policy is the one that wrote the program.
+pub(crate) fn write_kernel(
+    (matrix, policy): (MatrixPlan, PolicyPlan),
+    costs: &CostModel<'_>,
+    artefact: &Artefact<Cubin>,
+    with_arrays: bool,
+    folder: &OutputFolder,
+    at: &Path,
+) -> anyhow::Result<Plan> {
+    let kernel::Kernel { packed, source, code, .. } = &artefact.kernel;
+    let machine_code = code.as_ref().map(MachineCode::from);
+    let files = vec![plan::SOURCE, plan::PROGRAM, plan::PLAN];
+    let mut plan = Plan::new(matrix, costs, policy, packed, source, machine_code, files);
+    let source_file = source.text.clone() + &launch_comment(source, packed);
+    folder.write(at.join(plan::SOURCE), source_file)?;
+    folder.write(at.join(plan::PROGRAM), packed.program.to_string())?;
+    if let Some(cubin) = code {
+        folder.write(at.join(plan::CUBIN), cubin.bytes())?;
+        plan.files.push(plan::CUBIN);
+    }
+    if with_arrays {
+        write_arrays(packed, folder, &at.join(plan::PACKED))?;
+        plan.files.push(plan::PACKED);
+    }
+    folder.write(at.join(plan::PLAN), pretty(&plan)?)?;
+    Ok(plan)
+}
+
+/// What follows from the times of a kernel that was measured on a GPU of this name, and of the
+/// opponents in its batch.
+pub(crate) fn measured(
+    artefact: &Artefact<Cubin>,
+    plan: &Plan,
+    device: &str,
+) -> Option<MeasuredKernel> {
+    let measurement = artefact.outcome.as_ref()?.measurement()?;
+    let operation = artefact.kernel.packed.program.task.operation;
+    let nnz = plan.parts.iter().map(|part| part.nnz).sum();
+    let work = Work::new(nnz, operation).packed(Packing {
+        packed_bytes: plan.packed_bytes(ArgumentKind::Matrix) as u64,
+        dense_bytes: plan.predicted.dense_bytes,
+        seconds: artefact.kernel.pack_time.as_secs_f64(),
+        copy_bandwidth: artefact.copy_bandwidth,
+    });
+    let figures = |regime| Figures::new(measurement, &artefact.baselines, regime, work);
+    Some(MeasuredKernel {
+        device: device.to_owned(),
+        checks: measurement.checks,
+        worst_ratio: measurement.worst_ratio,
+        figures: ByRegime::of(figures),
+    })
 }
 
 /// What is going on, for people who wait.
@@ -387,6 +411,6 @@ fn dtype(name: &str) -> anyhow::Result<safetensors::Dtype> {
     })
 }
 
-fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
+pub(crate) fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! gen      load ─► search ─► measure, check ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
+//! tune     load, winners ─► search ⇄ measure, recordings ─► finals ─► output_folder ─► summary
 //! inspect  load ─► feature_table, JSON, spy_plot
 //! verify   kernel, load ─► judge ─► report, or emulate ─► emulation_report
 //! eval     candidates, load ─► judge ─► results ─► summary ─► table
@@ -9,10 +10,10 @@
 //! report   results ─► report
 //! ```
 //!
-//! `args` says what each command takes; `generate`, `inspect`, `verify`, `eval` and `bench` do it.
-//! `gpu` opens what kernels are measured on, `emulation` runs them without, `figures` says what
-//! follows from their times, and `recordings` keeps them. `whole_file`, `output_folder` and
-//! `interrupt` see to it that nothing is half written.
+//! `args` says what each command takes; `generate`, `tune`, `inspect`, `verify`, `eval` and `bench`
+//! do it. `gpu` opens what kernels are measured on, `emulation` runs them without, `figures` says
+//! what follows from their times, `recordings` keeps them, and `winners` the best of them for later
+//! searches. `whole_file`, `output_folder` and `interrupt` see to it that nothing is half written.
 //!
 //! Results go to standard output; progress, notes and errors to standard error. The exit code is 1
 //! when something is wrong with what was given, 2 when the command line is.
@@ -25,6 +26,7 @@ mod check;
 mod console;
 mod emulation;
 mod eval;
+mod explanation;
 mod feature_table;
 mod figures;
 mod generate;
@@ -34,20 +36,24 @@ mod interrupt;
 mod load;
 mod output_folder;
 mod plan;
+mod policy;
 mod progress;
 mod recordings;
 mod software;
 mod spy_plot;
 mod summary;
 mod text;
+mod tune;
 mod verify;
 mod whole_file;
+mod winners;
 
 use args::{Cli, Command};
 
 fn main() -> ExitCode {
     let result = match Cli::parse_or_exit().command {
         Command::Gen(args) => generate::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Eval(args) => eval::run(&args),

@@ -15,6 +15,7 @@ use sparserl_core::task::Task;
 
 use crate::check::Checked;
 use crate::emulation::Extent;
+use crate::explanation::Explanation;
 use crate::plan;
 use crate::text::{time, times};
 
@@ -23,12 +24,16 @@ pub(crate) struct Summary {
     pub(crate) output: PathBuf,
     pub(crate) matrix: MatrixPlan,
     pub(crate) task: Task,
+    /// What chose the programs, as in a sentence.
+    pub(crate) policy: String,
     /// What became of each candidate, and the baselines, where they were measured.
     pub(crate) evaluation: Option<Evaluation>,
     /// Whether a GPU was looked for, and there is none.
     pub(crate) without_gpu: bool,
     /// Best first.
     pub(crate) kernels: Vec<Kernel>,
+    /// Where it was asked for.
+    pub(crate) explanation: Option<Explanation>,
     pub(crate) seconds: Seconds,
     pub(crate) notes: Vec<String>,
 }
@@ -75,6 +80,7 @@ impl Summary {
             seconds: self.seconds,
             notes: &self.notes,
             evaluation: self.evaluation.as_ref(),
+            explanation: self.explanation.as_ref(),
             kernels: self.kernels.iter().map(|kernel| kernel.document(&self.output)).collect(),
         };
         Ok(serde_json::to_string_pretty(&document)? + "\n")
@@ -89,6 +95,8 @@ struct Document<'a> {
     seconds: Seconds,
     notes: &'a [String],
     evaluation: Option<&'a Evaluation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<&'a Explanation>,
     kernels: Vec<KernelDocument<'a>>,
 }
 
@@ -167,6 +175,9 @@ impl fmt::Display for Summary {
             let right = tried.iter().filter(|outcome| outcome.is_right()).count();
             writeln!(f, "tried      {} candidates, {right} right", tried.len())?;
         }
+        if let Some(explanation) = &self.explanation {
+            write!(f, "{explanation}")?;
+        }
         self.fmt_check(f)?;
         let files = match self.kernels.as_slice() {
             [kernel] if kernel.subfolder.is_empty() => kernel.plan.files.join(", "),
@@ -213,9 +224,10 @@ impl Summary {
         match (self.without_gpu, extents.as_str()) {
             (false, "") => Ok(()),
             (false, on) => writeln!(f, "emulated   on {on}"),
-            (true, "") => writeln!(f, "no GPU     picked by the cost model; not checked"),
+            (true, "") => writeln!(f, "no GPU     picked by {}; not checked", self.policy),
             (true, on) => {
-                writeln!(f, "no GPU     picked by the cost model; checked by emulation on {on}")
+                let policy = &self.policy;
+                writeln!(f, "no GPU     picked by {policy}; checked by emulation on {on}")
             }
         }
     }

@@ -9,7 +9,7 @@ use sparserl_core::results::ValueSource;
 use sparserl_core::task::{Operation, Precision, Task, Values};
 
 use super::task::{MOST_COLUMNS, OperationArg, check_columns, precision_parser};
-use super::{MOST_CANDIDATES, Mistake, OpponentArgs};
+use super::{MOST_CANDIDATES, Mistake, OpponentArgs, PolicyArgs};
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {
@@ -47,6 +47,8 @@ pub(crate) struct BenchArgs {
     pub(crate) values: ValueSourceArg,
     #[command(flatten)]
     pub(crate) opponents: OpponentArgs,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
     /// Numbers of the GPUs to use, separated by commas
     #[arg(long, value_name = "D", value_delimiter = ',', default_value = "0")]
     pub(crate) devices: Vec<u32>,

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 use sparserl_core::pipeline::Budget;
 use sparserl_core::target::Target;
-use sparserl_core::task::{Operation, Task};
+use sparserl_core::task::Task;
 
-use super::{MOST_CANDIDATES, MatrixArgs, OpponentArgs, TaskArgs};
+use super::{MOST_CANDIDATES, MatrixArgs, OpponentArgs, PolicyArgs, TaskArgs};
 
 const DEFAULT_BUDGET: Budget = Budget::Candidates(8);
 
@@ -36,7 +36,12 @@ pub(crate) struct GenerateArgs {
     device: Option<u32>,
     #[command(flatten)]
     pub(crate) opponents: OpponentArgs,
-    /// Measure nothing: take the candidate that the cost model finds best
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+    /// Say why: what is predicted of what is written, and of the runners-up
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) explain: bool,
+    /// Measure nothing: take the candidate that the policy finds best
     #[arg(long, conflicts_with = "budget")]
     pub(crate) no_measure: bool,
     /// Check the kernels by emulation on the CPU before they are written: on the whole matrix where
@@ -94,15 +99,7 @@ impl GenerateArgs {
 
     /// The folder to write.
     pub(crate) fn output(&self, task: Task) -> PathBuf {
-        self.output.clone().unwrap_or_else(|| {
-            let operation = match task.operation {
-                Operation::SpMV => "spmv".to_owned(),
-                Operation::SpMM { columns } => format!("spmm{columns}"),
-            };
-            // A folder's name has no slash.
-            let precision = task.precision.to_string().replace('/', "-");
-            format!("{}.{operation}.{precision}", self.matrix.stem()).into()
-        })
+        self.output.clone().unwrap_or_else(|| self.matrix.folder_name(task).into())
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use sparserl_core::matrix::Duplicates;
+use sparserl_core::task::{Operation, Task};
 
 /// What is read.
 #[derive(Args, Debug)]
@@ -40,6 +41,17 @@ impl MatrixArgs {
         let stem =
             if inner.as_deref().is_some_and(is_format) { stem.with_extension("") } else { stem };
         stem.to_string_lossy().into_owned()
+    }
+
+    /// What a folder with a kernel of it for a task is called.
+    pub(super) fn folder_name(&self, task: Task) -> String {
+        let operation = match task.operation {
+            Operation::SpMV => "spmv".to_owned(),
+            Operation::SpMM { columns } => format!("spmm{columns}"),
+        };
+        // A folder's name has no slash.
+        let precision = task.precision.to_string().replace('/', "-");
+        format!("{}.{operation}.{precision}", self.stem())
     }
 }
 

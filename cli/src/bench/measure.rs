@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 use indicatif::HumanCount;
-use sparserl_core::decode::{CostRanker, Hypothesis, PolicyInput};
+use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{Csr, CsrView, Scalar, generate};
@@ -21,16 +21,17 @@ use super::results::{CandidateResult, Case, MatrixFacts, Settings, Skipped, Stor
 use super::source::MatrixSource;
 use super::terminal::case_line;
 use crate::figures::choose;
+use crate::policy::Policy;
 use crate::progress::Progress;
 use crate::recordings::record;
 use crate::text::time;
-use sparserl_core::pipeline::search;
 
 /// Of random values: the same in every run, so that runs can be compared.
 const VALUE_SEED: u64 = 1;
 
 /// A run over matrices that nobody else has begun with.
 pub(crate) struct Bench<'a, E> {
+    pub(crate) policy: &'a Policy,
     pub(crate) evaluator: E,
     pub(crate) store: &'a Mutex<Store>,
     pub(crate) recorder: Option<&'a Mutex<Recorder>>,
@@ -181,10 +182,9 @@ impl<E: Instrument> Bench<'_, E> {
         let start = Instant::now();
         let target = self.evaluator.target();
         let input = PolicyInput::new(Arc::clone(stats), task, target);
-        let candidates = search(&CostRanker, &input, self.settings.budget)?;
+        let candidates = self.policy.chooser().choose(&input, self.settings.budget)?;
         let search_seconds = start.elapsed().as_secs_f64();
-        let programs: Vec<Program> =
-            candidates.into_iter().map(|c: Hypothesis| c.program).collect();
+        let programs: Vec<Program> = candidates.into_iter().map(|c| c.program).collect();
         if programs.is_empty() {
             bail!("the search found no program (a defect of SparseRL)");
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, bail};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use sparserl_core::matrix::CsrView;
 use sparserl_core::outcome::{Baseline, Outcome};
 use sparserl_core::results::{Chosen, ValueSource};
@@ -15,7 +15,7 @@ use sparserl_core::task::Task;
 use sparserl_gpu::run::device::{Clocks, DeviceFacts};
 use sparserl_gpu::store::fingerprint::{MatrixIdentity, fingerprint};
 
-use crate::generate::{POLICY, POLICY_VERSION};
+use crate::policy::Policy;
 use crate::software::Software;
 use crate::whole_file;
 
@@ -51,15 +51,31 @@ pub(crate) struct Generator {
     #[serde(flatten)]
     pub(crate) software: Software,
     pub(crate) policy: String,
-    pub(crate) policy_version: u32,
+    #[serde(deserialize_with = "version")]
+    pub(crate) policy_version: String,
+}
+
+/// A version of a policy; earlier results have numbers.
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Version {
+        Number(u32),
+        Text(String),
+    }
+    Ok(match Version::deserialize(deserializer)? {
+        Version::Number(number) => number.to_string(),
+        Version::Text(text) => text,
+    })
 }
 
 impl Generator {
-    pub(crate) fn this() -> Self {
+    /// This program with a policy.
+    pub(crate) fn with(policy: &Policy) -> Self {
         Self {
             software: Software::this(),
-            policy: POLICY.to_owned(),
-            policy_version: POLICY_VERSION,
+            policy: policy.chooser().name().to_owned(),
+            policy_version: policy.version().to_owned(),
         }
     }
 }
@@ -198,12 +214,12 @@ pub(crate) struct Skipped {
 
 impl Results {
     /// Nothing measured yet.
-    pub(crate) fn new(devices: Vec<DeviceFacts>, settings: Settings) -> Self {
+    pub(crate) fn new(generator: Generator, devices: Vec<DeviceFacts>, settings: Settings) -> Self {
         Self {
             format: FORMAT.to_owned(),
             started: now(),
             updated: now(),
-            generator: Generator::this(),
+            generator,
             host: Host::this(),
             devices,
             settings,
@@ -299,7 +315,7 @@ impl Store {
                 format!("SparseRL {version}, grammar {grammar_hash}, {policy} {policy_version}")
             };
             let (was, is) = (text(&results.generator), text(&fresh.generator));
-            return Err(differs("version", &was, &is));
+            return Err(differs("version or policy", &was, &is));
         }
         if results.devices != fresh.devices {
             let text = |devices: &[DeviceFacts]| {

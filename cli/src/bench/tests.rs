@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use sparserl_core::decode::CostChooser;
 use sparserl_core::kernel::Candidate;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
@@ -150,6 +151,10 @@ fn spmv(dtype: Dtype) -> Task {
     Task::new(Operation::SpMV, dtype)
 }
 
+fn generator() -> Generator {
+    Generator::with(&Policy::Cost(CostChooser))
+}
+
 /// A run into a folder: what it gives and what it prints.
 fn run_in(
     folder: &Path,
@@ -170,13 +175,15 @@ fn run_recorded(
 ) -> (anyhow::Result<Results>, Vec<String>) {
     let sources: Vec<MatrixSource> =
         settings.matrices.iter().flat_map(|m| MatrixSource::parse(m).unwrap()).collect();
-    let store = Store::open(folder, Results::new(vec![device()], settings), resume).unwrap();
+    let store =
+        Store::open(folder, Results::new(generator(), vec![device()], settings), resume).unwrap();
     let lines = Mutex::new(Vec::new());
     let print = |line: &str| {
         lines.lock().unwrap().push(line.to_owned());
         Ok(())
     };
-    let results = measure(&sources, vec![fake], store, recorder, false, &print);
+    let results =
+        measure(&sources, &Policy::Cost(CostChooser), vec![fake], store, recorder, false, &print);
     (results, lines.into_inner().unwrap())
 }
 
@@ -256,7 +263,7 @@ fn a_run_goes_on_where_another_ended() {
     // Without --resume, and on another GPU, nothing is touched.
     let before = fs::read(place.path().join(RESULTS)).unwrap();
     let open = |device, resume| {
-        let fresh = Results::new(vec![device], settings(&MATRICES, &tasks));
+        let fresh = Results::new(generator(), vec![device], settings(&MATRICES, &tasks));
         Store::open(place.path(), fresh, resume).unwrap_err().to_string()
     };
     assert!(open(device(), false).contains("--resume"));
@@ -399,6 +406,7 @@ fn names_are_short_where_they_tell_matrices_apart() {
 
 #[test]
 fn a_report_of_no_cases_is_a_page() {
-    let page = report::html(&Results::new(vec![device()], settings(&[], &[]))).unwrap();
+    let page =
+        report::html(&Results::new(generator(), vec![device()], settings(&[], &[]))).unwrap();
     assert!(page.contains("No ratio is below 1."));
 }

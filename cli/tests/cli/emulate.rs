@@ -186,7 +186,8 @@ fn gen_checks_where_there_is_no_gpu() {
     let beam = matrix("beam.mtx");
     let run = without_gpu(&place, &format!("gen {beam} -o out"));
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
-    let line = "no GPU     picked by the cost model; checked by emulation on the whole matrix\n";
+    let line =
+        "no GPU     picked by the policy learned; checked by emulation on the whole matrix\n";
     assert!(run.stdout.contains(line), "{}", run.stdout);
     assert!(run.stdout.contains("checked    right in 6 checks by emulation, "), "{}", run.stdout);
     assert!(place.path("out/kernel.cu").exists());
@@ -217,7 +218,7 @@ fn what_cannot_be_checked_is_written_unless_a_check_is_asked_for() {
     assert!(run.stderr.starts_with("note: candidate 1 and "), "{}", run.stderr);
     assert!(run.stderr.contains(" more cannot be checked: "), "{}", run.stderr);
     assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
-    let line = "no GPU     picked by the cost model; not checked\n";
+    let line = "no GPU     picked by the policy learned; not checked\n";
     assert!(run.stdout.contains(line), "{}", run.stdout);
     assert!(place.path("out/kernel.cu").exists());
 
@@ -233,7 +234,7 @@ fn gen_checks_what_it_is_told_to() {
     let place = Place::new();
     let beam = matrix("beam.mtx");
     let run = without_gpu(&place, &format!("gen {beam} --no-check -o out"));
-    let line = "no GPU     picked by the cost model; not checked\n";
+    let line = "no GPU     picked by the policy learned; not checked\n";
     assert!(run.code == Some(0) && run.stdout.contains(line), "{}{}", run.stdout, run.stderr);
 
     let text = place.succeed(&format!("gen {beam} --check --no-compile -o out"));

@@ -70,6 +70,9 @@ fn a_folder_that_is_not_ours_is_kept() {
     let error = place.fail(&format!("gen {beam} --no-compile -o mine"));
     assert!(error.contains("mine: holds thesis.tex, ") && error.contains("--output"), "{error}");
     assert_eq!(place.text("mine/thesis.tex"), "years");
+    let error = place.fail(&format!("tune {beam} -o mine"));
+    assert!(error.contains("mine: holds other files (no tune.json of ours)"), "{error}");
+    assert_eq!(place.names("mine"), ["thesis.tex"]);
 
     fs::write(place.path("mine/plan.json"), "{\"format\": \"someone else's\"}").unwrap();
     place.fail(&format!("gen {beam} --no-compile -o mine"));
@@ -118,6 +121,7 @@ fn a_missing_gpu_is_said_before_a_missing_compiler() {
     fs::write(place.path("c/k.skl"), PROGRAM).unwrap();
     for arguments in [
         format!("bench {beam} --record kept"),
+        format!("tune {beam} --budget 1s"),
         format!("verify c/k.skl --matrix {beam}"),
         format!("eval --candidates c --matrix {beam} -o out.json --record kept"),
     ] {
@@ -146,6 +150,9 @@ fn a_wrong_command_line_is_2() {
         format!("gen {beam} --op spmm --cols 65537"),
         format!("gen {beam} --dtype f16"),
         format!("gen {beam} --arch sm_91"),
+        format!("tune {beam} --op spmm"),
+        format!("tune {beam} --budget 5"),
+        format!("tune {beam} --store w.redb --no-store"),
         format!("gen {beam} --candidates 0"),
         format!("gen {beam} --json --quiet"),
         format!("inspect {beam} --embedding"),

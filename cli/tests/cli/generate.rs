@@ -47,7 +47,7 @@ fn check_plan(place: &Place, folder: &str, name: &str) {
     let matrix = file::load::<f64>(matrix(name).as_ref(), Duplicates::Refuse).unwrap();
     let number = |value: &Value| value.as_u64().unwrap() as usize;
     assert_eq!(plan["format"], "sparserl plan 2");
-    assert_eq!(plan["policy"]["name"], "cost-ranker");
+    assert_eq!(plan["policy"]["name"], "learned");
     assert_eq!(plan["matrix"]["file"], name);
     assert_eq!(number(&plan["matrix"]["rows"]), matrix.rows());
     assert_eq!(number(&plan["matrix"]["cols"]), matrix.cols());
@@ -206,8 +206,8 @@ fn candidates_are_ranked_and_differ() {
         check_arguments(&place, &subfolder);
         programs.push(program);
     }
-    let probability = |entry: &Value| entry["log_probability"].as_f64().unwrap();
-    assert!(list.is_sorted_by(|a, b| probability(a) >= probability(b)));
+    let score = |entry: &Value| entry["score"].as_f64().unwrap();
+    assert!(list.is_sorted_by(|a, b| score(a) >= score(b)));
     programs.sort();
     programs.dedup();
     assert_eq!(programs.len(), 6);

@@ -11,5 +11,6 @@ mod errors;
 mod eval;
 mod generate;
 mod inspect;
+mod policy;
 mod support;
 mod verify;

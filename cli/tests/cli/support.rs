@@ -50,6 +50,7 @@ impl Place {
         command
             .current_dir(self.folder.path())
             .env("SPARSERL_CACHE_DIR", self.cache.path())
+            .env_remove("ORT_DYLIB_PATH")
             .args(arguments.split_whitespace());
         // Cargo sets it relative to the workspace, but tests run in the crate's folder.
         if let Some(folder) = std::env::var_os("SPARSERL_NVRTC") {

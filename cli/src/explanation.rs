@@ -1,0 +1,178 @@
+//! Why a program was chosen, in words and numbers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use sparserl_core::decode::PolicyInput;
+use sparserl_core::language::Program;
+use sparserl_core::layout::CostModel;
+use sparserl_onnx_models::reference::reference;
+use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, SpeedModel as _, disagreement, mean};
+
+use crate::policy::Policy;
+use crate::text::{table, time, times};
+
+/// Programs of the policy that are considered.
+const CONSIDERED: usize = 8;
+
+/// What was predicted of the programs that were considered, best first.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Explanation {
+    policy: String,
+    /// What speeds are relative to.
+    reference: String,
+    programs: Vec<Predicted>,
+}
+
+/// What is predicted of a program.
+#[derive(Clone, Debug, Serialize)]
+struct Predicted {
+    /// Without the version and the task.
+    program: Vec<String>,
+    /// The place in which it was written, from 1; absent where it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<usize>,
+    /// By the ensemble; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ensemble: Option<Ensemble>,
+    /// Seconds, without the traffic of the dense operands, by the cost model.
+    cost_model_seconds: f64,
+    /// How much of that the memory system takes; the rest is the longest chain of dependent steps.
+    memory_share: f64,
+    /// Bytes of the matrix, relative to plain CSR.
+    bytes_of_csr: f64,
+}
+
+/// What an ensemble predicts: speeds relative to the reference.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Ensemble {
+    cold: f64,
+    warm: f64,
+    /// Standard deviation of its members, as a share of the speed.
+    disagreement: f64,
+}
+
+impl From<&MemberSpeeds> for Ensemble {
+    fn from(speeds: &MemberSpeeds) -> Self {
+        let regime = |place: usize| {
+            let sum: f32 = speeds.iter().map(|member| member[place]).sum();
+            f64::from(sum / speeds.len() as f32).exp2()
+        };
+        const _: () = assert!(REGIMES.len() == 2);
+        let disagreement = f64::from(disagreement(speeds)).exp2() - 1.0;
+        Self { cold: regime(0), warm: regime(1), disagreement }
+    }
+}
+
+impl Explanation {
+    /// Of the programs that were written, best first, and of those that the policy would have
+    /// chosen beside them.
+    pub(crate) fn new(
+        policy: &Policy,
+        input: &PolicyInput<'_>,
+        written: &[Program],
+    ) -> anyhow::Result<Self> {
+        let mut programs: Vec<Program> = written.to_vec();
+        for choice in policy.chooser().choose(input, CONSIDERED)? {
+            if !programs.contains(&choice.program) {
+                programs.push(choice.program);
+            }
+        }
+        let ensemble: Vec<Option<MemberSpeeds>> = match policy {
+            Policy::Cost(_) => vec![None; programs.len()],
+            Policy::Learned(chooser) => {
+                chooser.policy().speeds(input, &programs)?.into_iter().map(Some).collect()
+            }
+        };
+        let costs = CostModel::new(Arc::clone(&input.stats), input.task, input.target);
+        let predicted =
+            programs.iter().zip(&ensemble).zip(1..).map(|((program, speeds), place)| {
+                let cost = costs.cost(program);
+                let taken = costs.constants().time(&costs.parts(program), &input.target);
+                Predicted {
+                    program: lines(program),
+                    written: Some(place).filter(|&place| place <= written.len()),
+                    ensemble: speeds.as_ref().map(Ensemble::from),
+                    cost_model_seconds: cost.seconds,
+                    memory_share: taken.busy / taken.seconds().max(f64::MIN_POSITIVE),
+                    bytes_of_csr: cost.matrix_bytes as f64 / costs.csr_bytes().max(1) as f64,
+                }
+            });
+        let mut predicted: Vec<(Predicted, f64)> = predicted
+            .zip(&ensemble)
+            .map(|(predicted, speeds)| {
+                let score = match speeds {
+                    Some(speeds) => f64::from(mean(speeds)),
+                    None => -predicted.cost_model_seconds,
+                };
+                (predicted, score)
+            })
+            .collect();
+        predicted.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        Ok(Self {
+            policy: policy.in_words(),
+            reference: lines(&reference(input.task)?).join("; "),
+            programs: predicted.into_iter().map(|(predicted, _)| predicted).collect(),
+        })
+    }
+}
+
+/// A program without the lines that say version and task.
+fn lines(program: &Program) -> Vec<String> {
+    program.to_string().lines().skip(2).map(str::to_owned).collect()
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first_written = self.programs.iter().position(|p| p.written == Some(1));
+        if let Some((place, chosen)) =
+            first_written.and_then(|place| Some((place, self.programs.get(place)?)))
+        {
+            let limit = if chosen.memory_share >= 0.5 { "memory traffic" } else { "latency" };
+            writeln!(
+                f,
+                "why        {} ranks kernel 1 as {} of {}; the cost model expects {limit} to limit it \
+                 ({:.0} % of {}), with {:.0} % of the bytes of plain CSR",
+                self.policy,
+                place + 1,
+                self.programs.len(),
+                100.0 * chosen.memory_share.max(1.0 - chosen.memory_share),
+                time(chosen.cost_model_seconds),
+                100.0 * chosen.bytes_of_csr,
+            )?;
+            let best_other = self.programs.iter().find(|p| p.written.is_none());
+            if let (Some(own), Some(other)) =
+                (chosen.ensemble, best_other.and_then(|other| other.ensemble))
+            {
+                writeln!(
+                    f,
+                    "           predicted {} of plain CSR's speed with a cold cache, {} with a warm one \
+                     (members differ by {:.0} %); the best other {} and {}",
+                    times(own.cold),
+                    times(own.warm),
+                    100.0 * own.disagreement,
+                    times(other.cold),
+                    times(other.warm),
+                )?;
+            }
+        }
+        let header = ["program", "written", "cold", "warm", "±", "cost model", "bytes ÷ CSR"];
+        let rows = self.programs.iter().map(|predicted| {
+            let of = |number: &dyn Fn(&Ensemble) -> String| {
+                predicted.ensemble.as_ref().map_or_else(|| "–".to_owned(), number)
+            };
+            vec![
+                predicted.program.join("\n"),
+                predicted.written.map_or_else(String::new, |place| place.to_string()),
+                of(&|ensemble| times(ensemble.cold)),
+                of(&|ensemble| times(ensemble.warm)),
+                of(&|ensemble| format!("{:.0} %", 100.0 * ensemble.disagreement)),
+                time(predicted.cost_model_seconds),
+                format!("{:.2}", predicted.bytes_of_csr),
+            ]
+        });
+        writeln!(f, "{}", table(header.map(str::to_owned).to_vec(), rows))?;
+        writeln!(f, "cold, warm: predicted speed relative to `{}`", self.reference)
+    }
+}

@@ -1,0 +1,315 @@
+//! `tune`: searches for the fastest kernel of one matrix by measuring, for as long as it may take.
+//!
+//! ```text
+//! policy, winners ─► Search ⇄ rounds: measure, record ─► finals ─► OutputFolder, tune.json
+//!        ▲                 ▲                    │              │
+//!        │                 └── recall ◄── recordings           │
+//!        └──────────────────────── winners ◄───────────────────┘
+//! ```
+//!
+//! The folder is the memory: a run that is started on it again tells its search all that was
+//! measured, and goes on from there.
+
+mod finals;
+mod folder;
+mod record;
+mod rounds;
+mod shown;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use sparserl_core::decode::PolicyInput;
+use sparserl_core::kernel::Compiler;
+use sparserl_core::language::Program;
+use sparserl_core::layout::CostModel;
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::pipeline;
+use sparserl_core::plan::{Plan, PolicyPlan};
+use sparserl_core::search::{Search, SearchSettings};
+use sparserl_core::structure::MatrixStats;
+use sparserl_core::task::Dtype;
+use sparserl_gpu::compile::nvrtc::Cubin;
+use sparserl_gpu::evaluator::GpuEvaluator;
+use sparserl_gpu::store::fingerprint::{MatrixIdentity, matrix_plan};
+use sparserl_gpu::store::recording::Recorder;
+use sparserl_gpu::worker::Protocol;
+
+use crate::args::TuneArgs;
+use crate::bench::Instrument;
+use crate::generate::{measured, pretty, write_kernel};
+use crate::load::{load, round};
+use crate::output_folder::OutputFolder;
+use crate::policy::Policy;
+use crate::summary::{Kernel, Seconds, Summary};
+use crate::winners::{Place, Winner, WinnerStore, WinningProgram};
+use crate::{console, gpu, interrupt};
+use finals::Finals;
+use folder::TuneFolder;
+use record::Case;
+use rounds::{Laboratory, Standing};
+use shown::{SearchLine, TuneSummary};
+
+/// The search, as plans name it; the number changes with the programs that it finds.
+const POLICY: &str = "tune";
+const POLICY_VERSION: &str = "2";
+
+/// Programs that the policy proposes.
+const PREDICTED: usize = 32;
+/// Programs of similar matrices that are tried.
+const BORROWED: usize = 8;
+/// Programs of this matrix that later searches are offered.
+const LENT: usize = 3;
+
+pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let task = args.task.task();
+    let output = args.output(task);
+    // Before the work, although it is looked at again after it.
+    TuneFolder::look(&output)?;
+    let policy = Policy::open(&args.policy)?;
+    let (matrix, note) = load(&args.matrix)?;
+    let facts = matrix_plan(args.matrix.file_name(), matrix.view());
+    let compilers = gpu::compilers()?;
+    let opponents = args.opponents.opponents()?;
+    let mut gpu = gpu::open(&compilers, args.device, Protocol::full(), opponents)?;
+    let case = Case {
+        matrix: facts,
+        task,
+        device: gpu.facts().name.clone(),
+        target: gpu.facts().target,
+        regime: args.regime(),
+    };
+    let mut notes: Vec<String> = note.into_iter().collect();
+    let store = WinnerStore::choose(args.store()).unwrap_or_else(|error| {
+        notes.push(format!("no winners of other searches: {error}"));
+        None
+    });
+    let line = SearchLine::new(args.budget, !args.json && !args.quiet);
+    let (seed, packed) = (args.seed, args.packed);
+    let job = Job { case, policy, seed, output, store, packed, notes, start };
+    interrupt::wait_for_end();
+    let compiler = gpu.compiler();
+    let end = Limits {
+        // The search begins later: it has the whole of its time.
+        is_over: &mut |spent| spent >= args.budget || interrupt::was_asked_for(),
+        observe: &mut |stage| line.show(&stage),
+    };
+    let tuned = match task.precision.matrix() {
+        Dtype::F32 => {
+            let rounded = round::<f32>(&matrix, &args.matrix)?;
+            drop(matrix);
+            job.tune(rounded.view(), &mut gpu, Some(&compiler), end)?
+        }
+        Dtype::F64 => job.tune(matrix.view(), &mut gpu, Some(&compiler), end)?,
+    };
+    drop(line);
+    if !args.quiet {
+        for note in &tuned.summary.notes {
+            console::say(&format!("note: {note}"));
+        }
+    }
+    match (args.json, args.quiet) {
+        (true, _) => console::print(&pretty(&tuned.record)?),
+        (false, false) => console::print(&tuned.to_string()),
+        (false, true) => Ok(()),
+    }
+}
+
+/// Judges programs as thoroughly as it is told, and knows nothing when it is told to.
+pub(crate) trait Timekeeper: Instrument<Code = Cubin, Error: Display> {
+    /// Judges so from now on.
+    fn judge_so(&mut self, protocol: Protocol);
+
+    /// Judges by a new process from now on.
+    fn restart(&mut self);
+}
+
+impl Timekeeper for GpuEvaluator {
+    fn judge_so(&mut self, protocol: Protocol) {
+        self.set_protocol(protocol);
+    }
+
+    fn restart(&mut self) {
+        Self::restart(self);
+    }
+}
+
+/// One run, once the matrix is read and the GPU is open.
+struct Job {
+    case: Case,
+    policy: Policy,
+    seed: u64,
+    output: PathBuf,
+    store: Option<WinnerStore>,
+    /// Whether the packed arrays are written, too.
+    packed: bool,
+    /// What to say at the end.
+    notes: Vec<String>,
+    start: Instant,
+}
+
+/// When a search ends, by the time that it has taken, and who is told how far it is.
+struct Limits<'a> {
+    is_over: &'a mut dyn FnMut(Duration) -> bool,
+    observe: &'a mut dyn FnMut(Stage<'_>),
+}
+
+/// What a run is at.
+enum Stage<'a> {
+    /// It has searched for so long.
+    Search(&'a Standing, Duration),
+    /// It measures the best once more.
+    Finals,
+}
+
+impl Job {
+    fn tune<T, E, K>(
+        mut self,
+        matrix: CsrView<'_, T>,
+        evaluator: &mut E,
+        compiler: Option<&K>,
+        Limits { is_over, observe }: Limits<'_>,
+    ) -> anyhow::Result<TuneSummary>
+    where
+        T: Scalar,
+        E: Timekeeper,
+        K: Compiler<Code = Cubin, Error: Send + Display> + Sync,
+    {
+        let load = self.start.elapsed();
+        let (folder, record) = TuneFolder::open(&self.output, &self.case, self.seed)?;
+        let recorder = Recorder::append_to(folder.recordings())?;
+        let identity = MatrixIdentity::of_plan(&self.case.matrix)?;
+        let folder = &folder;
+        let mut laboratory = Laboratory { matrix, identity, evaluator, recorder, folder, record };
+
+        let Case { task, target, regime, .. } = self.case;
+        let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), task, target);
+        let features = input.embedding.features.to_array();
+        let place = Place { task, target, regime };
+        let predicted = self.policy.chooser().choose(&input, PREDICTED)?;
+        let first_pick = predicted
+            .first()
+            .map(|found| found.program.clone())
+            .ok_or_else(|| anyhow!("the search found no program (a defect of SparseRL)"))?;
+        let mut first = vec![first_pick.clone()];
+        first.extend(self.borrow(place, &features));
+        first.extend(predicted.into_iter().map(|found| found.program));
+        let settings = SearchSettings::default();
+        let mut search = Search::new(input.stats.clone(), task, first, settings, self.seed);
+        laboratory.recall(&mut search)?;
+
+        let searching = Instant::now();
+        let searched = laboratory.search(
+            &mut search,
+            || is_over(searching.elapsed()),
+            |standing| observe(Stage::Search(standing, searching.elapsed())),
+        );
+        // What was measured stays, whatever ends the search.
+        laboratory.save()?;
+        searched?;
+        let search_time = searching.elapsed();
+        let start = self.start;
+        let clock = move || start.elapsed();
+        let measuring = Instant::now();
+        observe(Stage::Finals);
+        let finals = laboratory.finals(&mut search, &input, &first_pick, compiler, &clock);
+        laboratory.save()?;
+        let Finals { artefact, result } = finals?;
+        let measure_time = measuring.elapsed();
+
+        let costs = CostModel::new(Arc::clone(&input.stats), task, target);
+        let policy = PolicyPlan {
+            name: POLICY.to_owned(),
+            version: POLICY_VERSION.to_owned(),
+            score: artefact.score,
+        };
+        let written = OutputFolder::begin(&folder.kernel())?;
+        let origin = (self.case.matrix.clone(), policy);
+        let plan = write_kernel(origin, &costs, &artefact, self.packed, &written, Path::new(""))?;
+        written.finish()?;
+        self.lend(place, &features, &result);
+        laboratory.record.result = Some(result);
+        laboratory.save()?;
+
+        let kernel = self.kernel(&artefact, plan);
+        let seconds = Seconds {
+            load: load.as_secs_f64(),
+            search: search_time.as_secs_f64(),
+            measure: measure_time.as_secs_f64(),
+            check: 0.0,
+            pack: kernel.pack_seconds,
+            compile: kernel.compile_seconds,
+            total: self.start.elapsed().as_secs_f64(),
+        };
+        let summary = Summary {
+            output: folder.kernel(),
+            matrix: self.case.matrix,
+            task,
+            policy: self.policy.in_words(),
+            evaluation: None,
+            without_gpu: false,
+            kernels: vec![kernel],
+            explanation: None,
+            seconds,
+            notes: self.notes,
+        };
+        Ok(TuneSummary { summary, record: laboratory.record })
+    }
+
+    fn kernel(&self, artefact: &pipeline::Artefact<Cubin>, plan: Plan) -> Kernel {
+        Kernel {
+            subfolder: String::new(),
+            program: artefact.kernel.packed.program.to_string(),
+            measured: measured(artefact, &plan, &self.case.device),
+            checked: None,
+            pack_seconds: artefact.kernel.pack_time.as_secs_f64(),
+            compile_seconds: artefact.kernel.compile_time.as_secs_f64(),
+            plan,
+        }
+    }
+
+    /// What won on similar matrices.
+    fn borrow(&mut self, place: Place, features: &[f32]) -> Vec<Program> {
+        let Some(store) = &self.store else { return Vec::new() };
+        match store.nearest(place, features, BORROWED) {
+            Ok(found) => found,
+            Err(error) => {
+                let path = store.path().display();
+                self.notes.push(format!("no winners of other searches: {path}: {error}"));
+                // What cannot be read is not written to, either.
+                self.store = None;
+                Vec::new()
+            }
+        }
+    }
+
+    /// Offers what won here to later searches.
+    fn lend(&mut self, place: Place, features: &[f32], result: &record::TuneResult) {
+        let Some(store) = &self.store else { return };
+        let timed = |one: &record::TimedProgram| {
+            let seconds = one.seconds(place.regime)?;
+            Some(WinningProgram { program: one.program.clone(), seconds })
+        };
+        let mut others: Vec<WinningProgram> = result.finalists.iter().filter_map(timed).collect();
+        others.retain(|other| other.program != result.winner.program);
+        others.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
+        let programs = timed(&result.winner).into_iter().chain(others).take(LENT).collect();
+        let opponents = result.baselines.iter().filter_map(|one| one.median(place.regime));
+        let winner = Winner {
+            matrix: self.case.matrix.file.clone(),
+            features: features.to_vec(),
+            programs,
+            reference_seconds: opponents.min_by(f64::total_cmp),
+        };
+        if let Err(error) = store.keep(place, &self.case.matrix.blake3, &winner) {
+            let path = store.path().display();
+            self.notes.push(format!("not kept for other searches: {path}: {error}"));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The best few once more, by processes that have not run them: one chooses, another one measures
+//! what was chosen, so that luck in being chosen is not in what is reported.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use sparserl_core::decode::{
+    Choice, CostChooser, CostRanker, Decoding, Policy as _, PolicyInput, score,
+};
+use sparserl_core::kernel::Compiler;
+use sparserl_core::language::{Mask, Program};
+use sparserl_core::matrix::Scalar;
+use sparserl_core::outcome::{Evaluation, Outcome};
+use sparserl_core::pipeline::{
+    Artefact, BATCH, Budget, Check, Order, PipelineError, Ranked, Tools, generate_from,
+};
+use sparserl_core::search::Search;
+use sparserl_gpu::compile::nvrtc::Cubin;
+use sparserl_gpu::worker::Protocol;
+
+use super::Timekeeper;
+use super::folder::KERNEL;
+use super::record::{TimedProgram, TuneResult, seconds};
+use super::rounds::{Laboratory, refuse_wrong};
+
+/// The winner, and what it was chosen from.
+pub(super) struct Finals {
+    pub(super) artefact: Artefact<Cubin>,
+    pub(super) result: TuneResult,
+}
+
+impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
+    /// Chooses the fastest of a search, and measures it once more beside what the policy finds
+    /// best.
+    pub(super) fn finals<K>(
+        &mut self,
+        search: &mut Search<'_>,
+        input: &PolicyInput<'_>,
+        first_pick: &Program,
+        compiler: Option<&K>,
+        clock: &(dyn Fn() -> Duration + Sync),
+    ) -> anyhow::Result<Finals>
+    where
+        K: Compiler<Code = Cubin, Error: Send + std::fmt::Display> + Sync,
+    {
+        let regime = self.record.case.regime;
+        self.evaluator.judge_so(Protocol::full());
+        self.evaluator.restart();
+        let mut finalists = search.finalists(BATCH);
+        if !finalists.contains(first_pick) {
+            finalists.truncate(BATCH - 1);
+            finalists.push(first_pick.clone());
+        }
+        let chosen_from = self.measure(&finalists)?;
+        refuse_wrong(search, &finalists, &chosen_from.outcomes);
+        let outcomes = finalists.iter().zip(&chosen_from.outcomes);
+        let mut ranked: Vec<(f64, &Program)> =
+            outcomes.filter_map(|(one, outcome)| Some((seconds(outcome, regime)?, one))).collect();
+        ranked.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+
+        let timed = |program: &Program, outcome: &Outcome| TimedProgram {
+            program: program.to_string(),
+            outcome: outcome.clone(),
+        };
+        for (_, winner) in &ranked {
+            let mut programs = vec![(*winner).clone()];
+            programs.extend((first_pick != *winner).then(|| first_pick.clone()));
+            let (artefact, evaluation) = self.measure_winner(&programs, input, compiler, clock)?;
+            self.keep(&programs, &evaluation)?;
+            refuse_wrong(search, &programs, &evaluation.outcomes);
+            // What is found wrong only now is no winner: the next one is.
+            let Some(artefact) = artefact else { continue };
+            let of_first = evaluation.outcomes.last().or(artefact.outcome.as_ref());
+            let of_winner = evaluation.outcomes.first().or(artefact.outcome.as_ref());
+            let (Some(of_first), Some(of_winner)) = (of_first, of_winner) else { continue };
+            let result = TuneResult {
+                kernel: KERNEL.to_owned(),
+                winner: timed(winner, of_winner),
+                first_pick: timed(first_pick, of_first),
+                baselines: evaluation.baselines.clone(),
+                copy_bandwidth: evaluation.copy_bandwidth,
+                finalists: finalists
+                    .iter()
+                    .zip(&chosen_from.outcomes)
+                    .map(|(program, outcome)| timed(program, outcome))
+                    .collect(),
+            };
+            return Ok(Finals { artefact, result });
+        }
+        match chosen_from.outcomes.first() {
+            Some(first) => {
+                bail!("none of {} finalists is right; the first {first}", finalists.len())
+            }
+            None => bail!("the search found no program (a defect of SparseRL)"),
+        }
+    }
+
+    /// Makes kernels of a winner and of what stands beside it, and has them measured in turn with
+    /// the opponents by a new process. No artefact where the winner is not right.
+    fn measure_winner<K>(
+        &mut self,
+        programs: &[Program],
+        input: &PolicyInput<'_>,
+        compiler: Option<&K>,
+        clock: &(dyn Fn() -> Duration + Sync),
+    ) -> anyhow::Result<(Option<Artefact<Cubin>>, Evaluation)>
+    where
+        K: Compiler<Code = Cubin, Error: Send + std::fmt::Display> + Sync,
+    {
+        self.evaluator.restart();
+        let mut policy = CostRanker.read(input)?;
+        let decoding = Decoding::Masked(Mask::legal(&input.stats, input.task));
+        let mut candidates = Vec::new();
+        for program in programs {
+            let trajectory = score(&mut *policy, decoding, 1.0, &program.tokens())?;
+            let score = trajectory.log_probability();
+            candidates.push(Choice { program: program.clone(), score });
+        }
+        let check: Check<'_, Infallible> = Box::new(|ranked, wanted| {
+            Ok(ranked.filter(|Ranked { index, .. }| *index == 0).take(wanted).collect())
+        });
+        let budget = Budget::Candidates(candidates.len());
+        let order = Order { matrix: self.matrix, input, wanted: 1, budget, spare: 0 };
+        let tools = Tools {
+            chooser: &CostChooser,
+            compiler,
+            evaluator: Some(&mut *self.evaluator),
+            check: Some(check),
+            clock,
+            observer: &mut |_| {},
+        };
+        match generate_from(&order, tools, &candidates) {
+            Ok(generated) => {
+                let none = || anyhow!("nothing was measured (a defect of SparseRL)");
+                let evaluation = generated.evaluation.ok_or_else(none)?;
+                Ok((generated.artefacts.into_iter().next(), evaluation))
+            }
+            // Each was right a moment ago.
+            Err(error @ PipelineError::NoneRight { .. }) => bail!("the winner: {error}"),
+            Err(error) => Err(anyhow!("{error}")),
+        }
+    }
+}
