@@ -12,8 +12,9 @@
 //! [`BETWEEN_REFERENCES`] others, so that what drifts can be taken out of their times. A recording
 //! names its matrix by the recipe.
 
+mod judge;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -28,21 +29,21 @@ use sparserl_core::kernel::Compiler;
 use sparserl_core::language::{Program, TextError};
 use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator, Outcome};
-use sparserl_core::pipeline::{Made, MakeError, Maker};
+use sparserl_core::pipeline::{MakeError, Maker};
 use sparserl_core::random::SplitMix64;
-use sparserl_core::results::ValueSource;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorder, RecordingError};
 
-use crate::corpus::{BuildError, Recipe, Recipes, Values};
+pub use judge::BETWEEN_REFERENCES;
+pub(crate) use judge::{Judge, Subject, with_references, without_references};
+
+use crate::corpus::{BuildError, Recipe, Recipes};
 use crate::proposals::reference;
 use crate::shards::{Claim, ShardError, Shards};
 
-/// Programs between two measurements of the reference.
-pub const BETWEEN_REFERENCES: usize = 19;
 /// Recordings are written, and their shards done, after so long: a lost process loses no more.
 const FLUSH_AFTER: Duration = Duration::from_secs(60);
 
@@ -165,15 +166,6 @@ struct Plan<'a, X, K> {
     target: Target,
 }
 
-/// Who measures, and where that is written.
-#[derive(Debug)]
-struct Judge<E> {
-    evaluator: E,
-    recorder: Recorder,
-    context: Context,
-    collected: Collected,
-}
-
 /// Why a run ends early.
 type Failure<E, K> = CollectError<<E as Evaluator>::Error, <K as Compiler>::Error>;
 
@@ -196,13 +188,6 @@ struct Worker<'a, X, E: Evaluator, K: Compiler> {
     judge: Sender<Message<'a, E, Failure<E, K>>>,
 }
 
-/// A matrix on its way through its tasks.
-struct Subject<T> {
-    matrix: Arc<Csr<T>>,
-    identity: Arc<MatrixIdentity>,
-    value_source: ValueSource,
-}
-
 impl<'a, X, E, K> Collector<'a, X, E, K>
 where
     X: Experiment,
@@ -219,8 +204,7 @@ where
         (recorder, context): (Recorder, Context),
     ) -> Self {
         let plan = Plan { experiment, tasks, recipes, compiler, target };
-        let judge = Judge { evaluator, recorder, context, collected: Collected::default() };
-        Self { plan, judge }
+        Self { plan, judge: Judge::new(evaluator, recorder, context) }
     }
 
     /// Takes shards until there are none or `go_on` says no; what is begun is finished. So many
@@ -307,24 +291,6 @@ impl<E: Evaluator> Judge<E> {
         }
         Ok(())
     }
-
-    /// Judges and records programs, whose kernels are made.
-    fn judge<T: Scalar, K>(
-        &mut self,
-        subject: &Subject<T>,
-        programs: &[Program],
-        made: &Made<E::Code>,
-    ) -> Result<Evaluation, CollectError<E::Error, K>> {
-        let matrix = subject.matrix.view();
-        let evaluation =
-            made.judge(matrix, &mut self.evaluator).map_err(CollectError::Evaluator)?;
-        self.context.value_source = subject.value_source;
-        self.recorder.record(matrix, &subject.identity, programs, &evaluation, &self.context)?;
-        self.collected.programs += programs.len() as u64;
-        let right = evaluation.outcomes.iter().filter(|outcome| outcome.is_right());
-        self.collected.right += right.count() as u64;
-        Ok(evaluation)
-    }
 }
 
 impl<'a, X, E, K> Worker<'a, X, E, K>
@@ -361,10 +327,7 @@ where
 
     fn collect(&self, place: (u64, &Recipe), matrix: Csr<f64>) -> Result<(), Stopped> {
         let (_, recipe) = place;
-        let value_source = match recipe.values {
-            Values::Random { .. } => ValueSource::Random,
-            Values::Few { .. } | Values::Equal | Values::AsBuilt => ValueSource::File,
-        };
+        let value_source = recipe.values.source();
         let identity = Arc::new(MatrixIdentity::of(matrix.view(), recipe.to_string()));
         // Values beyond single precision: nobody computes with them in it.
         if self.plan.has_tasks_in(Dtype::F32)
@@ -420,10 +383,7 @@ where
         if programs.is_empty() {
             return Ok(Vec::new());
         }
-        let with_reference =
-            |chunk: &[Program]| std::iter::once(reference.clone()).chain(chunk.to_vec());
-        let asked: Vec<Program> =
-            programs.chunks(BETWEEN_REFERENCES).flat_map(with_reference).collect();
+        let asked = with_references(reference, programs);
         let matrix = subject.matrix.view();
         let start = Instant::now();
         let clock = || start.elapsed();
@@ -438,22 +398,13 @@ where
             Ok(())
         })))?;
         let evaluation: Evaluation = answered.recv().map_err(|_| Stopped::Over)?;
-        let outcomes = evaluation.outcomes.into_iter().enumerate();
-        let asked_for = outcomes.filter(|(place, _)| place % (BETWEEN_REFERENCES + 1) != 0);
-        Ok(asked_for.map(|(_, outcome)| outcome).collect())
+        Ok(without_references(evaluation.outcomes).collect())
     }
 }
 
 impl<X, K> Plan<'_, X, K> {
     fn has_tasks_in(&self, dtype: Dtype) -> bool {
         self.tasks.iter().any(|task| task.precision.matrix() == dtype)
-    }
-}
-
-impl<T> Clone for Subject<T> {
-    fn clone(&self) -> Self {
-        let (matrix, identity) = (Arc::clone(&self.matrix), Arc::clone(&self.identity));
-        Self { matrix, identity, value_source: self.value_source }
     }
 }
 

@@ -7,7 +7,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use sparserl_core::task::Task;
 
-use crate::corpus::Corpus;
+use crate::corpus::{Corpus, Split};
+use crate::stages::Stage;
 
 /// What to collect: so many programs on so many matrices of a corpus, for each task.
 #[derive(Clone, Debug, Deserialize)]
@@ -41,10 +42,33 @@ pub struct Contests {
     pub tasks: Vec<Task>,
     /// Programs that each chooser chooses.
     pub picks: usize,
-    /// Programs of each round of the search, which changes the fastest so far.
+    /// Programs of each generation of the search for the oracle, most of them changes of the
+    /// fastest so far.
     pub mutations: usize,
-    /// Such rounds.
+    /// Such generations, besides the choosers' picks.
     pub rounds_of_mutations: usize,
+}
+
+/// How a policy is trained from recordings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Training {
+    /// What the policy is called.
+    pub name: String,
+    /// Which matrices are trained on, whatever the stages say.
+    pub split: Split,
+    /// The stages, each from the network of the one before.
+    pub stages: Vec<TrainingStage>,
+}
+
+/// A stage of a [`Training`].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingStage {
+    /// What is learned.
+    pub stage: Stage,
+    /// How: a configuration of the stage, relative to the file that names it.
+    pub configuration: PathBuf,
 }
 
 /// A configuration cannot be used.
@@ -91,6 +115,24 @@ pub fn read<C: DeserializeOwned>(path: &Path) -> Result<C, ConfigurationError> {
         let reason = error.message().replace('\n', "; ");
         ConfigurationError::Parse { path: path.to_owned(), line, reason }
     })
+}
+
+/// Reads a configuration, of which `wrong` says what means nothing, if anything.
+///
+/// # Errors
+/// As [`read`], and when something means nothing.
+pub fn read_checked<C: DeserializeOwned>(
+    path: &Path,
+    wrong: impl FnOnce(&C) -> Option<&'static str>,
+) -> Result<C, ConfigurationError> {
+    let config = read(path)?;
+    match wrong(&config) {
+        Some(reason) => {
+            let reason = reason.to_owned();
+            Err(ConfigurationError::Meaning { path: path.to_owned(), reason })
+        }
+        None => Ok(config),
+    }
 }
 
 fn tasks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Task>, D::Error> {

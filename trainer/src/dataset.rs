@@ -13,7 +13,6 @@ mod prepare;
 
 use serde::{Deserialize, Serialize};
 use sparserl_core::language::{Program, Token};
-use sparserl_core::outcome::Regime;
 use sparserl_core::structure::{
     DensityGrids, EmbeddingConfig, Features, IndexScaling, SampledPositions,
 };
@@ -21,15 +20,13 @@ use sparserl_core::target::Target;
 use sparserl_core::task::Task;
 use sparserl_onnx_models::inputs::{Inputs, MatrixSize, scalars};
 use sparserl_onnx_models::signature::Signature;
+use sparserl_onnx_models::speeds::REGIMES;
 use sparserl_onnx_models::terms::TERMS;
 
 pub use file::DatasetError;
-pub use prepare::{PrepareError, Prepared, prepare, token_ids};
+pub use prepare::{PrepareError, Prepared, prepare};
 
-use crate::corpus::{Recipe, RecipeError};
-
-/// The regimes that speeds are learned in, in the order of all arrays over them.
-pub const REGIMES: [Regime; 2] = [Regime::Cold, Regime::Warm];
+use crate::corpus::{Recipe, RecipeError, Role, Split};
 
 /// Matrices, and what was measured on them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,6 +120,14 @@ impl Dataset {
             tokens: matrix.sampled.embed(&config),
             config,
         })
+    }
+
+    /// What each matrix is used for.
+    ///
+    /// # Errors
+    /// When the text of a recipe is none.
+    pub fn roles(&self, split: &Split) -> Result<Vec<Role>, RecipeError> {
+        self.matrices.iter().map(|matrix| Ok(split.role(&matrix.recipe()?))).collect()
     }
 
     /// Number of programs.

@@ -11,7 +11,6 @@
 
 mod contest;
 mod experience;
-mod learned;
 mod nearest;
 mod portfolio;
 mod replay;
@@ -23,7 +22,6 @@ mod trees;
 
 pub use contest::Contest;
 pub use experience::{Experience, PastCase};
-pub use learned::{LearnedChooser, Picking};
 pub use nearest::NearestWinners;
 pub use portfolio::FixedPortfolio;
 pub use replay::{ReplayError, replay};
@@ -31,33 +29,11 @@ pub use result::{CaseResult, Picks, ResultError, TimedProgram};
 pub use table::Table;
 pub use trees::{ExtraTrees, TreesError};
 
-use sparserl_core::decode::{CostRanker, Policy as _, PolicyError, PolicyInput, diverse_search};
-use sparserl_core::language::{Mask, Program};
+use sparserl_core::decode::Choice;
+use sparserl_core::language::Program;
 
-/// Chooses programs for a matrix and task without measuring anything.
-pub trait Chooser: Send + Sync {
-    /// What it is called in results.
-    fn name(&self) -> &str;
-
-    /// At most `count` programs, each offered by the mask and none twice, what it finds best first.
-    ///
-    /// # Errors
-    /// When it fails.
-    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Program>, PolicyError>;
-}
-
-/// Chooses what the cost model finds fastest, of different layouts and mappings.
-#[derive(Clone, Copy, Debug)]
-pub struct CostChooser;
-
-impl Chooser for CostChooser {
-    fn name(&self) -> &str {
-        "cost model"
-    }
-
-    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Program>, PolicyError> {
-        let mut ranker = CostRanker.read(input)?;
-        let found = diverse_search(&mut *ranker, Mask::legal(&input.stats, input.task), count)?;
-        Ok(found.into_iter().map(|hypothesis| hypothesis.program).collect())
-    }
+/// Programs whose order is all that is known of them.
+fn in_order(programs: impl IntoIterator<Item = Program>) -> Vec<Choice> {
+    let places = (0_u32..).map(|place| -f64::from(place));
+    programs.into_iter().zip(places).map(|(program, score)| Choice { program, score }).collect()
 }

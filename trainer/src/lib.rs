@@ -9,16 +9,20 @@
 //! [`collect`] measures and records them, [`measured`] is what recordings say, [`shards`] divides
 //! the work among processes, and [`configuration`] says how much of it there is. A [`dataset`] has
 //! what is learned from recordings, [`fit_cost`] fits the cost model to them, [`network`] is what
-//! learns, [`stages`] train it, and [`evaluation`] compares it with others that choose.
+//! learns, [`stages`] train it, [`reinforcement`] improves it by what becomes of its own programs,
+//! [`evaluation`] compares it with others that choose, and [`export`] writes it as it is used.
 
 pub mod collect;
 pub mod configuration;
 pub mod corpus;
 pub mod dataset;
 pub mod evaluation;
+pub mod export;
 pub mod fit_cost;
 pub mod measured;
 pub mod network;
 pub mod proposals;
+pub mod reinforcement;
 pub mod shards;
 pub mod stages;
+pub mod whole_file;

@@ -9,7 +9,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Archive, Collect, Evaluate, FitCost, Prepare, Replay, SERVE, Train};
+use commands::{
+    Archive, Collect, Evaluate, Export, FitCost, Ppo, Prepare, Replay, SERVE, StageArgs, Train,
+};
 use sparserl_trainer::stages::Stage;
 
 /// Trains policies that write CUDA kernels for sparse matrices.
@@ -29,16 +31,22 @@ enum Command {
     Collect(Collect),
     /// Keep recordings in little space: medians in the place of samples.
     Archive(Archive),
+    /// Train a policy from recordings: prepare, all stages, export.
+    ///
+    /// Started again, it goes on where it stopped.
+    Train(Train),
     /// Make a dataset of recordings: all that is trained on, so that no matrix is made again.
     ///
-    /// What is in the file already stays, and what is missing is added.
+    /// What the file has of these recordings already is not made again.
     Prepare(Prepare),
     /// Train a network to write programs, and to guess what the cost model says of them.
-    Pretrain(Train),
+    Pretrain(StageArgs),
     /// Train a network to write the programs that are near the best of their case.
-    Sft(Train),
+    Sft(StageArgs),
     /// Train a network to say how fast programs are.
-    Value(Train),
+    Value(StageArgs),
+    /// Improve a network by what becomes of the programs that it writes: on a GPU, or as recorded.
+    Ppo(Ppo),
     /// Compare what chooses programs, on real matrices that none of it has learned from.
     ///
     /// The oracle is a search that starts from all picks; its best and the picks are then timed in
@@ -47,6 +55,8 @@ enum Command {
     /// Fit the constants of the cost model to recordings, and say how well they rank programs of
     /// families that were left out.
     FitCost(FitCost),
+    /// Write a network as the two ONNX graphs that a policy is used as.
+    Export(Export),
     /// Let networks choose among what was measured on real matrices, without a GPU.
     Replay(Replay),
     /// A process of another command.
@@ -61,11 +71,14 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Collect(args) => args.run(),
         Command::Archive(args) => args.run(),
+        Command::Train(args) => args.run(),
         Command::Prepare(args) => args.run(),
         Command::Pretrain(args) => args.run(Stage::Pretrain),
         Command::Sft(args) => args.run(Stage::Sft),
         Command::Value(args) => args.run(Stage::Value),
+        Command::Ppo(args) => args.run(),
         Command::Evaluate(args) => args.run(),
+        Command::Export(args) => args.run(),
         Command::Replay(args) => args.run(),
         Command::FitCost(args) => args.run(),
         Command::Serve { role } => sparserl_gpu::serve::serve(&role).map_err(Into::into),

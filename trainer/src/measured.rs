@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 
 use sparserl_core::language::{Program, TextError, grammar_hash};
-use sparserl_core::outcome::{Outcome, Regime};
+use sparserl_core::outcome::{Outcome, Regime, Tier};
 use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
 use sparserl_core::task::Task;
 use sparserl_gpu::store::recording::{Recording, Recordings};
+use sparserl_onnx_models::speeds::REGIMES;
 
 use crate::corpus::{Recipe, RecipeError};
 use crate::proposals::reference;
@@ -36,12 +37,20 @@ pub struct MeasuredCase {
 pub struct MeasuredProgram {
     /// The program.
     pub program: Program,
-    /// Whether it was right.
-    pub right: bool,
+    /// How far it came.
+    pub tier: Tier,
     /// Its speed with a cold cache; `None` where it was not timed.
     pub cold: Option<Speed>,
     /// Its speed in a chain, with a warm cache.
     pub warm: Option<Speed>,
+}
+
+/// Times of programs that are measured one after the other, against the last reference before each.
+#[derive(Debug)]
+pub(crate) struct AgainstReference {
+    reference: Program,
+    /// Of the last reference, in [`REGIMES`].
+    seconds: [Option<f64>; REGIMES.len()],
 }
 
 /// How fast a program was.
@@ -135,28 +144,51 @@ impl MeasuredCase {
             return Err(MeasuredError::Language { name: name.clone(), found, expected });
         }
         let failed = |source| MeasuredError::Program { name: name.clone(), source };
-        let reference = reference(self.task).map_err(failed)?;
-        let (mut cold, mut warm) = (None, None);
+        let mut compared = AgainstReference::new(self.task).map_err(failed)?;
         for (text, outcome) in recording.programs.iter().zip(&recording.evaluation.outcomes) {
             let program = Program::parse(text).map_err(failed)?;
-            let times = [Regime::Cold, Regime::Warm].map(|regime| median(outcome, regime));
-            if program == reference {
-                [cold, warm] = times;
+            let [cold, warm] = compared.next(&program, outcome);
+            if !self.programs.iter().any(|known| known.program == program) {
+                self.programs.push(MeasuredProgram { program, tier: outcome.tier(), cold, warm });
             }
-            if self.programs.iter().any(|known| known.program == program) {
-                continue;
-            }
-            let [cold, warm] = [(cold, times[0]), (warm, times[1])].map(|(reference, seconds)| {
-                let (reference, seconds): (f64, f64) = (reference?, seconds?);
-                Some(Speed { relative: (reference / seconds).log2(), seconds })
-            });
-            self.programs.push(MeasuredProgram { program, right: outcome.is_right(), cold, warm });
         }
         Ok(())
     }
 }
 
+impl AgainstReference {
+    /// Of programs for a task, none of which was measured yet.
+    ///
+    /// # Errors
+    /// When the language lacks the reference program.
+    pub(crate) fn new(task: Task) -> Result<Self, TextError> {
+        Ok(Self { reference: reference(task)?, seconds: [None; REGIMES.len()] })
+    }
+
+    /// The speeds of the next program, in [`REGIMES`].
+    pub(crate) fn next(
+        &mut self,
+        program: &Program,
+        outcome: &Outcome,
+    ) -> [Option<Speed>; REGIMES.len()] {
+        let seconds = REGIMES.map(|regime| median(outcome, regime));
+        if *program == self.reference {
+            self.seconds = seconds;
+        }
+        std::array::from_fn(|regime| {
+            let (reference, seconds) = (self.seconds[regime]?, seconds[regime]?);
+            Some(Speed { relative: (reference / seconds).log2(), seconds })
+        })
+    }
+}
+
 impl MeasuredProgram {
+    /// Whether it was right.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.tier == Tier::Right
+    }
+
     /// Its speed in a regime.
     #[must_use]
     pub fn speed(&self, regime: Regime) -> Option<Speed> {
@@ -198,7 +230,9 @@ mod tests {
             texts.dedup();
             assert_eq!(texts.len(), case.programs.len());
             assert!(
-                case.programs.iter().all(|known| known.right && known.program.task == case.task)
+                case.programs
+                    .iter()
+                    .all(|known| known.is_right() && known.program.task == case.task)
             );
         }
     }

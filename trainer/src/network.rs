@@ -22,16 +22,18 @@ mod loss;
 mod optimizer;
 mod parameters;
 mod policy;
+mod policy_gradient;
+mod rollouts;
 #[cfg(test)]
 mod tests;
 
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 use serde::{Deserialize, Serialize};
-use sparserl_core::language::Token;
 use sparserl_core::structure::{EmbeddingConfig, IndexScaling};
 use sparserl_onnx_models::inputs::Inputs;
-use sparserl_onnx_models::programs::most_tokens;
+use sparserl_onnx_models::programs::{BEGIN, most_tokens};
+use sparserl_onnx_models::speeds::ENSEMBLE;
 
 pub use burn::tensor::backend::{AutodiffBackend, Backend};
 
@@ -39,22 +41,20 @@ pub use batch::{Batch, EncoderInputs, Modalities, Row};
 pub use decoder::Cache;
 pub use device::{Compute, DeviceError, OnDevice, Processor, on_device};
 pub use encoder::Memory;
+pub(crate) use encoder::{MEMORY, PATCHES};
 pub use file::{ModelError, ModelFile};
 pub use heads::{PositionPredictions, Speeds};
 pub use learner::{Evaluated, Learner};
 pub use loss::{LossWeights, Losses};
 pub use optimizer::{AdamW, OptimizerConfig};
 pub use parameters::Parameter;
-pub use policy::{MemberSpeeds, NetworkPolicy};
+pub use policy::NetworkPolicy;
+pub use policy_gradient::{Objective, PolicyLosses, Surrogate};
+pub use rollouts::{Assessed, RolloutBatch, RolloutRow, RolloutStep};
 
 use decoder::Decoder;
 use encoder::Encoder;
 use heads::Heads;
-
-/// Members of the ensemble that predicts speeds.
-pub const ENSEMBLE: usize = 5;
-/// Id of the token before the first one.
-pub const BEGIN: usize = Token::VOCABULARY;
 
 /// Sizes of a network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,10 +77,10 @@ pub struct NetworkConfig {
 impl Default for NetworkConfig {
     fn default() -> Self {
         Self {
-            width: 192,
-            heads: 6,
+            width: 128,
+            heads: 4,
             encoder_layers: 2,
-            decoder_layers: 3,
+            decoder_layers: 2,
             speed_width: 128,
             positions: IndexScaling::Scaled,
         }

@@ -285,7 +285,7 @@ impl Fastest {
 }
 
 /// The time that decides: with a warm cache in a chain, or else with a cold one.
-fn seconds(outcome: &Outcome) -> Option<f64> {
+pub(crate) fn seconds(outcome: &Outcome) -> Option<f64> {
     median(outcome, Regime::Warm).or_else(|| median(outcome, Regime::Cold))
 }
 

@@ -10,13 +10,18 @@
 //! step only, so a stage that was interrupted ends with the same network.
 
 mod configuration;
+mod epochs;
+mod log;
 mod run;
 mod sampler;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod validation;
 
 pub use configuration::{Hidden, Shares, StageConfig};
+pub(crate) use epochs::{Epochs, evenly, shuffle, trained_on};
+pub(crate) use log::Log;
+pub(crate) use run::{CHECKPOINT, LOG, MODEL};
 pub use run::{Finished, Progress, Stage, StageError, StageRun};
 pub use sampler::Sampler;
 pub use validation::{Picks, Validation, validate};

@@ -5,14 +5,17 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sparserl_core::language::Program;
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Recorder, Recordings};
+use sparserl_onnx_models::signature::Signature;
+use sparserl_onnx_models::{Engine, Model, OnnxPolicy};
 use sparserl_trainer::corpus::{RealMatrices, Recipe};
 use sparserl_trainer::fit_cost::{Report, TaskScores};
+use sparserl_trainer::network::{ModelFile, Network, NetworkConfig, Processor};
 
 /// Exit code, results and what it says, with no GPU to be seen.
 fn run(command: &str, arguments: &[&Path]) -> (Option<i32>, String, String) {
@@ -125,4 +128,129 @@ fn what_cannot_be_fitted_to_is_said_in_one_line() {
         assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
         assert!(said.contains(expected) && !output.exists(), "{said}");
     }
+}
+
+/// A small network that has learned nothing, and the dataset of some recordings.
+fn beginner_and_dataset(folder: &Path, recordings: &Path) -> (PathBuf, PathBuf) {
+    let (model, dataset) = (folder.join("beginner.safetensors"), folder.join("small.dataset"));
+    let network = NetworkConfig {
+        width: 16,
+        heads: 2,
+        encoder_layers: 1,
+        decoder_layers: 1,
+        speed_width: 8,
+        ..NetworkConfig::default()
+    };
+    ModelFile {
+        signature: Signature::current(network.embedding()),
+        parameters: Network::<Processor>::new(&network, &Default::default(), 1).parameters(),
+        config: network,
+        steps: 0,
+        provenance: "a test".to_owned(),
+        optimizer: Vec::new(),
+    }
+    .write(&model)
+    .unwrap();
+    let (code, _, said) = run("prepare", &[recordings, "--output".as_ref(), &dataset]);
+    assert_eq!(code, Some(0), "{said}");
+    (model, dataset)
+}
+
+#[test]
+fn a_policy_is_improved_on_recordings_and_interrupted_runs_are_of_one_configuration() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    small_recordings(3_000, &path("recorded"));
+    let (model, dataset) = beginner_and_dataset(place.path(), &path("recorded"));
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("configurations/ppo.toml");
+    let mut text = fs::read_to_string(shipped).unwrap();
+    for (from, to) in [
+        ("iterations = 200", "iterations = 3"),
+        ("\"masked\"", "\"measured\""),
+        ("cases = 16", "cases = 3"),
+        ("steps = 100", "steps = 2"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    let config = path("ppo.toml");
+    fs::write(&config, &text).unwrap();
+    let improve = |output: &Path, more: &[&str]| {
+        let mut arguments: Vec<&Path> = vec![&config, "--from".as_ref(), &model];
+        arguments.extend::<[&Path; 4]>(["--dataset".as_ref(), &dataset, "-o".as_ref(), output]);
+        arguments.extend(more.iter().map(Path::new));
+        run("ppo", &arguments)
+    };
+    let recorded = path("recorded");
+    let recordings = ["--recordings", recorded.to_str().unwrap()];
+    let output = path("improved");
+    let stopped = [recordings.as_slice(), &["--minutes", "0"]].concat();
+    let (code, _, said) = improve(&output, &stopped);
+    assert!(code == Some(0) && said.contains("after 0 of 3 iterations"), "{said}");
+    assert!(!output.join("model.safetensors").exists());
+    let (code, results, said) = improve(&output, &recordings);
+    assert_eq!((code, results.as_str()), (Some(0), ""), "{said}");
+    assert!(said.contains("ppo: 3 iterations") && said.contains("reward"), "{said}");
+    let log = fs::read_to_string(output.join("log.jsonl")).unwrap();
+    assert_eq!(log.lines().filter(|line| line.contains("gradient_norm")).count(), 3);
+    assert!(ModelFile::read(&output.join("model.safetensors")).unwrap().optimizer.is_empty());
+    // Another algorithm is another configuration, and has a folder of its own.
+    let others = [recordings.as_slice(), &["--algorithm", "grpo"]].concat();
+    let (code, _, said) = improve(&output, &others);
+    assert!(code == Some(1) && said.contains("of another configuration"), "{said}");
+    let (code, _, said) = improve(&path("other"), &others);
+    assert!(code == Some(0) && said.contains("grpo: 3 iterations"), "{said}");
+
+    // What cannot be used is said in one line: no GPU, no source of outcomes, a foreign model.
+    for (more, expected) in
+        [(["--measure-on", "0"], "error: "), (["--real", "absent"], "--recordings")]
+    {
+        let (code, _, said) = improve(&path("nothing"), &more);
+        assert!(code.is_some_and(|code| code > 0) && said.contains(expected), "{said}");
+        assert!(!path("nothing").exists());
+    }
+    let mut foreign = ModelFile::read(&model).unwrap();
+    foreign.signature.grammar_hash ^= 1;
+    foreign.write(&model).unwrap();
+    let (code, _, said) = improve(&path("nothing"), &recordings);
+    assert!(code == Some(1) && said.lines().count() == 1, "{said}");
+    assert!(said.contains("was made for grammar") && !path("nothing").exists(), "{said}");
+}
+
+#[test]
+fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    small_recordings(3_000, &path("recorded"));
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::create_dir(path("configurations")).unwrap();
+    for stage in ["pretrain", "sft", "value"] {
+        let name = format!("configurations/{stage}.toml");
+        let mut text = fs::read_to_string(shipped.join(&name)).unwrap();
+        let steps = if stage == "value" { "steps = 2000" } else { "steps = 1000" };
+        let smaller =
+            [(steps, "steps = 2"), ("cases = 16", "cases = 2"), ("programs = 24", "programs = 4")];
+        for (from, to) in smaller {
+            assert!(text.contains(from), "{from}");
+            text = text.replacen(from, to, 1);
+        }
+        text += "network = { width = 16, heads = 2, encoder_layers = 1, decoder_layers = 1, \
+                 speed_width = 8 }\n";
+        fs::write(path(&name), text).unwrap();
+    }
+    let config = path("train.toml");
+    fs::copy(shipped.join("train.toml"), &config).unwrap();
+    let (recorded, output) = (path("recorded"), path("out"));
+    let arguments: [&Path; 5] =
+        [&config, "--recordings".as_ref(), &recorded, "--output".as_ref(), &output];
+    let (code, _, said) = run("train", &arguments);
+    assert_eq!(code, Some(0), "{said}");
+    let model = Model::read(&output.join("policy")).unwrap();
+    assert_eq!(model.description().name, "learned");
+    OnnxPolicy::open(&model, &Engine::Embedded).unwrap();
+    // Again, it comes to the same.
+    let (code, _, said) = run("train", &arguments);
+    assert_eq!(code, Some(0), "{said}");
+    let again = Model::read(&output.join("policy")).unwrap();
+    assert_eq!(again.description(), model.description());
 }

@@ -5,6 +5,7 @@ use sparserl_core::codegen::CudaSource;
 use sparserl_core::kernel::Candidate;
 use sparserl_core::matrix::CsrView;
 use sparserl_core::outcome::{Abilities, Evaluation, Measurement, Samples, Timing};
+use sparserl_core::results::ValueSource;
 use sparserl_gpu::compile::nvrtc::Version;
 use sparserl_gpu::run::device::DeviceFacts;
 use sparserl_gpu::store::recording::Recordings;
@@ -16,13 +17,13 @@ use crate::proposals::Stratified;
 
 /// Finds every program right; the longer its text, the slower. Where it is mortal, it fails in
 /// its fifth judgement.
-struct Fake {
-    mortal: bool,
-    judgements: u32,
+pub(crate) struct Fake {
+    pub(crate) mortal: bool,
+    pub(crate) judgements: u32,
 }
 
 /// Compiles everything to nothing.
-struct FakeCompiler;
+pub(crate) struct FakeCompiler;
 
 impl Compiler for FakeCompiler {
     type Code = ();
@@ -71,7 +72,7 @@ fn collection() -> Collection {
     .unwrap()
 }
 
-fn context() -> Context {
+pub(crate) fn context() -> Context {
     Context {
         device: DeviceFacts {
             name: "Fake".to_owned(),

@@ -1,13 +1,15 @@
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use sparserl_core::decode::{Chooser, CostChooser};
+use sparserl_onnx_models::chooser::{LearnedChooser, Picking};
+use sparserl_onnx_models::{Engine, Model, OnnxPolicy};
 use sparserl_trainer::configuration::{self, Contests};
 use sparserl_trainer::corpus::{Recipes, Split};
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::evaluation::{
-    CaseResult, Chooser, Contest, CostChooser, Experience, ExtraTrees, FixedPortfolio,
-    LearnedChooser, NearestWinners, Picking, Table,
+    CaseResult, Contest, Experience, ExtraTrees, FixedPortfolio, NearestWinners, Table,
 };
 use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
 
@@ -21,8 +23,9 @@ pub(crate) struct Evaluate {
     /// What the choosers learn from; real matrices in it are left out.
     #[arg(long)]
     dataset: PathBuf,
-    /// Networks to compare; each is called by its file's name.
-    #[arg(long, value_name = "FILE")]
+    /// Networks to compare, or folders of exported ones; each is called by its file's name. Only one
+    /// that was trained by the split `no_real` has not learned from the real matrices.
+    #[arg(long, value_name = "MODEL")]
     model: Vec<PathBuf>,
     #[command(flatten)]
     measuring: Measuring,
@@ -44,12 +47,11 @@ impl Evaluate {
             Box::new(CostChooser),
         ];
         for path in &self.model {
-            let file = ModelFile::read(path)?;
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            for picking in Picking::ALL {
-                let device = Default::default();
-                let policy = NetworkPolicy::<Processor>::new(&file, Modalities::ALL, device);
-                choosers.push(Box::new(LearnedChooser::new(&name, policy, picking)));
+            for chooser in learned(path)? {
+                let name = chooser.name();
+                let is_new = choosers.iter().all(|known| known.name() != name);
+                anyhow::ensure!(is_new, "two models are called `{name}`: rename one");
+                choosers.push(chooser);
             }
         }
         let results = self.measuring.output.join("results");
@@ -62,4 +64,36 @@ impl Evaluate {
         print(&table.to_string());
         Ok(())
     }
+}
+
+/// All ways in which a model picks.
+fn learned(path: &Path) -> anyhow::Result<Vec<Box<dyn Chooser>>> {
+    let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    let stem = name.unwrap_or_default().to_string_lossy();
+    let mut choosers: Vec<Box<dyn Chooser>> = Vec::new();
+    if path.is_dir() {
+        let model = Model::read(path)?;
+        for (picking, name) in names(&stem) {
+            let policy = OnnxPolicy::open(&model, &Engine::Embedded)?;
+            choosers.push(Box::new(LearnedChooser::new(name, policy, picking)));
+        }
+        return Ok(choosers);
+    }
+    let file = ModelFile::read(path)?;
+    for (picking, name) in names(&stem) {
+        let device = Default::default();
+        let policy = NetworkPolicy::<Processor>::new(&file, Modalities::ALL, device);
+        choosers.push(Box::new(LearnedChooser::new(name, policy, picking)));
+    }
+    Ok(choosers)
+}
+
+fn names(model: &str) -> [(Picking, String); 3] {
+    Picking::ALL.map(|picking| match picking {
+        Picking::Likeliest => (picking, format!("{model}, likeliest")),
+        Picking::Reranked => (picking, format!("{model}, re-ranked")),
+        Picking::RerankedWithCostModel => {
+            (picking, format!("{model}, re-ranked with the cost model's"))
+        }
+    })
 }

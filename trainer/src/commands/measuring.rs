@@ -8,7 +8,7 @@ use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
 use sparserl_gpu::evaluator::{GpuEvaluator, compile_pool};
 use sparserl_gpu::isolate::ServerCommand;
-use sparserl_gpu::store::recording::Recorder;
+use sparserl_gpu::store::recording::{Context as RecordingContext, Recorder};
 use sparserl_gpu::worker::Protocol;
 use sparserl_trainer::collect::{Collector, Experiment};
 use sparserl_trainer::corpus::{RealMatrices, Recipes};
@@ -48,6 +48,17 @@ pub(crate) struct Measuring {
     ahead: NonZeroUsize,
 }
 
+/// Opens a GPU to measure what is trained on.
+pub(crate) fn open_gpu(number: u32) -> anyhow::Result<(GpuEvaluator, RecordingContext)> {
+    let command = ServerCommand::this_program([SERVE])?;
+    let compilers = Arc::new(compile_pool(command.clone())?);
+    let protocol =
+        Protocol { warm_samples: SAMPLES, cold_samples: SAMPLES, ..Protocol::screening() };
+    let evaluator = GpuEvaluator::open(command, compilers, number, protocol)?;
+    let context = evaluator.context(ValueSource::Random).context("nothing was compiled")?;
+    Ok((evaluator, context))
+}
+
 impl Measuring {
     /// The real matrices; none where no folder is named.
     pub(crate) fn real(&self) -> anyhow::Result<RealMatrices> {
@@ -61,12 +72,7 @@ impl Measuring {
         tasks: &[Task],
         experiment: X,
     ) -> anyhow::Result<()> {
-        let command = ServerCommand::this_program([SERVE])?;
-        let compilers = Arc::new(compile_pool(command.clone())?);
-        let protocol =
-            Protocol { warm_samples: SAMPLES, cold_samples: SAMPLES, ..Protocol::screening() };
-        let evaluator = GpuEvaluator::open(command, compilers, self.device, protocol)?;
-        let context = evaluator.context(ValueSource::Random).context("nothing was compiled")?;
+        let (evaluator, context) = open_gpu(self.device)?;
         let target = evaluator.facts().target;
         // Nothing is left behind where there is no GPU.
         let lease = Duration::from_secs(60 * self.lease);

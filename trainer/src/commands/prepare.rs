@@ -13,17 +13,22 @@ use crate::interruption::Interruption;
 pub(crate) struct Prepare {
     /// Folders of recordings.
     #[arg(required = true)]
-    recordings: Vec<PathBuf>,
-    /// The dataset; what it has already stays.
+    pub(super) recordings: Vec<PathBuf>,
+    /// The dataset; what it has of these recordings is not made again.
     #[arg(short, long)]
-    output: PathBuf,
+    pub(super) output: PathBuf,
     /// Folder of the real matrices that were collected on, with their `MANIFEST.tsv`.
     #[arg(long)]
-    real: Option<PathBuf>,
+    pub(super) real: Option<PathBuf>,
 }
 
 impl Prepare {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
+        self.prepare().map(|_| ())
+    }
+
+    /// Whether all is prepared: it was not interrupted.
+    pub(super) fn prepare(&self) -> anyhow::Result<bool> {
         let known = match self.output.exists() {
             true => Dataset::read(&self.output)?,
             false => Dataset::empty(),
@@ -58,6 +63,6 @@ impl Prepare {
             dataset.programs(),
             self.output.display()
         ));
-        Ok(())
+        Ok(prepared.done == prepared.matrices)
     }
 }

@@ -1,76 +1,72 @@
 use std::path::PathBuf;
 
-use sparserl_trainer::dataset::{Dataset, REGIMES};
-use sparserl_trainer::network::{Compute, ModelFile, on_device};
-use sparserl_trainer::stages::{Picks, Progress, Stage, StageConfig, StageRun};
+use anyhow::Context as _;
+use sparserl_trainer::configuration::{self, Training};
+use sparserl_trainer::network::Compute;
+use sparserl_trainer::stages::StageConfig;
 
-use crate::console::{progress_bar, say};
-use crate::interruption::Interruption;
+use super::{Export, Prepare, StageArgs};
 
-/// A stage that trains a network on a dataset.
+/// Nothing can be used yet.
+const INTERRUPTED: &str = "interrupted: started again, it goes on";
+
+/// All of it: from recordings to a policy.
 #[derive(clap::Args)]
 pub(crate) struct Train {
-    /// How to train (TOML); `trainer/configurations` has one for each stage.
+    /// The stages (TOML).
     configuration: PathBuf,
-    /// What to train on.
-    #[arg(short, long, value_name = "FILE")]
-    dataset: PathBuf,
-    /// Folder of the model, its checkpoint and its log.
+    /// Folders of recordings.
+    #[arg(long, required = true, num_args = 1.., value_name = "FOLDER")]
+    recordings: Vec<PathBuf>,
+    /// Folder of the real matrices that were collected on, with their `MANIFEST.tsv`.
+    #[arg(long)]
+    real: Option<PathBuf>,
+    /// Folder of the dataset, the stages, and the policy that comes of them, `policy`.
     #[arg(short, long)]
     output: PathBuf,
-    /// The network to go on with; without, a new one begins.
-    #[arg(long, value_name = "MODEL")]
-    from: Option<PathBuf>,
     /// What to compute on: `cpu` or `cuda`.
     #[arg(long, default_value_t = Compute::Cpu)]
     device: Compute,
 }
 
 impl Train {
-    pub(crate) fn run(&self, stage: Stage) -> anyhow::Result<()> {
-        let config = StageConfig::read(&self.configuration)?;
-        let dataset = Dataset::read(&self.dataset)?;
-        let from = self.from.as_deref().map(ModelFile::read).transpose()?;
-        let interruption = Interruption::watch()?;
-        let bar = progress_bar(config.steps);
-        let run = StageRun {
-            stage,
-            config: &config,
-            dataset: &dataset,
-            from: from.as_ref(),
-            folder: &self.output,
-            go_on: || !interruption.was_asked_for(),
-            observe: |progress: &Progress<'_>| {
-                bar.set_position(progress.step);
-                if let Some(losses) = progress.losses {
-                    bar.set_message(format!("loss {:.4}", losses.total));
-                }
-            },
-        };
-        let finished = on_device(self.device, run);
-        bar.finish_and_clear();
-        let finished = finished??;
-        let path = finished.path.display();
-        match finished.complete {
-            true => say(&format!("{stage}: {} steps, `{path}`", finished.step)),
-            false => say(&format!(
-                "{stage}: interrupted after {} of {} steps, goes on from `{path}`",
-                finished.step, config.steps
-            )),
-        }
-        if let Some(validation) = finished.validation {
-            say(&format!("on {} cases of other families:", validation.cases));
-            say(&line("network", &validation.network));
-            say(&line("cost model", &validation.cost_model));
-        }
-        Ok(())
-    }
-}
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let training: Training = configuration::read(&self.configuration)?;
+        let beside = |path: &PathBuf| self.configuration.with_file_name("").join(path);
+        // All of them before the first begins.
+        let stages = training.stages.iter().map(|stage| {
+            let configuration = beside(&stage.configuration);
+            let mut config = StageConfig::read(&configuration)?;
+            config.split = training.split.clone();
+            Ok((stage.stage, configuration, config))
+        });
+        let stages = stages.collect::<anyhow::Result<Vec<_>>>()?;
+        let places = || stages.iter().map(|(stage, _, _)| stage);
+        let differ = places().enumerate().all(|(i, stage)| places().take(i).all(|s| s != stage));
+        anyhow::ensure!(
+            !stages.is_empty() && differ,
+            "`{}`: name at least one stage, and each of them once",
+            self.configuration.display()
+        );
+        std::fs::create_dir_all(&self.output)
+            .with_context(|| format!("cannot make `{}`", self.output.display()))?;
 
-fn line(of: &str, picks: &Picks) -> String {
-    let regimes = REGIMES.iter().enumerate().map(|(i, regime)| {
-        let (first, of_eight) = (picks.first[i], picks.of_eight[i]);
-        format!("{} first pick {first:.3}, best of 8 {of_eight:.3}", regime.name())
-    });
-    format!("  {of}: {}", regimes.collect::<Vec<_>>().join("; "))
+        let dataset = self.output.join("dataset");
+        let prepare = Prepare {
+            recordings: self.recordings.clone(),
+            output: dataset.clone(),
+            real: self.real.clone(),
+        };
+        anyhow::ensure!(prepare.prepare()?, INTERRUPTED);
+        let mut from = None;
+        for (stage, configuration, config) in stages {
+            let (dataset, device) = (dataset.clone(), self.device);
+            let output = self.output.join(stage.to_string());
+            let args = StageArgs { configuration, dataset, output, from, device };
+            from = Some(args.train(stage, &config)?.context(INTERRUPTED)?);
+        }
+        let model = from.context("the configuration has no stages")?;
+        let output = self.output.join("policy");
+        Export { model, output, name: Some(training.name) }.run()
+    }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::matrix::generate::with_random_values;
 use sparserl_core::matrix::{Csr, CsrError};
 use sparserl_core::random::SplitMix64;
+use sparserl_core::results::ValueSource;
 
 use super::arrays::with_values;
 
@@ -30,6 +31,15 @@ pub enum Values {
 }
 
 impl Values {
+    /// Where recordings say that they come from.
+    #[must_use]
+    pub fn source(self) -> ValueSource {
+        match self {
+            Self::Random { .. } => ValueSource::Random,
+            Self::Few { .. } | Self::Equal | Self::AsBuilt => ValueSource::File,
+        }
+    }
+
     /// The same entries with these values.
     pub(super) fn apply(self, matrix: Csr<f64>) -> Result<Csr<f64>, CsrError> {
         match self {

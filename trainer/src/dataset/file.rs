@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -8,6 +8,7 @@ use flate2::write::GzEncoder;
 use sparserl_onnx_models::signature::SignatureMismatch;
 
 use super::Dataset;
+use crate::whole_file::write_whole;
 
 /// Begins every file; the number is raised when the format changes.
 const MAGIC: &[u8; 20] = b"sparserl dataset  2\n";
@@ -86,25 +87,17 @@ impl Dataset {
         if whole { Ok(dataset) } else { Err(damaged()) }
     }
 
-    /// Writes the dataset under a temporary name, and then gives it its own: there is never half a
-    /// file.
+    /// Writes the dataset, whole or not at all.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), DatasetError> {
-        let failed = |source| DatasetError::Write { path: path.into(), source };
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".tmp");
-        let temporary = path.with_file_name(name);
-        let written = (|| {
-            let mut file = BufWriter::new(File::create(&temporary)?);
+        let written = write_whole(path, |file| {
             file.write_all(MAGIC)?;
             let encoder = GzEncoder::new(file, Compression::fast());
             let encoder = postcard::to_io(self, encoder).map_err(io::Error::other)?;
-            let file = encoder.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
-            file.sync_all()?;
-            std::fs::rename(&temporary, path)
-        })();
-        written.map_err(failed)
+            encoder.finish().map(|_| ())
+        });
+        written.map_err(|source| DatasetError::Write { path: path.into(), source })
     }
 }

@@ -4,17 +4,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sparserl_core::decode::{is_offered, random_walk};
-use sparserl_core::language::{Mask, Program, TextError, Token};
-use sparserl_core::layout::CostModel;
+use sparserl_core::language::{Mask, Program, TextError};
 use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::random::SplitMix64;
 use sparserl_core::structure::{EmbeddingConfig, MatrixStats};
-use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
+use sparserl_onnx_models::programs::token_ids;
+use sparserl_onnx_models::speeds::REGIMES;
 use sparserl_onnx_models::terms::ProgramTerms;
 
-use super::{Dataset, DatasetCase, DatasetMatrix, DatasetProgram, DrawnPrograms, REGIMES};
-use crate::corpus::{BuildError, RealMatrices, Recipe};
+use super::{Dataset, DatasetCase, DatasetMatrix, DatasetProgram, DrawnPrograms};
+use crate::corpus::{RealMatrices, Recipe, RemakeError};
 use crate::measured::{MeasuredCase, MeasuredProgram};
 
 /// What is done is handed over to be written after so long: a lost process loses no more.
@@ -28,19 +28,8 @@ const ATTEMPTS: usize = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError<E> {
     /// A matrix cannot be made again.
-    #[error("the matrix of {family} cannot be made again: {source}")]
-    Build {
-        /// Its family.
-        family: String,
-        /// The reason.
-        source: BuildError,
-    },
-    /// A matrix has values beyond single precision, in which it was measured.
-    #[error("the matrix of {family} was measured in single precision, which does not hold it")]
-    Values {
-        /// Its family.
-        family: String,
-    },
+    #[error(transparent)]
+    Matrix(#[from] RemakeError),
     /// The language lacks the reference program.
     #[error("no reference program: {0}")]
     Reference(#[from] TextError),
@@ -182,7 +171,7 @@ impl Group<'_> {
     fn is_as_measured(&self, prepared: &[DatasetCase]) -> bool {
         let same_program = |(measured, prepared): (&MeasuredProgram, &DatasetProgram)| {
             token_ids(&measured.program) == prepared.tokens
-                && measured.right == prepared.right
+                && measured.is_right() == prepared.right
                 && speeds(measured) == prepared.speeds
         };
         let same = |(measured, prepared): (&&MeasuredCase, &DatasetCase)| {
@@ -196,20 +185,10 @@ impl Group<'_> {
 
     /// Makes the matrix and looks at it.
     fn prepare<E>(&self, real: &RealMatrices) -> Result<Block, PrepareError<E>> {
-        let family = || self.recipe.family().to_owned();
-        let matrix = self
-            .recipe
-            .build(real)
-            .map_err(|source| PrepareError::Build { family: family(), source })?;
+        let matrix = self.recipe.remake(real)?;
         // In the types that it was measured in: values that differ in one may be equal in the other.
         let has = |dtype| self.cases.iter().any(|case| case.task.precision.matrix() == dtype);
-        let single = match has(Dtype::F32) {
-            true => {
-                let cast = matrix.cast::<f32>();
-                Some(cast.map_err(|_| PrepareError::Values { family: family() })?)
-            }
-            false => None,
-        };
+        let single = has(Dtype::F32).then(|| self.recipe.in_single(&matrix)).transpose()?;
         let single = single.as_ref().map(stats);
         let double = stats(&matrix);
         let positions = EmbeddingConfig::default().max_tokens;
@@ -240,11 +219,11 @@ fn prepare_case(
     case: &MeasuredCase,
     stats: &Arc<MatrixStats<'_>>,
 ) -> Result<DatasetCase, TextError> {
-    let terms = terms_of(stats, case.task, case.target)?;
+    let terms = ProgramTerms::new(Arc::clone(stats), case.task, case.target)?;
     let mut random = SplitMix64::new(stats.nnz() as u64);
     let program = |measured: &MeasuredProgram| DatasetProgram {
         tokens: token_ids(&measured.program),
-        right: measured.right,
+        right: measured.is_right(),
         speeds: speeds(measured),
         terms: terms.of(&measured.program),
     };
@@ -278,22 +257,6 @@ fn draw(stats: &MatrixStats<'_>, task: Task, random: &mut SplitMix64) -> DrawnPr
     }
 }
 
-fn terms_of<'m>(
-    stats: &Arc<MatrixStats<'m>>,
-    task: Task,
-    target: Target,
-) -> Result<ProgramTerms<'m>, TextError> {
-    ProgramTerms::new(CostModel::new(Arc::clone(stats), task, target), target)
-}
-
-/// Ids of a program's tokens, as a dataset has them.
-#[must_use]
-pub fn token_ids(program: &Program) -> Vec<u8> {
-    // Every token of a program has an id, and ids fit.
-    let id = |token: Token| token.id().map(|id| id as u8);
-    program.tokens().into_iter().filter_map(id).collect()
-}
-
 fn speeds(measured: &MeasuredProgram) -> [Option<f32>; REGIMES.len()] {
     REGIMES.map(|regime| measured.speed(regime).map(|speed| speed.relative as f32))
 }
@@ -309,6 +272,8 @@ mod tests {
     use sparserl_onnx_models::inputs::Inputs;
 
     use super::super::DatasetError;
+    use sparserl_core::language::Token;
+
     use super::*;
 
     /// Cases of small matrices.
@@ -343,7 +308,7 @@ mod tests {
             assert_eq!(recipe, measured.recipe);
             let matrix = recipe.build(&RealMatrices::none()).unwrap().cast::<f32>().unwrap();
             let stats = Arc::new(MatrixStats::new(matrix.view()));
-            let terms = terms_of(&stats, case.task, case.target).unwrap();
+            let terms = ProgramTerms::new(Arc::clone(&stats), case.task, case.target).unwrap();
             let input = PolicyInput::new(stats, case.task, case.target);
             for scaling in [IndexScaling::Scaled, IndexScaling::Raw, IndexScaling::MaxMin] {
                 let config = EmbeddingConfig { scaling, ..EmbeddingConfig::default() };

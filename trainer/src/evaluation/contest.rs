@@ -1,15 +1,17 @@
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use sparserl_core::decode::PolicyInput;
+use sparserl_core::decode::{Chooser, PolicyInput};
 use sparserl_core::language::Program;
+use sparserl_core::search::{Search, SearchSettings};
 
-use super::{CaseResult, Chooser, Picks, TimedProgram};
+use super::{CaseResult, Picks, TimedProgram};
 use crate::collect::{Experiment, Measure, Stopped};
 use crate::configuration::Contests;
 use crate::corpus::Recipe;
-use crate::proposals::{Fastest, Proposer, reference};
+use crate::proposals::{reference, seconds};
 
-/// The fastest so many programs are changed in the search, and timed in the end.
+/// The fastest so many programs of the search are timed in the end.
 const KEPT: usize = 5;
 
 /// Compares choosers with each other and with a search.
@@ -42,7 +44,9 @@ impl Experiment for Contest<'_> {
         let mut all: Vec<Program> = Vec::new();
         let mut picks = Vec::new();
         for chooser in &self.choosers {
-            let mut chosen = chooser.choose(input, self.settings.picks)?;
+            let chosen = chooser.choose(input, self.settings.picks)?;
+            let mut chosen: Vec<Program> =
+                chosen.into_iter().map(|choice| choice.program).collect();
             // Who has no idea still has to run something.
             if chosen.is_empty() {
                 chosen.extend(reference(input.task));
@@ -54,20 +58,23 @@ impl Experiment for Contest<'_> {
             }
             picks.push((chooser.name(), chosen));
         }
-        let mut fastest = Fastest::new(KEPT);
-        fastest.add(&all, &measure(&all)?);
-        let mut searched = all.len();
-        let mut proposer = Proposer::new(input, seed);
-        for _ in 0..self.settings.rounds_of_mutations {
-            let mutants = proposer.mutations(self.settings.mutations, &fastest.programs());
-            fastest.add(&mutants, &measure(&mutants)?);
-            searched += mutants.len();
+        let generation = self.settings.mutations;
+        let settings = SearchSettings { generation, ..SearchSettings::default() };
+        let wanted = all.len() + self.settings.rounds_of_mutations * generation;
+        let first = all.iter().cloned();
+        let mut search = Search::new(input.stats.clone(), input.task, first, settings, seed);
+        while search.measured() < wanted
+            && let Some(round) = search.ask()
+        {
+            let outcomes = measure(&round.programs)?;
+            let times: Vec<_> = outcomes.iter().map(seconds).collect();
+            search.tell(&round.programs, &times);
         }
-        let found = fastest.programs();
-        let Some(oracle) = found.first() else { return Ok(()) };
-        all.extend(
-            found.iter().filter(|program| !all.contains(program)).cloned().collect::<Vec<_>>(),
-        );
+        let found = search.best(KEPT);
+        let Some((_, oracle)) = found.first() else { return Ok(()) };
+        all.extend(found.iter().map(|(_, program)| (*program).clone()));
+        let mut seen = BTreeSet::new();
+        all.retain(|program| seen.insert(program.clone()));
 
         let outcomes = measure(&all)?;
         let timed = |program: &Program| {
@@ -86,7 +93,7 @@ impl Experiment for Contest<'_> {
                 })
                 .collect(),
             oracle: timed(oracle),
-            searched,
+            searched: search.measured(),
         };
         let written = result.write(&self.results, shard, input.task);
         written.map_err(|(path, source)| Stopped::Write { path, source })

@@ -1,41 +1,19 @@
 use std::collections::BTreeMap;
 
-use sparserl_core::decode::{PolicyError, PolicyInput, is_offered};
+use sparserl_core::decode::{Choice, Chooser, PolicyError, PolicyInput, is_offered};
 use sparserl_core::language::{Mask, Program};
+use sparserl_core::structure::FeatureScale;
 use sparserl_core::task::Task;
 use sparserl_onnx_models::inputs::Inputs;
 
-use super::{Chooser, Experience, PastCase};
+use super::{Experience, PastCase, in_order};
 
 /// Chooses what was fastest on the most similar matrices.
 #[derive(Clone, Debug)]
 pub struct NearestWinners {
     name: String,
     neighbours: usize,
-    experience: BTreeMap<Task, (Experience, Scale)>,
-}
-
-/// What each scalar is divided by, so that all weigh the same: its standard deviation.
-#[derive(Clone, Debug)]
-struct Scale(Vec<f32>);
-
-impl Scale {
-    fn of(cases: &[PastCase]) -> Self {
-        let count = cases.len().max(1) as f32;
-        let width = cases.first().map_or(0, |case| case.scalars.len());
-        let column = |j: usize| cases.iter().filter_map(move |case| case.scalars.get(j));
-        let deviation = |j: usize| {
-            let mean = column(j).sum::<f32>() / count;
-            (column(j).map(|x| (x - mean).powi(2)).sum::<f32>() / count).sqrt()
-        };
-        Self((0..width).map(deviation).collect())
-    }
-
-    /// What does not vary says nothing.
-    fn squared_distance(&self, a: &[f32], b: &[f32]) -> f32 {
-        let terms = self.0.iter().zip(a.iter().zip(b)).filter(|(scale, _)| **scale > 1e-6);
-        terms.map(|(scale, (a, b))| ((a - b) / scale).powi(2)).sum()
-    }
+    experience: BTreeMap<Task, (Experience, FeatureScale)>,
 }
 
 impl NearestWinners {
@@ -43,7 +21,9 @@ impl NearestWinners {
     #[must_use]
     pub fn new(experience: &BTreeMap<Task, Experience>, neighbours: usize) -> Self {
         let scaled = |(&task, experience): (&Task, &Experience)| {
-            (task, (experience.clone(), Scale::of(&experience.cases)))
+            let scalars: Vec<&[f32]> =
+                experience.cases.iter().map(|case| case.scalars.as_slice()).collect();
+            (task, (experience.clone(), FeatureScale::of(&scalars)))
         };
         Self {
             name: match neighbours {
@@ -61,7 +41,7 @@ impl Chooser for NearestWinners {
         &self.name
     }
 
-    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Program>, PolicyError> {
+    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Choice>, PolicyError> {
         let Some((experience, scale)) = self.experience.get(&input.task) else {
             return Ok(Vec::new());
         };
@@ -84,6 +64,6 @@ impl Chooser for NearestWinners {
                 chosen.push(program.clone());
             }
         }
-        Ok(chosen)
+        Ok(in_order(chosen))
     }
 }

@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 
-use sparserl_core::decode::{PolicyError, PolicyInput, is_offered};
+use sparserl_core::decode::{Choice, Chooser, PolicyError, PolicyInput, is_offered};
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::task::Task;
 
 use super::experience::mean;
-use super::{Chooser, Experience};
+use super::{Experience, in_order};
 
 /// A program is known well enough after so many cases.
 const LEAST_CASES: usize = 20;
@@ -65,9 +65,9 @@ impl Chooser for FixedPortfolio {
         "fixed portfolio"
     }
 
-    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Program>, PolicyError> {
+    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Choice>, PolicyError> {
         let mask = Mask::legal(&input.stats, input.task);
         let programs = self.programs.get(&input.task).into_iter().flatten();
-        Ok(programs.filter(|program| is_offered(mask, program)).take(count).cloned().collect())
+        Ok(in_order(programs.filter(|program| is_offered(mask, program)).take(count).cloned()))
     }
 }

@@ -1,9 +1,12 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
 use sparserl_core::decode::PolicyError;
+use sparserl_onnx_models::speeds::expected_fastest;
 use sparserl_onnx_models::terms::ProgramTerms;
 
-use super::learned::expected_fastest;
 use super::{CaseResult, Picks, TimedProgram};
-use crate::corpus::{RecipeError, Role, Split};
+use crate::corpus::{Recipe, RecipeError, Role, Split};
 use crate::dataset::{Dataset, DatasetCase, DatasetProgram};
 use crate::network::{Backend, NetworkPolicy};
 
@@ -34,7 +37,7 @@ pub fn replay<B: Backend>(
     dataset: &Dataset,
     split: &Split,
     networks: &[(String, NetworkPolicy<B>)],
-    mut observe: impl FnMut(usize, usize),
+    observe: impl Fn(usize, usize) + Sync,
 ) -> Result<Vec<CaseResult>, ReplayError> {
     let mut cases = Vec::new();
     for case in &dataset.cases {
@@ -44,37 +47,48 @@ pub fn replay<B: Backend>(
             cases.push((case, recipe));
         }
     }
-    let mut results = Vec::new();
-    for (done, (case, recipe)) in cases.iter().enumerate() {
-        observe(done, cases.len());
-        let programs: Vec<&DatasetProgram> =
-            case.programs.iter().filter(|p| p.speed(0).is_some() && p.speed(1).is_some()).collect();
-        let timed = |places: Vec<usize>| -> Vec<TimedProgram> {
-            places.into_iter().filter_map(|p| programs.get(p)).map(|p| timed(case, p)).collect()
-        };
-        let mut choosers = Vec::new();
-        for (name, network) in networks {
-            let Some(inputs) = dataset.inputs(case, network.scaling()) else { continue };
-            let asked: Vec<_> = programs.iter().map(|p| (p.tokens.clone(), p.terms)).collect();
-            let chosen = expected_fastest(&network.speeds_of(&inputs, &asked)?, PICKS);
-            choosers.push(Picks { chooser: name.clone(), programs: timed(chosen) });
-        }
-        let mut ranked: Vec<usize> = (0..programs.len()).collect();
-        let predicted = |&place: &usize| programs[place].terms[ProgramTerms::PREDICTED];
-        ranked.sort_by(|a, b| predicted(b).total_cmp(&predicted(a)));
-        ranked.truncate(PICKS);
-        choosers.push(Picks { chooser: "cost model".to_owned(), programs: timed(ranked) });
-        let best = |regime: usize| case.best(regime).map(|speed| f64::from(-speed).exp2());
-        results.push(CaseResult {
-            recipe: recipe.to_string(),
-            family: recipe.family().to_owned(),
-            task: case.task.to_string(),
-            choosers,
-            oracle: TimedProgram { program: String::new(), cold: best(0), warm: best(1) },
-            searched: programs.len(),
-        });
+    let done = AtomicUsize::new(0);
+    let results = cases.par_iter().map(|(case, recipe)| {
+        let result = choices(dataset, case, recipe, networks);
+        observe(done.fetch_add(1, Ordering::Relaxed) + 1, cases.len());
+        result
+    });
+    results.collect()
+}
+
+/// What is chosen for a case.
+fn choices<B: Backend>(
+    dataset: &Dataset,
+    case: &DatasetCase,
+    recipe: &Recipe,
+    networks: &[(String, NetworkPolicy<B>)],
+) -> Result<CaseResult, ReplayError> {
+    let programs: Vec<&DatasetProgram> =
+        case.programs.iter().filter(|p| p.speed(0).is_some() && p.speed(1).is_some()).collect();
+    let timed = |places: Vec<usize>| -> Vec<TimedProgram> {
+        places.into_iter().filter_map(|p| programs.get(p)).map(|p| timed(case, p)).collect()
+    };
+    let mut choosers = Vec::new();
+    for (name, network) in networks {
+        let Some(inputs) = dataset.inputs(case, network.scaling()) else { continue };
+        let asked: Vec<_> = programs.iter().map(|p| (p.tokens.clone(), p.terms)).collect();
+        let chosen = expected_fastest(&network.speeds_of(&inputs, &asked)?, PICKS);
+        choosers.push(Picks { chooser: name.clone(), programs: timed(chosen) });
     }
-    Ok(results)
+    let mut ranked: Vec<usize> = (0..programs.len()).collect();
+    let predicted = |&place: &usize| programs[place].terms[ProgramTerms::PREDICTED];
+    ranked.sort_by(|a, b| predicted(b).total_cmp(&predicted(a)));
+    ranked.truncate(PICKS);
+    choosers.push(Picks { chooser: "cost model".to_owned(), programs: timed(ranked) });
+    let best = |regime: usize| case.best(regime).map(|speed| f64::from(-speed).exp2());
+    Ok(CaseResult {
+        recipe: recipe.to_string(),
+        family: recipe.family().to_owned(),
+        task: case.task.to_string(),
+        choosers,
+        oracle: TimedProgram { program: String::new(), cold: best(0), warm: best(1) },
+        searched: programs.len(),
+    })
 }
 
 fn timed(case: &DatasetCase, measured: &DatasetProgram) -> TimedProgram {

@@ -1,15 +1,14 @@
-use std::fs::{self, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sparserl_core::language::Program;
 use sparserl_core::outcome::{Outcome, Regime};
 use sparserl_core::task::Task;
-use tempfile::Builder;
 
 use crate::measured::median;
+use crate::whole_file::write_json;
 
 /// What was found out about all choosers on one matrix and task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,7 +88,7 @@ pub enum ResultError {
 }
 
 impl CaseResult {
-    /// Writes it, for everyone to read, to the file of its shard and task in a folder, whole or not at all.
+    /// Writes it to the file of its shard and task in a folder, whole or not at all.
     pub(super) fn write(
         &self,
         folder: &Path,
@@ -98,15 +97,7 @@ impl CaseResult {
     ) -> Result<(), (PathBuf, io::Error)> {
         let name = format!("{shard:06}-{}.json", task.to_string().replace([' ', '/'], "-"));
         let path = folder.join(name);
-        let written = || -> io::Result<()> {
-            let permissions = Permissions::from_mode(0o666);
-            let mut file = Builder::new().permissions(permissions).tempfile_in(folder)?;
-            serde_json::to_writer_pretty(&mut file, self)?;
-            file.flush()?;
-            file.persist(&path)?;
-            Ok(())
-        };
-        written().map_err(|error| (path.clone(), error))
+        write_json(&path, self).map_err(|error| (path, error))
     }
 
     /// All of a folder, in the order of the shards.

@@ -1,11 +1,12 @@
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use sparserl_core::decode::is_offered;
-use sparserl_core::language::Mask;
+use sparserl_core::decode::{Choice, Chooser, CostChooser, PolicyError, PolicyInput, is_offered};
+use sparserl_core::language::{Mask, Program, Token};
 use sparserl_core::matrix::generate;
-use sparserl_core::outcome::Regime;
+use sparserl_core::outcome::{Measurement, Outcome, Regime, Samples, Timing};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
@@ -13,10 +14,13 @@ use sparserl_gpu::store::recording::Recordings;
 use sparserl_onnx_models::signature::Signature;
 
 use super::*;
+use crate::collect::{Experiment as _, Stopped};
+use crate::configuration::Contests;
 use crate::corpus::{RealMatrices, Recipe, Role, Split};
 use crate::dataset::{Dataset, prepare};
 use crate::measured::MeasuredCase;
 use crate::network::{Modalities, ModelFile, Network, NetworkConfig, NetworkPolicy, Processor};
+use crate::proposals::reference;
 
 /// What was measured on small matrices.
 fn dataset() -> &'static Dataset {
@@ -56,9 +60,10 @@ fn every_chooser_chooses_different_programs_that_are_offered() {
     for chooser in &choosers {
         let chosen = chooser.choose(&input, 8).unwrap();
         assert!(!chosen.is_empty() && chosen.len() <= 8, "{}", chooser.name());
-        for (place, program) in chosen.iter().enumerate() {
+        let programs: Vec<_> = chosen.into_iter().map(|choice| choice.program).collect();
+        for (place, program) in programs.iter().enumerate() {
             assert!(is_offered(mask, program), "{}: {program}", chooser.name());
-            assert!(!chosen[..place].contains(program), "{}: {program}", chooser.name());
+            assert!(!programs[..place].contains(program), "{}: {program}", chooser.name());
         }
     }
 }
@@ -91,4 +96,61 @@ fn a_new_network_chooses_as_the_cost_model_does() {
             assert!(network.best_of.is_sorted() && network.best_of[3] <= 1.0 + 1e-9);
         }
     }
+}
+
+/// Picks the reference program.
+struct Plain;
+
+impl Chooser for Plain {
+    fn name(&self) -> &str {
+        "plain"
+    }
+
+    fn choose(&self, input: &PolicyInput<'_>, _: usize) -> Result<Vec<Choice>, PolicyError> {
+        let plain = reference(input.task).map(|program| Choice { program, score: 0.0 });
+        Ok(plain.into_iter().collect())
+    }
+}
+
+#[test]
+fn the_oracle_is_at_least_as_fast_as_what_is_picked() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings: Contests = toml::from_str(
+        "seed = 1\ntasks = [\"spmv f32\"]\npicks = 4\nmutations = 10\nrounds_of_mutations = 3\n",
+    )
+    .unwrap();
+    let choosers: Vec<Box<dyn Chooser>> = vec![Box::new(CostChooser), Box::new(Plain)];
+    let contest = Contest::new(&settings, choosers, folder.path().to_owned());
+    let recipe = &dataset().matrices[0].recipe().unwrap();
+    let matrix = generate::uniform(300, 300, 4, 9).cast::<f32>().unwrap();
+    let stats = Arc::new(MatrixStats::new(matrix.view()));
+    let input = PolicyInput::new(stats, settings.tasks[0], Target::H200);
+    let mut measured = BTreeSet::new();
+    let mut measure = |programs: &[Program]| -> Result<Vec<Outcome>, Stopped> {
+        measured.extend(programs.iter().cloned());
+        // The smaller its numbers, the faster.
+        let time = |program: &Program| {
+            let numbers = program.tokens().into_iter().filter_map(|token| match token {
+                Token::Number(number) => Some(f64::from(number)),
+                Token::Word(_) => None,
+            });
+            1e-6 * numbers.sum::<f64>().max(1.0)
+        };
+        let outcome = |program: &Program| {
+            let samples = Samples::try_from(vec![time(program)]).ok();
+            let timing = Timing { warm: samples, ..Timing::default() };
+            Outcome::Measured(Measurement { checks: 1, worst_ratio: 0.5, timing })
+        };
+        Ok(programs.iter().map(outcome).collect())
+    };
+    contest.run((0, recipe), &input, 1, &mut measure).unwrap();
+    let results = CaseResult::read_all(folder.path()).unwrap();
+    let [CaseResult { choosers, oracle, searched, .. }] = results.as_slice() else {
+        panic!("{results:?}")
+    };
+    let seconds = |program: &TimedProgram| program.seconds(Regime::Warm).unwrap();
+    let picks: Vec<&TimedProgram> = choosers.iter().flat_map(|one| &one.programs).collect();
+    assert_eq!(picks.len(), 5);
+    assert!(picks.iter().all(|pick| seconds(pick) > seconds(oracle)));
+    assert!(*searched >= 5 + 30 && *searched == measured.len(), "{searched}");
 }

@@ -5,12 +5,12 @@ use smartcore::ensemble::extra_trees_regressor::{
     ExtraTreesRegressor, ExtraTreesRegressorParameters,
 };
 use smartcore::linalg::basic::matrix::DenseMatrix;
-use sparserl_core::decode::{PolicyError, PolicyInput, is_offered};
+use sparserl_core::decode::{Choice, Chooser, PolicyError, PolicyInput, is_offered};
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::task::Task;
 use sparserl_onnx_models::inputs::Inputs;
 
-use super::{Chooser, Experience};
+use super::Experience;
 
 /// Programs of a task that are chosen from.
 const PROGRAMS: usize = 50;
@@ -69,7 +69,7 @@ impl Chooser for ExtraTrees {
         "extra trees"
     }
 
-    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Program>, PolicyError> {
+    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Choice>, PolicyError> {
         let failed = |error: TreesError| PolicyError::Failed(Box::new(error));
         let mask = Mask::legal(&input.stats, input.task);
         let scalars = Inputs::scalars(input).to_vec();
@@ -82,6 +82,10 @@ impl Chooser for ExtraTrees {
             }
         }
         predicted.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Ok(predicted.into_iter().take(count).map(|(_, program)| program.clone()).collect())
+        let choice = |(regret, program): (f32, &Program)| Choice {
+            program: program.clone(),
+            score: f64::from(-regret),
+        };
+        Ok(predicted.into_iter().take(count).map(choice).collect())
     }
 }

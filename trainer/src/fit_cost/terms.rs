@@ -131,7 +131,7 @@ impl CaseTerms {
         let (task, target) = (measured.task, measured.target);
         let model = CostModel::new(Arc::clone(stats), task, target);
         let dense_bytes = model.dense_bytes();
-        let right = measured.programs.iter().filter(|measured| measured.right);
+        let right = measured.programs.iter().filter(|measured| measured.is_right());
         let terms: Vec<_> =
             right.map(|one| (one, Arc::<[PartCost]>::from(model.parts(&one.program)))).collect();
         let of_regime = |&regime| {

@@ -3,11 +3,12 @@ use burn::tensor::{Int, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use sparserl_core::structure::DensityGrids;
 use sparserl_onnx_models::inputs::{Inputs, SCALARS};
+use sparserl_onnx_models::programs::most_tokens;
 use sparserl_onnx_models::terms::TERMS;
 
 use super::attention::MASKED;
 use super::{BEGIN, ENSEMBLE};
-use crate::dataset::REGIMES;
+use sparserl_onnx_models::speeds::REGIMES;
 
 /// Lengths are rounded up to a multiple of this: kernels are chosen for every new shape.
 const LENGTHS: usize = 8;
@@ -148,11 +149,7 @@ impl Batch {
 
     pub(super) fn on<B: Backend>(&self, device: &B::Device) -> DeviceBatch<B> {
         let cases: Vec<_> = self.cases.iter().map(|(inputs, shown)| (inputs, *shown)).collect();
-        let longest = self.rows.iter().map(|row| row.tokens.len()).max().unwrap_or(0);
-        let length = (longest + 1).next_multiple_of(LENGTHS).min(
-            // The decoder has no more positions.
-            (sparserl_onnx_models::programs::most_tokens() + 1).max(longest + 1),
-        );
+        let length = positions_of(self.rows.iter().map(|row| row.tokens.len()));
         let mut all = Arrays::default();
         for row in &self.rows {
             all.add(row, length);
@@ -226,7 +223,14 @@ impl Arrays {
     }
 }
 
-fn floats<B: Backend, const D: usize>(
+/// Positions of a batch of programs of so many tokens: the beginning, and those after each token.
+pub(super) fn positions_of(tokens: impl Iterator<Item = usize>) -> usize {
+    let longest = tokens.max().unwrap_or(0) + 1;
+    // The decoder has no more positions than that.
+    longest.next_multiple_of(LENGTHS).min((most_tokens() + 1).max(longest))
+}
+
+pub(super) fn floats<B: Backend, const D: usize>(
     numbers: Vec<f32>,
     shape: [usize; D],
     device: &B::Device,

@@ -18,9 +18,9 @@ const GRID_QUERIES: usize = 3;
 /// Tokens of the positions.
 const POSITION_TOKENS: usize = 8;
 /// A grid is cut into so many patches along each side.
-const PATCHES: usize = 4;
+pub(crate) const PATCHES: usize = 4;
 /// Tokens of what is known of a case.
-pub(super) const MEMORY: usize =
+pub(crate) const MEMORY: usize =
     CONDITION_TOKENS + FEATURE_TOKENS + GRID_SIDES.len() * (GRID_QUERIES + 1) + POSITION_TOKENS;
 
 /// What a network remembers of some cases.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sparserl_onnx_models::signature::{Signature, SignatureMismatch};
 
 use super::{ConfigError, Learner, Network, NetworkConfig, OptimizerConfig, Parameter};
+use crate::whole_file::write_whole;
 
 /// Key of the text in the metadata that says what the file is.
 const KEY: &str = "sparserl";
@@ -126,7 +127,17 @@ impl ModelFile {
         self.begin(optimizer, device).with_optimizer(optimizer, self.steps, &self.optimizer)
     }
 
-    /// Writes the file under a temporary name, and then gives it its own.
+    /// Hash of its parameters, in hexadecimal.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for number in self.parameters.iter().flat_map(|parameter| &parameter.numbers) {
+            hasher.update(&number.to_le_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
+    /// Writes the file, whole or not at all.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -158,16 +169,7 @@ impl ModelFile {
         let metadata = HashMap::from([(KEY.to_owned(), text)]);
         let bytes = views.and_then(|views| safetensors::serialize(views, Some(metadata)));
         let bytes = bytes.map_err(|error| failed(io::Error::other(error)))?;
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".tmp");
-        let temporary = path.with_file_name(name);
-        let written = (|| {
-            let mut file = fs::File::create(&temporary)?;
-            file.write_all(&bytes)?;
-            file.sync_all()?;
-            fs::rename(&temporary, path)
-        })();
-        written.map_err(failed)
+        write_whole(path, |file| file.write_all(&bytes)).map_err(failed)
     }
 
     /// Reads a model that this version can use: its parameters are those of a network of its sizes.

@@ -8,7 +8,7 @@ use sparserl_onnx_models::terms::{ProgramTerms, TERMS};
 
 use super::attention::{Mlp, linear};
 use super::{ENSEMBLE, NetworkConfig};
-use crate::dataset::REGIMES;
+use sparserl_onnx_models::speeds::REGIMES;
 
 /// What a network says at each position of some programs: of the program that the position's tokens
 /// begin, `[cases, programs, positions, …]`.
@@ -71,8 +71,12 @@ impl<B: Backend> Heads<B> {
             logits: self.tokens.forward(hidden.clone()),
             reach: self.reach.forward(hidden.clone()),
             validity: self.validity.forward(hidden.clone()),
-            critic: self.critic.forward(hidden),
+            critic: self.critic(hidden),
         }
+    }
+
+    pub(super) fn critic(&self, hidden: Tensor<B, 4>) -> Tensor<B, 4> {
+        self.critic.forward(hidden)
     }
 
     pub(super) fn guess_terms(&self, last: Tensor<B, 3>) -> Tensor<B, 3> {

@@ -1,19 +1,20 @@
 use burn::module::{AutodiffModule, Module};
+use burn::tensor::Tensor;
 use burn::tensor::backend::AutodiffBackend;
+use sparserl_onnx_models::speeds::REGIMES;
 
 use super::loss::losses;
 use super::parameters::numbers;
 use super::{
     AdamW, Batch, Cache, LossWeights, Losses, Network, NetworkConfig, OptimizerConfig, Parameter,
 };
-use crate::dataset::REGIMES;
 
 /// A network that learns.
 #[derive(Debug)]
 pub struct Learner<B: AutodiffBackend> {
-    network: Network<B>,
-    optimizer: AdamW<B>,
-    device: B::Device,
+    pub(super) network: Network<B>,
+    pub(super) optimizer: AdamW<B>,
+    pub(super) device: B::Device,
 }
 
 /// What a network says of a batch.
@@ -77,15 +78,22 @@ impl<B: AutodiffBackend> Learner<B> {
         weights: &LossWeights,
         learning_rate: f64,
     ) -> impl FnOnce() -> (Losses, f32) + use<B> {
-        let network = self.network.clone();
-        let (total, all) = losses(&network, batch.on(&self.device), weights);
-        let gradients = total.backward();
-        let (network, norm) = self.optimizer.step(network, &gradients, learning_rate);
+        let (total, all) = losses(&self.network, batch.on(&self.device), weights);
+        let norm = self.descend(&total, learning_rate);
+        move || (Losses::from_numbers(&numbers(all)), norm())
+    }
+
+    /// One step of the optimizer down the gradients of a loss, whose norm is computed when it is
+    /// asked for.
+    pub(super) fn descend(
+        &mut self,
+        loss: &Tensor<B, 1>,
+        learning_rate: f64,
+    ) -> impl FnOnce() -> f32 + use<B> {
+        let gradients = loss.backward();
+        let (network, norm) = self.optimizer.step(self.network.clone(), &gradients, learning_rate);
         self.network = network;
-        move || {
-            let norm = norm.map_or(0.0, |norm| numbers(norm).first().copied().unwrap_or(0.0));
-            (Losses::from_numbers(&numbers(all)), norm)
-        }
+        move || norm.map_or(0.0, |norm| numbers(norm).first().copied().unwrap_or(0.0))
     }
 
     /// What the network, as it is, says of a batch.

@@ -8,7 +8,7 @@ use sparserl_onnx_models::terms::TERMS;
 use super::attention::MASKED;
 use super::batch::DeviceBatch;
 use super::{Cache, ENSEMBLE, Network};
-use crate::dataset::REGIMES;
+use sparserl_onnx_models::speeds::REGIMES;
 
 /// How much each of the losses counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -170,6 +170,9 @@ fn huber<B: Backend, const D: usize>(error: Tensor<B, D>) -> Tensor<B, D> {
 }
 
 /// The weighted mean; 0 when all weights are 0.
-fn mean<B: Backend, const D: usize>(of: Tensor<B, D>, weights: Tensor<B, D>) -> Tensor<B, 1> {
+pub(super) fn mean<B: Backend, const D: usize>(
+    of: Tensor<B, D>,
+    weights: Tensor<B, D>,
+) -> Tensor<B, 1> {
     (of * weights.clone()).sum() / weights.sum().clamp_min(1e-6)
 }

@@ -5,24 +5,23 @@ use sparserl_core::decode::{
     BatchRow, ConditionedPolicy, Policy, PolicyError, PolicyInput, Prediction,
 };
 use sparserl_core::language::{Program, Token};
-use sparserl_core::layout::CostModel;
 use sparserl_core::structure::IndexScaling;
 use sparserl_onnx_models::inputs::Inputs;
-use sparserl_onnx_models::programs::most_tokens;
+use sparserl_onnx_models::programs::{most_tokens, token_ids};
+use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, SpeedModel};
 use sparserl_onnx_models::terms::{ProgramTerms, TERMS};
 
 use super::parameters::numbers;
-use super::{BEGIN, Backend, Cache, ENSEMBLE, Memory, Modalities, ModelFile, Network};
-use crate::dataset::{REGIMES, token_ids};
-
-/// What the members of the ensemble predict of a program, by regime.
-pub type MemberSpeeds = [[f32; REGIMES.len()]; ENSEMBLE];
+use super::{
+    BEGIN, Backend, Cache, ENSEMBLE, Memory, Modalities, ModelFile, Network, NetworkConfig,
+    Parameter,
+};
 
 /// A network that writes programs.
 #[derive(Debug)]
 pub struct NetworkPolicy<B: Backend> {
     network: Arc<Network<B>>,
-    config: super::NetworkConfig,
+    config: NetworkConfig,
     modalities: Modalities,
     device: B::Device,
 }
@@ -57,8 +56,30 @@ impl<B: Backend> NetworkPolicy<B> {
     /// The network of a file, which is shown some modalities of its inputs.
     #[must_use]
     pub fn new(file: &ModelFile, modalities: Modalities, device: B::Device) -> Self {
-        let network = Network::new(&file.config, &device, 0).with_parameters(&file.parameters);
-        Self { network: Arc::new(network), config: file.config.clone(), modalities, device }
+        Self::with(&file.parameters, &file.config, modalities, device)
+    }
+
+    /// A network with these parameters and of these sizes.
+    #[must_use]
+    pub fn with(
+        parameters: &[Parameter],
+        config: &NetworkConfig,
+        modalities: Modalities,
+        device: B::Device,
+    ) -> Self {
+        let network = Network::new(config, &device, 0).with_parameters(parameters);
+        Self { network: Arc::new(network), config: config.clone(), modalities, device }
+    }
+
+    /// As [`Policy::read`], of inputs that are known already.
+    #[must_use]
+    pub fn read_inputs(&self, inputs: &Inputs) -> Box<dyn ConditionedPolicy> {
+        Box::new(Reading {
+            network: Arc::clone(&self.network),
+            memory: self.remember(inputs),
+            cache: Cache::empty(),
+            device: self.device.clone(),
+        })
     }
 
     fn remember(&self, inputs: &Inputs) -> Memory<B> {
@@ -71,25 +92,7 @@ impl<B: Backend> NetworkPolicy<B> {
         self.config.positions
     }
 
-    /// log2 of the speeds that the members of the ensemble predict of programs for the task of
-    /// `input`, relative to the reference program, for each program by member and regime.
-    ///
-    /// # Errors
-    /// When the language lacks the reference program, or a program is longer than any of today.
-    pub fn speeds(
-        &self,
-        input: &PolicyInput<'_>,
-        programs: &[Program],
-    ) -> Result<Vec<MemberSpeeds>, PolicyError> {
-        let model = CostModel::new(Arc::clone(&input.stats), input.task, input.target);
-        let terms = ProgramTerms::new(model, input.target)
-            .map_err(|error| PolicyError::Failed(Box::new(error)))?;
-        let programs: Vec<_> =
-            programs.iter().map(|program| (token_ids(program), terms.of(program))).collect();
-        self.speeds_of(&Inputs::new(input, &self.config.embedding()), &programs)
-    }
-
-    /// As [`NetworkPolicy::speeds`], of ids of tokens and terms that are known already.
+    /// As [`SpeedModel::speeds`], of ids of tokens and terms that are known already.
     ///
     /// # Errors
     /// When a program is longer than any of today.
@@ -142,17 +145,26 @@ impl<B: Backend> NetworkPolicy<B> {
     }
 }
 
+impl<B: Backend> SpeedModel for NetworkPolicy<B> {
+    fn speeds(
+        &self,
+        input: &PolicyInput<'_>,
+        programs: &[Program],
+    ) -> Result<Vec<MemberSpeeds>, PolicyError> {
+        let terms = ProgramTerms::new(Arc::clone(&input.stats), input.task, input.target)
+            .map_err(|error| PolicyError::Failed(Box::new(error)))?;
+        let programs: Vec<_> =
+            programs.iter().map(|program| (token_ids(program), terms.of(program))).collect();
+        self.speeds_of(&Inputs::new(input, &self.config.embedding()), &programs)
+    }
+}
+
 impl<B: Backend> Policy for NetworkPolicy<B> {
     fn read<'m>(
         &self,
         input: &PolicyInput<'m>,
     ) -> Result<Box<dyn ConditionedPolicy + 'm>, PolicyError> {
-        Ok(Box::new(Reading {
-            network: Arc::clone(&self.network),
-            memory: self.remember(&Inputs::new(input, &self.config.embedding())),
-            cache: Cache::empty(),
-            device: self.device.clone(),
-        }))
+        Ok(self.read_inputs(&Inputs::new(input, &self.config.embedding())))
     }
 }
 
@@ -200,7 +212,7 @@ mod tests {
     use sparserl_core::target::Target;
     use sparserl_core::task::{Dtype, Operation, Task};
 
-    use super::super::{NetworkConfig, Processor};
+    use super::super::Processor;
     use super::*;
 
     fn policy(config: &NetworkConfig) -> NetworkPolicy<Processor> {
@@ -233,8 +245,7 @@ mod tests {
         let beam = beam_search(&mut *policy.read(&input).unwrap(), mask, 6).unwrap();
         let programs: Vec<Program> = beam.into_iter().map(|found| found.program).collect();
         assert_eq!(programs.len(), 6);
-        let model = CostModel::new(stats, task, Target::H200);
-        let terms = ProgramTerms::new(model, Target::H200).unwrap();
+        let terms = ProgramTerms::new(stats, task, Target::H200).unwrap();
         for (program, speeds) in programs.iter().zip(policy.speeds(&input, &programs).unwrap()) {
             let predicted = terms.of(program)[ProgramTerms::PREDICTED];
             assert!(speeds.iter().flatten().all(|speed| (speed - predicted).abs() < 1e-5));

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::configuration::{ConfigurationError, read};
+use crate::configuration::{ConfigurationError, read_checked};
 use crate::corpus::Split;
 use crate::network::{LossWeights, NetworkConfig, OptimizerConfig};
 
@@ -112,14 +112,7 @@ impl StageConfig {
     /// # Errors
     /// When the file cannot be read, or lacks something, or has something that means nothing.
     pub fn read(path: &Path) -> Result<Self, ConfigurationError> {
-        let config: Self = read(path)?;
-        match config.wrong() {
-            Some(reason) => {
-                let reason = reason.to_owned();
-                Err(ConfigurationError::Meaning { path: path.to_owned(), reason })
-            }
-            None => Ok(config),
-        }
+        read_checked(path, Self::wrong)
     }
 
     /// What means nothing, if anything.

@@ -1,22 +1,21 @@
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Sampler, StageConfig, Validation, validate};
+use super::{Log, Sampler, StageConfig, Validation, validate};
 use crate::corpus::RecipeError;
 use crate::dataset::Dataset;
 use crate::network::{AutodiffBackend, Learner, Losses, ModelError, ModelFile, OnDevice};
 
 /// What a network goes on with when its stage is interrupted.
-const CHECKPOINT: &str = "checkpoint.safetensors";
+pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
 /// What comes of a stage.
-const MODEL: &str = "model.safetensors";
+pub(crate) const MODEL: &str = "model.safetensors";
 /// A line of JSON for every so many steps.
-const LOG: &str = "log.jsonl";
+pub(crate) const LOG: &str = "log.jsonl";
 
 /// What is learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,6 +150,21 @@ struct Line<'l> {
     seconds: f64,
 }
 
+impl Line<'_> {
+    /// That of a step, with nothing in it yet.
+    fn of(step: u64, log: &Log) -> Self {
+        let seconds = log.seconds();
+        Self {
+            step,
+            learning_rate: None,
+            gradient_norm: None,
+            training: None,
+            validation: None,
+            seconds,
+        }
+    }
+}
+
 impl<G: Fn() -> bool, O: FnMut(&Progress<'_>)> OnDevice for StageRun<'_, G, O> {
     type Output = Result<Finished, StageError>;
 
@@ -195,14 +209,19 @@ impl<G: Fn() -> bool, O: FnMut(&Progress<'_>)> OnDevice for StageRun<'_, G, O> {
                 if !found.total.is_finite() {
                     return Err(StageError::Diverged { step: made });
                 }
-                let line = log.line(made, Some((rate, norm, &found)), None);
+                let line = Line {
+                    learning_rate: Some(rate),
+                    gradient_norm: Some(norm),
+                    training: Some(&found),
+                    ..Line::of(made, &log)
+                };
                 log.write(&line).map_err(failed(LOG))?;
                 losses = Some(found);
             }
             let has_validation = !sampler.validation_cases().is_empty();
             if has_validation && (made.is_multiple_of(config.validate_every) || last) {
                 let found = validate(&learner, &sampler, &config.weights, config.cases);
-                let line = log.line(made, None, Some(&found));
+                let line = Line { validation: Some(&found), ..Line::of(made, &log) };
                 log.write(&line).map_err(failed(LOG))?;
                 validation = Some(found);
             }
@@ -227,15 +246,7 @@ impl<G: Fn() -> bool, O: FnMut(&Progress<'_>)> OnDevice for StageRun<'_, G, O> {
 
 impl<G, O> StageRun<'_, G, O> {
     fn provenance(&self, config: &StageConfig) -> Provenance {
-        let from = self.from.map(|from| {
-            let mut hasher = blake3::Hasher::new();
-            for parameter in &from.parameters {
-                for number in &parameter.numbers {
-                    hasher.update(&number.to_le_bytes());
-                }
-            }
-            hasher.finalize().to_hex().to_string()
-        });
+        let from = self.from.map(ModelFile::fingerprint);
         let Dataset { matrices, cases, .. } = self.dataset;
         Provenance {
             stage: self.stage,
@@ -273,53 +284,5 @@ impl<G, O> StageRun<'_, G, O> {
             Some(from) => from.begin(config.optimizer, device),
             None => Learner::new(&config.network, config.optimizer, config.seed, device),
         })
-    }
-}
-
-/// Lines of JSON, one for every so many steps.
-struct Log {
-    file: fs::File,
-    start: Instant,
-}
-
-impl Log {
-    /// Goes on with what was logged up to a step: what came after it is not of the checkpoint.
-    fn open(path: &Path, step: u64) -> io::Result<Self> {
-        #[derive(Deserialize)]
-        struct Step {
-            step: u64,
-        }
-        let known = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error),
-        };
-        let is_of = |line: &&str| {
-            serde_json::from_str::<Step>(line).is_ok_and(|logged| logged.step <= step)
-        };
-        let kept: String = known.lines().filter(is_of).flat_map(|line| [line, "\n"]).collect();
-        fs::write(path, kept)?;
-        Ok(Self { file: OpenOptions::new().append(true).open(path)?, start: Instant::now() })
-    }
-
-    fn line<'l>(
-        &self,
-        step: u64,
-        training: Option<(f64, f32, &'l Losses)>,
-        validation: Option<&'l Validation>,
-    ) -> Line<'l> {
-        Line {
-            step,
-            learning_rate: training.map(|(rate, _, _)| rate),
-            gradient_norm: training.map(|(_, norm, _)| norm),
-            training: training.map(|(_, _, losses)| losses),
-            validation,
-            seconds: self.start.elapsed().as_secs_f64(),
-        }
-    }
-
-    fn write(&mut self, line: &Line<'_>) -> io::Result<()> {
-        let text = serde_json::to_string(line)?;
-        writeln!(self.file, "{text}")
     }
 }

@@ -5,11 +5,12 @@ use rayon::prelude::*;
 use sparserl_core::random::SplitMix64;
 use sparserl_core::structure::Features;
 use sparserl_onnx_models::inputs::Inputs;
+use sparserl_onnx_models::speeds::{ENSEMBLE, REGIMES};
 
-use super::{Hidden, Stage, StageConfig};
+use super::{Epochs, Hidden, Stage, StageConfig, evenly, shuffle, trained_on};
 use crate::corpus::{RecipeError, Role};
-use crate::dataset::{Dataset, DatasetCase, DatasetProgram, REGIMES};
-use crate::network::{Batch, ENSEMBLE, Modalities, Row};
+use crate::dataset::{Dataset, DatasetCase, DatasetProgram};
+use crate::network::{Batch, Modalities, Row};
 
 type Speeds = [Option<f32>; REGIMES.len()];
 
@@ -20,10 +21,8 @@ pub struct Sampler<'d> {
     stage: Stage,
     config: &'d StageConfig,
     /// Places of the cases that are trained on.
-    training: Vec<usize>,
+    training: Epochs,
     validation: Vec<usize>,
-    /// The order of the training cases in an epoch.
-    order: (u64, Vec<usize>),
 }
 
 impl<'d> Sampler<'d> {
@@ -36,41 +35,24 @@ impl<'d> Sampler<'d> {
         stage: Stage,
         config: &'d StageConfig,
     ) -> Result<Self, RecipeError> {
-        let role =
-            |matrix: &crate::dataset::DatasetMatrix| Ok(config.split.role(&matrix.recipe()?));
-        let roles =
-            dataset.matrices.iter().map(role).collect::<Result<Vec<Role>, RecipeError>>()?;
-        // Fewer matrices are a part of more: each has a number that says when it is taken.
-        let mut taken: Vec<usize> = (0..roles.len()).filter(|&i| roles[i] == Role::Train).collect();
-        if let Some(most) = config.matrices {
-            taken.sort_by_key(|&matrix| SplitMix64::after(config.seed, matrix as u64).bits());
-            taken.truncate(most);
-        }
+        let roles = dataset.roles(&config.split)?;
+        let is_taken = trained_on(&roles, config.matrices, config.seed);
         let cases = |wanted: &dyn Fn(usize) -> bool| -> Vec<usize> {
             let fits =
                 |case: &DatasetCase| !case.programs.is_empty() && wanted(case.matrix as usize);
             let found = dataset.cases.iter().enumerate().filter(|(_, case)| fits(case));
             found.map(|(place, _)| place).collect()
         };
-        let mut is_taken = vec![false; roles.len()];
-        for &matrix in &taken {
-            is_taken[matrix] = true;
-        }
-        let training = cases(&|matrix| is_taken[matrix]);
-        let mut validation = cases(&|matrix| roles[matrix] == Role::Validation);
-        let most = config.validation_cases;
-        if validation.len() > most {
-            // Evenly, since those of a family and of a matrix are next to each other.
-            let all = std::mem::take(&mut validation);
-            validation = (0..most).map(|i| all[i * all.len() / most]).collect();
-        }
-        Ok(Self { dataset, stage, config, training, validation, order: (u64::MAX, Vec::new()) })
+        let training = Epochs::new(cases(&|matrix| is_taken[matrix]), config.seed);
+        let validation = cases(&|matrix| roles[matrix] == Role::Validation);
+        let validation = evenly(validation, config.validation_cases);
+        Ok(Self { dataset, stage, config, training, validation })
     }
 
     /// Number of cases that are trained on.
     #[must_use]
     pub fn training_cases(&self) -> usize {
-        self.training.len()
+        self.training.count()
     }
 
     /// The cases to validate on.
@@ -81,10 +63,8 @@ impl<'d> Sampler<'d> {
 
     /// The batch of a step.
     pub fn batch(&mut self, step: u64) -> Batch {
-        let count = self.config.cases.min(self.training.len());
-        let first = step * count as u64;
-        let places: Vec<usize> =
-            (first..first + count as u64).filter_map(|number| self.case(number)).collect();
+        let places = self.training.some(step, self.config.cases);
+        let first = step * places.len() as u64;
         let number =
             |i: usize| SplitMix64::after(self.config.seed ^ 0xba7c, first + i as u64).bits();
         let drawn: Vec<_> = places
@@ -98,18 +78,6 @@ impl<'d> Sampler<'d> {
             batch.rows.extend(rows);
         }
         batch
-    }
-
-    /// The case of a number: each once in an epoch.
-    fn case(&mut self, number: u64) -> Option<usize> {
-        let count = self.training.len() as u64;
-        let epoch = number / count.max(1);
-        if self.order.0 != epoch {
-            let mut order = self.training.clone();
-            shuffle(&mut order, &mut SplitMix64::after(self.config.seed ^ 0x0e90c, epoch));
-            self.order = (epoch, order);
-        }
-        self.order.1.get((number % count.max(1)) as usize).copied()
     }
 
     fn draw(
@@ -302,11 +270,4 @@ fn near_the_best(case: &DatasetCase, config: &StageConfig) -> Vec<f32> {
     }
     let sum: f64 = weights.iter().sum();
     weights.into_iter().map(|weight| (weight / sum.max(f64::MIN_POSITIVE)) as f32).collect()
-}
-
-/// Fisher and Yates, as Durstenfeld wrote it down.
-fn shuffle(places: &mut [usize], random: &mut SplitMix64) {
-    for last in (1..places.len()).rev() {
-        places.swap(last, random.below(last + 1));
-    }
 }

@@ -15,27 +15,32 @@ use crate::measured::MeasuredCase;
 use crate::network::{Compute, Learner, LossWeights, ModelFile, NetworkConfig, on_device};
 
 /// Cases of the shipped recordings: those of small matrices, some of them for validation.
-fn dataset() -> &'static Dataset {
+pub(crate) fn measured() -> Vec<MeasuredCase> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings/h200-2026-11-22");
+    let mut recordings = Recordings::read(folder).unwrap();
+    let role = |name: &str| Split::NoReal.role(&name.parse::<Recipe>().unwrap());
+    recordings.retain(|recording| {
+        let most = match role(&recording.matrix.name) {
+            Role::Validation => 100_000,
+            _ => 12_000,
+        };
+        recording.matrix.nnz < most
+    });
+    MeasuredCase::all(&recordings).unwrap()
+}
+
+/// The dataset of these cases.
+pub(crate) fn dataset() -> &'static Dataset {
     static DATASET: OnceLock<Dataset> = OnceLock::new();
     DATASET.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings/h200-2026-11-22");
-        let mut recordings = Recordings::read(folder).unwrap();
-        let role = |name: &str| Split::NoReal.role(&name.parse::<Recipe>().unwrap());
-        recordings.retain(|recording| {
-            let most = match role(&recording.matrix.name) {
-                Role::Validation => 100_000,
-                _ => 12_000,
-            };
-            recording.matrix.nnz < most
-        });
-        let cases = MeasuredCase::all(&recordings).unwrap();
+        let cases = measured();
         let save = |_: &Dataset| Ok::<(), Infallible>(());
         let real = RealMatrices::none();
         prepare(&cases, Dataset::empty(), &real, || true, |_| {}, save).unwrap().0
     })
 }
 
-fn config(steps: u64) -> StageConfig {
+pub(crate) fn config(steps: u64) -> StageConfig {
     StageConfig {
         seed: 3,
         steps,

@@ -3,8 +3,8 @@ use serde::{Deserialize, Serialize};
 use sparserl_onnx_models::terms::ProgramTerms;
 
 use super::Sampler;
-use crate::dataset::REGIMES;
 use crate::network::{AutodiffBackend, Learner, LossWeights, Losses, Row};
+use sparserl_onnx_models::speeds::REGIMES;
 
 /// Programs that are tried where several are.
 const SEVERAL: usize = 8;

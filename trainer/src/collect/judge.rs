@@ -1,0 +1,78 @@
+use std::sync::Arc;
+
+use sparserl_core::language::Program;
+use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::outcome::{Evaluation, Evaluator};
+use sparserl_core::pipeline::Made;
+use sparserl_core::results::ValueSource;
+use sparserl_gpu::store::fingerprint::MatrixIdentity;
+use sparserl_gpu::store::recording::{Context, Recorder};
+
+use super::{CollectError, Collected};
+
+/// Programs between two measurements of the reference.
+pub const BETWEEN_REFERENCES: usize = 19;
+
+/// Who measures, and where that is written.
+#[derive(Debug)]
+pub(crate) struct Judge<E> {
+    evaluator: E,
+    pub(crate) recorder: Recorder,
+    context: Context,
+    pub(crate) collected: Collected,
+}
+
+/// A matrix on its way through its tasks.
+#[derive(Debug)]
+pub(crate) struct Subject<T> {
+    pub(crate) matrix: Arc<Csr<T>>,
+    pub(crate) identity: Arc<MatrixIdentity>,
+    pub(crate) value_source: ValueSource,
+}
+
+impl<E: Evaluator> Judge<E> {
+    /// One that has judged nothing; `context` is the evaluator's.
+    pub(crate) fn new(evaluator: E, recorder: Recorder, context: Context) -> Self {
+        Self { evaluator, recorder, context, collected: Collected::default() }
+    }
+
+    /// Judges and records programs, whose kernels are made.
+    ///
+    /// # Errors
+    /// When the evaluator itself fails, or recordings cannot be written.
+    pub(crate) fn judge<T: Scalar, K>(
+        &mut self,
+        subject: &Subject<T>,
+        programs: &[Program],
+        made: &Made<E::Code>,
+    ) -> Result<Evaluation, CollectError<E::Error, K>> {
+        let matrix = subject.matrix.view();
+        let evaluation =
+            made.judge(matrix, &mut self.evaluator).map_err(CollectError::Evaluator)?;
+        self.context.value_source = subject.value_source;
+        self.recorder.record(matrix, &subject.identity, programs, &evaluation, &self.context)?;
+        self.collected.programs += programs.len() as u64;
+        let right = evaluation.outcomes.iter().filter(|outcome| outcome.is_right());
+        self.collected.right += right.count() as u64;
+        Ok(evaluation)
+    }
+}
+
+impl<T> Clone for Subject<T> {
+    fn clone(&self) -> Self {
+        let (matrix, identity) = (Arc::clone(&self.matrix), Arc::clone(&self.identity));
+        Self { matrix, identity, value_source: self.value_source }
+    }
+}
+
+/// Programs with the reference before every few of them.
+pub(crate) fn with_references(reference: &Program, programs: &[Program]) -> Vec<Program> {
+    let chunk = |chunk: &[Program]| std::iter::once(reference.clone()).chain(chunk.to_vec());
+    programs.chunks(BETWEEN_REFERENCES).flat_map(chunk).collect()
+}
+
+/// What is found of the programs alone, of what is found in the order of [`with_references`].
+pub(crate) fn without_references<T>(found: Vec<T>) -> impl Iterator<Item = T> {
+    let found = found.into_iter().enumerate();
+    found.filter(|(place, _)| place % (BETWEEN_REFERENCES + 1) != 0).map(|(_, found)| found)
+}

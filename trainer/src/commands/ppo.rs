@@ -1,0 +1,153 @@
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use sparserl_gpu::store::recording::{Recorder, Recordings};
+use sparserl_trainer::corpus::RealMatrices;
+use sparserl_trainer::dataset::Dataset;
+use sparserl_trainer::measured::MeasuredCase;
+use sparserl_trainer::network::{Compute, ModelFile, on_device};
+use sparserl_trainer::reinforcement::{
+    Algorithm, Improved, Known, MeasuredOutcomes, Outcomes, RecordedOutcomes, ReinforcementConfig,
+    ReinforcementError, ReinforcementRun, Report, Tally,
+};
+
+use super::measuring::open_gpu;
+use super::real_matrices;
+use crate::console::{progress_bar, say};
+use crate::interruption::Interruption;
+
+#[derive(clap::Args)]
+pub(crate) struct Ppo {
+    /// How to train (TOML); `trainer/configurations/ppo.toml` is one.
+    configuration: PathBuf,
+    /// The policy to begin with.
+    #[arg(long, value_name = "MODEL")]
+    from: PathBuf,
+    /// The cases.
+    #[arg(short, long, value_name = "FILE")]
+    dataset: PathBuf,
+    /// Folder of the model, its checkpoint and its log; and of what is measured.
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Folders of recordings that answer instead of a GPU; with --measure-on, so that nothing that is
+    /// in them is measured again.
+    #[arg(long, value_name = "FOLDER", num_args = 1.., required_unless_present = "measure_on")]
+    recordings: Vec<PathBuf>,
+    /// Number of the GPU to measure on.
+    #[arg(long, value_name = "NUMBER")]
+    measure_on: Option<u32>,
+    /// Cases for which kernels are made at the same time, while others are measured.
+    #[arg(long, value_name = "CASES", default_value = "12")]
+    ahead: NonZeroUsize,
+    /// Begin no iteration after so many minutes; started again, it goes on.
+    #[arg(long, value_name = "MINUTES")]
+    minutes: Option<u64>,
+    /// What is made of rewards, whatever the configuration says: `ppo`, `grpo`, `rloo` or
+    /// `expert-iteration`.
+    #[arg(long)]
+    algorithm: Option<Algorithm>,
+    /// Folder of the real matrices of the dataset, with their `MANIFEST.tsv`.
+    #[arg(long)]
+    real: Option<PathBuf>,
+    /// What networks are trained on: `cpu` or `cuda`.
+    #[arg(long, default_value_t = Compute::Cpu)]
+    device: Compute,
+}
+
+/// What every run is given, wherever its outcomes come from.
+struct Given {
+    config: ReinforcementConfig,
+    dataset: Dataset,
+    from: ModelFile,
+    real: RealMatrices,
+}
+
+impl Ppo {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let mut config = ReinforcementConfig::read(&self.configuration)?;
+        config.algorithm = self.algorithm.unwrap_or(config.algorithm);
+        let from = ModelFile::read(&self.from)?;
+        let dataset = Dataset::read(&self.dataset)?;
+        let given = Given { config, dataset, from, real: real_matrices(self.real.as_deref())? };
+        let mut recorded = Vec::new();
+        for folder in &self.recordings {
+            recorded.extend(cases_of(folder)?);
+        }
+        let Some(number) = self.measure_on else {
+            return self.improve(&given, RecordedOutcomes::new(Known::of(&recorded)));
+        };
+        let (evaluator, context) = open_gpu(number)?;
+        let compiler = evaluator.compiler();
+        // What an interrupted run has measured is known to the one that goes on.
+        let own = self.output.join("recordings");
+        let recorder = Recorder::append_to(&own)?;
+        recorded.extend(cases_of(&own)?);
+        let known = Known::of(&recorded);
+        let outcomes =
+            MeasuredOutcomes::new((evaluator, compiler), (recorder, context), known, self.ahead);
+        self.improve(&given, outcomes)
+    }
+
+    fn improve<O>(&self, given: &Given, outcomes: O) -> anyhow::Result<()>
+    where
+        O: Outcomes,
+        ReinforcementError<O::Error>: std::error::Error + Send + Sync + 'static,
+    {
+        let interruption = Interruption::watch()?;
+        let Given { config, dataset, from, real } = given;
+        let bar = progress_bar(config.iterations);
+        let deadline =
+            self.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
+        let run = ReinforcementRun {
+            config,
+            dataset,
+            real,
+            outcomes,
+            from,
+            folder: &self.output,
+            go_on: || {
+                !interruption.was_asked_for()
+                    && deadline.is_none_or(|deadline| Instant::now() < deadline)
+            },
+            observe: |report: &Report| {
+                bar.set_position(report.step);
+                let Tally { reward, best, .. } = report.written;
+                bar.set_message(format!("reward {reward:.3}, best {best:.3}"));
+            },
+        };
+        let improved = on_device(self.device, run);
+        bar.finish_and_clear();
+        let Improved { step, complete, last, validation, path } = improved??;
+        let (algorithm, path) = (config.algorithm, path.display());
+        match complete {
+            true => say(&format!("{algorithm}: {step} iterations, `{path}`")),
+            false => say(&format!(
+                "{algorithm}: interrupted after {step} of {} iterations, goes on from `{path}`",
+                config.iterations
+            )),
+        }
+        if let Some(report) = last {
+            say(&format!("  the last iteration: {}", line(&report.written)));
+        }
+        if let Some(validation) = validation {
+            say(&format!("  other families: {}", line(&validation)));
+        }
+        Ok(())
+    }
+}
+
+fn line(tally: &Tally) -> String {
+    let Tally { reward, best, .. } = tally;
+    let [right, unknown] = [tally.right, tally.missing].map(|share| 100.0 * share);
+    format!(
+        "reward {reward:.3}, {right:.1} % right, {unknown:.1} % unknown, the best of a case at \
+         {best:.3} of the dataset's best"
+    )
+}
+
+fn cases_of(folder: &Path) -> anyhow::Result<Vec<MeasuredCase>> {
+    let recordings = Recordings::read(folder)?;
+    MeasuredCase::all(&recordings).with_context(|| folder.display().to_string())
+}

@@ -1,0 +1,85 @@
+use std::path::PathBuf;
+
+use sparserl_onnx_models::speeds::REGIMES;
+use sparserl_trainer::dataset::Dataset;
+use sparserl_trainer::network::{Compute, ModelFile, on_device};
+use sparserl_trainer::stages::{Picks, Progress, Stage, StageConfig, StageRun};
+
+use crate::console::{progress_bar, say};
+use crate::interruption::Interruption;
+
+/// A stage that trains a network on a dataset.
+#[derive(clap::Args)]
+pub(crate) struct StageArgs {
+    /// How to train (TOML); `trainer/configurations` has one for each stage.
+    pub(super) configuration: PathBuf,
+    /// What to train on.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) dataset: PathBuf,
+    /// Folder of the model, its checkpoint and its log.
+    #[arg(short, long)]
+    pub(super) output: PathBuf,
+    /// The network to go on with; without, a new one begins.
+    #[arg(long, value_name = "MODEL")]
+    pub(super) from: Option<PathBuf>,
+    /// What to compute on: `cpu` or `cuda`.
+    #[arg(long, default_value_t = Compute::Cpu)]
+    pub(super) device: Compute,
+}
+
+impl StageArgs {
+    pub(crate) fn run(&self, stage: Stage) -> anyhow::Result<()> {
+        self.train(stage, &StageConfig::read(&self.configuration)?).map(|_| ())
+    }
+
+    /// The model, if the stage was not interrupted before its end.
+    pub(super) fn train(
+        &self,
+        stage: Stage,
+        config: &StageConfig,
+    ) -> anyhow::Result<Option<PathBuf>> {
+        let dataset = Dataset::read(&self.dataset)?;
+        let from = self.from.as_deref().map(ModelFile::read).transpose()?;
+        let interruption = Interruption::watch()?;
+        let bar = progress_bar(config.steps);
+        let run = StageRun {
+            stage,
+            config,
+            dataset: &dataset,
+            from: from.as_ref(),
+            folder: &self.output,
+            go_on: || !interruption.was_asked_for(),
+            observe: |progress: &Progress<'_>| {
+                bar.set_position(progress.step);
+                if let Some(losses) = progress.losses {
+                    bar.set_message(format!("loss {:.4}", losses.total));
+                }
+            },
+        };
+        let finished = on_device(self.device, run);
+        bar.finish_and_clear();
+        let finished = finished??;
+        let path = finished.path.display();
+        match finished.complete {
+            true => say(&format!("{stage}: {} steps, `{path}`", finished.step)),
+            false => say(&format!(
+                "{stage}: interrupted after {} of {} steps, goes on from `{path}`",
+                finished.step, config.steps
+            )),
+        }
+        if let Some(validation) = finished.validation {
+            say(&format!("on {} cases of other families:", validation.cases));
+            say(&line("network", &validation.network));
+            say(&line("cost model", &validation.cost_model));
+        }
+        Ok(finished.complete.then_some(finished.path))
+    }
+}
+
+fn line(of: &str, picks: &Picks) -> String {
+    let regimes = REGIMES.iter().enumerate().map(|(i, regime)| {
+        let (first, of_eight) = (picks.first[i], picks.of_eight[i]);
+        format!("{} first pick {first:.3}, best of 8 {of_eight:.3}", regime.name())
+    });
+    format!("  {of}: {}", regimes.collect::<Vec<_>>().join("; "))
+}

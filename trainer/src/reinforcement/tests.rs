@@ -1,0 +1,341 @@
+use std::cell::Cell;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use burn::backend::{Autodiff, Flex};
+use sparserl_core::language::{LANGUAGE_VERSION, Program, Token};
+use sparserl_core::outcome::Tier;
+use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_gpu::store::recording::{Recorder, Recordings};
+
+use super::*;
+use crate::collect::tests::{Fake, FakeCompiler, context};
+use crate::corpus::{RealMatrices, Split};
+use crate::measured::MeasuredCase;
+use crate::network::{
+    Compute, Learner, Modalities, ModelFile, NetworkPolicy, OptimizerConfig, on_device,
+};
+use crate::stages;
+use crate::stages::tests::{dataset, measured};
+
+/// All programs that are written were recorded.
+pub(crate) fn config(algorithm: Algorithm) -> ReinforcementConfig {
+    ReinforcementConfig {
+        seed: 4,
+        iterations: 24,
+        split: Split::NoReal,
+        matrices: Some(2),
+        largest_nnz: None,
+        algorithm,
+        decoding: DecodingMode::Measured,
+        reward: Reward::Tiered,
+        cases: 6,
+        rollouts: 12,
+        epochs: 2,
+        minibatch: 3,
+        learning_rate: 5e-3,
+        warm_up: 2,
+        clip: Clip::default(),
+        lambda: 0.95,
+        value_weight: 0.5,
+        entropy_weight: 0.01,
+        kl: KlConfig { weight: 0.02, target: 0.2, rate: 0.1 },
+        best_share: 0.25,
+        critic: CriticConfig { steps: 10, learning_rate: 1e-2 },
+        validate_every: 20,
+        validation_cases: 3,
+        keep_every: 5,
+        optimizer: OptimizerConfig::default(),
+    }
+}
+
+/// A small network that has learned nothing.
+fn beginner() -> ModelFile {
+    let network = stages::tests::config(1).network;
+    let optimizer = OptimizerConfig::default();
+    let learner: Learner<Autodiff<Flex>> = Learner::new(&network, optimizer, 2, Default::default());
+    ModelFile::of(&learner, &network, "a test".to_owned(), false)
+}
+
+fn run_until<O: Outcomes>(
+    config: &ReinforcementConfig,
+    from: &ModelFile,
+    outcomes: O,
+    folder: &Path,
+    most: u64,
+) -> Result<Improved, ReinforcementError<O::Error>> {
+    let made = Cell::new(0);
+    let run = ReinforcementRun {
+        config,
+        dataset: dataset(),
+        real: &RealMatrices::none(),
+        outcomes,
+        from,
+        folder,
+        go_on: || made.get() < most,
+        observe: |_: &Report| made.set(made.get() + 1),
+    };
+    on_device(Compute::Cpu, run).unwrap()
+}
+
+fn recorded() -> RecordedOutcomes {
+    RecordedOutcomes::new(Known::of(&measured()))
+}
+
+fn log(folder: &Path) -> Vec<Report> {
+    let text = std::fs::read_to_string(folder.join("log.jsonl")).unwrap();
+    // Those of validations are no reports.
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The steps of validations, and what they found.
+fn validations(folder: &Path) -> Vec<(u64, Tally)> {
+    let text = std::fs::read_to_string(folder.join("log.jsonl")).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let validated = lines.filter(|line| !line["validation"].is_null());
+    validated
+        .map(|mut line| {
+            let tally = serde_json::from_value(line["validation"].take()).unwrap();
+            (line["step"].as_u64().unwrap(), tally)
+        })
+        .collect()
+}
+
+#[test]
+fn rewards_rise_on_what_was_recorded_whatever_is_made_of_them() {
+    let place = tempfile::tempdir().unwrap();
+    for algorithm in Algorithm::ALL {
+        let folder = place.path().join(algorithm.to_string());
+        let config = config(algorithm);
+        let improved = run_until(&config, &beginner(), recorded(), &folder, u64::MAX).unwrap();
+        assert!(improved.complete && improved.step == config.iterations);
+        let log = log(&folder);
+        let mean = |some: &[Report]| {
+            some.iter().map(|report| report.written.reward).sum::<f64>() / some.len() as f64
+        };
+        let [first, last] = [mean(&log[..4]), mean(&log[20..])];
+        assert!(last > first + 0.3, "{algorithm}: {first} to {last}");
+        for report in &log {
+            let Tally { missing, right, compiled, best, .. } = report.written;
+            assert_eq!((missing, right, compiled), (0.0, 1.0, 1.0));
+            assert!(0.0 < best && best <= 1.0, "{report:?}");
+            assert!(report.kl >= 0.0 && report.entropy > 0.0, "{report:?}");
+        }
+        assert!(log[0].kl < 1e-4 && log[23].kl > 0.01);
+        assert!(log[23].kl_weight != log[0].kl_weight);
+        // Nothing is learned from other families, but they are looked at.
+        let validations = validations(&folder);
+        let steps: Vec<u64> = validations.iter().map(|(step, _)| *step).collect();
+        assert_eq!((log.len(), steps), (24, vec![0, 20, 24]));
+        let (found, logged) = (improved.validation.unwrap(), validations[2].1);
+        assert!((found.reward - logged.reward).abs() < 1e-9 && found.missing == 0.0);
+        assert!(validations[0].1.reward != found.reward);
+    }
+}
+
+#[test]
+fn an_interrupted_run_ends_with_the_same_network_and_nothing_else_goes_on_there() {
+    let place = tempfile::tempdir().unwrap();
+    let config = ReinforcementConfig { iterations: 7, ..config(Algorithm::Ppo) };
+    let from = beginner();
+    let (whole, pieces) = (place.path().join("whole"), place.path().join("pieces"));
+    let whole = run_until(&config, &from, recorded(), &whole, u64::MAX).unwrap();
+    for most in [2, 3] {
+        assert!(!run_until(&config, &from, recorded(), &pieces, most).unwrap().complete);
+    }
+    let finished = run_until(&config, &from, recorded(), &pieces, u64::MAX).unwrap();
+    let model = |improved: &Improved| ModelFile::read(&improved.path).unwrap();
+    assert!(model(&whole) == model(&finished), "another network");
+    let without_times = |folder: &Path| -> Vec<Report> {
+        log(folder).into_iter().map(|report| Report { seconds: [0.0; 3], ..report }).collect()
+    };
+    let folder = whole.path.parent().unwrap();
+    assert_eq!(without_times(folder), without_times(&pieces));
+    assert_eq!((validations(folder).len(), validations(folder)), (2, validations(&pieces)));
+
+    let refused = |config: &ReinforcementConfig, from: &ModelFile| {
+        run_until(config, from, recorded(), &pieces, 1).unwrap_err().to_string()
+    };
+    let other = ReinforcementConfig { learning_rate: 1e-3, ..config.clone() };
+    assert!(refused(&other, &from).contains("of another configuration"));
+    let mut changed = from.clone();
+    changed.parameters[0].numbers[0] += 1.0;
+    assert!(refused(&config, &changed).contains("of another network to begin with"));
+    // A checkpoint of another stage is none of ours.
+    let path = pieces.join("checkpoint.safetensors");
+    beginner().write(&path).unwrap();
+    assert!(refused(&config, &from).contains("of another stage"));
+}
+
+#[test]
+fn masked_programs_are_legal_and_free_ones_that_are_none_are_worth_least() {
+    let from = beginner();
+    let real = RealMatrices::none();
+    let matrices = Matrices::new(dataset(), &real);
+    let cases = Cases::new(&matrices);
+    let policy =
+        NetworkPolicy::with(&from.parameters, &from.config, Modalities::ALL, Default::default());
+    let places = [0, 4];
+    let write = |mode| write_programs(&policy, &cases, &places, mode, 40, 7).unwrap();
+    let masked = write(DecodingMode::Masked);
+    for (group, again) in masked.iter().zip(write(DecodingMode::Masked)) {
+        let mask =
+            sparserl_core::language::Mask::legal(cases.stats(group.case).unwrap(), group.case.task);
+        for (rollout, again) in group.rollouts.iter().zip(&again.rollouts) {
+            assert_eq!(rollout.row, again.row);
+            let program = rollout.program.as_ref().unwrap();
+            assert!(sparserl_core::decode::is_offered(mask, program));
+            assert!(rollout.row.steps.iter().all(|step| step.legal.contains(&step.token)));
+        }
+    }
+    // Free ones are offered every token, and hardly any is a program.
+    let free = write(DecodingMode::Free);
+    let rollouts = || free.iter().flat_map(|group| &group.rollouts);
+    assert!(rollouts().flat_map(|r| &r.row.steps).all(|s| s.legal.len() == Token::VOCABULARY));
+    assert!(rollouts().filter(|rollout| rollout.program.is_none()).count() > 70);
+    let place = tempfile::tempdir().unwrap();
+    let config = ReinforcementConfig {
+        decoding: DecodingMode::Free,
+        iterations: 1,
+        ..config(Algorithm::Grpo)
+    };
+    run_until(&config, &from, recorded(), place.path(), u64::MAX).unwrap();
+    let log = log(place.path());
+    let Tally { reward, compiled, missing, .. } = log[0].written;
+    assert!(reward < -0.9 && compiled < 0.1 && missing < 0.1, "{log:?}");
+}
+
+#[test]
+fn what_was_not_recorded_is_unknown_unless_it_does_not_fit() {
+    let case = &dataset().cases[0];
+    let real = RealMatrices::none();
+    let matrices = Matrices::new(dataset(), &real);
+    let cases = Cases::new(&matrices);
+    let program = |text: &str| {
+        Program::parse(&format!("sparserl {LANGUAGE_VERSION}\n{}\nblock 256\n{text}\n", case.task))
+            .unwrap()
+    };
+    let recorded_program = case.programs[3].program(case.task).unwrap();
+    // Values that are all different are not one constant.
+    let unfit =
+        program("keep csr index=u32 values=constant cache=cached vector=1 lanes=4 unroll=1");
+    let mut outcomes = RecordedOutcomes::new(Known::of(&measured()[1..]));
+    let programs = vec![recorded_program.clone(), unfit.clone(), recorded_program.clone()];
+    let request = Request { case, programs };
+    let found = outcomes.judge(&cases, std::slice::from_ref(&request)).unwrap();
+    assert_eq!(found, [[None, Some(Judgement::NOT_COMPILED), None]]);
+    let found = recorded().judge(&cases, &[request]).unwrap();
+    let speeds = case.programs[3].speeds;
+    let expected = Some(Judgement { tier: Tier::Right, speeds });
+    assert_eq!(found, [[expected, Some(Judgement::NOT_COMPILED), expected]]);
+}
+
+#[test]
+fn every_program_is_measured_once_and_recorded() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("recordings");
+    let real = RealMatrices::none();
+    let matrices = Matrices::new(dataset(), &real);
+    let cases = Cases::new(&matrices);
+    let of_case = |number: usize, places: &[usize]| {
+        let case = &dataset().cases[number];
+        let program = |&place: &usize| case.programs[place].program(case.task).unwrap();
+        Request { case, programs: places.iter().map(program).collect() }
+    };
+    let measure = |known: Known, mortal: bool, requests: &[Request<'_>]| {
+        let recorder = Recorder::append_to(&folder).unwrap();
+        let fake = Fake { mortal, judgements: 0 };
+        let two = NonZeroUsize::new(2).unwrap();
+        let mut outcomes =
+            MeasuredOutcomes::new((fake, FakeCompiler), (recorder, context()), known, two);
+        let first = outcomes.judge(&cases, requests).map_err(|error| error.to_string())?;
+        let measured = outcomes.measured();
+        // The second time nothing is measured.
+        assert_eq!(outcomes.judge(&cases, requests).as_ref().unwrap(), &first);
+        assert_eq!(outcomes.measured(), measured);
+        outcomes.keep().unwrap();
+        Ok::<_, String>((first, measured))
+    };
+    let requests = [of_case(0, &[1, 2, 1, 3]), of_case(4, &[5, 6]), of_case(5, &[])];
+    let (found, count) = measure(Known::default(), false, &requests).unwrap();
+    // Three and two programs, and a reference before each few.
+    assert_eq!(count, 3 + 2 + 2);
+    assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [4, 2, 0]);
+    assert_eq!(found[0][0], found[0][2]);
+    let judged = found.iter().flatten().map(|judgement| judgement.unwrap());
+    assert!(judged.clone().all(|j| j.tier == Tier::Right && j.speeds[1].is_some()));
+    assert!(judged.clone().any(|j| j.speed().unwrap() != 0.0));
+    // What was recorded says the same.
+    let recordings = Recordings::read(&folder).unwrap();
+    let known = Known::of(&MeasuredCase::all(&recordings).unwrap());
+    let mut again = RecordedOutcomes::new(known.clone());
+    assert_eq!(again.judge(&cases, &requests).unwrap(), found);
+    assert_eq!(measure(known, false, &requests).unwrap(), (found, 0));
+    // What fails is said, and ends it.
+    let many: Vec<Request<'_>> = (0..9).map(|number| of_case(number, &[1])).collect();
+    assert_eq!(measure(Known::default(), true, &many), Err("lost".to_owned()));
+}
+
+#[test]
+fn what_becomes_of_rows_and_their_layout_is_structural() {
+    let task = Task::new(Operation::SpMV, Dtype::F32);
+    let text = format!(
+        "sparserl {LANGUAGE_VERSION}\n{task}\nblock 256\nsplit-length threshold=8\n  \
+         keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=1\n  \
+         sort window=256 sell height=32 index=u32 values=plain cache=cached vector=1 lanes=1 \
+         unroll=1\n"
+    );
+    let tokens = Program::parse(&text).unwrap().tokens();
+    let decisive: Vec<String> = tokens
+        .iter()
+        .zip(structural(task, &tokens))
+        .filter(|(_, structural)| *structural)
+        .map(|(token, _)| token.to_string())
+        .collect();
+    // Neither the block, nor the threshold, nor the window, nor any field.
+    assert_eq!(decisive, ["split-length", "keep", "csr", "sort", "sell"]);
+    // After what the language does not allow, nothing is.
+    let mut broken = tokens;
+    broken[1] = broken[0];
+    assert!(structural(task, &broken).iter().all(|structural| !structural));
+}
+
+#[test]
+fn shipped_configurations_can_be_used_and_wrong_ones_are_refused() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("configurations/ppo.toml");
+    let config = ReinforcementConfig::read(&path).unwrap();
+    assert_eq!((config.algorithm, config.decoding), (Algorithm::Ppo, DecodingMode::Masked));
+    assert!((config.learning_rate(0) - config.learning_rate / 5.0).abs() < 1e-12);
+    assert_eq!(config.learning_rate(77), config.learning_rate);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let changed = place.path().join("changed.toml");
+    for (from, to, why) in [
+        ("\ncases = ", "\ncases = 0 # ", "at least 1"),
+        ("lambda = 0.", "lambda = 1.", "must be from 0 to 1"),
+        ("target = 0.05", "target = 0.0", "must be positive"),
+        ("weight = 0.1", "weight = -0.1", "must not be negative"),
+        ("algorithm = \"ppo\"", "algorithm = \"reinforce\"", "unknown variant"),
+        ("seed = 1", "sead = 1", "unknown field"),
+    ] {
+        std::fs::write(&changed, text.replacen(from, to, 1)).unwrap();
+        let error = ReinforcementConfig::read(&changed).unwrap_err().to_string();
+        assert!(error.contains(why) && error.lines().count() == 1, "{error}");
+    }
+    let paper = "reward = { paper = { efficiency = 0.5 } }";
+    std::fs::write(&changed, text.replacen("reward = \"tiered\"", paper, 1)).unwrap();
+    let config = ReinforcementConfig::read(&changed).unwrap();
+    assert_eq!(config.reward, Reward::Paper { efficiency: 0.5 });
+    for algorithm in Algorithm::ALL {
+        assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+    }
+    assert!("reinforce".parse::<Algorithm>().is_err());
+}
+
+#[test]
+fn only_cases_of_the_split_and_size_are_trained_on() {
+    let place = tempfile::tempdir().unwrap();
+    let config = ReinforcementConfig { largest_nnz: Some(0), ..config(Algorithm::Rloo) };
+    let error = run_until(&config, &beginner(), recorded(), place.path(), 1).unwrap_err();
+    assert!(error.to_string().contains("trains on none"), "{error}");
+}
