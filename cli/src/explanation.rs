@@ -82,7 +82,8 @@ impl Explanation {
         let ensemble: Vec<Option<MemberSpeeds>> = match policy {
             Policy::Cost(_) => vec![None; programs.len()],
             Policy::Learned(chooser) => {
-                chooser.policy().speeds(input, &programs)?.into_iter().map(Some).collect()
+                let speeds = chooser.policy().read_for_speeds(input)?.speeds(&programs)?;
+                speeds.into_iter().map(Some).collect()
             }
         };
         let costs = CostModel::new(Arc::clone(&input.stats), input.task, input.target);

@@ -47,8 +47,8 @@ impl ConditionedPolicy for Made {
     fn next(&mut self, batch: &[BatchRow<'_>]) -> Result<Vec<Prediction>, PolicyError> {
         let read = |row: &BatchRow<'_>| {
             let mut tokens = row.parent.map_or_else(Vec::new, |parent| self.read[parent].clone());
-            tokens.extend(row.parent.and(row.prefix.last()));
-            assert_eq!(tokens, row.prefix.tokens());
+            assert_eq!(tokens, row.prefix.tokens()[..tokens.len()]);
+            tokens.extend(row.prefix.tokens_from(tokens.len()));
             tokens
         };
         self.read = batch.iter().map(read).collect();
@@ -224,6 +224,31 @@ fn a_wide_beam_finds_what_enumeration_finds() {
     let greedy = beam_search(&mut Made::new(in_slice), mask, 1).unwrap();
     let cold = sample(&mut Made::new(in_slice), Decoding::Masked(mask), 0.0, 9).unwrap();
     assert_eq!(greedy[0].program, cold.end.unwrap());
+}
+
+/// Counts what it is asked.
+struct Counting(Made, usize);
+
+impl ConditionedPolicy for Counting {
+    fn next(&mut self, batch: &[BatchRow<'_>]) -> Result<Vec<Prediction>, PolicyError> {
+        self.1 += 1;
+        self.0.next(batch)
+    }
+}
+
+#[test]
+fn a_search_asks_nothing_where_there_is_no_choice() {
+    let matrix = generate::uniform(40, 60, 4, 1);
+    let stats = MatrixStats::new(matrix.view());
+    let mask = Mask::legal(&stats, SPMV);
+    let mut policy = Counting(Made::new(|_| true), 0);
+    let found = beam_search(&mut policy, mask, 1).unwrap();
+    let tokens = found[0].program.tokens();
+    let known = score(&mut Made::new(|_| true), Decoding::Masked(mask), 1.0, &tokens).unwrap();
+    let choices = known.steps.iter().filter(|step| step.legal.len() > 1).count();
+    assert_eq!(policy.1, choices);
+    assert!(choices < tokens.len());
+    assert!((found[0].log_probability - known.log_probability()).abs() < 1e-12);
 }
 
 #[test]

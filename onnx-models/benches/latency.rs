@@ -43,9 +43,10 @@ fn main() {
         beam_search(&mut *policy.read(&input).unwrap(), mask, 1).unwrap();
     });
     median("beam of 16, re-ranked", || {
-        let found = beam_search(&mut *policy.read(&input).unwrap(), mask, 16).unwrap();
+        let mut reading = policy.read_for_speeds(&input).unwrap();
+        let found = beam_search(&mut *reading, mask, 16).unwrap();
         let programs: Vec<_> = found.into_iter().map(|found| found.program).collect();
-        policy.speeds(&input, &programs).unwrap();
+        reading.speeds(&programs).unwrap();
     });
     let chooser = LearnedChooser::new("learned", policy, Picking::RerankedWithCostModel);
     median("choosing eight programs", || {

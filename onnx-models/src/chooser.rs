@@ -1,7 +1,7 @@
 //! Chooses programs by a trained model.
 
 use sparserl_core::decode::{
-    Choice, Chooser, CostRanker, Policy, PolicyError, PolicyInput, beam_search, diverse_search,
+    Choice, Chooser, CostRanker, Policy as _, PolicyError, PolicyInput, beam_search, diverse_search,
 };
 use sparserl_core::language::{Mask, Program};
 
@@ -54,14 +54,14 @@ impl<P> LearnedChooser<P> {
     }
 }
 
-impl<P: Policy + SpeedModel + Send + Sync> Chooser for LearnedChooser<P> {
+impl<P: SpeedModel + Send + Sync> Chooser for LearnedChooser<P> {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Choice>, PolicyError> {
         let mask = Mask::legal(&input.stats, input.task);
-        let mut reading = self.policy.read(input)?;
+        let mut reading = self.policy.read_for_speeds(input)?;
         let mut found = beam_search(&mut *reading, mask, BEAM)?;
         if self.picking == Picking::Likeliest {
             found.truncate(count);
@@ -78,7 +78,7 @@ impl<P: Policy + SpeedModel + Send + Sync> Chooser for LearnedChooser<P> {
                 programs.push(hypothesis.program);
             }
         }
-        let speeds = self.policy.speeds(input, &programs)?;
+        let speeds = reading.speeds(&programs)?;
         let choice = |place: usize| {
             let (program, speeds): (&Program, &MemberSpeeds) =
                 (programs.get(place)?, speeds.get(place)?);

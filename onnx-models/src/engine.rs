@@ -4,8 +4,9 @@ mod embedded;
 mod onnx_runtime;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use ndarray::{ArrayD, ArrayViewD};
+use ndarray::{Array, ArrayD, Dimension};
 
 pub use onnx_runtime::OnnxRuntime;
 
@@ -20,19 +21,25 @@ pub enum Engine {
 }
 
 /// An input of a graph, by name.
-pub(crate) enum Input<'a> {
-    Floats(&'static str, ArrayViewD<'a, f32>),
-    Integers(&'static str, ArrayViewD<'a, i64>),
+pub(crate) enum Input {
+    Floats(&'static str, ArrayD<f32>),
+    Integers(&'static str, ArrayD<i64>),
 }
 
-/// A graph that is ready to run.
+impl Input {
+    pub(crate) fn floats(name: &'static str, array: Array<f32, impl Dimension>) -> Self {
+        Self::Floats(name, array.into_dyn())
+    }
+
+    pub(crate) fn integers(name: &'static str, array: Array<i64, impl Dimension>) -> Self {
+        Self::Integers(name, array.into_dyn())
+    }
+}
+
+/// A graph that is ready to give some of its outputs.
 pub(crate) trait Graph: Send + Sync {
-    /// Runs it: the outputs of these names, in their order.
-    fn run(
-        &self,
-        inputs: &[Input<'_>],
-        outputs: &[&'static str],
-    ) -> Result<Vec<ArrayD<f32>>, EngineError>;
+    /// Runs it: these outputs, in the order in which they were asked for.
+    fn run(&self, inputs: Vec<Input>) -> Result<Vec<ArrayD<f32>>, EngineError>;
 }
 
 /// An engine that is missing, or fails.
@@ -74,11 +81,16 @@ impl Engine {
         }
     }
 
-    /// Makes a graph of an ONNX file ready.
-    pub(crate) fn open(&self, file: &[u8]) -> Result<Box<dyn Graph>, EngineError> {
+    /// Makes the graph of an ONNX file ready to give some of its outputs; what only others need is
+    /// not computed.
+    pub(crate) fn open(
+        &self,
+        file: &[u8],
+        outputs: &'static [&'static str],
+    ) -> Result<Arc<dyn Graph>, EngineError> {
         match self {
-            Self::Embedded => Ok(Box::new(embedded::EmbeddedGraph::new(file)?)),
-            Self::OnnxRuntime(runtime) => runtime.open(file),
+            Self::Embedded => Ok(Arc::new(embedded::EmbeddedGraph::new(file, outputs)?)),
+            Self::OnnxRuntime(runtime) => runtime.open(file, outputs),
         }
     }
 }

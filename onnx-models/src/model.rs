@@ -1,10 +1,11 @@
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
-use tract_onnx::pb::{ModelProto, StringStringEntryProto};
+use tract_onnx::pb::{ModelProto, StringStringEntryProto, ValueInfoProto};
 
 use crate::signature::{Signature, SignatureMismatch};
 
@@ -43,11 +44,11 @@ pub struct Description {
 ///   `summary` `[1, width]` and the keys and values of its tokens for each layer of the decoder,
 ///   `memory_keys` and `memory_values` `[layers, heads, tokens, head width]`.
 /// * The **decoder** continues rows of programs by `tokens` `[rows, T]`, at the places `places`
-///   `[T]`, row i continuing row `parents[i]` of the cache `keys`, `values` `[layers, rows before,
-///   heads, L, head width]`, of which `bias` `[T, L + T]` says what may be attended to. It gives
-///   `logits` `[rows, T, vocabulary]`, `critic` `[rows, T]`, the cache that goes on, `next_keys` and
+///   `[T]`, after tokens whose keys and values are `keys`, `values` `[layers, rows, heads, L, head
+///   width]`; `bias` `[T, L + T]` says what may be attended to. It gives `logits` `[rows, T,
+///   vocabulary]`, `critic` `[rows, T]`, the keys and values of the new tokens, `next_keys` and
 ///   `next_values`, and `speeds` `[rows, ensemble, regimes]` of programs that end at the token that
-///   `ends` `[rows, T]` is 1 for and whose terms are `terms` `[rows, TERMS]`.
+///   `ends` `[rows, 1, T]` is 1 for and whose terms are `terms` `[rows, TERMS]`.
 #[derive(Clone, Debug)]
 pub struct Model {
     description: Description,
@@ -182,6 +183,33 @@ enum Part {
     Decoder,
 }
 
+impl Part {
+    /// Names of the inputs and of the outputs of its graph.
+    fn interface(self) -> [&'static [&'static str]; 2] {
+        match self {
+            Self::Encoder => [
+                &["scalars", "grids", "positions", "position_bias", "present"],
+                &["summary", "memory_keys", "memory_values"],
+            ],
+            Self::Decoder => [
+                &[
+                    "tokens",
+                    "places",
+                    "bias",
+                    "keys",
+                    "values",
+                    "summary",
+                    "memory_keys",
+                    "memory_values",
+                    "ends",
+                    "terms",
+                ],
+                &["logits", "critic", "next_keys", "next_values", "speeds"],
+            ],
+        }
+    }
+}
+
 /// More than any policy has: what a file says decides what is allocated.
 const MOST_NUMBERS_OF_A_CACHE: usize = 1 << 20;
 const MOST_POSITIONS: usize = 1 << 14;
@@ -201,8 +229,18 @@ fn describe(place: &str, part: Part, bytes: &[u8]) -> Result<Description, ModelE
     let entry = entry.ok_or_else(|| foreign("it does not say what it is".to_owned()))?;
     let description: Description =
         serde_json::from_str(&entry.value).map_err(|error| foreign(error.to_string()))?;
-    if model.graph.is_none_or(|found| found.name != graph) {
-        return Err(foreign(format!("it is not the {graph}")));
+    let found = model.graph.filter(|found| found.name == graph);
+    let found = found.ok_or_else(|| foreign(format!("it is not the {graph}")))?;
+    let names = |values: &[ValueInfoProto]| -> BTreeSet<String> {
+        values.iter().map(|value| value.name.clone()).collect()
+    };
+    for (found, expected) in [&found.input, &found.output].into_iter().zip(part.interface()) {
+        if !names(found).iter().eq(&BTreeSet::from_iter(expected.iter().copied())) {
+            return Err(foreign(
+                "its graph has other inputs or outputs than those of this version: export it again"
+                    .to_owned(),
+            ));
+        }
     }
     let signature = &description.signature;
     let signature_error = |source| ModelError::Signature { place: place.to_owned(), source };

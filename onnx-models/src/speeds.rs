@@ -1,6 +1,8 @@
 //! How fast programs are, as an ensemble predicts it, and the choice that follows.
 
-use sparserl_core::decode::{PolicyError, PolicyInput};
+use std::sync::Arc;
+
+use sparserl_core::decode::{ConditionedPolicy, Policy, PolicyError, PolicyInput};
 use sparserl_core::language::Program;
 use sparserl_core::outcome::Regime;
 
@@ -14,17 +16,35 @@ pub const REGIMES: [Regime; 2] = [Regime::Cold, Regime::Warm];
 /// [`REGIMES`].
 pub type MemberSpeeds = [[f32; REGIMES.len()]; ENSEMBLE];
 
-/// Predicts how fast finished programs are.
-pub trait SpeedModel {
-    /// The speeds of programs for the matrix, task and GPU of an input, in their order.
+/// A policy that also predicts how fast finished programs are.
+pub trait SpeedModel: Policy {
+    /// As [`Policy::read`]; what comes of it also knows speeds.
     ///
     /// # Errors
-    /// When the model fails to run, or a program is not one for this task.
-    fn speeds(
+    /// When the policy cannot take this input, or fails to run.
+    fn read_for_speeds<'m>(
         &self,
-        input: &PolicyInput<'_>,
-        programs: &[Program],
-    ) -> Result<Vec<MemberSpeeds>, PolicyError>;
+        input: &PolicyInput<'m>,
+    ) -> Result<Box<dyn ConditionedSpeedModel + 'm>, PolicyError>;
+}
+
+impl<P: SpeedModel + ?Sized> SpeedModel for Arc<P> {
+    fn read_for_speeds<'m>(
+        &self,
+        input: &PolicyInput<'m>,
+    ) -> Result<Box<dyn ConditionedSpeedModel + 'm>, PolicyError> {
+        (**self).read_for_speeds(input)
+    }
+}
+
+/// A [`SpeedModel`] that has read its input.
+pub trait ConditionedSpeedModel: ConditionedPolicy {
+    /// The speeds of programs for the matrix, task and GPU of the input, in their order. Those that
+    /// it wrote before cost less.
+    ///
+    /// # Errors
+    /// When the model fails to run.
+    fn speeds(&mut self, programs: &[Program]) -> Result<Vec<MemberSpeeds>, PolicyError>;
 }
 
 /// Mean over members and regimes.

@@ -83,7 +83,8 @@ fn said(policy: &OnnxPolicy, input: &PolicyInput<'_>, programs: &[Program]) -> V
             all.extend([step.log_probability, f64::from(step.value.unwrap())]);
         }
     }
-    let speeds: Vec<MemberSpeeds> = policy.speeds(input, programs).unwrap();
+    let speeds: Vec<MemberSpeeds> =
+        policy.read_for_speeds(input).unwrap().speeds(programs).unwrap();
     all.extend(speeds.iter().flatten().flatten().map(|&speed| f64::from(speed)));
     all
 }

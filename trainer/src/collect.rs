@@ -12,6 +12,7 @@
 //! [`BETWEEN_REFERENCES`] others, so that what drifts can be taken out of their times. A recording
 //! names its matrix by the recipe.
 
+mod check;
 mod judge;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -37,6 +38,7 @@ use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorder, RecordingError};
 
+pub use check::{CheckError, check};
 pub use judge::BETWEEN_REFERENCES;
 pub(crate) use judge::{Judge, Subject, with_references, without_references};
 

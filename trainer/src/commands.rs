@@ -1,11 +1,14 @@
 //! The commands: what each is told, and how it shows what it does.
 
 mod archive;
+mod asked;
 mod collect;
 mod evaluate;
 mod export;
 mod fit_cost;
 mod measuring;
+mod models;
+mod pass_at_k;
 mod ppo;
 mod prepare;
 mod replay;
@@ -19,11 +22,13 @@ use sparserl_trainer::corpus::RealMatrices;
 use sparserl_trainer::whole_file;
 
 pub(crate) use archive::Archive;
+pub(crate) use asked::results_folder;
 pub(crate) use collect::Collect;
 pub(crate) use evaluate::Evaluate;
 pub(crate) use export::Export;
 pub(crate) use fit_cost::FitCost;
 pub(crate) use measuring::{Measuring, SERVE};
+pub(crate) use pass_at_k::PassAtK;
 pub(crate) use ppo::Ppo;
 pub(crate) use prepare::Prepare;
 pub(crate) use replay::Replay;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sparserl_core::task::Task;
 
 use crate::corpus::{Corpus, Split};
@@ -32,13 +32,13 @@ pub struct Collection {
 }
 
 /// How choosers of programs are compared.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contests {
     /// Of the values of the matrices and of the search.
     pub seed: u64,
     /// Tasks, as programs state them.
-    #[serde(deserialize_with = "tasks")]
+    #[serde(deserialize_with = "tasks", serialize_with = "task_texts")]
     pub tasks: Vec<Task>,
     /// Programs that each chooser chooses.
     pub picks: usize,
@@ -47,6 +47,40 @@ pub struct Contests {
     pub mutations: usize,
     /// Such generations, besides the choosers' picks.
     pub rounds_of_mutations: usize,
+}
+
+/// Which programs are drawn from policies, to find out how many are right.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Samples {
+    /// Of the values of real matrices.
+    pub seed: u64,
+    /// Tasks, as programs state them.
+    #[serde(deserialize_with = "tasks", serialize_with = "task_texts")]
+    pub tasks: Vec<Task>,
+    /// Samples of each policy for a matrix and task, under the mask and as many free ones.
+    pub samples: usize,
+    /// Temperature of the sampler: 1 is as the policy says.
+    pub temperature: f64,
+    /// The numbers k of pass@k.
+    pub tries: Vec<u32>,
+    /// The matrices, where no real ones are named: the first so many recipes of the corpus.
+    pub matrices: u64,
+    /// The corpus.
+    pub corpus: Corpus,
+}
+
+impl Samples {
+    /// What of it means nothing, if anything.
+    #[must_use]
+    pub fn meaningless(&self) -> Option<&'static str> {
+        let positive = self.temperature > 0.0 && self.temperature.is_finite();
+        (self.samples == 0)
+            .then_some("`samples` has to be at least 1")
+            .or((!positive).then_some("`temperature` has to be a positive number"))
+            .or(self.tries.contains(&0).then_some("`tries` have to be at least 1"))
+            .or(self.tasks.is_empty().then_some("`tasks` are none"))
+    }
 }
 
 /// How a policy is trained from recordings.
@@ -133,6 +167,10 @@ pub fn read_checked<C: DeserializeOwned>(
         }
         None => Ok(config),
     }
+}
+
+fn task_texts<S: Serializer>(tasks: &[Task], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(tasks.iter().map(ToString::to_string))
 }
 
 fn tasks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Task>, D::Error> {

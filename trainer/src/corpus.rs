@@ -43,7 +43,7 @@ pub use step::Step;
 pub use values::Values;
 
 use draw::Draw;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sparserl_core::random::SplitMix64;
 
 /// Entries of the smallest matrices that are aimed at.
@@ -55,7 +55,7 @@ const ATTEMPTS: u32 = 24;
 
 /// A corpus without end: recipe number `i` depends on nothing but these fields, the real matrices
 /// and `i`.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Corpus {
     /// Of all that is drawn.

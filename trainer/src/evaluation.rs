@@ -8,13 +8,23 @@
 //! The oracle is the fastest program of a [search](Contest) that starts from all picks. What choosers
 //! and oracle are compared by is measured afterwards, all in turn: who won because a sample was
 //! lucky gains nothing by it. A program that several choosers pick is measured once.
+//!
+//! How often what a policy writes is right is another question, which needs no times:
+//!
+//! ```text
+//! matrix, task ─► Sampling: each policy, masked and free ─► judged, each program once
+//!                                                 └─► SampledCase ─► SampledTable (pass@k)
+//! ```
 
 mod contest;
 mod experience;
+mod families;
 mod nearest;
 mod portfolio;
 mod replay;
 mod result;
+mod sampled;
+mod sampling;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -26,6 +36,8 @@ pub use nearest::NearestWinners;
 pub use portfolio::FixedPortfolio;
 pub use replay::{ReplayError, replay};
 pub use result::{CaseResult, Picks, ResultError, TimedProgram};
+pub use sampled::{Sampled, SampledCase, SampledRow, SampledTable, WhichTokens};
+pub use sampling::{NamedPolicy, Sampling};
 pub use table::Table;
 pub use trees::{ExtraTrees, TreesError};
 

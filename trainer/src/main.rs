@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Archive, Collect, Evaluate, Export, FitCost, Ppo, Prepare, Replay, SERVE, StageArgs, Train,
+    Archive, Collect, Evaluate, Export, FitCost, PassAtK, Ppo, Prepare, Replay, SERVE, StageArgs,
+    Train,
 };
 use sparserl_trainer::stages::Stage;
 
@@ -52,6 +53,11 @@ enum Command {
     /// The oracle is a search that starts from all picks; its best and the picks are then timed in
     /// turn once more. Processes share the work as those of `collect` do.
     Evaluate(Evaluate),
+    /// Sample programs from policies, under the mask and freely, and say how many compile and are
+    /// right: pass@k.
+    ///
+    /// Started again, it goes on where it stopped.
+    PassAtK(PassAtK),
     /// Fit the constants of the cost model to recordings, and say how well they rank programs of
     /// families that were left out.
     FitCost(FitCost),
@@ -78,6 +84,7 @@ fn main() -> ExitCode {
         Command::Value(args) => args.run(Stage::Value),
         Command::Ppo(args) => args.run(),
         Command::Evaluate(args) => args.run(),
+        Command::PassAtK(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Replay(args) => args.run(),
         Command::FitCost(args) => args.run(),

@@ -254,3 +254,52 @@ fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
     let again = Model::read(&output.join("policy")).unwrap();
     assert_eq!(again.description(), model.description());
 }
+
+#[test]
+fn how_often_the_compiled_in_policy_is_right_is_found_by_emulation() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("samples.toml");
+    let text = "seed = 5\ntasks = [\"spmv f32\", \"spmm 8 f64\"]\nsamples = 6\ntemperature = 1.0\n\
+        tries = [1, 6, 7]\nmatrices = 2\n\
+        [corpus]\nseed = 5\nshare_of_real = 0.0\nlargest_nnz = 1500\n";
+    fs::write(&settings, text).unwrap();
+    let output = folder.path().join("samples");
+    let sample = || {
+        let arguments = [settings.as_ref(), "--emulate".as_ref(), "-o".as_ref(), output.as_path()];
+        run("pass-at-k", &arguments)
+    };
+    let (code, shown, said) = sample();
+    assert_eq!(code, Some(0), "{said}");
+    let table: serde_json::Value =
+        serde_json::from_slice(&fs::read(output.join("table.json")).unwrap()).unwrap();
+    let rows = table["rows"].as_array().unwrap();
+    // Two tasks, legal tokens and any.
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert_eq!((row["policy"].as_str(), row["samples"].as_u64()), (Some("learned"), Some(12)));
+        let share = |field: &str| row[field].as_f64().unwrap();
+        let pass: Vec<Option<f64>> =
+            row["pass"].as_array().unwrap().iter().map(|pass| pass["value"].as_f64()).collect();
+        assert_eq!(pass[0], Some(share("right")));
+        assert!(pass[1] >= pass[0] && pass[2].is_none(), "{row}");
+        assert!(shown.contains(row["task"].as_str().unwrap()), "{shown}");
+        // The mask offers nothing that is wrong; whoever is free at least writes some programs.
+        match row["tokens"].as_str() {
+            Some("legal") => assert_eq!((share("compiled"), share("right")), (1.0, 1.0)),
+            Some("any") => assert!(share("right") > 0.5 && share("distinct") > 1.0, "{row}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    // What is done is not done again, and not mixed with other samples.
+    let results = || fs::read_dir(output.join("results")).unwrap().count();
+    assert_eq!(results(), 4);
+    fs::remove_file(output.join("table.json")).unwrap();
+    assert_eq!(sample(), (Some(0), shown, said));
+    fs::write(&settings, text.replace("samples = 6", "samples = 7")).unwrap();
+    let (code, shown, said) = sample();
+    assert_eq!((code, shown.as_str(), said.lines().count()), (Some(1), "", 1), "{said}");
+    assert!(said.contains("has results of other settings"), "{said}");
+    fs::write(&settings, text.replace("temperature = 1.0", "temperature = 0.0")).unwrap();
+    let (code, _, said) = sample();
+    assert!(code == Some(1) && said.contains("`temperature` has to be"), "{said}");
+}

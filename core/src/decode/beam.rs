@@ -19,7 +19,7 @@ pub struct Hypothesis {
 /// A program being written.
 pub(super) struct Beam {
     pub(super) path: Path,
-    /// Row of the batch before that it continues.
+    /// Row of the last batch that the policy was asked for which it continues.
     parent: Option<usize>,
     log_probability: f64,
 }
@@ -27,8 +27,8 @@ pub(super) struct Beam {
 /// A beam and a token that it may go on with.
 pub(super) struct Step<'b> {
     pub(super) beam: &'b Beam,
-    /// The beam's row in the batch.
-    row: usize,
+    /// Row of the last batch that the policy was asked for which it continues.
+    parent: Option<usize>,
     pub(super) alternative: Alternative,
     /// Of the beam and the token.
     pub(super) log_probability: f64,
@@ -58,29 +58,37 @@ pub(super) fn search(
     let mut open = alloc::vec![Beam { path: Path::start(), parent: None, log_probability: 0.0 }];
     let mut complete: Vec<Hypothesis> = Vec::new();
     while !open.is_empty() {
-        let batch: Vec<BatchRow<'_>> = open
-            .iter()
-            .map(|beam| BatchRow { parent: beam.parent, prefix: beam.path.prefix() })
-            .collect();
-        let predictions = predict(policy, &batch)?;
+        let legal: Vec<_> = open.iter().map(|beam| beam.path.legal(mask)).collect();
+        // Where no program has a choice, there is nothing to ask.
+        let asks = legal.iter().any(|alternatives| alternatives.len() > 1);
+        let predictions = if asks {
+            let batch: Vec<BatchRow<'_>> = open
+                .iter()
+                .map(|beam| BatchRow { parent: beam.parent, prefix: beam.path.prefix() })
+                .collect();
+            predict(policy, &batch)?
+        } else {
+            Vec::new()
+        };
         let mut steps: Vec<Step<'_>> = Vec::new();
-        for ((row, beam), prediction) in open.iter().enumerate().zip(predictions) {
-            let legal = beam.path.legal(mask);
+        for ((row, beam), legal) in open.iter().enumerate().zip(legal) {
             let tokens = legal.iter().map(|alternative| alternative.token);
-            let logs = log_probabilities(tokens, &prediction.logits, 1.0);
+            let logits = predictions.get(row).map_or(&[][..], |prediction| &prediction.logits);
+            let logs = log_probabilities(tokens, logits, 1.0);
+            let parent = if asks { Some(row) } else { beam.parent };
             steps.extend(legal.into_iter().zip(logs).map(|(alternative, log)| {
                 let log_probability = beam.log_probability + log;
-                Step { beam, row, alternative, log_probability }
+                Step { beam, parent, alternative, log_probability }
             }));
         }
         // Stable, so that ties fall to the grammar's own order of alternatives.
         steps.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
         prune(&mut steps);
         let mut next = Vec::new();
-        for Step { beam, row, alternative, log_probability } in steps {
+        for Step { beam, parent, alternative, log_probability } in steps {
             let path = beam.path.with(&alternative);
             if !path.is_complete() {
-                next.push(Beam { path, parent: Some(row), log_probability });
+                next.push(Beam { path, parent, log_probability });
             } else if let Ok(program) = Program::from_tokens(mask.task(), &path.prefix().tokens()) {
                 complete.push(Hypothesis { program, log_probability });
             }

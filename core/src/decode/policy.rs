@@ -42,13 +42,22 @@ pub trait Policy {
     ) -> Result<Box<dyn ConditionedPolicy + 'm>, PolicyError>;
 }
 
+impl<P: Policy + ?Sized> Policy for Arc<P> {
+    fn read<'m>(
+        &self,
+        input: &PolicyInput<'m>,
+    ) -> Result<Box<dyn ConditionedPolicy + 'm>, PolicyError> {
+        (**self).read(input)
+    }
+}
+
 /// A [`Policy`] that has read its input: it predicts how programs for it go on.
 pub trait ConditionedPolicy {
     /// A prediction for each row of a batch, in order.
     ///
-    /// Each row is either an empty prefix or one token longer than a row of the batch before, its
-    /// parent. Several may share a parent, and some parents may have no row: a policy with a
-    /// key–value cache gathers it by the parents.
+    /// Each row begins with all tokens of a row of the batch before, its parent, or has no parent.
+    /// Several may share a parent, and some parents may have no row: a policy with a key–value cache
+    /// gathers it by the parents. The rows of a batch are equally long.
     ///
     /// # Errors
     /// When the policy fails to run.
@@ -58,7 +67,7 @@ pub trait ConditionedPolicy {
 /// A prefix that a policy is to continue.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchRow<'p> {
-    /// Row of the batch before that held all tokens but the last; `None` for the empty prefix.
+    /// Row of the batch before that this one continues by one or more tokens.
     pub parent: Option<usize>,
     /// The tokens so far.
     pub prefix: &'p Prefix,

@@ -95,7 +95,8 @@ impl Prefix {
     }
 
     /// The tokens from a position on.
-    pub(super) fn tokens_from(&self, first: usize) -> Vec<Token> {
+    #[must_use]
+    pub fn tokens_from(&self, first: usize) -> Vec<Token> {
         let count = self.len().saturating_sub(first);
         let mut tokens: Vec<Token> = self.0.backwards().take(count).copied().collect();
         tokens.reverse();

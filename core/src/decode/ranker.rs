@@ -268,9 +268,13 @@ impl RankedPrefix {
 impl ConditionedPolicy for Ranking<'_> {
     fn next(&mut self, batch: &[BatchRow<'_>]) -> Result<Vec<Prediction>, PolicyError> {
         let mask = self.mask();
-        let follow = |row: &BatchRow<'_>| match (row.parent, row.prefix.last()) {
-            (Some(parent), Some(token)) => self.rows.get(parent)?.as_ref()?.with_token(token, mask),
-            _ => Some(RankedPrefix { path: Path::start(), part: None }),
+        let follow = |row: &BatchRow<'_>| {
+            let known = match row.parent {
+                Some(parent) => self.rows.get(parent)?.clone()?,
+                None => RankedPrefix { path: Path::start(), part: None },
+            };
+            let mut tokens = row.prefix.tokens_from(known.path.prefix().len()).into_iter();
+            tokens.try_fold(known, |known, token| known.with_token(token, mask))
         };
         let rows: Vec<Option<RankedPrefix>> = batch.iter().map(follow).collect();
         let predict = |row: &Option<RankedPrefix>| {

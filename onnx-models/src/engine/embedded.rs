@@ -14,38 +14,29 @@ pub(super) const NAME: &str = "tract";
 pub(super) struct EmbeddedGraph {
     plan: Arc<TypedRunnableModel>,
     inputs: Vec<String>,
-    outputs: HashMap<String, usize>,
 }
 
 impl EmbeddedGraph {
-    pub(super) fn new(mut file: &[u8]) -> Result<Self, EngineError> {
+    pub(super) fn new(mut file: &[u8], outputs: &[&str]) -> Result<Self, EngineError> {
         let refused = |error| EngineError::Refused { engine: NAME, reason: one_line(&error) };
-        let model = tract_onnx::onnx().model_for_read(&mut file).map_err(refused)?;
+        let mut model = tract_onnx::onnx().model_for_read(&mut file).map_err(refused)?;
         let input_name =
             |outlet: &tract_onnx::prelude::OutletId| model.node(outlet.node).name.clone();
         let inputs = model.inputs.iter().map(input_name).collect();
-        let label = |(place, outlet): (usize, &tract_onnx::prelude::OutletId)| {
-            let label = model.outlet_label(*outlet).map(str::to_owned);
-            (label.unwrap_or_else(|| model.node(outlet.node).name.clone()), place)
-        };
-        let outputs = model.outputs.iter().enumerate().map(label).collect();
+        model.select_outputs_by_name(outputs).map_err(refused)?;
         let plan = model.into_optimized().and_then(IntoRunnable::into_runnable);
-        Ok(Self { plan: plan.map_err(refused)?, inputs, outputs })
+        Ok(Self { plan: plan.map_err(refused)?, inputs })
     }
 }
 
 impl Graph for EmbeddedGraph {
-    fn run(
-        &self,
-        inputs: &[Input<'_>],
-        outputs: &[&'static str],
-    ) -> Result<Vec<ArrayD<f32>>, EngineError> {
+    fn run(&self, inputs: Vec<Input>) -> Result<Vec<ArrayD<f32>>, EngineError> {
         let failed = |reason: String| EngineError::Failed { engine: NAME, reason };
         let mut by_name: HashMap<&str, TValue> = inputs
-            .iter()
+            .into_iter()
             .map(|input| match input {
-                Input::Floats(name, array) => (*name, Tensor::from(array.to_owned()).into()),
-                Input::Integers(name, array) => (*name, Tensor::from(array.to_owned()).into()),
+                Input::Floats(name, array) => (name, Tensor::from(array).into()),
+                Input::Integers(name, array) => (name, Tensor::from(array).into()),
             })
             .collect();
         let ordered = self.inputs.iter().map(|name| {
@@ -53,12 +44,10 @@ impl Graph for EmbeddedGraph {
         });
         let ordered = ordered.collect::<Result<_, _>>()?;
         let found = self.plan.run(ordered).map_err(|error| failed(one_line(&error)))?;
-        let output = |name: &&'static str| {
-            let value = self.outputs.get(*name).and_then(|&place| found.get(place));
-            let value = value.ok_or_else(|| failed(format!("no output `{name}`")))?;
+        let output = |value: &TValue| {
             let array = value.to_plain_array_view::<f32>();
             Ok(array.map_err(|error| failed(one_line(&error)))?.to_owned())
         };
-        outputs.iter().map(output).collect()
+        found.iter().map(output).collect()
     }
 }

@@ -1,10 +1,10 @@
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ndarray::ArrayD;
 use ort::environment::Environment;
 use ort::session::builder::GraphOptimizationLevel;
-use ort::session::{Session, SessionInputValue};
+use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, SessionInputValue};
 use ort::value::TensorRef;
 
 use super::{EngineError, Graph, Input, one_line};
@@ -55,7 +55,11 @@ impl OnnxRuntime {
         if self.cuda { "ONNX Runtime (CUDA)" } else { "ONNX Runtime" }
     }
 
-    pub(super) fn open(&self, file: &[u8]) -> Result<Box<dyn Graph>, EngineError> {
+    pub(super) fn open(
+        &self,
+        file: &[u8],
+        outputs: &'static [&'static str],
+    ) -> Result<Arc<dyn Graph>, EngineError> {
         let name = self.name();
         let session = || {
             let mut builder = Session::builder(&self.environment)?
@@ -67,43 +71,44 @@ impl OnnxRuntime {
                 let provider = ort::ep::CUDA::default().with_tf32(false).build();
                 builder = builder.with_execution_providers([provider.error_on_failure()])?;
             }
-            builder.commit_from_memory(file)
+            let none = OutputSelector::no_default();
+            let selected = outputs.iter().fold(none, |selected, &name| selected.with(name));
+            let options = RunOptions::new()?.with_outputs(selected);
+            Ok((builder.commit_from_memory(file)?, options))
         };
-        let session = session().map_err(|error: ort::Error| EngineError::Refused {
+        let prepared = session().map_err(|error: ort::Error| EngineError::Refused {
             engine: name,
             reason: one_line(&error),
         })?;
-        Ok(Box::new(RuntimeGraph { session: Mutex::new(session), name }))
+        Ok(Arc::new(RuntimeGraph { prepared: Mutex::new(prepared), outputs, name }))
     }
 }
 
 struct RuntimeGraph {
-    session: Mutex<Session>,
+    prepared: Mutex<(Session, RunOptions<HasSelectedOutputs>)>,
+    outputs: &'static [&'static str],
     name: &'static str,
 }
 
 impl Graph for RuntimeGraph {
-    fn run(
-        &self,
-        inputs: &[Input<'_>],
-        outputs: &[&'static str],
-    ) -> Result<Vec<ArrayD<f32>>, EngineError> {
+    fn run(&self, inputs: Vec<Input>) -> Result<Vec<ArrayD<f32>>, EngineError> {
         let run = || {
             let values = inputs.iter().map(value).collect::<Result<Vec<_>, ort::Error>>()?;
-            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = session.run(values)?;
+            let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+            let (session, options) = &mut *prepared;
+            let found = session.run_with_options(values, options)?;
             let output = |name: &&'static str| match found.get(*name) {
                 Some(value) => Ok(value.try_extract_array::<f32>()?.to_owned()),
                 None => Err(ort::Error::new(format!("no output `{name}`"))),
             };
-            outputs.iter().map(output).collect::<Result<Vec<_>, ort::Error>>()
+            self.outputs.iter().map(output).collect::<Result<Vec<_>, ort::Error>>()
         };
         run().map_err(|error| EngineError::Failed { engine: self.name, reason: one_line(&error) })
     }
 }
 
 /// An input as a value of ONNX Runtime, which borrows the numbers.
-fn value<'a>(input: &'a Input<'_>) -> Result<(&'static str, SessionInputValue<'a>), ort::Error> {
+fn value(input: &Input) -> Result<(&'static str, SessionInputValue<'_>), ort::Error> {
     Ok(match input {
         Input::Floats(name, array) => (*name, TensorRef::from_array_view(array.view())?.into()),
         Input::Integers(name, array) => (*name, TensorRef::from_array_view(array.view())?.into()),

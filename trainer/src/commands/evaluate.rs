@@ -1,19 +1,20 @@
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context as _;
+use serde::Serialize;
 use sparserl_core::decode::{Chooser, CostChooser};
+use sparserl_onnx_models::Engine;
 use sparserl_onnx_models::chooser::{LearnedChooser, Picking};
-use sparserl_onnx_models::{Engine, Model, OnnxPolicy};
 use sparserl_trainer::configuration::{self, Contests};
 use sparserl_trainer::corpus::{Recipes, Split};
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::evaluation::{
     CaseResult, Contest, Experience, ExtraTrees, FixedPortfolio, NearestWinners, Table,
 };
-use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
 
-use super::{Measuring, write_json};
+use super::{Measuring, models, results_folder, write_json};
 use crate::console::print;
 
 #[derive(clap::Args)]
@@ -31,6 +32,14 @@ pub(crate) struct Evaluate {
     measuring: Measuring,
 }
 
+/// What results are of.
+#[derive(Serialize)]
+struct Asked<'a> {
+    settings: &'a Contests,
+    policies: Vec<[&'a str; 2]>,
+    real: Vec<&'a str>,
+}
+
 impl Evaluate {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let settings: Contests = configuration::read(&self.configuration)?;
@@ -46,14 +55,23 @@ impl Evaluate {
             Box::new(ExtraTrees::new(&experience, settings.seed)?),
             Box::new(CostChooser),
         ];
-        for path in &self.model {
-            for chooser in learned(path)? {
-                let name = chooser.name();
-                let is_new = choosers.iter().all(|known| known.name() != name);
-                anyhow::ensure!(is_new, "two models are called `{name}`: rename one");
-                choosers.push(chooser);
+        let models = models::open(&self.model, &Engine::Embedded)?;
+        for model in &models {
+            for picking in Picking::ALL {
+                let name = format!("{}, {}", model.name, in_words(picking));
+                choosers.push(Box::new(LearnedChooser::new(
+                    name,
+                    Arc::clone(&model.policy),
+                    picking,
+                )));
             }
         }
+        let asked = Asked {
+            settings: &settings,
+            policies: models.iter().map(|m| [m.name.as_str(), m.version.as_str()]).collect(),
+            real: real.all().iter().map(|matrix| matrix.name.as_str()).collect(),
+        };
+        results_folder(&self.measuring.output, &asked)?;
         let results = self.measuring.output.join("results");
         fs::create_dir_all(&results).with_context(|| results.display().to_string())?;
         let contest = Contest::new(&settings, choosers, results.clone());
@@ -66,34 +84,10 @@ impl Evaluate {
     }
 }
 
-/// All ways in which a model picks.
-fn learned(path: &Path) -> anyhow::Result<Vec<Box<dyn Chooser>>> {
-    let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
-    let stem = name.unwrap_or_default().to_string_lossy();
-    let mut choosers: Vec<Box<dyn Chooser>> = Vec::new();
-    if path.is_dir() {
-        let model = Model::read(path)?;
-        for (picking, name) in names(&stem) {
-            let policy = OnnxPolicy::open(&model, &Engine::Embedded)?;
-            choosers.push(Box::new(LearnedChooser::new(name, policy, picking)));
-        }
-        return Ok(choosers);
+fn in_words(picking: Picking) -> &'static str {
+    match picking {
+        Picking::Likeliest => "likeliest",
+        Picking::Reranked => "re-ranked",
+        Picking::RerankedWithCostModel => "re-ranked with the cost model's",
     }
-    let file = ModelFile::read(path)?;
-    for (picking, name) in names(&stem) {
-        let device = Default::default();
-        let policy = NetworkPolicy::<Processor>::new(&file, Modalities::ALL, device);
-        choosers.push(Box::new(LearnedChooser::new(name, policy, picking)));
-    }
-    Ok(choosers)
-}
-
-fn names(model: &str) -> [(Picking, String); 3] {
-    Picking::ALL.map(|picking| match picking {
-        Picking::Likeliest => (picking, format!("{model}, likeliest")),
-        Picking::Reranked => (picking, format!("{model}, re-ranked")),
-        Picking::RerankedWithCostModel => {
-            (picking, format!("{model}, re-ranked with the cost model's"))
-        }
-    })
 }

@@ -41,7 +41,7 @@ pub(crate) struct Measuring {
     /// Minutes after which a shard of a process that was lost is given to another; longer than any
     /// matrix takes.
     #[arg(long, value_name = "MINUTES", default_value_t = 20)]
-    lease: u64,
+    pub(crate) lease: u64,
     /// Matrices for which kernels are made at the same time, while others are measured; with sixteen
     /// cores twelve keep a GPU at work.
     #[arg(long, value_name = "MATRICES", default_value = "12")]

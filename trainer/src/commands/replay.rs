@@ -5,6 +5,7 @@ use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::evaluation::{Table, replay};
 use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
 
+use super::models::names;
 use super::write_json;
 use crate::console::{print, progress_bar};
 
@@ -25,9 +26,8 @@ impl Replay {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let dataset = Dataset::read(&self.dataset)?;
         let mut networks = Vec::new();
-        for path in &self.models {
+        for (name, path) in names(&self.models)? {
             let file = ModelFile::read(path)?;
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let policy =
                 NetworkPolicy::<Processor>::new(&file, Modalities::ALL, Default::default());
             networks.push((name, policy));

@@ -2,6 +2,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sparserl_core::language::Program;
 use sparserl_core::outcome::{Outcome, Regime};
@@ -95,9 +96,7 @@ impl CaseResult {
         shard: u64,
         task: Task,
     ) -> Result<(), (PathBuf, io::Error)> {
-        let name = format!("{shard:06}-{}.json", task.to_string().replace([' ', '/'], "-"));
-        let path = folder.join(name);
-        write_json(&path, self).map_err(|error| (path, error))
+        write_case(self, folder, shard, task)
     }
 
     /// All of a folder, in the order of the shards.
@@ -105,19 +104,37 @@ impl CaseResult {
     /// # Errors
     /// When the folder cannot be read, or a `.json` file in it is none of these.
     pub fn read_all(folder: &Path) -> Result<Vec<Self>, ResultError> {
-        let read = |path: &Path, source| ResultError::Read { path: path.to_owned(), source };
-        let mut paths = Vec::new();
-        for entry in fs::read_dir(folder).map_err(|source| read(folder, source))? {
-            let path = entry.map_err(|source| read(folder, source))?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
-                paths.push(path);
-            }
-        }
-        paths.sort();
-        let parse = |path: PathBuf| {
-            let text = fs::read(&path).map_err(|source| read(&path, source))?;
-            serde_json::from_slice(&text).map_err(|source| ResultError::Foreign { path, source })
-        };
-        paths.into_iter().map(parse).collect()
+        read_cases(folder)
     }
+}
+
+/// Writes what was found out about one case to the file of its shard and task in a folder, whole or
+/// not at all.
+pub(super) fn write_case(
+    case: &impl Serialize,
+    folder: &Path,
+    shard: u64,
+    task: Task,
+) -> Result<(), (PathBuf, io::Error)> {
+    let name = format!("{shard:06}-{}.json", task.to_string().replace([' ', '/'], "-"));
+    let path = folder.join(name);
+    write_json(&path, case).map_err(|error| (path, error))
+}
+
+/// What was written of all cases of a folder, in the order of the shards.
+pub(super) fn read_cases<C: DeserializeOwned>(folder: &Path) -> Result<Vec<C>, ResultError> {
+    let read = |path: &Path, source| ResultError::Read { path: path.to_owned(), source };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|source| read(folder, source))? {
+        let path = entry.map_err(|source| read(folder, source))?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let parse = |path: PathBuf| {
+        let text = fs::read(&path).map_err(|source| read(&path, source))?;
+        serde_json::from_slice(&text).map_err(|source| ResultError::Foreign { path, source })
+    };
+    paths.into_iter().map(parse).collect()
 }

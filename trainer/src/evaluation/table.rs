@@ -1,19 +1,16 @@
-use std::collections::BTreeMap;
 use std::fmt;
 
 use comfy_table::Table as TextTable;
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 use sparserl_core::outcome::Regime;
-use sparserl_core::random::SplitMix64;
 use sparserl_core::results::Interval;
 
 use super::CaseResult;
+use super::families::interval;
 
 /// Numbers of measured picks that a table has a column for.
 const BEST_OF: [usize; 4] = [1, 2, 4, 8];
-/// Resamples of the families for an interval.
-const RESAMPLES: usize = 2000;
 /// A pick this close to the oracle's time counts as the oracle's.
 const CLOSE: f64 = 0.98;
 
@@ -100,7 +97,8 @@ impl Row {
             matrices,
             wrong: cases.iter().filter(|(_, _, right)| !right).count(),
             best_of: std::array::from_fn(mean),
-            interval: interval(cases.iter().map(|(family, ratios, _)| (*family, ratios[0]))),
+            interval: interval(cases.iter().map(|(family, ratios, _)| (*family, ratios[0].ln())))
+                .map(|logs| Interval { low: logs.low.exp(), high: logs.high.exp() }),
             close: firsts.iter().filter(|ratio| **ratio >= CLOSE).count() as f64 / matrices as f64,
             tenth: firsts.get(matrices / 10).copied().unwrap_or(least),
             least,
@@ -124,30 +122,6 @@ fn ratios<'r>(
     };
     let right = picks.programs.first().is_some_and(|pick| pick.seconds(regime).is_some());
     Some((&result.family, BEST_OF.map(best_of), right))
-}
-
-/// Where the geometric mean lies, by a bootstrap over families.
-fn interval<'r>(cases: impl Iterator<Item = (&'r str, f64)>) -> Option<Interval> {
-    let mut families = BTreeMap::<&str, Vec<f64>>::new();
-    for (family, ratio) in cases {
-        families.entry(family).or_default().push(ratio.ln());
-    }
-    let families: Vec<(f64, usize)> =
-        families.values().map(|logs| (logs.iter().sum(), logs.len())).collect();
-    if families.len() < 2 {
-        return None;
-    }
-    let mut random = SplitMix64::new(0);
-    let mut means: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            let drawn = (0..families.len()).map(|_| families[random.below(families.len())]);
-            let (sum, count) = drawn.fold((0.0, 0), |(s, n), (sum, count)| (s + sum, n + count));
-            (sum / count as f64).exp()
-        })
-        .collect();
-    means.sort_by(f64::total_cmp);
-    let quantile = |share: f64| means.get((share * RESAMPLES as f64) as usize).copied();
-    Some(Interval { low: quantile(0.025)?, high: quantile(0.975)? })
 }
 
 impl fmt::Display for Table {

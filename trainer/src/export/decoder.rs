@@ -13,14 +13,13 @@ pub(super) fn decoder(g: &mut Graph<'_>, config: &NetworkConfig) -> Result<(), E
     let (fixed, rows, next) = (Size::Fixed, || Size::Any("rows"), || Size::Any("tokens"));
     let tokens = g.integers("tokens", &[rows(), next()]);
     let places = g.integers("places", &[next()]);
-    let parents = g.integers("parents", &[rows()]);
     let bias = g.floats("bias", &[next(), Size::Any("known")]);
-    let cache = |rows: &'static str, positions: &'static str| {
+    let cache = |positions: &'static str| {
         let [layers, heads, head_width] = [config.decoder_layers, sizes[0], sizes[1]].map(fixed);
-        [layers, Size::Any(rows), heads, Size::Any(positions), head_width]
+        [layers, rows(), heads, Size::Any(positions), head_width]
     };
-    let keys = g.floats("keys", &cache("parents", "before"));
-    let values = g.floats("values", &cache("parents", "before"));
+    let keys = g.floats("keys", &cache("before"));
+    let values = g.floats("values", &cache("before"));
     let summary = g.floats("summary", &[fixed(1), fixed(width)]);
     let memory = [config.decoder_layers, sizes[0], MEMORY, sizes[1]];
     let memory_keys = g.floats("memory_keys", &memory.map(fixed));
@@ -28,7 +27,6 @@ pub(super) fn decoder(g: &mut Graph<'_>, config: &NetworkConfig) -> Result<(), E
     let ends = g.floats("ends", &[rows(), fixed(1), next()]);
     let terms = g.floats("terms", &[rows(), fixed(TERMS)]);
 
-    let (keys, values) = (g.gather(&keys, &parents, 1), g.gather(&values, &parents, 1));
     let table = g.parameter("decoder.tokens")?;
     let embedded = g.gather(&table, &tokens, 0);
     let table = g.parameter("decoder.places")?;
@@ -41,16 +39,17 @@ pub(super) fn decoder(g: &mut Graph<'_>, config: &NetworkConfig) -> Result<(), E
         let name = format!("decoder.layers.{layer}");
         let normed = g.norm(&x, &format!("{name}.norm"))?;
         let attention = format!("{name}.attention");
-        let known = |g: &mut Graph<'_>, before: &Value, of: &str| {
+        let next_k = g.by_heads(&normed, &format!("{attention}.key"), sizes)?;
+        let next_v = g.by_heads(&normed, &format!("{attention}.value"), sizes)?;
+        let known = |g: &mut Graph<'_>, before: &Value, next: &Value| {
             let before = g.at(before, 0, layer);
-            let next = g.by_heads(&normed, &format!("{attention}.{of}"), sizes)?;
-            Ok::<Value, ExportError>(g.concat(&[&before, &next], 2))
+            g.concat(&[&before, next], 2)
         };
-        let (k, v) = (known(g, &keys, "key")?, known(g, &values, "value")?);
+        let (k, v) = (known(g, &keys, &next_k), known(g, &values, &next_v));
         let found = g.attend(&normed, (&k, &v), Some(&bias), &attention, sizes)?;
         x = g.add(&x, &found);
-        next_keys.push(g.unsqueeze(&k, 0));
-        next_values.push(g.unsqueeze(&v, 0));
+        next_keys.push(g.unsqueeze(&next_k, 0));
+        next_values.push(g.unsqueeze(&next_v, 0));
 
         let asked = g.norm(&x, &format!("{name}.memory_norm"))?;
         let asked = g.reshape(&asked, &[1, -1, width as i64]);
@@ -68,17 +67,13 @@ pub(super) fn decoder(g: &mut Graph<'_>, config: &NetworkConfig) -> Result<(), E
     let axis = g.places(&[2]);
     let critic = g.op("Squeeze", &[&critic, &axis], &[]);
     g.output("critic", &critic, &[rows(), next()]);
-    let cache = |g: &mut Graph<'_>, layers: &[Value]| {
+    let all = |g: &mut Graph<'_>, layers: &[Value]| {
         let layers: Vec<&Value> = layers.iter().collect();
         g.concat(&layers, 0)
     };
-    let (next_keys, next_values) = (cache(g, &next_keys), cache(g, &next_values));
-    let shape = || {
-        let [layers, heads, head_width] = [config.decoder_layers, sizes[0], sizes[1]].map(fixed);
-        [layers, rows(), heads, Size::Any("known"), head_width]
-    };
-    g.output("next_keys", &next_keys, &shape());
-    g.output("next_values", &next_values, &shape());
+    let (next_keys, next_values) = (all(g, &next_keys), all(g, &next_values));
+    g.output("next_keys", &next_keys, &cache("tokens"));
+    g.output("next_values", &next_values, &cache("tokens"));
     let speeds = speeds(g, &hidden, &ends, &summary, &terms)?;
     g.output("speeds", &speeds, &[rows(), fixed(ENSEMBLE), fixed(REGIMES.len())]);
     Ok(())

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use prost::Message as _;
 use sparserl_core::decode::{
     Chooser as _, Decoding, Policy as _, PolicyInput, is_offered, sample_batch, score,
 };
@@ -12,6 +13,8 @@ use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_onnx_models::chooser::{LearnedChooser, Picking};
 use sparserl_onnx_models::speeds::SpeedModel as _;
 use sparserl_onnx_models::{Engine, OnnxPolicy};
+
+use tract_onnx::pb::ModelProto;
 
 use super::*;
 use crate::network::{Modalities, Network, NetworkConfig, NetworkPolicy, Processor};
@@ -86,8 +89,8 @@ fn what_is_exported_predicts_what_the_network_predicts() {
             t.steps.iter().map(|step| step.token).collect()
         };
         assert!(again.iter().zip(&sampled).all(|(a, b)| tokens(a) == tokens(b)));
-        let expected = network.speeds(&input, &programs).unwrap();
-        let found = exported.speeds(&input, &programs).unwrap();
+        let expected = network.read_for_speeds(&input).unwrap().speeds(&programs).unwrap();
+        let found = exported.read_for_speeds(&input).unwrap().speeds(&programs).unwrap();
         let both = found.iter().flatten().flatten().zip(expected.iter().flatten().flatten());
         assert!(both.clone().all(|(a, b)| (a - b).abs() < 1e-3));
         assert!(both.map(|(_, b)| b.abs()).fold(0.0, f32::max) > 0.1);
@@ -125,6 +128,10 @@ fn other_models_are_refused_in_one_line() {
     assert_eq!(message.lines().count(), 1);
     let other = export(&ModelFile { provenance: "other".into(), ..file.clone() }, "drawn").unwrap();
     assert!(refused(model.encoder(), other.decoder()).contains("of different models"));
+    let mut changed = ModelProto::decode(model.decoder()).unwrap();
+    changed.graph.as_mut().unwrap().input[1].name = "parents".to_owned();
+    let message = refused(model.encoder(), &changed.encode_to_vec());
+    assert!(message.contains("decoder.onnx: its graph has other inputs"), "{message}");
     let mut signature = file.signature.clone();
     signature.language_version += 1;
     let message = export(&ModelFile { signature, ..file }, "drawn").unwrap_err().to_string();

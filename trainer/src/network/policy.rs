@@ -8,7 +8,7 @@ use sparserl_core::language::{Program, Token};
 use sparserl_core::structure::IndexScaling;
 use sparserl_onnx_models::inputs::Inputs;
 use sparserl_onnx_models::programs::{most_tokens, token_ids};
-use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, SpeedModel};
+use sparserl_onnx_models::speeds::{ConditionedSpeedModel, MemberSpeeds, REGIMES, SpeedModel};
 use sparserl_onnx_models::terms::{ProgramTerms, TERMS};
 
 use super::parameters::numbers;
@@ -35,12 +35,21 @@ struct Reading<B: Backend> {
     device: B::Device,
 }
 
+/// The same, which knows the terms of programs too.
+struct RatedReading<'m, B: Backend> {
+    reading: Reading<B>,
+    terms: ProgramTerms<'m>,
+}
+
 /// What a network can be asked for that it cannot give.
 #[derive(Debug, thiserror::Error)]
 enum NetworkError {
     /// The prefix is longer than any program.
     #[error("a prefix of {0} tokens is longer than any program")]
     Length(usize),
+    /// Rows of one batch that are not equally long, or not longer than those before.
+    #[error("the prefixes of a batch are not equally long, or do not go on")]
+    Lengths,
     /// The tensors hold something else than numbers.
     #[error("the network gave {found} numbers instead of {expected}")]
     Numbers { found: usize, expected: usize },
@@ -74,16 +83,7 @@ impl<B: Backend> NetworkPolicy<B> {
     /// As [`Policy::read`], of inputs that are known already.
     #[must_use]
     pub fn read_inputs(&self, inputs: &Inputs) -> Box<dyn ConditionedPolicy> {
-        Box::new(Reading {
-            network: Arc::clone(&self.network),
-            memory: self.remember(inputs),
-            cache: Cache::empty(),
-            device: self.device.clone(),
-        })
-    }
-
-    fn remember(&self, inputs: &Inputs) -> Memory<B> {
-        self.network.read_one(inputs, self.modalities, &self.device)
+        Box::new(self.reading(inputs))
     }
 
     /// How this network is given the positions of nonzeros.
@@ -92,13 +92,32 @@ impl<B: Backend> NetworkPolicy<B> {
         self.config.positions
     }
 
-    /// As [`SpeedModel::speeds`], of ids of tokens and terms that are known already.
+    /// As [`ConditionedSpeedModel::speeds`], of inputs, ids of tokens and terms that are known
+    /// already.
     ///
     /// # Errors
     /// When a program is longer than any of today.
     pub fn speeds_of(
         &self,
         inputs: &Inputs,
+        programs: &[(Vec<u8>, [f32; TERMS])],
+    ) -> Result<Vec<MemberSpeeds>, PolicyError> {
+        self.reading(inputs).speeds_of(programs)
+    }
+
+    fn reading(&self, inputs: &Inputs) -> Reading<B> {
+        Reading {
+            network: Arc::clone(&self.network),
+            memory: self.network.read_one(inputs, self.modalities, &self.device),
+            cache: Cache::empty(),
+            device: self.device.clone(),
+        }
+    }
+}
+
+impl<B: Backend> Reading<B> {
+    fn speeds_of(
+        &self,
         programs: &[(Vec<u8>, [f32; TERMS])],
     ) -> Result<Vec<MemberSpeeds>, PolicyError> {
         let longest = programs.iter().map(|(ids, _)| ids.len()).max().unwrap_or(0);
@@ -120,16 +139,15 @@ impl<B: Backend> NetworkPolicy<B> {
             all_terms.extend(terms);
         }
         let count = programs.len();
-        let memory = self.remember(inputs);
         let ids: Tensor<B, 3, Int> =
             Tensor::from_data(TensorData::new(ids, [1, count, length]), &self.device);
-        let hidden = self.network.advance(ids, &memory, &mut Cache::empty());
+        let hidden = self.network.advance(ids, &self.memory, &mut Cache::empty());
         let [_, _, _, width] = hidden.dims();
         let ends = Tensor::from_data(TensorData::new(ends, [count]), &self.device);
         let last = hidden.reshape([count * length, width]).select(0, ends);
         let terms = TensorData::new(all_terms, [1, count, TERMS]);
         let terms = Tensor::from_data(terms, &self.device);
-        let speeds = self.network.speeds(last.reshape([1, count, width]), &memory, terms);
+        let speeds = self.network.speeds(last.reshape([1, count, width]), &self.memory, terms);
         let found = numbers(speeds);
         let expected = count * ENSEMBLE * REGIMES.len();
         if found.len() != expected {
@@ -146,16 +164,14 @@ impl<B: Backend> NetworkPolicy<B> {
 }
 
 impl<B: Backend> SpeedModel for NetworkPolicy<B> {
-    fn speeds(
+    fn read_for_speeds<'m>(
         &self,
-        input: &PolicyInput<'_>,
-        programs: &[Program],
-    ) -> Result<Vec<MemberSpeeds>, PolicyError> {
+        input: &PolicyInput<'m>,
+    ) -> Result<Box<dyn ConditionedSpeedModel + 'm>, PolicyError> {
         let terms = ProgramTerms::new(Arc::clone(&input.stats), input.task, input.target)
             .map_err(|error| PolicyError::Failed(Box::new(error)))?;
-        let programs: Vec<_> =
-            programs.iter().map(|program| (token_ids(program), terms.of(program))).collect();
-        self.speeds_of(&Inputs::new(input, &self.config.embedding()), &programs)
+        let reading = self.reading(&Inputs::new(input, &self.config.embedding()));
+        Ok(Box::new(RatedReading { reading, terms }))
     }
 }
 
@@ -180,14 +196,21 @@ impl<B: Backend> ConditionedPolicy for Reading<B> {
             Some(parents) => self.cache.select(&parents, &self.device),
             None => Cache::empty(),
         };
-        let last = |row: &BatchRow<'_>| match row.prefix.last().and_then(Token::id) {
-            Some(id) => id as i32,
-            None => BEGIN as i32,
+        let known = cache.positions();
+        let next = |row: &BatchRow<'_>| {
+            let ids = row.prefix.tokens().into_iter().filter_map(Token::id);
+            let ids = std::iter::once(BEGIN).chain(ids).skip(known);
+            ids.map(|id| id as i32).collect::<Vec<i32>>()
         };
-        let ids: Vec<i32> = batch.iter().map(last).collect();
+        let ids: Vec<i32> = batch.iter().flat_map(next).collect();
+        let count = (positions + 1).saturating_sub(known);
+        if count == 0 || ids.len() != batch.len() * count {
+            return Err(NetworkError::Lengths.into());
+        }
         let ids: Tensor<B, 3, Int> =
-            Tensor::from_data(TensorData::new(ids, [1, batch.len(), 1]), &self.device);
+            Tensor::from_data(TensorData::new(ids, [1, batch.len(), count]), &self.device);
         let hidden = self.network.advance(ids, &self.memory, &mut cache);
+        let hidden = hidden.narrow(2, count - 1, 1);
         self.cache = cache;
         let predictions = self.network.predict(hidden);
         let logits = numbers(predictions.logits);
@@ -200,6 +223,19 @@ impl<B: Backend> ConditionedPolicy for Reading<B> {
         Ok(rows
             .map(|(logits, value)| Prediction { logits: logits.to_vec(), value: Some(value) })
             .collect())
+    }
+}
+
+impl<B: Backend> ConditionedPolicy for RatedReading<'_, B> {
+    fn next(&mut self, batch: &[BatchRow<'_>]) -> Result<Vec<Prediction>, PolicyError> {
+        self.reading.next(batch)
+    }
+}
+
+impl<B: Backend> ConditionedSpeedModel for RatedReading<'_, B> {
+    fn speeds(&mut self, programs: &[Program]) -> Result<Vec<MemberSpeeds>, PolicyError> {
+        let known = |program| (token_ids(program), self.terms.of(program));
+        self.reading.speeds_of(&programs.iter().map(known).collect::<Vec<_>>())
     }
 }
 
@@ -246,7 +282,8 @@ mod tests {
         let programs: Vec<Program> = beam.into_iter().map(|found| found.program).collect();
         assert_eq!(programs.len(), 6);
         let terms = ProgramTerms::new(stats, task, Target::H200).unwrap();
-        for (program, speeds) in programs.iter().zip(policy.speeds(&input, &programs).unwrap()) {
+        let found = policy.read_for_speeds(&input).unwrap().speeds(&programs).unwrap();
+        for (program, speeds) in programs.iter().zip(found) {
             let predicted = terms.of(program)[ProgramTerms::PREDICTED];
             assert!(speeds.iter().flatten().all(|speed| (speed - predicted).abs() < 1e-5));
         }

@@ -1,0 +1,118 @@
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use sparserl_core::decode::PolicyInput;
+use sparserl_core::language::Program;
+use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::outcome::Evaluator;
+use sparserl_core::random::SplitMix64;
+use sparserl_core::structure::MatrixStats;
+use sparserl_core::target::Target;
+use sparserl_core::task::{Dtype, Task};
+
+use super::{CollectError, Collected, Experiment, Progress, Stopped};
+use crate::corpus::{BuildError, Recipe, Recipes};
+use crate::shards::Shards;
+
+/// Why checking ends early.
+pub type CheckError<E> = CollectError<E, Infallible>;
+
+/// Runs an experiment with an evaluator that says what is right, such as the emulator: there is no
+/// reference to be timed, and nothing is recorded. Takes shards until there are none or `go_on`
+/// says no; what is begun is finished.
+///
+/// # Errors
+/// When something other than a program fails.
+pub fn check<X: Experiment, E: Evaluator>(
+    experiment: &X,
+    (recipes, tasks): (&Recipes<'_>, &[Task]),
+    target: Target,
+    evaluator: &mut E,
+    shards: &mut Shards,
+    go_on: impl Fn() -> bool,
+    mut observe: impl FnMut(&Progress<'_>),
+) -> Result<Collected, CheckError<E::Error>> {
+    let mut collected = Collected::default();
+    while go_on()
+        && let Some(claim) = shards.claim()?
+    {
+        let shard = claim.number();
+        let Some(recipe) = recipes.recipe(shard) else { break };
+        let seed = SplitMix64::after(recipes.seed(), shard).bits();
+        let mut checker =
+            Checker { experiment, tasks, target, evaluator: &mut *evaluator, collected };
+        match recipe.build(recipes.real()) {
+            Ok(matrix) => {
+                // Values beyond single precision: nobody computes with them in it.
+                if let Ok(matrix) = matrix.cast::<f32>() {
+                    checker.check((shard, &recipe), &matrix, Dtype::F32, seed)?;
+                }
+                checker.check((shard, &recipe), &matrix, Dtype::F64, seed)?;
+            }
+            Err(source @ (BuildError::Real(_) | BuildError::OtherMatrix { .. })) => {
+                return Err(CollectError::Real { index: shard, source });
+            }
+            // What the steps came to is no use: there are other matrices.
+            Err(_) => {}
+        }
+        collected = checker.collected;
+        collected.matrices += 1;
+        claim.finish()?;
+        observe(&Progress { shard, recipe: &recipe, collected });
+    }
+    Ok(collected)
+}
+
+/// Judges programs of one matrix after the other.
+struct Checker<'a, X, E> {
+    experiment: &'a X,
+    tasks: &'a [Task],
+    target: Target,
+    evaluator: &'a mut E,
+    collected: Collected,
+}
+
+impl<X: Experiment, E: Evaluator> Checker<'_, X, E> {
+    /// Runs the experiment on all tasks whose matrix is of this type.
+    fn check<T: Scalar>(
+        &mut self,
+        place: (u64, &Recipe),
+        matrix: &Csr<T>,
+        dtype: Dtype,
+        seed: u64,
+    ) -> Result<(), CheckError<E::Error>> {
+        let tasks = self.tasks.iter().filter(|task| task.precision.matrix() == dtype);
+        let mut input: Option<PolicyInput<'_>> = None;
+        for &task in tasks {
+            let input = input.get_or_insert_with(|| {
+                let stats = Arc::new(MatrixStats::new(matrix.view()));
+                PolicyInput::new(stats, task, self.target)
+            });
+            input.task = task;
+            let (evaluator, collected) = (&mut *self.evaluator, &mut self.collected);
+            let mut failure = None;
+            let mut measure = |programs: &[Program]| {
+                let evaluation = evaluator.evaluate(matrix.view(), programs).map_err(|error| {
+                    failure = Some(error);
+                    Stopped::Over
+                })?;
+                collected.programs += programs.len() as u64;
+                let right = evaluation.outcomes.iter().filter(|outcome| outcome.is_right());
+                collected.right += right.count() as u64;
+                Ok(evaluation.outcomes)
+            };
+            let done = self.experiment.run(place, input, seed, &mut measure);
+            if let Some(error) = failure {
+                return Err(CollectError::Evaluator(error));
+            }
+            match done {
+                Ok(()) | Err(Stopped::Over) => {}
+                Err(Stopped::Policy(error)) => return Err(error.into()),
+                Err(Stopped::Write { path, source }) => {
+                    return Err(CollectError::Write { path, source });
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use sparserl_core::target::Target;
+use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
+use sparserl_gpu::evaluator::compile_pool;
+use sparserl_gpu::isolate::ServerCommand;
+use sparserl_onnx_models::{Engine, OnnxRuntime};
+use sparserl_trainer::collect::check;
+use sparserl_trainer::configuration::{self, Samples};
+use sparserl_trainer::corpus::Recipes;
+use sparserl_trainer::evaluation::{NamedPolicy, SampledCase, SampledTable, Sampling};
+use sparserl_trainer::shards::Shards;
+
+use super::models::{self, NamedModel};
+use super::{Measuring, SERVE, results_folder, write_json};
+use crate::console::{print, progress_bar};
+use crate::interruption::Interruption;
+
+#[derive(clap::Args)]
+pub(crate) struct PassAtK {
+    /// What to sample (TOML); `trainer/configurations/pass-at-k.toml` is one.
+    configuration: PathBuf,
+    /// Networks to sample from, or folders of exported ones, each called by its file's name; without
+    /// any, the policy that is compiled in, which has learned from all families.
+    #[arg(long, value_name = "MODEL")]
+    model: Vec<PathBuf>,
+    /// Judge by emulation, without a GPU.
+    #[arg(long)]
+    emulate: bool,
+    /// Run exported policies in this library, libonnxruntime.so of version 1.24 or newer.
+    #[arg(long, value_name = "LIBRARY")]
+    onnxruntime: Option<PathBuf>,
+    /// Where ONNX Runtime runs them.
+    #[arg(long, value_enum, default_value_t = ExecutionProvider::Cpu, requires = "onnxruntime")]
+    ep: ExecutionProvider,
+    #[command(flatten)]
+    measuring: Measuring,
+}
+
+/// An execution provider of ONNX Runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ExecutionProvider {
+    Cpu,
+    Cuda,
+}
+
+/// What results are of.
+#[derive(Serialize)]
+struct Asked<'a> {
+    settings: &'a Samples,
+    policies: Vec<[&'a str; 2]>,
+    real: Vec<&'a str>,
+    emulated: bool,
+}
+
+impl PassAtK {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let settings: Samples =
+            configuration::read_checked(&self.configuration, Samples::meaningless)?;
+        let engine = self.engine()?;
+        let models = match self.model.is_empty() {
+            true => vec![models::shipped(&engine)?],
+            false => models::open(&self.model, &engine)?,
+        };
+        let real = self.measuring.real()?;
+        let recipes = match real.all().is_empty() {
+            true => Recipes::of_corpus(settings.corpus, settings.matrices, &real),
+            false => Recipes::of_real(&real, settings.seed),
+        };
+        let asked = Asked {
+            settings: &settings,
+            policies: models.iter().map(|m| [m.name.as_str(), m.version.as_str()]).collect(),
+            real: real.all().iter().map(|matrix| matrix.name.as_str()).collect(),
+            emulated: self.emulate,
+        };
+        results_folder(&self.measuring.output, &asked)?;
+        let results = self.measuring.output.join("results");
+        std::fs::create_dir_all(&results)?;
+        let policies = models.iter().map(|model| -> NamedPolicy {
+            let NamedModel { name, policy, .. } = model;
+            (name.clone(), Arc::new(Arc::clone(policy)))
+        });
+        let sampling = Sampling::new(&settings, policies.collect(), results.clone());
+        match self.emulate {
+            true => self.emulate(&recipes, &settings, &sampling)?,
+            false => self.measuring.run(&recipes, &settings.tasks, sampling)?,
+        }
+        let table = SampledTable::new(&SampledCase::read_all(&results)?, &settings.tries);
+        write_json(&self.measuring.output.join("table.json"), &table)?;
+        print(&table.to_string());
+        Ok(())
+    }
+
+    fn engine(&self) -> anyhow::Result<Engine> {
+        let Some(library) = &self.onnxruntime else { return Ok(Engine::Embedded) };
+        let runtime = OnnxRuntime::load(library)?;
+        Ok(Engine::OnnxRuntime(match self.ep {
+            ExecutionProvider::Cpu => runtime,
+            ExecutionProvider::Cuda => runtime.on_cuda(),
+        }))
+    }
+
+    /// Samples for one matrix after the other, for the GPU that policies are trained for.
+    fn emulate(
+        &self,
+        recipes: &Recipes<'_>,
+        settings: &Samples,
+        sampling: &Sampling<'_>,
+    ) -> anyhow::Result<()> {
+        let target = Target::H200;
+        let compilers = Arc::new(compile_pool(ServerCommand::this_program([SERVE])?)?);
+        let options = EmulationOptions::default();
+        let mut emulator = EmulatorEvaluator::open(compilers, target.architecture, options)?;
+        let lease = Duration::from_secs(60 * self.measuring.lease);
+        let mut shards =
+            Shards::open(&self.measuring.output.join("shards"), recipes.count(), lease)?;
+        let interruption = Interruption::watch()?;
+        let bar = progress_bar(recipes.count());
+        bar.set_position(shards.done()?);
+        let go_on = || !interruption.was_asked_for();
+        let (tasks, emulator) = (&settings.tasks[..], &mut emulator);
+        let checked =
+            check(sampling, (recipes, tasks), target, emulator, &mut shards, go_on, |progress| {
+                bar.inc(1);
+                let programs = progress.collected.programs;
+                bar.set_message(format!("{programs} programs, last {}", progress.recipe.family()));
+            });
+        bar.finish_and_clear();
+        checked?;
+        Ok(())
+    }
+}
