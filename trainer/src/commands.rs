@@ -1,5 +1,6 @@
 //! The commands: what each is told, and how it shows what it does.
 
+mod ablate;
 mod archive;
 mod asked;
 mod collect;
@@ -21,6 +22,7 @@ use anyhow::Context as _;
 use sparserl_trainer::corpus::RealMatrices;
 use sparserl_trainer::whole_file;
 
+pub(crate) use ablate::Ablate;
 pub(crate) use archive::Archive;
 pub(crate) use asked::results_folder;
 pub(crate) use collect::Collect;

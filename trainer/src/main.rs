@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Archive, Collect, Evaluate, Export, FitCost, PassAtK, Ppo, Prepare, Replay, SERVE, StageArgs,
-    Train,
+    Ablate, Archive, Collect, Evaluate, Export, FitCost, PassAtK, Ppo, Prepare, Replay, SERVE,
+    StageArgs, Train,
 };
 use sparserl_trainer::stages::Stage;
 
@@ -53,6 +53,10 @@ enum Command {
     /// The oracle is a search that starts from all picks; its best and the picks are then timed in
     /// turn once more. Processes share the work as those of `collect` do.
     Evaluate(Evaluate),
+    /// Train a policy without some of its parts, and say what each of them brings.
+    ///
+    /// Started again, it goes on where it stopped.
+    Ablate(Ablate),
     /// Sample programs from policies, under the mask and freely, and say how many compile and are
     /// right: pass@k.
     ///
@@ -84,6 +88,7 @@ fn main() -> ExitCode {
         Command::Value(args) => args.run(Stage::Value),
         Command::Ppo(args) => args.run(),
         Command::Evaluate(args) => args.run(),
+        Command::Ablate(args) => args.run(),
         Command::PassAtK(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Replay(args) => args.run(),

@@ -217,13 +217,10 @@ fn a_policy_is_improved_on_recordings_and_interrupted_runs_are_of_one_configurat
     assert!(said.contains("was made for grammar") && !path("nothing").exists(), "{said}");
 }
 
-#[test]
-fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
-    let place = tempfile::tempdir().unwrap();
-    let path = |name: &str| place.path().join(name);
-    small_recordings(3_000, &path("recorded"));
+/// The shipped training, of two steps a stage and a small network.
+fn small_stages(folder: &Path) {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR"));
-    fs::create_dir(path("configurations")).unwrap();
+    fs::create_dir(folder.join("configurations")).unwrap();
     for stage in ["pretrain", "sft", "value"] {
         let name = format!("configurations/{stage}.toml");
         let mut text = fs::read_to_string(shipped.join(&name)).unwrap();
@@ -236,10 +233,18 @@ fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
         }
         text += "network = { width = 16, heads = 2, encoder_layers = 1, decoder_layers = 1, \
                  speed_width = 8 }\n";
-        fs::write(path(&name), text).unwrap();
+        fs::write(folder.join(&name), text).unwrap();
     }
+    fs::copy(shipped.join("train.toml"), folder.join("train.toml")).unwrap();
+}
+
+#[test]
+fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    small_recordings(3_000, &path("recorded"));
+    small_stages(place.path());
     let config = path("train.toml");
-    fs::copy(shipped.join("train.toml"), &config).unwrap();
     let (recorded, output) = (path("recorded"), path("out"));
     let arguments: [&Path; 5] =
         [&config, "--recordings".as_ref(), &recorded, "--output".as_ref(), &output];
@@ -302,4 +307,59 @@ fn how_often_the_compiled_in_policy_is_right_is_found_by_emulation() {
     fs::write(&settings, text.replace("temperature = 1.0", "temperature = 0.0")).unwrap();
     let (code, _, said) = sample();
     assert!(code == Some(1) && said.contains("`temperature` has to be"), "{said}");
+}
+
+#[test]
+fn parts_of_a_training_are_left_out_and_the_rest_is_compared() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    small_recordings(3_000, &path("recorded"));
+    small_stages(place.path());
+    let recorded = Recordings::read(path("recorded")).unwrap();
+    let first = recorded.into_iter().next().unwrap();
+    let family = first.matrix.name.parse::<Recipe>().unwrap().family().to_owned();
+    let (config, dataset, output) = (path("ablations.toml"), path("dataset"), path("out"));
+    let text = format!(
+        "training = \"train.toml\"\nsplit = {{ leave_out = \"{family}\" }}\nseeds = [1, 2]\n\
+         [[variants]]\nname = \"all\"\n\
+         [[variants]]\nname = \"no SFT\"\nwithout = [\"sft\"]\n\
+         shown = {{ features = true, grids = false, positions = false }}\n"
+    );
+    fs::write(&config, &text).unwrap();
+    let arguments: [&Path; 3] = [&path("recorded"), "--output".as_ref(), &dataset];
+    assert_eq!(run("prepare", &arguments).0, Some(0));
+    let ablate = || {
+        let dataset = ["--dataset".as_ref(), dataset.as_path()];
+        run("ablate", &[&config, dataset[0], dataset[1], "--output".as_ref(), &output])
+    };
+    let (code, shown, said) = ablate();
+    assert_eq!(code, Some(0), "{said}");
+    let table: serde_json::Value =
+        serde_json::from_slice(&fs::read(output.join("table.json")).unwrap()).unwrap();
+    for (variant, seeds) in [("all", 2), ("no SFT", 2), ("cost model", 1)] {
+        assert!(shown.contains(variant), "{shown}");
+        let rows = table["rows"].as_array().unwrap().iter();
+        let rows: Vec<_> = rows.filter(|row| row["variant"] == variant).collect();
+        // As many tasks as were recorded, cold and warm.
+        assert!(rows.len() >= 2 && rows.len().is_multiple_of(2), "{table}");
+        for row in rows {
+            let first = row["first"].as_array().unwrap();
+            assert_eq!(first.len(), seeds);
+            assert!(first.iter().all(|ratio| (0.0..=1.0).contains(&ratio.as_f64().unwrap())));
+        }
+    }
+    // Six steps in all, in three stages or in two.
+    for (variant, stages) in [("all", &["pretrain", "sft", "value"][..]), ("no SFT", &["value"])] {
+        for stage in stages {
+            let model = output.join(variant).join("2").join(stage).join("model.safetensors");
+            let steps = if variant == "all" { 2 } else { 3 };
+            assert_eq!(ModelFile::read(&model).unwrap().steps, steps, "{variant} {stage}");
+        }
+    }
+    // Nothing is trained again, and nothing is mixed with other variants.
+    let (code, again, said) = ablate();
+    assert_eq!((code, again.as_str(), said.as_str()), (Some(0), shown.as_str(), ""));
+    fs::write(&config, text.replace("[\"sft\"]", "[\"value\"]")).unwrap();
+    let (code, _, said) = ablate();
+    assert!(code == Some(1) && said.contains("name another folder"), "{said}");
 }

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sparserl_onnx_models::speeds::REGIMES;
 use sparserl_trainer::dataset::Dataset;
@@ -39,41 +39,52 @@ impl StageArgs {
         config: &StageConfig,
     ) -> anyhow::Result<Option<PathBuf>> {
         let dataset = Dataset::read(&self.dataset)?;
-        let from = self.from.as_deref().map(ModelFile::read).transpose()?;
-        let interruption = Interruption::watch()?;
-        let bar = progress_bar(config.steps);
-        let run = StageRun {
-            stage,
-            config,
-            dataset: &dataset,
-            from: from.as_ref(),
-            folder: &self.output,
-            go_on: || !interruption.was_asked_for(),
-            observe: |progress: &Progress<'_>| {
-                bar.set_position(progress.step);
-                if let Some(losses) = progress.losses {
-                    bar.set_message(format!("loss {:.4}", losses.total));
-                }
-            },
-        };
-        let finished = on_device(self.device, run);
-        bar.finish_and_clear();
-        let finished = finished??;
-        let path = finished.path.display();
-        match finished.complete {
-            true => say(&format!("{stage}: {} steps, `{path}`", finished.step)),
-            false => say(&format!(
-                "{stage}: interrupted after {} of {} steps, goes on from `{path}`",
-                finished.step, config.steps
-            )),
-        }
-        if let Some(validation) = finished.validation {
-            say(&format!("on {} cases of other families:", validation.cases));
-            say(&line("network", &validation.network));
-            say(&line("cost model", &validation.cost_model));
-        }
-        Ok(finished.complete.then_some(finished.path))
+        train((stage, config), &dataset, self.from.as_deref(), &self.output, self.device)
     }
+}
+
+/// Trains a network by a stage: the model, if that was not interrupted before its end.
+pub(super) fn train(
+    (stage, config): (Stage, &StageConfig),
+    dataset: &Dataset,
+    from: Option<&Path>,
+    folder: &Path,
+    device: Compute,
+) -> anyhow::Result<Option<PathBuf>> {
+    let from = from.map(ModelFile::read).transpose()?;
+    let interruption = Interruption::watch()?;
+    let bar = progress_bar(config.steps);
+    let run = StageRun {
+        stage,
+        config,
+        dataset,
+        from: from.as_ref(),
+        folder,
+        go_on: || !interruption.was_asked_for(),
+        observe: |progress: &Progress<'_>| {
+            bar.set_position(progress.step);
+            if let Some(losses) = progress.losses {
+                bar.set_message(format!("loss {:.4}", losses.total));
+            }
+        },
+    };
+    let finished = on_device(device, run);
+    bar.finish_and_clear();
+    let finished = finished??;
+    let path = finished.path.display();
+    match finished.complete {
+        true => say(&format!("{stage}: {} steps, `{path}`", finished.step)),
+        false => say(&format!(
+            "{stage}: interrupted after {} of {} steps, goes on from `{path}`",
+            finished.step, config.steps
+        )),
+    }
+    if let Some(validation) = finished.validation {
+        say(&format!("on {} cases of other families:", validation.cases));
+        say(&line("network", &validation.network));
+        say(&line("cost model", &validation.cost_model));
+    }
+    Ok(finished.complete.then_some(finished.path))
 }
 
 fn line(of: &str, picks: &Picks) -> String {

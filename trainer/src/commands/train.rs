@@ -1,14 +1,16 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use sparserl_trainer::configuration::{self, Training};
+use sparserl_trainer::configuration::{self, Training, TrainingStage};
+use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::network::Compute;
-use sparserl_trainer::stages::StageConfig;
+use sparserl_trainer::stages::{Stage, StageConfig};
 
-use super::{Export, Prepare, StageArgs};
+use super::stage::train;
+use super::{Export, Prepare};
 
 /// Nothing can be used yet.
-const INTERRUPTED: &str = "interrupted: started again, it goes on";
+pub(super) const INTERRUPTED: &str = "interrupted: started again, it goes on";
 
 /// All of it: from recordings to a policy.
 #[derive(clap::Args)]
@@ -31,23 +33,7 @@ pub(crate) struct Train {
 
 impl Train {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let training: Training = configuration::read(&self.configuration)?;
-        let beside = |path: &PathBuf| self.configuration.with_file_name("").join(path);
-        // All of them before the first begins.
-        let stages = training.stages.iter().map(|stage| {
-            let configuration = beside(&stage.configuration);
-            let mut config = StageConfig::read(&configuration)?;
-            config.split = training.split.clone();
-            Ok((stage.stage, configuration, config))
-        });
-        let stages = stages.collect::<anyhow::Result<Vec<_>>>()?;
-        let places = || stages.iter().map(|(stage, _, _)| stage);
-        let differ = places().enumerate().all(|(i, stage)| places().take(i).all(|s| s != stage));
-        anyhow::ensure!(
-            !stages.is_empty() && differ,
-            "`{}`: name at least one stage, and each of them once",
-            self.configuration.display()
-        );
+        let (training, stages) = read_stages(&self.configuration)?;
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("cannot make `{}`", self.output.display()))?;
 
@@ -59,14 +45,35 @@ impl Train {
         };
         anyhow::ensure!(prepare.prepare()?, INTERRUPTED);
         let mut from = None;
-        for (stage, configuration, config) in stages {
-            let (dataset, device) = (dataset.clone(), self.device);
-            let output = self.output.join(stage.to_string());
-            let args = StageArgs { configuration, dataset, output, from, device };
-            from = Some(args.train(stage, &config)?.context(INTERRUPTED)?);
+        let known = Dataset::read(&dataset)?;
+        for (stage, config) in &stages {
+            let folder = self.output.join(stage.to_string());
+            let begin = from.as_deref();
+            let model = train((*stage, config), &known, begin, &folder, self.device)?;
+            from = Some(model.context(INTERRUPTED)?);
         }
         let model = from.context("the configuration has no stages")?;
         let output = self.output.join("policy");
         Export { model, output, name: Some(training.name) }.run()
     }
+}
+
+/// A training, and the configurations of its stages.
+pub(super) fn read_stages(path: &Path) -> anyhow::Result<(Training, Vec<(Stage, StageConfig)>)> {
+    let training: Training = configuration::read(path)?;
+    let read = |stage: &TrainingStage| {
+        let mut config = StageConfig::read(&path.with_file_name("").join(&stage.configuration))?;
+        config.split = training.split.clone();
+        Ok((stage.stage, config))
+    };
+    // All of them before the first begins.
+    let stages = training.stages.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let places = || stages.iter().map(|(stage, _)| stage);
+    let differ = places().enumerate().all(|(i, stage)| places().take(i).all(|s| s != stage));
+    anyhow::ensure!(
+        !stages.is_empty() && differ,
+        "`{}`: name at least one stage, and each of them once",
+        path.display()
+    );
+    Ok((training, stages))
 }
