@@ -130,6 +130,15 @@ impl Dataset {
         self.matrices.iter().map(|matrix| Ok(split.role(&matrix.recipe()?))).collect()
     }
 
+    /// Hash of all that it holds, in hexadecimal: what was made of another dataset has another one.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        // Nothing of it cannot be written, and a hasher takes all.
+        drop(postcard::to_io(self, &mut hasher));
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// Number of programs.
     #[must_use]
     pub fn programs(&self) -> usize {

@@ -253,6 +253,13 @@ fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
     let model = Model::read(&output.join("policy")).unwrap();
     assert_eq!(model.description().name, "learned");
     OnnxPolicy::open(&model, &Engine::Embedded).unwrap();
+    // Where networks cannot be trained, nothing is prepared for them.
+    let elsewhere = path("elsewhere");
+    let on_cuda: [&Path; 5] =
+        [&config, "--recordings".as_ref(), &recorded, "-o".as_ref(), &elsewhere];
+    let (code, _, said) = run("train", &[&on_cuda[..], &["--device=cuda".as_ref()]].concat());
+    assert!(code == Some(1) && said.starts_with("error: ") && said.contains("CUDA"), "{said}");
+    assert!(!elsewhere.exists());
     // Again, it comes to the same.
     let (code, _, said) = run("train", &arguments);
     assert_eq!(code, Some(0), "{said}");

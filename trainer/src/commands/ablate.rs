@@ -35,8 +35,8 @@ pub(crate) struct Ablate {
 struct Asked<'a> {
     whole: &'a [(Stage, StageConfig)],
     split: String,
-    /// Matrices, cases and programs.
-    dataset: [usize; 3],
+    /// Its fingerprint.
+    dataset: String,
 }
 
 /// What one network is of.
@@ -52,11 +52,12 @@ impl Ablate {
             configuration::read_checked(&self.configuration, Ablations::wrong)?;
         let training = self.configuration.with_file_name("").join(&ablations.training);
         let (_, whole) = read_stages(&training)?;
+        self.device.check()?;
         let dataset = Dataset::read(&self.dataset)?;
         let asked = Asked {
             whole: &whole,
             split: format!("{:?}", ablations.split),
-            dataset: [dataset.matrices.len(), dataset.cases.len(), dataset.programs()],
+            dataset: dataset.fingerprint(),
         };
         results_folder(&self.output, &asked)?;
         let mut results = Vec::new();

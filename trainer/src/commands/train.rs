@@ -34,6 +34,7 @@ pub(crate) struct Train {
 impl Train {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let (training, stages) = read_stages(&self.configuration)?;
+        self.device.check()?;
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("cannot make `{}`", self.output.display()))?;
 

@@ -303,6 +303,10 @@ mod tests {
         let cases = measured();
         let (dataset, _) = prepare_all(&cases, Dataset::empty());
         assert_eq!((dataset.matrices.len(), dataset.cases.len()), (3, 9));
+        let mut other = dataset.clone();
+        assert_eq!(other.fingerprint(), dataset.fingerprint());
+        other.matrices[0].nnz += 1;
+        assert_ne!(other.fingerprint(), dataset.fingerprint());
         for (case, measured) in dataset.cases.iter().zip(&cases) {
             let recipe = dataset.matrix(case).unwrap().recipe().unwrap();
             assert_eq!(recipe, measured.recipe);

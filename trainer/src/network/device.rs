@@ -63,6 +63,25 @@ pub trait OnDevice {
     fn run<B: AutodiffBackend>(self, device: B::Device) -> Self::Output;
 }
 
+/// Work that only needs a device to be there.
+struct Nothing;
+
+impl OnDevice for Nothing {
+    type Output = ();
+
+    fn run<B: AutodiffBackend>(self, _: B::Device) {}
+}
+
+impl Compute {
+    /// Finds out whether networks can be computed there, before other work is done for them.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn check(self) -> Result<(), DeviceError> {
+        on_device(self, Nothing)
+    }
+}
+
 /// Does some work.
 ///
 /// # Errors

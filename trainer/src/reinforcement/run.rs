@@ -89,8 +89,8 @@ struct Validated {
 #[derive(PartialEq, Serialize, Deserialize)]
 struct Provenance {
     config: ReinforcementConfig,
-    /// Number of matrices, cases and programs.
-    dataset: [usize; 3],
+    /// Its fingerprint.
+    dataset: String,
     outcomes: String,
     /// Hash of the parameters that it began with, in hexadecimal.
     from: String,
@@ -188,10 +188,9 @@ impl<O: Outcomes, G, P> ReinforcementRun<'_, O, G, P> {
     }
 
     fn provenance(&self) -> Provenance {
-        let Dataset { matrices, cases, .. } = self.dataset;
         Provenance {
             config: self.config.clone(),
-            dataset: [matrices.len(), cases.len(), self.dataset.programs()],
+            dataset: self.dataset.fingerprint(),
             outcomes: self.outcomes.description(),
             from: self.from.fingerprint(),
         }

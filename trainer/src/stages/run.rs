@@ -129,8 +129,8 @@ pub struct Finished {
 struct Provenance {
     stage: Stage,
     config: StageConfig,
-    /// Number of matrices, cases and programs.
-    dataset: [usize; 3],
+    /// Its fingerprint.
+    dataset: String,
     /// Hash of the parameters that it began with, in hexadecimal.
     from: Option<String>,
 }
@@ -247,11 +247,10 @@ impl<G: Fn() -> bool, O: FnMut(&Progress<'_>)> OnDevice for StageRun<'_, G, O> {
 impl<G, O> StageRun<'_, G, O> {
     fn provenance(&self, config: &StageConfig) -> Provenance {
         let from = self.from.map(ModelFile::fingerprint);
-        let Dataset { matrices, cases, .. } = self.dataset;
         Provenance {
             stage: self.stage,
             config: config.clone(),
-            dataset: [matrices.len(), cases.len(), self.dataset.programs()],
+            dataset: self.dataset.fingerprint(),
             from,
         }
     }
