@@ -71,15 +71,53 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// What of it means nothing, if anything.
+    /// What means nothing, if anything.
     #[must_use]
-    pub fn meaningless(&self) -> Option<&'static str> {
+    pub fn wrong(&self) -> Option<&'static str> {
         let positive = self.temperature > 0.0 && self.temperature.is_finite();
         (self.samples == 0)
             .then_some("`samples` has to be at least 1")
             .or((!positive).then_some("`temperature` has to be a positive number"))
             .or(self.tries.contains(&0).then_some("`tries` have to be at least 1"))
             .or(self.tasks.is_empty().then_some("`tasks` are none"))
+    }
+}
+
+/// Rounds of measuring what a policy writes and of training on it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rounds {
+    /// What is trained in each round: a [`Training`], relative to the file that names it.
+    pub training: PathBuf,
+    /// Matrices: the first so many recipes of the corpus.
+    pub matrices: u64,
+    /// Tasks, as programs state them.
+    #[serde(deserialize_with = "tasks")]
+    pub tasks: Vec<Task>,
+    /// The policy's likeliest programs that are measured on each matrix for each task.
+    pub likeliest: usize,
+    /// Samples of the policy that are measured besides.
+    pub samples: usize,
+    /// Their temperature.
+    pub temperature: f64,
+    /// Rounds, at most.
+    pub rounds: u32,
+    /// A round that makes the fastest programs faster by less than this share is the last.
+    pub least_gain: f64,
+    /// The corpus.
+    pub corpus: Corpus,
+}
+
+impl Rounds {
+    /// What means nothing, if anything.
+    #[must_use]
+    pub fn wrong(&self) -> Option<&'static str> {
+        let positive = self.temperature > 0.0 && self.temperature.is_finite();
+        (!positive)
+            .then_some("`temperature` has to be a positive number")
+            .or((self.likeliest + self.samples == 0).then_some("no programs are measured"))
+            .or((self.rounds == 0).then_some("`rounds` has to be at least 1"))
+            .or((!self.least_gain.is_finite()).then_some("`least_gain` has to be a number"))
     }
 }
 

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Ablate, Archive, Collect, Evaluate, Export, FitCost, PassAtK, Ppo, Prepare, Replay, SERVE,
-    StageArgs, Train,
+    Ablate, Archive, Collect, Evaluate, Export, FitCost, Iterate, PassAtK, Ppo, Prepare, Replay,
+    SERVE, StageArgs, Train,
 };
 use sparserl_trainer::stages::Stage;
 
@@ -48,6 +48,11 @@ enum Command {
     Value(StageArgs),
     /// Improve a network by what becomes of the programs that it writes: on a GPU, or as recorded.
     Ppo(Ppo),
+    /// Improve a policy by rounds of measuring what it writes and learning from it, until a round
+    /// gains little.
+    ///
+    /// Started again, it goes on where it stopped.
+    Iterate(Iterate),
     /// Compare what chooses programs, on real matrices that none of it has learned from.
     ///
     /// The oracle is a search that starts from all picks; its best and the picks are then timed in
@@ -87,6 +92,7 @@ fn main() -> ExitCode {
         Command::Sft(args) => args.run(Stage::Sft),
         Command::Value(args) => args.run(Stage::Value),
         Command::Ppo(args) => args.run(),
+        Command::Iterate(args) => args.run(),
         Command::Evaluate(args) => args.run(),
         Command::Ablate(args) => args.run(),
         Command::PassAtK(args) => args.run(),

@@ -11,7 +11,7 @@ use sparserl_core::outcome::{Outcome, Regime, Tier};
 use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
 use sparserl_core::task::Task;
-use sparserl_gpu::store::recording::{Recording, Recordings};
+use sparserl_gpu::store::recording::Recording;
 use sparserl_onnx_models::speeds::REGIMES;
 
 use crate::corpus::{Recipe, RecipeError};
@@ -101,7 +101,9 @@ impl MeasuredCase {
     ///
     /// # Errors
     /// When a recording is of another language or its matrix of no corpus.
-    pub fn all(recordings: &Recordings) -> Result<Vec<Self>, MeasuredError> {
+    pub fn all<'r>(
+        recordings: impl IntoIterator<Item = &'r Recording>,
+    ) -> Result<Vec<Self>, MeasuredError> {
         let mut cases: Vec<Self> = Vec::new();
         let mut numbers = BTreeMap::new();
         for recording in recordings {
@@ -208,6 +210,8 @@ pub(crate) fn median(outcome: &Outcome, regime: Regime) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use sparserl_gpu::store::recording::Recordings;
 
     use super::*;
 

@@ -253,6 +253,21 @@ fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
     let model = Model::read(&output.join("policy")).unwrap();
     assert_eq!(model.description().name, "learned");
     OnnxPolicy::open(&model, &Engine::Embedded).unwrap();
+    // What has to be measured needs a GPU, and says so before it leaves anything behind.
+    let (value, iterated) = (output.join("value/model.safetensors"), path("iterated"));
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("iterate.toml");
+    let arguments_of_rounds: [&Path; 7] = [
+        &shipped,
+        "--base".as_ref(),
+        &value,
+        "--recordings".as_ref(),
+        &recorded,
+        "-o".as_ref(),
+        &iterated,
+    ];
+    let (code, _, said) = run("iterate", &arguments_of_rounds);
+    assert!(code == Some(1) && said.lines().count() == 1, "{said}");
+    assert!(said.starts_with("error: ") && !iterated.exists(), "{said}");
     // Where networks cannot be trained, nothing is prepared for them.
     let elsewhere = path("elsewhere");
     let on_cuda: [&Path; 5] =

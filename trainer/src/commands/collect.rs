@@ -19,6 +19,6 @@ impl Collect {
         let collection: Collection = configuration::read(&self.configuration)?;
         let real = self.measuring.real()?;
         let recipes = Recipes::of_corpus(collection.corpus, collection.matrices, &real);
-        self.measuring.run(&recipes, &collection.tasks, Stratified::new(&collection))
+        self.measuring.run(&recipes, &collection.tasks, Stratified::new(&collection)).map(|_| ())
     }
 }

@@ -1,5 +1,5 @@
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(crate) const SERVE: &str = "serve";
 const SAMPLES: u32 = 3;
 
 /// How an experiment is run, whatever it is.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct Measuring {
     /// Folder of the recordings and of what is done.
     #[arg(short, long)]
@@ -65,13 +65,23 @@ impl Measuring {
         real_matrices(self.real.as_deref())
     }
 
-    /// Runs an experiment on what others have not done yet.
+    /// The folder of the real matrices.
+    pub(crate) fn real_folder(&self) -> Option<&Path> {
+        self.real.as_deref()
+    }
+
+    /// The same in another folder.
+    pub(crate) fn at(&self, output: &Path) -> Self {
+        Self { output: output.to_owned(), ..self.clone() }
+    }
+
+    /// Runs an experiment on what others have not done yet. Whether all is done.
     pub(crate) fn run<X: Experiment>(
         &self,
         recipes: &Recipes<'_>,
         tasks: &[Task],
         experiment: X,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<bool> {
         let (evaluator, context) = open_gpu(self.device)?;
         let target = evaluator.facts().target;
         // Nothing is left behind where there is no GPU.
@@ -111,6 +121,6 @@ impl Measuring {
             shards.done()?,
             recipes.count()
         ));
-        Ok(())
+        Ok(shards.done()? == recipes.count())
     }
 }

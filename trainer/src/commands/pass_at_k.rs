@@ -59,8 +59,7 @@ struct Asked<'a> {
 
 impl PassAtK {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let settings: Samples =
-            configuration::read_checked(&self.configuration, Samples::meaningless)?;
+        let settings: Samples = configuration::read_checked(&self.configuration, Samples::wrong)?;
         let engine = self.engine()?;
         let models = match self.model.is_empty() {
             true => vec![models::shipped(&engine)?],
@@ -87,7 +86,7 @@ impl PassAtK {
         let sampling = Sampling::new(&settings, policies.collect(), results.clone());
         match self.emulate {
             true => self.emulate(&recipes, &settings, &sampling)?,
-            false => self.measuring.run(&recipes, &settings.tasks, sampling)?,
+            false => drop(self.measuring.run(&recipes, &settings.tasks, sampling)?),
         }
         let table = SampledTable::new(&SampledCase::read_all(&results)?, &settings.tries);
         write_json(&self.measuring.output.join("table.json"), &table)?;

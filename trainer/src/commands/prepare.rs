@@ -1,6 +1,5 @@
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use sparserl_gpu::store::recording::Recordings;
 use sparserl_trainer::dataset::{Dataset, prepare};
 use sparserl_trainer::measured::MeasuredCase;
@@ -34,12 +33,9 @@ impl Prepare {
             false => Dataset::empty(),
         };
         let real = real_matrices(self.real.as_deref())?;
-        let mut cases = Vec::new();
-        for folder in &self.recordings {
-            let recordings = Recordings::read(folder)?;
-            let of_folder = MeasuredCase::all(&recordings);
-            cases.extend(of_folder.with_context(|| folder.display().to_string())?);
-        }
+        let recordings =
+            self.recordings.iter().map(Recordings::read).collect::<Result<Vec<_>, _>>()?;
+        let cases = MeasuredCase::all(recordings.iter().flatten())?;
         let interruption = Interruption::watch()?;
         let bar = progress_bar(0);
         let prepared = prepare(

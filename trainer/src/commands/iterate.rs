@@ -1,0 +1,126 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use sparserl_gpu::store::recording::Recordings;
+use sparserl_onnx_models::{Engine, OnnxPolicy};
+use sparserl_trainer::configuration::{self, Rounds};
+use sparserl_trainer::corpus::Recipes;
+use sparserl_trainer::dataset::Dataset;
+use sparserl_trainer::export::export;
+use sparserl_trainer::iteration::{PolicySamples, gain};
+use sparserl_trainer::measured::MeasuredCase;
+use sparserl_trainer::network::{Compute, ModelFile};
+use sparserl_trainer::stages::{Stage, StageConfig};
+
+use super::stage::train;
+use super::train::{INTERRUPTED, read_stages};
+use super::{Export, Measuring, Prepare, write_json};
+use crate::console::say;
+
+#[derive(clap::Args)]
+pub(crate) struct Iterate {
+    /// The rounds (TOML); `trainer/iterate.toml` is one.
+    configuration: PathBuf,
+    /// The pre-trained network that each round is trained from.
+    #[arg(long, value_name = "MODEL")]
+    base: PathBuf,
+    /// The policy of the first round; the base without.
+    #[arg(long, value_name = "MODEL")]
+    from: Option<PathBuf>,
+    /// Folders of recordings that there are already.
+    #[arg(long, required = true, num_args = 1.., value_name = "FOLDER")]
+    recordings: Vec<PathBuf>,
+    /// Train on the GPU.
+    #[arg(long)]
+    cuda: bool,
+    #[command(flatten)]
+    measuring: Measuring,
+}
+
+/// What a round came to.
+#[derive(Serialize)]
+struct Round {
+    round: u32,
+    /// The policy that wrote the programs.
+    policy: PathBuf,
+    /// Programs that were measured before it, and after it.
+    programs: [usize; 2],
+    /// By how much the fastest of the cases that were known have become faster.
+    gain: f64,
+}
+
+impl Iterate {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let settings: Rounds = configuration::read_checked(&self.configuration, Rounds::wrong)?;
+        let training = self.configuration.with_file_name("").join(&settings.training);
+        let (training, stages) = read_stages(&training)?;
+        let compute = if self.cuda { Compute::Cuda } else { Compute::Cpu };
+        compute.check()?;
+        let real = self.measuring.real()?;
+        let recipes = Recipes::of_corpus(settings.corpus, settings.matrices, &real);
+        let mut recordings = self.recordings.clone();
+        let mut known = measured(&recordings)?;
+        let mut model = self.from.as_ref().unwrap_or(&self.base).clone();
+        for round in 1..=settings.rounds {
+            let folder = self.measuring.output.join(format!("round-{round}"));
+            let policy = export(&ModelFile::read(&model)?, "iterate")?;
+            let policy = OnnxPolicy::open(&policy, &Engine::Embedded)?;
+            let samples = PolicySamples::new(&settings, ("iterate".to_owned(), Arc::new(policy)));
+            let complete = self.measuring.at(&folder).run(&recipes, &settings.tasks, samples)?;
+            anyhow::ensure!(complete, INTERRUPTED);
+            recordings.push(folder.join("recordings"));
+            let now = measured(&recordings)?;
+            let gained = gain(&known, &now)
+                .context("the recordings have none of the corpus's matrices: nothing to gain on")?;
+            let count = |cases: &[MeasuredCase]| cases.iter().map(|c| c.programs.len()).sum();
+            let programs = [count(&known), count(&now)];
+            let result = Round { round, policy: model.clone(), programs, gain: gained };
+            write_json(&folder.join("round.json"), &result)?;
+            say(&format!(
+                "round {round}: {} new programs, the fastest are {:.2} % faster",
+                programs[1] - programs[0],
+                100.0 * (gained - 1.0)
+            ));
+            known = now;
+            if gained < 1.0 + settings.least_gain {
+                break;
+            }
+            model = self.train(&folder, &recordings, &stages, compute)?;
+        }
+        let output = self.measuring.output.join("policy");
+        Export { model, output, name: Some(training.name) }.run()
+    }
+
+    /// A network that has learned from all recordings, from the base.
+    fn train(
+        &self,
+        folder: &Path,
+        recordings: &[PathBuf],
+        stages: &[(Stage, StageConfig)],
+        compute: Compute,
+    ) -> anyhow::Result<PathBuf> {
+        let dataset = folder.join("dataset");
+        let prepare = Prepare {
+            recordings: recordings.to_vec(),
+            output: dataset.clone(),
+            real: self.measuring.real_folder().map(Path::to_path_buf),
+        };
+        anyhow::ensure!(prepare.prepare()?, INTERRUPTED);
+        let dataset = Dataset::read(&dataset)?;
+        let mut model = self.base.clone();
+        for (stage, config) in stages {
+            let place = folder.join(stage.to_string());
+            let trained = train((*stage, config), &dataset, Some(&model), &place, compute)?;
+            model = trained.context(INTERRUPTED)?;
+        }
+        Ok(model)
+    }
+}
+
+/// The cases of all of some folders.
+fn measured(folders: &[PathBuf]) -> anyhow::Result<Vec<MeasuredCase>> {
+    let recordings = folders.iter().map(Recordings::read).collect::<Result<Vec<_>, _>>()?;
+    Ok(MeasuredCase::all(recordings.iter().flatten())?)
+}
