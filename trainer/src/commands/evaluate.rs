@@ -24,8 +24,8 @@ pub(crate) struct Evaluate {
     /// What the choosers learn from; real matrices in it are left out.
     #[arg(long)]
     dataset: PathBuf,
-    /// Networks to compare, or folders of exported ones; each is called by its file's name. Only one
-    /// that was trained by the split `no_real` has not learned from the real matrices.
+    /// Networks to compare, or folders of exported ones; each is called by its file's name. One that
+    /// has learned from real matrices is refused.
     #[arg(long, value_name = "MODEL")]
     model: Vec<PathBuf>,
     #[command(flatten)]
@@ -57,6 +57,7 @@ impl Evaluate {
         ];
         let models = models::open(&self.model, &Engine::Embedded)?;
         for model in &models {
+            models::ensure_no_real(&model.name, &model.provenance)?;
             for picking in Picking::ALL {
                 let name = format!("{}, {}", model.name, in_words(picking));
                 choosers.push(Box::new(LearnedChooser::new(

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use sparserl_onnx_models::speeds::SpeedModel;
 use sparserl_onnx_models::{Engine, Model, OnnxPolicy};
+use sparserl_trainer::corpus::Split;
 use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
 
 /// A policy of a file or folder.
@@ -10,7 +11,26 @@ pub(crate) struct NamedModel {
     pub(crate) name: String,
     /// Changes with what it says.
     pub(crate) version: String,
+    /// How it was trained.
+    pub(crate) provenance: String,
     pub(crate) policy: Arc<dyn SpeedModel + Send + Sync>,
+}
+
+/// Refuses a model that says that it has learned from real matrices: what it chooses for them says
+/// nothing. `provenance` is what the last stage of its training left.
+///
+/// # Errors
+/// When it says so.
+pub(crate) fn ensure_no_real(name: &str, provenance: &str) -> anyhow::Result<()> {
+    let split = || -> Option<Split> {
+        let mut provenance: serde_json::Value = serde_json::from_str(provenance).ok()?;
+        serde_json::from_value(provenance.get_mut("config")?.get_mut("split")?.take()).ok()
+    };
+    anyhow::ensure!(
+        split().is_none_or(|split| split == Split::NoReal),
+        "`{name}` has learned from real matrices: name one that was trained by the split `no_real`"
+    );
+    Ok(())
 }
 
 /// The files' or folders' names without what follows a dot: what models are called in results.
@@ -39,9 +59,9 @@ pub(crate) fn open(paths: &[PathBuf], engine: &Engine) -> anyhow::Result<Vec<Nam
             return exported(name, &Model::read(path)?, engine);
         }
         let file = ModelFile::read(path)?;
-        let version = format!("{} steps", file.steps);
+        let (version, provenance) = (format!("{} steps", file.steps), file.provenance.clone());
         let policy = NetworkPolicy::<Processor>::new(&file, Modalities::ALL, Default::default());
-        Ok(NamedModel { name, version, policy: Arc::new(policy) })
+        Ok(NamedModel { name, version, provenance, policy: Arc::new(policy) })
     };
     names(paths)?.into_iter().map(open).collect()
 }
@@ -55,6 +75,22 @@ pub(crate) fn shipped(engine: &Engine) -> anyhow::Result<NamedModel> {
 }
 
 fn exported(name: String, model: &Model, engine: &Engine) -> anyhow::Result<NamedModel> {
-    let version = model.description().version().to_owned();
-    Ok(NamedModel { name, version, policy: Arc::new(OnnxPolicy::open(model, engine)?) })
+    let description = model.description();
+    let (version, provenance) = (description.version().to_owned(), description.provenance.clone());
+    Ok(NamedModel { name, version, provenance, policy: Arc::new(OnnxPolicy::open(model, engine)?) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_compiled_in_policy_has_learned_from_real_matrices_and_says_so() {
+        let model = shipped(&Engine::Embedded).unwrap();
+        let refused = ensure_no_real(&model.name, &model.provenance).unwrap_err().to_string();
+        assert!(refused.starts_with("`learned` has learned from real matrices"), "{refused}");
+        let twin = model.provenance.replace("\"everything\"", "\"no_real\"");
+        assert!(ensure_no_real("twin", &twin).is_ok());
+        assert!(ensure_no_real("made", "by hand").is_ok());
+    }
 }

@@ -5,7 +5,7 @@ use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::evaluation::{Table, replay};
 use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
 
-use super::models::names;
+use super::models::{ensure_no_real, names};
 use super::write_json;
 use crate::console::{print, progress_bar};
 
@@ -28,6 +28,7 @@ impl Replay {
         let mut networks = Vec::new();
         for (name, path) in names(&self.models)? {
             let file = ModelFile::read(path)?;
+            ensure_no_real(&name, &file.provenance)?;
             let policy =
                 NetworkPolicy::<Processor>::new(&file, Modalities::ALL, Default::default());
             networks.push((name, policy));
