@@ -35,7 +35,7 @@ pub use experience::{Experience, PastCase};
 pub use nearest::NearestWinners;
 pub use portfolio::FixedPortfolio;
 pub use replay::{ReplayError, replay};
-pub use result::{CaseResult, Picks, ResultError, TimedProgram};
+pub use result::{CaseResult, Picks, ResultError, TimedProgram, read_cases};
 pub use sampled::{Sampled, SampledCase, SampledRow, SampledTable, WhichTokens};
 pub use sampling::{NamedPolicy, Sampling};
 pub use table::Table;

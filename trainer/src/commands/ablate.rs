@@ -6,14 +6,14 @@ use serde::Serialize;
 use sparserl_trainer::ablation::{AblationTable, Ablations, SeedResult, Variant};
 use sparserl_trainer::configuration;
 use sparserl_trainer::dataset::Dataset;
-use sparserl_trainer::evaluation::replay;
 use sparserl_trainer::network::{Compute, ModelFile, NetworkPolicy, Processor};
 use sparserl_trainer::stages::{Stage, StageConfig};
 
+use super::replay::choices;
 use super::stage::train;
 use super::train::{INTERRUPTED, read_stages};
 use super::{results_folder, write_json};
-use crate::console::{print, progress_bar, say};
+use crate::console::{print, say};
 
 #[derive(clap::Args)]
 pub(crate) struct Ablate {
@@ -101,14 +101,8 @@ impl Ablate {
             variant.shown,
             Default::default(),
         );
-        let bar = progress_bar(0);
         let networks = [(variant.name.clone(), network)];
-        let cases = replay(dataset, ablations.split(variant), &networks, |done, cases| {
-            bar.set_length(cases as u64);
-            bar.set_position(done as u64);
-        });
-        bar.finish_and_clear();
-        let cases = cases?;
+        let cases = choices(dataset, ablations.split(variant), &networks)?;
         anyhow::ensure!(
             !cases.is_empty(),
             "`{}` has no matrix that `{}` is tested on",

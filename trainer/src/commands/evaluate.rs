@@ -11,7 +11,7 @@ use sparserl_trainer::configuration::{self, Contests};
 use sparserl_trainer::corpus::{Recipes, Split};
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::evaluation::{
-    CaseResult, Contest, Experience, ExtraTrees, FixedPortfolio, NearestWinners, Table,
+    CaseResult, Contest, Experience, ExtraTrees, FixedPortfolio, NearestWinners, Table, read_cases,
 };
 
 use super::{Measuring, models, results_folder, write_json};
@@ -78,7 +78,7 @@ impl Evaluate {
         let contest = Contest::new(&settings, choosers, results.clone());
         self.measuring.run(&recipes, &settings.tasks, contest)?;
 
-        let table = Table::new(&CaseResult::read_all(&results)?);
+        let table = Table::new(&read_cases::<CaseResult>(&results)?);
         write_json(&self.measuring.output.join("table.json"), &table)?;
         print(&table.to_string());
         Ok(())

@@ -12,7 +12,7 @@ use sparserl_onnx_models::{Engine, OnnxRuntime};
 use sparserl_trainer::collect::check;
 use sparserl_trainer::configuration::{self, Samples};
 use sparserl_trainer::corpus::Recipes;
-use sparserl_trainer::evaluation::{NamedPolicy, SampledCase, SampledTable, Sampling};
+use sparserl_trainer::evaluation::{NamedPolicy, SampledCase, SampledTable, Sampling, read_cases};
 use sparserl_trainer::shards::Shards;
 
 use super::models::{self, NamedModel};
@@ -88,7 +88,7 @@ impl PassAtK {
             true => self.emulate(&recipes, &settings, &sampling)?,
             false => drop(self.measuring.run(&recipes, &settings.tasks, sampling)?),
         }
-        let table = SampledTable::new(&SampledCase::read_all(&results)?, &settings.tries);
+        let table = SampledTable::new(&read_cases::<SampledCase>(&results)?, &settings.tries);
         write_json(&self.measuring.output.join("table.json"), &table)?;
         print(&table.to_string());
         Ok(())

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use sparserl_trainer::corpus::Split;
 use sparserl_trainer::dataset::Dataset;
-use sparserl_trainer::evaluation::{Table, replay};
+use sparserl_trainer::evaluation::{CaseResult, Table, replay};
 use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
 
 use super::models::{ensure_no_real, names};
@@ -33,13 +33,7 @@ impl Replay {
                 NetworkPolicy::<Processor>::new(&file, Modalities::ALL, Default::default());
             networks.push((name, policy));
         }
-        let bar = progress_bar(0);
-        let results = replay(&dataset, &Split::NoReal, &networks, |done, cases| {
-            bar.set_length(cases as u64);
-            bar.set_position(done as u64);
-        });
-        bar.finish_and_clear();
-        let results = results?;
+        let results = choices(&dataset, &Split::NoReal, &networks)?;
         anyhow::ensure!(
             !results.is_empty(),
             "`{}` has no real matrix to choose for: prepare one of recordings of `evaluate`",
@@ -52,4 +46,19 @@ impl Replay {
         print(&table.to_string());
         Ok(())
     }
+}
+
+/// What networks choose among what was measured of the test, with the progress shown.
+pub(super) fn choices(
+    dataset: &Dataset,
+    split: &Split,
+    networks: &[(String, NetworkPolicy<Processor>)],
+) -> anyhow::Result<Vec<CaseResult>> {
+    let bar = progress_bar(0);
+    let results = replay(dataset, split, networks, |done, cases| {
+        bar.set_length(cases as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    Ok(results?)
 }

@@ -5,6 +5,7 @@ use sparserl_core::decode::{Chooser, PolicyInput};
 use sparserl_core::language::Program;
 use sparserl_core::search::{Search, SearchSettings};
 
+use super::result::write_case;
 use super::{CaseResult, Picks, TimedProgram};
 use crate::collect::{Experiment, Measure, Stopped};
 use crate::configuration::Contests;
@@ -95,7 +96,7 @@ impl Experiment for Contest<'_> {
             oracle: timed(oracle),
             searched: search.measured(),
         };
-        let written = result.write(&self.results, shard, input.task);
+        let written = write_case(&result, &self.results, shard, input.task);
         written.map_err(|(path, source)| Stopped::Write { path, source })
     }
 }

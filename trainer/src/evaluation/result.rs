@@ -88,26 +88,6 @@ pub enum ResultError {
     },
 }
 
-impl CaseResult {
-    /// Writes it to the file of its shard and task in a folder, whole or not at all.
-    pub(super) fn write(
-        &self,
-        folder: &Path,
-        shard: u64,
-        task: Task,
-    ) -> Result<(), (PathBuf, io::Error)> {
-        write_case(self, folder, shard, task)
-    }
-
-    /// All of a folder, in the order of the shards.
-    ///
-    /// # Errors
-    /// When the folder cannot be read, or a `.json` file in it is none of these.
-    pub fn read_all(folder: &Path) -> Result<Vec<Self>, ResultError> {
-        read_cases(folder)
-    }
-}
-
 /// Writes what was found out about one case to the file of its shard and task in a folder, whole or
 /// not at all.
 pub(super) fn write_case(
@@ -121,8 +101,12 @@ pub(super) fn write_case(
     write_json(&path, case).map_err(|error| (path, error))
 }
 
-/// What was written of all cases of a folder, in the order of the shards.
-pub(super) fn read_cases<C: DeserializeOwned>(folder: &Path) -> Result<Vec<C>, ResultError> {
+/// What was written of all cases of a folder, [`CaseResult`]s or
+/// [`SampledCase`](super::SampledCase)s, in the order of the shards.
+///
+/// # Errors
+/// When the folder cannot be read, or a `.json` file in it is none of these.
+pub fn read_cases<C: DeserializeOwned>(folder: &Path) -> Result<Vec<C>, ResultError> {
     let read = |path: &Path, source| ResultError::Read { path: path.to_owned(), source };
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(|source| read(folder, source))? {

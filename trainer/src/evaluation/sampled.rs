@@ -1,15 +1,11 @@
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
 
 use comfy_table::Table as TextTable;
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::{Deserialize, Serialize};
 use sparserl_core::results::{Counts, Interval, PassAt, pass_at_k};
-use sparserl_core::task::Task;
 
 use super::families::interval;
-use super::result::{ResultError, read_cases, write_case};
 
 /// What became of the programs that policies wrote for one matrix and task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,25 +43,6 @@ pub struct Sampled {
     pub no_program: usize,
     /// How many came to which end.
     pub counts: Counts,
-}
-
-impl SampledCase {
-    pub(super) fn write(
-        &self,
-        folder: &Path,
-        shard: u64,
-        task: Task,
-    ) -> Result<(), (PathBuf, io::Error)> {
-        write_case(self, folder, shard, task)
-    }
-
-    /// All of a folder, in the order of the shards.
-    ///
-    /// # Errors
-    /// When the folder cannot be read, or a `.json` file in it is none of these.
-    pub fn read_all(folder: &Path) -> Result<Vec<Self>, ResultError> {
-        read_cases(folder)
-    }
 }
 
 /// How often programs of policies compile and are right.

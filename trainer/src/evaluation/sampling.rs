@@ -9,6 +9,7 @@ use sparserl_core::random::SplitMix64;
 use sparserl_core::results::Counts;
 use sparserl_onnx_models::programs::most_tokens;
 
+use super::result::write_case;
 use super::sampled::{Sampled, SampledCase, WhichTokens};
 use crate::collect::{Experiment, Measure, Stopped};
 use crate::configuration::Samples;
@@ -107,7 +108,7 @@ impl Experiment for Sampling<'_> {
             task: input.task.to_string(),
             sampled: all_drawn.iter().map(count).collect(),
         };
-        let written = result.write(&self.results, shard, input.task);
+        let written = write_case(&result, &self.results, shard, input.task);
         written.map_err(|(path, source)| Stopped::Write { path, source })
     }
 }

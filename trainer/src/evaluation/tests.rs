@@ -144,7 +144,7 @@ fn the_oracle_is_at_least_as_fast_as_what_is_picked() {
         Ok(programs.iter().map(outcome).collect())
     };
     contest.run((0, recipe), &input, 1, &mut measure).unwrap();
-    let results = CaseResult::read_all(folder.path()).unwrap();
+    let results: Vec<CaseResult> = read_cases(folder.path()).unwrap();
     let [CaseResult { choosers, oracle, searched, .. }] = results.as_slice() else {
         panic!("{results:?}")
     };
