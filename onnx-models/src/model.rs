@@ -44,10 +44,9 @@ pub struct Description {
 ///   `summary` `[1, width]` and the keys and values of its tokens for each layer of the decoder,
 ///   `memory_keys` and `memory_values` `[layers, heads, tokens, head width]`.
 /// * The **decoder** continues rows of programs by `tokens` `[rows, T]`, at the places `places`
-///   `[T]`, after tokens whose keys and values are `keys`, `values` `[layers, rows, heads, L, head
-///   width]`; `bias` `[T, L + T]` says what may be attended to. It gives `logits` `[rows, T,
-///   vocabulary]`, `critic` `[rows, T]`, the keys and values of the new tokens, `next_keys` and
-///   `next_values`, and `speeds` `[rows, ensemble, regimes]` of programs that end at the token that
+///   `[T]`, after tokens whose keys and values are `keys`, `values` `[layers, rows, L, width]`;
+///   `bias` `[T, L + T]` says what may be attended to. It gives `logits` `[rows, T, vocabulary]`,
+///   `critic` `[rows, T]`, the keys and values of the new tokens, `next_keys` and `next_values`, and `speeds` `[rows, ensemble, regimes]` of programs that end at the token that
 ///   `ends` `[rows, 1, T]` is 1 for and whose terms are `terms` `[rows, TERMS]`.
 #[derive(Clone, Debug)]
 pub struct Model {

@@ -72,7 +72,7 @@ impl OnnxPolicy {
     fn reading<'m>(&self, input: &PolicyInput<'m>) -> Result<Reading<'m>, PolicyError> {
         let inputs = Inputs::new(input, &self.description.signature.embedding);
         let Description { layers, heads, head_width, .. } = self.description;
-        let sizes = CacheSizes { layers, heads, head_width };
+        let sizes = CacheSizes { layers, width: heads * head_width };
         let terms = ProgramTerms::new(Arc::clone(&input.stats), input.task, input.target);
         let terms = terms.map_err(failed)?;
         Ok(Reading::new(self.decoder.clone(), self.remember(inputs)?, sizes, terms))

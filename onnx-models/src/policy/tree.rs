@@ -6,8 +6,8 @@ use ndarray::ArrayD;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CacheSizes {
     pub(super) layers: usize,
-    pub(super) heads: usize,
-    pub(super) head_width: usize,
+    /// Of all heads.
+    pub(super) width: usize,
 }
 
 /// The keys and values of all tokens that were computed, in a tree of prefixes: what several
@@ -16,16 +16,9 @@ pub(super) struct PrefixTree {
     sizes: CacheSizes,
     /// The node of a token after a node; nodes are numbered from 1, before the first token is 0.
     children: HashMap<(u32, u32), u32>,
-    /// Of each node `[layers, heads, head width]`.
+    /// Of each node `[layers, width]`.
     keys: Vec<f32>,
     values: Vec<f32>,
-}
-
-impl CacheSizes {
-    /// Numbers of a token's keys, or values.
-    fn numbers(self) -> usize {
-        self.layers * self.heads * self.head_width
-    }
 }
 
 impl PrefixTree {
@@ -52,22 +45,20 @@ impl PrefixTree {
         tokens.iter().map_while(&mut follow).collect()
     }
 
-    /// Keys and values of the first `known` nodes of each path, `[layers, rows, heads, 1 + known,
-    /// head width]`. The first position is zeros that nothing attends to: engines differ in whether
-    /// they take arrays without elements.
+    /// Keys and values of the first `known` nodes of each path, `[layers, rows, 1 + known, width]`.
+    /// The first position is zeros that nothing attends to: engines differ in whether they take
+    /// arrays without elements.
     pub(super) fn gather(&self, paths: &[Vec<u32>], known: usize) -> [ArrayD<f32>; 2] {
-        let CacheSizes { layers, heads, head_width } = self.sizes;
-        let shape = [layers, paths.len(), heads, 1 + known, head_width];
+        let CacheSizes { layers, width } = self.sizes;
+        let shape = [layers, paths.len(), 1 + known, width];
         let of = |numbers: &[f32]| {
             let mut all = Vec::with_capacity(shape.iter().product());
             for layer in 0..layers {
                 for path in paths {
-                    for head in 0..heads {
-                        all.resize(all.len() + head_width, 0.0);
-                        for &node in path.iter().take(known) {
-                            let first = self.place(node, layer, head);
-                            all.extend_from_slice(&numbers[first..first + head_width]);
-                        }
+                    all.resize(all.len() + width, 0.0);
+                    for &node in path.iter().take(known) {
+                        let first = ((node as usize - 1) * layers + layer) * width;
+                        all.extend_from_slice(&numbers[first..first + width]);
                     }
                 }
             }
@@ -78,15 +69,15 @@ impl PrefixTree {
     }
 
     /// Takes up the last tokens of rows of which all but these are known: `keys` and `values` are
-    /// `[layers, rows, heads, last tokens, head width]`. False where the arrays have other shapes.
+    /// `[layers, rows, last tokens, width]`. False where the arrays have other shapes.
     pub(super) fn insert(
         &mut self,
         rows: &[Vec<u32>],
         [keys, values]: [&ArrayD<f32>; 2],
         last: usize,
     ) -> bool {
-        let CacheSizes { layers, heads, head_width } = self.sizes;
-        let shape = [layers, rows.len(), heads, last, head_width];
+        let CacheSizes { layers, width } = self.sizes;
+        let shape = [layers, rows.len(), last, width];
         if keys.shape() != shape || values.shape() != shape {
             return false;
         }
@@ -99,25 +90,16 @@ impl PrefixTree {
                 let new = self.children.len() as u32 + 1;
                 let found = *self.children.entry((node, token)).or_insert(new);
                 if found == new {
-                    for (all, given) in [(&mut self.keys, keys), (&mut self.values, values)] {
-                        for head in 0..layers * heads {
-                            let (layer, head) = (head / heads, head % heads);
-                            let of_row = (layer * rows.len() + row) * heads + head;
-                            let first = (of_row * last + at) * head_width;
-                            all.extend_from_slice(&given[first..first + head_width]);
-                        }
+                    for layer in 0..layers {
+                        let first = ((layer * rows.len() + row) * last + at) * width;
+                        self.keys.extend_from_slice(&keys[first..first + width]);
+                        self.values.extend_from_slice(&values[first..first + width]);
                     }
                 }
                 node = found;
             }
         }
         true
-    }
-
-    /// Where the numbers of a head begin.
-    fn place(&self, node: u32, layer: usize, head: usize) -> usize {
-        let before = (node as usize - 1) * self.sizes.numbers();
-        before + (layer * self.sizes.heads + head) * self.sizes.head_width
     }
 }
 
@@ -127,13 +109,13 @@ mod tests {
 
     use super::*;
 
-    const SIZES: CacheSizes = CacheSizes { layers: 2, heads: 2, head_width: 3 };
+    const SIZES: CacheSizes = CacheSizes { layers: 2, width: 3 };
 
     /// Numbers that say where they stand, and of which token they are.
     fn numbers(rows: &[Vec<u32>], last: usize) -> ArrayD<f32> {
-        ArrayD::from_shape_fn(vec![2, rows.len(), 2, last, 3], |at| {
-            let token = rows[at[1]][rows[at[1]].len() - last + at[3]];
-            (token * 100) as f32 + (at[0] * 50 + at[2] * 10 + at[4]) as f32
+        ArrayD::from_shape_fn(vec![2, rows.len(), last, 3], |at| {
+            let token = rows[at[1]][rows[at[1]].len() - last + at[2]];
+            (token * 100) as f32 + (at[0] * 50 + at[3]) as f32
         })
     }
 
@@ -154,9 +136,9 @@ mod tests {
         assert!(paths.iter().all(|path| path.len() == 5));
         assert_eq!(tree.path(&[9, 1, 7, 8]).len(), 2);
         let [keys, values] = tree.gather(&paths, 5);
-        assert_eq!(keys.shape(), [2, 2, 2, 6, 3]);
+        assert_eq!(keys.shape(), [2, 2, 6, 3]);
         let expected = numbers(&longer, 5);
-        let (first, others) = keys.view().split_at(Axis(3), 1);
+        let (first, others) = keys.view().split_at(Axis(2), 1);
         assert!(first.iter().all(|&number| number == 0.0));
         assert_eq!(others, expected);
         assert_eq!(values, -keys);

@@ -13,10 +13,9 @@ pub(super) fn decoder(g: &mut Graph<'_>, config: &NetworkConfig) -> Result<(), E
     let (fixed, rows, next) = (Size::Fixed, || Size::Any("rows"), || Size::Any("tokens"));
     let tokens = g.integers("tokens", &[rows(), next()]);
     let places = g.integers("places", &[next()]);
-    let bias = g.floats("bias", &[next(), Size::Any("known")]);
+    let bias = g.floats("bias", &[next(), Size::Any("before + tokens")]);
     let cache = |positions: &'static str| {
-        let [layers, heads, head_width] = [config.decoder_layers, sizes[0], sizes[1]].map(fixed);
-        [layers, rows(), heads, Size::Any(positions), head_width]
+        [fixed(config.decoder_layers), rows(), Size::Any(positions), fixed(width)]
     };
     let keys = g.floats("keys", &cache("before"));
     let values = g.floats("values", &cache("before"));
@@ -39,14 +38,14 @@ pub(super) fn decoder(g: &mut Graph<'_>, config: &NetworkConfig) -> Result<(), E
         let name = format!("decoder.layers.{layer}");
         let normed = g.norm(&x, &format!("{name}.norm"))?;
         let attention = format!("{name}.attention");
-        let next_k = g.by_heads(&normed, &format!("{attention}.key"), sizes)?;
-        let next_v = g.by_heads(&normed, &format!("{attention}.value"), sizes)?;
+        let next_k = g.linear(&normed, &format!("{attention}.key"))?;
+        let next_v = g.linear(&normed, &format!("{attention}.value"))?;
         let known = |g: &mut Graph<'_>, before: &Value, next: &Value| {
             let before = g.at(before, 0, layer);
-            g.concat(&[&before, next], 2)
+            g.concat(&[&before, next], 1)
         };
         let (k, v) = (known(g, &keys, &next_k), known(g, &values, &next_v));
-        let found = g.attend(&normed, (&k, &v), Some(&bias), &attention, sizes)?;
+        let found = g.attend_rows(&normed, (&k, &v), &bias, &attention, sizes)?;
         x = g.add(&x, &found);
         next_keys.push(g.unsqueeze(&next_k, 0));
         next_values.push(g.unsqueeze(&next_v, 0));

@@ -168,6 +168,12 @@ impl<'p> Graph<'p> {
         self.constant(format!("number_{number}"), DataType::Float, Vec::new(), bytes)
     }
 
+    /// Numbers that are known, by a name of their own.
+    pub(super) fn numbers(&mut self, name: &str, shape: &[i64], numbers: &[f32]) -> Value {
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        self.constant(name.to_owned(), DataType::Float, shape.to_vec(), bytes)
+    }
+
     fn constant(&mut self, name: String, of: DataType, dims: Vec<i64>, bytes: Vec<u8>) -> Value {
         let graph = &mut self.graph;
         let value = self.known.entry(name.clone()).or_insert_with(|| {

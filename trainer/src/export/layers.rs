@@ -135,4 +135,45 @@ impl Graph<'_> {
         let found = self.reshape(&found, &[0, 0, (sizes[0] * sizes[1]) as i64]);
         self.linear(&found, &format!("{name}.output"))
     }
+
+    /// What each row of `x`, `[rows, positions, width]`, finds among keys and values of its own,
+    /// `[rows, positions attended to, width]`; `bias` is `[positions, positions attended to]`.
+    ///
+    /// All heads of a row in one product: queries are repeated for each head, with zeros where
+    /// others are, and of what is found each head keeps its own part. Engines take longer to begin
+    /// a product of a row's few positions than for the products with zeros.
+    pub(super) fn attend_rows(
+        &mut self,
+        x: &Value,
+        (keys, values): (&Value, &Value),
+        bias: &Value,
+        name: &str,
+        [heads, head_width]: [usize; 2],
+    ) -> Made {
+        let width = heads * head_width;
+        let parts = |of: f32| -> Vec<f32> {
+            let place = |i: usize| (i / width, i % width / head_width);
+            let part = |(head, part): (usize, usize)| if head == part { of } else { 0.0 };
+            (0..heads * width).map(|i| part(place(i))).collect()
+        };
+        let shape = [heads as i64, 1, width as i64];
+        let scale = (head_width as f32).powf(-0.5);
+        let scaled = self.numbers("parts_scaled", &shape, &parts(scale));
+        let own = self.numbers("parts", &shape, &parts(1.0));
+        let queries = self.linear(x, &format!("{name}.query"))?;
+        let queries = self.unsqueeze(&queries, 1);
+        let queries = self.mul(&queries, &scaled);
+        let queries = self.reshape(&queries, &[0, -1, width as i64]);
+        let bias = self.concat(&vec![bias; heads], 0);
+        let keys = self.transpose(keys, &[0, 2, 1]);
+        let scores = self.matmul(&queries, &keys);
+        let scores = self.add(&scores, &bias);
+        let shares = self.op("Softmax", &[&scores], &[("axis", Attribute::Integer(-1))]);
+        let found = self.matmul(&shares, values);
+        let found = self.reshape(&found, &[0, heads as i64, -1, width as i64]);
+        let found = self.mul(&found, &own);
+        let axis = self.places(&[1]);
+        let found = self.op("ReduceSum", &[&found, &axis], &[("keepdims", Attribute::Integer(0))]);
+        self.linear(&found, &format!("{name}.output"))
+    }
 }
