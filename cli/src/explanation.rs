@@ -8,7 +8,7 @@ use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_onnx_models::reference::reference;
-use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, SpeedModel as _, disagreement, mean};
+use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, SpeedModel as _, disagreement};
 
 use crate::policy::Policy;
 use crate::text::{table, time, times};
@@ -65,6 +65,16 @@ impl From<&MemberSpeeds> for Ensemble {
     }
 }
 
+impl Predicted {
+    /// The higher, the faster the policy finds the program.
+    fn score(&self) -> f64 {
+        match self.ensemble {
+            Some(Ensemble { cold, warm, .. }) => cold * warm,
+            None => -self.cost_model_seconds,
+        }
+    }
+}
+
 impl Explanation {
     /// Of the programs that were written, best first, and of those that the policy would have
     /// chosen beside them.
@@ -87,8 +97,11 @@ impl Explanation {
             }
         };
         let costs = CostModel::new(Arc::clone(&input.stats), input.task, input.target);
-        let predicted =
-            programs.iter().zip(&ensemble).zip(1..).map(|((program, speeds), place)| {
+        let mut predicted: Vec<Predicted> = programs
+            .iter()
+            .zip(&ensemble)
+            .zip(1..)
+            .map(|((program, speeds), place)| {
                 let cost = costs.cost(program);
                 let taken = costs.constants().time(&costs.parts(program), &input.target);
                 Predicted {
@@ -99,22 +112,13 @@ impl Explanation {
                     memory_share: taken.busy / taken.seconds().max(f64::MIN_POSITIVE),
                     bytes_of_csr: cost.matrix_bytes as f64 / costs.csr_bytes().max(1) as f64,
                 }
-            });
-        let mut predicted: Vec<(Predicted, f64)> = predicted
-            .zip(&ensemble)
-            .map(|(predicted, speeds)| {
-                let score = match speeds {
-                    Some(speeds) => f64::from(mean(speeds)),
-                    None => -predicted.cost_model_seconds,
-                };
-                (predicted, score)
             })
             .collect();
-        predicted.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        predicted.sort_by(|a, b| b.score().total_cmp(&a.score()));
         Ok(Self {
             policy: policy.in_words(),
             reference: lines(&reference(input.task)?).join("; "),
-            programs: predicted.into_iter().map(|(predicted, _)| predicted).collect(),
+            programs: predicted,
         })
     }
 }
