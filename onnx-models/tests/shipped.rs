@@ -72,6 +72,31 @@ fn it_offers_legal_programs_that_differ_and_other_ones_than_the_cost_model() {
     assert!(differs > 0, "it learned nothing beyond the cost model");
 }
 
+#[test]
+fn what_a_search_left_behind_changes_no_speed() {
+    let policy = OnnxPolicy::open(&Model::shipped().unwrap(), &Engine::Embedded).unwrap();
+    for (matrix, task) in &matrices() {
+        let input = input(matrix, *task);
+        let mask = Mask::legal(&input.stats, *task);
+        let mut reading = policy.read_for_speeds(&input).unwrap();
+        let found = beam_search(&mut *reading, mask, 6).unwrap();
+        let chosen = CostChooser.choose(&input, 6).unwrap();
+        // Some whose prefixes are known, and some that the search has not seen.
+        let programs: Vec<Program> = found
+            .into_iter()
+            .map(|found| found.program)
+            .chain(chosen.into_iter().map(|choice| choice.program))
+            .collect();
+        let after = reading.speeds(&programs).unwrap();
+        for (program, after) in programs.iter().zip(&after) {
+            let alone = std::slice::from_ref(program);
+            let fresh = policy.read_for_speeds(&input).unwrap().speeds(alone).unwrap();
+            let both = after.iter().flatten().zip(fresh[0].iter().flatten());
+            assert!(both.into_iter().all(|(a, b)| (a - b).abs() < 1e-3), "{after:?} {fresh:?}");
+        }
+    }
+}
+
 /// What a policy says of some programs: log-probabilities and values on the way, and speeds.
 fn said(policy: &OnnxPolicy, input: &PolicyInput<'_>, programs: &[Program]) -> Vec<f64> {
     let mut all = Vec::new();

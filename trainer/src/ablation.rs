@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::structure::IndexScaling;
 
 use crate::corpus::Split;
+use crate::evaluation::COST_MODEL;
 use crate::network::Modalities;
 use crate::stages::{Stage, StageConfig};
 
@@ -47,15 +48,12 @@ pub struct Variant {
     /// What the network is shown of a matrix, in training and in use.
     #[serde(default = "all")]
     pub shown: Modalities,
-    /// How it is given the positions of nonzeros.
+    /// How it is given the positions of nonzeros, instead of as the whole training says.
     #[serde(default)]
-    pub positions: IndexScaling,
+    pub positions: Option<IndexScaling>,
     /// It is trained on so many matrices only: on a part of those of a larger number.
     #[serde(default)]
     pub matrices: Option<usize>,
-    /// Which matrices it is trained and tested on, instead of those of the others.
-    #[serde(default)]
-    pub split: Option<Split>,
 }
 
 fn all() -> Modalities {
@@ -69,21 +67,24 @@ impl Ablations {
         let mut names: Vec<&str> = self.variants.iter().map(|v| v.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        let is_folder = |name: &&str| !name.is_empty() && !name.contains(['/', '\0']);
+        // Each has a folder beside the table, in which the cost model has rows of its own.
+        let is_folder = |name: &&str| {
+            !name.is_empty() && !name.contains(['/', '\0', '.']) && *name != COST_MODEL
+        };
         if names.is_empty() || names.len() != self.variants.len() || !names.iter().all(is_folder) {
-            return Some("`variants` must have different names, without `/`, and be at least one");
+            return Some(
+                "`variants` must have different names, without `/` and `.` and none of them `cost \
+                 model`, and be at least one",
+            );
+        }
+        if self.variants.iter().any(|variant| variant.matrices == Some(0)) {
+            return Some("`matrices` has to be at least 1");
         }
         let mut seeds = self.seeds.clone();
         seeds.sort_unstable();
         seeds.dedup();
         (seeds.is_empty() || seeds.len() != self.seeds.len())
             .then_some("`seeds` must be different, and at least one")
-    }
-
-    /// What a variant is trained and tested on.
-    #[must_use]
-    pub fn split<'a>(&'a self, variant: &'a Variant) -> &'a Split {
-        variant.split.as_ref().unwrap_or(&self.split)
     }
 
     /// The stages of a variant, from a seed; none where it leaves all out.
@@ -95,17 +96,18 @@ impl Ablations {
         seed: u64,
     ) -> Vec<(Stage, StageConfig)> {
         let steps = |stages: &[(Stage, StageConfig)]| -> u64 {
-            stages.iter().map(|(_, config)| config.steps).sum()
+            stages.iter().fold(0, |sum: u64, (_, config)| sum.saturating_add(config.steps))
         };
         let mut kept: Vec<(Stage, StageConfig)> =
             whole.iter().filter(|(stage, _)| !variant.without.contains(stage)).cloned().collect();
         let (all, left) = (steps(whole), steps(&kept));
         for (_, config) in &mut kept {
             config.seed = seed;
-            config.steps = (config.steps * all).checked_div(left).unwrap_or(config.steps);
+            let share = (u128::from(config.steps) * u128::from(all)).checked_div(left.into());
+            config.steps = share.map_or(config.steps, |steps| steps as u64);
             config.matrices = variant.matrices.or(config.matrices);
-            config.split = self.split(variant).clone();
-            config.network.positions = variant.positions;
+            config.split = self.split.clone();
+            config.network.positions = variant.positions.unwrap_or(config.network.positions);
             let hidden = &mut config.hidden;
             for (shown, share) in [
                 (variant.shown.features, &mut hidden.features),
@@ -180,7 +182,7 @@ mod tests {
             toml::from_str::<Ablations>(&text).unwrap().wrong()
         };
         assert_eq!(of(["a", "b"]), None);
-        for names in [["a", "a"], ["a", ""], ["a", "../b"]] {
+        for names in [["a", "a"], ["a", ""], ["a", "../b"], ["a", ".."], ["a", "cost model"]] {
             assert!(of(names).is_some(), "{names:?}");
         }
     }

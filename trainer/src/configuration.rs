@@ -11,7 +11,7 @@ use crate::corpus::{Corpus, Split};
 use crate::stages::Stage;
 
 /// What to collect: so many programs on so many matrices of a corpus, for each task.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Collection {
     /// The corpus.
@@ -19,7 +19,7 @@ pub struct Collection {
     /// Matrices: the first so many recipes of the corpus.
     pub matrices: u64,
     /// Tasks, as programs state them: `spmv f32`, `spmm 32 f32`.
-    #[serde(deserialize_with = "tasks")]
+    #[serde(deserialize_with = "tasks", serialize_with = "task_texts")]
     pub tasks: Vec<Task>,
     /// Programs that are drawn for a matrix and task.
     pub programs: usize,
@@ -78,13 +78,15 @@ impl Samples {
         (self.samples == 0)
             .then_some("`samples` has to be at least 1")
             .or((!positive).then_some("`temperature` has to be a positive number"))
-            .or(self.tries.contains(&0).then_some("`tries` have to be at least 1"))
+            .or((!self.tries.iter().all(|&k| (1..=self.samples).contains(&(k as usize))))
+                .then_some("`tries` have to be from 1 to `samples`"))
             .or(self.tasks.is_empty().then_some("`tasks` are none"))
+            .or((self.matrices == 0).then_some("`matrices` has to be at least 1"))
     }
 }
 
 /// Rounds of measuring what a policy writes and of training on it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rounds {
     /// What is trained in each round: a [`Training`], relative to the file that names it.
@@ -92,7 +94,7 @@ pub struct Rounds {
     /// Matrices: the first so many recipes of the corpus.
     pub matrices: u64,
     /// Tasks, as programs state them.
-    #[serde(deserialize_with = "tasks")]
+    #[serde(deserialize_with = "tasks", serialize_with = "task_texts")]
     pub tasks: Vec<Task>,
     /// The policy's likeliest programs that are measured on each matrix for each task.
     pub likeliest: usize,
@@ -116,7 +118,9 @@ impl Rounds {
         (!positive)
             .then_some("`temperature` has to be a positive number")
             .or((self.likeliest + self.samples == 0).then_some("no programs are measured"))
-            .or((self.rounds == 0).then_some("`rounds` has to be at least 1"))
+            .or((self.rounds == 0 || self.matrices == 0)
+                .then_some("`rounds` and `matrices` have to be at least 1"))
+            .or(self.tasks.is_empty().then_some("`tasks` are none"))
             .or((!self.least_gain.is_finite()).then_some("`least_gain` has to be a number"))
     }
 }

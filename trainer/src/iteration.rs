@@ -16,7 +16,7 @@ use sparserl_core::random::SplitMix64;
 use crate::collect::{Experiment, Measure, Stopped};
 use crate::configuration::Rounds;
 use crate::corpus::Recipe;
-use crate::evaluation::NamedPolicy;
+use crate::evaluation::{NamedPolicy, SIDE_BY_SIDE};
 use crate::measured::MeasuredCase;
 
 /// Has measured what a policy writes: its likeliest programs, and samples.
@@ -49,7 +49,11 @@ impl Experiment for PolicySamples<'_> {
         let mut random = SplitMix64::new(seed);
         let seeds: Vec<u64> = (0..self.settings.samples).map(|_| random.bits()).collect();
         let decoding = Decoding::Masked(mask);
-        let sampled = sample_batch(&mut *reading, decoding, self.settings.temperature, &seeds)?;
+        let mut sampled = Vec::new();
+        for seeds in seeds.chunks(SIDE_BY_SIDE) {
+            let temperature = self.settings.temperature;
+            sampled.extend(sample_batch(&mut *reading, decoding, temperature, seeds)?);
+        }
         let sampled = sampled.into_iter().filter_map(|trajectory| trajectory.end.ok());
         for program in likeliest.into_iter().map(|found| found.program).chain(sampled) {
             if !programs.contains(&program) {
@@ -60,25 +64,34 @@ impl Experiment for PolicySamples<'_> {
     }
 }
 
-/// By how much the fastest programs of the cases have become faster, the geometric mean over cases
-/// and regimes: 1.01 where they take 1 % less time. Cases that were not measured before count for
-/// nothing; `None` without any.
+/// By how much the fastest programs of the cases of a round are faster than those that were known
+/// before, the geometric mean over cases and regimes: 1.01 where they take 1 % less time. Cases that
+/// were not measured before count for nothing; `None` without any.
+///
+/// What was known stays known, and times are medians of few samples, so that it is never below 1, and
+/// luck alone raises it a little.
 #[must_use]
-pub fn gain(before: &[MeasuredCase], after: &[MeasuredCase]) -> Option<f64> {
+pub fn gain(before: &[MeasuredCase], round: &[MeasuredCase]) -> Option<f64> {
     let best = |case: &MeasuredCase, regime: Regime| {
         let speeds = case.programs.iter().filter_map(|program| program.speed(regime));
         speeds.map(|speed| speed.relative).max_by(f64::total_cmp)
     };
     let key = |case: &MeasuredCase| (case.recipe.to_string(), case.task.to_string());
-    let known: BTreeMap<_, &MeasuredCase> = before.iter().map(|case| (key(case), case)).collect();
-    let gains = after.iter().filter_map(|case| Some((*known.get(&key(case))?, case)));
-    let gains: Vec<f64> = gains
-        .flat_map(|(before, after)| {
-            [Regime::Cold, Regime::Warm]
-                .into_iter()
-                .filter_map(move |regime| Some(best(after, regime)? - best(before, regime)?))
-        })
-        .collect();
+    let mut known = BTreeMap::<_, Vec<&MeasuredCase>>::new();
+    for case in before {
+        known.entry(key(case)).or_default().push(case);
+    }
+    let mut gains: Vec<f64> = Vec::new();
+    for case in round {
+        let known = known.get(&key(case)).into_iter().flatten();
+        for known in known.filter(|known| known.target == case.target) {
+            gains.extend(
+                [Regime::Cold, Regime::Warm].into_iter().filter_map(|regime| {
+                    Some((best(case, regime)? - best(known, regime)?).max(0.0))
+                }),
+            );
+        }
+    }
     (!gains.is_empty()).then(|| (gains.iter().sum::<f64>() / gains.len() as f64).exp2())
 }
 

@@ -287,7 +287,7 @@ fn how_often_the_compiled_in_policy_is_right_is_found_by_emulation() {
     let folder = tempfile::tempdir().unwrap();
     let settings = folder.path().join("samples.toml");
     let text = "seed = 5\ntasks = [\"spmv f32\", \"spmm 8 f64\"]\nsamples = 6\ntemperature = 1.0\n\
-        tries = [1, 6, 7]\nmatrices = 2\n\
+        tries = [1, 6]\nmatrices = 2\n\
         [corpus]\nseed = 5\nshare_of_real = 0.0\nlargest_nnz = 1500\n";
     fs::write(&settings, text).unwrap();
     let output = folder.path().join("samples");
@@ -308,7 +308,7 @@ fn how_often_the_compiled_in_policy_is_right_is_found_by_emulation() {
         let pass: Vec<Option<f64>> =
             row["pass"].as_array().unwrap().iter().map(|pass| pass["value"].as_f64()).collect();
         assert_eq!(pass[0], Some(share("right")));
-        assert!(pass[1] >= pass[0] && pass[2].is_none(), "{row}");
+        assert!(pass[1] >= pass[0], "{row}");
         assert!(shown.contains(row["task"].as_str().unwrap()), "{shown}");
         // The mask offers nothing that is wrong; whoever is free at least writes some programs.
         match row["tokens"].as_str() {
@@ -321,7 +321,8 @@ fn how_often_the_compiled_in_policy_is_right_is_found_by_emulation() {
     let results = || fs::read_dir(output.join("results")).unwrap().count();
     assert_eq!(results(), 4);
     fs::remove_file(output.join("table.json")).unwrap();
-    assert_eq!(sample(), (Some(0), shown, said));
+    assert_eq!(sample(), (Some(0), shown, said.clone()));
+    assert_eq!(said, "2 of 2 matrices are done\n");
     fs::write(&settings, text.replace("samples = 6", "samples = 7")).unwrap();
     let (code, shown, said) = sample();
     assert_eq!((code, shown.as_str(), said.lines().count()), (Some(1), "", 1), "{said}");

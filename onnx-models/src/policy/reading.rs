@@ -12,8 +12,8 @@ use crate::programs::{BEGIN, most_tokens, token_ids};
 use crate::speeds::{ConditionedSpeedModel, ENSEMBLE, MemberSpeeds, REGIMES};
 use crate::terms::{ProgramTerms, TERMS};
 
-/// Tokens of which keys and values are kept from one search to the next.
-const MOST_KEPT: usize = 1 << 16;
+/// Numbers of keys, and as many of values, that are kept from one search to the next: 64 MB each.
+const MOST_KEPT: usize = 1 << 24;
 
 /// The decoder, made ready for each of its uses.
 #[derive(Clone)]
@@ -132,7 +132,7 @@ fn row(ids: impl IntoIterator<Item = usize>) -> Vec<u32> {
 
 impl ConditionedPolicy for Reading<'_> {
     fn next(&mut self, batch: &[BatchRow<'_>]) -> Result<Vec<Prediction>, PolicyError> {
-        if self.known.len() > MOST_KEPT && batch.iter().all(|row| row.prefix.is_empty()) {
+        if self.known.numbers() > MOST_KEPT && batch.iter().all(|row| row.parent.is_none()) {
             self.known.clear();
         }
         // Programs that have been alike so far are asked for once.

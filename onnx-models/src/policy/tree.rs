@@ -26,9 +26,9 @@ impl PrefixTree {
         Self { sizes, children: HashMap::new(), keys: Vec::new(), values: Vec::new() }
     }
 
-    /// Tokens that it holds.
-    pub(super) fn len(&self) -> usize {
-        self.children.len()
+    /// Numbers of all keys, which are as many as those of all values.
+    pub(super) fn numbers(&self) -> usize {
+        self.keys.len()
     }
 
     pub(super) fn clear(&mut self) {
@@ -126,7 +126,7 @@ mod tests {
         let all = numbers(&rows, 3);
         assert!(tree.insert(&rows, [&all, &-all.clone()], 3));
         // 9, then 1 and 4, then 2 and 3 after 1, and another 2 after 4.
-        assert_eq!(tree.len(), 6);
+        assert_eq!(tree.numbers(), 6 * SIZES.layers * SIZES.width);
         let longer = [vec![9, 4, 2, 7, 8], vec![9, 1, 3, 5, 5]];
         let next = numbers(&longer, 2);
         assert!(tree.insert(&longer, [&next, &-next.clone()], 2));

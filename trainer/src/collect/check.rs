@@ -14,8 +14,23 @@ use super::{CollectError, Collected, Experiment, Progress, Stopped};
 use crate::corpus::{BuildError, Recipe, Recipes};
 use crate::shards::Shards;
 
-/// Why checking ends early.
-pub type CheckError<E> = CollectError<E, Infallible>;
+/// Checking ends early.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError<E> {
+    /// Nothing can be said of a program, and it is not the program's fault.
+    #[error("{task} on {recipe}: {source}")]
+    Evaluator {
+        /// The text of the matrix's recipe.
+        recipe: String,
+        /// What was computed.
+        task: Task,
+        /// The reason.
+        source: E,
+    },
+    /// Anything else.
+    #[error(transparent)]
+    Other(#[from] CollectError<Infallible, Infallible>),
+}
 
 /// Runs an experiment with an evaluator that says what is right, such as the emulator: there is no
 /// reference to be timed, and nothing is recorded. Takes shards until there are none or `go_on`
@@ -34,7 +49,7 @@ pub fn check<X: Experiment, E: Evaluator>(
 ) -> Result<Collected, CheckError<E::Error>> {
     let mut collected = Collected::default();
     while go_on()
-        && let Some(claim) = shards.claim()?
+        && let Some(claim) = shards.claim().map_err(CollectError::from)?
     {
         let shard = claim.number();
         let Some(recipe) = recipes.recipe(shard) else { break };
@@ -50,14 +65,14 @@ pub fn check<X: Experiment, E: Evaluator>(
                 checker.check((shard, &recipe), &matrix, Dtype::F64, seed)?;
             }
             Err(source @ (BuildError::Real(_) | BuildError::OtherMatrix { .. })) => {
-                return Err(CollectError::Real { index: shard, source });
+                return Err(CollectError::Real { index: shard, source }.into());
             }
             // What the steps came to is no use: there are other matrices.
             Err(_) => {}
         }
         collected = checker.collected;
         collected.matrices += 1;
-        claim.finish()?;
+        claim.finish().map_err(CollectError::from)?;
         observe(&Progress { shard, recipe: &recipe, collected });
     }
     Ok(collected)
@@ -102,14 +117,15 @@ impl<X: Experiment, E: Evaluator> Checker<'_, X, E> {
                 Ok(evaluation.outcomes)
             };
             let done = self.experiment.run(place, input, seed, &mut measure);
-            if let Some(error) = failure {
-                return Err(CollectError::Evaluator(error));
+            if let Some(source) = failure {
+                let (_, recipe) = place;
+                return Err(CheckError::Evaluator { recipe: recipe.to_string(), task, source });
             }
             match done {
                 Ok(()) | Err(Stopped::Over) => {}
-                Err(Stopped::Policy(error)) => return Err(error.into()),
+                Err(Stopped::Policy(error)) => return Err(CollectError::from(error).into()),
                 Err(Stopped::Write { path, source }) => {
-                    return Err(CollectError::Write { path, source });
+                    return Err(CollectError::Write { path, source }.into());
                 }
             }
         }

@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 use sparserl_trainer::ablation::{AblationTable, Ablations, SeedResult, Variant};
 use sparserl_trainer::configuration;
+use sparserl_trainer::corpus::{Role, Split};
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::network::{Compute, ModelFile, NetworkPolicy, Processor};
 use sparserl_trainer::stages::{Stage, StageConfig};
@@ -34,7 +35,7 @@ pub(crate) struct Ablate {
 #[derive(Serialize)]
 struct Asked<'a> {
     whole: &'a [(Stage, StageConfig)],
-    split: String,
+    split: &'a Split,
     /// Its fingerprint.
     dataset: String,
 }
@@ -54,11 +55,25 @@ impl Ablate {
         let (_, whole) = read_stages(&training)?;
         self.device.check()?;
         let dataset = Dataset::read(&self.dataset)?;
-        let asked = Asked {
-            whole: &whole,
-            split: format!("{:?}", ablations.split),
-            dataset: dataset.fingerprint(),
-        };
+        let roles = dataset.roles(&ablations.split)?;
+        for (role, what) in [(Role::Train, "trained"), (Role::Test, "tested")] {
+            anyhow::ensure!(
+                roles.contains(&role),
+                "`{}` has no matrix that is {what} on: prepare one of recordings of `collect` and of \
+                 `evaluate`",
+                self.dataset.display()
+            );
+        }
+        for Variant { name, without, .. } in &ablations.variants {
+            let left = whole.iter().filter(|(stage, _)| !without.contains(stage)).count();
+            anyhow::ensure!(
+                left > 0 && left + without.len() == whole.len(),
+                "`{}`: the variant `{name}` leaves out all stages, or one that the training has not",
+                self.configuration.display()
+            );
+        }
+        let asked =
+            Asked { whole: &whole, split: &ablations.split, dataset: dataset.fingerprint() };
         results_folder(&self.output, &asked)?;
         let mut results = Vec::new();
         // One seed of all variants before the next: there is something to compare soon.
@@ -102,13 +117,7 @@ impl Ablate {
             Default::default(),
         );
         let networks = [(variant.name.clone(), network)];
-        let cases = choices(dataset, ablations.split(variant), &networks)?;
-        anyhow::ensure!(
-            !cases.is_empty(),
-            "`{}` has no matrix that `{}` is tested on",
-            self.dataset.display(),
-            variant.name
-        );
+        let cases = choices(dataset, &ablations.split, &networks)?;
         let result = SeedResult { variant: variant.name.clone(), seed, cases };
         write_json(&path, &result)?;
         Ok(result)

@@ -18,14 +18,14 @@ const FILE: &str = "asked.json";
 pub(crate) fn results_folder(folder: &Path, asked: &impl Serialize) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let path = folder.join(FILE);
-    let asked = serde_json::to_value(asked)?;
-    let known: serde_json::Value = match fs::read(&path) {
-        Ok(text) => serde_json::from_slice(&text).with_context(|| path.display().to_string())?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return write_json(&path, &asked),
+    // By its text, which numbers keep better than they do when they are read back.
+    let known = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return write_json(&path, asked),
         Err(error) => return Err(error).with_context(|| path.display().to_string()),
     };
     anyhow::ensure!(
-        known == asked,
+        known.trim_end() == serde_json::to_string_pretty(asked)?,
         "`{}` has results of other settings or policies (`{FILE}` there says which): name another \
          folder",
         folder.display()

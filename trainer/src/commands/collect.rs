@@ -19,6 +19,8 @@ impl Collect {
         let collection: Collection = configuration::read(&self.configuration)?;
         let real = self.measuring.real()?;
         let recipes = Recipes::of_corpus(collection.corpus, collection.matrices, &real);
-        self.measuring.run(&recipes, &collection.tasks, Stratified::new(&collection)).map(|_| ())
+        self.measuring
+            .run(&recipes, &collection.tasks, Stratified::new(&collection), &collection)
+            .map(|_| ())
     }
 }

@@ -1,8 +1,6 @@
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use serde::Serialize;
 use sparserl_core::decode::{Chooser, CostChooser};
 use sparserl_onnx_models::Engine;
@@ -14,7 +12,7 @@ use sparserl_trainer::evaluation::{
     CaseResult, Contest, Experience, ExtraTrees, FixedPortfolio, NearestWinners, Table, read_cases,
 };
 
-use super::{Measuring, models, results_folder, write_json};
+use super::{Measuring, models, write_json};
 use crate::console::print;
 
 #[derive(clap::Args)]
@@ -36,6 +34,8 @@ pub(crate) struct Evaluate {
 #[derive(Serialize)]
 struct Asked<'a> {
     settings: &'a Contests,
+    /// The fingerprint of what the choosers learn from.
+    dataset: String,
     policies: Vec<[&'a str; 2]>,
     real: Vec<&'a str>,
 }
@@ -46,6 +46,10 @@ impl Evaluate {
         let real = self.measuring.real()?;
         anyhow::ensure!(!real.all().is_empty(), "nothing to evaluate on: name a folder by --real");
         let recipes = Recipes::of_real(&real, settings.seed);
+        let models = models::open(&self.model, &Engine::Embedded)?;
+        for model in &models {
+            models::ensure_no_real(&model.name, &model.provenance)?;
+        }
         let dataset = Dataset::read(&self.dataset)?;
         let experience = Experience::of(&dataset, &Split::NoReal)?;
         let mut choosers: Vec<Box<dyn Chooser>> = vec![
@@ -55,9 +59,7 @@ impl Evaluate {
             Box::new(ExtraTrees::new(&experience, settings.seed)?),
             Box::new(CostChooser),
         ];
-        let models = models::open(&self.model, &Engine::Embedded)?;
         for model in &models {
-            models::ensure_no_real(&model.name, &model.provenance)?;
             for picking in Picking::ALL {
                 let name = format!("{}, {}", model.name, in_words(picking));
                 choosers.push(Box::new(LearnedChooser::new(
@@ -69,14 +71,13 @@ impl Evaluate {
         }
         let asked = Asked {
             settings: &settings,
+            dataset: dataset.fingerprint(),
             policies: models.iter().map(|m| [m.name.as_str(), m.version.as_str()]).collect(),
             real: real.all().iter().map(|matrix| matrix.name.as_str()).collect(),
         };
-        results_folder(&self.measuring.output, &asked)?;
         let results = self.measuring.output.join("results");
-        fs::create_dir_all(&results).with_context(|| results.display().to_string())?;
         let contest = Contest::new(&settings, choosers, results.clone());
-        self.measuring.run(&recipes, &settings.tasks, contest)?;
+        self.measuring.run(&recipes, &settings.tasks, contest, &asked)?;
 
         let table = Table::new(&read_cases::<CaseResult>(&results)?);
         write_json(&self.measuring.output.join("table.json"), &table)?;

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use serde::Serialize;
 use sparserl_gpu::store::recording::Recordings;
 use sparserl_onnx_models::{Engine, OnnxPolicy};
 use sparserl_trainer::configuration::{self, Rounds};
-use sparserl_trainer::corpus::Recipes;
+use sparserl_trainer::corpus::{Recipe, Recipes};
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::export::export;
 use sparserl_trainer::iteration::{PolicySamples, gain};
@@ -32,12 +33,25 @@ pub(crate) struct Iterate {
     /// Folders of recordings that there are already.
     #[arg(long, required = true, num_args = 1.., value_name = "FOLDER")]
     recordings: Vec<PathBuf>,
-    /// Train on the GPU.
-    #[arg(long)]
-    cuda: bool,
+    /// What to train on: `cpu` or `cuda`.
+    #[arg(long, default_value_t = Compute::Cpu)]
+    train_on: Compute,
     #[command(flatten)]
     measuring: Measuring,
 }
+
+/// What a round measures.
+#[derive(Serialize)]
+struct Asked<'a> {
+    settings: &'a Rounds,
+    /// The fingerprint of the network.
+    policy: String,
+}
+
+/// Not all of a round is measured.
+const UNFINISHED: &str = "not all matrices of the round are measured: it was interrupted, or other \
+    processes hold some, or held them when they were lost; start it again, after the time of \
+    --lease at the latest";
 
 /// What a round came to.
 #[derive(Serialize)]
@@ -56,30 +70,40 @@ impl Iterate {
         let settings: Rounds = configuration::read_checked(&self.configuration, Rounds::wrong)?;
         let training = self.configuration.with_file_name("").join(&settings.training);
         let (training, stages) = read_stages(&training)?;
-        let compute = if self.cuda { Compute::Cuda } else { Compute::Cpu };
-        compute.check()?;
+        self.train_on.check()?;
         let real = self.measuring.real()?;
         let recipes = Recipes::of_corpus(settings.corpus, settings.matrices, &real);
         let mut recordings = self.recordings.clone();
         let mut known = measured(&recordings)?;
         let mut model = self.from.as_ref().unwrap_or(&self.base).clone();
+        let names: BTreeSet<String> = known.iter().map(|case| case.recipe.to_string()).collect();
+        let is_known = |recipe: &Recipe| names.contains(&recipe.to_string());
+        anyhow::ensure!(
+            (0..recipes.count()).filter_map(|number| recipes.recipe(number)).any(|r| is_known(&r)),
+            "the recordings have none of the corpus's matrices, so nothing could be gained on them: \
+             name recordings of the same corpus"
+        );
         for round in 1..=settings.rounds {
             let folder = self.measuring.output.join(format!("round-{round}"));
-            let policy = export(&ModelFile::read(&model)?, "iterate")?;
+            let file = ModelFile::read(&model)?;
+            let policy = export(&file, "iterate")?;
             let policy = OnnxPolicy::open(&policy, &Engine::Embedded)?;
             let samples = PolicySamples::new(&settings, ("iterate".to_owned(), Arc::new(policy)));
-            let complete = self.measuring.at(&folder).run(&recipes, &settings.tasks, samples)?;
-            anyhow::ensure!(complete, INTERRUPTED);
-            recordings.push(folder.join("recordings"));
+            let asked = Asked { settings: &settings, policy: file.fingerprint() };
+            let measuring = self.measuring.at(&folder);
+            let complete = measuring.run(&recipes, &settings.tasks, samples, &asked)?;
+            anyhow::ensure!(complete, UNFINISHED);
+            let of_round = folder.join("recordings");
+            let gained = gain(&known, &measured(std::slice::from_ref(&of_round))?)
+                .context("no case of this round was recorded before")?;
+            recordings.push(of_round);
             let now = measured(&recordings)?;
-            let gained = gain(&known, &now)
-                .context("the recordings have none of the corpus's matrices: nothing to gain on")?;
             let count = |cases: &[MeasuredCase]| cases.iter().map(|c| c.programs.len()).sum();
             let programs = [count(&known), count(&now)];
             let result = Round { round, policy: model.clone(), programs, gain: gained };
             write_json(&folder.join("round.json"), &result)?;
             say(&format!(
-                "round {round}: {} new programs, the fastest are {:.2} % faster",
+                "round {round}: {} new programs, the fastest known are {:.2} % faster",
                 programs[1] - programs[0],
                 100.0 * (gained - 1.0)
             ));
@@ -87,7 +111,7 @@ impl Iterate {
             if gained < 1.0 + settings.least_gain {
                 break;
             }
-            model = self.train(&folder, &recordings, &stages, compute)?;
+            model = self.train(&folder, &recordings, &stages)?;
         }
         let output = self.measuring.output.join("policy");
         Export { model, output, name: Some(training.name) }.run()
@@ -99,7 +123,6 @@ impl Iterate {
         folder: &Path,
         recordings: &[PathBuf],
         stages: &[(Stage, StageConfig)],
-        compute: Compute,
     ) -> anyhow::Result<PathBuf> {
         let dataset = folder.join("dataset");
         let prepare = Prepare {
@@ -112,7 +135,7 @@ impl Iterate {
         let mut model = self.base.clone();
         for (stage, config) in stages {
             let place = folder.join(stage.to_string());
-            let trained = train((*stage, config), &dataset, Some(&model), &place, compute)?;
+            let trained = train((*stage, config), &dataset, Some(&model), &place, self.train_on)?;
             model = trained.context(INTERRUPTED)?;
         }
         Ok(model)
@@ -122,5 +145,6 @@ impl Iterate {
 /// The cases of all of some folders.
 fn measured(folders: &[PathBuf]) -> anyhow::Result<Vec<MeasuredCase>> {
     let recordings = folders.iter().map(Recordings::read).collect::<Result<Vec<_>, _>>()?;
-    Ok(MeasuredCase::all(recordings.iter().flatten())?)
+    let shown = || folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>();
+    MeasuredCase::all(recordings.iter().flatten()).with_context(|| shown().join(", "))
 }

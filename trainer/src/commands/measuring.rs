@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use serde::Serialize;
 use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
 use sparserl_gpu::evaluator::{GpuEvaluator, compile_pool};
@@ -14,7 +15,7 @@ use sparserl_trainer::collect::{Collector, Experiment};
 use sparserl_trainer::corpus::{RealMatrices, Recipes};
 use sparserl_trainer::shards::Shards;
 
-use super::real_matrices;
+use super::{real_matrices, results_folder};
 use crate::console::{progress_bar, say};
 use crate::interruption::Interruption;
 
@@ -34,7 +35,7 @@ pub(crate) struct Measuring {
     real: Option<PathBuf>,
     /// Number of the GPU.
     #[arg(long, default_value_t = 0)]
-    device: u32,
+    pub(crate) device: u32,
     /// Begin nothing new after so many minutes.
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<u64>,
@@ -70,21 +71,29 @@ impl Measuring {
         self.real.as_deref()
     }
 
+    /// When nothing new is begun any more.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes))
+    }
+
     /// The same in another folder.
     pub(crate) fn at(&self, output: &Path) -> Self {
         Self { output: output.to_owned(), ..self.clone() }
     }
 
-    /// Runs an experiment on what others have not done yet. Whether all is done.
+    /// Runs an experiment on what others have not done yet, in a folder of what is `asked` for.
+    /// Whether all is done.
     pub(crate) fn run<X: Experiment>(
         &self,
         recipes: &Recipes<'_>,
         tasks: &[Task],
         experiment: X,
+        asked: &impl Serialize,
     ) -> anyhow::Result<bool> {
         let (evaluator, context) = open_gpu(self.device)?;
         let target = evaluator.facts().target;
         // Nothing is left behind where there is no GPU.
+        results_folder(&self.output, asked)?;
         let lease = Duration::from_secs(60 * self.lease);
         let mut shards = Shards::open(&self.output.join("shards"), recipes.count(), lease)?;
         let recorder = Recorder::append_to(self.output.join("recordings"))?;
@@ -92,8 +101,7 @@ impl Measuring {
         let interruption = Interruption::watch()?;
         let bar = progress_bar(recipes.count());
         bar.set_position(shards.done()?);
-        let deadline =
-            self.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
+        let deadline = self.deadline();
         let start = Instant::now();
         let compiler = evaluator.compiler();
         let (measuring, recording) = ((evaluator, compiler), (recorder, context));

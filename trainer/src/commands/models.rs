@@ -33,15 +33,18 @@ pub(crate) fn ensure_no_real(name: &str, provenance: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The files' or folders' names without what follows a dot: what models are called in results.
+/// What models are called in results: the files' or folders' names without what follows a dot; those
+/// of a `model.safetensors`, as every stage writes one, by their folders.
 ///
 /// # Errors
 /// When two would be called the same.
 pub(crate) fn names(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, &Path)>> {
     let mut named: Vec<(String, &Path)> = Vec::new();
     for path in paths {
-        let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
-        let name = name.unwrap_or_default().to_string_lossy().into_owned();
+        let of_stage = path.file_name().is_some_and(|name| name == "model.safetensors");
+        let folder = path.parent().and_then(Path::file_name).filter(|_| of_stage);
+        let own = if path.is_dir() { path.file_name() } else { path.file_stem() };
+        let name = folder.or(own).unwrap_or_default().to_string_lossy().into_owned();
         let is_new = named.iter().all(|(known, _)| *known != name);
         anyhow::ensure!(is_new, "two models are called `{name}`: rename one");
         named.push((name, path));
@@ -59,7 +62,7 @@ pub(crate) fn open(paths: &[PathBuf], engine: &Engine) -> anyhow::Result<Vec<Nam
             return exported(name, &Model::read(path)?, engine);
         }
         let file = ModelFile::read(path)?;
-        let (version, provenance) = (format!("{} steps", file.steps), file.provenance.clone());
+        let (version, provenance) = (file.fingerprint(), file.provenance.clone());
         let policy = NetworkPolicy::<Processor>::new(&file, Modalities::ALL, Default::default());
         Ok(NamedModel { name, version, provenance, policy: Arc::new(policy) })
     };

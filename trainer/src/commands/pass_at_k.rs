@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use sparserl_trainer::shards::Shards;
 
 use super::models::{self, NamedModel};
 use super::{Measuring, SERVE, results_folder, write_json};
-use crate::console::{print, progress_bar};
+use crate::console::{print, progress_bar, say};
 use crate::interruption::Interruption;
 
 #[derive(clap::Args)]
@@ -76,17 +76,16 @@ impl PassAtK {
             real: real.all().iter().map(|matrix| matrix.name.as_str()).collect(),
             emulated: self.emulate,
         };
-        results_folder(&self.measuring.output, &asked)?;
         let results = self.measuring.output.join("results");
-        std::fs::create_dir_all(&results)?;
         let policies = models.iter().map(|model| -> NamedPolicy {
             let NamedModel { name, policy, .. } = model;
             (name.clone(), Arc::new(Arc::clone(policy)))
         });
         let sampling = Sampling::new(&settings, policies.collect(), results.clone());
         match self.emulate {
-            true => self.emulate(&recipes, &settings, &sampling)?,
-            false => drop(self.measuring.run(&recipes, &settings.tasks, sampling)?),
+            true => self.emulate(&recipes, &sampling, &asked)?,
+            // It says how many are done.
+            false => drop(self.measuring.run(&recipes, &settings.tasks, sampling, &asked)?),
         }
         let table = SampledTable::new(&read_cases::<SampledCase>(&results)?, &settings.tries);
         write_json(&self.measuring.output.join("table.json"), &table)?;
@@ -107,21 +106,26 @@ impl PassAtK {
     fn emulate(
         &self,
         recipes: &Recipes<'_>,
-        settings: &Samples,
         sampling: &Sampling<'_>,
+        asked: &Asked<'_>,
     ) -> anyhow::Result<()> {
         let target = Target::H200;
         let compilers = Arc::new(compile_pool(ServerCommand::this_program([SERVE])?)?);
         let options = EmulationOptions::default();
         let mut emulator = EmulatorEvaluator::open(compilers, target.architecture, options)?;
+        results_folder(&self.measuring.output, asked)?;
         let lease = Duration::from_secs(60 * self.measuring.lease);
         let mut shards =
             Shards::open(&self.measuring.output.join("shards"), recipes.count(), lease)?;
         let interruption = Interruption::watch()?;
         let bar = progress_bar(recipes.count());
         bar.set_position(shards.done()?);
-        let go_on = || !interruption.was_asked_for();
-        let (tasks, emulator) = (&settings.tasks[..], &mut emulator);
+        let deadline = self.measuring.deadline();
+        let go_on = || {
+            !interruption.was_asked_for()
+                && deadline.is_none_or(|deadline| Instant::now() < deadline)
+        };
+        let (tasks, emulator) = (&asked.settings.tasks[..], &mut emulator);
         let checked =
             check(sampling, (recipes, tasks), target, emulator, &mut shards, go_on, |progress| {
                 bar.inc(1);
@@ -130,6 +134,7 @@ impl PassAtK {
             });
         bar.finish_and_clear();
         checked?;
+        say(&format!("{} of {} matrices are done", shards.done()?, recipes.count()));
         Ok(())
     }
 }

@@ -23,7 +23,7 @@ pub struct Contest<'a> {
 }
 
 impl<'a> Contest<'a> {
-    /// Writes a [`CaseResult`] for each matrix and task into the folder `results`, which exists.
+    /// Writes a [`CaseResult`] for each matrix and task into the folder `results`.
     #[must_use]
     pub fn new(
         settings: &'a Contests,

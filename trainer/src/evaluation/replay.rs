@@ -10,6 +10,9 @@ use crate::corpus::{Recipe, RecipeError, Role, Split};
 use crate::dataset::{Dataset, DatasetCase, DatasetProgram};
 use crate::network::{Backend, NetworkPolicy};
 
+/// What the cost model is called among networks.
+pub const COST_MODEL: &str = "cost model";
+
 /// Picks of each chooser.
 const PICKS: usize = 8;
 
@@ -79,7 +82,7 @@ fn choices<B: Backend>(
     let predicted = |&place: &usize| programs[place].terms[ProgramTerms::PREDICTED];
     ranked.sort_by(|a, b| predicted(b).total_cmp(&predicted(a)));
     ranked.truncate(PICKS);
-    choosers.push(Picks { chooser: "cost model".to_owned(), programs: timed(ranked) });
+    choosers.push(Picks { chooser: COST_MODEL.to_owned(), programs: timed(ranked) });
     let best = |regime: usize| case.best(regime).map(|speed| f64::from(-speed).exp2());
     Ok(CaseResult {
         recipe: recipe.to_string(),

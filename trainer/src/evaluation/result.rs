@@ -98,7 +98,8 @@ pub(super) fn write_case(
 ) -> Result<(), (PathBuf, io::Error)> {
     let name = format!("{shard:06}-{}.json", task.to_string().replace([' ', '/'], "-"));
     let path = folder.join(name);
-    write_json(&path, case).map_err(|error| (path, error))
+    let written = fs::create_dir_all(folder).and_then(|()| write_json(&path, case));
+    written.map_err(|error| (path, error))
 }
 
 /// What was written of all cases of a folder, [`CaseResult`]s or

@@ -16,7 +16,7 @@ use crate::configuration::Samples;
 use crate::corpus::Recipe;
 
 /// Programs that are drawn side by side.
-const BATCH: usize = 256;
+pub const SIDE_BY_SIDE: usize = 256;
 
 /// A policy and what it is called.
 pub type NamedPolicy = (String, Arc<dyn Policy + Send + Sync>);
@@ -38,7 +38,7 @@ struct Drawn<'p> {
 }
 
 impl<'a> Sampling<'a> {
-    /// Writes a [`SampledCase`] for each matrix and task into the folder `results`, which exists.
+    /// Writes a [`SampledCase`] for each matrix and task into the folder `results`.
     #[must_use]
     pub fn new(settings: &'a Samples, policies: Vec<NamedPolicy>, results: PathBuf) -> Self {
         Self { settings, policies, results }
@@ -59,7 +59,7 @@ impl<'a> Sampling<'a> {
         let mut random = SplitMix64::new(seed);
         let seeds: Vec<u64> = (0..self.settings.samples).map(|_| random.bits()).collect();
         let mut drawn = Drawn { policy: name, tokens, programs: BTreeMap::new(), none: 0 };
-        for seeds in seeds.chunks(BATCH) {
+        for seeds in seeds.chunks(SIDE_BY_SIDE) {
             let temperature = self.settings.temperature;
             for trajectory in sample_batch(&mut *reading, decoding, temperature, seeds)? {
                 match trajectory.end {

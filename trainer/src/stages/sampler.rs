@@ -92,12 +92,15 @@ impl<'d> Sampler<'d> {
         Some(((inputs, shown), rows))
     }
 
-    /// A batch of some cases with all their programs, and with nothing hidden.
+    /// A batch of some cases with all their programs, and with nothing hidden but what always is.
     #[must_use]
     pub fn whole(&self, places: &[usize]) -> (Batch, Vec<Range<usize>>) {
         let cases: Vec<&DatasetCase> =
             places.iter().filter_map(|&place| self.dataset.cases.get(place)).collect();
         let most = cases.iter().map(|case| case.programs.len()).max().unwrap_or(0);
+        let Hidden { features, grids, positions, .. } = self.config.hidden;
+        let shown =
+            Modalities { features: features < 1.0, grids: grids < 1.0, positions: positions < 1.0 };
         let of = |case: &&DatasetCase| {
             let inputs = self.dataset.inputs(case, self.config.network.positions)?;
             let rows = Rows::new(self, case);
@@ -111,7 +114,7 @@ impl<'d> Sampler<'d> {
         let mut batch = Batch { cases: Vec::new(), rows: Vec::new() };
         let mut ranges = Vec::new();
         for (inputs, rows, count) in made {
-            batch.cases.push((inputs, Modalities::ALL));
+            batch.cases.push((inputs, shown));
             ranges.push(batch.rows.len()..batch.rows.len() + count);
             batch.rows.extend(rows);
         }
