@@ -52,6 +52,13 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 #[derive(Debug, Parser)]
 #[command(name = "sparserl-cli", version = VERSION.as_str(), max_term_width = 100)]
 pub(crate) struct Cli {
+    /// Threads for the work of this process: reading, packing and emulating [default: one for each
+    /// core]
+    #[arg(
+        long, global = true, value_name = "N", help_heading = "Of every command",
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub(crate) threads: Option<u16>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

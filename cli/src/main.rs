@@ -22,6 +22,8 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context;
+
 mod args;
 mod bench;
 mod check;
@@ -58,13 +60,21 @@ use args::{Cli, Command};
 use ending::Ending;
 
 fn main() -> ExitCode {
-    match run(Cli::parse_or_exit().command) {
+    let Cli { threads, command } = Cli::parse_or_exit();
+    match limit(threads).and_then(|()| run(command)) {
         Ok(ending) => ending.into(),
         Err(error) => {
             console::say(&format!("error: {error:#}"));
             ending::code(&error)
         }
     }
+}
+
+/// Has all that runs on several threads run on so many.
+fn limit(threads: Option<u16>) -> anyhow::Result<()> {
+    let Some(threads) = threads else { return Ok(()) };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into());
+    pool.build_global().context("--threads")
 }
 
 fn run(command: Command) -> anyhow::Result<Ending> {

@@ -18,7 +18,7 @@ pub(crate) struct GenerateArgs {
     pub(crate) matrix: MatrixArgs,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
-    /// GPU to generate for: an architecture, sm_70 to sm_120, or a GPU such as v100, a100, h100,
+    /// GPU to generate for: an architecture, sm_70 to sm_121, or a GPU such as v100, a100, h100,
     /// b200 or rtx4090 [default: the GPU measured on, else h200]
     #[arg(long, value_name = "GPU")]
     pub(crate) arch: Option<Target>,

@@ -425,9 +425,8 @@ mod tests {
         let path = place.path().join("readme.txt");
         fs::write(&path, "").unwrap();
         let error = MatrixSource::parse(path.to_str().unwrap()).unwrap_err().to_string();
-        assert!(
-            error.ends_with("readme.txt: no matrix file; expected *.mtx or *.smtx, plain or .gz")
-        );
+        let says = "readme.txt: no matrix file; expected *.mtx, *.smtx, ";
+        assert!(error.contains(says), "{error}");
     }
 
     #[test]

@@ -141,6 +141,9 @@ fn a_wrong_command_line_is_2() {
         format!("gen {beam} --candidates 0"),
         format!("gen {beam} --json --quiet"),
         format!("inspect {beam} --embedding"),
+        format!("inspect {beam} --threads 0"),
+        format!("gen {beam} --memory 5X"),
+        format!("gen {beam} --packed --no-packed"),
     ] {
         let run = place.run(&arguments);
         assert_eq!(run.code, Some(2), "{arguments}: {}", run.stderr);

@@ -37,7 +37,7 @@ impl Compilers {
     ///
     /// Where the variable is not set, the first folders are those called `.nvrtc` beside this
     /// program, in the folder that it was started in, and in all above them, then
-    /// [`data_folder`]. Of these a folder that belongs to neither the user nor root is left out: a
+    /// [`data_folder`](super::data_folder). Of these a folder that belongs to neither the user nor root is left out: a
     /// library runs code as soon as it is opened.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ pub struct NoCompiler {
 /// None of the compilers found suits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[error(
-    "no NVRTC for {architecture}{}: found {}; NVRTC 12.9 knows sm_70 to sm_120 ({HOW_TO_GET_IT}), 13.x sm_75 and later",
+    "no NVRTC for {architecture}{}: found {}; NVRTC 12.9 knows sm_70 to sm_121 ({HOW_TO_GET_IT}), 13.x sm_75 and later",
     driver_major.map(|major| format!(" whose code a driver of CUDA {major} loads")).unwrap_or_default(),
     versions.join(", ")
 )]
