@@ -9,10 +9,12 @@ mod inspect;
 mod judging;
 mod matrix;
 mod policy;
+mod setup;
 mod task;
 mod tune;
 mod verify;
 
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use clap::error::ErrorKind;
@@ -27,6 +29,7 @@ pub(crate) use inspect::InspectArgs;
 pub(crate) use judging::{JudgingArgs, OpponentArgs};
 pub(crate) use matrix::MatrixArgs;
 pub(crate) use policy::{ExecutionProvider, PolicyArg, PolicyArgs};
+pub(crate) use setup::{CudaArg, SetupArgs};
 pub(crate) use task::{AskedTaskArgs, TaskArgs};
 pub(crate) use tune::{StoreChoice, TuneArgs};
 pub(crate) use verify::VerifyArgs;
@@ -49,6 +52,13 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 #[derive(Debug, Parser)]
 #[command(name = "sparserl-cli", version = VERSION.as_str(), max_term_width = 100)]
 pub(crate) struct Cli {
+    /// Threads for the work of this process: reading, packing and emulating [default: one for each
+    /// core]
+    #[arg(
+        long, global = true, value_name = "N", help_heading = "Of every command",
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub(crate) threads: Option<u16>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -68,7 +78,11 @@ impl Cli {
             Command::Verify(args) => args.asked.check(),
             Command::Eval(args) => args.task.check(),
             Command::Bench(args) => args.check(),
-            Command::Report(_) | Command::Serve { .. } => Ok(()),
+            Command::Report(_)
+            | Command::Setup(_)
+            | Command::Completions { .. }
+            | Command::Man { .. }
+            | Command::Serve { .. } => Ok(()),
         };
         match checked {
             Ok(()) => Ok(self),
@@ -93,10 +107,25 @@ pub(crate) enum Command {
     /// the best of each matrix is beside cuSPARSE
     Eval(EvalArgs),
     /// Measure on a GPU how much faster than cuSPARSE the best of several candidates is, on many
-    /// matrices; exits with 1 when one had to be skipped
+    /// matrices; exits with 3 when one had to be skipped
     Bench(BenchArgs),
     /// Make the report of a benchmark anew from its results
     Report(ReportArgs),
+    /// Install NVIDIA's compiler (NVRTC), which compiling and emulating kernels need, into the
+    /// user's data folder; needs python3 with pip
+    Setup(SetupArgs),
+    /// Print what a shell needs to complete this program's command lines; its own documentation says
+    /// where that belongs
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages of this program and its commands into a folder, such as
+    /// ~/.local/share/man/man1
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
     /// Compile or run kernels for the process that started this one
     #[command(hide = true)]
     Serve {

@@ -16,7 +16,7 @@ mod measure;
 mod names;
 mod report;
 mod results;
-mod source;
+pub(crate) mod source;
 mod terminal;
 mod totals;
 

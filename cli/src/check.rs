@@ -73,6 +73,8 @@ pub(crate) struct NoneRight {
     tried: usize,
     /// What became of the first.
     first: String,
+    /// Whether any of them is known to be wrong.
+    pub(crate) is_wrong: bool,
 }
 
 /// Takes the first `wanted` candidates that are right, or as many as there are. One that the judge
@@ -90,7 +92,7 @@ pub(crate) fn first_right<C: Send>(
     let (mut right, mut unknown, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     // Why nothing is known, of which candidate first, and of how many more.
     let mut reasons: Vec<(String, usize, usize)> = Vec::new();
-    let mut first_fault = None;
+    let (mut first_fault, mut is_wrong) = (None, false);
     let mut tried = 0_usize;
     while right.len() < wanted {
         let batch: Vec<C> = candidates.by_ref().take(wanted - right.len()).collect();
@@ -112,6 +114,7 @@ pub(crate) fn first_right<C: Send>(
                     outcome => {
                         let text = format!("emulated on {extent} it {outcome}");
                         notes.push(format!("candidate {tried} is not written: {text}"));
+                        is_wrong = true;
                         text
                     }
                 },
@@ -138,7 +141,7 @@ pub(crate) fn first_right<C: Send>(
         right.extend(unknown.into_iter().take(missing));
     }
     match first_fault {
-        Some(first) if right.is_empty() => Err(NoneRight { tried, first }),
+        Some(first) if right.is_empty() => Err(NoneRight { tried, first, is_wrong }),
         _ => Ok(Taken { candidates: right, notes }),
     }
 }

@@ -34,10 +34,12 @@ use sparserl_gpu::store::fingerprint::matrix_plan;
 use crate::args::GenerateArgs;
 use crate::check::{Checker, NoneRight, Unjudged, first_right};
 use crate::console;
+use crate::ending::Ending;
 use crate::explanation::Explanation;
 use crate::gpu::{self, Lack};
-use crate::load::{load, round};
-use crate::output_folder::OutputFolder;
+use crate::host;
+use crate::load::{Matrix, load_whole, round};
+use crate::output_folder::{Edited, OutputFolder};
 use crate::plan;
 use crate::policy::Policy;
 use crate::progress::Progress;
@@ -46,18 +48,20 @@ use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
 /// Candidates that are searched for where those first found are wrong.
 const SPARE: usize = 7;
 
-pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Ending> {
     let task = args.task.task();
     let output = args.output(task);
     // Before the work, although it is checked again after it.
-    OutputFolder::check(&output)?;
+    let edited = if args.force { Edited::Replace } else { Edited::Keep };
+    OutputFolder::check(&output, edited)?;
 
     // Loading, searching, measuring, checking, then each kernel.
     let policy = Policy::open(&args.policy)?;
     let progress = Progress::new(4 + args.candidates().get(), !args.json && !args.quiet);
     progress.step(format!("loading {}", args.matrix.file_name()));
     let start = Instant::now();
-    let (matrix, note) = load(&args.matrix)?;
+    let Matrix { matrix, note, is_pattern } = load_whole(&args.matrix)?;
+    let task = args.task.task_for(is_pattern);
     let facts = matrix_plan(args.matrix.file_name(), matrix.view());
     let notes = note.into_iter().collect();
     let job = Job {
@@ -65,6 +69,8 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
         task,
         policy: &policy,
         output: &output,
+        edited,
+        is_pattern,
         matrix: facts,
         notes,
         without_gpu: false,
@@ -87,10 +93,15 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
         }
     }
     match (args.json, args.quiet) {
-        (true, _) => console::print(&summary.json()?),
-        (false, false) => console::print(&summary.to_string()),
-        (false, true) => Ok(()),
+        (true, _) => console::print(&summary.json()?)?,
+        (false, false) => console::print(&summary.to_string())?,
+        (false, true) => {}
     }
+    // Last, and whatever was asked for: a kernel that nobody tried must not be taken for a right one.
+    for warning in &summary.warnings {
+        console::say(&format!("warning: {warning}"));
+    }
+    Ok(if summary.warnings.is_empty() { Ending::Complete } else { Ending::Unjudged })
 }
 
 /// One run, once the matrix is read.
@@ -99,6 +110,9 @@ struct Job<'a> {
     task: Task,
     policy: &'a Policy,
     output: &'a Path,
+    edited: Edited,
+    /// Whether the values are ones because the file has none.
+    is_pattern: bool,
     matrix: MatrixPlan,
     /// What to say at the end.
     notes: Vec<String>,
@@ -119,14 +133,16 @@ impl Job<'_> {
         let target = self.args.arch.or(own).unwrap_or(Target::H200);
         let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
         let mut notes = std::mem::take(&mut self.notes);
+        let mut warnings = Vec::new();
         let compiler = match &gpu {
             _ if self.args.no_compile => None,
             Some(gpu) => Some(gpu.compiler()),
             None => gpu::compiler(target.architecture)
-                .map_err(|why| notes.push(format!("not compiled: {why}")))
+                .map_err(|why| warnings.push(format!("not compiled and not checked: {why}")))
                 .ok(),
         };
-        let checker = self.checker(matrix, target.architecture, compiler.as_ref(), &mut notes)?;
+        let checker =
+            self.checker(matrix, target.architecture, compiler.as_ref(), &mut warnings)?;
         let unjudged = if self.args.check { Unjudged::Never } else { Unjudged::Last };
         // What the checker says of those that are taken, in their order.
         let (mut checked, mut check_notes) = (None, Vec::new());
@@ -165,7 +181,6 @@ impl Job<'_> {
         });
         let Generated { artefacts, evaluation, times } =
             generated.with_context(|| self.matrix.file.clone())?;
-        notes.extend(check_notes);
         if artefacts.len() < wanted {
             notes.push(match &evaluation {
                 Some(Evaluation { outcomes, .. }) => format!(
@@ -186,12 +201,15 @@ impl Job<'_> {
             }
             false => None,
         };
-        let folder = OutputFolder::begin(self.output)?;
+        let is_checked = checked.iter().flatten().all(Option::is_some);
+        if is_checked { &mut notes } else { &mut warnings }.extend(check_notes);
+        let folder = OutputFolder::begin(self.output, self.edited)?;
         let mut verdicts = checked.into_iter().flatten();
         let mut kernels = Vec::new();
         for (artefact, rank) in artefacts.iter().zip(1_usize..) {
             let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
-            let plan = self.write(&costs, artefact, &folder, Path::new(&subfolder))?;
+            let at = Path::new(&subfolder);
+            let plan = self.write((matrix, target), &costs, artefact, &folder, at)?;
             kernels.push(Kernel {
                 subfolder,
                 program: artefact.kernel.packed.program.to_string(),
@@ -226,6 +244,7 @@ impl Job<'_> {
             output: self.output.to_owned(),
             matrix: self.matrix,
             task: self.task,
+            is_pattern: Some(self.is_pattern),
             policy: self.policy.in_words(),
             evaluation,
             without_gpu: self.without_gpu,
@@ -233,6 +252,7 @@ impl Job<'_> {
             explanation,
             seconds,
             notes,
+            warnings,
         })
     }
 
@@ -271,7 +291,7 @@ impl Job<'_> {
         matrix: CsrView<'m, T>,
         architecture: Architecture,
         compiler: Option<&CubinCompiler>,
-        notes: &mut Vec<String>,
+        warnings: &mut Vec<String>,
     ) -> anyhow::Result<Option<Checker<'m, T>>> {
         let args = self.args;
         if !args.check && (args.no_check || !self.without_gpu) {
@@ -287,15 +307,16 @@ impl Job<'_> {
             Ok(checker) => Ok(Some(checker)),
             Err(why) if args.check => Err(anyhow!("cannot check: {why}")),
             Err(why) => {
-                notes.push(format!("not checked: {why}"));
+                warnings.push(format!("not checked: {why}"));
                 Ok(None)
             }
         }
     }
 
     /// Writes the files of a kernel, as it was judged.
-    fn write(
+    fn write<T: Scalar>(
         &self,
+        (entries, target): (CsrView<'_, T>, Target),
         costs: &CostModel<'_>,
         artefact: &Artefact<Cubin>,
         folder: &OutputFolder,
@@ -307,7 +328,14 @@ impl Job<'_> {
             score: artefact.score,
         };
         let matrix = self.matrix.clone();
-        write_kernel((matrix, policy), costs, artefact, self.args.packed, folder, at)
+        let extra = if self.args.packed() { &host::FILES[..] } else { &[] };
+        let written = (self.args.packed(), extra);
+        let plan = write_files((matrix, policy), costs, artefact, written, folder, at)?;
+        if self.args.packed() {
+            let kernel::Kernel { packed, source, .. } = &artefact.kernel;
+            host::write(entries, packed, source, target, folder, at)?;
+        }
+        Ok(plan)
     }
 }
 
@@ -321,11 +349,24 @@ pub(crate) fn write_kernel(
     folder: &OutputFolder,
     at: &Path,
 ) -> anyhow::Result<Plan> {
+    write_files((matrix, policy), costs, artefact, (with_arrays, &[]), folder, at)
+}
+
+/// [`write_kernel`], with a plan that names other files, too.
+fn write_files(
+    (matrix, policy): (MatrixPlan, PolicyPlan),
+    costs: &CostModel<'_>,
+    artefact: &Artefact<Cubin>,
+    (with_arrays, others): (bool, &[&'static str]),
+    folder: &OutputFolder,
+    at: &Path,
+) -> anyhow::Result<Plan> {
     let kernel::Kernel { packed, source, code, .. } = &artefact.kernel;
     let machine_code = code.as_ref().map(MachineCode::from);
     let files = vec![plan::SOURCE, plan::PROGRAM, plan::PLAN];
     let mut plan = Plan::new(matrix, costs, policy, packed, source, machine_code, files);
     let source_file = source.text.clone() + &launch_comment(source, packed);
+    plan.kernel.blake3 = Some(blake3::hash(source_file.as_bytes()).to_hex().to_string());
     folder.write(at.join(plan::SOURCE), source_file)?;
     folder.write(at.join(plan::PROGRAM), packed.program.to_string())?;
     if let Some(cubin) = code {
@@ -336,6 +377,7 @@ pub(crate) fn write_kernel(
         write_arrays(packed, folder, &at.join(plan::PACKED))?;
         plan.files.push(plan::PACKED);
     }
+    plan.files.extend_from_slice(others);
     folder.write(at.join(plan::PLAN), pretty(&plan)?)?;
     Ok(plan)
 }

@@ -16,7 +16,7 @@ use sparserl_gpu::store::fingerprint::matrix_plan;
 use crate::args::InspectArgs;
 use crate::console;
 use crate::feature_table::FeatureTable;
-use crate::load::{load, round};
+use crate::load::{Matrix, load_whole, round};
 
 use crate::progress::Progress;
 use crate::spy_plot;
@@ -43,10 +43,10 @@ const QUANTILES: [(&str, f64); 7] = [
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     let progress = Progress::new(4, !args.json);
     progress.step(format!("loading {}", args.matrix.file_name()));
-    let (matrix, note) = load(&args.matrix)?;
+    let Matrix { matrix, note, is_pattern } = load_whole(&args.matrix)?;
     progress.step("looking at the structure");
     let embedding = StructureEmbedding::new(matrix.view(), &EmbeddingConfig::default());
-    let task = args.task.task();
+    let task = args.task.task_for(is_pattern);
     progress.step("counting programs");
     let programs = if args.count || matrix.nnz() <= COUNTED_NONZEROS {
         Some(count(&matrix, task, args)?)

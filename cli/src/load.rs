@@ -1,24 +1,50 @@
-//! Reads the matrix in the precision of the task.
+//! Reads or makes the matrix, and rounds it to the precision of the task.
 
-use anyhow::{anyhow, bail};
-use sparserl_core::matrix::file::{self, Loaded};
+use std::io;
+
+use anyhow::anyhow;
+use sparserl_core::matrix::file::{self, Loaded, Member};
 use sparserl_core::matrix::{Csr, CsrError, Scalar};
 
 use crate::args::MatrixArgs;
+use crate::bench::source::MatrixSource;
 
-/// Names of standard input; the extension of a file tells its format.
-const STANDARD_INPUT: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+/// A matrix in double precision.
+pub(crate) struct Matrix {
+    pub(crate) matrix: Csr<f64>,
+    /// What is to be known of how it was read.
+    pub(crate) note: Option<String>,
+    /// Whether there are no values: every entry is 1.
+    pub(crate) is_pattern: bool,
+}
 
-/// Reads a matrix file in double precision. Also gives a note where duplicates were summed.
+/// Reads or makes a matrix. Also gives a note on what is to be known of that.
 pub(crate) fn load(args: &MatrixArgs) -> anyhow::Result<(Csr<f64>, Option<String>)> {
-    if STANDARD_INPUT.iter().any(|name| args.matrix.as_os_str() == *name) {
-        bail!("{}: standard input is not supported; give a file", args.matrix.display());
-    }
-    let Loaded { matrix, summed } = file::load_counted(&args.matrix, args.duplicates())?;
-    let entries = if summed == 1 { "entry was" } else { "entries were" };
-    let note = (summed > 0)
-        .then(|| format!("{summed} duplicate {entries} summed; --duplicates refuse rejects them"));
+    let Matrix { matrix, note, .. } = load_whole(args)?;
     Ok((matrix, note))
+}
+
+/// [`load`], which also tells whether the matrix has values.
+pub(crate) fn load_whole(args: &MatrixArgs) -> anyhow::Result<Matrix> {
+    let options = args.options();
+    let loaded = if args.is_standard_input() {
+        file::load_stream(io::stdin().lock(), &options)?
+    } else if let Some(family) = MatrixSource::family(&args.matrix) {
+        return Ok(Matrix { matrix: family?.load()?, note: None, is_pattern: false });
+    } else {
+        file::load_with(&args.matrix, &options)?
+    };
+    let Loaded { matrix, summed, is_pattern, member } = loaded;
+    let entries = if summed == 1 { "entry was" } else { "entries were" };
+    let duplicates = (summed > 0)
+        .then(|| format!("{summed} duplicate {entries} summed; --duplicates refuse rejects them"));
+    let chosen = member.map(|Member { name, others }| match others.as_slice() {
+        [] => format!("read {name}"),
+        others => format!("read {name}, not {}; --member chooses", others.join(", ")),
+    });
+    let notes: Vec<String> = chosen.into_iter().chain(duplicates).collect();
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
+    Ok(Matrix { matrix, note, is_pattern })
 }
 
 /// Rounds a matrix to the task's precision.

@@ -8,6 +8,7 @@
 //! eval     candidates, load ─► judge ─► results ─► summary ─► table
 //! bench    source ─► search ─► measure ─► results ─► totals ─► terminal, report
 //! report   results ─► report
+//! setup    wheel ─► the user's data folder
 //! ```
 //!
 //! `args` says what each command takes; `generate`, `tune`, `inspect`, `verify`, `eval` and `bench`
@@ -15,22 +16,28 @@
 //! what follows from their times, `recordings` keeps them, and `winners` the best of them for later
 //! searches. `whole_file`, `output_folder` and `interrupt` see to it that nothing is half written.
 //!
-//! Results go to standard output; progress, notes and errors to standard error. The exit code is 1
-//! when something is wrong with what was given, 2 when the command line is.
+//! Results go to standard output; progress, notes, warnings and errors to standard error. The exit
+//! code is 0 when all is right, 1 when a kernel is wrong, 2 when the command line is, and 3 when
+//! nobody can say: `ending` decides it.
 
 use std::process::ExitCode;
+
+use anyhow::Context;
 
 mod args;
 mod bench;
 mod check;
 mod console;
+mod documentation;
 mod emulation;
+mod ending;
 mod eval;
 mod explanation;
 mod feature_table;
 mod figures;
 mod generate;
 mod gpu;
+mod host;
 mod inspect;
 mod interrupt;
 mod load;
@@ -39,6 +46,7 @@ mod plan;
 mod policy;
 mod progress;
 mod recordings;
+mod setup;
 mod software;
 mod spy_plot;
 mod summary;
@@ -49,23 +57,39 @@ mod whole_file;
 mod winners;
 
 use args::{Cli, Command};
+use ending::Ending;
 
 fn main() -> ExitCode {
-    let result = match Cli::parse_or_exit().command {
-        Command::Gen(args) => generate::run(&args),
+    let Cli { threads, command } = Cli::parse_or_exit();
+    match limit(threads).and_then(|()| run(command)) {
+        Ok(ending) => ending.into(),
+        Err(error) => {
+            console::say(&format!("error: {error:#}"));
+            ending::code(&error)
+        }
+    }
+}
+
+/// Has all that runs on several threads run on so many.
+fn limit(threads: Option<u16>) -> anyhow::Result<()> {
+    let Some(threads) = threads else { return Ok(()) };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into());
+    pool.build_global().context("--threads")
+}
+
+fn run(command: Command) -> anyhow::Result<Ending> {
+    match command {
+        Command::Gen(args) => return generate::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => bench::report(&args),
+        Command::Setup(args) => setup::run(&args),
+        Command::Completions { shell } => documentation::complete(shell),
+        Command::Man { folder } => documentation::write_pages(&folder),
         Command::Serve { role } => sparserl_gpu::serve::serve(&role).map_err(Into::into),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            console::say(&format!("error: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    }?;
+    Ok(Ending::Complete)
 }

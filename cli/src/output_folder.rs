@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use tempfile::TempDir;
 
-use crate::interrupt;
+use crate::interrupt::{self, Pending};
 use crate::plan;
 
 /// Begins the `format` of every file by which a folder is known as ours.
@@ -16,21 +16,41 @@ pub(crate) const FORMAT_PREFIX: &str = "sparserl ";
 /// The files by which a folder is known as ours.
 const MARKS: [&str; 2] = [plan::PLAN, plan::CANDIDATES];
 /// The files of a folder of ours. One that holds anything else is not replaced.
-const OURS: [&str; 6] =
-    [plan::SOURCE, plan::PROGRAM, plan::PLAN, plan::CUBIN, plan::PACKED, plan::CANDIDATES];
+const OURS: [&str; 11] = [
+    plan::SOURCE,
+    plan::PROGRAM,
+    plan::PLAN,
+    plan::CUBIN,
+    plan::PACKED,
+    plan::HOST,
+    plan::MAKEFILE,
+    plan::PYTHON,
+    plan::EXPECTED,
+    plan::HOST_PROGRAM,
+    plan::CANDIDATES,
+];
+
+/// What becomes of a kernel that somebody edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edited {
+    Keep,
+    Replace,
+}
 
 /// A folder in the making, under another name beside the one it will have. When it is dropped
 /// unfinished or the run is interrupted, nothing of it stays; when the process is killed, a hidden
 /// folder does.
 pub(crate) struct OutputFolder {
     target: PathBuf,
-    work: TempDir,
+    edited: Edited,
+    /// Absent once it is finished.
+    work: Option<Pending>,
 }
 
 impl OutputFolder {
     /// Refuses a target that must not be written: anything but a folder that an earlier run wrote,
-    /// an empty one or none at all.
-    pub(crate) fn check(target: &Path) -> anyhow::Result<()> {
+    /// with kernels that nobody has edited since, an empty one or none at all.
+    pub(crate) fn check(target: &Path, edited: Edited) -> anyhow::Result<()> {
         let shown = target.display();
         if target.file_name().is_none() {
             bail!("{shown}: cannot be replaced; give the output folder a name of its own");
@@ -45,7 +65,14 @@ impl OutputFolder {
             }
             Ok(0) => Ok(()),
             Ok(_) => match foreign(target, true) {
-                Ok(None) if is_marked(target) => Ok(()),
+                Ok(None) if is_marked(target) => match edited_kernel(target) {
+                    Some(kernel) if edited == Edited::Keep => bail!(
+                        "{}: was edited since it was written; move it away, choose another folder \
+                         with --output, or give --force to replace it",
+                        kernel.display()
+                    ),
+                    _ => Ok(()),
+                },
                 Ok(None) => bail!(
                     "{shown}: holds other files (no plan.json of ours); empty it or choose another \
                      folder with --output"
@@ -63,8 +90,8 @@ impl OutputFolder {
     }
 
     /// Begins a folder that will be `target`.
-    pub(crate) fn begin(target: &Path) -> anyhow::Result<Self> {
-        Self::check(target)?;
+    pub(crate) fn begin(target: &Path, edited: Edited) -> anyhow::Result<Self> {
+        Self::check(target, edited)?;
         // A link to a folder stays a link: what it leads to is replaced.
         let target = target.canonicalize().unwrap_or_else(|_| target.to_owned());
         let parent = parent(&target);
@@ -78,11 +105,23 @@ impl OutputFolder {
         builder
             .permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777));
         let mut pending = interrupt::watch();
-        let work = fs::create_dir_all(parent)
-            .and_then(|()| builder.tempdir_in(parent))
-            .with_context(|| format!("{}: cannot create the folder", target.display()))?;
-        *pending = Some(work.path().to_owned());
-        Ok(Self { target, work })
+        let mut work = Pending { folder: target.clone(), made: interrupt::missing(parent) };
+        match fs::create_dir_all(parent).and_then(|()| builder.tempdir_in(parent)) {
+            // From now on `Self` removes it: after it got its name it must not be.
+            Ok(folder) => work.folder = folder.keep(),
+            Err(error) => {
+                work.remove_made();
+                return Err(error)
+                    .with_context(|| format!("{}: cannot create the folder", target.display()));
+            }
+        }
+        *pending = Some(work.clone());
+        Ok(Self { target, edited, work: Some(work) })
+    }
+
+    /// Where files are written until it is finished.
+    fn work(&self) -> &Path {
+        self.work.as_ref().map_or(&self.target, |work| &work.folder)
     }
 
     /// Writes a file, and the folders above it.
@@ -101,7 +140,7 @@ impl OutputFolder {
         write: impl FnOnce(&Path) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let _pending = interrupt::watch();
-        let path = self.work.path().join(&name);
+        let path = self.work().join(&name);
         fs::create_dir_all(parent(&path))
             .map_err(anyhow::Error::new)
             .and_then(|()| write(&path))
@@ -112,20 +151,31 @@ impl OutputFolder {
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
         let mut pending = interrupt::watch();
         // Someone may have put something there meanwhile.
-        Self::check(&self.target)?;
+        Self::check(&self.target, self.edited)?;
         let failed = || format!("{}: cannot create the folder", self.target.display());
         // Takes the place of an empty folder, but of no other.
-        match fs::rename(self.work.path(), &self.target) {
-            Ok(()) => self.work.disable_cleanup(true),
-            // What was there has the temporary name now, and is removed with `self.work`.
+        let Some(work) = &mut self.work else { return Ok(()) };
+        match fs::rename(&work.folder, &self.target) {
+            Ok(()) => {}
+            // What was there has the temporary name now, and is removed.
             Err(error) if is_occupied(&error) => {
-                exchange(self.work.path(), &self.target).with_context(failed)?;
+                exchange(&work.folder, &self.target).with_context(failed)?;
+                let _ = fs::remove_dir_all(&work.folder);
             }
             Err(error) => return Err(error).with_context(failed),
         }
-        drop(self.work);
+        self.work = None;
         *pending = None;
         Ok(())
+    }
+}
+
+impl Drop for OutputFolder {
+    fn drop(&mut self) {
+        let Some(unfinished) = self.work.take() else { return };
+        let mut pending = interrupt::watch();
+        unfinished.remove();
+        *pending = None;
     }
 }
 
@@ -151,6 +201,14 @@ fn foreign(folder: &Path, numbered: bool) -> io::Result<Option<PathBuf>> {
         return Ok(Some(file_name.into()));
     }
     Ok(None)
+}
+
+/// The source of a kernel that was edited, in a folder of ours or a numbered one in it.
+fn edited_kernel(folder: &Path) -> Option<PathBuf> {
+    let subfolders = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let folders = subfolders.map(|entry| entry.path()).filter(|path| path.is_dir());
+    let mut folders = std::iter::once(folder.to_owned()).chain(folders);
+    Some(folders.find(|folder| plan::is_edited(folder))?.join(plan::SOURCE))
 }
 
 fn is_marked(folder: &Path) -> bool {
@@ -204,7 +262,7 @@ mod tests {
     }
 
     fn write(target: &Path, text: &str) -> anyhow::Result<()> {
-        let folder = OutputFolder::begin(target)?;
+        let folder = OutputFolder::begin(target, Edited::Keep)?;
         folder.write("plan.json", PLAN)?;
         folder.write("1/kernel.cu", text)?;
         folder.finish()
@@ -234,9 +292,12 @@ mod tests {
     #[test]
     fn an_unfinished_folder_leaves_nothing() {
         let place = tempfile::tempdir().unwrap();
-        let folder = OutputFolder::begin(&place.path().join("out")).unwrap();
+        let folder = OutputFolder::begin(&place.path().join("out"), Edited::Keep).unwrap();
         folder.write("plan.json", PLAN).unwrap();
         drop(folder);
+        assert_eq!(names(place.path()), [""; 0]);
+        // Nor do the folders that were made for it.
+        drop(OutputFolder::begin(&place.path().join("deep/er/out"), Edited::Keep).unwrap());
         assert_eq!(names(place.path()), [""; 0]);
     }
 
@@ -253,9 +314,9 @@ mod tests {
         }
         fs::write(place.path().join("file"), "").unwrap();
         for name in ["file", ".."] {
-            assert!(OutputFolder::check(&place.path().join(name)).is_err());
+            assert!(OutputFolder::check(&place.path().join(name), Edited::Keep).is_err());
         }
-        assert!(OutputFolder::check(Path::new(".")).is_err());
+        assert!(OutputFolder::check(Path::new("."), Edited::Keep).is_err());
     }
 
     #[test]
@@ -285,7 +346,7 @@ mod tests {
     fn what_comes_meanwhile_is_kept() {
         let place = tempfile::tempdir().unwrap();
         let target = place.path().join("out");
-        let folder = OutputFolder::begin(&target).unwrap();
+        let folder = OutputFolder::begin(&target, Edited::Keep).unwrap();
         fs::create_dir(&target).unwrap();
         fs::write(target.join("other"), "").unwrap();
         assert!(folder.finish().is_err());

@@ -95,6 +95,7 @@ fn write_whole(
     write: impl FnOnce(&Path) -> Result<(), SpyPlotError>,
 ) -> Result<(), SpyPlotError> {
     let error = |source| SpyPlotError::Write { path: path.to_owned(), source };
+    let _uninterrupted = crate::interrupt::watch();
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".spy-").suffix(suffix);

@@ -11,7 +11,7 @@ use sparserl_core::plan::{
     LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
 };
 use sparserl_core::results::{ByRegime, Comparison, Figures, Rival};
-use sparserl_core::task::Task;
+use sparserl_core::task::{Task, Values};
 
 use crate::check::Checked;
 use crate::emulation::Extent;
@@ -24,6 +24,8 @@ pub(crate) struct Summary {
     pub(crate) output: PathBuf,
     pub(crate) matrix: MatrixPlan,
     pub(crate) task: Task,
+    /// Whether the values are ones because the file has none; absent where nothing is said of it.
+    pub(crate) is_pattern: Option<bool>,
     /// What chose the programs, as in a sentence.
     pub(crate) policy: String,
     /// What became of each candidate, and the baselines, where they were measured.
@@ -36,6 +38,8 @@ pub(crate) struct Summary {
     pub(crate) explanation: Option<Explanation>,
     pub(crate) seconds: Seconds,
     pub(crate) notes: Vec<String>,
+    /// Why a kernel that was written is not known to be right, though that was to be found out.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// One kernel that was written.
@@ -77,8 +81,12 @@ impl Summary {
             output: &self.output,
             matrix: &self.matrix,
             task: self.task.into(),
+            values: self
+                .is_pattern
+                .map(|is_pattern| ValuesDocument { from_file: !is_pattern, stored: self.values() }),
             seconds: self.seconds,
             notes: &self.notes,
+            warnings: &self.warnings,
             evaluation: self.evaluation.as_ref(),
             explanation: self.explanation.as_ref(),
             kernels: self.kernels.iter().map(|kernel| kernel.document(&self.output)).collect(),
@@ -92,12 +100,55 @@ struct Document<'a> {
     output: &'a Path,
     matrix: &'a MatrixPlan,
     task: TaskPlan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<ValuesDocument>,
     seconds: Seconds,
     notes: &'a [String],
+    warnings: &'a [String],
     evaluation: Option<&'a Evaluation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<&'a Explanation>,
     kernels: Vec<KernelDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct ValuesDocument {
+    from_file: bool,
+    stored: StoredValues,
+}
+
+/// How kernels have the matrix's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum StoredValues {
+    /// As one number in the code.
+    BakedIn,
+    /// As few different numbers that entries refer to.
+    Dictionary,
+    /// As an array, by a kernel that was made for these.
+    Array,
+    /// As an array, by a kernel that was made for any.
+    Free,
+}
+
+impl StoredValues {
+    fn in_words(self, is_pattern: bool) -> &'static str {
+        match (self, is_pattern) {
+            (Self::BakedIn, true) => {
+                "all 1, for the file has none, and baked in; --values variable keeps them free"
+            }
+            (Self::BakedIn, false) => "all the same, baked in; --values variable keeps them free",
+            (Self::Dictionary, _) => {
+                "few different ones, kept as a dictionary; --values variable keeps them free"
+            }
+            (Self::Array, true) => "all 1, for the file has none, in the packed arrays",
+            (Self::Array, false) => "those of the file, in the packed arrays",
+            (Self::Free, true) => {
+                "none in the file: free, packed as 1; --values fixed lets the kernel hold them"
+            }
+            (Self::Free, false) => "free: the kernel depends on the pattern only",
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -161,6 +212,9 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "matrix     {}: {}", self.matrix.file, size(&self.matrix))?;
         writeln!(f, "task       {}", self.task)?;
+        if let Some(is_pattern) = self.is_pattern {
+            writeln!(f, "values     {}", self.values().in_words(is_pattern))?;
+        }
         match self.kernels.as_slice() {
             [kernel] if kernel.subfolder.is_empty() => write!(f, "{kernel}")?,
             kernels => {
@@ -207,6 +261,17 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
+    /// How the kernels have the values: of several what binds most.
+    fn values(&self) -> StoredValues {
+        let has = |word| self.kernels.iter().any(|kernel| kernel.program.contains(word));
+        match self.task.values {
+            Values::Variable => StoredValues::Free,
+            Values::Fixed if has("values=constant") => StoredValues::BakedIn,
+            Values::Fixed if has("values=dictionary") => StoredValues::Dictionary,
+            Values::Fixed => StoredValues::Array,
+        }
+    }
+
     /// What the kernels were emulated on, and where there is no GPU that nothing else was done.
     fn fmt_check(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut extents: Vec<String> = Vec::new();

@@ -43,8 +43,8 @@ use sparserl_gpu::worker::Protocol;
 use crate::args::TuneArgs;
 use crate::bench::Instrument;
 use crate::generate::{measured, pretty, write_kernel};
-use crate::load::{load, round};
-use crate::output_folder::OutputFolder;
+use crate::load::{Matrix, load_whole, round};
+use crate::output_folder::{Edited, OutputFolder};
 use crate::policy::Policy;
 use crate::summary::{Kernel, Seconds, Summary};
 use crate::winners::{Place, Winner, WinnerStore, WinningProgram};
@@ -73,7 +73,8 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
     // Before the work, although it is looked at again after it.
     TuneFolder::look(&output)?;
     let policy = Policy::open(&args.policy)?;
-    let (matrix, note) = load(&args.matrix)?;
+    let Matrix { matrix, note, is_pattern } = load_whole(&args.matrix)?;
+    let task = args.task.task_for(is_pattern);
     let facts = matrix_plan(args.matrix.file_name(), matrix.view());
     let compilers = gpu::compilers()?;
     let opponents = args.opponents.opponents()?;
@@ -229,7 +230,7 @@ impl Job {
             version: POLICY_VERSION.to_owned(),
             score: artefact.score,
         };
-        let written = OutputFolder::begin(&folder.kernel())?;
+        let written = OutputFolder::begin(&folder.kernel(), Edited::Keep)?;
         let origin = (self.case.matrix.clone(), policy);
         let plan = write_kernel(origin, &costs, &artefact, self.packed, &written, Path::new(""))?;
         written.finish()?;
@@ -251,6 +252,7 @@ impl Job {
             output: folder.kernel(),
             matrix: self.case.matrix,
             task,
+            is_pattern: None,
             policy: self.policy.in_words(),
             evaluation: None,
             without_gpu: false,
@@ -258,6 +260,7 @@ impl Job {
             explanation: None,
             seconds,
             notes: self.notes,
+            warnings: Vec::new(),
         };
         Ok(TuneSummary { summary, record: laboratory.record })
     }

@@ -22,6 +22,7 @@ use sparserl_gpu::store::fingerprint::matrix_plan;
 
 use crate::args::VerifyArgs;
 use crate::console;
+use crate::ending::WrongKernel;
 use crate::load::{load, round};
 
 use crate::progress::Progress;
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
         console::print(&report.json()?)?;
     }
     if let Some(fault) = report.fault() {
-        bail!(fault);
+        bail!(WrongKernel(fault));
     }
     if args.json { Ok(()) } else { console::print(&report.to_string()) }
 }

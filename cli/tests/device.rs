@@ -135,7 +135,7 @@ fn a_search_is_gone_on_with(place: &Place) {
 
     let other = place.command(&format!("{tune} --dtype f64")).output().unwrap();
     let said = String::from_utf8(other.stderr).unwrap();
-    assert_eq!((other.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert_eq!((other.status.code(), said.lines().count()), (Some(3), 1), "{said}");
     assert!(said.contains("is of `spmv f32`, not `spmv f64`"), "{said}");
     assert_eq!(again, place.json("out/tune.json"));
 }

@@ -1,5 +1,5 @@
 //! Sparse matrices: validated coordinate ([`Coo`]) and compressed-row ([`Csr`]) forms, the file
-//! formats that they come from ([`market`], [`smtx`]), generators of known families ([`generate`]),
+//! formats that they come from ([`market`], [`smtx`], [`harwell_boeing`]), generators of known families ([`generate`]),
 //! and samples of their rows ([`sample_rows`]).
 
 mod assemble;
@@ -8,7 +8,10 @@ mod csr;
 #[cfg(feature = "std")]
 pub mod file;
 pub mod generate;
+pub mod harwell_boeing;
 pub mod market;
+#[cfg(feature = "std")]
+pub mod npz;
 mod sample;
 mod scalar;
 mod scan;

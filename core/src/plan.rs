@@ -26,7 +26,8 @@ pub struct Plan {
     policy: PolicyPlan,
     task: TaskPlan,
     matrix: MatrixPlan,
-    kernel: KernelPlan,
+    /// The kernel's function, and its file.
+    pub kernel: KernelPlan,
     /// Blocks, threads and shared memory.
     pub launch: LaunchPlan,
     /// In the order of the kernel's parameters.
@@ -111,9 +112,15 @@ impl MatrixPlan {
     }
 }
 
+/// The kernel, as it is written in CUDA.
 #[derive(Clone, Debug, Serialize)]
-struct KernelPlan {
-    name: String,
+pub struct KernelPlan {
+    /// Name of the function.
+    pub name: String,
+    /// Hash of the file that it is written to, hexadecimal: a file with another was edited. Absent
+    /// until it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blake3: Option<String>,
 }
 
 /// A launch of one dimension.
@@ -244,7 +251,7 @@ impl Plan {
             policy,
             task: packed.program.task.into(),
             matrix,
-            kernel: KernelPlan { name: source.kernel.clone() },
+            kernel: KernelPlan { name: source.kernel.clone(), blake3: None },
             launch: LaunchPlan {
                 grid: geometry.grid,
                 block: geometry.block,

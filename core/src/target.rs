@@ -56,6 +56,8 @@ impl Target {
     pub const A100: Self = sheet(Architecture::Sm80, 108, 40, 164, 2_039);
     /// GeForce RTX 3090.
     pub const RTX3090: Self = sheet(Architecture::Sm86, 82, 6, 100, 936);
+    /// NVIDIA Jetson AGX Orin (64 GB).
+    pub const ORIN: Self = sheet(Architecture::Sm87, 16, 4, 164, 205);
     /// GeForce RTX 4090.
     pub const RTX4090: Self = sheet(Architecture::Sm89, 128, 72, 100, 1_008);
     /// NVIDIA H100 (SXM5).
@@ -64,20 +66,27 @@ impl Target {
     pub const H200: Self = sheet(Architecture::Sm90, 132, 60, 228, 4_800);
     /// NVIDIA B200.
     pub const B200: Self = sheet(Architecture::Sm100, 148, 126, 228, 8_000);
+    /// NVIDIA B300, by the figures of the B200, which it shares all but arithmetic with.
+    pub const B300: Self = sheet(Architecture::Sm103, 148, 126, 228, 8_000);
     /// GeForce RTX 5090.
     pub const RTX5090: Self = sheet(Architecture::Sm120, 170, 96, 100, 1_792);
+    /// NVIDIA GB10 (DGX Spark).
+    pub const GB10: Self = sheet(Architecture::Sm121, 48, 24, 100, 273);
 
     /// The GPUs that are known by name, the default of each architecture before others of it.
-    pub const PRESETS: [(&str, Self); 9] = [
+    pub const PRESETS: [(&str, Self); 12] = [
         ("v100", Self::V100),
         ("t4", Self::T4),
         ("a100", Self::A100),
         ("rtx3090", Self::RTX3090),
+        ("orin", Self::ORIN),
         ("rtx4090", Self::RTX4090),
         ("h200", Self::H200),
         ("h100", Self::H100),
         ("b200", Self::B200),
+        ("b300", Self::B300),
         ("rtx5090", Self::RTX5090),
+        ("gb10", Self::GB10),
     ];
 }
 
@@ -89,10 +98,13 @@ impl From<Architecture> for Target {
             Architecture::Sm75 => Self::T4,
             Architecture::Sm80 => Self::A100,
             Architecture::Sm86 => Self::RTX3090,
+            Architecture::Sm87 => Self::ORIN,
             Architecture::Sm89 => Self::RTX4090,
             Architecture::Sm90 => Self::H200,
             Architecture::Sm100 => Self::B200,
+            Architecture::Sm103 => Self::B300,
             Architecture::Sm120 => Self::RTX5090,
+            Architecture::Sm121 => Self::GB10,
         }
     }
 }

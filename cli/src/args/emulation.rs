@@ -29,7 +29,7 @@ pub(crate) struct EmulationArgs {
     /// for CUDA, which may rely on the matrix's sizes]
     #[arg(long, value_name = "ENTRIES", requires = "emulate")]
     sample: Option<usize>,
-    /// GPU architecture to emulate, sm_70 to sm_120 [default: sm_90]
+    /// GPU architecture to emulate, sm_70 to sm_121 [default: sm_90]
     #[arg(long, value_name = "SM", requires = "emulate")]
     arch: Option<Architecture>,
 }

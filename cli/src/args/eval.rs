@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::matrix::DuplicatesArg;
+use super::matrix::ReadingArgs;
 use super::{JudgingArgs, MatrixArgs, TaskArgs};
 
 #[derive(Args, Debug)]
@@ -14,12 +14,11 @@ pub(crate) struct EvalArgs {
     /// it
     #[arg(long, value_name = "FOLDER")]
     pub(crate) candidates: PathBuf,
-    /// Matrices to judge them on: .mtx (Matrix Market) or .smtx (DLMC), plain or compressed (.gz)
+    /// Matrices to judge them on, as `gen` takes them
     #[arg(long = "matrix", value_name = "FILE", required = true, num_args = 1..)]
     matrices: Vec<PathBuf>,
-    /// What becomes of several entries at one position
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = DuplicatesArg::Sum)]
-    duplicates: DuplicatesArg,
+    #[command(flatten)]
+    reading: ReadingArgs,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
     /// Sizes k of pass@k, separated by commas
@@ -47,7 +46,7 @@ pub(crate) struct EvalArgs {
 impl EvalArgs {
     /// What is read.
     pub(crate) fn matrices(&self) -> Vec<MatrixArgs> {
-        let args = |path: &PathBuf| MatrixArgs::new(path.clone(), self.duplicates);
+        let args = |path: &PathBuf| MatrixArgs::new(path.clone(), self.reading.clone());
         self.matrices.iter().map(args).collect()
     }
 

@@ -18,14 +18,18 @@ pub(crate) struct GenerateArgs {
     pub(crate) matrix: MatrixArgs,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
-    /// GPU to generate for: an architecture, sm_70 to sm_120, or a GPU such as v100, a100, h100,
+    /// GPU to generate for: an architecture, sm_70 to sm_121, or a GPU such as v100, a100, h100,
     /// b200 or rtx4090 [default: the GPU measured on, else h200]
     #[arg(long, value_name = "GPU")]
     pub(crate) arch: Option<Target>,
     /// Folder to write [default: MATRIX.spmv.DTYPE or MATRIX.spmmN.DTYPE in the current folder]; a
-    /// folder that holds nothing but what an earlier run wrote is replaced
+    /// folder that holds nothing but what an earlier run wrote is replaced, unless its kernel was
+    /// edited since
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
+    /// Replace a folder whose kernel was edited, too
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Candidates to measure on the GPU, as in 8, or seconds to spend on it, as in 10s; the fastest
     /// right ones are written. A number below that of --candidates is raised to it. Without a GPU
     /// that runs --arch, nothing is measured [default: 8]
@@ -58,9 +62,13 @@ pub(crate) struct GenerateArgs {
         value_parser = clap::value_parser!(i64).range(1..=MOST_CANDIDATES)
     )]
     candidates: i64,
-    /// Also write the packed arrays that the kernel reads, as packed.safetensors
+    /// Leave out the packed arrays that the kernel reads (packed.safetensors) and the host programs
+    /// that run it with them
     #[arg(long)]
-    pub(crate) packed: bool,
+    no_packed: bool,
+    /// Write them, which is what happens anyway
+    #[arg(long, hide = true, conflicts_with = "no_packed")]
+    packed: bool,
     /// Write no machine code, and measure nothing
     #[arg(long)]
     pub(crate) no_compile: bool,
@@ -79,6 +87,11 @@ impl GenerateArgs {
             Budget::Candidates(count) => Budget::Candidates(count.max(self.candidates().get())),
             time @ Budget::Time(_) => time,
         }
+    }
+
+    /// Whether packed arrays and host programs are written.
+    pub(crate) fn packed(&self) -> bool {
+        !self.no_packed
     }
 
     pub(crate) fn device(&self) -> u32 {

@@ -1,31 +1,63 @@
 //! Which matrix is read, and how.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use sparserl_core::matrix::Duplicates;
+use sparserl_core::matrix::file::{self, Limits, Options};
 use sparserl_core::task::{Operation, Task};
+
+/// Names of standard input.
+const STANDARD_INPUT: [&str; 4] =
+    [file::STANDARD_INPUT, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 /// What is read.
 #[derive(Args, Debug)]
 pub(crate) struct MatrixArgs {
-    /// Matrix file: .mtx (Matrix Market) or .smtx (DLMC), plain or compressed (.gz)
+    /// Matrix: a file in the format of Matrix Market (.mtx), DLMC (.smtx), Harwell-Boeing (.rb,
+    /// .rua, …) or SciPy (.npz), plain or compressed (.gz, .bz2, .zst, .xz), or an archive with one
+    /// (.tar.gz, as SuiteSparse has them); `-` for standard input; or a generated one, as in
+    /// stencil5:100x100 (`bench --help` lists them)
     pub(crate) matrix: PathBuf,
+    #[command(flatten)]
+    reading: ReadingArgs,
+}
+
+/// How matrices are read.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ReadingArgs {
     /// What becomes of several entries at one position
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = DuplicatesArg::Sum)]
     duplicates: DuplicatesArg,
+    /// Which matrix of an archive, by its name with or without folders [default: the one called
+    /// like the archive, or else the only one]
+    #[arg(long, value_name = "NAME")]
+    member: Option<String>,
+    /// Memory that a decompressed file or standard input may take, as in 500M or 16G [default: 64M
+    /// or 200 times the file, whichever is more, up to 64G]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory: Option<u64>,
 }
 
 impl MatrixArgs {
-    pub(super) fn new(matrix: PathBuf, duplicates: DuplicatesArg) -> Self {
-        Self { matrix, duplicates }
+    pub(super) fn new(matrix: PathBuf, reading: ReadingArgs) -> Self {
+        Self { matrix, reading }
     }
 
-    pub(crate) fn duplicates(&self) -> Duplicates {
-        match self.duplicates {
+    /// How it is read.
+    pub(crate) fn options(&self) -> Options<'_> {
+        let ReadingArgs { duplicates, member, memory } = &self.reading;
+        let duplicates = match duplicates {
             DuplicatesArg::Sum => Duplicates::Sum,
             DuplicatesArg::Refuse => Duplicates::Refuse,
-        }
+        };
+        let limits = memory.map(|most| Limits { always: most, ratio: 0, most });
+        Options { duplicates, limits: limits.unwrap_or_default(), member: member.as_deref() }
+    }
+
+    /// Whether it is read from standard input.
+    pub(crate) fn is_standard_input(&self) -> bool {
+        STANDARD_INPUT.iter().any(|name| self.matrix.as_os_str() == *name)
     }
 
     /// The file's name without its folder.
@@ -35,12 +67,12 @@ impl MatrixArgs {
 
     /// The file's name without folder and extensions: `graph` for `data/graph.mtx.gz`.
     pub(crate) fn stem(&self) -> String {
-        let stem = Path::new(&self.file_name()).with_extension("");
-        let is_format = |extension: &str| matches!(extension, "mtx" | "smtx");
-        let inner = stem.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
-        let stem =
-            if inner.as_deref().is_some_and(is_format) { stem.with_extension("") } else { stem };
-        stem.to_string_lossy().into_owned()
+        if self.is_standard_input() {
+            return "stdin".to_owned();
+        }
+        let name = self.file_name();
+        // What separates the numbers of a generated matrix has no place in a folder's name.
+        file::stem(&name).unwrap_or(&name).replace([':', ',', '@'], "-")
     }
 
     /// What a folder with a kernel of it for a task is called.
@@ -59,14 +91,58 @@ impl MatrixArgs {
 impl MatrixArgs {
     /// A matrix file as it is read unless asked otherwise.
     pub(crate) fn of(path: &str) -> Self {
-        Self { matrix: path.into(), duplicates: DuplicatesArg::Sum }
+        Self { matrix: path.into(), reading: ReadingArgs::default() }
     }
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum DuplicatesArg {
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum DuplicatesArg {
     /// Their values are added
+    #[default]
     Sum,
     /// They are an error
     Refuse,
+}
+
+/// Reads a number of bytes such as `512M`, in powers of 1024.
+fn bytes(text: &str) -> Result<u64, String> {
+    let error = || format!("`{text}` is no number of bytes above 0: give one as in 500M or 16G");
+    let number = text.trim_end_matches(['i', 'B']);
+    let (number, shift) = match number.char_indices().last() {
+        Some((end, unit)) if unit.is_ascii_alphabetic() => {
+            let power = "KMGT".find(unit.to_ascii_uppercase()).ok_or_else(error)?;
+            (&number[..end], 10 * (power + 1))
+        }
+        _ => (number, 0),
+    };
+    let number: u64 = number.parse().map_err(|_| error())?;
+    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_in_bytes_or_powers_of_1024() {
+        assert_eq!(bytes("1000"), Ok(1000));
+        assert_eq!(bytes("500M"), Ok(500 << 20));
+        assert_eq!(bytes("16GiB"), Ok(16 << 30));
+        for wrong in ["", "0", "G", "1.5G", "-1", "5X", "99999999999T"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_named_after_whatever_is_read() {
+        for (matrix, stem) in [
+            ("a/graph.mtx.gz", "graph"),
+            ("a/graph.tar.gz", "graph"),
+            ("x.y.RUA", "x.y"),
+            ("-", "stdin"),
+            ("uniform:6,30,4@9", "uniform-6-30-4-9"),
+        ] {
+            assert_eq!(MatrixArgs::of(matrix).stem(), stem);
+        }
+    }
 }

@@ -28,16 +28,24 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_parser = precision_parser(), default_value = "f32")]
     dtype: Precision,
     /// Whether the matrix's values may change after the kernel was made; a kernel for variable
-    /// values depends on the pattern only
-    #[arg(long, value_enum, default_value_t = ValuesArg::Fixed)]
-    values: ValuesArg,
+    /// values depends on the pattern only, one for fixed values may hold them [default: fixed, but
+    /// variable where the file has none]
+    #[arg(long, value_enum)]
+    values: Option<ValuesArg>,
 }
 
 impl TaskArgs {
-    /// The task.
+    /// The task for a matrix with values.
     pub(crate) fn task(&self) -> Task {
+        self.task_for(false)
+    }
+
+    /// The task for a matrix which is a pattern, whose entries are all 1 because its file has no
+    /// values, or has values.
+    pub(crate) fn task_for(&self, is_pattern: bool) -> Task {
         let (operation, precision) = (operation(self.op, self.cols), self.dtype);
-        Task { operation, precision, values: self.values.into() }
+        let usual = if is_pattern { Values::Variable } else { Values::Fixed };
+        Task { operation, precision, values: self.values.map_or(usual, Values::from) }
     }
 
     pub(super) fn check(&self) -> Result<(), Mistake> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::matrix::DuplicatesArg;
+use super::matrix::ReadingArgs;
 use super::{AskedTaskArgs, EmulationArgs, JudgingArgs, MatrixArgs};
 
 /// The grammar of launches, for those who write CUDA.
@@ -18,7 +18,8 @@ Blocks, threads of a block, and bytes of dynamic shared memory, 0 unless given; 
   row_offsets  columns  values         the matrix in CSR, as int* and float* or double*
   x or B, y or C                       the dense operands, row-major
   alpha  beta                          their factors; 1 and 0 for kernels without
-  num_rows  num_cols  nnz  dense_cols  sizes, also in expressions with + * / ceil() and parentheses
+  num_rows  num_cols  nnz  dense_cols  sizes, also in expressions as C++ has them: / rounds down, as
+                                       in (num_rows + 255) / 256; ceil(num_rows / 256) rounds up
 Where nothing is passed, the parameters have to bear these names (or row_ptr, col_idx, dense_matrix,
 output). A .json file of the source's name can say the same:
 
@@ -31,15 +32,15 @@ says how the matrix is packed, and its launch passes the packed arrays by their 
 #[derive(Args, Debug)]
 #[command(after_long_help = LAUNCHES)]
 pub(crate) struct VerifyArgs {
-    /// Kernel to judge: a program (.skl), or CUDA (.cu) with a `// launch:` comment, see below
+    /// Kernel to judge: a program (.skl), CUDA (.cu) with a `// launch:` comment, see below, or a
+    /// folder that `gen` wrote, whose kernel.cu may be edited
     #[arg(value_name = "KERNEL")]
     pub(crate) kernel: PathBuf,
-    /// Matrix to judge it on: .mtx (Matrix Market) or .smtx (DLMC), plain or compressed (.gz)
+    /// Matrix to judge it on: a file, - for standard input, or a generated one, as `gen` takes it
     #[arg(long, value_name = "FILE")]
     matrix: PathBuf,
-    /// What becomes of several entries at one position
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = DuplicatesArg::Sum)]
-    duplicates: DuplicatesArg,
+    #[command(flatten)]
+    reading: ReadingArgs,
     #[command(flatten)]
     pub(crate) asked: AskedTaskArgs,
     #[command(flatten)]
@@ -54,6 +55,6 @@ pub(crate) struct VerifyArgs {
 impl VerifyArgs {
     /// What is read.
     pub(crate) fn matrix(&self) -> MatrixArgs {
-        MatrixArgs::new(self.matrix.clone(), self.duplicates)
+        MatrixArgs::new(self.matrix.clone(), self.reading.clone())
     }
 }

@@ -12,8 +12,6 @@ use walkdir::WalkDir;
 /// Entries that a generated matrix may have: more would not fit the memory of one GPU.
 const MOST_ENTRIES: u64 = 2_000_000_000;
 const DEFAULT_SEED: u64 = 1;
-/// Endings of matrix files, in any case.
-const EXTENSIONS: [&str; 4] = [".mtx", ".mtx.gz", ".smtx", ".smtx.gz"];
 
 /// One matrix that can be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +48,13 @@ pub(crate) enum SourceError {
         what: String,
     },
     /// A file that is called otherwise than matrices are.
-    #[error("{}: no matrix file; expected *.mtx or *.smtx, plain or .gz", .0.display())]
+    #[error("{}: no matrix file; expected *.mtx, *.smtx, *.rb, *.npz or *.tar, plain or compressed", .0.display())]
     Extension(PathBuf),
     /// A folder without matrices.
-    #[error("{}: no matrix file in the folder; expected *.mtx or *.smtx, plain or .gz", .0.display())]
+    #[error(
+        "{}: no matrix file in the folder; expected *.mtx, *.smtx, *.rb, *.npz or *.tar, plain or compressed",
+        .0.display()
+    )]
     EmptyFolder(PathBuf),
     /// A folder that cannot be listed.
     #[error("{}: cannot list the folder", path.display())]
@@ -84,6 +85,14 @@ impl MatrixSource {
             return Ok(vec![Self::File(path.to_owned())]);
         }
         Ok(vec![Self::Family(Family::parse(argument)?)])
+    }
+
+    /// The matrix that is made on the fly where an argument is called like a family and no file is.
+    pub(crate) fn family(argument: &Path) -> Option<Result<Self, SourceError>> {
+        match Family::parse(argument.to_str().filter(|_| !argument.exists())?) {
+            Err(SourceError::Unknown(_)) => None,
+            family => Some(family.map(Self::Family)),
+        }
     }
 
     /// Whether a matrix of this name is made on the fly.
@@ -128,17 +137,12 @@ pub(crate) fn label(argument: &str) -> String {
 
 /// Whether a file is called as matrices are.
 fn is_matrix(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    EXTENSIONS.iter().any(|end| name.ends_with(end))
+    file::stem(&path.file_name().unwrap_or_default().to_string_lossy()).is_some()
 }
 
 /// A matrix's name without the extension of its file; a family has none.
 pub(crate) fn without_extension(name: &str) -> &str {
-    let start = |end: &&str| {
-        let start = name.len().checked_sub(end.len())?;
-        name.get(start..)?.eq_ignore_ascii_case(end).then_some(start)
-    };
-    EXTENSIONS.iter().find_map(start).and_then(|start| name.get(..start)).unwrap_or(name)
+    file::stem(name).unwrap_or(name)
 }
 
 fn folder(path: &Path) -> Result<Vec<MatrixSource>, SourceError> {
@@ -421,9 +425,8 @@ mod tests {
         let path = place.path().join("readme.txt");
         fs::write(&path, "").unwrap();
         let error = MatrixSource::parse(path.to_str().unwrap()).unwrap_err().to_string();
-        assert!(
-            error.ends_with("readme.txt: no matrix file; expected *.mtx or *.smtx, plain or .gz")
-        );
+        let says = "readme.txt: no matrix file; expected *.mtx, *.smtx, ";
+        assert!(error.contains(says), "{error}");
     }
 
     #[test]

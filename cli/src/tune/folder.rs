@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 
 use super::record::{Case, FORMAT, TuneRecord};
 use crate::generate::pretty;
-use crate::output_folder::OutputFolder;
+use crate::output_folder::{Edited, OutputFolder};
 use crate::whole_file;
 
 const RECORD: &str = "tune.json";
@@ -43,7 +43,7 @@ impl TuneFolder {
             Ok(false) => {}
         }
         // What cannot be written in the end is refused now.
-        OutputFolder::check(&path.join(KERNEL))?;
+        OutputFolder::check(&path.join(KERNEL), Edited::Keep)?;
         let record = path.join(RECORD);
         let text = match fs::read(&record) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(

@@ -11,6 +11,7 @@ use super::{Given, Rounded};
 use crate::args::VerifyArgs;
 use crate::console;
 use crate::emulation::{self, Emulated, Ground};
+use crate::ending::WrongKernel;
 use crate::gpu;
 use crate::progress::Progress;
 
@@ -18,7 +19,7 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     let report = report(args)?;
     console::print(&if args.json { report.json()? } else { report.to_string() })?;
     match report.fault() {
-        Some(fault) => bail!(fault),
+        Some(fault) => bail!(WrongKernel(fault)),
         None => Ok(()),
     }
 }

@@ -54,8 +54,12 @@ pub(crate) enum Kernel {
 pub(crate) enum KernelError {
     #[error("cannot read the file")]
     Read(#[from] io::Error),
-    #[error("neither a program (.skl) nor CUDA (.cu)")]
+    #[error("neither a program (.skl), CUDA (.cu) nor a folder that `gen` wrote")]
     Extension,
+    #[error("the folder holds no kernel.cu; give the kernel's file")]
+    Folder,
+    #[error("the folder holds several kernels; give that of one, such as {0}/1")]
+    Several(String),
     #[error("is not UTF-8 text, from byte {0} on")]
     NotText(usize),
     #[error("the .json file beside it is not UTF-8 text, from byte {0} on")]
@@ -67,11 +71,13 @@ pub(crate) enum KernelError {
 }
 
 impl KernelFile {
-    /// Reads the files of a kernel; the extension of `path` tells the kind.
+    /// Reads the files of a kernel; the extension of `path` tells the kind. Of a folder that `gen`
+    /// wrote it is the CUDA source, edited or not.
     ///
     /// # Errors
     /// When a file cannot be read, or the extension is no kernel's.
     pub(crate) fn read(path: PathBuf) -> Result<Self, KernelError> {
+        let path = if path.is_dir() { in_folder(&path)? } else { path };
         let kind = Kind::of(&path).ok_or(KernelError::Extension)?;
         let source = fs::read(&path)?;
         let sidecar = match kind {
@@ -95,7 +101,10 @@ impl KernelFile {
         let sidecar = sidecar.map_err(|error| KernelError::SidecarNotText(error.valid_up_to()))?;
         match self.kind {
             Kind::Program => Ok(Kernel::Program(Program::parse(text)?)),
-            Kind::Cuda => Ok(Kernel::Cuda(Box::new(RawKernel::parse(text, sidecar)?))),
+            Kind::Cuda => {
+                let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+                Ok(Kernel::Cuda(Box::new(RawKernel::parse(text, sidecar)?.named(&name))))
+            }
         }
     }
 
@@ -109,10 +118,23 @@ impl KernelFile {
     }
 }
 
+/// The kernel in a folder.
+fn in_folder(folder: &Path) -> Result<PathBuf, KernelError> {
+    let source = folder.join(plan::SOURCE);
+    if source.exists() {
+        return Ok(source);
+    }
+    Err(match folder.join(plan::CANDIDATES).exists() {
+        true => KernelError::Several(folder.display().to_string()),
+        false => KernelError::Folder,
+    })
+}
+
 /// Whether a CUDA source is what `gen` wrote for the program in the same folder.
 pub(crate) fn is_generated(path: &Path) -> bool {
     path.file_name() == Some(OsStr::new(plan::SOURCE))
         && [plan::PROGRAM, plan::PLAN].iter().all(|name| path.with_file_name(name).exists())
+        && path.parent().is_none_or(|folder| !plan::is_edited(folder))
 }
 
 impl Kernel {
@@ -143,7 +165,10 @@ mod tests {
 
     #[test]
     fn what_is_no_kernel_is_told_apart() {
-        assert_eq!(error(&[("a.txt", b"")]), "neither a program (.skl) nor CUDA (.cu)");
+        assert_eq!(
+            error(&[("a.txt", b"")]),
+            "neither a program (.skl), CUDA (.cu) nor a folder that `gen` wrote"
+        );
         assert_eq!(error(&[("a.skl", b"ab\xff")]), "is not UTF-8 text, from byte 2 on");
         assert!(error(&[("a.skl", b"sparserl 2\nspmv f16")]).starts_with("line 2: "));
         assert_eq!(

@@ -141,9 +141,9 @@ fn a_finding_names_the_line() {
     let run = place.run(&arguments);
     assert_eq!(run.code, Some(1), "{}", run.stdout);
     assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
-    let start = "error: wrong.cu: faults: out of bounds at spmv.cu:6 (PTX line ";
+    let start = "error: wrong.cu: faults: out of bounds at wrong.cu:6 (PTX line ";
     assert!(run.stderr.starts_with(start), "{}", run.stderr);
-    assert!(run.stdout.contains("\nfindings   out of bounds at spmv.cu:6 "), "{}", run.stdout);
+    assert!(run.stdout.contains("\nfindings   out of bounds at wrong.cu:6 "), "{}", run.stdout);
 
     let run = place.run(&format!("{arguments} --json"));
     assert_eq!(run.code, Some(1));
@@ -176,7 +176,7 @@ fn a_program_that_does_not_fit_is_not_emulated() {
 #[test]
 fn without_a_gpu_emulation_is_suggested() {
     let run = without_gpu(&place(), &format!("verify k.skl --matrix {}", matrix("beam.mtx")));
-    assert_eq!(run.code, Some(1));
+    assert_eq!(run.code, Some(3));
     assert!(run.stderr.ends_with("; --emulate checks it without one\n"), "{}", run.stderr);
 }
 
@@ -214,8 +214,8 @@ fn what_cannot_be_checked_is_written_unless_a_check_is_asked_for() {
     let huge = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 3e38\n1 2 3e38\n";
     fs::write(place.path("huge.mtx"), huge).unwrap();
     let run = without_gpu(&place, "gen huge.mtx -o out");
-    assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stderr.starts_with("note: candidate 1 and "), "{}", run.stderr);
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    assert!(run.stderr.starts_with("warning: candidate 1 and "), "{}", run.stderr);
     assert!(run.stderr.contains(" more cannot be checked: "), "{}", run.stderr);
     assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
     let line = "no GPU     picked by the policy learned; not checked\n";
@@ -223,7 +223,7 @@ fn what_cannot_be_checked_is_written_unless_a_check_is_asked_for() {
     assert!(place.path("out/kernel.cu").exists());
 
     let run = without_gpu(&place, "gen huge.mtx --check -o checked");
-    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    assert_eq!(run.code, Some(3), "{}", run.stdout);
     assert!(run.stderr.starts_with("error: huge.mtx: none of "), "{}", run.stderr);
     assert!(run.stderr.contains("; the first: it cannot be checked: "), "{}", run.stderr);
     assert!(!place.path("checked").exists());
@@ -237,7 +237,7 @@ fn gen_checks_what_it_is_told_to() {
     let line = "no GPU     picked by the policy learned; not checked\n";
     assert!(run.code == Some(0) && run.stdout.contains(line), "{}{}", run.stdout, run.stderr);
 
-    let text = place.succeed(&format!("gen {beam} --check --no-compile -o out"));
+    let text = place.succeed(&format!("gen {beam} --check --no-compile --no-packed -o out"));
     assert!(text.contains("emulated   on the whole matrix\n"), "{text}");
     assert_eq!(place.names("out"), ["kernel.cu", "plan.json", "program.skl"]);
     assert_eq!(place.run(&format!("gen {beam} --check --no-check")).code, Some(2));
@@ -257,4 +257,38 @@ fn a_check_that_was_asked_for_needs_a_compiler() {
     assert!(run.stderr.starts_with("error: cannot check: "), "{}", run.stderr);
     assert!(run.stderr.contains("pip install"), "{}", run.stderr);
     assert!(!place.path("out").exists());
+}
+
+#[test]
+fn the_folder_that_gen_wrote_is_verified_and_an_edited_kernel_in_it_is_kept() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    let generate = format!("gen {beam} --no-compile --packed -o out");
+    place.succeed(&generate);
+    let verify = format!("verify --emulate out --matrix {beam}");
+    let text = place.succeed(&verify);
+    assert!(text.contains("kernel     out/kernel.cu\n"), "{text}");
+
+    let source = place.text("out/kernel.cu");
+    // Below the launch that its comment says, as a user tries things.
+    let edited = source.replacen("  prefetch(", "  y[1 << 28] = alpha;\n  prefetch(", 1);
+    let line = 1 + edited.lines().position(|line| line.contains("y[1 << 28]")).unwrap();
+    fs::write(place.path("out/kernel.cu"), &edited).unwrap();
+    let run = place.run(&verify);
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    let finding = format!("out of bounds at kernel.cu:{line} ");
+    assert!(run.stderr.contains(&finding), "{}", run.stderr);
+
+    let error = place.fail(&generate);
+    assert!(error.contains("out/kernel.cu: was edited") && error.contains("--force"), "{error}");
+    assert_eq!(place.text("out/kernel.cu"), edited);
+    place.succeed(&format!("{generate} --force"));
+    assert_eq!(place.text("out/kernel.cu"), source);
+
+    place.succeed(&format!("gen {beam} --no-compile --candidates 2 -o two"));
+    let error = place.fail(&format!("verify --emulate two --matrix {beam}"));
+    assert!(error.contains("two: the folder holds several kernels"), "{error}");
+    fs::write(place.path("two/2/kernel.cu"), &edited).unwrap();
+    let error = place.fail(&format!("gen {beam} --no-compile -o two"));
+    assert!(error.contains("two/2/kernel.cu: was edited"), "{error}");
 }

@@ -25,13 +25,22 @@ fn every_matrix_and_task_gives_a_complete_folder() {
     let place = Place::new();
     for name in MATRICES {
         for (arguments, ending) in TASKS {
-            let gen_arguments = format!("gen {} {arguments} --no-compile --packed", matrix(name));
+            let gen_arguments = format!("gen {} {arguments} --no-compile", matrix(name));
             let summary = place.succeed(&gen_arguments);
             let folder = format!("{}.{ending}", name.split('.').next().unwrap());
             assert!(summary.contains(&format!("{folder}/")), "{summary}");
             assert_eq!(
                 place.names(&folder),
-                ["kernel.cu", "packed.safetensors", "plan.json", "program.skl"]
+                [
+                    "Makefile",
+                    "expected.txt",
+                    "kernel.cu",
+                    "packed.safetensors",
+                    "plan.json",
+                    "program.skl",
+                    "run.cpp",
+                    "run.py"
+                ]
             );
             check_plan(&place, &folder, name);
             check_program(&place, &folder);
@@ -72,6 +81,13 @@ fn check_program(place: &Place, folder: &str) {
     let plan = place.json(&format!("{folder}/plan.json"));
     let task = program.task.to_string();
     assert!(task.starts_with(plan["task"]["operation"].as_str().unwrap()), "{task}");
+    let (task, is_free) = match task.strip_suffix(" variable") {
+        Some(task) => (task, true),
+        None => (task.as_str(), false),
+    };
+    // These files have no values.
+    let is_pattern = ["pruned.", "rmat10."].iter().any(|start| folder.starts_with(start));
+    assert_eq!(is_free, is_pattern, "{folder}");
     assert!(task.ends_with(plan["task"]["dtype"].as_str().unwrap()), "{task}");
     assert_eq!(plan["launch"]["block"], program.block.threads());
 }
@@ -174,8 +190,9 @@ fn check_packed(place: &Place, folder: &str) {
 #[test]
 fn the_same_input_gives_the_same_bytes() {
     let place = Place::new();
-    for output in ["a", "b"] {
-        let task = "--op spmm --cols 8 --packed --no-compile --candidates 2";
+    // However many threads there are.
+    for (output, threads) in [("a", ""), ("b", "--threads 1")] {
+        let task = format!("--op spmm --cols 8 --packed --no-compile --candidates 2 {threads}");
         place.succeed(&format!("gen {} {task} -o {output}", matrix("rmat10.mtx.gz")));
     }
     for folder in ["1", "2"] {
@@ -190,7 +207,7 @@ fn the_same_input_gives_the_same_bytes() {
 #[test]
 fn candidates_are_ranked_and_differ() {
     let place = Place::new();
-    place.succeed(&format!("gen {} --candidates 6 --no-compile", matrix("beam.mtx")));
+    place.succeed(&format!("gen {} --candidates 6 --no-compile --no-packed", matrix("beam.mtx")));
     let folder = "beam.spmv.f32";
     assert_eq!(place.names(folder), ["1", "2", "3", "4", "5", "6", "candidates.json"]);
     let list = place.json(&format!("{folder}/candidates.json"));
@@ -216,7 +233,7 @@ fn candidates_are_ranked_and_differ() {
 #[test]
 fn a_new_run_replaces_the_old_whatever_it_was() {
     let place = Place::new();
-    let gen_beam = format!("gen {} --no-compile -o out", matrix("beam.mtx"));
+    let gen_beam = format!("gen {} --no-compile --no-packed -o out", matrix("beam.mtx"));
     place.succeed(&format!("{gen_beam} --candidates 2"));
     place.succeed(&gen_beam);
     assert_eq!(place.names("out"), ["kernel.cu", "plan.json", "program.skl"]);
@@ -298,4 +315,54 @@ fn duplicates_are_summed_or_refused() {
     let error = place.fail("gen twice.mtx --no-compile --duplicates refuse -o refused");
     assert!(error.contains("twice.mtx:4: "), "{error}");
     assert!(!place.path("refused").exists());
+}
+
+#[test]
+fn matrices_come_from_standard_input_archives_and_families() {
+    let place = Place::new();
+    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../core/tests/files");
+    let archive = format!("{files}/stencil.tar.gz");
+    let run_gen = |arguments: &str, input: Option<&str>| {
+        let mut command = place.command(&format!("gen {arguments} --no-compile"));
+        if let Some(input) = input {
+            command.stdin(fs::File::open(input).unwrap());
+        }
+        let run = run(&mut command);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        run.stderr
+    };
+    let note = "note: read stencil/stencil.mtx, not stencil/stencil_b.mtx; --member chooses\n";
+    assert_eq!(run_gen(&archive, None), note);
+    assert_eq!(run_gen("-", Some(&archive)), note);
+    assert_eq!(run_gen("stencil5:2x2", None), "");
+    let rows = |folder: &str| place.json(&format!("{folder}/plan.json"))["matrix"].clone();
+    let blake3 = rows("stencil.spmv.f32")["blake3"].clone();
+    assert_eq!(rows("stdin.spmv.f32")["blake3"], blake3);
+    assert_eq!(rows("stencil5-2x2.spmv.f32")["blake3"], blake3);
+    let error = place.fail("gen stencil5:2");
+    assert!(error.starts_with("error: stencil5:2: expected stencil5:NXxNY"), "{error}");
+}
+
+#[test]
+fn what_is_assumed_of_values_is_said() {
+    let place = Place::new();
+    let text = |field: &str, value: &str| {
+        format!("%%MatrixMarket matrix coordinate {field} general\n2 2 2\n1 1{value}\n2 1{value}\n")
+    };
+    fs::write(place.path("p.mtx"), text("pattern", "")).unwrap();
+    fs::write(place.path("r.mtx"), text("real", " 2.5")).unwrap();
+    for (arguments, says, variable) in [
+        ("p.mtx", "none in the file: free, packed as 1; --values fixed ", true),
+        ("p.mtx --values fixed", "all 1, for the file has none", false),
+        ("r.mtx --policy cost", "", false),
+        ("r.mtx --values variable", "free: the kernel depends on the pattern only", true),
+    ] {
+        let summary = place.succeed(&format!("gen {arguments} --no-compile -o out"));
+        assert!(summary.contains(&format!("\nvalues     {says}")), "{arguments}: {summary}");
+        let program = place.text("out/program.skl");
+        assert_eq!(program.contains(" variable"), variable, "{program}");
+    }
+    let json = place.succeed("gen p.mtx --no-compile -o out --json");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["values"], serde_json::json!({"from_file": false, "stored": "free"}));
 }

@@ -6,11 +6,16 @@ mod bench;
 #[path = "../../../core/tests/broken_files/table.rs"]
 mod broken_files;
 mod compile;
+mod documentation;
 mod emulate;
 mod errors;
 mod eval;
 mod generate;
+mod host;
 mod inspect;
+#[cfg(unix)]
+mod interrupt;
 mod policy;
+mod schema;
 mod support;
 mod verify;

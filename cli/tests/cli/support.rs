@@ -65,7 +65,11 @@ impl Place {
         fs::create_dir_all(self.path("nothing")).unwrap();
         let mut command = self.command(arguments);
         command.env("SPARSERL_NVRTC", self.path("nothing"));
-        command.env_remove("VIRTUAL_ENV").env_remove("CONDA_PREFIX");
+        for variable in ["VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH"] {
+            command.env_remove(variable);
+        }
+        // Neither nvcc nor Python.
+        command.env("PATH", self.path("nothing"));
         command
     }
 
@@ -81,14 +85,21 @@ impl Place {
         run.stdout
     }
 
-    /// Runs what must fail with one line on standard error, and gives that line.
+    /// Runs what cannot be done, which must give one line on standard error; gives that line.
     pub(crate) fn fail(&self, arguments: &str) -> String {
         let run = self.run(arguments);
-        assert_eq!(run.code, Some(1), "{arguments}: {}", run.stderr);
+        assert_eq!(run.code, Some(3), "{arguments}: {}", run.stderr);
         assert_eq!(run.stdout, "", "{arguments}");
         assert!(run.stderr.starts_with("error: "), "{arguments}: {}", run.stderr);
         assert_eq!(run.stderr.matches('\n').count(), 1, "{arguments}: {}", run.stderr);
         run.stderr.trim_end().to_owned()
+    }
+
+    /// Names of all files in the cubin cache, hidden ones included.
+    pub(crate) fn kept_cubins(&self) -> Vec<String> {
+        let folders = fs::read_dir(self.cache.path()).unwrap();
+        let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     pub(crate) fn text(&self, name: &str) -> String {

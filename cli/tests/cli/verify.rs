@@ -40,8 +40,11 @@ fn a_kernel_that_cannot_be_read_is_named() {
             "unsaid.cu: it is not known what the parameter `n` is given: declare it, as in",
         ),
         ("latin.cu", "latin.cu: is not UTF-8 text, from byte 3 on"),
-        ("kernel.py", "kernel.py: neither a program (.skl) nor CUDA (.cu)"),
-        ("folder.cu", "folder.cu: cannot read the file: "),
+        (
+            "kernel.py",
+            "kernel.py: neither a program (.skl), CUDA (.cu) nor a folder that `gen` wrote",
+        ),
+        ("folder.cu", "folder.cu: the folder holds no kernel.cu"),
     ] {
         let error = place.fail(&format!("verify {kernel} --matrix {beam} {NO_DEVICE}"));
         assert!(error.starts_with(&format!("error: {text}")), "{error}");

@@ -1,18 +1,25 @@
-//! Loading a matrix file: `.mtx` and `.smtx`, plain or compressed (`.gz`).
+//! Loading a matrix file: Matrix Market (`.mtx`), DLMC (`.smtx`), Harwell–Boeing (`.rb`, `.rua`, …)
+//! and SciPy (`.npz`), plain, compressed (`.gz`, `.bz2`, `.zst`, `.xz`), or in an archive (`.tar`).
+
+mod archive;
+mod compression;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::string::String;
 use std::vec::Vec;
 
-use flate2::bufread::GzDecoder;
 use thiserror::Error;
 
-use super::market::{self, Header, MarketError, MarketErrorKind};
+use self::compression::Compression;
+use super::harwell_boeing::{self, HarwellBoeingError, HarwellBoeingErrorKind};
+use super::market::{self, Field, Header, MarketError, MarketErrorKind};
+use super::npz::{self, NpzError};
 use super::smtx::{self, SmtxError, SmtxErrorKind};
-use super::{Csr, Duplicates, Scalar, scan};
+use super::{Csr, Duplicates, Scalar};
 
-/// Decompressed text is read in pieces of this size, so that a bomb is met before it is held.
-const PIECE_BYTES: usize = 1 << 20;
+/// What standard input is called in messages.
+pub const STANDARD_INPUT: &str = "-";
 
 /// Why a file could not be loaded. The message starts with `path:` or `path:line:`.
 #[derive(Debug, Error)]
@@ -30,8 +37,40 @@ pub struct MatrixFileError {
 #[derive(Debug, Error)]
 pub enum MatrixFileErrorKind {
     /// The extension names no known format.
-    #[error("unknown extension; name the file *.mtx, *.mtx.gz, *.smtx or *.smtx.gz")]
+    #[error(
+        "unknown extension; expected *.mtx, *.smtx, *.rb, *.rua or another of Harwell-Boeing's, *.npz, or *.tar with one of \
+         them, plain or with .gz, .bz2, .zst or .xz"
+    )]
     Extension,
+    /// What is read from a stream has none of the formats that are known.
+    #[error(
+        "unknown format; expected Matrix Market, .smtx, Harwell-Boeing, .npz or .tar, plain or compressed by gzip, bzip2, \
+         zstd or xz"
+    )]
+    Unknown,
+    /// A pipe, a device or a folder: it may have no end, and cannot be read twice.
+    #[error("is no regular file; give - to read standard input")]
+    NotAFile,
+    /// The archive cannot be read.
+    #[error("cannot read the archive: {0}; it is truncated or damaged, fetch it again")]
+    Archive(#[source] io::Error),
+    /// There is no matrix in the archive.
+    #[error("holds no file that is called as matrices are (*.mtx, *.rb, …)")]
+    NoMember,
+    /// There are several, and none is called like the archive.
+    #[error("holds several matrices: {names}; name one with --member")]
+    SeveralMembers {
+        /// Their names.
+        names: String,
+    },
+    /// The one that was asked for is not there.
+    #[error("holds no `{asked}`, but {names}")]
+    NotAMember {
+        /// What was asked for.
+        asked: String,
+        /// Names of those that are there.
+        names: String,
+    },
     /// The operating system could not open or read the file.
     #[error("cannot read the file: {0}; check that it exists and is readable")]
     Read(#[source] io::Error),
@@ -46,7 +85,8 @@ pub enum MatrixFileErrorKind {
     },
     /// The text is longer than [`Limits`] allow.
     #[error(
-        "decompresses to more than {limit} bytes; if it is genuine, decompress it first or raise the limit"
+        "holds or decompresses to more than {limit} bytes; if it is genuine, decompress it first or raise the limit \
+         (--memory)"
     )]
     TooLong {
         /// The limit that was exceeded.
@@ -58,6 +98,12 @@ pub enum MatrixFileErrorKind {
     /// The text is not a readable `.smtx` file.
     #[error("{0}")]
     Smtx(SmtxErrorKind),
+    /// The text is not a readable Harwell–Boeing file.
+    #[error("{0}")]
+    HarwellBoeing(HarwellBoeingErrorKind),
+    /// The bytes are not a readable `.npz` file.
+    #[error("{0}")]
+    Npz(NpzError),
 }
 
 /// How long a compressed file's text may be. The compressed file's own claim is never trusted.
@@ -84,20 +130,110 @@ impl Limits {
     }
 }
 
-/// Begins each compressed member of a `.gz` file.
-const MAGIC: [u8; 2] = [0x1f, 0x8b];
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Market,
     Smtx,
+    HarwellBoeing,
+    Npz,
+}
+
+impl Format {
+    fn of_extension(extension: &str) -> Option<Self> {
+        match extension {
+            "mtx" => Some(Self::Market),
+            "smtx" => Some(Self::Smtx),
+            // Real, integer or pattern; any symmetry that is read; assembled.
+            "rb" | "hb" | "rua" | "rsa" | "rza" | "rra" | "pua" | "psa" | "pra" | "iua" | "isa"
+            | "ira" => Some(Self::HarwellBoeing),
+            "npz" => Some(Self::Npz),
+            _ => None,
+        }
+    }
+
+    /// Of a file in an archive.
+    fn of_member(name: &str) -> Option<Self> {
+        Self::of_extension(&name.rsplit_once('.')?.1.to_ascii_lowercase())
+    }
+
+    /// What a text looks like; nothing for what looks like no matrix.
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let start = bytes.trim_ascii_start();
+        let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let is_list = |&byte: &u8| byte.is_ascii_digit() || b", \t\r".contains(&byte);
+        if bytes.starts_with(b"PK") {
+            Some(Self::Npz)
+        } else if start.get(..14).is_some_and(|s| s.eq_ignore_ascii_case(b"%%MatrixMarket")) {
+            Some(Self::Market)
+        } else if !line.is_empty() && line.iter().all(is_list) {
+            Some(Self::Smtx)
+        } else if harwell_boeing::is_likely(bytes) {
+            Some(Self::HarwellBoeing)
+        } else {
+            None
+        }
+    }
+}
+
+/// What a file's name says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind<'n> {
+    /// Absent for archives.
+    format: Option<Format>,
+    compression: Option<Compression>,
+    /// The name without the extensions.
+    stem: &'n str,
+}
+
+impl<'n> Kind<'n> {
+    fn of_name(name: &'n str) -> Option<Self> {
+        let split = |name: &'n str| {
+            let (stem, extension) = name.rsplit_once('.')?;
+            Some((stem, extension.to_ascii_lowercase()))
+        };
+        let (stem, extension) = split(name)?;
+        if extension == "tgz" {
+            return Some(Self { format: None, compression: Some(Compression::Gzip), stem });
+        }
+        let compression = Compression::of_extension(&extension);
+        let (stem, extension) =
+            if compression.is_some() { split(stem)? } else { (stem, extension) };
+        let format = Format::of_extension(&extension);
+        (format.is_some() || extension == "tar").then_some(Self { format, compression, stem })
+    }
+}
+
+/// The name of a matrix file without its extensions: `graph` of `graph.mtx.gz`; absent where a file
+/// of this name would not be read.
+#[must_use]
+pub fn stem(name: &str) -> Option<&str> {
+    Kind::of_name(name).map(|kind| kind.stem)
+}
+
+/// How a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options<'o> {
+    /// What becomes of several entries at one position. In an `.smtx` file they are an error.
+    pub duplicates: Duplicates,
+    /// Of what is not read in pieces.
+    pub limits: Limits,
+    /// Which file of an archive, by its name with or without folders.
+    pub member: Option<&'o str>,
+}
+
+impl Options<'_> {
+    /// With the usual limits.
+    #[must_use]
+    pub fn new(duplicates: Duplicates) -> Self {
+        Self { duplicates, limits: Limits::default(), member: None }
+    }
 }
 
 /// Loads the matrix of a file. The extension, in any case, tells the format: `.mtx` (see
-/// [`market`]) or `.smtx` (see [`smtx`]), each possibly followed by `.gz`.
+/// [`market`]), `.smtx` (see [`smtx`]), those of [`harwell_boeing`] or `.npz` (see [`npz`]), each
+/// possibly followed by that of a compression, or an archive with one of them.
 ///
-/// Runs in the current rayon pool, as [`market::parse`]. A repeated position of an `.smtx` file is
-/// an error whatever `duplicates` says.
+/// Runs in the current rayon pool, as [`market::parse`].
 ///
 /// # Errors
 /// [`MatrixFileError`], for everything that can be wrong with the file.
@@ -113,9 +249,22 @@ pub struct Loaded<T> {
     /// Entries of the file that were added to an earlier one at the same position. In a symmetric
     /// file both triangles are the same positions.
     pub summed: usize,
+    /// Whether the file has no values: every entry is 1.
+    pub is_pattern: bool,
+    /// Which of an archive's files it is.
+    pub member: Option<Member>,
 }
 
-/// [`load`], which also tells how many duplicates were summed.
+/// A matrix in an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name with its folders.
+    pub name: String,
+    /// Those of the others.
+    pub others: Vec<String>,
+}
+
+/// [`load`], which also tells what became of the entries.
 ///
 /// # Errors
 /// As [`load`].
@@ -123,7 +272,7 @@ pub fn load_counted<T: Scalar>(
     path: &Path,
     duplicates: Duplicates,
 ) -> Result<Loaded<T>, MatrixFileError> {
-    load_counted_within(path, duplicates, Limits::default())
+    load_with(path, &Options::new(duplicates))
 }
 
 /// [`load`] with other limits for compressed files.
@@ -135,39 +284,115 @@ pub fn load_within<T: Scalar>(
     duplicates: Duplicates,
     limits: Limits,
 ) -> Result<Csr<T>, MatrixFileError> {
-    load_counted_within(path, duplicates, limits).map(|loaded| loaded.matrix)
+    load_with(path, &Options { limits, ..Options::new(duplicates) }).map(|loaded| loaded.matrix)
 }
 
-fn load_counted_within<T: Scalar>(
+/// [`load`] as asked for.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with<T: Scalar>(
     path: &Path,
-    duplicates: Duplicates,
-    limits: Limits,
+    options: &Options<'_>,
 ) -> Result<Loaded<T>, MatrixFileError> {
-    let fail = |line, kind| MatrixFileError { path: path.to_path_buf(), line, kind };
-    let (format, compressed) =
-        format(path).ok_or_else(|| fail(None, MatrixFileErrorKind::Extension))?;
-    if format == Format::Market
-        && !compressed
-        && let Some((matrix, header)) = load_pieces(path, duplicates)
+    let fail = |(line, kind)| MatrixFileError { path: path.to_path_buf(), line, kind };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let kind = Kind::of_name(&name).ok_or_else(|| fail((None, MatrixFileErrorKind::Extension)))?;
+    let unreadable = |error| fail((None, MatrixFileErrorKind::Read(error)));
+    // A pipe would be waited for, and a device has no end.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(fail((None, MatrixFileErrorKind::NotAFile)));
+    }
+    if (kind.format, kind.compression) == (Some(Format::Market), None)
+        && let Some((matrix, header)) = load_pieces(path, options.duplicates)
     {
-        let summed = header.summed(matrix.view());
-        return Ok(Loaded { matrix, summed });
+        return Ok(of_market(matrix, header));
     }
-    let bytes = if compressed {
-        decompress(path, limits).map_err(|(line, kind)| fail(line, kind))?
-    } else {
-        std::fs::read(path).map_err(|error| fail(None, MatrixFileErrorKind::Read(error)))?
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let bytes = match kind.compression {
+        Some(compression) => {
+            compression::decompress(&bytes, compression, options.limits).map_err(fail)?
+        }
+        None => bytes,
     };
-    match format {
-        Format::Market => market::parse_with_header(&bytes, duplicates)
-            .map(|(matrix, header)| Loaded { summed: header.summed(matrix.view()), matrix })
-            .map_err(|MarketError { line, kind }| {
-                fail(Some(line), MatrixFileErrorKind::Market(kind))
-            }),
-        Format::Smtx => smtx::parse(&bytes)
-            .map(|matrix| Loaded { matrix, summed: 0 })
-            .map_err(|SmtxError { line, kind }| fail(Some(line), MatrixFileErrorKind::Smtx(kind))),
+    match kind.format {
+        Some(format) => parse(&bytes, format, options).map_err(fail),
+        None => of_archive(&bytes, Some(kind.stem), options).map_err(fail),
     }
+}
+
+/// Loads the matrix that a stream such as standard input holds, in any of the formats, compressed or
+/// not; the content tells. What is read is held, so it may be as long as the limits say.
+///
+/// # Errors
+/// As [`load`]; the path is [`STANDARD_INPUT`].
+pub fn load_stream<T: Scalar>(
+    stream: impl Read,
+    options: &Options<'_>,
+) -> Result<Loaded<T>, MatrixFileError> {
+    let fail = |(line, kind)| MatrixFileError { path: STANDARD_INPUT.into(), line, kind };
+    let limit = options.limits.most;
+    let mut bytes = Vec::new();
+    let read = stream.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+    let length = read.map_err(|error| fail((None, MatrixFileErrorKind::Read(error))))?;
+    if length as u64 > limit {
+        return Err(fail((None, MatrixFileErrorKind::TooLong { limit })));
+    }
+    if let Some(compression) = Compression::of_bytes(&bytes) {
+        bytes = compression::decompress(&bytes, compression, options.limits).map_err(fail)?;
+    }
+    // The mark of an archive stands behind the header of its first file.
+    if bytes.get(257..262) == Some(b"ustar") {
+        return of_archive(&bytes, None, options).map_err(fail);
+    }
+    let format = Format::of_bytes(&bytes);
+    let format = format.ok_or_else(|| fail((None, MatrixFileErrorKind::Unknown)))?;
+    parse(&bytes, format, options).map_err(fail)
+}
+
+/// What is wrong, and in which line.
+type Fault = (Option<usize>, MatrixFileErrorKind);
+
+fn of_archive<T: Scalar>(
+    bytes: &[u8],
+    stem: Option<&str>,
+    options: &Options<'_>,
+) -> Result<Loaded<T>, Fault> {
+    let chosen = archive::choose(bytes, stem, options.member);
+    let (member, others) = chosen.map_err(|kind| (None, kind))?;
+    let bytes = bytes.get(member.bytes).unwrap_or_default();
+    let loaded = parse(bytes, member.format, options)?;
+    Ok(Loaded { member: Some(Member { name: member.name, others }), ..loaded })
+}
+
+fn parse<T: Scalar>(
+    bytes: &[u8],
+    format: Format,
+    options: &Options<'_>,
+) -> Result<Loaded<T>, Fault> {
+    let duplicates = options.duplicates;
+    let plain = |matrix, summed, is_pattern| Loaded { matrix, summed, is_pattern, member: None };
+    match format {
+        Format::Market => market::parse_with_header(bytes, duplicates)
+            .map(|(matrix, header)| of_market(matrix, header))
+            .map_err(|MarketError { line, kind }| (Some(line), MatrixFileErrorKind::Market(kind))),
+        Format::Smtx => smtx::parse(bytes)
+            .map(|matrix| plain(matrix, 0, true))
+            .map_err(|SmtxError { line, kind }| (Some(line), MatrixFileErrorKind::Smtx(kind))),
+        Format::HarwellBoeing => harwell_boeing::parse(bytes, duplicates)
+            .map(|read| plain(read.matrix, read.summed, read.is_pattern))
+            .map_err(|HarwellBoeingError { line, kind }| {
+                (Some(line), MatrixFileErrorKind::HarwellBoeing(kind))
+            }),
+        Format::Npz => npz::parse(bytes, duplicates, options.limits.text_bytes(bytes.len() as u64))
+            .map(|(matrix, summed)| plain(matrix, summed, false))
+            .map_err(|error| (None, MatrixFileErrorKind::Npz(error))),
+    }
+}
+
+fn of_market<T: Scalar>(matrix: Csr<T>, header: Header) -> Loaded<T> {
+    let summed = header.summed(matrix.view());
+    Loaded { matrix, summed, is_pattern: header.field == Field::Pattern, member: None }
 }
 
 /// Reads a plain Matrix Market file piece by piece, without holding its text. `None` when anything
@@ -190,47 +415,4 @@ fn load_pieces<T: Scalar>(path: &Path, duplicates: Duplicates) -> Option<(Csr<T>
 #[cfg(not(unix))]
 fn load_pieces<T: Scalar>(_: &Path, _: Duplicates) -> Option<(Csr<T>, Header)> {
     None
-}
-
-/// The format and whether the file is compressed.
-fn format(path: &Path) -> Option<(Format, bool)> {
-    let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
-    let plain = name.strip_suffix(".gz");
-    let format = match plain.unwrap_or(&name).rsplit_once('.')?.1 {
-        "mtx" => Format::Market,
-        "smtx" => Format::Smtx,
-        _ => return None,
-    };
-    Some((format, plain.is_some()))
-}
-
-fn decompress(
-    path: &Path,
-    limits: Limits,
-) -> Result<Vec<u8>, (Option<usize>, MatrixFileErrorKind)> {
-    let unreadable = |error| (None, MatrixFileErrorKind::Read(error));
-    let compressed = std::fs::read(path).map_err(unreadable)?;
-    let limit = limits.text_bytes(compressed.len() as u64);
-    let mut decoder = GzDecoder::new(compressed.as_slice());
-    let mut text = Vec::new();
-    loop {
-        match decoder.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut text) {
-            Ok(0) => match decoder.into_inner() {
-                // Some archivers pad with zeros.
-                rest if rest.iter().all(|&byte| byte == 0) => return Ok(text),
-                rest if rest.starts_with(&MAGIC) => decoder = GzDecoder::new(rest),
-                rest => {
-                    return Err((None, MatrixFileErrorKind::TrailingBytes { bytes: rest.len() }));
-                }
-            },
-            Ok(_) if text.len() as u64 > limit => {
-                return Err((None, MatrixFileErrorKind::TooLong { limit }));
-            }
-            Ok(_) => {}
-            Err(error) => {
-                let line = scan::line_number(&text, text.len());
-                return Err((Some(line), MatrixFileErrorKind::Decompress(error)));
-            }
-        }
-    }
 }

@@ -21,27 +21,36 @@ pub enum Architecture {
     Sm80,
     /// Ampere (A40, RTX 30).
     Sm86,
+    /// Ampere (Jetson Orin).
+    Sm87,
     /// Ada (L40, RTX 40).
     Sm89,
     /// Hopper (H100, H200).
     Sm90,
     /// Blackwell (B200).
     Sm100,
+    /// Blackwell (B300).
+    Sm103,
     /// Blackwell (RTX 50).
     Sm120,
+    /// Blackwell (DGX Spark).
+    Sm121,
 }
 
 impl Architecture {
     /// Every architecture, oldest first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Sm70,
         Self::Sm75,
         Self::Sm80,
         Self::Sm86,
+        Self::Sm87,
         Self::Sm89,
         Self::Sm90,
         Self::Sm100,
+        Self::Sm103,
         Self::Sm120,
+        Self::Sm121,
     ];
 
     /// The number in its name: 90 for `sm_90`, ten times the major compute capability plus the
@@ -53,10 +62,13 @@ impl Architecture {
             Self::Sm75 => 75,
             Self::Sm80 => 80,
             Self::Sm86 => 86,
+            Self::Sm87 => 87,
             Self::Sm89 => 89,
             Self::Sm90 => 90,
             Self::Sm100 => 100,
+            Self::Sm103 => 103,
             Self::Sm120 => 120,
+            Self::Sm121 => 121,
         }
     }
 
@@ -143,9 +155,10 @@ mod tests {
     fn devices_get_the_newest_cubin_that_they_run() {
         let choose = Architecture::for_compute_capability;
         assert_eq!(choose(9, 0), Some(Architecture::Sm90));
-        assert_eq!(choose(8, 7), Some(Architecture::Sm86), "Jetson Orin runs sm_86");
-        assert_eq!(choose(10, 3), Some(Architecture::Sm100));
-        assert_eq!(choose(12, 1), Some(Architecture::Sm120));
+        assert_eq!(choose(8, 8), Some(Architecture::Sm87), "no GPU has its own");
+        assert_eq!(choose(10, 1), Some(Architecture::Sm100), "Thor runs sm_100");
+        assert_eq!(choose(10, 3), Some(Architecture::Sm103));
+        assert_eq!(choose(12, 1), Some(Architecture::Sm121));
         assert_eq!(choose(6, 1), None);
         assert_eq!(choose(11, 0), None);
     }

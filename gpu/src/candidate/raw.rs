@@ -54,6 +54,9 @@ use source::{Code, Function};
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawKernel {
     kernel: String,
+    /// As it was written, with `extern "C"` where it was missing.
+    written: String,
+    /// What to compile: the same under the name of its file, if it has one.
     source: String,
     parameters: Vec<Parameter>,
     arguments: Arguments,
@@ -107,8 +110,19 @@ impl RawKernel {
         if matches!(arguments, Arguments::Csr(_)) && launch.depends_on(Size::Blocks) {
             return Err(RuleError::Blocks.into());
         }
-        let source = code.with_c_linkage(&functions, function.name);
-        Ok(Self { kernel: function.name.to_owned(), source, parameters, arguments, launch })
+        let written = code.with_c_linkage(&functions, function.name);
+        let (kernel, source) = (function.name.to_owned(), written.clone());
+        Ok(Self { kernel, written, source, parameters, arguments, launch })
+    }
+
+    /// The same kernel, whose compiler and emulator call its source by the name of its file, or by
+    /// any other; without, it is `KERNEL.cu`.
+    #[must_use]
+    pub fn named(self, file: &str) -> Self {
+        let file: String = file.chars().filter(|c| !c.is_control()).collect();
+        let quoted = file.replace('\\', "\\\\").replace('"', "\\\"");
+        let source = format!("#line 1 \"{quoted}\"\n{}", self.written);
+        Self { source, ..self }
     }
 
     /// The kernel's name.
@@ -174,7 +188,7 @@ impl RawKernel {
             Arguments::Csr(roles) => self.over_csr(roles, matrix, task.precision, sizes),
             Arguments::Packed(arguments) => {
                 let geometry = |blocks| self.launch.geometry(Sizes { blocks, ..sizes });
-                arguments.prepare(matrix, task, &self.parameters, &self.source, geometry)
+                arguments.prepare(matrix, task, &self.parameters, &self.written, geometry)
             }
         }
     }
@@ -205,7 +219,13 @@ impl RawKernel {
         let mut parameters = Vec::new();
         for (parameter, role) in self.parameters.iter().zip(roles) {
             let what = match role {
+                Role::RowOffsets if is_wide(parameter) => {
+                    array(ArrayData::U64(wide(matrix.offsets())))
+                }
                 Role::RowOffsets => array(ArrayData::U32(narrow(matrix.offsets()))),
+                Role::Columns if is_wide(parameter) => {
+                    array(ArrayData::U64(matrix.columns().iter().map(|&c| c.into()).collect()))
+                }
                 Role::Columns => array(ArrayData::U32(matrix.columns().to_vec())),
                 Role::Values => array(values(matrix.values())),
                 Role::Input => given::Parameter::Input,
@@ -278,6 +298,18 @@ fn choose<'a, 'f>(
 
 fn as_int(what: &'static str, count: u64) -> Result<i32, RawError> {
     i32::try_from(count).map_err(|_| RawError::TooLarge { what, count })
+}
+
+/// Whether a parameter takes integers of 64 bits.
+fn is_wide(parameter: &Parameter) -> bool {
+    matches!(parameter.kind, Kind::Array(Element::Integer { bytes: 8 }))
+}
+
+fn wide(offsets: OffsetsView<'_>) -> Vec<u64> {
+    match offsets {
+        OffsetsView::U32(offsets) => offsets.iter().map(|&offset| offset.into()).collect(),
+        OffsetsView::U64(offsets) => offsets.to_vec(),
+    }
 }
 
 /// Offsets of fewer than 2³¹ nonzeros.

@@ -3,8 +3,9 @@
 //! An entry is one file, named after the hash of everything that the machine code depends on: the
 //! source (a translation unit stands alone, so its headers are in it), the kernel's name, the
 //! compiler's command line with the architecture, its exact build, and this format's version.
-//! Entries are written under a temporary name and renamed, so that any number of processes can
-//! share a folder; one that is cut short or damaged fails its checksum and is made anew.
+//! Entries get their name once they are whole, so that any number of processes can share a folder
+//! and one that is killed leaves nothing behind; one that is damaged fails its checksum and is made
+//! anew.
 
 use std::fs;
 use std::io::{self, Write};
@@ -147,13 +148,42 @@ impl Key<'_> {
     }
 }
 
-/// Writes beside the entry and renames, so that no reader ever sees half of one.
+/// Writes an entry in such a way that no reader ever sees half of one.
 fn keep(folder: &Path, path: &Path, cubin: &Cubin) -> io::Result<()> {
     fs::create_dir_all(folder)?;
+    let bytes = encode(cubin)?;
+    #[cfg(target_os = "linux")]
+    if keep_unnamed(folder, path, &bytes).is_ok() {
+        return Ok(());
+    }
+    // A process that is killed in these lines leaves the temporary file.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(&encode(cubin)?)?;
+    file.write_all(&bytes)?;
     file.persist(path)?;
     Ok(())
+}
+
+/// Writes a file that has no name before it is whole. Not every file system can.
+#[cfg(target_os = "linux")]
+fn keep_unnamed(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+    use rustix::io::Errno;
+
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let mut file = fs::File::from(open(folder, flags, Mode::RUSR | Mode::WUSR)?);
+    file.write_all(bytes)?;
+    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let name = || linkat(CWD, &unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW);
+    match name() {
+        // It is damaged, or another process was faster: a reader takes none for one to be made.
+        Err(Errno::EXIST) => {
+            fs::remove_file(path)?;
+            Ok(name()?)
+        }
+        done => Ok(done?),
+    }
 }
 
 fn encode(cubin: &Cubin) -> io::Result<Vec<u8>> {

@@ -12,6 +12,7 @@ mod compilers;
 mod cubin;
 mod include;
 mod library;
+mod places;
 mod resources;
 
 use std::borrow::Cow;
@@ -22,6 +23,7 @@ pub use compilers::{Compilers, NoCompiler, Rejected, SEARCH_VARIABLE, Unsupporte
 pub(crate) use cubin::CubinParts;
 pub use cubin::{CompileOptions, Cubin};
 use library::{Library, Program, Status};
+pub use places::data_folder;
 pub use resources::Resources;
 
 use sparserl_core::target::Architecture;

@@ -1,23 +1,35 @@
-//! Small expressions over a matrix's sizes.
+//! Small expressions over a matrix's sizes, as C++ writes and computes them.
+//!
+//! ```text
+//! choice   = binary [ "?" choice ":" choice ]
+//! binary   = unary { operator unary }          with C's operators on integers and its precedences
+//! unary    = { "-" | "+" | "!" | "~" | cast } atom
+//! cast     = "(" type ")"
+//! atom     = number | size | "(" choice ")" | "sizeof" "(" type ")" | type "(" choice ")"
+//!          | "ceil" "(" choice ")" | "min" "(" choice "," choice ")" | "max" …
+//! ```
+//!
+//! All numbers are integers, so a quotient is rounded towards zero; casts and the fraction of a
+//! number such as `256.0f` change nothing but within `ceil`, which rounds a quotient up.
 
 use std::fmt;
 
 use super::launch::{RuleError, Sizes};
+use super::parameter::{Element, is_type};
+use super::source::is_name;
 
 /// Operators and pairs of parentheses, at most.
 const MOST_PARTS: usize = 32;
 
-/// An expression of non-negative integers.
+/// An expression of integers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Expression {
     Number(u64),
     Size(Size),
-    Sum(Box<[Self; 2]>),
-    Product(Box<[Self; 2]>),
-    /// Rounded down, as in C++.
-    Quotient(Box<[Self; 2]>),
-    /// A quotient rounded up.
-    Ceiling(Box<[Self; 2]>),
+    Unary(Unary, Box<Self>),
+    Binary(Binary, Box<[Self; 2]>),
+    /// The second where the first is not 0, else the third.
+    Choice(Box<[Self; 3]>),
 }
 
 /// A size of the problem.
@@ -28,6 +40,37 @@ pub(super) enum Size {
     Nnz,
     DenseCols,
     Blocks,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unary {
+    Minus,
+    Not,
+    Complement,
+}
+
+/// What makes one number of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Binary {
+    Product,
+    Quotient,
+    Remainder,
+    Sum,
+    Difference,
+    ShiftLeft,
+    ShiftRight,
+    LessOrEqual,
+    GreaterOrEqual,
+    Less,
+    Greater,
+    Equal,
+    Unequal,
+    And,
+    Or,
+    /// A quotient rounded up.
+    Ceiling,
+    Minimum,
+    Maximum,
 }
 
 impl Size {
@@ -54,38 +97,114 @@ impl Size {
     }
 }
 
+impl Unary {
+    const ALL: [(char, Self); 3] = [('-', Self::Minus), ('!', Self::Not), ('~', Self::Complement)];
+
+    fn symbol(self) -> char {
+        Self::ALL.into_iter().find(|(_, other)| *other == self).map_or(' ', |(symbol, _)| symbol)
+    }
+
+    fn value(self, a: i128) -> i128 {
+        match self {
+            Self::Minus => -a,
+            Self::Not => i128::from(a == 0),
+            Self::Complement => !a,
+        }
+    }
+}
+
+impl Binary {
+    /// Operators by precedence, those that bind least first. Of operators that begin alike the
+    /// longer stands first.
+    const OPERATORS: [&[(&str, Self)]; 7] = [
+        &[("|", Self::Or)],
+        &[("&", Self::And)],
+        &[("==", Self::Equal), ("!=", Self::Unequal)],
+        &[
+            ("<=", Self::LessOrEqual),
+            (">=", Self::GreaterOrEqual),
+            ("<", Self::Less),
+            (">", Self::Greater),
+        ],
+        &[("<<", Self::ShiftLeft), (">>", Self::ShiftRight)],
+        &[("+", Self::Sum), ("-", Self::Difference)],
+        &[("*", Self::Product), ("/", Self::Quotient), ("%", Self::Remainder)],
+    ];
+
+    fn symbol(self) -> Option<&'static str> {
+        let all = Self::OPERATORS.into_iter().flatten();
+        all.into_iter().find(|(_, other)| *other == self).map(|(symbol, _)| *symbol)
+    }
+
+    fn value(self, a: i128, b: i128) -> Option<i128> {
+        let shift = || u32::try_from(b).ok().filter(|&bits| bits < 64);
+        match self {
+            Self::Product => a.checked_mul(b),
+            Self::Quotient => a.checked_div(b),
+            Self::Remainder => a.checked_rem(b),
+            Self::Sum => a.checked_add(b),
+            Self::Difference => a.checked_sub(b),
+            Self::ShiftLeft => a.checked_mul(1 << shift()?),
+            Self::ShiftRight => Some(a >> shift()?),
+            Self::LessOrEqual => Some((a <= b).into()),
+            Self::GreaterOrEqual => Some((a >= b).into()),
+            Self::Less => Some((a < b).into()),
+            Self::Greater => Some((a > b).into()),
+            Self::Equal => Some((a == b).into()),
+            Self::Unequal => Some((a != b).into()),
+            Self::And => Some(a & b),
+            Self::Or => Some(a | b),
+            Self::Ceiling => {
+                let quotient = a.checked_div(b)?;
+                let is_cut = a % b != 0 && (a < 0) == (b < 0);
+                Some(quotient + i128::from(is_cut))
+            }
+            Self::Minimum => Some(a.min(b)),
+            Self::Maximum => Some(a.max(b)),
+        }
+    }
+}
+
 impl Expression {
     pub(super) fn parse(text: &str) -> Result<Self, RuleError> {
         let mut parser = Parser { text, rest: text, parts: 0 };
-        let sum = parser.sum()?;
-        if parser.rest.trim_start().is_empty() { Ok(sum) } else { Err(parser.unexpected()) }
+        let whole = parser.choice()?;
+        if parser.rest.trim_start().is_empty() { Ok(whole) } else { Err(parser.unexpected()) }
     }
 
     /// Whether its value depends on a size.
     pub(super) fn depends_on(&self, size: Size) -> bool {
+        let any = |parts: &[Self]| parts.iter().any(|part| part.depends_on(size));
         match self {
             Self::Number(_) => false,
             Self::Size(other) => *other == size,
-            Self::Sum(pair) | Self::Product(pair) | Self::Quotient(pair) | Self::Ceiling(pair) => {
-                pair.iter().any(|part| part.depends_on(size))
-            }
+            Self::Unary(_, part) => part.depends_on(size),
+            Self::Binary(_, pair) => any(&pair[..]),
+            Self::Choice(parts) => any(&parts[..]),
         }
     }
 
-    /// Its value; `None` when it does not fit 64 bits, divides by 0, or takes a size that there is
-    /// none of.
+    /// Its value; `None` when it is negative or does not fit 64 bits, divides by 0, or takes a size
+    /// that there is none of.
     pub(super) fn value(&self, sizes: Sizes) -> Option<u64> {
-        let both = |pair: &[Self; 2]| Some((pair[0].value(sizes)?, pair[1].value(sizes)?));
-        match self {
-            Self::Number(number) => Some(*number),
-            Self::Size(size) => size.of(sizes),
-            Self::Sum(pair) => both(pair).and_then(|(a, b)| a.checked_add(b)),
-            Self::Product(pair) => both(pair).and_then(|(a, b)| a.checked_mul(b)),
-            Self::Quotient(pair) => both(pair).and_then(|(a, b)| a.checked_div(b)),
-            Self::Ceiling(pair) => {
-                both(pair).and_then(|(a, b)| if b == 0 { None } else { Some(a.div_ceil(b)) })
+        self.integer(sizes).and_then(|value| u64::try_from(value).ok())
+    }
+
+    /// Within -2¹²⁶ and 2¹²⁶, so that no sum of two overflows.
+    fn integer(&self, sizes: Sizes) -> Option<i128> {
+        let value = match self {
+            Self::Number(number) => Some((*number).into()),
+            Self::Size(size) => size.of(sizes).map(i128::from),
+            Self::Unary(unary, part) => part.integer(sizes).map(|part| unary.value(part)),
+            Self::Binary(binary, pair) => {
+                binary.value(pair[0].integer(sizes)?, pair[1].integer(sizes)?)
             }
-        }
+            Self::Choice(parts) => match parts[0].integer(sizes)? {
+                0 => parts[2].integer(sizes),
+                _ => parts[1].integer(sizes),
+            },
+        };
+        value.filter(|value| value.unsigned_abs() < 1 << 126)
     }
 }
 
@@ -95,10 +214,14 @@ impl fmt::Display for Expression {
         match self {
             Self::Number(number) => write!(f, "{number}"),
             Self::Size(size) => f.write_str(size.name()),
-            Self::Sum(pair) => write!(f, "({} + {})", pair[0], pair[1]),
-            Self::Product(pair) => write!(f, "({} * {})", pair[0], pair[1]),
-            Self::Quotient(pair) => write!(f, "({} / {})", pair[0], pair[1]),
-            Self::Ceiling(pair) => write!(f, "ceil({} / {})", pair[0], pair[1]),
+            Self::Unary(unary, part) => write!(f, "{}({part})", unary.symbol()),
+            Self::Binary(Binary::Ceiling, pair) => write!(f, "ceil({} / {})", pair[0], pair[1]),
+            Self::Binary(binary, pair) => match binary.symbol() {
+                Some(symbol) => write!(f, "({} {symbol} {})", pair[0], pair[1]),
+                None if *binary == Binary::Minimum => write!(f, "min({}, {})", pair[0], pair[1]),
+                None => write!(f, "max({}, {})", pair[0], pair[1]),
+            },
+            Self::Choice(parts) => write!(f, "({} ? {} : {})", parts[0], parts[1], parts[2]),
         }
     }
 }
@@ -109,65 +232,180 @@ struct Parser<'t> {
     parts: usize,
 }
 
-impl Parser<'_> {
-    fn sum(&mut self) -> Result<Expression, RuleError> {
-        let mut sum = self.product()?;
-        while self.take('+') {
-            sum = Expression::Sum(Box::new([sum, self.product()?]));
-            self.count()?;
+impl<'t> Parser<'t> {
+    fn choice(&mut self) -> Result<Expression, RuleError> {
+        let condition = self.binary(0)?;
+        if !self.take("?") {
+            return Ok(condition);
         }
-        Ok(sum)
+        self.count()?;
+        let then = self.choice()?;
+        self.expect(":")?;
+        Ok(Expression::Choice(Box::new([condition, then, self.choice()?])))
     }
 
-    fn product(&mut self) -> Result<Expression, RuleError> {
-        let mut product = self.atom()?;
-        loop {
-            if self.take('*') {
-                product = Expression::Product(Box::new([product, self.atom()?]));
-            } else if self.take('/') {
-                product = Expression::Quotient(Box::new([product, self.atom()?]));
-            } else {
-                return Ok(product);
-            }
+    /// Operators from a precedence on.
+    fn binary(&mut self, precedence: usize) -> Result<Expression, RuleError> {
+        let Some(operators) = Binary::OPERATORS.get(precedence) else { return self.unary() };
+        let mut left = self.binary(precedence + 1)?;
+        while let Some(operator) = self.operator(operators) {
             self.count()?;
+            let right = self.binary(precedence + 1)?;
+            left = Expression::Binary(operator, Box::new([left, right]));
         }
+        Ok(left)
+    }
+
+    fn operator(&mut self, operators: &[(&str, Binary)]) -> Option<Binary> {
+        self.rest = self.rest.trim_start();
+        let is_here = |(symbol, _): &&(&str, Binary)| self.rest.starts_with(symbol);
+        let &(symbol, operator) = operators.iter().find(is_here)?;
+        let rest = self.rest.get(symbol.len()..)?;
+        // `<` is no beginning of `<<`.
+        let is_longer = matches!(symbol, "<" | ">") && rest.starts_with(symbol);
+        if is_longer {
+            return None;
+        }
+        self.rest = rest;
+        Some(operator)
+    }
+
+    fn unary(&mut self) -> Result<Expression, RuleError> {
+        if self.take("+") || self.take_cast() {
+            self.count()?;
+            return self.unary();
+        }
+        for (symbol, unary) in Unary::ALL {
+            if self.take(symbol.encode_utf8(&mut [0; 4])) {
+                self.count()?;
+                return Ok(Expression::Unary(unary, Box::new(self.unary()?)));
+            }
+        }
+        self.atom()
     }
 
     fn atom(&mut self) -> Result<Expression, RuleError> {
-        if self.take('(') {
+        if self.take("(") {
             return self.closed();
         }
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let word_end = self.rest.find(|c| !is_word(c)).unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(word_end);
+        self.take("std::");
+        let before = self.rest;
+        let word = self.word();
         if word.starts_with(|c: char| c.is_ascii_digit()) {
-            let number = word.parse().map_err(|_| self.unexpected())?;
-            self.rest = rest;
-            return Ok(Expression::Number(number));
+            self.rest = before;
+            return self.number();
         }
         if let Some(size) = Size::ALL.into_iter().find(|size| size.name() == word) {
-            self.rest = rest;
             return Ok(Expression::Size(size));
         }
-        if word == "ceil" {
-            self.rest = rest;
-            if !self.take('(') {
+        match word {
+            "ceil" | "ceilf" => {
+                self.expect("(")?;
+                // All else is whole as it is.
+                Ok(match self.closed()? {
+                    Expression::Binary(Binary::Quotient, pair) => {
+                        Expression::Binary(Binary::Ceiling, pair)
+                    }
+                    whole => whole,
+                })
+            }
+            "min" | "max" => {
+                let binary = if word == "min" { Binary::Minimum } else { Binary::Maximum };
+                // As in `std::min<int>(a, b)`.
+                if self.take("<") {
+                    self.type_words().ok_or_else(|| self.unexpected())?;
+                    self.expect(">")?;
+                }
+                self.expect("(")?;
+                self.count()?;
+                let first = self.choice()?;
+                self.expect(",")?;
+                Ok(Expression::Binary(binary, Box::new([first, self.closed()?])))
+            }
+            "sizeof" => {
+                self.expect("(")?;
+                let words = self.type_words().unwrap_or_default();
+                let bytes = Element::of_words(&words).map(Element::bytes);
+                let bytes = bytes.ok_or_else(|| self.unexpected())?;
+                self.expect(")")?;
+                Ok(Expression::Number(bytes as u64))
+            }
+            "static_cast" => {
+                self.expect("<")?;
+                self.type_words().ok_or_else(|| self.unexpected())?;
+                self.expect(">")?;
+                self.expect("(")?;
+                self.closed()
+            }
+            word if is_type(word) && self.take("(") => self.closed(),
+            _ => {
+                self.rest = before;
+                Err(self.unexpected())
+            }
+        }
+    }
+
+    /// `256`, `256u`, `0x100`, or `256.0f`, whose fraction must be 0.
+    fn number(&mut self) -> Result<Expression, RuleError> {
+        let before = self.rest;
+        let word = self.word();
+        let digits = word.strip_prefix("0x").or(word.strip_prefix("0X"));
+        let (digits, radix) = digits.map_or((word, 10), |digits| (digits, 16));
+        // Digits of a fraction, as far as there is one.
+        if radix == 10 && word.bytes().all(|byte| byte.is_ascii_digit()) && self.take(".") {
+            let fraction = self.word().trim_end_matches(['f', 'F']);
+            if !fraction.bytes().all(|byte| byte == b'0') {
+                self.rest = before;
                 return Err(self.unexpected());
             }
-            // All else is whole as it is.
-            return Ok(match self.closed()? {
-                Expression::Quotient(pair) => Expression::Ceiling(pair),
-                whole => whole,
-            });
         }
-        Err(self.unexpected())
+        let digits = digits.trim_end_matches(['u', 'U', 'l', 'L']);
+        u64::from_str_radix(digits, radix).map(Expression::Number).map_err(|_| {
+            self.rest = before;
+            self.unexpected()
+        })
+    }
+
+    /// Takes `(type)`, as before what it is applied to.
+    fn take_cast(&mut self) -> bool {
+        let before = self.rest;
+        if self.take("(") && self.type_words().is_some() && self.take(")") {
+            return true;
+        }
+        self.rest = before;
+        false
+    }
+
+    /// The words of a type, which is one of numbers.
+    fn type_words(&mut self) -> Option<Vec<&'t str>> {
+        let mut words = Vec::new();
+        loop {
+            let before = self.rest;
+            let word = self.word();
+            if !is_type(word) {
+                self.rest = before;
+                break;
+            }
+            words.push(word);
+        }
+        Some(words).filter(|words| !words.is_empty())
+    }
+
+    /// What is left of a word of letters, digits and underscores, which may be empty.
+    fn word(&mut self) -> &'t str {
+        self.rest = self.rest.trim_start();
+        let end = self.rest.find(|c| !is_name(c)).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        word
     }
 
     /// The rest of a parenthesised expression.
     fn closed(&mut self) -> Result<Expression, RuleError> {
         self.count()?;
-        let sum = self.sum()?;
-        if self.take(')') { Ok(sum) } else { Err(self.unexpected()) }
+        let inside = self.choice()?;
+        self.expect(")")?;
+        Ok(inside)
     }
 
     /// Counts one more part: that bounds the depth of the tree, and with it that of the recursions
@@ -177,7 +415,11 @@ impl Parser<'_> {
         if self.parts <= MOST_PARTS { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    fn take(&mut self, symbol: char) -> bool {
+    fn expect(&mut self, symbol: &str) -> Result<(), RuleError> {
+        if self.take(symbol) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    fn take(&mut self, symbol: &str) -> bool {
         self.rest = self.rest.trim_start();
         let rest = self.rest.strip_prefix(symbol);
         self.rest = rest.unwrap_or(self.rest).trim_start();
@@ -216,6 +458,39 @@ mod tests {
             ("ceil( num_rows / 250 )", 4),
             ("(num_rows + 255) / 256", 4),
             ("num_rows * 32 / 256", 125),
+            ("(num_rows - 1) / 256 + 1", 4),
+            ("num_rows / 256 + (num_rows % 256 != 0)", 4),
+            ("num_rows / 256 + !!(num_rows % 256)", 4),
+            ("num_rows / 256 + (num_rows % 256 ? 1 : 0)", 4),
+            ("num_rows % 256 == 0 ? num_rows / 256 : num_rows / 256 + 1", 4),
+            ("(num_rows + 255) >> 8", 4),
+            ("1 << 8", 256),
+            ("(num_rows + 255) & ~255", 1024),
+            ("num_rows | 1", 1001),
+            ("min(num_rows, 65535)", 1000),
+            ("std::max(1, (num_rows + 2047) / 2048)", 1),
+            ("std::min<int>(nnz, 1024)", 1024),
+            ("ceil(num_rows / 256.0)", 4),
+            ("ceilf(num_rows / 256.0f)", 4),
+            ("ceil((float)num_rows / 256)", 4),
+            ("(int)ceil((double) num_rows / 256.)", 4),
+            ("static_cast<int>(std::ceil(static_cast<float>(num_rows) / 256))", 4),
+            ("int(ceil(float(num_rows) / 256))", 4),
+            ("(unsigned int)(num_rows + 255u) / 256U", 4),
+            ("0x100", 256),
+            ("256ULL", 256),
+            ("256 * sizeof(float)", 1024),
+            ("33 * 8 * sizeof(unsigned long long)", 2112),
+            ("+num_rows - -1", 1001),
+            ("num_rows >= 1000", 1),
+            ("num_rows < 1000", 0),
+            // C's precedences.
+            ("1 << 2 + 1", 8),
+            ("7 & 3 == 3", 1),
+            ("1 | 2 & 6", 3),
+            ("10 - 3 - 2", 5),
+            ("100 / 7 % 4", 2),
+            ("1 ? 2 : 0 ? 3 : 4", 2),
             ("2 + 3 * 4", 14),
             ("(2 + 3) * 4", 20),
             ("100 / 7 / 2", 7),
@@ -229,9 +504,20 @@ mod tests {
 
     #[test]
     fn what_has_no_value_is_none() {
-        for text in
-            ["1/0", "nnz/(0*1)", "18446744073709551615+1", "18446744073709551615*nnz", "blocks"]
-        {
+        for text in [
+            "1/0",
+            "1%0",
+            "nnz/(0*1)",
+            "ceil(1/0)",
+            "18446744073709551615+1",
+            "num_rows-1001",
+            "18446744073709551615*nnz",
+            "1<<64",
+            "1<<(0-1)",
+            "blocks",
+            "num_rows ? 1/0 : 1",
+            "18446744073709551615*18446744073709551615*18446744073709551615",
+        ] {
             assert_eq!(value(text), None, "{text}");
         }
     }
@@ -240,13 +526,21 @@ mod tests {
     fn errors_show_where() {
         for (text, at) in [
             ("", "its end"),
-            ("num_rows -1", "`-1`"),
+            ("num_rows 1", "`1`"),
+            ("num_rows -", "its end"),
+            ("N / 256", "`N / 256`"),
+            ("a ? 1 : 2", "`a ? 1 : 2`"),
+            ("1 ? 2", "its end"),
+            ("sizeof(x)", "`x)`"),
+            ("min(1)", "`)`"),
+            ("1 && 2", "`& 2`"),
             ("rows", "`rows`"),
             ("(1", "its end"),
             ("1)", "`)`"),
             ("ceil 1", "`1`"),
-            ("256.0", "`.0`"),
-            ("0x10", "`0x10`"),
+            ("256.5", "`256.5`"),
+            ("0x1g", "`0x1g`"),
+            ("256x", "`256x`"),
             ("99999999999999999999", "`99999999999999999999`"),
             ("2 3", "`3`"),
             ("é", "`é`"),
@@ -263,16 +557,24 @@ mod tests {
             any::<u32>().prop_map(|number| Expression::Number(number.into())),
             proptest::sample::select(&Size::ALL[..]).prop_map(Expression::Size),
         ];
-        leaf.prop_recursive(4, 16, 2, |inner| {
-            (0..4, inner.clone(), inner).prop_map(|(kind, one, other)| {
-                let pair = Box::new([one, other]);
-                match kind {
-                    0 => Expression::Sum(pair),
-                    1 => Expression::Product(pair),
-                    2 => Expression::Quotient(pair),
-                    _ => Expression::Ceiling(pair),
-                }
-            })
+        leaf.prop_recursive(3, 8, 3, |inner| {
+            let operators: Vec<Binary> = Binary::OPERATORS.concat().iter().map(|o| o.1).collect();
+            (0..24_usize, inner.clone(), inner.clone(), inner).prop_map(
+                move |(kind, one, other, third)| match operators.get(kind) {
+                    Some(&operator) => Expression::Binary(operator, Box::new([one, other])),
+                    None if kind < 20 => Expression::Choice(Box::new([one, other, third])),
+                    None if kind == 20 => {
+                        Expression::Binary(Binary::Ceiling, Box::new([one, other]))
+                    }
+                    None if kind == 21 => {
+                        Expression::Binary(Binary::Maximum, Box::new([one, other]))
+                    }
+                    None => {
+                        let (_, unary) = Unary::ALL[kind % Unary::ALL.len()];
+                        Expression::Unary(unary, Box::new(one))
+                    }
+                },
+            )
         })
     }
 
@@ -283,7 +585,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in "\\PC*", like in "[0-9a-z_()+*/ ]{0,40}") {
+        fn no_text_panics(text in "\\PC*", like in "[0-9a-z_()+*/<>?:!~&|%. -]{0,40}") {
             for text in [text, like] {
                 if let Ok(expression) = Expression::parse(&text) {
                     let again = Expression::parse(&expression.to_string());

@@ -13,8 +13,9 @@
 //! bytes of dynamic shared memory, which are 0 unless given. The kernel's name is needed where the
 //! source has several. The arguments say what each parameter is given, in order; without them the
 //! parameters' own names do (as `role.rs` lists them). Expressions are of numbers, `num_rows`,
-//! `num_cols`, `nnz`, `dense_cols` and, for kernels of a program, `blocks`, with `+`, `*`, `/` and
-//! parentheses. As in C++, `/` rounds down; `ceil(a / b)` rounds up.
+//! `num_cols`, `nnz`, `dense_cols` and, for kernels of a program, `blocks`, with the operators of
+//! C++ on integers, `sizeof`, `min` and `max`. As in C++, `/` rounds down, as in
+//! `(num_rows + 255) / 256`; `ceil(a / b)` rounds up.
 //!
 //! The comment may go on over several lines, until its parentheses are closed. Generated kernels
 //! have the same comment, with a capital letter. For sources that are not to be touched, a JSON
@@ -305,7 +306,7 @@ pub enum RuleError {
     /// An extent is no expression.
     #[error(
         "the launch has `{expression}`, which is not understood at {at}: expected numbers, num_rows, num_cols, nnz and \
-         dense_cols with + * / ceil() and parentheses"
+         dense_cols with C++'s operators on integers, min(), max(), ceil() and sizeof()"
     )]
     Expression {
         /// The expression.

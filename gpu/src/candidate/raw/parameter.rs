@@ -56,7 +56,7 @@ impl Kind {
 
 impl Element {
     /// The type that C++ or generated kernels call so.
-    fn of_words(words: &[&str]) -> Option<Self> {
+    pub(super) fn of_words(words: &[&str]) -> Option<Self> {
         let bytes = match words {
             ["float"] => return Some(Self::Float(Dtype::F32)),
             ["double"] => return Some(Self::Float(Dtype::F64)),
@@ -80,6 +80,15 @@ impl Element {
         };
         let is_integer = |word: &&str| !matches!(*word, "float" | "double" | "bool");
         words.iter().all(is_integer).then_some(Self::Integer { bytes })
+    }
+
+    /// Its size.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::Float(Dtype::F32) => 4,
+            Self::Float(Dtype::F64) => 8,
+            Self::Integer { bytes } => bytes,
+        }
     }
 
     /// The type that arguments of generated kernels have by their Rust name.
@@ -148,7 +157,7 @@ fn is_qualifier(word: &str) -> bool {
         .contains(&word)
 }
 
-fn is_type(word: &str) -> bool {
+pub(super) fn is_type(word: &str) -> bool {
     let words = [
         "int", "unsigned", "signed", "float", "double", "long", "short", "char", "bool", "uint",
         "size_t", "u8", "u16", "u32", "u64", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t",

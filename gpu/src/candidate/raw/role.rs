@@ -61,7 +61,9 @@ impl Role {
     /// Whether a parameter of that type can be given it.
     fn suits(&self, kind: Kind) -> bool {
         match self {
-            Self::RowOffsets | Self::Columns => kind == Kind::Array(Element::Integer { bytes: 4 }),
+            Self::RowOffsets | Self::Columns => {
+                matches!(kind, Kind::Array(Element::Integer { bytes: 4 | 8 }))
+            }
             Self::Values | Self::Input | Self::Output => {
                 matches!(kind, Kind::Array(Element::Float(_)))
             }

@@ -92,7 +92,7 @@ fn what_is_not_declared_is_one_clear_error_that_says_what_to_add() {
             "float* x, float* y, int columns",
             "`columns` is of type int32_t, which cannot be given columns",
         ),
-        ("float* x, float* y, long long* row_ptr", "`row_ptr` is of type int64_t*, which"),
+        ("float* x, float* y, short* row_ptr", "`row_ptr` is of type int16_t*, which"),
         ("float* x, half* y", "`half* y` has a type"),
         ("float* x, float& y", "`float& y` has a type"),
         ("float* x, float** y", "`float** y` has a type"),
@@ -109,6 +109,7 @@ fn what_is_not_declared_is_one_clear_error_that_says_what_to_add() {
         ("()", "passes 0 arguments to 3 parameters"),
         ("(x, y, workspace)", "passes `workspace`, which is not known: expected row_offsets,"),
         ("(x, y, n-1)", "passes `n-1`, which is not known"),
+        ("(x, y, nnz-)", "passes `nnz-`, which is not known"),
         ("(x, x, nnz)", "`a` and `b` are both given x"),
         ("(x, nnz, nnz)", "`b` is of type float*, which cannot be given nnz"),
         ("(x, values, nnz)", "no parameter is given y"),
@@ -269,7 +270,8 @@ fn wrong_launches_are_one_clear_error() {
         ("<<<, 1>>>", "not understood at its end"),
         ("<<<(1, 2), 1>>>", "`(1, 2)`, which is not understood at `, 2)`"),
         ("<<<rows, 1>>>", "`rows`, which is not understood at `rows`"),
-        ("<<<num_rows-1, 1>>>", "not understood at `-1`"),
+        ("<<<num_rows^1, 1>>>", "not understood at `^1`"),
+        ("<<<num_rows-1001, 1>>>", "= no number for this matrix"),
         ("<<<nnz, 1>>>", "grid = nnz = 0 for this matrix: expected 1 to 2147483647"),
         ("<<<1/nnz, 1>>>", "= no number for this matrix"),
         ("<<<dim3(1,65536), 1>>>", "expected 1 to 65535"),
@@ -434,5 +436,30 @@ proptest! {
         }
         let _ = RawKernel::parse(&text, Some(r#"{"grid": 1, "block": 1}"#));
         let _ = LaunchRule::from_comment(&text);
+    }
+}
+
+#[test]
+fn a_source_is_called_by_the_name_of_its_file() {
+    let text = source(NAMED);
+    let kernel = RawKernel::parse(&text, None).unwrap();
+    let unnamed = kernel.source().to_owned();
+    let named = kernel.named("a \"b\"\n.cu");
+    assert_eq!(named.source(), format!("#line 1 \"a \\\"b\\\".cu\"\n{unnamed}"));
+}
+
+#[test]
+fn offsets_and_columns_have_the_width_that_they_are_declared_with() {
+    let matrix = generate::stencil5(3, 2);
+    for (offset, column) in [("int", "int"), ("long long", "int"), ("size_t", "int64_t")] {
+        let parameters = format!(
+            "const {offset}* row_ptr, const {column}* col_idx, const double* values, const double* x, double* output"
+        );
+        let kernel = RawKernel::parse(&source(&parameters), None).unwrap();
+        let prepared = kernel.prepare(matrix.view(), SPMV).unwrap();
+        let width = |kind: &str| if kind == "int" { 4 } else { 8 };
+        let bytes: Vec<_> = prepared.arrays.iter().map(|array| array.bytes().len()).collect();
+        let (rows, entries) = (matrix.rows(), matrix.nnz());
+        assert_eq!(bytes, [width(offset) * (rows + 1), width(column) * entries, 8 * entries]);
     }
 }

@@ -3,13 +3,9 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use etcetera::BaseStrategy;
-use rustix::process::geteuid;
-
+use super::places::{self, sorted};
 use super::{Nvrtc, NvrtcError};
 use sparserl_core::target::Architecture;
 
@@ -20,26 +16,9 @@ pub const SEARCH_VARIABLE: &str = "SPARSERL_NVRTC";
 /// Names in the loader's search path, newest first.
 const LOADER_NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
-/// Where NVIDIA's installer puts the toolkit, which is often not in the loader's search path.
-const TOOLKIT_FOLDERS: [&str; 2] =
-    ["/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib"];
-
-/// Folders of a Python environment that hold NVRTC where NVIDIA's wheels are installed.
-const WHEEL_FOLDERS: [&str; 2] = ["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"];
-
-/// Variables with the folder of a Python environment.
-const ENVIRONMENT_VARIABLES: [&str; 2] = ["VIRTUAL_ENV", "CONDA_PREFIX"];
-
-/// What a folder with NVRTC libraries is called that lies beside the program or above it, or where
-/// the user works.
-const LOCAL_FOLDER: &str = ".nvrtc";
-
-/// Where a user's data folder has NVRTC libraries.
-const DATA_FOLDER: &str = "sparserl/nvrtc";
-
 /// The end of messages.
-const HOW_TO_GET_IT: &str = "run `pip install --target DIR nvidia-cuda-nvrtc-cu12` and set \
-                             SPARSERL_NVRTC=DIR/nvidia/cuda_nvrtc/lib";
+const HOW_TO_GET_IT: &str = "run `sparserl-cli setup` or `pip install nvidia-cuda-nvrtc-cu12`, or \
+                             name its folder in SPARSERL_NVRTC";
 
 /// The NVRTC libraries found, newest first, one of each version.
 #[derive(Debug)]
@@ -50,21 +29,23 @@ pub struct Compilers {
 
 impl Compilers {
     /// Opens every `libnvrtc.so*` in the folders that [`SEARCH_VARIABLE`] names and one level below
-    /// them, in NVIDIA's wheels in the active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`),
-    /// in the loader's search path, and in `/usr/local/cuda`. Of several with the same version the
-    /// first in this order stays.
+    /// them; in the active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), where NVIDIA's wheels
+    /// and conda put it; in the loader's search path; and in CUDA toolkits: those that `CUDA_HOME`
+    /// and `CUDA_PATH` name, that of the `nvcc` in `PATH`, and the usual `/usr/local/cuda*`. Where
+    /// there is none in all of these, in NVIDIA's wheels in the folders that `python3` looks for
+    /// packages in. Of several with the same version the first in this order stays.
     ///
     /// Where the variable is not set, the first folders are those called `.nvrtc` beside this
-    /// program, in the folder that it was started in, and in all above them, then `sparserl/nvrtc`
-    /// in the user's data folder. Of these a folder that belongs to neither the user nor root is
-    /// left out: a library runs code as soon as it is opened.
+    /// program, in the folder that it was started in, and in all above them, then
+    /// [`data_folder`](super::data_folder). Of these a folder that belongs to neither the user nor root is left out: a
+    /// library runs code as soon as it is opened.
     ///
     /// # Errors
     /// When there is none, or none that works.
     pub fn discover() -> Result<Self, NoCompiler> {
         match env::var_os(SEARCH_VARIABLE) {
             Some(chosen) => Self::in_folders(env::split_paths(&chosen), true),
-            None => Self::in_folders(local_folders(), true),
+            None => Self::in_folders(places::local(), true),
         }
     }
 
@@ -90,11 +71,8 @@ impl Compilers {
             }
         }
         if system {
-            for variable in ENVIRONMENT_VARIABLES {
-                let Some(environment) = env::var_os(variable) else { continue };
-                for folder in wheel_folders(Path::new(&environment)) {
-                    compilers.open_folder(&folder, &mut seen);
-                }
+            for folder in places::environments() {
+                compilers.open_folder(&folder, &mut seen);
             }
             for name in LOADER_NAMES {
                 // That the loader knows no such name is the usual case, no finding.
@@ -102,8 +80,14 @@ impl Compilers {
                     compilers.add(nvrtc);
                 }
             }
-            for folder in TOOLKIT_FOLDERS {
-                compilers.open_folder(Path::new(folder), &mut seen);
+            for folder in places::toolkits() {
+                compilers.open_folder(&folder, &mut seen);
+            }
+            // Last, because it takes a process.
+            if compilers.found.is_empty() {
+                for folder in places::python_packages() {
+                    compilers.open_folder(&folder, &mut seen);
+                }
             }
         }
         compilers.found.sort_by_key(|nvrtc| std::cmp::Reverse(nvrtc.version()));
@@ -187,54 +171,14 @@ impl Compilers {
     }
 }
 
-/// Where NVRTC is without being asked for, nearest first.
-fn local_folders() -> Vec<PathBuf> {
-    let program = env::current_exe().ok();
-    let starts =
-        [program.as_deref().and_then(Path::parent).map(Path::to_owned), env::current_dir().ok()];
-    let mut folders: Vec<_> = starts.iter().flatten().flat_map(|start| upwards(start)).collect();
-    let data = etcetera::choose_base_strategy().map(|base| base.data_dir().join(DATA_FOLDER));
-    folders.extend(data.ok().filter(|folder| is_trusted(folder)));
-    folders
-}
-
-/// The `.nvrtc` in a folder and in all above it, where nobody else can have put it.
-fn upwards(start: &Path) -> Vec<PathBuf> {
-    let folders = start.ancestors().map(|folder| folder.join(LOCAL_FOLDER));
-    folders.filter(|folder| is_trusted(folder)).collect()
-}
-
-/// Whether it is a folder of the user's or of root's.
-fn is_trusted(folder: &Path) -> bool {
-    let owners = [geteuid().as_raw(), 0];
-    folder.metadata().is_ok_and(|found| found.is_dir() && owners.contains(&found.uid()))
-}
-
 /// The `libnvrtc.so*` in a folder, sorted; none when it cannot be read.
 fn libraries(folder: &Path) -> Vec<PathBuf> {
     let is_nvrtc = |name: &OsStr| name.to_string_lossy().starts_with("libnvrtc.so");
     sorted(folder, |path| path.is_file() && path.file_name().is_some_and(is_nvrtc))
 }
 
-/// Where wheels in a Python environment have their libraries.
-fn wheel_folders(environment: &Path) -> Vec<PathBuf> {
-    let is_python =
-        |path: &Path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("python3"));
-    let pythons = sorted(&environment.join("lib"), is_python);
-    let packages = pythons.into_iter().map(|python| python.join("site-packages"));
-    packages.flat_map(|packages| WHEEL_FOLDERS.map(|folder| packages.join(folder))).collect()
-}
-
 fn subfolders(folder: &Path) -> Vec<PathBuf> {
     sorted(folder, Path::is_dir)
-}
-
-fn sorted(folder: &Path, keep: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut paths: Vec<_> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| keep(path)).collect();
-    paths.sort();
-    paths
 }
 
 /// A file that is called like NVRTC but cannot be used.
@@ -260,7 +204,7 @@ pub struct NoCompiler {
 /// None of the compilers found suits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[error(
-    "no NVRTC for {architecture}{}: found {}; NVRTC 12.9 knows sm_70 to sm_120 ({HOW_TO_GET_IT}), 13.x sm_75 and later",
+    "no NVRTC for {architecture}{}: found {}; NVRTC 12.9 knows sm_70 to sm_121 ({HOW_TO_GET_IT}), 13.x sm_75 and later",
     driver_major.map(|major| format!(" whose code a driver of CUDA {major} loads")).unwrap_or_default(),
     versions.join(", ")
 )]
@@ -275,6 +219,8 @@ pub struct UnsupportedByAll {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -283,29 +229,6 @@ mod tests {
         let error = Compilers::discover_in([folder.path().to_path_buf()]).unwrap_err().to_string();
         assert!(error.contains("pip install") && error.contains(SEARCH_VARIABLE), "{error}");
         assert_eq!(error.lines().count(), 1);
-    }
-
-    #[test]
-    fn folders_are_looked_for_from_a_place_upwards() {
-        let folder = tempfile::tempdir().unwrap();
-        let below = folder.path().join("target/release");
-        fs::create_dir_all(below.join(LOCAL_FOLDER)).unwrap();
-        fs::create_dir(folder.path().join(LOCAL_FOLDER)).unwrap();
-        fs::write(folder.path().join("target").join(LOCAL_FOLDER), "no folder").unwrap();
-        let found = upwards(&below);
-        let expected = [below.join(LOCAL_FOLDER), folder.path().join(LOCAL_FOLDER)];
-        assert_eq!(found[..2], expected);
-    }
-
-    #[test]
-    fn wheels_of_an_environment_are_looked_for() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir_all(folder.path().join("lib/python3.12")).unwrap();
-        fs::create_dir_all(folder.path().join("lib/pkgconfig")).unwrap();
-        let packages = folder.path().join("lib/python3.12/site-packages/nvidia");
-        let expected = [packages.join("cu13/lib"), packages.join("cuda_nvrtc/lib")];
-        assert_eq!(wheel_folders(folder.path()), expected);
-        assert!(wheel_folders(&folder.path().join("none")).is_empty());
     }
 
     #[test]

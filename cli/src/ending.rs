@@ -1,0 +1,59 @@
+//! What the exit code says.
+
+use std::process::ExitCode;
+
+use crate::check::NoneRight;
+
+/// A kernel was found wrong.
+const WRONG: u8 = 1;
+/// It was not found out whether a kernel is right, or nothing could be made at all: a file cannot be
+/// read, there is no GPU or no compiler. 2 is for command lines that are wrong.
+const UNJUDGED: u8 = 3;
+
+/// How a run without an error ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// All was done that was asked for.
+    Complete,
+    /// A kernel was written that nobody has compiled or checked.
+    Unjudged,
+}
+
+/// A kernel is wrong, and how, in one line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct WrongKernel(pub(crate) String);
+
+impl From<Ending> for ExitCode {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Complete => Self::SUCCESS,
+            Ending::Unjudged => Self::from(UNJUDGED),
+        }
+    }
+}
+
+/// The exit code for an error.
+pub(crate) fn code(error: &anyhow::Error) -> ExitCode {
+    let is_wrong = error.chain().any(|cause| {
+        let none_right = cause.downcast_ref::<NoneRight>();
+        cause.is::<WrongKernel>() || none_right.is_some_and(|none| none.is_wrong)
+    });
+    ExitCode::from(if is_wrong { WRONG } else { UNJUDGED })
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context, anyhow};
+
+    use super::*;
+
+    #[test]
+    fn a_wrong_kernel_is_told_from_one_that_was_not_judged() {
+        let wrong = || anyhow!(WrongKernel("k.cu: wrong".to_owned()));
+        assert_eq!(code(&wrong()), ExitCode::from(1));
+        assert_eq!(code(&wrong().context("a.mtx")), ExitCode::from(1));
+        let unread: anyhow::Result<()> = Err(anyhow!("no such file")).context("k.cu");
+        assert_eq!(code(&unread.unwrap_err()), ExitCode::from(3));
+    }
+}
