@@ -228,6 +228,8 @@ pub enum Op {
     Fence {
         /// Who sees the accesses before it.
         scope: Scope,
+        /// Whether it is `.sc`, and so in one order with all others.
+        sequential: bool,
     },
     /// `mov` from `%clock`, `%clock64`, `%globaltimer` and their halves: something that grows.
     Clock {
@@ -271,6 +273,10 @@ pub struct Access {
     pub signed: bool,
     /// How it is ordered.
     pub order: Order,
+    /// Whom it is strong to, where it is.
+    pub scope: Scope,
+    /// `.nc`: through a cache that does not see what the launch writes.
+    pub read_only_path: bool,
 }
 
 /// How an access is ordered with those of other threads.
@@ -520,6 +526,36 @@ impl Kernel {
 }
 
 impl Op {
+    /// Bytes of an element that it accesses in memory; 0 where it accesses none.
+    pub(crate) fn element_bytes(&self) -> u8 {
+        match self {
+            Self::Load { access, .. } | Self::Store { access, .. } => access.bytes as u8,
+            Self::Atomic(atomic) => atomic.ty.bytes() as u8,
+            _ => 0,
+        }
+    }
+
+    /// Whether it is a strong access.
+    pub(crate) fn is_strong(&self) -> bool {
+        match self {
+            Self::Load { access, .. } | Self::Store { access, .. } => access.order != Order::Weak,
+            Self::Atomic(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it orders memory for its own block only.
+    pub(crate) fn is_near(&self) -> bool {
+        match self {
+            Self::Load { access, .. } | Self::Store { access, .. } => {
+                access.scope == Scope::Block && access.order != Order::Weak
+            }
+            Self::Atomic(atomic) => atomic.scope == Scope::Block,
+            Self::Fence { scope, .. } => *scope == Scope::Block,
+            _ => false,
+        }
+    }
+
     /// Shows all registers to `visit`, with whether they are written.
     pub(crate) fn registers(&self, visit: &mut dyn FnMut(Register, bool)) {
         let mut all = |read: &[Option<Register>], written: &[Option<Register>]| {

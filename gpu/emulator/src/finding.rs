@@ -66,11 +66,15 @@ pub enum FindingKind {
     OverBudget,
     /// `trap`, or a jump to nowhere.
     Trap,
+    /// A remark: threads store to one place in no order, but all the same value.
+    SameValue,
+    /// A remark: a strong read was given an older value, as the memory model allows.
+    StaleRead,
 }
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::OutOfBounds,
         Self::Misaligned,
         Self::WriteToReadOnly,
@@ -83,7 +87,15 @@ impl FindingKind {
         Self::Deadlock,
         Self::OverBudget,
         Self::Trap,
+        Self::SameValue,
+        Self::StaleRead,
     ];
+
+    /// Whether it makes no kernel wrong by itself. Where a result is wrong, it may be why.
+    #[must_use]
+    pub fn is_remark(self) -> bool {
+        matches!(self, Self::SameValue | Self::StaleRead)
+    }
 }
 
 impl fmt::Display for FindingKind {
@@ -101,6 +113,8 @@ impl fmt::Display for FindingKind {
             Self::Deadlock => "deadlock",
             Self::OverBudget => "over the instruction budget",
             Self::Trap => "trap",
+            Self::SameValue => "the same value stored in no order",
+            Self::StaleRead => "read of an older value",
         })
     }
 }

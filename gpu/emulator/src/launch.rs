@@ -49,6 +49,10 @@ impl Default for Options {
 pub struct Report {
     /// What it does wrong, in the order of the PTX text.
     pub findings: Vec<Finding>,
+    /// What is wrong only if the result is: see [`FindingKind::is_remark`].
+    ///
+    /// [`FindingKind::is_remark`]: crate::finding::FindingKind::is_remark
+    pub remarks: Vec<Finding>,
     /// What it costs.
     pub counters: Counters,
 }

@@ -169,8 +169,12 @@ fn lanes_that_write_one_word_race() {
     assert_eq!(run.kinds(), [Race]);
     assert_eq!(run.report.findings[0].thread, [1, 0, 0]);
     assert_eq!(run.report.findings[0].count, 31);
-    let run = run_body("st.global.u32 [%rd1], %r0;", 2, 32, 32);
+    let run = run_body("st.global.u32 [%rd1], %r1;", 2, 32, 32);
     assert_eq!(run.kinds(), [Race], "two blocks");
+    // The same value from both is remarked upon.
+    let run = run_body("st.global.u32 [%rd1], %r0;", 2, 32, 32);
+    assert_eq!(run.kinds(), []);
+    assert_eq!(run.report.remarks.iter().map(|r| r.kind).collect::<Vec<_>>(), [SameValue]);
     assert_eq!(run_body("atom.global.add.u32 %r9, [%rd0], 1;", 2, 32, 1).kinds(), []);
     assert_eq!(kinds("red.global.add.u32 [%rd0], 1;", 7, 96, 1), []);
     assert_eq!(run_body("red.global.add.u32 [%rd0], 1;", 7, 96, 1).words(), [672]);
@@ -314,7 +318,16 @@ fn shuffles_exchange_and_complain() {
     assert_eq!(kinds(&body(half, "-1"), 1, 32, 32), [InactiveLane]);
     let apart = "setp.ge.u32 %p0, %r0, 16; @%p0 bra OTHER;";
     let both = format!("{} bra END; OTHER: {} END:", body(apart, "-1"), body("", "-1"));
-    assert_eq!(kinds(&both, 1, 32, 32), [MissingLanes]);
+    assert_eq!(kinds(&both, 1, 32, 32), []);
+    assert_eq!(run_body(&both, 1, 32, 32).words(), (0..32).map(|i| i ^ 1).collect::<Vec<u32>>());
+    let (all, across) = (body(apart, "-1"), body("", "-1").replace("r0, 1,", "r0, 16,"));
+    let across = format!("{} bra END; OTHER: {across} END:", all.replace("r0, 1,", "r0, 16,"));
+    assert_eq!(kinds(&across, 1, 32, 32), []);
+    let expected: Vec<u32> = (0..32).map(|i| i ^ 16).collect();
+    assert_eq!(run_body(&across, 1, 32, 32).words(), expected);
+    // Another mode is another operation.
+    let unlike = both.replacen("bfly", "idx", 1);
+    assert_eq!(kinds(&unlike, 1, 32, 32), [MissingLanes]);
     let own = format!("{} bra END; OTHER: {} END:", body(apart, "0xFFFF"), body("", "0xFFFF0000"));
     assert_eq!(kinds(&own, 1, 32, 32), []);
     assert_eq!(kinds(&body("", "0x7FFFFFFF"), 1, 32, 32), [MissingLanes]);

@@ -2,7 +2,7 @@
 
 use super::access::Request;
 use super::block::Core;
-use super::order::{Log, lanes_of};
+use super::order::lanes_of;
 use super::touch::in_shared;
 use super::traffic::sectors;
 use super::warp::Warp;
@@ -79,7 +79,6 @@ impl Core<'_> {
         [destination, source]: [&Address; 2],
         source_bytes: Option<Register>,
         lanes: u32,
-        log: &mut Log<'_>,
     ) {
         let (targets, _) = self.places(warp, request.counter, destination, lanes);
         let (addresses, _) = self.places(warp, request.counter, source, lanes);
@@ -116,7 +115,7 @@ impl Core<'_> {
                     copy.defined &= region.buffer.is_defined(offset + byte, 1);
                 }
                 if let Some(cells) = region.cells {
-                    let conflict = self.observe_global(part, lane, cells, offset, false, log);
+                    let conflict = self.observe_global(part, lane, cells, offset, false);
                     self.report_race(part, lane, conflict, || grid.global.place(addresses[lane]));
                 }
             }
@@ -124,7 +123,7 @@ impl Core<'_> {
             for word in (0..copy.bytes).step_by(4) {
                 self.shared.write(target + word, 4, 0, false);
             }
-            let conflict = self.observe_shared(request, lane, target, true, log);
+            let conflict = self.observe_shared(request, lane, target, true);
             self.report_race(request, lane, conflict, || in_shared(target as u64));
             warp.copies.issue(copy);
         }
@@ -137,7 +136,6 @@ impl Core<'_> {
         counter: u32,
         lanes: u32,
         groups: Option<u32>,
-        log: &mut Log<'_>,
     ) {
         for copy in warp.copies.wait(lanes, groups) {
             let bytes = copy.bytes as u32;
@@ -147,12 +145,13 @@ impl Core<'_> {
                 bytes,
                 order: Order::Weak,
                 scope: Scope::Device,
+                read_only_path: false,
             };
             for (index, word) in copy.data.chunks(4).enumerate().take(copy.bytes / 4) {
                 let value = word.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
                 self.shared.write(copy.destination + index * 4, 4, value, copy.defined);
             }
-            let conflict = self.observe_shared(request, copy.lane, copy.destination, true, log);
+            let conflict = self.observe_shared(request, copy.lane, copy.destination, true);
             self.report_race(request, copy.lane, conflict, || in_shared(copy.destination as u64));
         }
     }

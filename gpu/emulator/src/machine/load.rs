@@ -6,10 +6,11 @@ use super::order::{Effect, Log, Place, lanes_of};
 use super::touch::in_shared;
 use super::traffic::sectors;
 use super::warp::Warp;
-use crate::code::{Access, Address, Order, Register, Space, WARP};
+use crate::code::{Access, Address, Order, Register, Scope, Space, WARP};
 use crate::finding::PlacedAddress;
 
-const READ: Effect = Effect { reads: true, writes: false, acquires: false, releases: false };
+const READ: Effect =
+    Effect { reads: true, writes: false, acquires: false, releases: false, scope: Scope::Device };
 
 impl Core<'_> {
     #[expect(clippy::too_many_arguments, reason = "an instruction's fields, and whose it is")]
@@ -116,9 +117,16 @@ impl Core<'_> {
                 }
             }
             if let Some(cells) = region.cells {
-                let conflict = self.observe_global(request, lane, cells, offset, false, log);
+                let conflict = match request.read_only_path {
+                    true => self.observe_read_only(request, cells, offset),
+                    false => self.observe_global(request, lane, cells, offset, false),
+                };
                 self.report_race(request, lane, conflict, || grid.global.place(addresses[lane]));
                 if request.order != Order::Weak {
+                    for element in 0..elements {
+                        let address = addresses[lane] + u64::from(bytes) * element as u64;
+                        self.watch(Place::Global(address), bytes, read.values[element][lane]);
+                    }
                     self.order_strongly(request, lane, Place::Global(addresses[lane]), READ, log);
                 }
             }
@@ -144,9 +152,13 @@ impl Core<'_> {
                 read.values[element][lane] = value;
                 read.undefined[element] |= u32::from(!is_defined) << lane;
             }
-            let conflict = self.observe_shared(request, lane, offset, false, log);
+            let conflict = self.observe_shared(request, lane, offset, false);
             self.report_race(request, lane, conflict, || in_shared(offset as u64));
             if request.order != Order::Weak {
+                for element in 0..elements {
+                    let at = offset as u64 + u64::from(bytes) * element as u64;
+                    self.watch(Place::Shared(at), bytes, read.values[element][lane]);
+                }
                 self.order_strongly(request, lane, Place::Shared(offset as u64), READ, log);
             }
         }
@@ -211,6 +223,6 @@ impl Core<'_> {
 }
 
 /// The lower bytes of a value.
-fn cut(value: u64, bytes: u32) -> u64 {
+pub(super) fn cut(value: u64, bytes: u32) -> u64 {
     if bytes >= 8 { value } else { value & ((1 << (8 * bytes)) - 1) }
 }

@@ -5,6 +5,7 @@ use super::block::Core;
 use super::global::Region;
 use super::grid::position;
 use super::order::{Effect, Log, Place, Stamp};
+use super::polls::Watched;
 use super::races::{Conflict, SharedCells};
 use super::traffic::bank_conflicts;
 use crate::code::{Order, Scope, WARP};
@@ -126,16 +127,15 @@ impl<'g> Core<'g> {
         lane: usize,
         offset: usize,
         writes: bool,
-        log: &Log<'_>,
     ) -> Option<Conflict> {
         let stamp = self.stamp(request, lane);
-        let order = &self.order;
-        let is_before = |old| order.is_before(old, request.warp, lane, log.all());
+        let (order, sizes) = (&self.order, self.grid.sizes.as_slice());
+        let is_before = |old| order.is_before(old, request.warp, lane);
         let mut conflict = None;
         for (word, mask) in words_of(offset, request.bytes) {
             let Some(cell) = self.shared.cell(word) else { continue };
             let stamp = stamp.of_bytes(mask);
-            let found = cell.touch(writes, stamp, request.counter, is_before);
+            let found = cell.touch(writes, stamp, request.counter, sizes, is_before);
             conflict = conflict.or(found);
         }
         conflict
@@ -150,18 +150,38 @@ impl<'g> Core<'g> {
         cells: &SharedCells,
         offset: usize,
         writes: bool,
-        log: &Log<'_>,
     ) -> Option<Conflict> {
         let stamp = self.stamp(request, lane);
-        let is_before = |old| self.order.is_before(old, request.warp, lane, log.all());
+        let sizes = self.grid.sizes.as_slice();
+        let is_before = |old| self.order.is_before(old, request.warp, lane);
         let mut conflict = None;
         for (word, mask) in words_of(offset, request.bytes) {
             let stamp = stamp.of_bytes(mask);
-            let found =
-                cells.access(word, |cell| cell.touch(writes, stamp, request.counter, is_before));
+            let found = cells
+                .access(word, |cell| cell.touch(writes, stamp, request.counter, sizes, is_before));
             conflict = conflict.or(found);
         }
         conflict
+    }
+
+    /// A write by the launch of what is read through the read-only path, in whatever order.
+    pub(super) fn observe_read_only(
+        &self,
+        request: Request,
+        cells: &SharedCells,
+        offset: usize,
+    ) -> Option<Conflict> {
+        words_of(offset, request.bytes)
+            .find_map(|(word, mask)| cells.access(word, |cell| cell.written(mask)))
+    }
+
+    /// Remembers what a strong access has read.
+    pub(super) fn watch(&mut self, place: Place, bytes: u32, value: u64) {
+        let watched = Watched { place, bytes, value };
+        // Mostly all lanes look at one place.
+        if self.watched.last() != Some(&watched) {
+            self.watched.push(watched);
+        }
     }
 
     /// Applies what a strong access orders.
@@ -177,6 +197,7 @@ impl<'g> Core<'g> {
         let effect = Effect {
             acquires: effect.reads && matches!(order, Order::Acquire | Order::AcquireRelease),
             releases: effect.writes && matches!(order, Order::Release | Order::AcquireRelease),
+            scope: request.scope,
             ..effect
         };
         self.order.strong_access(request.warp, lane, place, effect, log);
@@ -197,11 +218,36 @@ impl<'g> Core<'g> {
             let [tx, ty, tz] = grid.thread(stamp.thread() as usize);
             let [bx, by, bz] = position(stamp.block(), grid.size);
             let at = grid.kernel.place(instruction);
-            let detail = format!(
-                "{what} by block ({bx},{by},{bz}) thread ({tx},{ty},{tz}) {at}, in no order"
-            );
+            let why = if request.read_only_path {
+                "which the read-only path need not see"
+            } else {
+                "in no order"
+            };
+            let detail =
+                format!("{what} by block ({bx},{by},{bz}) thread ({tx},{ty},{tz}) {at}, {why}");
             (Some(place()), detail)
         });
+    }
+
+    /// The same of a write, of which it is known whether the place holds its value already.
+    #[inline]
+    pub(super) fn report_race_of_write(
+        &mut self,
+        request: Request,
+        lane: usize,
+        conflict: Option<Conflict>,
+        is_same_value: bool,
+        place: impl FnOnce() -> PlacedAddress,
+    ) {
+        match conflict {
+            // Whichever comes last, the same is there.
+            Some(Conflict { is_write: true, .. }) if is_same_value => {
+                self.report(FindingKind::SameValue, request.counter, request.warp, lane, || {
+                    (Some(place()), "another thread has stored the same value".to_owned())
+                });
+            }
+            conflict => self.report_race(request, lane, conflict, place),
+        }
     }
 }
 
