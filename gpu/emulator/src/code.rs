@@ -455,6 +455,8 @@ pub enum Constant {
     LanesFrom,
     /// `%lanemask_gt`
     LanesAbove,
+    /// `%smid`: blocks take the multiprocessors in turn.
+    Multiprocessor,
     /// `%dynamic_smem_size`
     DynamicShared,
     /// `%total_smem_size`
@@ -481,6 +483,15 @@ pub struct Variable {
     pub constant: bool,
 }
 
+/// A variable in shared memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedArray {
+    /// Its name.
+    pub name: String,
+    /// Its addresses.
+    pub bytes: Range<u32>,
+}
+
 /// A kernel that can be launched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
@@ -500,6 +511,10 @@ pub struct Kernel {
     pub parameter_bytes: u32,
     /// Bytes of shared memory besides what the launch adds, which comes after them.
     pub shared_bytes: u32,
+    /// Where the memory that the launch adds begins among the addresses.
+    pub shared_dynamic: u32,
+    /// What lies before that, by address, with nothing in between.
+    pub shared_arrays: Vec<SharedArray>,
     /// Bytes of each thread's own memory.
     pub local_bytes: u32,
     /// Variables of the module, by address.
@@ -508,6 +523,8 @@ pub struct Kernel {
     pub locations: Vec<SourceLocation>,
     /// Most threads of a block (`.maxntid`, `.reqntid`), where the kernel says so.
     pub most_threads: Option<u32>,
+    /// Blocks of a cluster as x, y, z (`.reqnctapercluster`), where the kernel says so.
+    pub cluster: Option<[u32; 3]>,
 }
 
 impl Kernel {

@@ -107,7 +107,11 @@ impl RawKernel {
         if matches!(arguments, Arguments::Csr(_)) && launch.depends_on(Size::Blocks) {
             return Err(RuleError::Blocks.into());
         }
-        let source = code.with_c_linkage(&functions, function.name);
+        let mut source = code.with_c_linkage(&functions, function.name);
+        let integers = code.sized_integers();
+        if !integers.is_empty() {
+            source.insert_str(0, &format!("{integers}\n#line 1\n"));
+        }
         Ok(Self { kernel: function.name.to_owned(), source, parameters, arguments, launch })
     }
 
@@ -117,7 +121,8 @@ impl RawKernel {
         &self.kernel
     }
 
-    /// What to compile: the source, with `extern "C"` where it was missing.
+    /// What to compile: the source, with `extern "C"` and integers of `<cstdint>` where they were
+    /// missing.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source

@@ -69,7 +69,7 @@ impl Core<'_> {
                     let effect =
                         Effect { writes: atomic.writes(old, operands[lane]), ..READ_WRITE };
                     let conflict = self.observe_shared(request, lane, offset, effect.writes);
-                    self.report_race(request, lane, conflict, || in_shared(offset as u64));
+                    self.report_race(request, lane, conflict, || in_shared(grid, offset as u64));
                     self.order_strongly(request, lane, Place::Shared(address), effect, log);
                 } else if space == Space::Global {
                     let place = || grid.global.place(address);

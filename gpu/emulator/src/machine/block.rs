@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use super::barrier::{Arrival, Barriers};
 use super::findings::{Culprit, Findings};
-use super::grid::{Grid, position};
+use super::grid::{Grid, MULTIPROCESSORS, position};
 use super::order::{BlockOrder, Log, Place, Releases, lanes_of};
 use super::polls::Watched;
 use super::shared::SharedMemory;
@@ -66,6 +66,9 @@ impl<'g> Block<'g> {
             grid_size: grid.size,
             block_size: grid.block_size,
             block: position,
+            // Another one in each order that is tried.
+            multiprocessor: ((u64::from(index) + grid.options.seed * 7) % MULTIPROCESSORS as u64)
+                as u32,
             dynamic_shared: grid.dynamic_shared,
             total_shared,
         };
@@ -89,7 +92,7 @@ impl<'g> Block<'g> {
             core: Core {
                 grid,
                 position,
-                shared: SharedMemory::new(total_shared, index),
+                shared: SharedMemory::new(kernel.shared_dynamic + grid.dynamic_shared, index),
                 order: BlockOrder::new(index, grid.blocks(), grid.warps(), grid.has_near),
                 counters: Counters::default(),
                 findings: Findings::default(),

@@ -7,6 +7,7 @@ use super::touch::in_shared;
 use super::traffic::sectors;
 use super::warp::Warp;
 use crate::code::{Address, Order, Register, Scope};
+use crate::finding::FindingKind;
 
 /// A copy that was issued and not waited for.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Copy {
     pub(crate) data: [u8; 16],
     /// Whether each byte was read from defined memory.
     pub(crate) defined: bool,
+    /// Where it was read from, and how many bytes.
+    pub(crate) source: (u64, u32),
 }
 
 /// The copies of a warp.
@@ -98,6 +101,7 @@ impl Core<'_> {
                 bytes: request.bytes as usize,
                 data: [0; 16],
                 defined: true,
+                source: (addresses[lane], count),
             };
             if count > 0 {
                 let part = Request { bytes: count, ..request };
@@ -124,8 +128,33 @@ impl Core<'_> {
                 self.shared.write(target + word, 4, 0, false);
             }
             let conflict = self.observe_shared(request, lane, target, true);
-            self.report_race(request, lane, conflict, || in_shared(target as u64));
+            self.report_race(request, lane, conflict, || in_shared(grid, target as u64));
             warp.copies.issue(copy);
+        }
+    }
+
+    /// A copy may read its source until it is waited for: whoever changed it before is told.
+    fn check_source(&mut self, warp: usize, copy: &Copy) {
+        let (address, count) = copy.source;
+        let grid = self.grid;
+        let Some(region) = grid.global.near(address) else { return };
+        let (Some(offset), Some(cells)) =
+            (region.buffer.offset(address, count.into()), region.cells)
+        else {
+            return;
+        };
+        let is_same =
+            |(byte, &was): (usize, &u8)| region.buffer.read(offset + byte, 1) == was.into();
+        if copy.data.iter().enumerate().take(count as usize).all(is_same) {
+            return;
+        }
+        let written = (offset / 4..(offset + count as usize).div_ceil(4))
+            .find_map(|word| cells.access(word, |cell| cell.written(0xF)));
+        if let Some(conflict) = written {
+            self.report(FindingKind::Race, conflict.instruction, warp, copy.lane, || {
+                let detail = "an asynchronous copy still reads it: nobody has waited for that";
+                (Some(grid.global.place(address)), detail.to_owned())
+            });
         }
     }
 
@@ -137,7 +166,9 @@ impl Core<'_> {
         lanes: u32,
         groups: Option<u32>,
     ) {
+        let grid = self.grid;
         for copy in warp.copies.wait(lanes, groups) {
+            self.check_source(warp.index, &copy);
             let bytes = copy.bytes as u32;
             let request = Request {
                 counter,
@@ -152,7 +183,9 @@ impl Core<'_> {
                 self.shared.write(copy.destination + index * 4, 4, value, copy.defined);
             }
             let conflict = self.observe_shared(request, copy.lane, copy.destination, true);
-            self.report_race(request, copy.lane, conflict, || in_shared(copy.destination as u64));
+            self.report_race(request, copy.lane, conflict, || {
+                in_shared(grid, copy.destination as u64)
+            });
         }
     }
 }
@@ -162,7 +195,7 @@ mod tests {
     use super::*;
 
     fn copy(lane: usize, destination: usize) -> Copy {
-        Copy { lane, destination, bytes: 4, data: [0; 16], defined: true }
+        Copy { lane, destination, bytes: 4, data: [0; 16], defined: true, source: (0, 4) }
     }
 
     fn places(done: &[Copy]) -> Vec<usize> {

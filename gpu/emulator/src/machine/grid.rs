@@ -23,7 +23,7 @@ use crate::memory::Memory;
 const RESIDENT: usize = 128;
 /// What the largest devices have room for: multiprocessors, and the threads, blocks and bytes of
 /// shared memory of each.
-const MULTIPROCESSORS: usize = 132;
+pub(crate) const MULTIPROCESSORS: usize = 132;
 const MOST_RESIDENT_THREADS: usize = 2048;
 const MOST_RESIDENT_BLOCKS: usize = 32;
 const RESIDENT_SHARED: usize = 228 << 10;
@@ -79,6 +79,14 @@ impl<'l> Grid<'l> {
                 ));
             }
         };
+        if let Some(cluster) = kernel.cluster
+            && launch.grid.iter().zip(cluster).any(|(blocks, size)| !blocks.is_multiple_of(size))
+        {
+            return refuse(format!(
+                "a grid of {:?} blocks: it does not divide into the clusters of {cluster:?} blocks of `{name}`",
+                launch.grid
+            ));
+        }
         let shared = kernel.shared_bytes.saturating_add(launch.dynamic_shared);
         if shared > MOST_SHARED {
             return refuse(format!("{shared} bytes of shared memory: there are {MOST_SHARED}"));
@@ -119,7 +127,7 @@ impl<'l> Grid<'l> {
             threads,
             dynamic_shared: launch.dynamic_shared,
             parameters,
-            global: Global::new(memory, kernel),
+            global: Global::new(memory),
             options,
             is_over: AtomicBool::new(false),
             sizes: kernel.code.iter().map(|instruction| instruction.op.element_bytes()).collect(),

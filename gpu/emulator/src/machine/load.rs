@@ -144,6 +144,7 @@ impl Core<'_> {
         read: &mut Values,
         log: &mut Log<'_>,
     ) {
+        let grid = self.grid;
         for lane in lanes_of(lanes) {
             let Some(offset) = self.within_shared(request, lane, addresses[lane]) else { continue };
             for element in 0..elements {
@@ -153,7 +154,7 @@ impl Core<'_> {
                 read.undefined[element] |= u32::from(!is_defined) << lane;
             }
             let conflict = self.observe_shared(request, lane, offset, false);
-            self.report_race(request, lane, conflict, || in_shared(offset as u64));
+            self.report_race(request, lane, conflict, || in_shared(grid, offset as u64));
             if request.order != Order::Weak {
                 for element in 0..elements {
                     let at = offset as u64 + u64::from(bytes) * element as u64;

@@ -25,6 +25,7 @@ impl Core<'_> {
         lanes: u32,
         log: &mut Log<'_>,
     ) {
+        let grid = self.grid;
         let (addresses, parts) = self.places(warp, request.counter, address, lanes);
         let elements = sources.len().min(MOST_ELEMENTS);
         let mut stored =
@@ -73,7 +74,7 @@ impl Core<'_> {
                             self.shared.write(offset, access.bytes, value, is_defined);
                         }
                         self.report_race_of_write(request, lane, conflict, is_same_value, || {
-                            in_shared(offset as u64)
+                            in_shared(grid, offset as u64)
                         });
                         if request.order != Order::Weak {
                             let place = Place::Shared(offset as u64);

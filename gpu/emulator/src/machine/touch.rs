@@ -3,12 +3,12 @@
 use super::access::Request;
 use super::block::Core;
 use super::global::Region;
-use super::grid::position;
+use super::grid::{Grid, position};
 use super::order::{Effect, Log, Place, Stamp};
 use super::polls::Watched;
 use super::races::{Conflict, SharedCells};
 use super::traffic::bank_conflicts;
-use crate::code::{Order, Scope, WARP};
+use crate::code::{Order, Scope, SharedArray, WARP};
 use crate::finding::{FindingKind, PlacedAddress};
 
 impl<'g> Core<'g> {
@@ -46,19 +46,30 @@ impl<'g> Core<'g> {
         address: u64,
     ) -> Option<usize> {
         let bytes = u64::from(request.bytes);
-        let length = self.shared.len();
-        if address.checked_add(bytes).is_none_or(|end| end > length as u64) {
-            self.out_of_bounds(request, lane, || PlacedAddress {
-                address,
-                place: format!("shared memory + {address} of {length} bytes"),
-            });
+        let grid = self.grid;
+        if !self.is_in_shared(address, bytes) {
+            self.out_of_bounds(request, lane, || in_shared(grid, address));
             return None;
         }
         if !address.is_multiple_of(bytes) {
-            self.misaligned(request, lane, || in_shared(address));
+            self.misaligned(request, lane, || in_shared(grid, address));
             return None;
         }
         Some(address as usize)
+    }
+
+    /// Whether an access lies within one variable, or within what the launch has added.
+    #[inline]
+    fn is_in_shared(&self, address: u64, bytes: u64) -> bool {
+        let kernel = self.grid.kernel;
+        let Some(end) = address.checked_add(bytes) else { return false };
+        if address >= kernel.shared_dynamic.into() {
+            return end <= self.shared.len() as u64;
+        }
+        let arrays = &kernel.shared_arrays;
+        let after = arrays.partition_point(|array| u64::from(array.bytes.start) <= address);
+        let array = after.checked_sub(1).and_then(|index| arrays.get(index));
+        array.is_some_and(|array| end <= array.bytes.end.into())
     }
 
     pub(super) fn within_local(
@@ -259,6 +270,32 @@ fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
     (offset / 4..offset / 4 + words).map(move |word| (word, mask))
 }
 
-pub(super) fn in_shared(offset: u64) -> PlacedAddress {
-    PlacedAddress { address: offset, place: format!("shared memory + {offset}") }
+/// Puts an address of shared memory in words: with the variable that it lies in or after, as far as
+/// that is known.
+pub(super) fn in_shared(grid: &Grid<'_>, address: u64) -> PlacedAddress {
+    let kernel = grid.kernel;
+    let arrays = &kernel.shared_arrays;
+    let after = arrays.partition_point(|array| u64::from(array.bytes.start) <= address);
+    let place = match after.checked_sub(1).and_then(|index| arrays.get(index)) {
+        Some(SharedArray { name, bytes }) if address < kernel.shared_dynamic.into() => {
+            let (offset, length) = (address - u64::from(bytes.start), bytes.end - bytes.start);
+            format!("shared `{}` + {offset} of {length} bytes", demangled(name))
+        }
+        _ => {
+            let offset = address.wrapping_sub(kernel.shared_dynamic.into()).cast_signed();
+            let length = grid.dynamic_shared;
+            format!("dynamic shared memory + {offset} of {length} bytes")
+        }
+    };
+    PlacedAddress { address, place }
+}
+
+/// The variable's own name in one that the compiler made of a function's and a variable's.
+fn demangled(name: &str) -> &str {
+    // `_ZZ4spmvE4tile`, or with `extern "C"` `_ZZ4spmvE4tile` as well.
+    let own = name.rsplit_once('E').map_or(name, |(_, own)| own);
+    let rest = own.trim_start_matches(|c: char| c.is_ascii_digit());
+    let length = own.len() - rest.len();
+    let is_own = own.get(..length).and_then(|n| n.parse().ok()) == Some(rest.len());
+    if name.starts_with("_ZZ") && is_own { rest } else { name }
 }

@@ -328,6 +328,7 @@ impl Warp {
             Constant::LanesBelow => (1 << lane) - 1,
             Constant::LanesFrom => u64::from(u32::MAX << lane),
             Constant::LanesAbove => u64::from(u32::MAX << lane << 1),
+            Constant::Multiprocessor => facts.multiprocessor.into(),
             Constant::DynamicShared => facts.dynamic_shared.into(),
             Constant::TotalShared => facts.total_shared.into(),
         });
@@ -341,6 +342,8 @@ pub(crate) struct Facts {
     pub(crate) grid_size: [u32; 3],
     pub(crate) block_size: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// Where the block runs.
+    pub(crate) multiprocessor: u32,
     pub(crate) dynamic_shared: u32,
     pub(crate) total_shared: u32,
 }
