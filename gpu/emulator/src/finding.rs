@@ -68,8 +68,9 @@ pub enum FindingKind {
     Trap,
     /// A remark: threads store to one place in no order, but all the same value.
     SameValue,
-    /// A remark: a strong read was given an older value, as the memory model allows.
-    StaleRead,
+    /// A remark: a strong read and a strong write of another thread are in no order, so that the
+    /// read may give what was there before. Some are given that.
+    UnorderedRead,
 }
 
 impl FindingKind {
@@ -88,13 +89,13 @@ impl FindingKind {
         Self::OverBudget,
         Self::Trap,
         Self::SameValue,
-        Self::StaleRead,
+        Self::UnorderedRead,
     ];
 
     /// Whether it makes no kernel wrong by itself. Where a result is wrong, it may be why.
     #[must_use]
     pub fn is_remark(self) -> bool {
-        matches!(self, Self::SameValue | Self::StaleRead)
+        matches!(self, Self::SameValue | Self::UnorderedRead)
     }
 }
 
@@ -114,7 +115,7 @@ impl fmt::Display for FindingKind {
             Self::OverBudget => "over the instruction budget",
             Self::Trap => "trap",
             Self::SameValue => "the same value stored in no order",
-            Self::StaleRead => "read of an older value",
+            Self::UnorderedRead => "a strong read in no order with a write",
         })
     }
 }

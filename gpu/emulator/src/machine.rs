@@ -35,6 +35,7 @@ mod global;
 pub(crate) mod grid;
 mod load;
 mod order;
+mod past;
 mod polls;
 mod races;
 mod shared;

@@ -99,6 +99,8 @@ impl Core<'_> {
                     old_values[lane] = old;
                     self.watch(Place::Global(address), bytes, old);
                     self.has_changed |= old != new(old) & mask(bytes);
+                    let values = [old, new(old) & mask(bytes)];
+                    self.remember_write(request, lane, address, bytes, values, log);
                     region.buffer.write(offset, bytes, new(old));
                     let effect =
                         Effect { writes: atomic.writes(old, operands[lane]), ..READ_WRITE };

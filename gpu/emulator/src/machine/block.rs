@@ -26,6 +26,13 @@ const STRONG_COST: u32 = 20;
 /// Into so many tries a budget is divided for those that wait for nothing that still comes.
 const MOST_TRIES: u64 = 500;
 
+/// Rounds that a block stays behind others at once, where turns are taken at random.
+const LONGEST_PAUSE: u32 = 24;
+/// Instructions of a warp after which its lanes no longer run one after the other.
+const SERIAL: u64 = 2_000;
+/// Blocks of whose warps the lanes do so.
+const SERIAL_BLOCKS: u32 = 64;
+
 /// A block of threads.
 #[derive(Debug)]
 pub(crate) struct Block<'g> {
@@ -34,6 +41,8 @@ pub(crate) struct Block<'g> {
     pub(crate) core: Core<'g>,
     /// The warp whose turn it was last.
     turn: usize,
+    /// Rounds that it stays behind others.
+    pause: u32,
 }
 
 /// What the warps of a block share.
@@ -46,7 +55,9 @@ pub(crate) struct Core<'g> {
     pub(crate) counters: Counters,
     findings: Findings,
     /// Where turns are taken at random.
-    random: Option<Rng>,
+    pub(crate) random: Option<Rng>,
+    /// Whether lanes of a warp run one after the other at first, as far as each gets.
+    is_serial: bool,
     /// What the present strong access has read.
     pub(crate) watched: Vec<Watched>,
     /// Whether it has changed memory.
@@ -85,7 +96,9 @@ impl<'g> Block<'g> {
             warp
         };
         let seed = grid.options.seed;
-        let random = (seed != 0).then(|| Rng::with_seed(seed ^ u64::from(index) << 32));
+        let mut random = (seed != 0).then(|| Rng::with_seed(seed ^ u64::from(index) << 32));
+        let is_serial =
+            index < SERIAL_BLOCKS && random.as_mut().is_some_and(|random| random.u8(..) < 96);
         Self {
             warps: (0..grid.warps()).map(warp).collect(),
             barriers: Barriers::default(),
@@ -97,17 +110,20 @@ impl<'g> Block<'g> {
                 counters: Counters::default(),
                 findings: Findings::default(),
                 random,
+                is_serial,
                 watched: Vec::new(),
                 has_changed: false,
                 arrivals: Vec::new(),
                 is_stuck: false,
             },
             turn: 0,
+            pause: 0,
         }
     }
 
     /// Runs until it has ended or until every warp waits.
-    pub(crate) fn run(&mut self) {
+    pub(crate) fn run(&mut self, time: u64) {
+        self.core.order.time = time;
         self.warps.iter_mut().for_each(|warp| warp.dozes = false);
         while !self.core.is_stuck {
             // A launch that does not end is not run to the end of every block's budget.
@@ -152,6 +168,23 @@ impl<'g> Block<'g> {
     /// Executes the strong accesses of device memory that its warps wait for, except for those of
     /// sleepers for whom nothing has changed. Gives whether any warp got further.
     pub(crate) fn access_strongly(&mut self, releases: &mut Releases) -> bool {
+        self.core.order.tell_fence(&mut releases.past);
+        let core = &self.core;
+        let can_go =
+            |warp: &Warp| warp.strong.is_some() && (!warp.is_asleep || core.has_news(warp));
+        if !self.warps.iter().any(can_go) {
+            return false;
+        }
+        // Nothing promises that blocks are equally fast.
+        if self.pause > 0 {
+            self.pause -= 1;
+            return true;
+        }
+        if let Some(random) = &mut self.core.random
+            && random.u8(..) < 16
+        {
+            self.pause = random.u32(..LONGEST_PAUSE);
+        }
         let mut gets_further = false;
         for index in 0..self.warps.len() {
             let Some(warp) = self.warps.get(index) else { continue };
@@ -214,7 +247,8 @@ impl Core<'_> {
         let end = warp.executed.saturating_add(slice);
         let mut log = Log::Parallel;
         while warp.executed < end && !self.is_stuck {
-            let Some(group) = warp.pick(self.random.as_mut()) else { return };
+            let serial = self.is_serial && warp.executed < SERIAL;
+            let Some(group) = warp.pick(self.random.as_mut(), serial) else { return };
             let left = u32::try_from(end - warp.executed).unwrap_or(u32::MAX);
             let most = if group.lanes == warp.ready { left } else { left.min(PATIENCE) };
             let before = warp.executed;

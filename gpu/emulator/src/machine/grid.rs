@@ -13,7 +13,7 @@ use super::global::Global;
 use super::order::{MOST_BLOCKS, Releases};
 use super::races::Cell;
 use super::warp::LocalWord;
-use crate::code::{Kernel, WARP};
+use crate::code::{Kernel, Op, Order, WARP};
 use crate::counters::Counters;
 use crate::launch::{Argument, Launch, LaunchError, Options, Report};
 use crate::memory::Memory;
@@ -51,6 +51,8 @@ pub(crate) struct Grid<'l> {
     pub(crate) sizes: Vec<u8>,
     /// Whether any operation has the block's scope.
     pub(crate) has_near: bool,
+    /// Whether there are strong reads that are no atomics.
+    pub(crate) has_strong_reads: bool,
 }
 
 impl<'l> Grid<'l> {
@@ -131,6 +133,10 @@ impl<'l> Grid<'l> {
             options,
             is_over: AtomicBool::new(false),
             sizes: kernel.code.iter().map(|instruction| instruction.op.element_bytes()).collect(),
+            has_strong_reads: kernel.code.iter().any(|instruction| match &instruction.op {
+                Op::Load { access, .. } => access.order != Order::Weak,
+                _ => false,
+            }),
             has_near: kernel.code.iter().any(|instruction| instruction.op.is_near()),
         })
     }
@@ -187,7 +193,9 @@ impl<'l> Grid<'l> {
             if resident.is_empty() {
                 break;
             }
-            resident.par_iter_mut().for_each(|block| block.run());
+            releases.past.time += 2;
+            let time = releases.past.time - 1;
+            resident.par_iter_mut().for_each(|block| block.run(time));
             let mut gets_further = false;
             for block in &mut resident {
                 gets_further |= block.access_strongly(&mut releases);

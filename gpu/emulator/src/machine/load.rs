@@ -123,8 +123,12 @@ impl Core<'_> {
                 };
                 self.report_race(request, lane, conflict, || grid.global.place(addresses[lane]));
                 if request.order != Order::Weak {
+                    let unordered = self.unordered_global(request, lane, cells, offset);
+                    self.remark(request, lane, unordered, || grid.global.place(addresses[lane]));
                     for element in 0..elements {
                         let address = addresses[lane] + u64::from(bytes) * element as u64;
+                        let value = &mut read.values[element][lane];
+                        *value = self.maybe_older(request, lane, address, bytes, *value, log);
                         self.watch(Place::Global(address), bytes, read.values[element][lane]);
                     }
                     self.order_strongly(request, lane, Place::Global(addresses[lane]), READ, log);
@@ -156,6 +160,8 @@ impl Core<'_> {
             let conflict = self.observe_shared(request, lane, offset, false);
             self.report_race(request, lane, conflict, || in_shared(grid, offset as u64));
             if request.order != Order::Weak {
+                let unordered = self.unordered_shared(request, lane, offset);
+                self.remark(request, lane, unordered, || in_shared(grid, offset as u64));
                 for element in 0..elements {
                     let at = offset as u64 + u64::from(bytes) * element as u64;
                     self.watch(Place::Shared(at), bytes, read.values[element][lane]);

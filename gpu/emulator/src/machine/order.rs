@@ -28,6 +28,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::clock::{Clock, WarpClock, levels};
+use super::past::Past;
 use crate::code::{Scope, WARP};
 
 /// Lanes of a warp as an index.
@@ -256,6 +257,8 @@ struct Release {
 #[derive(Debug, Default)]
 pub(crate) struct Releases {
     places: HashMap<u64, Release>,
+    /// In device memory, except in the plain order.
+    pub(crate) past: Past,
 }
 
 /// A place where something is released.
@@ -288,6 +291,10 @@ pub(crate) struct BlockOrder {
     has_near: bool,
     has_fenced: bool,
     has_acquired: bool,
+    /// The round, doubled.
+    pub(crate) time: u64,
+    /// When any thread of the block last executed a sequentially consistent fence.
+    last_fence: u64,
 }
 
 #[derive(Debug)]
@@ -339,7 +346,21 @@ impl BlockOrder {
             has_near,
             has_fenced: false,
             has_acquired: false,
+            time: 0,
+            last_fence: 0,
         }
+    }
+
+    /// Tells others when the block has last fenced.
+    pub(crate) fn tell_fence(&self, past: &mut Past) {
+        if self.last_fence > 0 {
+            past.fence(self.block, self.last_fence);
+        }
+    }
+
+    /// When the block has last fenced.
+    pub(crate) fn last_fence(&self) -> u64 {
+        self.last_fence
     }
 
     /// The stamp of what a lane of a warp does now.
@@ -462,6 +483,9 @@ impl BlockOrder {
     pub(crate) fn fence(&mut self, warp: usize, lanes: u32, scope: Scope, sequential: bool) {
         let Some(own) = self.warps.get_mut(warp) else { return };
         self.has_fenced = true;
+        if scope == Scope::Device && sequential {
+            self.last_fence = self.time;
+        }
         own.version += 1;
         own.knowledge.advance();
         for lane in lanes_of(lanes) {

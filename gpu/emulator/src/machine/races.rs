@@ -31,6 +31,20 @@ pub(crate) struct Conflict {
 }
 
 impl Cell {
+    /// A strong write that is not ordered before a strong read, which may thus as well not see it.
+    pub(crate) fn unordered(
+        &self,
+        stamp: Stamp,
+        is_before: impl Fn(Stamp) -> bool,
+    ) -> Option<Conflict> {
+        let (old, instruction) = (self.stamps[STRONG_WRITE], self.instructions[STRONG_WRITE]);
+        let is_unordered = old.is_somebody()
+            && old.bytes() & stamp.bytes() != 0
+            && !old.same_thread(stamp)
+            && !is_before(old);
+        is_unordered.then_some(Conflict { is_write: true, stamp: old, instruction })
+    }
+
     /// Whether it was written, as far as is remembered.
     pub(crate) fn written(&self, bytes: u32) -> Option<Conflict> {
         [WEAK_WRITE, STRONG_WRITE].into_iter().find_map(|slot| {
@@ -166,7 +180,12 @@ impl SharedCells {
         let conflict = apply(&mut new);
         let mut meanwhile = false;
         for slot in 0..SLOTS {
-            if new.stamps[slot] != old.stamps[slot] {
+            if new.stamps[slot] == old.stamps[slot] {
+                // The same thread again, elsewhere in the code.
+                if new.instructions[slot] != old.instructions[slot] {
+                    instructions[slot].store(new.instructions[slot], Relaxed);
+                }
+            } else {
                 instructions[slot].store(new.instructions[slot], Relaxed);
                 let found = Stamp(stamps[slot].swap(new.stamps[slot].0, Relaxed));
                 meanwhile |= found != old.stamps[slot];

@@ -154,8 +154,14 @@ impl Core<'_> {
                         || (Some(place()), "the value stored depends on it".to_owned()),
                     );
                 }
+                let value = cut(stored.values[element][lane], bytes);
+                if request.order != Order::Weak {
+                    let address = addresses[lane] + u64::from(bytes) * element as u64;
+                    let before = region.buffer.read(offset + element * bytes as usize, bytes);
+                    self.remember_write(request, lane, address, bytes, [before, value], log);
+                }
                 let offset = offset + element * bytes as usize;
-                region.buffer.write(offset, bytes, stored.values[element][lane]);
+                region.buffer.write(offset, bytes, value);
             }
             self.has_changed = true;
             self.report_race_of_write(request, lane, conflict, is_same_value, place);

@@ -4,7 +4,7 @@ use super::access::Request;
 use super::block::Core;
 use super::global::Region;
 use super::grid::{Grid, position};
-use super::order::{Effect, Log, Place, Stamp};
+use super::order::{Effect, Log, Place, Releases, Stamp};
 use super::polls::Watched;
 use super::races::{Conflict, SharedCells};
 use super::traffic::bank_conflicts;
@@ -184,6 +184,102 @@ impl<'g> Core<'g> {
     ) -> Option<Conflict> {
         words_of(offset, request.bytes)
             .find_map(|(word, mask)| cells.access(word, |cell| cell.written(mask)))
+    }
+
+    /// A strong write that a strong read of device memory need not see.
+    pub(super) fn unordered_global(
+        &self,
+        request: Request,
+        lane: usize,
+        cells: &SharedCells,
+        offset: usize,
+    ) -> Option<Conflict> {
+        let stamp = self.stamp(request, lane);
+        let is_before = |old| self.order.is_before(old, request.warp, lane);
+        words_of(offset, request.bytes).find_map(|(word, mask)| {
+            cells.access(word, |cell| cell.unordered(stamp.of_bytes(mask), is_before))
+        })
+    }
+
+    /// The same of shared memory.
+    pub(super) fn unordered_shared(
+        &mut self,
+        request: Request,
+        lane: usize,
+        offset: usize,
+    ) -> Option<Conflict> {
+        let stamp = self.stamp(request, lane);
+        let order = &self.order;
+        let is_before = |old| order.is_before(old, request.warp, lane);
+        let shared = &mut self.shared;
+        words_of(offset, request.bytes)
+            .find_map(|(word, mask)| shared.cell(word)?.unordered(stamp.of_bytes(mask), is_before))
+    }
+
+    /// Remarks that a strong read is in no order with a write.
+    pub(super) fn remark(
+        &mut self,
+        request: Request,
+        lane: usize,
+        conflict: Option<Conflict>,
+        place: impl FnOnce() -> PlacedAddress,
+    ) {
+        let Some(Conflict { stamp, instruction, .. }) = conflict else { return };
+        let grid = self.grid;
+        self.report(FindingKind::UnorderedRead, request.counter, request.warp, lane, || {
+            let [tx, ty, tz] = grid.thread(stamp.thread() as usize);
+            let [bx, by, bz] = position(stamp.block(), grid.size);
+            let at = grid.kernel.place(instruction);
+            let detail = format!(
+                "written by block ({bx},{by},{bz}) thread ({tx},{ty},{tz}) {at}; nothing says \
+                 that it is read after that"
+            );
+            (Some(place()), detail)
+        });
+    }
+
+    /// What a strong read of device memory gives: what is there, or what was there before.
+    pub(super) fn maybe_older(
+        &mut self,
+        request: Request,
+        lane: usize,
+        address: u64,
+        bytes: u32,
+        now: u64,
+        log: &mut Log<'_>,
+    ) -> u64 {
+        let by = self.stamp(request, lane);
+        let Log::Turn(Releases { past, .. }) = log else { return now };
+        let Some(random) = &mut self.random else { return now };
+        let order = &self.order;
+        let is_before = |old| order.is_before(old, request.warp, lane);
+        let older = past.before(address, bytes, now, by, order.last_fence(), is_before);
+        match older.filter(|_| random.bool()) {
+            Some(older) => older,
+            None => {
+                past.observe(address, by);
+                now
+            }
+        }
+    }
+
+    /// Remembers a strong write of device memory, for strong reads that may miss it.
+    pub(super) fn remember_write(
+        &self,
+        request: Request,
+        lane: usize,
+        address: u64,
+        bytes: u32,
+        [before, after]: [u64; 2],
+        log: &mut Log<'_>,
+    ) {
+        if let Log::Turn(Releases { past, .. }) = log
+            && self.random.is_some()
+            && self.grid.has_strong_reads
+            && before != after
+        {
+            past.write(address, bytes, [before, after], self.stamp(request, lane));
+        }
     }
 
     /// Remembers what a strong access has read.

@@ -122,8 +122,9 @@ impl Warp {
         }
     }
 
-    /// The next lanes to run: those furthest behind, or with `random` any that are ready.
-    pub(crate) fn pick(&mut self, random: Option<&mut Rng>) -> Option<Group> {
+    /// The next lanes to run: those furthest behind, or with `random` any that are ready; if
+    /// `serial`, the first lane that is.
+    pub(crate) fn pick(&mut self, random: Option<&mut Rng>, serial: bool) -> Option<Group> {
         if self.strong.is_some() {
             return None;
         }
@@ -136,6 +137,10 @@ impl Warp {
             let last = self.aged;
             counter = of(self.ready).filter(|&other| other > last).min().unwrap_or(least);
             self.aged = counter;
+        } else if serial {
+            let lane = self.ready.trailing_zeros() as usize;
+            let (lanes, counter) = (1 << lane, self.counters[lane]);
+            return Some(Group { lanes, counter, until: u32::MAX });
         } else if let Some(random) = random {
             if random.u8(..) < 64 {
                 let place = random.usize(..self.ready.count_ones() as usize);

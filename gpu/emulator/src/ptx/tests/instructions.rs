@@ -248,14 +248,14 @@ fn special_registers_and_addresses_are_constants() {
         ("%nctaid.x", Constant::GridSize(0)),
         ("%laneid", Constant::Lane),
         ("%lanemask_lt", Constant::LanesBelow),
-        ("%smid", Constant::Bits(0)),
+        ("%smid", Constant::Multiprocessor),
         ("WARP_SZ", Constant::Bits(32)),
         ("-1", Constant::Bits(0xFFFF_FFFF)),
     ] {
         assert_eq!(first(&format!("st.u32 [%rd1], {name};")), Some(constant), "{name}");
     }
     let address = ".shared .b8 a[8]; .shared .b8 b[8]; st.u64 [%rd1], b+4;";
-    assert_eq!(first(address), Some(Constant::Bits(12)));
+    assert_eq!(first(address), Some(Constant::Bits(268)));
     assert_eq!(first("st.u8 [%rd1], 511;"), Some(Constant::Bits(255)));
     assert!(error("st.u64 [%rd1], %tid.x;").contains("has 32 bits, not 64"));
     assert!(error("st.u32 [%rd1], %frob;").contains("`%frob` is not declared"));
