@@ -234,7 +234,14 @@ impl EmulatorEvaluator {
             let reason = missing.to_string();
             return Ok(Judgement::unlaunched(Outcome::CompileFailed { reason }));
         }
-        let kernel = module.kernel(&name).map_err(unlike)?;
+        let mut kernel = module.kernel(&name).map_err(unlike)?;
+        for SourceLocation { file, .. } in &mut kernel.locations {
+            // The compiler puts the current folder before the name that it was given, but no file
+            // is there.
+            if let Some((_, name)) = file.rsplit_once('/') {
+                *file = name.to_owned();
+            }
+        }
         match task.precision.dense() {
             Dtype::F32 => Trial::<T, f32>::new(&kernel, &prepared, matrix, task, foreign)?
                 .judge(&self.options),

@@ -528,14 +528,23 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// Where the source has an instruction. The compiler puts those that it moves to the front of
+    /// everything nowhere; for them it is the first place after.
+    #[must_use]
+    pub fn location(&self, instruction: usize) -> Option<&SourceLocation> {
+        let from = self.code.get(instruction..)?;
+        let location = from.iter().find_map(|instruction| instruction.location)?;
+        self.locations.get(location as usize)
+    }
+
     /// Where an instruction stands, in words.
     #[must_use]
-    pub fn place(&self, instruction: u32) -> String {
-        let Some(instruction) = self.code.get(instruction as usize) else {
+    pub fn place(&self, number: u32) -> String {
+        let Some(instruction) = self.code.get(number as usize) else {
             return "nowhere".to_owned();
         };
         let line = instruction.ptx_line;
-        match instruction.location.and_then(|index| self.locations.get(index as usize)) {
+        match self.location(number as usize) {
             Some(location) => format!("at {}:{} (PTX line {line})", location.file, location.line),
             None => format!("at PTX line {line}"),
         }

@@ -98,7 +98,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
     /// Checks the kernel until something is wrong.
     pub(super) fn judge(&self, options: &EmulationOptions) -> Result<Judgement, EmulatorError> {
         let mut random = fastrand::Rng::with_seed(FIRST_INPUT);
-        let mut kept = Kept { workspace: self.fresh_workspace(), ..Kept::default() };
+        let mut kept;
         let (mut input, mut output) = (Vec::new(), Vec::new());
         let mut verified = Verification { checks: 0, worst_ratio: 0.0 };
         let mut counters = None;
@@ -109,6 +109,8 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             ptx_instructions: Some(self.kernel.code.len()),
         };
         for seed in 0..u64::from(options.seeds.max(1)) {
+            // As after loading: what only the first launch does wrong is looked for in each order.
+            kept = Kept { workspace: self.fresh_workspace(), ..Kept::default() };
             let checks = Check::ALL.into_iter().cycle().take(options.checks.max(1) as usize);
             // Generated kernels pad with columns of the row itself.
             let strange = (self.foreign && seed == 0).then_some(NOT_A_NUMBER);
@@ -127,7 +129,9 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 };
                 let counters = *counters.get_or_insert(launched.report.counters);
                 if let Some(outcome) = verdict::of_findings(&launched.report.findings) {
-                    return Ok(judgement(outcome, launched.report.findings, Some(counters)));
+                    let mut findings = launched.report.findings;
+                    findings.extend(launched.report.remarks);
+                    return Ok(judgement(outcome, findings, Some(counters)));
                 }
                 if is_strange {
                     self.forgive(&mut operands.input, &mut launched.output, &unnamed);
@@ -303,15 +307,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             dynamic_shared: planned.geometry.dynamic_shared,
             arguments,
         };
-        let mut report = run(self.kernel, &launch, &mut memory, how)?;
-        let found = report.findings.iter_mut().chain(&mut report.remarks);
-        for source in found.filter_map(|finding| finding.source.as_mut()) {
-            // The compiler puts the current folder before the name that it was given, but no file
-            // is there.
-            if let Some((_, name)) = source.file.rsplit_once('/') {
-                source.file = name.to_owned();
-            }
-        }
+        let report = run(self.kernel, &launch, &mut memory, how)?;
         // Parsed signatures have one output.
         let output = outputs.first().map(|&output| memory.bytes(output)).unwrap_or_default();
         Ok(Launched {

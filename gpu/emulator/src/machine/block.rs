@@ -43,6 +43,8 @@ pub(crate) struct Block<'g> {
     turn: usize,
     /// Rounds that it stays behind others.
     pause: u32,
+    /// Whether its last turn was a store, after which others may get ahead of what follows it.
+    has_stored: bool,
 }
 
 /// What the warps of a block share.
@@ -118,6 +120,7 @@ impl<'g> Block<'g> {
             },
             turn: 0,
             pause: 0,
+            has_stored: false,
         }
     }
 
@@ -176,19 +179,20 @@ impl<'g> Block<'g> {
             return false;
         }
         // Nothing promises that blocks are equally fast.
+        if self.pause == 0
+            && let Some(random) = &mut self.core.random
+            && random.u8(..) < if std::mem::take(&mut self.has_stored) { 192 } else { 16 }
+        {
+            self.pause = random.u32(1..=LONGEST_PAUSE);
+        }
         if self.pause > 0 {
             self.pause -= 1;
             return true;
         }
-        if let Some(random) = &mut self.core.random
-            && random.u8(..) < 16
-        {
-            self.pause = random.u32(..LONGEST_PAUSE);
-        }
         let mut gets_further = false;
         for index in 0..self.warps.len() {
             let Some(warp) = self.warps.get(index) else { continue };
-            if !(warp.is_asleep && !self.core.has_news(warp)) {
+            if !warp.is_asleep || self.core.has_news(warp) {
                 gets_further |= self.access_of(index, releases);
             }
         }
@@ -214,6 +218,7 @@ impl<'g> Block<'g> {
         if let Some(instruction) = code.get(counter as usize) {
             self.core.watched.clear();
             self.core.has_changed = false;
+            self.has_stored |= matches!(instruction.op, Op::Store { .. });
             self.core.access(warp, counter, instruction, lanes, &mut Log::Turn(releases));
             warp.jump(lanes, counter + 1);
             warp.is_asleep = warp.poll(counter, lanes, &self.core.watched, self.core.has_changed);

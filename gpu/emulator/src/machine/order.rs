@@ -248,7 +248,7 @@ struct Release {
     fences: Clock,
     /// By release patterns that reach their own block only, or further, by block. Only in kernels
     /// with operations of the block's scope.
-    near: Option<Box<HashMap<u32, Clock>>>,
+    near: Option<HashMap<u32, Clock>>,
     /// The thread that stored here last.
     storer: Stamp,
 }

@@ -12,7 +12,7 @@ __device__ void meet() {
       sense = old + 1;
       count = 0;  // BUG
     } else {
-      while (sense == old) {
+      while (sense == old) {  // BUG
       }
     }
     __threadfence();

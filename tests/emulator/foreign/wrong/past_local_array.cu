@@ -10,5 +10,5 @@ __global__ void spmv(const int* rp, const int* ci, const float* va, const float*
   for (int i = rp[row]; i < rp[row + 1]; ++i) sums[(i - rp[row]) % 8] += va[i] * x[ci[i]];  // BUG
   float sum = 0;
   for (int k = 0; k < 8; ++k) sum += sums[k];  // BUG
-  y[row] = sum + 0 * others[row % 8];
+  y[row] = sum + 0 * others[row % 8];  // BUG
 }
