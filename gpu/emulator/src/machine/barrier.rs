@@ -215,7 +215,9 @@ impl Block<'_> {
                 let lane = arrival.lanes.trailing_zeros() as usize;
                 let apart = self.warps.get(arrival.warp).is_some_and(|warp| {
                     // Lanes of the same warp wait at another barrier.
-                    warp.at_barrier & !arrival.lanes != 0
+                    let same = arrivals.iter().filter(|other| other.warp == arrival.warp);
+                    let here = same.fold(0, |mask, other| mask | other.lanes);
+                    warp.at_barrier & !here != 0
                 });
                 let kind = match apart && arrival.aligned {
                     true => FindingKind::DivergentBarrier,

@@ -153,8 +153,9 @@ impl Core<'_> {
             });
         }
         match &at.op {
-            Op::Shuffle { mode, destination, in_range, source, lane, clamp, .. } => {
-                let operands = Operands { mode: *mode, lane: *lane, clamp: *clamp };
+            Op::Shuffle { mode, destination, in_range, source, lane, clamp, members } => {
+                let operands =
+                    Operands { mode: *mode, lane: *lane, clamp: *clamp, members: *members };
                 self.shuffle(
                     warp,
                     counter,
@@ -238,6 +239,7 @@ impl Core<'_> {
     ) {
         let values = warp.long(source);
         let (wanted, clamps) = (warp.word(operands.lane), warp.word(operands.clamp));
+        let named = warp.word(operands.members);
         let undefined = warp.registers.undefined(source);
         // Where nobody knows which lane is read, nobody knows what is read.
         let elsewhere =
@@ -251,6 +253,10 @@ impl Core<'_> {
                 continue;
             }
             if lanes >> from & 1 == 0 {
+                // Of a lane that its own mask lacks that is told already.
+                if named[lane] >> lane & 1 == 0 {
+                    continue;
+                }
                 self.report(FindingKind::InactiveLane, counter, warp.index, lane, || {
                     let ended = warp.alive >> from & 1 == 0;
                     let why = if ended { "has ended" } else { "does not take part" };
@@ -321,6 +327,7 @@ struct Operands {
     mode: ShuffleMode,
     lane: Register,
     clamp: Register,
+    members: Register,
 }
 
 impl ShuffleMode {
