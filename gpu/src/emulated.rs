@@ -25,12 +25,11 @@ use sparserl_core::task::{Dtype, Task};
 pub use sparserl_emulator::code::SourceLocation;
 pub use sparserl_emulator::counters::Counters;
 pub use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
-use sparserl_emulator::launch::Options;
 use sparserl_emulator::ptx::{Module, PtxError};
 
 use crate::candidate::Candidate;
 use crate::candidate::executable::Prepared;
-use crate::candidate::raw::RawKernel;
+use crate::candidate::raw::{RawError, RawKernel};
 use crate::compile::nvrtc::{
     CompileError, CompileOptions, Compilers, Cubin, UnsupportedByAll, Version,
 };
@@ -48,12 +47,13 @@ pub struct EmulationOptions {
     /// show, with 5 it runs every check that a device runs.
     pub checks: u32,
     /// Instructions that a warp may execute in a launch before the kernel is taken to hang.
-    pub budget: u64,
+    /// Without one, as many as the matrix implies if one warp does all of the work.
+    pub budget: Option<u64>,
 }
 
 impl Default for EmulationOptions {
     fn default() -> Self {
-        Self { seeds: 2, checks: 3, budget: Options::default().budget }
+        Self { seeds: 2, checks: 3, budget: None }
     }
 }
 
@@ -197,7 +197,7 @@ impl EmulatorEvaluator {
         let made = match candidate {
             Candidate::Program(program) => match pack(matrix, program) {
                 Ok(packed) => return self.judge_packed(matrix, &Arc::new(packed)),
-                Err(error) => Err(format!("it does not fit the matrix: {error}")),
+                Err(error) => Err(not_compiled(format!("it does not fit the matrix: {error}"))),
             },
             Candidate::Kernel(kernel) => self.generated(&kernel.packed, &kernel.source)?,
             Candidate::Cuda(kernel, task) => self.cuda(matrix, kernel, task)?,
@@ -221,11 +221,11 @@ impl EmulatorEvaluator {
     fn judge_made<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        made: Result<Emulable, String>,
+        made: Result<Emulable, Outcome>,
     ) -> Result<Judgement, EmulatorError> {
-        let Emulable { ptx, name, prepared, task } = match made {
+        let Emulable { ptx, name, prepared, task, foreign } = match made {
             Ok(made) => made,
-            Err(reason) => return Ok(Judgement::unlaunched(Outcome::CompileFailed { reason })),
+            Err(outcome) => return Ok(Judgement::unlaunched(outcome)),
         };
         let unlike = |error| EmulatorError::Ptx { kernel: name.clone(), error };
         let module = Module::parse(&ptx).map_err(unlike)?;
@@ -234,52 +234,70 @@ impl EmulatorEvaluator {
             let reason = missing.to_string();
             return Ok(Judgement::unlaunched(Outcome::CompileFailed { reason }));
         }
-        let kernel = module.kernel(&name).map_err(unlike)?;
+        let mut kernel = module.kernel(&name).map_err(unlike)?;
+        for SourceLocation { file, .. } in &mut kernel.locations {
+            // The compiler puts the current folder before the name that it was given, but no file
+            // is there.
+            if let Some((_, name)) = file.rsplit_once('/') {
+                *file = name.to_owned();
+            }
+        }
         match task.precision.dense() {
-            Dtype::F32 => {
-                Trial::<T, f32>::new(&kernel, &prepared, matrix, task)?.judge(&self.options)
-            }
-            Dtype::F64 => {
-                Trial::<T, f64>::new(&kernel, &prepared, matrix, task)?.judge(&self.options)
-            }
+            Dtype::F32 => Trial::<T, f32>::new(&kernel, &prepared, matrix, task, foreign)?
+                .judge(&self.options),
+            Dtype::F64 => Trial::<T, f64>::new(&kernel, &prepared, matrix, task, foreign)?
+                .judge(&self.options),
         }
     }
 
-    /// The kernel of a program; an `Err` within says why there is none.
+    /// The kernel of a program; an `Err` within says what became of it.
     fn generated(
         &self,
         packed: &Arc<Packed>,
         source: &CudaSource,
-    ) -> Result<Result<Emulable, String>, EmulatorError> {
+    ) -> Result<Result<Emulable, Outcome>, EmulatorError> {
         let options = CompileOptions { line_information: true, ..CompileOptions::generated() };
         let ptx = self.compile(&source.text, &source.kernel, &options)?;
-        Ok(ptx.map(|ptx| Emulable {
+        Ok(ptx.map_err(not_compiled).map(|ptx| Emulable {
             ptx,
             prepared: Prepared::of_program(packed, source),
             name: source.kernel.clone(),
             task: packed.program.task,
+            foreign: false,
         }))
     }
 
-    /// A kernel from anywhere; an `Err` within says why there is none.
+    /// A kernel from anywhere; an `Err` within says what became of it.
     fn cuda<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
         kernel: &RawKernel,
         task: Task,
-    ) -> Result<Result<Emulable, String>, EmulatorError> {
-        if matches!(self.compiler, PtxCompiler::Here(_)) {
-            return Err(EmulatorError::Foreign);
-        }
+    ) -> Result<Result<Emulable, Outcome>, EmulatorError> {
+        let PtxCompiler::Pool(pool) = &self.compiler else { return Err(EmulatorError::Foreign) };
         let options = CompileOptions { line_information: true, ..CompileOptions::default() };
         let ptx = match self.compile(kernel.source(), kernel.kernel(), &options)? {
             Ok(ptx) => ptx,
-            Err(reason) => return Ok(Err(reason)),
+            Err(reason) => return Ok(Err(not_compiled(reason))),
         };
+        // What the assembler refuses is in the PTX, but no GPU would run it.
+        let (source, architecture) = (kernel.source(), self.architecture);
+        let made =
+            pool.compile(source, kernel.kernel(), architecture, None, &CompileOptions::default());
+        match made {
+            Ok(_) => {}
+            Err(error) if error.is_sources_fault() => {
+                return Ok(Err(not_compiled(error.to_string())));
+            }
+            Err(error) => return Err(error.into()),
+        }
         let name = kernel.kernel().to_owned();
         Ok(match kernel.prepare(matrix, task) {
-            Ok(prepared) => Ok(Emulable { ptx, name, prepared, task }),
-            Err(error) => Err(format!("it does not fit the matrix: {error}")),
+            Ok(prepared) => Ok(Emulable { ptx, name, prepared, task, foreign: true }),
+            Err(RawError::Launch(error)) => {
+                Err(Outcome::LaunchFailed { reason: error.to_string() })
+            }
+            Err(error) => Err(not_compiled(format!("it does not fit the matrix: {error}"))),
         })
     }
 
@@ -311,6 +329,12 @@ struct Emulable {
     name: String,
     prepared: Prepared,
     task: Task,
+    /// Whether it was not written here.
+    foreign: bool,
+}
+
+fn not_compiled(reason: String) -> Outcome {
+    Outcome::CompileFailed { reason }
 }
 
 impl Judgement {

@@ -22,7 +22,7 @@ mod speed;
 mod timing;
 mod verify;
 
-pub(crate) use checks::{Before, Check, Input};
+pub(crate) use checks::{Before, Check, Input, Place};
 pub(crate) use loaded::{Holdings, LoadedKernel};
 pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle, Thinning};
 pub(crate) use problem::{Operands, Problem, thinning};

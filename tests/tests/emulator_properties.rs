@@ -28,7 +28,7 @@ fn evaluator() -> Result<&'static EmulatorEvaluator, TestCaseError> {
     let open = || {
         let compilers = Compilers::discover().map_err(|error| error.to_string())?;
         // A hang takes more than a hundred times what any of these needs.
-        let options = EmulationOptions { seeds: 2, checks: 2, budget: 2_000_000 };
+        let options = EmulationOptions { seeds: 2, checks: 2, budget: Some(2_000_000) };
         EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm80, options)
             .map_err(|error| error.to_string())
     };

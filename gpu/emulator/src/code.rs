@@ -228,6 +228,8 @@ pub enum Op {
     Fence {
         /// Who sees the accesses before it.
         scope: Scope,
+        /// Whether it is `.sc`, and so in one order with all others.
+        sequential: bool,
     },
     /// `mov` from `%clock`, `%clock64`, `%globaltimer` and their halves: something that grows.
     Clock {
@@ -271,6 +273,10 @@ pub struct Access {
     pub signed: bool,
     /// How it is ordered.
     pub order: Order,
+    /// Whom it is strong to, where it is.
+    pub scope: Scope,
+    /// `.nc`: through a cache that does not see what the launch writes.
+    pub read_only_path: bool,
 }
 
 /// How an access is ordered with those of other threads.
@@ -449,6 +455,8 @@ pub enum Constant {
     LanesFrom,
     /// `%lanemask_gt`
     LanesAbove,
+    /// `%smid`: blocks take the multiprocessors in turn.
+    Multiprocessor,
     /// `%dynamic_smem_size`
     DynamicShared,
     /// `%total_smem_size`
@@ -475,6 +483,15 @@ pub struct Variable {
     pub constant: bool,
 }
 
+/// A variable in shared memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedArray {
+    /// Its name.
+    pub name: String,
+    /// Its addresses.
+    pub bytes: Range<u32>,
+}
+
 /// A kernel that can be launched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
@@ -494,6 +511,10 @@ pub struct Kernel {
     pub parameter_bytes: u32,
     /// Bytes of shared memory besides what the launch adds, which comes after them.
     pub shared_bytes: u32,
+    /// Where the memory that the launch adds begins among the addresses.
+    pub shared_dynamic: u32,
+    /// What lies before that, by address, with nothing in between.
+    pub shared_arrays: Vec<SharedArray>,
     /// Bytes of each thread's own memory.
     pub local_bytes: u32,
     /// Variables of the module, by address.
@@ -502,17 +523,28 @@ pub struct Kernel {
     pub locations: Vec<SourceLocation>,
     /// Most threads of a block (`.maxntid`, `.reqntid`), where the kernel says so.
     pub most_threads: Option<u32>,
+    /// Blocks of a cluster as x, y, z (`.reqnctapercluster`), where the kernel says so.
+    pub cluster: Option<[u32; 3]>,
 }
 
 impl Kernel {
+    /// Where the source has an instruction. The compiler puts those that it moves to the front of
+    /// everything nowhere; for them it is the first place after.
+    #[must_use]
+    pub fn location(&self, instruction: usize) -> Option<&SourceLocation> {
+        let from = self.code.get(instruction..)?;
+        let location = from.iter().find_map(|instruction| instruction.location)?;
+        self.locations.get(location as usize)
+    }
+
     /// Where an instruction stands, in words.
     #[must_use]
-    pub fn place(&self, instruction: u32) -> String {
-        let Some(instruction) = self.code.get(instruction as usize) else {
+    pub fn place(&self, number: u32) -> String {
+        let Some(instruction) = self.code.get(number as usize) else {
             return "nowhere".to_owned();
         };
         let line = instruction.ptx_line;
-        match instruction.location.and_then(|index| self.locations.get(index as usize)) {
+        match self.location(number as usize) {
             Some(location) => format!("at {}:{} (PTX line {line})", location.file, location.line),
             None => format!("at PTX line {line}"),
         }
@@ -520,6 +552,36 @@ impl Kernel {
 }
 
 impl Op {
+    /// Bytes of an element that it accesses in memory; 0 where it accesses none.
+    pub(crate) fn element_bytes(&self) -> u8 {
+        match self {
+            Self::Load { access, .. } | Self::Store { access, .. } => access.bytes as u8,
+            Self::Atomic(atomic) => atomic.ty.bytes() as u8,
+            _ => 0,
+        }
+    }
+
+    /// Whether it is a strong access.
+    pub(crate) fn is_strong(&self) -> bool {
+        match self {
+            Self::Load { access, .. } | Self::Store { access, .. } => access.order != Order::Weak,
+            Self::Atomic(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it orders memory for its own block only.
+    pub(crate) fn is_near(&self) -> bool {
+        match self {
+            Self::Load { access, .. } | Self::Store { access, .. } => {
+                access.scope == Scope::Block && access.order != Order::Weak
+            }
+            Self::Atomic(atomic) => atomic.scope == Scope::Block,
+            Self::Fence { scope, .. } => *scope == Scope::Block,
+            _ => false,
+        }
+    }
+
     /// Shows all registers to `visit`, with whether they are written.
     pub(crate) fn registers(&self, visit: &mut dyn FnMut(Register, bool)) {
         let mut all = |read: &[Option<Register>], written: &[Option<Register>]| {

@@ -66,11 +66,16 @@ pub enum FindingKind {
     OverBudget,
     /// `trap`, or a jump to nowhere.
     Trap,
+    /// A remark: threads store to one place in no order, but all the same value.
+    SameValue,
+    /// A remark: a strong read and a strong write of another thread are in no order, so that the
+    /// read may give what was there before. Some are given that.
+    UnorderedRead,
 }
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::OutOfBounds,
         Self::Misaligned,
         Self::WriteToReadOnly,
@@ -83,7 +88,15 @@ impl FindingKind {
         Self::Deadlock,
         Self::OverBudget,
         Self::Trap,
+        Self::SameValue,
+        Self::UnorderedRead,
     ];
+
+    /// Whether it makes no kernel wrong by itself. Where a result is wrong, it may be why.
+    #[must_use]
+    pub fn is_remark(self) -> bool {
+        matches!(self, Self::SameValue | Self::UnorderedRead)
+    }
 }
 
 impl fmt::Display for FindingKind {
@@ -101,6 +114,8 @@ impl fmt::Display for FindingKind {
             Self::Deadlock => "deadlock",
             Self::OverBudget => "over the instruction budget",
             Self::Trap => "trap",
+            Self::SameValue => "the same value stored in no order",
+            Self::UnorderedRead => "a strong read in no order with a write",
         })
     }
 }

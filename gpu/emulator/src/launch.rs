@@ -49,11 +49,16 @@ impl Default for Options {
 pub struct Report {
     /// What it does wrong, in the order of the PTX text.
     pub findings: Vec<Finding>,
+    /// What is wrong only if the result is: see [`FindingKind::is_remark`].
+    ///
+    /// [`FindingKind::is_remark`]: crate::finding::FindingKind::is_remark
+    pub remarks: Vec<Finding>,
     /// What it costs.
     pub counters: Counters,
 }
 
-/// Runs a kernel. The same for the same seed, however many threads the host has, unless the kernel
+/// Runs a kernel. The module's variables are made for the first launch over a memory, and keep what
+/// they hold from launch to launch of kernels of that module. The same for the same seed, however many threads the host has, unless the kernel
 /// has data races or is given up.
 ///
 /// # Errors
@@ -64,6 +69,7 @@ pub fn run(
     memory: &mut Memory,
     options: &Options,
 ) -> Result<Report, LaunchError> {
+    memory.load(kernel);
     Ok(Grid::new(kernel, launch, memory, options)?.run())
 }
 

@@ -22,11 +22,24 @@
 //! one. Between rounds those are executed one by one, block by block. A kernel without data races
 //! thus gives the same results and findings however many threads the host has, and blocks may still
 //! wait for each other.
+//!
+//! A warp that polls sleeps until what it polls changes, and nothing that it does in vain counts
+//! against its budget. When all resident blocks only wait, more blocks begin, as many as a device has
+//! room for; when there is no more room, all try again, which is counted dearly.
+//!
+//! # Memory
+//!
+//! Weak accesses that nothing orders are a race, whatever the interleaving: happens-before is
+//! tracked after the chapter "Memory Consistency Model" of the PTX ISA. Strong accesses do not race
+//! with each other, but need not be seen at once either: with a seed, strong reads give the value
+//! before the last one wherever the model allows that. A kernel that relies on more gets wrong
+//! results, and remarks say which reads were in no order with a write.
 
 mod access;
 mod atomic;
 mod barrier;
 mod block;
+mod clock;
 mod collective;
 mod copies;
 mod findings;
@@ -34,6 +47,8 @@ mod global;
 pub(crate) mod grid;
 mod load;
 mod order;
+mod past;
+mod polls;
 mod races;
 mod shared;
 mod store;

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use crate::code::{Kernel, Variable};
 use crate::finding::PlacedAddress;
 
 /// Where the first buffer's window begins.
@@ -18,6 +19,14 @@ const MOST_BYTES: usize = 1 << (WINDOW_BITS - 1);
 /// The buffers that kernels work on.
 #[derive(Debug, Default)]
 pub struct Memory {
+    buffers: Vec<Buffer>,
+    variables: Variables,
+}
+
+/// The variables of a loaded module, which keep what they hold from launch to launch.
+#[derive(Debug, Default)]
+pub struct Variables {
+    /// By address.
     buffers: Vec<Buffer>,
 }
 
@@ -87,8 +96,39 @@ impl Memory {
         bytes
     }
 
+    /// Takes the variables of the module that was launched last, for a launch over other buffers.
+    #[must_use]
+    pub fn take_variables(&mut self) -> Variables {
+        std::mem::take(&mut self.variables)
+    }
+
+    /// Puts the variables that a launch of the same module has left.
+    pub fn put_variables(&mut self, variables: Variables) {
+        self.variables = variables;
+    }
+
+    /// Loads the module of a kernel, unless it is loaded.
+    pub(crate) fn load(&mut self, kernel: &Kernel) {
+        let is_of = |buffer: &Buffer, variable: &Variable| {
+            (&buffer.name, buffer.address, buffer.bytes)
+                == (&variable.name, variable.address, variable.initial.len())
+        };
+        let loaded = &self.variables.buffers;
+        let is_loaded = loaded.len() == kernel.variables.len()
+            && loaded.iter().zip(&kernel.variables).all(|(buffer, v)| is_of(buffer, v));
+        if !is_loaded {
+            let of = |v: &Variable| Buffer::variable(&v.name, v.address, &v.initial, !v.constant);
+            self.variables.buffers = kernel.variables.iter().map(of).collect();
+        }
+    }
+
     pub(crate) fn buffers(&self) -> &[Buffer] {
         &self.buffers
+    }
+
+    /// The module's variables, by address.
+    pub(crate) fn variables(&self) -> &[Buffer] {
+        &self.variables.buffers
     }
 
     /// The buffer in whose window an address lies.

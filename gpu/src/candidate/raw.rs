@@ -110,7 +110,11 @@ impl RawKernel {
         if matches!(arguments, Arguments::Csr(_)) && launch.depends_on(Size::Blocks) {
             return Err(RuleError::Blocks.into());
         }
-        let written = code.with_c_linkage(&functions, function.name);
+        let mut written = code.with_c_linkage(&functions, function.name);
+        let integers = code.sized_integers();
+        if !integers.is_empty() {
+            written.insert_str(0, &format!("{integers}\n#line 1\n"));
+        }
         let (kernel, source) = (function.name.to_owned(), written.clone());
         Ok(Self { kernel, written, source, parameters, arguments, launch })
     }
@@ -131,7 +135,8 @@ impl RawKernel {
         &self.kernel
     }
 
-    /// What to compile: the source, with `extern "C"` where it was missing.
+    /// What to compile: the source, with `extern "C"` and integers of `<cstdint>` where they were
+    /// missing.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source

@@ -11,14 +11,31 @@ use sparserl_core::reference::{self, Comparison, Reference};
 use sparserl_core::task::Task;
 use sparserl_emulator::code::Kernel;
 use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report, run};
-use sparserl_emulator::memory::{BufferId, Memory};
+use sparserl_emulator::memory::{BufferId, Memory, Variables};
 
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
-use crate::judge::{Before, Check, Input, Thinning, thinning};
+use crate::judge::{Before, Check, Input, Place, Thinning, thinning};
 
 /// Most elements of a dense operand: 2 GiB in double precision.
 const MOST_ELEMENTS: usize = 1 << 28;
+
+/// Instructions of a warp for an entry, at most, where one warp does all of the work.
+const INSTRUCTIONS_OF_AN_ENTRY: u64 = 60;
+/// Instructions that a warp may execute however small the matrix is.
+const LEAST_BUDGET: u64 = 10_000_000;
+/// And however large it is, unless the caller says more: a minute or so.
+const MOST_BUDGET: u64 = 200_000_000;
+
+/// For kernels from anywhere: what a row does not name is nothing to it, whatever that holds.
+const NOT_A_NUMBER: Check = Check {
+    name: "with NaN in rows of the input that a row of the matrix does not name",
+    input: Input::Fresh,
+    before: Before::Unwritten,
+    random_alpha: false,
+    random_beta: false,
+    operands: Place::Here,
+};
 
 /// What inputs begin with. The same kernel is judged the same in every run.
 const FIRST_INPUT: u64 = 0x5EED;
@@ -31,6 +48,8 @@ pub(super) struct Trial<'a, A, D> {
     /// Columns of the dense operands.
     width: usize,
     thinning: Thinning,
+    /// Whether the kernel was not written here.
+    foreign: bool,
     dense: PhantomData<D>,
 }
 
@@ -47,7 +66,15 @@ struct Operands<D> {
 struct Launched<D> {
     report: Report,
     output: Vec<D>,
+    kept: Kept,
+}
+
+/// What outlives a launch.
+#[derive(Default)]
+struct Kept {
+    /// Of each parameter that is workspace.
     workspace: Vec<Vec<u8>>,
+    variables: Variables,
 }
 
 impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
@@ -56,6 +83,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         prepared: &'a Prepared,
         matrix: CsrView<'a, A>,
         task: Task,
+        foreign: bool,
     ) -> Result<Self, EmulatorError> {
         let width = task.operation.columns() as usize;
         for rows in [matrix.rows(), matrix.cols()] {
@@ -64,13 +92,13 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             }
         }
         let thinning = thinning::<A, D>(matrix);
-        Ok(Self { kernel, prepared, matrix, width, thinning, dense: PhantomData })
+        Ok(Self { kernel, prepared, matrix, width, thinning, foreign, dense: PhantomData })
     }
 
     /// Checks the kernel until something is wrong.
     pub(super) fn judge(&self, options: &EmulationOptions) -> Result<Judgement, EmulatorError> {
         let mut random = fastrand::Rng::with_seed(FIRST_INPUT);
-        let mut workspace = self.fresh_workspace();
+        let mut kept;
         let (mut input, mut output) = (Vec::new(), Vec::new());
         let mut verified = Verification { checks: 0, worst_ratio: 0.0 };
         let mut counters = None;
@@ -81,11 +109,18 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             ptx_instructions: Some(self.kernel.code.len()),
         };
         for seed in 0..u64::from(options.seeds.max(1)) {
-            let checks = Check::ALL.into_iter().cycle();
-            for check in checks.take(options.checks.max(1) as usize) {
-                let operands = self.operands(check, input, output, &mut random);
-                let how = Options { seed, budget: options.budget };
-                let launched = match self.launch(&operands, workspace, &how) {
+            // As after loading: what only the first launch does wrong is looked for in each order.
+            kept = Kept { workspace: self.fresh_workspace(), ..Kept::default() };
+            let checks = Check::ALL.into_iter().cycle().take(options.checks.max(1) as usize);
+            // Generated kernels pad with columns of the row itself.
+            let strange = (self.foreign && seed == 0).then_some(NOT_A_NUMBER);
+            for check in checks.chain(strange) {
+                let mut operands = self.operands(check, input, output, &mut random);
+                let is_strange = check.name == NOT_A_NUMBER.name;
+                let unnamed =
+                    if is_strange { self.poison(&mut operands.input) } else { Vec::new() };
+                let how = Options { seed, budget: options.budget.unwrap_or(self.budget()) };
+                let mut launched = match self.launch(&operands, kept, &how) {
                     Ok(launched) => launched,
                     Err(refusal) => {
                         let outcome = Outcome::LaunchFailed { reason: refusal.to_string() };
@@ -94,7 +129,12 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 };
                 let counters = *counters.get_or_insert(launched.report.counters);
                 if let Some(outcome) = verdict::of_findings(&launched.report.findings) {
-                    return Ok(judgement(outcome, launched.report.findings, Some(counters)));
+                    let mut findings = launched.report.findings;
+                    findings.extend(launched.report.remarks);
+                    return Ok(judgement(outcome, findings, Some(counters)));
+                }
+                if is_strange {
+                    self.forgive(&mut operands.input, &mut launched.output, &unnamed);
                 }
                 let reference = self.reference(&operands)?;
                 let comparison = reference::compare(&reference, &launched.output);
@@ -103,20 +143,73 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                     return Err(EmulatorError::Range { elements, dtype: D::DTYPE });
                 }
                 let wrong = if comparison.passed() {
-                    self.left_counting(&launched.workspace)
+                    self.left_counting(&launched.kept.workspace)
                 } else {
                     Some(self.inexact(check, &operands, &reference, &launched.output, comparison))
                 };
                 if let Some(outcome) = wrong {
-                    return Ok(judgement(outcome, Vec::new(), Some(counters)));
+                    let remarks = launched.report.remarks;
+                    let outcome = verdict::with_remarks(outcome, &remarks);
+                    return Ok(judgement(outcome, remarks, Some(counters)));
                 }
-                workspace = launched.workspace;
+                kept = launched.kept;
                 (input, output) = (operands.input, launched.output);
                 verified.checks += 1;
                 verified.worst_ratio = verified.worst_ratio.max(comparison.worst_ratio);
             }
         }
         Ok(judgement(Outcome::Verified(verified), Vec::new(), counters))
+    }
+
+    /// Puts what is no number into the rows of the input that most likely stand for nothing, the
+    /// first and the last, and into those that no entry names. Gives which.
+    fn poison(&self, input: &mut [D]) -> Vec<bool> {
+        let columns = self.matrix.cols();
+        let mut poisoned = vec![true; columns];
+        for &column in self.matrix.columns() {
+            if let Some(is_poisoned) = poisoned.get_mut(column as usize) {
+                *is_poisoned = column == 0 || column as usize + 1 == columns;
+            }
+        }
+        let rows = input.chunks_mut(self.width).zip(&poisoned);
+        rows.filter(|(_, is_poisoned)| **is_poisoned).for_each(|(row, _)| {
+            row.fill(D::from_f64(f64::NAN));
+        });
+        poisoned
+    }
+
+    /// Takes it out again, for the reference, and sets the rows of the output right that name it:
+    /// they hold no number, if anything.
+    fn forgive(&self, input: &mut [D], output: &mut [D], poisoned: &[bool]) {
+        let is_poisoned = |column: u32| poisoned.get(column as usize).is_some_and(|&is| is);
+        for (column, elements) in (0..).zip(input.chunks_mut(self.width)) {
+            if is_poisoned(column) {
+                elements.fill(D::from_f64(0.0));
+            }
+        }
+        let zero = D::from_f64(0.0);
+        for (row, elements) in output.chunks_mut(self.width).enumerate() {
+            let (named, values) = self.matrix.row(row);
+            if !named.iter().copied().any(is_poisoned) {
+                continue;
+            }
+            for (place, element) in elements.iter_mut().enumerate() {
+                let mut sum = 0.0;
+                for (&column, value) in named.iter().zip(values) {
+                    let at = column as usize * self.width + place;
+                    sum += value.to_f64() * input.get(at).copied().unwrap_or(zero).to_f64();
+                }
+                *element = D::from_f64(sum);
+            }
+        }
+    }
+
+    /// Instructions that a warp may execute: what the matrix implies if a single one does all of
+    /// the work.
+    fn budget(&self) -> u64 {
+        let (rows, columns) = (self.matrix.rows() as u64, self.matrix.cols() as u64);
+        let work = (self.matrix.nnz() as u64 + rows + columns).saturating_mul(self.width as u64);
+        work.saturating_mul(INSTRUCTIONS_OF_AN_ENTRY).clamp(LEAST_BUDGET, MOST_BUDGET)
     }
 
     /// The memory of each parameter that is workspace, zero.
@@ -166,12 +259,13 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
     fn launch(
         &self,
         operands: &Operands<D>,
-        workspace: Vec<Vec<u8>>,
+        kept: Kept,
         how: &Options,
     ) -> Result<Launched<D>, LaunchError> {
         let Prepared { launch: planned, arrays, names } = self.prepared;
         let mut memory = Memory::new();
-        let mut given = workspace.into_iter();
+        memory.put_variables(kept.variables);
+        let mut given = kept.workspace.into_iter();
         let (mut outputs, mut working): (Vec<BufferId>, Vec<BufferId>) = (Vec::new(), Vec::new());
         let mut arguments = Vec::new();
         for (&parameter, name) in planned.parameters.iter().zip(names) {
@@ -213,20 +307,16 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             dynamic_shared: planned.geometry.dynamic_shared,
             arguments,
         };
-        let mut report = run(self.kernel, &launch, &mut memory, how)?;
-        for source in report.findings.iter_mut().filter_map(|finding| finding.source.as_mut()) {
-            // The compiler puts the current folder before the name that it was given, but no file
-            // is there.
-            if let Some((_, name)) = source.file.rsplit_once('/') {
-                source.file = name.to_owned();
-            }
-        }
+        let report = run(self.kernel, &launch, &mut memory, how)?;
         // Parsed signatures have one output.
         let output = outputs.first().map(|&output| memory.bytes(output)).unwrap_or_default();
         Ok(Launched {
             report,
             output: bytemuck::pod_collect_to_vec(&output),
-            workspace: working.into_iter().map(|buffer| memory.bytes(buffer)).collect(),
+            kept: Kept {
+                workspace: working.into_iter().map(|buffer| memory.bytes(buffer)).collect(),
+                variables: memory.take_variables(),
+            },
         })
     }
 

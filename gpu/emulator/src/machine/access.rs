@@ -21,6 +21,8 @@ pub(super) struct Request {
     pub(super) order: Order,
     /// Whom a strong access is strong to.
     pub(super) scope: Scope,
+    /// Through the cache for what is only read.
+    pub(super) read_only_path: bool,
 }
 
 /// What lanes read or write: by element and lane.
@@ -66,27 +68,31 @@ impl Core<'_> {
         lanes: u32,
         log: &mut Log<'_>,
     ) {
-        let request = |bytes, order| Request {
+        let request = |bytes, order, scope| Request {
             counter,
             warp: warp.index,
             bytes,
             order,
-            scope: Scope::Device,
+            scope,
+            read_only_path: false,
         };
         match &instruction.op {
             Op::Load { address, access, destinations } => {
-                let request = request(access.bytes * destinations.len() as u32, access.order);
+                let bytes = access.bytes * destinations.len() as u32;
+                let request = request(bytes, access.order, access.scope);
+                let request = Request { read_only_path: access.read_only_path, ..request };
                 self.load(warp, request, *access, address, destinations, lanes, log);
             }
             Op::Store { address, access, sources } => {
-                let request = request(access.bytes * sources.len() as u32, access.order);
+                let bytes = access.bytes * sources.len() as u32;
+                let request = request(bytes, access.order, access.scope);
                 self.store(warp, request, *access, address, sources, lanes, log);
             }
             Op::Atomic(atomic) => self.atomic(warp, counter, atomic, lanes, log),
             Op::CopyAsync { destination, source, bytes, source_bytes } => {
-                let request = request(*bytes, Order::Weak);
+                let request = request(*bytes, Order::Weak, Scope::Device);
                 let of = [destination, source];
-                self.issue_copies(warp, request, of, *source_bytes, lanes, log);
+                self.issue_copies(warp, request, of, *source_bytes, lanes);
             }
             _ => {}
         }

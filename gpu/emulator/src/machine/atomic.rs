@@ -7,10 +7,11 @@ use super::block::Core;
 use super::order::{Effect, Log, Place, lanes_of};
 use super::touch::in_shared;
 use super::warp::Warp;
-use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Space, WARP};
+use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Scope, Space, WARP};
 use crate::finding::FindingKind;
 
-const READ_WRITE: Effect = Effect { reads: true, writes: true, acquires: false, releases: false };
+const READ_WRITE: Effect =
+    Effect { reads: true, writes: true, acquires: false, releases: false, scope: Scope::Device };
 
 impl Core<'_> {
     /// Executes an atomic, lane by lane.
@@ -24,7 +25,8 @@ impl Core<'_> {
     ) {
         let bytes = atomic.ty.bytes();
         let order = if atomic.order == Order::Weak { Order::Relaxed } else { atomic.order };
-        let request = Request { counter, warp: warp.index, bytes, order, scope: atomic.scope };
+        let (index, scope) = (warp.index, atomic.scope);
+        let request = Request { counter, warp: index, bytes, order, scope, read_only_path: false };
         let (addresses, parts) = self.places(warp, counter, &atomic.address, lanes);
         let operands = warp.long(atomic.operand);
         let replacements = atomic.replacement.map_or([0; WARP], |register| warp.long(register));
@@ -61,10 +63,14 @@ impl Core<'_> {
                     old_undefined |= u32::from(!is_defined) << lane;
                     let needs_old = atomic.operation != AtomicOperation::Exchange;
                     let is_sound = !is_undefined && (is_defined || !needs_old);
+                    self.watch(Place::Shared(address), bytes, old);
+                    self.has_changed |= old != new(old) & mask(bytes);
                     self.shared.write(offset, bytes, new(old), is_sound);
-                    let conflict = self.observe_shared(request, lane, offset, true, log);
-                    self.report_race(request, lane, conflict, || in_shared(offset as u64));
-                    self.order_strongly(request, lane, Place::Shared(address), READ_WRITE, log);
+                    let effect =
+                        Effect { writes: atomic.writes(old, operands[lane]), ..READ_WRITE };
+                    let conflict = self.observe_shared(request, lane, offset, effect.writes);
+                    self.report_race(request, lane, conflict, || in_shared(grid, offset as u64));
+                    self.order_strongly(request, lane, Place::Shared(address), effect, log);
                 } else if space == Space::Global {
                     let place = || grid.global.place(address);
                     let Some(offset) = self.within(&mut near, request, lane, address) else {
@@ -91,10 +97,16 @@ impl Core<'_> {
                     }
                     let old = region.buffer.read(offset, bytes);
                     old_values[lane] = old;
+                    self.watch(Place::Global(address), bytes, old);
+                    self.has_changed |= old != new(old) & mask(bytes);
+                    let values = [old, new(old) & mask(bytes)];
+                    self.remember_write(request, lane, address, bytes, values, log);
                     region.buffer.write(offset, bytes, new(old));
-                    let conflict = self.observe_global(request, lane, cells, offset, true, log);
+                    let effect =
+                        Effect { writes: atomic.writes(old, operands[lane]), ..READ_WRITE };
+                    let conflict = self.observe_global(request, lane, cells, offset, effect.writes);
                     self.report_race(request, lane, conflict, place);
-                    self.order_strongly(request, lane, Place::Global(address), READ_WRITE, log);
+                    self.order_strongly(request, lane, Place::Global(address), effect, log);
                 }
             }
         }
@@ -107,9 +119,16 @@ impl Core<'_> {
     }
 }
 
+impl Atomic {
+    /// Whether it writes: a comparison that fails does not.
+    fn writes(&self, old: u64, operand: u64) -> bool {
+        self.operation != AtomicOperation::CompareAndSwap || old == operand & mask(self.ty.bytes())
+    }
+}
+
 impl AtomicType {
     /// Bytes of an element.
-    fn bytes(self) -> u32 {
+    pub(crate) fn bytes(self) -> u32 {
         match self {
             Self::B16 | Self::F16 | Self::BF16 => 2,
             Self::U32 | Self::S32 | Self::F32 | Self::F16x2 | Self::BF16x2 => 4,

@@ -28,6 +28,8 @@ pub(crate) struct Arrival {
     reduction: Option<BarrierReduction>,
     /// Lanes whose predicate is true.
     holds: u32,
+    /// Whether any lane's predicate is undefined.
+    is_undefined: bool,
 }
 
 /// Who has come to each barrier since it last opened.
@@ -54,6 +56,8 @@ impl Core<'_> {
             let value = warp.predicate(reduction.source);
             lanes & if reduction.negated { !value } else { value }
         });
+        let is_undefined = reduction
+            .is_some_and(|reduction| warp.registers.undefined(reduction.source) & lanes != 0);
         if *waits {
             warp.at_barrier |= lanes;
             warp.ready &= !lanes;
@@ -71,6 +75,7 @@ impl Core<'_> {
             aligned: *aligned,
             reduction: *reduction,
             holds,
+            is_undefined,
         });
     }
 }
@@ -163,6 +168,7 @@ impl Block<'_> {
         self.core.order.open_barrier(&warps_of(false), &warps_of(true));
         let count: u32 = arrivals.iter().map(|arrival| arrival.holds.count_ones()).sum();
         let threads: u32 = arrivals.iter().map(|arrival| arrival.lanes.count_ones()).sum();
+        let is_undefined = arrivals.iter().any(|arrival| arrival.is_undefined);
         for arrival in arrivals.iter().filter(|arrival| arrival.waits) {
             let Some(warp) = self.warps.get_mut(arrival.warp) else { continue };
             warp.at_barrier &= !arrival.lanes;
@@ -174,6 +180,10 @@ impl Block<'_> {
                     BarrierOperation::Or => (count > 0).into(),
                 };
                 warp.set(reduction.destination, arrival.lanes, &[result.into(); WARP]);
+                if is_undefined {
+                    let lanes = arrival.lanes;
+                    warp.registers.taint(reduction.destination, lanes, lanes, 0);
+                }
             }
         }
     }
@@ -205,7 +215,9 @@ impl Block<'_> {
                 let lane = arrival.lanes.trailing_zeros() as usize;
                 let apart = self.warps.get(arrival.warp).is_some_and(|warp| {
                     // Lanes of the same warp wait at another barrier.
-                    warp.at_barrier & !arrival.lanes != 0
+                    let same = arrivals.iter().filter(|other| other.warp == arrival.warp);
+                    let here = same.fold(0, |mask, other| mask | other.lanes);
+                    warp.at_barrier & !here != 0
                 });
                 let kind = match apart && arrival.aligned {
                     true => FindingKind::DivergentBarrier,

@@ -6,8 +6,9 @@ use fastrand::Rng;
 
 use super::barrier::{Arrival, Barriers};
 use super::findings::{Culprit, Findings};
-use super::grid::{Grid, position};
-use super::order::{BlockOrder, Log, Releases, lanes_of};
+use super::grid::{Grid, MULTIPROCESSORS, position};
+use super::order::{BlockOrder, Log, Place, Releases, lanes_of};
+use super::polls::Watched;
 use super::shared::SharedMemory;
 use super::warp::{Facts, Group, PATIENCE, Warp};
 use crate::code::{Instruction, Op, WARP};
@@ -21,7 +22,16 @@ const PLAIN_SLICE: u64 = 20_000;
 const RANDOM_SLICE: u64 = 200;
 /// Instructions that a strong access of device memory counts as, for the budget and where others
 /// wait: it takes a round.
-const STRONG_COST: u32 = 200;
+const STRONG_COST: u32 = 20;
+/// Into so many tries a budget is divided for those that wait for nothing that still comes.
+const MOST_TRIES: u64 = 500;
+
+/// Rounds that a block stays behind others at once, where turns are taken at random.
+const LONGEST_PAUSE: u32 = 24;
+/// Instructions of a warp after which its lanes no longer run one after the other.
+const SERIAL: u64 = 2_000;
+/// Blocks of whose warps the lanes do so.
+const SERIAL_BLOCKS: u32 = 64;
 
 /// A block of threads.
 #[derive(Debug)]
@@ -31,6 +41,10 @@ pub(crate) struct Block<'g> {
     pub(crate) core: Core<'g>,
     /// The warp whose turn it was last.
     turn: usize,
+    /// Rounds that it stays behind others.
+    pause: u32,
+    /// Whether its last turn was a store, after which others may get ahead of what follows it.
+    has_stored: bool,
 }
 
 /// What the warps of a block share.
@@ -43,7 +57,13 @@ pub(crate) struct Core<'g> {
     pub(crate) counters: Counters,
     findings: Findings,
     /// Where turns are taken at random.
-    random: Option<Rng>,
+    pub(crate) random: Option<Rng>,
+    /// Whether lanes of a warp run one after the other at first, as far as each gets.
+    is_serial: bool,
+    /// What the present strong access has read.
+    pub(crate) watched: Vec<Watched>,
+    /// Whether it has changed memory.
+    pub(crate) has_changed: bool,
     /// Warps that have come to a barrier since the last look.
     pub(crate) arrivals: Vec<Arrival>,
     /// Nothing more can be learnt.
@@ -59,6 +79,9 @@ impl<'g> Block<'g> {
             grid_size: grid.size,
             block_size: grid.block_size,
             block: position,
+            // Another one in each order that is tried.
+            multiprocessor: ((u64::from(index) + grid.options.seed * 7) % MULTIPROCESSORS as u64)
+                as u32,
             dynamic_shared: grid.dynamic_shared,
             total_shared,
         };
@@ -75,27 +98,36 @@ impl<'g> Block<'g> {
             warp
         };
         let seed = grid.options.seed;
-        let random = (seed != 0).then(|| Rng::with_seed(seed ^ u64::from(index) << 32));
+        let mut random = (seed != 0).then(|| Rng::with_seed(seed ^ u64::from(index) << 32));
+        let is_serial =
+            index < SERIAL_BLOCKS && random.as_mut().is_some_and(|random| random.u8(..) < 96);
         Self {
             warps: (0..grid.warps()).map(warp).collect(),
             barriers: Barriers::default(),
             core: Core {
                 grid,
                 position,
-                shared: SharedMemory::new(total_shared),
-                order: BlockOrder::new(index, grid.warps()),
+                shared: SharedMemory::new(kernel.shared_dynamic + grid.dynamic_shared, index),
+                order: BlockOrder::new(index, grid.blocks(), grid.warps(), grid.has_near),
                 counters: Counters::default(),
                 findings: Findings::default(),
                 random,
+                is_serial,
+                watched: Vec::new(),
+                has_changed: false,
                 arrivals: Vec::new(),
                 is_stuck: false,
             },
             turn: 0,
+            pause: 0,
+            has_stored: false,
         }
     }
 
     /// Runs until it has ended or until every warp waits.
-    pub(crate) fn run(&mut self, releases: &Releases) {
+    pub(crate) fn run(&mut self, time: u64) {
+        self.core.order.time = time;
+        self.warps.iter_mut().for_each(|warp| warp.dozes = false);
         while !self.core.is_stuck {
             // A launch that does not end is not run to the end of every block's budget.
             if self.core.grid.is_over.load(Relaxed) {
@@ -108,12 +140,15 @@ impl<'g> Block<'g> {
                 None => PLAIN_SLICE,
             };
             if let Some(warp) = self.warps.get_mut(next) {
-                self.core.run(warp, slice, releases);
+                self.core.run(warp, slice);
+                if !warp.dozes {
+                    self.warps.iter_mut().for_each(|warp| warp.dozes = false);
+                }
             }
             self.open_barriers();
         }
-        let waits_for_turn = self.warps.iter().any(|warp| warp.strong.is_some());
-        if !self.core.is_stuck && !waits_for_turn && !self.has_ended() {
+        let waits = self.warps.iter().any(|warp| warp.strong.is_some() || warp.dozes);
+        if !self.core.is_stuck && !waits && !self.has_ended() {
             self.report_deadlock();
         }
     }
@@ -126,24 +161,69 @@ impl<'g> Block<'g> {
             None => self.turn,
         };
         let turns = (0..count).map(|step| (start + step) % count);
-        let is_ready = |warp: &Warp| warp.ready != 0 && warp.strong.is_none();
+        let is_ready = |warp: &Warp| warp.ready != 0 && warp.strong.is_none() && !warp.dozes;
         let next = turns.into_iter().find(|&index| self.warps.get(index).is_some_and(is_ready))?;
         // A warp that has used up its slice gives way to the next.
         self.turn = (next + 1) % count.max(1);
         Some(next)
     }
 
-    /// Executes the strong accesses of device memory that its warps wait for.
-    pub(crate) fn access_strongly(&mut self, releases: &mut Releases) {
-        let mut log = Log::Turn(releases);
-        let code = &self.core.grid.kernel.code;
-        for warp in &mut self.warps {
-            let Some((lanes, counter)) = warp.strong.take() else { continue };
-            if let Some(instruction) = code.get(counter as usize) {
-                self.core.access(warp, counter, instruction, lanes, &mut log);
-            }
-            warp.jump(lanes, counter + 1);
+    /// Executes the strong accesses of device memory that its warps wait for, except for those of
+    /// sleepers for whom nothing has changed. Gives whether any warp got further.
+    pub(crate) fn access_strongly(&mut self, releases: &mut Releases) -> bool {
+        self.core.order.tell_fence(&mut releases.past);
+        let core = &self.core;
+        let can_go =
+            |warp: &Warp| warp.strong.is_some() && (!warp.is_asleep || core.has_news(warp));
+        if !self.warps.iter().any(can_go) {
+            return false;
         }
+        // Nothing promises that blocks are equally fast.
+        if self.pause == 0
+            && let Some(random) = &mut self.core.random
+            && random.u8(..) < if std::mem::take(&mut self.has_stored) { 192 } else { 16 }
+        {
+            self.pause = random.u32(1..=LONGEST_PAUSE);
+        }
+        if self.pause > 0 {
+            self.pause -= 1;
+            return true;
+        }
+        let mut gets_further = false;
+        for index in 0..self.warps.len() {
+            let Some(warp) = self.warps.get(index) else { continue };
+            if !warp.is_asleep || self.core.has_news(warp) {
+                gets_further |= self.access_of(index, releases);
+            }
+        }
+        gets_further
+    }
+
+    /// Lets every warp try again that can only wait: nothing else can go on.
+    pub(crate) fn wake(&mut self, releases: &mut Releases) {
+        let charge = self.core.grid.options.budget / MOST_TRIES + 1;
+        for index in 0..self.warps.len() {
+            if let Some(warp) = self.warps.get_mut(index).filter(|w| w.is_asleep || w.dozes) {
+                warp.charge_try(charge);
+            }
+            self.access_of(index, releases);
+        }
+    }
+
+    /// Executes the strong access that a warp waits for; gives whether there is one.
+    fn access_of(&mut self, index: usize, releases: &mut Releases) -> bool {
+        let code = &self.core.grid.kernel.code;
+        let Some(warp) = self.warps.get_mut(index) else { return false };
+        let Some((lanes, counter)) = warp.strong.take() else { return false };
+        if let Some(instruction) = code.get(counter as usize) {
+            self.core.watched.clear();
+            self.core.has_changed = false;
+            self.has_stored |= matches!(instruction.op, Op::Store { .. });
+            self.core.access(warp, counter, instruction, lanes, &mut Log::Turn(releases));
+            warp.jump(lanes, counter + 1);
+            warp.is_asleep = warp.poll(counter, lanes, &self.core.watched, self.core.has_changed);
+        }
+        true
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -167,17 +247,18 @@ impl<'g> Block<'g> {
 
 impl Core<'_> {
     /// Runs a warp for about so many instructions, or until none of its lanes can go on.
-    fn run(&mut self, warp: &mut Warp, slice: u64, releases: &Releases) {
+    fn run(&mut self, warp: &mut Warp, slice: u64) {
         let grid = self.grid;
         let end = warp.executed.saturating_add(slice);
-        let mut log = Log::Parallel(releases);
+        let mut log = Log::Parallel;
         while warp.executed < end && !self.is_stuck {
-            let Some(group) = warp.pick(self.random.as_mut()) else { return };
+            let serial = self.is_serial && warp.executed < SERIAL;
+            let Some(group) = warp.pick(self.random.as_mut(), serial) else { return };
             let left = u32::try_from(end - warp.executed).unwrap_or(u32::MAX);
             let most = if group.lanes == warp.ready { left } else { left.min(PATIENCE) };
             let before = warp.executed;
             let counter = self.run_group(warp, group, most, &mut log);
-            if warp.executed + warp.charged > grid.options.budget {
+            if warp.spent() > grid.options.budget {
                 let lane = group.lanes.trailing_zeros() as usize;
                 self.report(FindingKind::OverBudget, counter, warp.index, lane, || {
                     let most = grid.options.budget;
@@ -187,7 +268,7 @@ impl Core<'_> {
                 grid.is_over.store(true, Relaxed);
             }
             warp.keeps_waiting(group.lanes, (warp.executed - before) as u32);
-            if !self.arrivals.is_empty() {
+            if !self.arrivals.is_empty() || warp.dozes {
                 return;
             }
         }
@@ -279,11 +360,25 @@ impl Core<'_> {
                     warp.strong = Some((lanes, counter));
                     return None;
                 }
+                if !instruction.op.is_strong() {
+                    warp.polls.work();
+                    self.access(warp, counter, instruction, lanes, log);
+                    return Some(next);
+                }
+                self.watched.clear();
+                self.has_changed = false;
                 self.access(warp, counter, instruction, lanes, log);
+                if warp.poll(counter, lanes, &self.watched, self.has_changed) {
+                    warp.dozes = true;
+                    warp.jump(group, next);
+                    return None;
+                }
             }
             Op::CopyAsyncCommit => warp.copies.commit(lanes),
-            Op::CopyAsyncWait { groups } => self.finish_copies(warp, counter, lanes, *groups, log),
-            Op::Fence { scope } => self.order.fence(warp.index, lanes, *scope),
+            Op::CopyAsyncWait { groups } => self.finish_copies(warp, counter, lanes, *groups),
+            Op::Fence { scope, sequential } => {
+                self.order.fence(warp.index, lanes, *scope, *sequential);
+            }
             Op::ActiveMask { destination } => {
                 warp.set(*destination, lanes, &[u64::from(lanes); WARP]);
             }
@@ -318,6 +413,7 @@ impl Core<'_> {
                 return None;
             }
             Op::Barrier { .. } => {
+                warp.polls.work();
                 warp.jump(group, next);
                 self.arrive(warp, counter, instruction, lanes);
                 return None;
@@ -333,6 +429,24 @@ impl Core<'_> {
             Op::Compute(_) | Op::Branch { .. } | Op::Nothing => {}
         }
         Some(next)
+    }
+
+    /// Whether a place that a warp waits for holds something else than when it last looked.
+    fn has_news(&self, warp: &Warp) -> bool {
+        warp.polls.watched().any(|&Watched { place, bytes, value }| {
+            let now = match place {
+                Place::Shared(offset) => self.shared.read(offset as usize, bytes).0,
+                Place::Global(address) => {
+                    let region = self.grid.global.near(address);
+                    let read = region.and_then(|region| {
+                        let offset = region.buffer.offset(address, bytes.into())?;
+                        Some(region.buffer.read(offset, bytes))
+                    });
+                    read.unwrap_or_default()
+                }
+            };
+            now != value
+        })
     }
 
     /// Adds a finding about a lane at an instruction. What it says is asked for the first time

@@ -20,6 +20,13 @@ impl Core<'_> {
         group: u32,
     ) -> Option<u32> {
         let named = warp.word(members);
+        let unknown = warp.registers.undefined(members) & lanes;
+        if unknown != 0 {
+            let lane = unknown.trailing_zeros() as usize;
+            self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
+                (None, "the lanes that take part depend on it".to_owned())
+            });
+        }
         let first = named[lanes.trailing_zeros() as usize % WARP];
         let agree = lanes_of(lanes).all(|lane| named[lane] == first);
         if agree && first & warp.alive == lanes {
@@ -52,7 +59,10 @@ impl Core<'_> {
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
             let (counter, members) = (warp.counters[lane], warp.members[lane]);
-            let here = lanes_of(warp.collected).filter(|&other| warp.counters[other] == counter);
+            let here = lanes_of(warp.collected).filter(|&other| {
+                let other = warp.counters[other];
+                other == counter || meet(code.get(counter as usize), code.get(other as usize))
+            });
             let here = here.fold(0, |mask, lane| mask | 1 << lane);
             let same = lanes_of(here).filter(|&other| {
                 // A lane that its own mask lacks joins those of that mask.
@@ -64,12 +74,64 @@ impl Core<'_> {
             if members & warp.alive & !same != 0 {
                 continue;
             }
-            if let Some(instruction) = code.get(counter as usize) {
-                self.execute_collective(warp, counter, instruction, same, members);
-            }
+            self.execute_met(warp, same, members);
             warp.collected &= !same;
             warp.ready |= same;
-            warp.jump(same, counter + 1);
+            for lane in lanes_of(same) {
+                warp.counters[lane] += 1;
+            }
+        }
+    }
+
+    /// Executes a warp-wide operation for lanes that may have met in different instructions of one
+    /// kind, each of which reads and writes registers of its own.
+    fn execute_met(&mut self, warp: &mut Warp, lanes: u32, members: u32) {
+        let code = &self.grid.kernel.code;
+        let mut left = lanes;
+        let mut parts = Vec::new();
+        while left != 0 {
+            let counter = warp.counters[left.trailing_zeros() as usize];
+            let here = lanes_of(left).filter(|&lane| warp.counters[lane] == counter);
+            let here = here.fold(0, |mask, lane| mask | 1 << lane);
+            left &= !here;
+            parts.extend(code.get(counter as usize).map(|at| (counter, at, here)));
+        }
+        if let [(counter, at, _)] = parts[..] {
+            self.execute_collective(warp, counter, at, lanes, members);
+            return;
+        }
+        // Every part's sources are put where the first one has its own, as all take part in one
+        // operation; what that gives is then handed to each part's destinations.
+        let Some(&(counter, first, _)) = parts.first() else { return };
+        let mut reads = Vec::new();
+        first.op.registers(&mut |register, writes| {
+            if !writes {
+                reads.push(register);
+            }
+        });
+        let saved: Vec<_> = registers_of(first).map(|register| warp.copy(register)).collect();
+        for (_, at, here) in parts.iter().skip(1) {
+            let mut own = Vec::new();
+            at.op.registers(&mut |register, writes| {
+                if !writes {
+                    own.push(register);
+                }
+            });
+            for (&to, &from) in reads.iter().zip(&own) {
+                warp.assign(to, from, *here);
+            }
+        }
+        self.execute_collective(warp, counter, first, lanes, members);
+        let results: Vec<_> = written_by(first).map(|register| warp.copy(register)).collect();
+        // Lanes of other parts get back what they had in the first part's registers.
+        let others = lanes & !parts.first().map_or(0, |part| part.2);
+        for (register, old) in registers_of(first).zip(&saved) {
+            warp.paste(register, old, others);
+        }
+        for (_, at, here) in parts.iter().skip(1) {
+            for (to, result) in written_by(at).zip(&results) {
+                warp.paste(to, result, *here);
+            }
         }
     }
 
@@ -91,8 +153,9 @@ impl Core<'_> {
             });
         }
         match &at.op {
-            Op::Shuffle { mode, destination, in_range, source, lane, clamp, .. } => {
-                let operands = Operands { mode: *mode, lane: *lane, clamp: *clamp };
+            Op::Shuffle { mode, destination, in_range, source, lane, clamp, members } => {
+                let operands =
+                    Operands { mode: *mode, lane: *lane, clamp: *clamp, members: *members };
                 self.shuffle(
                     warp,
                     counter,
@@ -123,6 +186,7 @@ impl Core<'_> {
                     let equal = lanes_of(lanes).filter(|&lane| values[lane] == value);
                     equal.fold(0_u32, |mask, lane| mask | 1 << lane)
                 };
+                let undefined = warp.registers.undefined(*source) & lanes;
                 let masks = values.map(|value| {
                     let equal = equal_to(value);
                     if *all && equal != lanes { 0 } else { equal }
@@ -131,13 +195,24 @@ impl Core<'_> {
                 if let Some(is_equal) = is_equal {
                     warp.set(*is_equal, lanes, &masks.map(|mask| u64::from(mask == lanes)));
                 }
+                // One value that nobody knows makes what is equal to it unknown to all.
+                if undefined != 0 {
+                    warp.registers.taint(*destination, lanes, lanes, 0);
+                    if let Some(is_equal) = is_equal {
+                        warp.registers.taint(*is_equal, lanes, lanes, 0);
+                    }
+                }
             }
             Op::Reduce { operation, destination, source, signed, .. } => {
                 let values = warp.word(*source);
+                let undefined = warp.registers.undefined(*source) & lanes;
                 let values = lanes_of(lanes).map(|lane| values[lane]);
                 let reduced =
                     values.reduce(|a, b| super::atomic::combine_words(*operation, *signed, a, b));
                 warp.set(*destination, lanes, &[reduced.unwrap_or(0).into(); WARP]);
+                if undefined != 0 {
+                    warp.registers.taint(*destination, lanes, lanes, 0);
+                }
             }
             Op::Elect { destination, is_elected, .. } => {
                 let elected = lanes.trailing_zeros();
@@ -164,12 +239,24 @@ impl Core<'_> {
     ) {
         let values = warp.long(source);
         let (wanted, clamps) = (warp.word(operands.lane), warp.word(operands.clamp));
+        let named = warp.word(operands.members);
         let undefined = warp.registers.undefined(source);
+        // Where nobody knows which lane is read, nobody knows what is read.
+        let elsewhere =
+            warp.registers.undefined(operands.lane) | warp.registers.undefined(operands.clamp);
         let (mut result, mut is_undefined, mut within) = ([0; WARP], 0, [0; WARP]);
         for lane in lanes_of(lanes) {
             let (from, is_within) = operands.mode.source(lane as u32, wanted[lane], clamps[lane]);
             within[lane] = u64::from(is_within);
+            if elsewhere >> lane & 1 != 0 {
+                is_undefined |= 1 << lane;
+                continue;
+            }
             if lanes >> from & 1 == 0 {
+                // Of a lane that its own mask lacks that is told already.
+                if named[lane] >> lane & 1 == 0 {
+                    continue;
+                }
                 self.report(FindingKind::InactiveLane, counter, warp.index, lane, || {
                     let ended = warp.alive >> from & 1 == 0;
                     let why = if ended { "has ended" } else { "does not take part" };
@@ -188,8 +275,51 @@ impl Core<'_> {
         }
         if let Some(in_range) = in_range {
             warp.set(in_range, lanes, &within);
+            if elsewhere & lanes != 0 {
+                warp.registers.taint(in_range, lanes, elsewhere & lanes, 0);
+            }
         }
     }
+}
+
+/// Whether lanes at these instructions take part in one operation, if they name the same lanes:
+/// where the instructions have the same qualifiers.
+fn meet(one: Option<&Instruction>, other: Option<&Instruction>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return false };
+    let is_like = match (&one.op, &other.op) {
+        (Op::Shuffle { mode, .. }, Op::Shuffle { mode: other, .. }) => mode == other,
+        (Op::Vote { mode, negated, .. }, Op::Vote { mode: other, negated: other_negated, .. }) => {
+            mode == other && negated == other_negated
+        }
+        (Op::Match { all, .. }, Op::Match { all: other, .. }) => all == other,
+        (
+            Op::Reduce { operation, signed, .. },
+            Op::Reduce { operation: other, signed: other_signed, .. },
+        ) => operation == other && signed == other_signed,
+        (Op::WarpBarrier { .. }, Op::WarpBarrier { .. }) => true,
+        _ => false,
+    };
+    // Registers correspond where there are as many of each kind.
+    let count = |at: &Instruction| (written_by(at).count(), registers_of(at).count());
+    is_like && count(one) == count(other)
+}
+
+/// All registers of an instruction.
+fn registers_of(at: &Instruction) -> impl Iterator<Item = Register> + use<> {
+    let mut all = Vec::new();
+    at.op.registers(&mut |register, _| all.push(register));
+    all.into_iter()
+}
+
+/// Those that it writes.
+fn written_by(at: &Instruction) -> impl Iterator<Item = Register> + use<> {
+    let mut all = Vec::new();
+    at.op.registers(&mut |register, writes| {
+        if writes {
+            all.push(register);
+        }
+    });
+    all.into_iter()
 }
 
 /// Which lane a shuffle reads.
@@ -197,6 +327,7 @@ struct Operands {
     mode: ShuffleMode,
     lane: Register,
     clamp: Register,
+    members: Register,
 }
 
 impl ShuffleMode {

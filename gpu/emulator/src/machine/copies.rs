@@ -2,11 +2,12 @@
 
 use super::access::Request;
 use super::block::Core;
-use super::order::{Log, lanes_of};
+use super::order::lanes_of;
 use super::touch::in_shared;
 use super::traffic::sectors;
 use super::warp::Warp;
 use crate::code::{Address, Order, Register, Scope};
+use crate::finding::FindingKind;
 
 /// A copy that was issued and not waited for.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Copy {
     pub(crate) data: [u8; 16],
     /// Whether each byte was read from defined memory.
     pub(crate) defined: bool,
+    /// Where it was read from, and how many bytes.
+    pub(crate) source: (u64, u32),
 }
 
 /// The copies of a warp.
@@ -79,7 +82,6 @@ impl Core<'_> {
         [destination, source]: [&Address; 2],
         source_bytes: Option<Register>,
         lanes: u32,
-        log: &mut Log<'_>,
     ) {
         let (targets, _) = self.places(warp, request.counter, destination, lanes);
         let (addresses, _) = self.places(warp, request.counter, source, lanes);
@@ -99,6 +101,7 @@ impl Core<'_> {
                 bytes: request.bytes as usize,
                 data: [0; 16],
                 defined: true,
+                source: (addresses[lane], count),
             };
             if count > 0 {
                 let part = Request { bytes: count, ..request };
@@ -116,7 +119,7 @@ impl Core<'_> {
                     copy.defined &= region.buffer.is_defined(offset + byte, 1);
                 }
                 if let Some(cells) = region.cells {
-                    let conflict = self.observe_global(part, lane, cells, offset, false, log);
+                    let conflict = self.observe_global(part, lane, cells, offset, false);
                     self.report_race(part, lane, conflict, || grid.global.place(addresses[lane]));
                 }
             }
@@ -124,9 +127,34 @@ impl Core<'_> {
             for word in (0..copy.bytes).step_by(4) {
                 self.shared.write(target + word, 4, 0, false);
             }
-            let conflict = self.observe_shared(request, lane, target, true, log);
-            self.report_race(request, lane, conflict, || in_shared(target as u64));
+            let conflict = self.observe_shared(request, lane, target, true);
+            self.report_race(request, lane, conflict, || in_shared(grid, target as u64));
             warp.copies.issue(copy);
+        }
+    }
+
+    /// A copy may read its source until it is waited for: whoever changed it before is told.
+    fn check_source(&mut self, warp: usize, copy: &Copy) {
+        let (address, count) = copy.source;
+        let grid = self.grid;
+        let Some(region) = grid.global.near(address) else { return };
+        let (Some(offset), Some(cells)) =
+            (region.buffer.offset(address, count.into()), region.cells)
+        else {
+            return;
+        };
+        let is_same =
+            |(byte, &was): (usize, &u8)| region.buffer.read(offset + byte, 1) == was.into();
+        if copy.data.iter().enumerate().take(count as usize).all(is_same) {
+            return;
+        }
+        let written = (offset / 4..(offset + count as usize).div_ceil(4))
+            .find_map(|word| cells.access(word, |cell| cell.written(0xF)));
+        if let Some(conflict) = written {
+            self.report(FindingKind::Race, conflict.instruction, warp, copy.lane, || {
+                let detail = "an asynchronous copy still reads it: nobody has waited for that";
+                (Some(grid.global.place(address)), detail.to_owned())
+            });
         }
     }
 
@@ -137,9 +165,10 @@ impl Core<'_> {
         counter: u32,
         lanes: u32,
         groups: Option<u32>,
-        log: &mut Log<'_>,
     ) {
+        let grid = self.grid;
         for copy in warp.copies.wait(lanes, groups) {
+            self.check_source(warp.index, &copy);
             let bytes = copy.bytes as u32;
             let request = Request {
                 counter,
@@ -147,13 +176,16 @@ impl Core<'_> {
                 bytes,
                 order: Order::Weak,
                 scope: Scope::Device,
+                read_only_path: false,
             };
             for (index, word) in copy.data.chunks(4).enumerate().take(copy.bytes / 4) {
                 let value = word.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
                 self.shared.write(copy.destination + index * 4, 4, value, copy.defined);
             }
-            let conflict = self.observe_shared(request, copy.lane, copy.destination, true, log);
-            self.report_race(request, copy.lane, conflict, || in_shared(copy.destination as u64));
+            let conflict = self.observe_shared(request, copy.lane, copy.destination, true);
+            self.report_race(request, copy.lane, conflict, || {
+                in_shared(grid, copy.destination as u64)
+            });
         }
     }
 }
@@ -163,7 +195,7 @@ mod tests {
     use super::*;
 
     fn copy(lane: usize, destination: usize) -> Copy {
-        Copy { lane, destination, bytes: 4, data: [0; 16], defined: true }
+        Copy { lane, destination, bytes: 4, data: [0; 16], defined: true, source: (0, 4) }
     }
 
     fn places(done: &[Copy]) -> Vec<usize> {

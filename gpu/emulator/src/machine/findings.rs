@@ -35,8 +35,7 @@ impl Findings {
             Entry::Vacant(vacant) => {
                 let (address, detail) = describe();
                 let instruction = kernel.code.get(culprit.instruction);
-                let location = instruction.and_then(|instruction| instruction.location);
-                let source = location.and_then(|index| kernel.locations.get(index as usize));
+                let source = kernel.location(culprit.instruction);
                 vacant.insert(Finding {
                     kind,
                     ptx_line: instruction.map_or(0, |instruction| instruction.ptx_line),

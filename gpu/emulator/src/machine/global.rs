@@ -1,7 +1,7 @@
 //! Device memory as a launch sees it: the buffers, and the module's variables.
 
 use super::races::SharedCells;
-use crate::code::{Kernel, VARIABLES};
+use crate::code::VARIABLES;
 use crate::finding::PlacedAddress;
 use crate::memory::{Buffer, Memory};
 
@@ -10,7 +10,7 @@ use crate::memory::{Buffer, Memory};
 pub(crate) struct Global<'m> {
     buffers: &'m [Buffer],
     /// By address.
-    variables: Vec<Buffer>,
+    variables: &'m [Buffer],
     /// Of buffers, then of variables; only of those that may be written, as a write to another is a
     /// finding by itself.
     cells: Vec<Option<SharedCells>>,
@@ -24,17 +24,12 @@ pub(crate) struct Region<'g> {
 }
 
 impl<'m> Global<'m> {
-    pub(crate) fn new(memory: &'m Memory, kernel: &Kernel) -> Self {
-        let buffers = memory.buffers();
-        let variables: Vec<_> = kernel
-            .variables
-            .iter()
-            .map(|v| Buffer::variable(&v.name, v.address, &v.initial, !v.constant))
-            .collect();
+    pub(crate) fn new(memory: &'m Memory) -> Self {
+        let (buffers, variables) = (memory.buffers(), memory.variables());
         let cells = |buffer: &Buffer| {
             buffer.is_writable().then(|| SharedCells::new(buffer.len().div_ceil(4)))
         };
-        let cells = buffers.iter().chain(&variables).map(cells).collect();
+        let cells = buffers.iter().chain(variables).map(cells).collect();
         Self { buffers, variables, cells }
     }
 

@@ -13,14 +13,20 @@ use super::global::Global;
 use super::order::{MOST_BLOCKS, Releases};
 use super::races::Cell;
 use super::warp::LocalWord;
-use crate::code::{Kernel, WARP};
+use crate::code::{Kernel, Op, Order, WARP};
 use crate::counters::Counters;
 use crate::launch::{Argument, Launch, LaunchError, Options, Report};
 use crate::memory::Memory;
 
-/// Blocks that take part in a round. The same everywhere, so that the host does not decide what
-/// happens.
+/// Blocks that take part in a round as long as they get further. The same everywhere, so that the
+/// host does not decide what happens.
 const RESIDENT: usize = 128;
+/// What the largest devices have room for: multiprocessors, and the threads, blocks and bytes of
+/// shared memory of each.
+pub(crate) const MULTIPROCESSORS: usize = 132;
+const MOST_RESIDENT_THREADS: usize = 2048;
+const MOST_RESIDENT_BLOCKS: usize = 32;
+const RESIDENT_SHARED: usize = 228 << 10;
 /// Bytes that they may take.
 const MOST_BYTES: usize = 1 << 30;
 /// Threads that a block may have.
@@ -41,6 +47,12 @@ pub(crate) struct Grid<'l> {
     pub(crate) options: &'l Options,
     /// Whether a warp has used up its budget.
     pub(crate) is_over: AtomicBool,
+    /// Bytes of an element, by instruction that accesses memory.
+    pub(crate) sizes: Vec<u8>,
+    /// Whether any operation has the block's scope.
+    pub(crate) has_near: bool,
+    /// Whether there are strong reads that are no atomics.
+    pub(crate) has_strong_reads: bool,
 }
 
 impl<'l> Grid<'l> {
@@ -69,6 +81,14 @@ impl<'l> Grid<'l> {
                 ));
             }
         };
+        if let Some(cluster) = kernel.cluster
+            && launch.grid.iter().zip(cluster).any(|(blocks, size)| !blocks.is_multiple_of(size))
+        {
+            return refuse(format!(
+                "a grid of {:?} blocks: it does not divide into the clusters of {cluster:?} blocks of `{name}`",
+                launch.grid
+            ));
+        }
         let shared = kernel.shared_bytes.saturating_add(launch.dynamic_shared);
         if shared > MOST_SHARED {
             return refuse(format!("{shared} bytes of shared memory: there are {MOST_SHARED}"));
@@ -109,10 +129,20 @@ impl<'l> Grid<'l> {
             threads,
             dynamic_shared: launch.dynamic_shared,
             parameters,
-            global: Global::new(memory, kernel),
+            global: Global::new(memory),
             options,
             is_over: AtomicBool::new(false),
+            sizes: kernel.code.iter().map(|instruction| instruction.op.element_bytes()).collect(),
+            has_strong_reads: kernel.code.iter().any(|instruction| match &instruction.op {
+                Op::Load { access, .. } => access.order != Order::Weak,
+                _ => false,
+            }),
+            has_near: kernel.code.iter().any(|instruction| instruction.op.is_near()),
         })
+    }
+
+    pub(crate) fn blocks(&self) -> u32 {
+        self.size.iter().product()
     }
 
     pub(crate) fn warps(&self) -> usize {
@@ -134,9 +164,18 @@ impl<'l> Grid<'l> {
         self.warps() * (registers + local) + shared / 4 * (5 + size_of::<Cell>())
     }
 
+    /// Blocks that a device has room for at once, as far as threads and shared memory go.
+    fn room(&self) -> usize {
+        let threads = MOST_RESIDENT_THREADS / (self.warps() * WARP);
+        // The system takes 1 KB of each block's shared memory.
+        let shared = (self.kernel.shared_bytes + self.dynamic_shared) as usize + (1 << 10);
+        let each = threads.min(RESIDENT_SHARED / shared).clamp(1, MOST_RESIDENT_BLOCKS);
+        each * MULTIPROCESSORS
+    }
+
     /// Runs all blocks.
     pub(crate) fn run(&self) -> Report {
-        let mut waiting: VecDeque<u32> = (0..self.size.iter().product()).collect();
+        let mut waiting: VecDeque<u32> = (0..self.blocks()).collect();
         if self.options.seed != 0 {
             Rng::with_seed(self.options.seed).shuffle(waiting.make_contiguous());
         }
@@ -145,17 +184,30 @@ impl<'l> Grid<'l> {
         let mut counters = Counters::default();
         let mut resident: Vec<Block<'_>> = Vec::new();
         let mut is_over = false;
-        let at_once = (MOST_BYTES / self.block_bytes().max(1)).clamp(1, RESIDENT);
+        let most = (MOST_BYTES / self.block_bytes().max(1)).clamp(1, self.room());
+        let mut at_once = most.min(RESIDENT);
         while !is_over {
-            let free = at_once - resident.len();
+            let free = at_once.saturating_sub(resident.len());
             let next: Vec<u32> = waiting.drain(..free.min(waiting.len())).collect();
             resident.par_extend(next.into_par_iter().map(|index| Block::new(self, index)));
             if resident.is_empty() {
                 break;
             }
-            resident.par_iter_mut().for_each(|block| block.run(&releases));
+            releases.past.time += 2;
+            let time = releases.past.time - 1;
+            resident.par_iter_mut().for_each(|block| block.run(time));
+            let mut gets_further = false;
             for block in &mut resident {
-                block.access_strongly(&mut releases);
+                gets_further |= block.access_strongly(&mut releases);
+            }
+            gets_further |= resident.iter().any(|block| block.is_stuck() || block.has_ended());
+            if !gets_further {
+                // They may wait for blocks that have not begun, if a device has room for more.
+                if at_once < most && !waiting.is_empty() {
+                    at_once = most.min(at_once + RESIDENT);
+                    continue;
+                }
+                resident.iter_mut().for_each(|block| block.wake(&mut releases));
             }
             // What cannot go on would only be found again by the blocks after it.
             is_over = resident.iter().any(Block::is_stuck);
@@ -166,7 +218,9 @@ impl<'l> Grid<'l> {
                 counters.add(&block_counters);
             }
         }
-        Report { findings: findings.into_vec(), counters }
+        let (remarks, findings) =
+            findings.into_vec().into_iter().partition(|finding| finding.kind.is_remark());
+        Report { findings, remarks, counters }
     }
 }
 

@@ -6,10 +6,11 @@ use super::order::{Effect, Log, Place, lanes_of};
 use super::touch::in_shared;
 use super::traffic::sectors;
 use super::warp::Warp;
-use crate::code::{Access, Address, Order, Register, Space, WARP};
+use crate::code::{Access, Address, Order, Register, Scope, Space, WARP};
 use crate::finding::PlacedAddress;
 
-const READ: Effect = Effect { reads: true, writes: false, acquires: false, releases: false };
+const READ: Effect =
+    Effect { reads: true, writes: false, acquires: false, releases: false, scope: Scope::Device };
 
 impl Core<'_> {
     #[expect(clippy::too_many_arguments, reason = "an instruction's fields, and whose it is")]
@@ -116,9 +117,20 @@ impl Core<'_> {
                 }
             }
             if let Some(cells) = region.cells {
-                let conflict = self.observe_global(request, lane, cells, offset, false, log);
+                let conflict = match request.read_only_path {
+                    true => self.observe_read_only(request, cells, offset),
+                    false => self.observe_global(request, lane, cells, offset, false),
+                };
                 self.report_race(request, lane, conflict, || grid.global.place(addresses[lane]));
                 if request.order != Order::Weak {
+                    let unordered = self.unordered_global(request, lane, cells, offset);
+                    self.remark(request, lane, unordered, || grid.global.place(addresses[lane]));
+                    for element in 0..elements {
+                        let address = addresses[lane] + u64::from(bytes) * element as u64;
+                        let value = &mut read.values[element][lane];
+                        *value = self.maybe_older(request, lane, address, bytes, *value, log);
+                        self.watch(Place::Global(address), bytes, read.values[element][lane]);
+                    }
                     self.order_strongly(request, lane, Place::Global(addresses[lane]), READ, log);
                 }
             }
@@ -136,6 +148,7 @@ impl Core<'_> {
         read: &mut Values,
         log: &mut Log<'_>,
     ) {
+        let grid = self.grid;
         for lane in lanes_of(lanes) {
             let Some(offset) = self.within_shared(request, lane, addresses[lane]) else { continue };
             for element in 0..elements {
@@ -144,9 +157,15 @@ impl Core<'_> {
                 read.values[element][lane] = value;
                 read.undefined[element] |= u32::from(!is_defined) << lane;
             }
-            let conflict = self.observe_shared(request, lane, offset, false, log);
-            self.report_race(request, lane, conflict, || in_shared(offset as u64));
+            let conflict = self.observe_shared(request, lane, offset, false);
+            self.report_race(request, lane, conflict, || in_shared(grid, offset as u64));
             if request.order != Order::Weak {
+                let unordered = self.unordered_shared(request, lane, offset);
+                self.remark(request, lane, unordered, || in_shared(grid, offset as u64));
+                for element in 0..elements {
+                    let at = offset as u64 + u64::from(bytes) * element as u64;
+                    self.watch(Place::Shared(at), bytes, read.values[element][lane]);
+                }
                 self.order_strongly(request, lane, Place::Shared(offset as u64), READ, log);
             }
         }
@@ -211,6 +230,6 @@ impl Core<'_> {
 }
 
 /// The lower bytes of a value.
-fn cut(value: u64, bytes: u32) -> u64 {
+pub(super) fn cut(value: u64, bytes: u32) -> u64 {
     if bytes >= 8 { value } else { value & ((1 << (8 * bytes)) - 1) }
 }

@@ -1,21 +1,34 @@
-//! What is ordered before what: happens-before, after the PTX memory model.
+//! What is ordered before what: happens-before, after the PTX ISA's chapter "Memory Consistency
+//! Model".
 //!
 //! An access is stamped with its thread and the *epoch* of its warp, which grows at every operation
-//! of the warp that orders memory. Of every warp it is known, for each other one, up to which epoch
-//! its accesses are ordered before what comes next:
+//! of the warp that orders memory. What is known of other threads is a [`Clock`]: the epoch up to
+//! which their accesses come before what is done next, which is the model's *causality order*. It
+//! grows where threads *synchronise*:
 //!
-//! - `bar.warp.sync` orders the lanes that it names; shuffles and votes order nothing.
-//! - Barriers order all accesses of the warps that arrive before those of the warps that wait.
-//! - A fence and then an atomic (or another strong access) releases to the place; a strong access
-//!   of the same place and then a fence acquires everything that was released there before. What is
-//!   released is what the fencing thread knew at its fence, and, so that the common "all fence,
-//!   barrier, one counts" is accepted, what each thread fenced itself.
+//! - `bar.warp.sync` orders the lanes that it names; shuffles and votes order nothing. Barriers
+//!   order all accesses of the warps that arrive before those of the warps that wait.
+//! - A *release pattern* on a place (a fence and then a strong write, or a write that releases)
+//!   synchronises with an *acquire pattern* (a strong read and then a fence, or a read that
+//!   acquires) that observes the write, directly or through atomics that came between. A plain
+//!   strong store starts anew: nothing is handed on from before it.
+//! - Both have to be *morally strong* to each other: a fence or an access of the block's scope
+//!   reaches nobody outside of the block.
+//! - `fence.sc`, which `__threadfence()` is, synchronises with every `fence.sc` after it in one
+//!   order of them all. Where one comes before a write and another after a read that observes it,
+//!   in causality order, the first has to be first in that order: otherwise the read would come
+//!   before the write. So it is enough that all threads write and fence, and one counts behind a
+//!   barrier; or that one counts, and all fence behind a barrier before they read.
 //!
-//! Strong accesses of one place race with weak ones only.
+//! Strong accesses of one place race with weak ones only, unless their scopes or sizes differ. A
+//! strong write is ordered before what follows the strong read that observes it, which is
+//! *observation order*: the stamps of strong accesses lie half an epoch before those of weak ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::clock::{Clock, WarpClock, levels};
+use super::past::Past;
 use crate::code::{Scope, WARP};
 
 /// Lanes of a warp as an index.
@@ -93,7 +106,7 @@ impl Stamp {
     }
 
     #[inline]
-    fn epoch(self) -> u32 {
+    pub(crate) fn epoch(self) -> u32 {
         self.0 as u32 & LAST_EPOCH
     }
 
@@ -114,7 +127,7 @@ impl Stamp {
 #[derive(Clone, Debug)]
 struct Knowledge {
     /// Accesses of an own lane before this epoch are known to that lane; the present epoch, while
-    /// this is live.
+    /// this is live. Even.
     epoch: u32,
     /// Accesses of own lanes before this epoch are known to all of them.
     together: u32,
@@ -140,48 +153,113 @@ impl Knowledge {
         epoch < self.together
             || self.lanes.as_ref().is_some_and(|lanes| epoch < lanes[reader % WARP][lane])
     }
-}
 
-/// A thread made its accesses known at a place.
-#[derive(Clone, Debug)]
-struct Release {
-    block: u32,
-    warp: usize,
-    lane: Lane,
-    /// What it knew at its last fence, with the scope of that.
-    fenced: Option<(Scope, Arc<Knowledge>)>,
-    /// What it knows at the release, and for each thread the epoch of its last fence.
-    now: Arc<(Knowledge, Box<[u32]>)>,
-    acquired: Acquired,
-}
-
-impl Release {
-    fn covers(&self, access: Stamp, within_block: bool) -> bool {
-        let thread = access.thread() as usize;
-        // The access that released, and those before it at the same place.
-        if access.is_strong() && thread == self.warp * WARP + self.lane {
-            return true;
-        }
-        if let Some((scope, knowledge)) = &self.fenced
-            && (within_block || *scope == Scope::Device)
-            && knowledge.covers(self.warp, self.lane, access)
-        {
-            return true;
-        }
-        let (now, fences) = &*self.now;
-        let is_fenced = fences.get(thread).is_some_and(|&fence| access.epoch() < fence);
-        is_fenced && now.covers(self.warp, self.lane, access)
+    /// The next epoch. What was done before is known below the one returned, which is less than the
+    /// stamp of anything that is done after.
+    fn advance(&mut self) -> u32 {
+        self.epoch = self.epoch.saturating_add(2);
+        self.epoch - 1
     }
+
+    /// What some lanes of a warp know together.
+    fn leaf(&self, warp: usize, of: u32) -> Box<[WarpClock]> {
+        let clock = |(number, &known): (usize, &u32)| {
+            if number != warp {
+                return WarpClock { all: known, lanes: None };
+            }
+            let mut lanes = [self.together; WARP];
+            for lane in lanes_of(of) {
+                for (joined, &known) in
+                    lanes.iter_mut().zip(self.lanes.iter().flat_map(|l| &l[lane]))
+                {
+                    *joined = known.max(*joined);
+                }
+            }
+            lanes_of(of).for_each(|lane| lanes[lane] = self.epoch);
+            WarpClock { all: self.together, lanes: Some(Arc::new(lanes)) }
+        };
+        self.warps.iter().enumerate().map(clock).collect()
+    }
+}
+
+/// A clock that lanes of a warp have each for itself, or all together.
+#[derive(Clone, Debug, Default)]
+struct Spread {
+    all: Clock,
+    /// What lanes know besides.
+    lanes: Option<Box<[Clock; WARP]>>,
+}
+
+impl Spread {
+    fn add(&mut self, lane: Lane, clock: &Clock) {
+        if !clock.is_empty() {
+            self.lanes.get_or_insert_default()[lane % WARP].join(clock);
+        }
+    }
+
+    fn of(&self, lane: Lane) -> Clock {
+        let mut clock = self.all.clone();
+        if let Some(lanes) = &self.lanes {
+            clock.join(&lanes[lane % WARP]);
+        }
+        clock
+    }
+
+    #[inline]
+    fn covers(&self, lane: Lane, access: Stamp) -> bool {
+        self.all.covers(access)
+            || self.lanes.as_ref().is_some_and(|lanes| lanes[lane % WARP].covers(access))
+    }
+
+    /// Some lanes tell each other what they know.
+    fn meet(&mut self, met: u32, are_all: bool) {
+        let Some(lanes) = &mut self.lanes else { return };
+        let mut joined = Clock::default();
+        lanes_of(met).for_each(|lane| joined.join(&lanes[lane]));
+        if are_all {
+            self.all.join(&joined);
+            self.lanes = None;
+        } else {
+            lanes_of(met).for_each(|lane| lanes[lane] = joined.clone());
+        }
+    }
+
+    /// What all lanes know together.
+    fn joined(&self) -> Clock {
+        let mut joined = self.all.clone();
+        self.lanes.iter().flat_map(|lanes| lanes.iter()).for_each(|lane| joined.join(lane));
+        joined
+    }
+}
+
+/// What a lane had fenced at its last fence of a scope: its knowledge then.
+#[derive(Clone, Debug)]
+struct Fenced {
+    knowledge: Arc<Knowledge>,
+    acquired: Clock,
+}
+
+/// What is released at a place.
+#[derive(Clone, Debug, Default)]
+struct Release {
+    /// By release patterns for the device, or in shared memory.
+    patterns: Clock,
+    /// By sequentially consistent fences before the writes.
+    fences: Clock,
+    /// By release patterns that reach their own block only, or further, by block. Only in kernels
+    /// with operations of the block's scope.
+    near: Option<HashMap<u32, Clock>>,
+    /// The thread that stored here last.
+    storer: Stamp,
 }
 
 /// Everything that was released, by place.
 #[derive(Debug, Default)]
 pub(crate) struct Releases {
-    places: HashMap<u64, Vec<Release>>,
+    places: HashMap<u64, Release>,
+    /// In device memory, except in the plain order.
+    pub(crate) past: Past,
 }
-
-/// What a thread has acquired: of each place, how many releases.
-type Acquired = Option<Arc<Vec<(Place, usize)>>>;
 
 /// A place where something is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -192,98 +270,110 @@ pub(crate) enum Place {
     Global(u64),
 }
 
-impl Releases {
-    fn at(&self, place: Place) -> &[Release] {
-        let (Place::Shared(address) | Place::Global(address)) = place;
-        self.places.get(&address).map_or(&[], Vec::as_slice)
-    }
-
-    fn push(&mut self, place: Place, release: Release) {
-        let (Place::Shared(address) | Place::Global(address)) = place;
-        self.places.entry(address).or_default().push(release);
-    }
-}
-
 /// The releases in device memory, as the machine lends them to a block.
 #[derive(Debug)]
 pub(crate) enum Log<'r> {
-    /// While blocks run in parallel: to read.
-    Parallel(&'r Releases),
+    /// Not at all, while blocks run in parallel.
+    Parallel,
     /// While it is the block's turn.
     Turn(&'r mut Releases),
-}
-
-impl Log<'_> {
-    #[inline]
-    pub(crate) fn all(&self) -> &Releases {
-        match self {
-            Self::Parallel(all) => all,
-            Self::Turn(all) => all,
-        }
-    }
-
-    fn turn(&mut self) -> Option<&mut Releases> {
-        match self {
-            Self::Parallel(_) => None,
-            Self::Turn(all) => Some(all),
-        }
-    }
 }
 
 /// The order within a block, and what it knows of others.
 #[derive(Debug)]
 pub(crate) struct BlockOrder {
     block: u32,
+    levels: u32,
     warps: Vec<WarpOrder>,
     /// Releases in shared memory.
     shared: Releases,
+    /// Whether anything of the kernel has the block's scope.
+    has_near: bool,
     has_fenced: bool,
     has_acquired: bool,
+    /// The round, doubled.
+    pub(crate) time: u64,
+    /// When any thread of the block last executed a sequentially consistent fence.
+    last_fence: u64,
 }
 
 #[derive(Debug)]
 struct WarpOrder {
     knowledge: Knowledge,
-    /// Knowledge at each lane's last fence.
-    fenced: [Option<(Scope, Arc<Knowledge>)>; WARP],
-    /// Strong accesses since the last fence: acquired at the next one.
-    seen: [Acquired; WARP],
-    acquired: [Acquired; WARP],
+    /// At each lane's last fence, for the block or further, and for the device.
+    fenced: [[Option<Fenced>; 2]; WARP],
+    /// What was released where strong reads have observed it since the last fence: acquired at the
+    /// next one, of the block's scope or further, or of the device's.
+    seen: [[Clock; 2]; WARP],
+    /// The same of sequentially consistent fences. Who comes later in causality order has seen it
+    /// as well.
+    seen_fences: Spread,
+    acquired: Spread,
+    /// What sequentially consistent fences before this have fenced: of the own block, of others.
+    fences: Option<Arc<[WarpClock]>>,
+    fences_elsewhere: Clock,
+    /// Changes with all of this.
+    version: u32,
+    /// What each lane releases, as long as the version is the same.
+    released: [Option<(u32, [Clock; 3])>; WARP],
 }
 
 impl BlockOrder {
-    /// Nothing is known.
-    pub(crate) fn new(block: u32, warps: usize) -> Self {
+    /// Nothing is known. `blocks` are those of the grid, `has_near` says whether the kernel has any
+    /// operation of the block's scope.
+    pub(crate) fn new(block: u32, blocks: u32, warps: usize, has_near: bool) -> Self {
         let warp = || WarpOrder {
             knowledge: Knowledge {
-                epoch: 1,
+                epoch: 2,
                 together: 0,
                 lanes: None,
                 warps: vec![0; warps].into_boxed_slice(),
             },
-            fenced: [const { None }; WARP],
-            seen: [const { None }; WARP],
-            acquired: [const { None }; WARP],
+            fenced: [const { [None, None] }; WARP],
+            seen: std::array::from_fn(|_| Default::default()),
+            seen_fences: Spread::default(),
+            acquired: Spread::default(),
+            fences: None,
+            fences_elsewhere: Clock::default(),
+            version: 0,
+            released: [const { None }; WARP],
         };
         Self {
             block,
+            levels: levels(blocks),
             warps: (0..warps).map(|_| warp()).collect(),
             shared: Releases::default(),
+            has_near,
             has_fenced: false,
             has_acquired: false,
+            time: 0,
+            last_fence: 0,
         }
+    }
+
+    /// Tells others when the block has last fenced.
+    pub(crate) fn tell_fence(&self, past: &mut Past) {
+        if self.last_fence > 0 {
+            past.fence(self.block, self.last_fence);
+        }
+    }
+
+    /// When the block has last fenced.
+    pub(crate) fn last_fence(&self) -> u64 {
+        self.last_fence
     }
 
     /// The stamp of what a lane of a warp does now.
     #[inline]
     pub(crate) fn stamp(&self, warp: usize, lane: Lane, strong: bool) -> Stamp {
         let epoch = self.warps.get(warp).map_or(0, |warp| warp.knowledge.epoch);
-        Stamp::new(self.block, (warp * WARP + lane) as u32, epoch, strong)
+        let thread = (warp * WARP + lane) as u32;
+        Stamp::new(self.block, thread, epoch - u32::from(strong), strong)
     }
 
     /// Whether an access is ordered before what a lane does now.
     #[inline]
-    pub(crate) fn is_before(&self, access: Stamp, warp: usize, lane: Lane, all: &Releases) -> bool {
+    pub(crate) fn is_before(&self, access: Stamp, warp: usize, lane: Lane) -> bool {
         let Some(own) = self.warps.get(warp) else { return true };
         if access.block() == self.block {
             if access.thread() as usize == warp * WARP + lane {
@@ -293,59 +383,23 @@ impl BlockOrder {
                 return true;
             }
         }
-        self.has_acquired
-            && own
-                .acquired
-                .get(lane)
-                .is_some_and(|acquired| self.covers(acquired, access, all, &mut HashMap::new()))
-    }
-
-    /// Whether an access was handed over through what was acquired, directly or through others.
-    /// `seen` says of each place how many releases were looked at.
-    #[cold]
-    fn covers(
-        &self,
-        acquired: &Acquired,
-        access: Stamp,
-        all: &Releases,
-        seen: &mut HashMap<Place, usize>,
-    ) -> bool {
-        let within_block = access.block() == self.block;
-        let mut left: Vec<Acquired> = vec![acquired.clone()];
-        while let Some(acquired) = left.pop() {
-            for &(place, count) in acquired.iter().flat_map(|acquired| acquired.iter()) {
-                let releases = match place {
-                    Place::Shared(_) => self.shared.at(place),
-                    Place::Global(_) => all.at(place),
-                };
-                let looked_at = seen.insert(place, count).unwrap_or(0);
-                for release in releases.iter().take(count).skip(looked_at) {
-                    if release.block == access.block() && release.covers(access, within_block) {
-                        return true;
-                    }
-                    if release.acquired.is_some() {
-                        left.push(release.acquired.clone());
-                    }
-                }
-                if looked_at > count {
-                    seen.insert(place, looked_at);
-                }
-            }
-        }
-        false
+        // Epochs that can no longer be told apart condemn nobody.
+        self.has_acquired && own.acquired.covers(lane, access) || access.epoch() >= LAST_EPOCH - 1
     }
 
     /// `bar.warp.sync` of some lanes.
     pub(crate) fn warp_barrier(&mut self, warp: usize, lanes: u32, all_lanes: u32) {
         let has_acquired = self.has_acquired;
         let Some(own) = self.warps.get_mut(warp) else { return };
-        if has_acquired {
-            join_acquired(own, lanes);
+        own.version += 1;
+        if has_acquired || own.seen_fences.lanes.is_some() {
+            own.acquired.meet(lanes, lanes == all_lanes);
+            own.seen_fences.meet(lanes, lanes == all_lanes);
         }
         let knowledge = &mut own.knowledge;
-        knowledge.epoch = knowledge.epoch.saturating_add(1);
+        let known = knowledge.advance();
         if lanes == all_lanes {
-            knowledge.together = knowledge.epoch;
+            knowledge.together = known;
             knowledge.lanes = None;
             return;
         }
@@ -358,25 +412,26 @@ impl BlockOrder {
             }
         }
         for lane in lanes_of(lanes) {
-            joined[lane] = knowledge.epoch;
+            joined[lane] = known;
         }
         for lane in lanes_of(lanes) {
             table[lane] = joined;
         }
     }
 
-    /// A warp arrives at a barrier. Gives its epoch from then on.
+    /// A warp arrives at a barrier. Gives the epoch below which its accesses came before.
     pub(crate) fn arrive(&mut self, warp: usize) -> u32 {
         let Some(own) = self.warps.get_mut(warp) else { return 0 };
-        own.knowledge.epoch = own.knowledge.epoch.saturating_add(1);
-        own.knowledge.epoch
+        own.version += 1;
+        own.knowledge.advance()
     }
 
     /// A barrier opens: what those that arrived did before is known to those that waited. With each
-    /// warp comes the epoch that it had from its arrival on.
+    /// warp comes the epoch of its arrival.
     pub(crate) fn open_barrier(&mut self, arrived: &[(usize, u32)], waited: &[(usize, u32)]) {
         let mut joined = vec![0; self.warps.len()];
-        let mut acquired: Acquired = None;
+        let [mut acquired, mut seen_fences, mut elsewhere] = [const { None }; 3];
+        let mut fences: Option<Arc<[WarpClock]>> = None;
         for &(warp, epoch) in arrived {
             let Some(own) = self.warps.get(warp) else { continue };
             for (joined, &known) in joined.iter_mut().zip(&own.knowledge.warps) {
@@ -385,36 +440,82 @@ impl BlockOrder {
             if let Some(slot) = joined.get_mut(warp) {
                 *slot = epoch.max(*slot);
             }
+            let add = |to: &mut Option<Clock>, clock: Clock| {
+                if !clock.is_empty() {
+                    to.get_or_insert_default().join(&clock);
+                }
+            };
+            add(&mut seen_fences, own.seen_fences.joined());
             if self.has_acquired {
-                own.acquired.iter().for_each(|other| join(&mut acquired, other));
+                add(&mut acquired, own.acquired.joined());
+            }
+            if self.has_fenced {
+                add(&mut elsewhere, own.fences_elsewhere.clone());
+                join_leaves(&mut fences, own.fences.as_ref());
             }
         }
         for &(warp, epoch) in waited {
             let Some(own) = self.warps.get_mut(warp) else { continue };
+            own.version += 1;
             for (known, &joined) in own.knowledge.warps.iter_mut().zip(&joined) {
                 *known = joined.max(*known);
             }
             own.knowledge.together = epoch;
             own.knowledge.lanes = None;
-            if acquired.is_some() {
-                own.acquired.fill(acquired.clone());
+            for (to, joined) in
+                [(&mut own.acquired, &acquired), (&mut own.seen_fences, &seen_fences)]
+            {
+                if let Some(joined) = joined {
+                    to.all.join(joined);
+                    to.lanes = None;
+                }
+            }
+            if let Some(elsewhere) = &elsewhere {
+                own.fences_elsewhere.join(elsewhere);
+            }
+            if fences.is_some() {
+                own.fences.clone_from(&fences);
             }
         }
     }
 
     /// Some lanes of a warp execute a fence.
-    pub(crate) fn fence(&mut self, warp: usize, lanes: u32, scope: Scope) {
+    pub(crate) fn fence(&mut self, warp: usize, lanes: u32, scope: Scope, sequential: bool) {
         let Some(own) = self.warps.get_mut(warp) else { return };
         self.has_fenced = true;
-        own.knowledge.epoch = own.knowledge.epoch.saturating_add(1);
-        let snapshot = Arc::new(own.knowledge.clone());
+        if scope == Scope::Device && sequential {
+            self.last_fence = self.time;
+        }
+        own.version += 1;
+        own.knowledge.advance();
         for lane in lanes_of(lanes) {
-            own.fenced[lane] = Some((scope, Arc::clone(&snapshot)));
-            let seen = own.seen[lane].take();
-            if seen.is_some() {
-                self.has_acquired = true;
-                join(&mut own.acquired[lane], &seen);
+            let mut gained = std::mem::take(&mut own.seen[lane][0]);
+            if scope == Scope::Device {
+                gained.join(&std::mem::take(&mut own.seen[lane][1]));
+                if sequential {
+                    gained.join(&own.seen_fences.of(lane));
+                }
             }
+            if !gained.is_empty() {
+                self.has_acquired = true;
+                own.acquired.add(lane, &gained);
+            }
+        }
+        let knowledge = Arc::new(own.knowledge.clone());
+        for lane in lanes_of(lanes) {
+            let acquired = own.acquired.of(lane);
+            let fenced = Fenced { knowledge: Arc::clone(&knowledge), acquired };
+            if scope == Scope::Device {
+                if sequential {
+                    own.fences_elsewhere.join(&fenced.acquired);
+                }
+                own.fenced[lane][1] = Some(fenced.clone());
+            }
+            own.fenced[lane][0] = Some(fenced);
+        }
+        if scope == Scope::Device && sequential {
+            let leaf: Arc<[WarpClock]> = own.knowledge.leaf(warp, lanes).into();
+            join_leaves(&mut own.fences, Some(&leaf));
         }
     }
 
@@ -428,53 +529,130 @@ impl BlockOrder {
         effect: Effect,
         log: &mut Log<'_>,
     ) {
-        let all = log.turn();
-        let released = match (place, &all) {
-            (Place::Shared(_), _) => self.shared.at(place).len(),
-            (Place::Global(_), Some(all)) => all.at(place).len(),
-            (Place::Global(_), None) => 0,
+        let is_shared = matches!(place, Place::Shared(_));
+        let (places, address) = match (place, log) {
+            (Place::Shared(address), _) => (&mut self.shared.places, address),
+            (Place::Global(address), Log::Turn(all)) => (&mut all.places, address),
+            (Place::Global(_), Log::Parallel) => return,
         };
         let block = self.block;
-        let fences =
-            |warps: &[WarpOrder]| -> Box<[u32]> { warps.iter().flat_map(last_fences).collect() };
-        let release = if effect.writes && (self.has_fenced || effect.releases) {
-            let fences = fences(&self.warps);
-            self.warps.get_mut(warp).map(|own| {
-                if effect.releases {
-                    own.knowledge.epoch = own.knowledge.epoch.saturating_add(1);
-                }
-                let now = Arc::new((own.knowledge.clone(), fences));
-                let fenced = if effect.releases {
-                    Some((Scope::Device, Arc::new(own.knowledge.clone())))
-                } else {
-                    own.fenced[lane % WARP].clone()
-                };
-                let acquired = own.acquired[lane % WARP].clone();
-                Release { block, warp, lane, fenced, now, acquired }
-            })
-        } else {
-            None
-        };
-        if released > 0
-            && effect.reads
-            && let Some(own) = self.warps.get_mut(warp)
+        let is_near = effect.scope == Scope::Block && !is_shared;
+        let Some(own) = self.warps.get_mut(warp) else { return };
+        let stamp = Stamp::new(block, (warp * WARP + lane) as u32, 0, true);
+        if effect.reads
+            && let Some(released) = places.get(&address)
         {
-            let seen = Some(Arc::new(vec![(place, released)]));
+            let near = released.near.as_ref().and_then(|near| near.get(&block));
+            // In shared memory all are near.
+            let patterns = if is_shared { None } else { Some(&released.patterns) };
+            let near = if is_shared { Some(&released.patterns) } else { near };
+            let patterns = patterns.filter(|_| !is_near);
             if effect.acquires {
-                self.has_acquired = true;
-                join(&mut own.acquired[lane % WARP], &seen);
+                for clock in [near, patterns].into_iter().flatten().filter(|c| !c.is_empty()) {
+                    self.has_acquired = true;
+                    own.version += 1;
+                    own.acquired.add(lane, clock);
+                }
             } else {
-                join(&mut own.seen[lane % WARP], &seen);
+                near.into_iter().for_each(|clock| own.seen[lane % WARP][0].join(clock));
+                patterns.into_iter().for_each(|clock| own.seen[lane % WARP][1].join(clock));
+            }
+            if !is_near {
+                own.seen_fences.add(lane, &released.fences);
             }
         }
-        if let Some(release) = release {
-            match (place, all) {
-                (Place::Shared(_), _) => self.shared.push(place, release),
-                (Place::Global(_), Some(all)) => all.push(place, release),
-                (Place::Global(_), None) => {}
-            }
+        if !effect.writes {
+            return;
+        }
+        let [patterns, near, fences] = if effect.releases {
+            own.version += 1;
+            own.knowledge.advance();
+            let mut clock =
+                Clock::of_block(block, self.levels, own.knowledge.leaf(warp, 1 << (lane % WARP)));
+            clock.join(&own.acquired.of(lane));
+            let far = if is_near { Clock::default() } else { clock.clone() };
+            [far, clock, own.fences_before(block, self.levels, warp, lane)]
+        } else if self.has_fenced {
+            own.released(block, self.levels, warp, lane)
+        } else {
+            Default::default()
+        };
+        let patterns = if is_shared { near.clone() } else { patterns };
+        if !effect.reads
+            && let Some(released) = places.get_mut(&address)
+            && !(released.storer.is_somebody() && released.storer.same_thread(stamp))
+        {
+            // What was handed on by atomics until now is not observed through a plain store.
+            *released = Release::default();
+        }
+        if patterns.is_empty()
+            && near.is_empty()
+            && fences.is_empty()
+            && !places.contains_key(&address)
+        {
+            return;
+        }
+        let released = places.entry(address).or_default();
+        if !effect.reads {
+            released.storer = stamp;
+        }
+        if !is_near {
+            released.patterns.join(&patterns);
+            released.fences.join(&fences);
+        }
+        if self.has_near && !is_shared && !near.is_empty() {
+            released.near.get_or_insert_default().entry(block).or_default().join(&near);
         }
     }
+}
+
+impl WarpOrder {
+    /// What a strong write of a lane releases: by a fence of the device's scope, by one of any
+    /// scope, and by sequentially consistent fences of others.
+    fn released(&mut self, block: u32, levels: u32, warp: usize, lane: Lane) -> [Clock; 3] {
+        if let Some((version, clocks)) = &self.released[lane % WARP]
+            && *version == self.version
+        {
+            return clocks.clone();
+        }
+        let clock = |fenced: &Option<Fenced>| {
+            let Some(Fenced { knowledge, acquired }) = fenced else { return Clock::default() };
+            let mut clock =
+                Clock::of_block(block, levels, knowledge.leaf(warp, 1 << (lane % WARP)));
+            clock.join(acquired);
+            clock
+        };
+        let [near, far] = &self.fenced[lane % WARP];
+        let far_clock = clock(far);
+        let is_same = match (near, far) {
+            (Some(near), Some(far)) => Arc::ptr_eq(&near.knowledge, &far.knowledge),
+            _ => false,
+        };
+        let near_clock = if is_same { far_clock.clone() } else { clock(near) };
+        let clocks = [far_clock, near_clock, self.fences_before(block, levels, warp, lane)];
+        self.released[lane % WARP] = Some((self.version, clocks.clone()));
+        clocks
+    }
+
+    /// What sequentially consistent fences that come before what a lane does now have fenced.
+    fn fences_before(&self, block: u32, levels: u32, warp: usize, lane: Lane) -> Clock {
+        let mut clock = self.fences_elsewhere.clone();
+        if let Some(fences) = &self.fences {
+            let known = self.knowledge.leaf(warp, 1 << (lane % WARP));
+            let both = fences.iter().zip(&known).map(|(fenced, known)| fenced.shared(known));
+            clock.join(&Clock::of_block(block, levels, both.collect()));
+        }
+        clock
+    }
+}
+
+fn join_leaves(into: &mut Option<Arc<[WarpClock]>>, other: Option<&Arc<[WarpClock]>>) {
+    let Some(other) = other else { return };
+    *into = Some(match into.take() {
+        None => Arc::clone(other),
+        Some(own) if Arc::ptr_eq(&own, other) => own,
+        Some(own) => own.iter().zip(other.iter()).map(|(own, other)| own.joined(other)).collect(),
+    });
 }
 
 /// What a strong access does.
@@ -488,40 +666,8 @@ pub(crate) struct Effect {
     pub(crate) acquires: bool,
     /// It releases without a fence.
     pub(crate) releases: bool,
-}
-
-/// Of each lane, the epoch of its last fence for the device.
-fn last_fences(warp: &WarpOrder) -> impl Iterator<Item = u32> {
-    warp.fenced.iter().map(|fenced| match fenced {
-        Some((Scope::Device, knowledge)) => knowledge.epoch,
-        _ => 0,
-    })
-}
-
-fn join_acquired(own: &mut WarpOrder, lanes: u32) {
-    let mut joined = None;
-    lanes_of(lanes).for_each(|lane| join(&mut joined, &own.acquired[lane]));
-    if joined.is_some() {
-        lanes_of(lanes).for_each(|lane| own.acquired[lane] = joined.clone());
-    }
-}
-
-fn join(into: &mut Acquired, other: &Acquired) {
-    let Some(other) = other else { return };
-    let Some(own) = into else {
-        *into = Some(Arc::clone(other));
-        return;
-    };
-    if Arc::ptr_eq(own, other) {
-        return;
-    }
-    let own = Arc::make_mut(own);
-    for &(place, count) in other.iter() {
-        match own.iter_mut().find(|(known, _)| *known == place) {
-            Some((_, known)) => *known = count.max(*known),
-            None => own.push((place, count)),
-        }
-    }
+    /// Whom it is strong to.
+    pub(crate) scope: Scope,
 }
 
 /// Numbers of the lanes in a mask.

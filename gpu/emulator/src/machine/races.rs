@@ -31,18 +31,43 @@ pub(crate) struct Conflict {
 }
 
 impl Cell {
-    /// [`write`](Self::write) or [`read`](Self::read).
+    /// A strong write that is not ordered before a strong read, which may thus as well not see it.
+    pub(crate) fn unordered(
+        &self,
+        stamp: Stamp,
+        is_before: impl Fn(Stamp) -> bool,
+    ) -> Option<Conflict> {
+        let (old, instruction) = (self.stamps[STRONG_WRITE], self.instructions[STRONG_WRITE]);
+        let is_unordered = old.is_somebody()
+            && old.bytes() & stamp.bytes() != 0
+            && !old.same_thread(stamp)
+            && !is_before(old);
+        is_unordered.then_some(Conflict { is_write: true, stamp: old, instruction })
+    }
+
+    /// Whether it was written, as far as is remembered.
+    pub(crate) fn written(&self, bytes: u32) -> Option<Conflict> {
+        [WEAK_WRITE, STRONG_WRITE].into_iter().find_map(|slot| {
+            let (stamp, instruction) = (self.stamps[slot], self.instructions[slot]);
+            let is_written = stamp.is_somebody() && stamp.bytes() & bytes != 0;
+            is_written.then_some(Conflict { is_write: true, stamp, instruction })
+        })
+    }
+
+    /// [`write`](Self::write) or [`read`](Self::read); `sizes` are those of the elements that
+    /// instructions access.
     #[inline]
     pub(crate) fn touch(
         &mut self,
         writes: bool,
         stamp: Stamp,
         instruction: u32,
+        sizes: &[u8],
         is_before: impl Fn(Stamp) -> bool,
     ) -> Option<Conflict> {
         match writes {
-            true => self.write(stamp, instruction, is_before),
-            false => self.read(stamp, instruction, is_before),
+            true => self.write(stamp, instruction, sizes, is_before),
+            false => self.read(stamp, instruction, sizes, is_before),
         }
     }
 
@@ -53,10 +78,12 @@ impl Cell {
         &mut self,
         stamp: Stamp,
         instruction: u32,
+        sizes: &[u8],
         is_before: impl Fn(Stamp) -> bool,
     ) -> Option<Conflict> {
-        let weak = self.conflict(WEAK_WRITE, stamp, &is_before);
-        let conflict = weak.or_else(|| self.conflict(STRONG_WRITE, stamp, &is_before));
+        let weak = self.conflict(WEAK_WRITE, stamp, instruction, sizes, &is_before);
+        let conflict =
+            weak.or_else(|| self.conflict(STRONG_WRITE, stamp, instruction, sizes, &is_before));
         let [_, _, first, other] = self.stamps;
         // A read that says less must not take the place of one that says more.
         let covers = |old: Stamp| {
@@ -85,9 +112,11 @@ impl Cell {
         &mut self,
         stamp: Stamp,
         instruction: u32,
+        sizes: &[u8],
         is_before: impl Fn(Stamp) -> bool,
     ) -> Option<Conflict> {
-        let conflict = (0..SLOTS).find_map(|slot| self.conflict(slot, stamp, &is_before));
+        let conflict =
+            (0..SLOTS).find_map(|slot| self.conflict(slot, stamp, instruction, sizes, &is_before));
         if stamp.is_strong() {
             // It races with weak accesses only, and so forgets none of them.
             self.stamps[STRONG_WRITE] = stamp;
@@ -106,12 +135,17 @@ impl Cell {
         &self,
         slot: usize,
         stamp: Stamp,
+        instruction: u32,
+        sizes: &[u8],
         is_before: &impl Fn(Stamp) -> bool,
     ) -> Option<Conflict> {
         let old = self.stamps[slot];
+        // Elements that overlap without being the same are not strong to each other.
+        let size = |instruction: u32| sizes.get(instruction as usize);
+        let is_same_size = |other| size(other) == size(instruction);
         let races = old.is_somebody()
             && old.bytes() & stamp.bytes() != 0
-            && !old.is_atomic_to(stamp)
+            && !(old.is_atomic_to(stamp) && is_same_size(self.instructions[slot]))
             && !old.same_thread(stamp)
             && !is_before(old);
         let (is_write, instruction) = (slot < FIRST_READ, self.instructions[slot]);
@@ -146,7 +180,12 @@ impl SharedCells {
         let conflict = apply(&mut new);
         let mut meanwhile = false;
         for slot in 0..SLOTS {
-            if new.stamps[slot] != old.stamps[slot] {
+            if new.stamps[slot] == old.stamps[slot] {
+                // The same thread again, elsewhere in the code.
+                if new.instructions[slot] != old.instructions[slot] {
+                    instructions[slot].store(new.instructions[slot], Relaxed);
+                }
+            } else {
                 instructions[slot].store(new.instructions[slot], Relaxed);
                 let found = Stamp(stamps[slot].swap(new.stamps[slot].0, Relaxed));
                 meanwhile |= found != old.stamps[slot];
@@ -172,44 +211,54 @@ mod tests {
     #[test]
     fn unordered_accesses_race_if_one_writes() {
         let mut cell = Cell::default();
-        assert_eq!(cell.read(by(0), 1, NEVER), None);
-        assert_eq!(cell.read(by(1), 2, NEVER), None);
-        let conflict = cell.write(by(1), 3, NEVER).unwrap();
+        assert_eq!(cell.read(by(0), 1, &[], NEVER), None);
+        assert_eq!(cell.read(by(1), 2, &[], NEVER), None);
+        let conflict = cell.write(by(1), 3, &[], NEVER).unwrap();
         assert_eq!((conflict.is_write, conflict.stamp, conflict.instruction), (false, by(0), 1));
-        let conflict = cell.read(by(2), 4, NEVER).unwrap();
+        let conflict = cell.read(by(2), 4, &[], NEVER).unwrap();
         assert_eq!((conflict.is_write, conflict.stamp, conflict.instruction), (true, by(1), 3));
-        assert_eq!(cell.read(by(1), 5, NEVER), None, "one's own write");
-        assert_eq!(cell.read(by(3), 5, ALWAYS), None, "ordered");
+        assert_eq!(cell.read(by(1), 5, &[], NEVER), None, "one's own write");
+        assert_eq!(cell.read(by(3), 5, &[], ALWAYS), None, "ordered");
     }
 
     #[test]
     fn a_reader_of_another_warp_is_remembered() {
         let mut cell = Cell::default();
         for thread in [0, 1, 40, 2, 3] {
-            cell.read(by(thread), thread, NEVER);
+            cell.read(by(thread), thread, &[], NEVER);
         }
         let others = |stamp: Stamp| stamp.same_warp(by(0));
-        assert_eq!(cell.write(by(5), 9, others).unwrap().stamp, by(40));
+        assert_eq!(cell.write(by(5), 9, &[], others).unwrap().stamp, by(40));
     }
 
     #[test]
     fn strong_accesses_race_with_weak_ones_only() {
         let strong = |thread| Stamp::new(0, thread, 1, true).of_bytes(0xF);
         let mut cell = Cell::default();
-        assert_eq!(cell.write(strong(0), 1, NEVER), None);
-        assert_eq!(cell.write(strong(1), 1, NEVER), None);
-        assert!(cell.write(by(2), 1, NEVER).is_some());
+        assert_eq!(cell.write(strong(0), 1, &[], NEVER), None);
+        assert_eq!(cell.write(strong(1), 1, &[], NEVER), None);
+        assert!(cell.write(by(2), 1, &[], NEVER).is_some());
         let mut cells = Cell::default();
-        cells.write(Stamp::new(0, 0, 1, false).of_bytes(0b0011), 1, NEVER);
-        assert_eq!(cells.write(Stamp::new(0, 1, 1, false).of_bytes(0b1100), 1, NEVER), None);
+        cells.write(Stamp::new(0, 0, 1, false).of_bytes(0b0011), 1, &[], NEVER);
+        assert_eq!(cells.write(Stamp::new(0, 1, 1, false).of_bytes(0b1100), 1, &[], NEVER), None);
+    }
+
+    #[test]
+    fn strong_accesses_of_other_sizes_race() {
+        let strong = |thread| Stamp::new(0, thread, 1, true).of_bytes(0xF);
+        let sizes = [4, 8, 4];
+        let mut cell = Cell::default();
+        assert_eq!(cell.write(strong(0), 0, &sizes, NEVER), None);
+        assert_eq!(cell.read(strong(1), 2, &sizes, NEVER), None);
+        assert!(cell.read(strong(2), 1, &sizes, NEVER).is_some());
     }
 
     #[test]
     fn cells_of_a_buffer_behave_alike() {
         let cells = SharedCells::new(2);
-        assert_eq!(cells.access(1, |cell| cell.write(by(0), 7, NEVER)), None);
-        let conflict = cells.access(1, |cell| cell.read(by(1), 8, NEVER)).unwrap();
+        assert_eq!(cells.access(1, |cell| cell.write(by(0), 7, &[], NEVER)), None);
+        let conflict = cells.access(1, |cell| cell.read(by(1), 8, &[], NEVER)).unwrap();
         assert_eq!((conflict.stamp, conflict.instruction), (by(0), 7));
-        assert_eq!(cells.access(0, |cell| cell.read(by(1), 8, NEVER)), None);
+        assert_eq!(cells.access(0, |cell| cell.read(by(1), 8, &[], NEVER)), None);
     }
 }

@@ -13,12 +13,12 @@ pub(crate) struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Nothing in it is defined.
-    pub(crate) fn new(bytes: u32) -> Self {
+    /// Nothing in it is defined: it holds noise, another for each seed.
+    pub(crate) fn new(bytes: u32, seed: u32) -> Self {
         let words = bytes.div_ceil(4) as usize;
         Self {
             bytes: bytes as usize,
-            words: vec![0; words],
+            words: (0..words as u32).map(|word| noise(word ^ seed)).collect(),
             defined: vec![0; words],
             cells: vec![Cell::default(); words],
         }
@@ -75,13 +75,18 @@ impl SharedMemory {
     }
 }
 
+/// What memory holds that nobody has written: as a float, no number.
+pub(crate) fn noise(seed: u32) -> u32 {
+    0x7FC0_0000 | seed.wrapping_mul(0x9E37_79B9) >> 10 | seed << 31
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn elements_of_every_size_are_kept() {
-        let mut shared = SharedMemory::new(20);
+        let mut shared = SharedMemory::new(20, 0);
         for (offset, bytes, value) in
             [(0, 8, 0x1122_3344_5566_7788), (8, 4, 0xDEAD_BEEF), (14, 2, 0xABCD), (19, 1, 0x7F)]
         {

@@ -2,14 +2,16 @@
 
 use super::access::{MOST_ELEMENTS, Request, Values};
 use super::block::Core;
+use super::load::cut;
 use super::order::{Effect, Log, Place, lanes_of};
 use super::touch::in_shared;
 use super::traffic::sectors;
 use super::warp::Warp;
-use crate::code::{Access, Address, Order, Register, Space, WARP};
+use crate::code::{Access, Address, Order, Register, Scope, Space, WARP};
 use crate::finding::FindingKind;
 
-const WRITE: Effect = Effect { reads: false, writes: true, acquires: false, releases: false };
+const WRITE: Effect =
+    Effect { reads: false, writes: true, acquires: false, releases: false, scope: Scope::Device };
 
 impl Core<'_> {
     #[expect(clippy::too_many_arguments, reason = "an instruction's fields, and whose it is")]
@@ -23,6 +25,7 @@ impl Core<'_> {
         lanes: u32,
         log: &mut Log<'_>,
     ) {
+        let grid = self.grid;
         let (addresses, parts) = self.places(warp, request.counter, address, lanes);
         let elements = sources.len().min(MOST_ELEMENTS);
         let mut stored =
@@ -56,14 +59,23 @@ impl Core<'_> {
                         else {
                             continue;
                         };
+                        self.has_changed = true;
+                        let conflict = self.observe_shared(request, lane, offset, true);
+                        let is_same_value = conflict.is_some()
+                            && (0..elements).all(|element| {
+                                let value = cut(stored.values[element][lane], access.bytes);
+                                let offset = offset + element * access.bytes as usize;
+                                self.shared.read(offset, access.bytes) == (value, true)
+                            });
                         for element in 0..elements {
                             let offset = offset + element * access.bytes as usize;
                             let is_defined = stored.undefined[element] >> lane & 1 == 0;
                             let value = stored.values[element][lane];
                             self.shared.write(offset, access.bytes, value, is_defined);
                         }
-                        let conflict = self.observe_shared(request, lane, offset, true, log);
-                        self.report_race(request, lane, conflict, || in_shared(offset as u64));
+                        self.report_race_of_write(request, lane, conflict, is_same_value, || {
+                            in_shared(grid, offset as u64)
+                        });
                         if request.order != Order::Weak {
                             let place = Place::Shared(offset as u64);
                             self.order_strongly(request, lane, place, WRITE, log);
@@ -126,6 +138,12 @@ impl Core<'_> {
                 );
                 continue;
             };
+            let conflict = self.observe_global(request, lane, cells, offset, true);
+            let is_same_value = conflict.is_some()
+                && (0..elements).all(|element| {
+                    let offset = offset + element * bytes as usize;
+                    region.buffer.read(offset, bytes) == cut(stored.values[element][lane], bytes)
+                });
             for element in 0..elements {
                 if stored.undefined[element] >> lane & 1 != 0 {
                     self.report(
@@ -136,11 +154,17 @@ impl Core<'_> {
                         || (Some(place()), "the value stored depends on it".to_owned()),
                     );
                 }
+                let value = cut(stored.values[element][lane], bytes);
+                if request.order != Order::Weak {
+                    let address = addresses[lane] + u64::from(bytes) * element as u64;
+                    let before = region.buffer.read(offset + element * bytes as usize, bytes);
+                    self.remember_write(request, lane, address, bytes, [before, value], log);
+                }
                 let offset = offset + element * bytes as usize;
-                region.buffer.write(offset, bytes, stored.values[element][lane]);
+                region.buffer.write(offset, bytes, value);
             }
-            let conflict = self.observe_global(request, lane, cells, offset, true, log);
-            self.report_race(request, lane, conflict, place);
+            self.has_changed = true;
+            self.report_race_of_write(request, lane, conflict, is_same_value, place);
             if request.order != Order::Weak {
                 self.order_strongly(request, lane, Place::Global(addresses[lane]), WRITE, log);
             }

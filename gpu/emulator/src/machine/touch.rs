@@ -3,11 +3,12 @@
 use super::access::Request;
 use super::block::Core;
 use super::global::Region;
-use super::grid::position;
-use super::order::{Effect, Log, Place, Stamp};
+use super::grid::{Grid, position};
+use super::order::{Effect, Log, Place, Releases, Stamp};
+use super::polls::Watched;
 use super::races::{Conflict, SharedCells};
 use super::traffic::bank_conflicts;
-use crate::code::{Order, Scope, WARP};
+use crate::code::{Order, Scope, SharedArray, WARP};
 use crate::finding::{FindingKind, PlacedAddress};
 
 impl<'g> Core<'g> {
@@ -45,19 +46,30 @@ impl<'g> Core<'g> {
         address: u64,
     ) -> Option<usize> {
         let bytes = u64::from(request.bytes);
-        let length = self.shared.len();
-        if address.checked_add(bytes).is_none_or(|end| end > length as u64) {
-            self.out_of_bounds(request, lane, || PlacedAddress {
-                address,
-                place: format!("shared memory + {address} of {length} bytes"),
-            });
+        let grid = self.grid;
+        if !self.is_in_shared(address, bytes) {
+            self.out_of_bounds(request, lane, || in_shared(grid, address));
             return None;
         }
         if !address.is_multiple_of(bytes) {
-            self.misaligned(request, lane, || in_shared(address));
+            self.misaligned(request, lane, || in_shared(grid, address));
             return None;
         }
         Some(address as usize)
+    }
+
+    /// Whether an access lies within one variable, or within what the launch has added.
+    #[inline]
+    fn is_in_shared(&self, address: u64, bytes: u64) -> bool {
+        let kernel = self.grid.kernel;
+        let Some(end) = address.checked_add(bytes) else { return false };
+        if address >= kernel.shared_dynamic.into() {
+            return end <= self.shared.len() as u64;
+        }
+        let arrays = &kernel.shared_arrays;
+        let after = arrays.partition_point(|array| u64::from(array.bytes.start) <= address);
+        let array = after.checked_sub(1).and_then(|index| arrays.get(index));
+        array.is_some_and(|array| end <= array.bytes.end.into())
     }
 
     pub(super) fn within_local(
@@ -126,16 +138,15 @@ impl<'g> Core<'g> {
         lane: usize,
         offset: usize,
         writes: bool,
-        log: &Log<'_>,
     ) -> Option<Conflict> {
         let stamp = self.stamp(request, lane);
-        let order = &self.order;
-        let is_before = |old| order.is_before(old, request.warp, lane, log.all());
+        let (order, sizes) = (&self.order, self.grid.sizes.as_slice());
+        let is_before = |old| order.is_before(old, request.warp, lane);
         let mut conflict = None;
         for (word, mask) in words_of(offset, request.bytes) {
             let Some(cell) = self.shared.cell(word) else { continue };
             let stamp = stamp.of_bytes(mask);
-            let found = cell.touch(writes, stamp, request.counter, is_before);
+            let found = cell.touch(writes, stamp, request.counter, sizes, is_before);
             conflict = conflict.or(found);
         }
         conflict
@@ -150,18 +161,134 @@ impl<'g> Core<'g> {
         cells: &SharedCells,
         offset: usize,
         writes: bool,
-        log: &Log<'_>,
     ) -> Option<Conflict> {
         let stamp = self.stamp(request, lane);
-        let is_before = |old| self.order.is_before(old, request.warp, lane, log.all());
+        let sizes = self.grid.sizes.as_slice();
+        let is_before = |old| self.order.is_before(old, request.warp, lane);
         let mut conflict = None;
         for (word, mask) in words_of(offset, request.bytes) {
             let stamp = stamp.of_bytes(mask);
-            let found =
-                cells.access(word, |cell| cell.touch(writes, stamp, request.counter, is_before));
+            let found = cells
+                .access(word, |cell| cell.touch(writes, stamp, request.counter, sizes, is_before));
             conflict = conflict.or(found);
         }
         conflict
+    }
+
+    /// A write by the launch of what is read through the read-only path, in whatever order.
+    pub(super) fn observe_read_only(
+        &self,
+        request: Request,
+        cells: &SharedCells,
+        offset: usize,
+    ) -> Option<Conflict> {
+        words_of(offset, request.bytes)
+            .find_map(|(word, mask)| cells.access(word, |cell| cell.written(mask)))
+    }
+
+    /// A strong write that a strong read of device memory need not see.
+    pub(super) fn unordered_global(
+        &self,
+        request: Request,
+        lane: usize,
+        cells: &SharedCells,
+        offset: usize,
+    ) -> Option<Conflict> {
+        let stamp = self.stamp(request, lane);
+        let is_before = |old| self.order.is_before(old, request.warp, lane);
+        words_of(offset, request.bytes).find_map(|(word, mask)| {
+            cells.access(word, |cell| cell.unordered(stamp.of_bytes(mask), is_before))
+        })
+    }
+
+    /// The same of shared memory.
+    pub(super) fn unordered_shared(
+        &mut self,
+        request: Request,
+        lane: usize,
+        offset: usize,
+    ) -> Option<Conflict> {
+        let stamp = self.stamp(request, lane);
+        let order = &self.order;
+        let is_before = |old| order.is_before(old, request.warp, lane);
+        let shared = &mut self.shared;
+        words_of(offset, request.bytes)
+            .find_map(|(word, mask)| shared.cell(word)?.unordered(stamp.of_bytes(mask), is_before))
+    }
+
+    /// Remarks that a strong read is in no order with a write.
+    pub(super) fn remark(
+        &mut self,
+        request: Request,
+        lane: usize,
+        conflict: Option<Conflict>,
+        place: impl FnOnce() -> PlacedAddress,
+    ) {
+        let Some(Conflict { stamp, instruction, .. }) = conflict else { return };
+        let grid = self.grid;
+        self.report(FindingKind::UnorderedRead, request.counter, request.warp, lane, || {
+            let [tx, ty, tz] = grid.thread(stamp.thread() as usize);
+            let [bx, by, bz] = position(stamp.block(), grid.size);
+            let at = grid.kernel.place(instruction);
+            let detail = format!(
+                "written by block ({bx},{by},{bz}) thread ({tx},{ty},{tz}) {at}; nothing says \
+                 that it is read after that"
+            );
+            (Some(place()), detail)
+        });
+    }
+
+    /// What a strong read of device memory gives: what is there, or what was there before.
+    pub(super) fn maybe_older(
+        &mut self,
+        request: Request,
+        lane: usize,
+        address: u64,
+        bytes: u32,
+        now: u64,
+        log: &mut Log<'_>,
+    ) -> u64 {
+        let by = self.stamp(request, lane);
+        let Log::Turn(Releases { past, .. }) = log else { return now };
+        let Some(random) = &mut self.random else { return now };
+        let order = &self.order;
+        let is_before = |old| order.is_before(old, request.warp, lane);
+        let older = past.before(address, bytes, now, by, order.last_fence(), is_before);
+        match older.filter(|_| random.bool()) {
+            Some(older) => older,
+            None => {
+                past.observe(address, by);
+                now
+            }
+        }
+    }
+
+    /// Remembers a strong write of device memory, for strong reads that may miss it.
+    pub(super) fn remember_write(
+        &self,
+        request: Request,
+        lane: usize,
+        address: u64,
+        bytes: u32,
+        [before, after]: [u64; 2],
+        log: &mut Log<'_>,
+    ) {
+        if let Log::Turn(Releases { past, .. }) = log
+            && self.random.is_some()
+            && self.grid.has_strong_reads
+            && before != after
+        {
+            past.write(address, bytes, [before, after], self.stamp(request, lane));
+        }
+    }
+
+    /// Remembers what a strong access has read.
+    pub(super) fn watch(&mut self, place: Place, bytes: u32, value: u64) {
+        let watched = Watched { place, bytes, value };
+        // Mostly all lanes look at one place.
+        if self.watched.last() != Some(&watched) {
+            self.watched.push(watched);
+        }
     }
 
     /// Applies what a strong access orders.
@@ -177,6 +304,7 @@ impl<'g> Core<'g> {
         let effect = Effect {
             acquires: effect.reads && matches!(order, Order::Acquire | Order::AcquireRelease),
             releases: effect.writes && matches!(order, Order::Release | Order::AcquireRelease),
+            scope: request.scope,
             ..effect
         };
         self.order.strong_access(request.warp, lane, place, effect, log);
@@ -197,11 +325,36 @@ impl<'g> Core<'g> {
             let [tx, ty, tz] = grid.thread(stamp.thread() as usize);
             let [bx, by, bz] = position(stamp.block(), grid.size);
             let at = grid.kernel.place(instruction);
-            let detail = format!(
-                "{what} by block ({bx},{by},{bz}) thread ({tx},{ty},{tz}) {at}, in no order"
-            );
+            let why = if request.read_only_path {
+                "which the read-only path need not see"
+            } else {
+                "in no order"
+            };
+            let detail =
+                format!("{what} by block ({bx},{by},{bz}) thread ({tx},{ty},{tz}) {at}, {why}");
             (Some(place()), detail)
         });
+    }
+
+    /// The same of a write, of which it is known whether the place holds its value already.
+    #[inline]
+    pub(super) fn report_race_of_write(
+        &mut self,
+        request: Request,
+        lane: usize,
+        conflict: Option<Conflict>,
+        is_same_value: bool,
+        place: impl FnOnce() -> PlacedAddress,
+    ) {
+        match conflict {
+            // Whichever comes last, the same is there.
+            Some(Conflict { is_write: true, .. }) if is_same_value => {
+                self.report(FindingKind::SameValue, request.counter, request.warp, lane, || {
+                    (Some(place()), "another thread has stored the same value".to_owned())
+                });
+            }
+            conflict => self.report_race(request, lane, conflict, place),
+        }
     }
 }
 
@@ -213,6 +366,32 @@ fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
     (offset / 4..offset / 4 + words).map(move |word| (word, mask))
 }
 
-pub(super) fn in_shared(offset: u64) -> PlacedAddress {
-    PlacedAddress { address: offset, place: format!("shared memory + {offset}") }
+/// Puts an address of shared memory in words: with the variable that it lies in or after, as far as
+/// that is known.
+pub(super) fn in_shared(grid: &Grid<'_>, address: u64) -> PlacedAddress {
+    let kernel = grid.kernel;
+    let arrays = &kernel.shared_arrays;
+    let after = arrays.partition_point(|array| u64::from(array.bytes.start) <= address);
+    let place = match after.checked_sub(1).and_then(|index| arrays.get(index)) {
+        Some(SharedArray { name, bytes }) if address < kernel.shared_dynamic.into() => {
+            let (offset, length) = (address - u64::from(bytes.start), bytes.end - bytes.start);
+            format!("shared `{}` + {offset} of {length} bytes", demangled(name))
+        }
+        _ => {
+            let offset = address.wrapping_sub(kernel.shared_dynamic.into()).cast_signed();
+            let length = grid.dynamic_shared;
+            format!("dynamic shared memory + {offset} of {length} bytes")
+        }
+    };
+    PlacedAddress { address, place }
+}
+
+/// The variable's own name in one that the compiler made of a function's and a variable's.
+fn demangled(name: &str) -> &str {
+    // `_ZZ4spmvE4tile`, or with `extern "C"` `_ZZ4spmvE4tile` as well.
+    let own = name.rsplit_once('E').map_or(name, |(_, own)| own);
+    let rest = own.trim_start_matches(|c: char| c.is_ascii_digit());
+    let length = own.len() - rest.len();
+    let is_own = own.get(..length).and_then(|n| n.parse().ok()) == Some(rest.len());
+    if name.starts_with("_ZZ") && is_own { rest } else { name }
 }

@@ -5,6 +5,8 @@ use fastrand::Rng;
 use super::copies::Copies;
 use super::grid::position;
 use super::order::lanes_of;
+use super::polls::{Polls, Watched};
+use super::shared::noise;
 use crate::code::{Constant, Register, WARP};
 use crate::compute::Registers;
 
@@ -42,6 +44,15 @@ pub(crate) struct Warp {
     /// Lanes' own memory.
     pub(crate) local: Vec<LocalWord>,
     pub(crate) copies: Copies,
+    pub(crate) polls: Polls,
+    /// It waits for its turn, but can only go on when what it polls has changed.
+    pub(crate) is_asleep: bool,
+    /// The same of shared memory, until another warp of the block has run.
+    pub(crate) dozes: bool,
+    /// Instructions executed in vain, which count against no budget.
+    pub(crate) excused: u64,
+    /// How many were executed and charged at its last strong access.
+    mark: u64,
     /// How long other ready lanes have waited while groups furthest behind ran, in instructions.
     waited: u32,
     /// The program counter of the last group that ran because it had waited.
@@ -54,6 +65,17 @@ pub(crate) struct LocalWord {
     pub(crate) values: [u32; WARP],
     /// By byte: lanes in which it was written.
     pub(crate) defined: [u32; 4],
+}
+
+impl LocalWord {
+    /// So many of a warp, none of them written.
+    fn noise(warp: usize, words: u32) -> Vec<Self> {
+        let word = |number: u32| {
+            let of = |lane: usize| noise((warp * WARP + lane) as u32 ^ number << 10);
+            Self { values: std::array::from_fn(of), defined: [0; 4] }
+        };
+        (0..words).map(word).collect()
+    }
 }
 
 /// Lanes that run together.
@@ -88,15 +110,21 @@ impl Warp {
             executed: 0,
             charged: 0,
             loads: 0,
-            local: vec![LocalWord::default(); local_bytes.div_ceil(4) as usize],
+            local: LocalWord::noise(index, local_bytes.div_ceil(4)),
             copies: Copies::default(),
+            polls: Polls::default(),
+            is_asleep: false,
+            dozes: false,
+            excused: 0,
+            mark: 0,
             waited: 0,
             aged: 0,
         }
     }
 
-    /// The next lanes to run: those furthest behind, or with `random` any that are ready.
-    pub(crate) fn pick(&mut self, random: Option<&mut Rng>) -> Option<Group> {
+    /// The next lanes to run: those furthest behind, or with `random` any that are ready; if
+    /// `serial`, the first lane that is.
+    pub(crate) fn pick(&mut self, random: Option<&mut Rng>, serial: bool) -> Option<Group> {
         if self.strong.is_some() {
             return None;
         }
@@ -109,6 +137,10 @@ impl Warp {
             let last = self.aged;
             counter = of(self.ready).filter(|&other| other > last).min().unwrap_or(least);
             self.aged = counter;
+        } else if serial {
+            let lane = self.ready.trailing_zeros() as usize;
+            let (lanes, counter) = (1 << lane, self.counters[lane]);
+            return Some(Group { lanes, counter, until: u32::MAX });
         } else if let Some(random) = random {
             if random.u8(..) < 64 {
                 let place = random.usize(..self.ready.count_ones() as usize);
@@ -144,6 +176,39 @@ impl Warp {
         if group != self.ready {
             self.waited = self.waited.saturating_add(instructions);
         }
+    }
+
+    /// What counts against its budget.
+    #[inline]
+    pub(crate) fn spent(&self) -> u64 {
+        (self.executed + self.charged).saturating_sub(self.excused)
+    }
+
+    /// Counts a try in vain after all.
+    pub(crate) fn charge_try(&mut self, charge: u64) {
+        self.charged += charge;
+        self.mark += charge;
+    }
+
+    /// Some lanes have made a strong access. Gives whether they can only go on waiting, in which
+    /// case others of the warp have their turn.
+    pub(crate) fn poll(
+        &mut self,
+        counter: u32,
+        lanes: u32,
+        watched: &[Watched],
+        has_changed: bool,
+    ) -> bool {
+        let waits = self.polls.poll(counter, lanes, watched, has_changed);
+        let now = self.executed + self.charged;
+        if waits {
+            self.excused += now - self.mark;
+            if lanes != self.ready {
+                self.waited = PATIENCE;
+            }
+        }
+        self.mark = now;
+        waits && lanes == self.ready
     }
 
     /// Sets the program counter of some lanes.
@@ -224,6 +289,30 @@ impl Warp {
         self.registers.taint(register, lanes, 0, 0);
     }
 
+    /// A register's values, with the lanes in which they are undefined.
+    pub(crate) fn copy(&self, register: Register) -> ([u64; WARP], u32) {
+        (self.long(register), self.registers.undefined(register))
+    }
+
+    /// Sets some lanes of a register to values that were copied.
+    pub(crate) fn paste(
+        &mut self,
+        to: Register,
+        (values, undefined): &([u64; WARP], u32),
+        lanes: u32,
+    ) {
+        self.set(to, lanes, values);
+        if undefined & lanes != 0 {
+            self.registers.taint(to, lanes, *undefined, 0);
+        }
+    }
+
+    /// Sets some lanes of a register to those of another one.
+    pub(crate) fn assign(&mut self, to: Register, from: Register, lanes: u32) {
+        let copied = self.copy(from);
+        self.paste(to, &copied, lanes);
+    }
+
     /// Sets a register that stays as it is.
     pub(crate) fn set_constant(&mut self, register: Register, constant: Constant, facts: &Facts) {
         let of_thread = |lane: usize| position((self.index * WARP + lane) as u32, facts.block_size);
@@ -244,6 +333,7 @@ impl Warp {
             Constant::LanesBelow => (1 << lane) - 1,
             Constant::LanesFrom => u64::from(u32::MAX << lane),
             Constant::LanesAbove => u64::from(u32::MAX << lane << 1),
+            Constant::Multiprocessor => facts.multiprocessor.into(),
             Constant::DynamicShared => facts.dynamic_shared.into(),
             Constant::TotalShared => facts.total_shared.into(),
         });
@@ -257,6 +347,8 @@ pub(crate) struct Facts {
     pub(crate) grid_size: [u32; 3],
     pub(crate) block_size: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// Where the block runs.
+    pub(crate) multiprocessor: u32,
     pub(crate) dynamic_shared: u32,
     pub(crate) total_shared: u32,
 }

@@ -361,10 +361,13 @@ impl<'m> Lowering<'m> {
             parameter_bytes: parameters.last().map_or(0, |parameter| parameter.bytes.end),
             parameters,
             shared_bytes: self.shared.bytes as u32,
+            shared_dynamic: self.shared.dynamic as u32,
+            shared_arrays: self.shared.arrays,
             local_bytes: self.local_bytes as u32,
             variables: self.module.variables.clone(),
             locations: self.locations,
             most_threads: function.most_threads,
+            cluster: function.cluster,
         })
     }
 }

@@ -4,13 +4,17 @@ use super::PtxError;
 use super::lower::Lowering;
 
 use super::syntax::{Kind, Operand, Type};
-use crate::code::{Access, Constant, LOCAL_WINDOW, Op, Order, SHARED_WINDOW, Space, VARIABLES};
+use crate::code::{
+    Access, Constant, LOCAL_WINDOW, Op, Order, SHARED_WINDOW, Scope, Space, VARIABLES,
+};
 
 /// What the modifiers of `ld` and `st` say.
 #[derive(Debug)]
 struct Modifiers {
     space: Option<Space>,
     order: Order,
+    scope: Scope,
+    read_only_path: bool,
     elements: usize,
     ty: Type,
     /// A cache policy is the last operand.
@@ -73,11 +77,15 @@ impl<'m> Lowering<'m> {
 
     fn modifiers(&self, name: &str, modifiers: &[&str]) -> Result<Modifiers, PtxError> {
         let (mut space, mut order, mut elements) = (None, Order::Weak, 1);
+        let (mut scope, mut read_only_path) = (Scope::Device, false);
         let (mut ty, mut has_policy) = (None, false);
         for &modifier in modifiers {
             match modifier {
-                "weak" | "nc" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "unified" => {}
-                "cta" | "cluster" | "gpu" | "sys" => {}
+                "nc" => read_only_path = true,
+                "weak" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "unified" => {}
+                // Every block is a cluster of its own.
+                "cta" | "cluster" => scope = Scope::Block,
+                "gpu" | "sys" => {}
                 "volatile" | "relaxed" | "mmio" => order = Order::Relaxed,
                 "acquire" if name == "ld" => order = Order::Acquire,
                 "release" if name == "st" => order = Order::Release,
@@ -97,7 +105,7 @@ impl<'m> Lowering<'m> {
             }
         }
         let ty = ty.ok_or_else(|| self.error(format!("`{name}` has no type")))?;
-        Ok(Modifiers { space, order, elements, ty, has_policy })
+        Ok(Modifiers { space, order, scope, read_only_path, elements, ty, has_policy })
     }
 
     /// A state space; constant variables lie among the global ones.
@@ -114,11 +122,12 @@ impl<'m> Lowering<'m> {
     }
 
     fn access(&self, modifiers: &Modifiers) -> Result<Access, PtxError> {
-        let Modifiers { order, ty, .. } = *modifiers;
+        let Modifiers { order, scope, read_only_path, ty, .. } = *modifiers;
         if ty.bits > 64 {
             return Err(self.error("elements of 128 bits are not supported"));
         }
-        Ok(Access { bytes: ty.bits / 8, signed: ty.kind == Kind::Signed, order })
+        let signed = ty.kind == Kind::Signed;
+        Ok(Access { bytes: ty.bits / 8, signed, order, scope, read_only_path })
     }
 
     /// The two operands, without a cache policy.

@@ -6,6 +6,7 @@ use super::PtxError;
 use super::lower::Lowering;
 use super::syntax::{Declaration, DeclaredSpace, Kind, RegisterName, Type};
 use crate::code::{Constant, Register, Space};
+use crate::machine::grid::MULTIPROCESSORS;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]
@@ -157,9 +158,10 @@ fn special(name: &str) -> Option<Named> {
         "%lanemask_gt" => word(Constant::LanesAbove),
         "%dynamic_smem_size" => word(Constant::DynamicShared),
         "%total_smem_size" => word(Constant::TotalShared),
-        // There is one multiprocessor, and one grid.
-        "%smid" | "%cluster_ctarank" => word(Constant::Bits(0)),
-        "%nsmid" | "%cluster_nctarank" => word(Constant::Bits(1)),
+        "%smid" => word(Constant::Multiprocessor),
+        "%nsmid" => word(Constant::Bits(MULTIPROCESSORS as u64)),
+        "%cluster_ctarank" => word(Constant::Bits(0)),
+        "%cluster_nctarank" => word(Constant::Bits(1)),
         "%gridid" => Some(Named::Constant(Constant::Bits(0), 64)),
         "WARP_SZ" => word(Constant::Bits(32)),
         "%clock" | "%clock_hi" | "%globaltimer_lo" | "%globaltimer_hi" => Some(Named::Clock(32)),

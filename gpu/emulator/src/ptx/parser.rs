@@ -108,7 +108,7 @@ impl<'t> Parser<'t> {
         let line = self.line();
         let name = self.word()?.to_owned();
         let parameters = if self.is_mark(b'(') { self.parameters()? } else { Vec::new() };
-        let mut most_threads = None;
+        let (mut most_threads, mut cluster) = (None, None);
         loop {
             match self.peek() {
                 Token::Mark(b';') => {
@@ -121,6 +121,7 @@ impl<'t> Parser<'t> {
                         results,
                         parameters,
                         most_threads,
+                        cluster,
                         body,
                     });
                 }
@@ -133,6 +134,7 @@ impl<'t> Parser<'t> {
                         results,
                         parameters,
                         most_threads,
+                        cluster,
                         body,
                     });
                 }
@@ -141,13 +143,20 @@ impl<'t> Parser<'t> {
                     self.skip();
                     let mut product = Some(1_u32);
                     let mut numbers = 0;
+                    let mut extents = [1; 3];
                     while matches!(self.peek(), Token::Integer(_)) {
                         let number = self.small("a number")?;
                         product = product.and_then(|product| product.checked_mul(number));
+                        if let Some(extent) = extents.get_mut(numbers) {
+                            *extent = number;
+                        }
                         numbers += 1;
                         if !self.eat(b',') {
                             break;
                         }
+                    }
+                    if directive == ".reqnctapercluster" && product.is_some_and(|n| n > 0) {
+                        cluster = (numbers > 0).then_some(extents);
                     }
                     if matches!(directive, ".maxntid" | ".reqntid") {
                         most_threads = product.filter(|&threads| numbers > 0 && threads > 0);

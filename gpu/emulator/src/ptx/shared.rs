@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::syntax::{Declaration, DeclaredSpace, Function, Instruction, Operand, StatementKind};
 use super::{Module, PtxError};
+use crate::code::SharedArray;
 
+/// Bytes between variables, at least.
+const GAP: u64 = 256;
 /// Static shared memory that a block may have.
 const MOST_BYTES: u64 = 48 << 10;
 
@@ -16,8 +19,12 @@ pub(super) struct Shared<'m> {
     pub(super) of_module: HashMap<&'m str, u64>,
     /// Of those in bodies, by function and statement.
     pub(super) of_bodies: HashMap<(usize, usize), u64>,
-    /// Where dynamic shared memory begins.
+    /// Where dynamic shared memory begins, without the gaps.
     pub(super) bytes: u64,
+    /// Where it begins with them.
+    pub(super) dynamic: u64,
+    /// The variables, each behind a gap, so that no access past one falls into another unseen.
+    pub(super) arrays: Vec<SharedArray>,
 }
 
 /// Places the shared variables of the kernel that is the module's function of that number.
@@ -51,16 +58,26 @@ pub(super) fn place(module: &Module, kernel: usize) -> Result<Shared<'_>, PtxErr
     }
     let align = dynamic.iter().map(|declaration| declaration.align).max().unwrap_or(1);
     shared.bytes = shared.bytes.next_multiple_of(align);
+    shared.dynamic = shared.spread(shared.bytes, align);
     for declaration in dynamic {
-        shared.of_module.insert(&declaration.name, shared.bytes);
+        shared.of_module.insert(&declaration.name, shared.dynamic);
     }
     Ok(shared)
 }
 
 impl Shared<'_> {
+    /// Where a variable lies that would lie at `address` without gaps. Gaps are as wide as all
+    /// banks, or as a multiple of that, and so make no difference to conflicts.
+    fn spread(&self, address: u64, align: u64) -> u64 {
+        let gap = GAP.max(align);
+        let after = self.arrays.last().map_or(0, |last| u64::from(last.bytes.end) + GAP);
+        (0..).map(|n| address + n * gap).find(|&start| start >= after).unwrap_or(address)
+    }
+
     fn add(&mut self, declaration: &Declaration) -> Result<u64, PtxError> {
         let address = self.bytes.next_multiple_of(declaration.align);
         self.bytes = address.saturating_add(declaration.bytes());
+        let start = self.spread(address, declaration.align);
         if self.bytes > MOST_BYTES {
             let reason = format!(
                 "`{}` makes static shared memory larger than {MOST_BYTES} bytes",
@@ -68,7 +85,9 @@ impl Shared<'_> {
             );
             return Err(PtxError::new(declaration.line, reason));
         }
-        Ok(address)
+        let bytes = start as u32..start.saturating_add(declaration.bytes()) as u32;
+        self.arrays.push(SharedArray { name: declaration.name.clone(), bytes });
+        Ok(start)
     }
 }
 

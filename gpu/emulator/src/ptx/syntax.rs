@@ -20,6 +20,8 @@ pub(super) struct Function {
     pub(super) results: Vec<Declaration>,
     pub(super) parameters: Vec<Declaration>,
     pub(super) most_threads: Option<u32>,
+    /// `.reqnctapercluster`
+    pub(super) cluster: Option<[u32; 3]>,
     /// None where it is only declared.
     pub(super) body: Option<Vec<Statement>>,
 }

@@ -6,6 +6,8 @@ use super::PtxError;
 use super::syntax::{Declaration, DeclaredSpace, Initial, Kind, Source};
 use crate::code::{VARIABLES, Variable};
 
+/// Bytes between variables, so that no access past one falls into another unseen.
+const GAP: u64 = 1 << 20;
 /// Bytes that all variables may have together.
 const MOST_BYTES: u64 = 1 << 26;
 
@@ -15,11 +17,12 @@ pub(super) fn place(source: &Source) -> Result<(HashMap<String, u64>, Vec<Variab
         |d: &&Declaration| matches!(d.space, DeclaredSpace::Global | DeclaredSpace::Constant);
     let declared = || source.variables.iter().filter(is_placed).filter(|d| !d.is_extern);
     let mut addresses = HashMap::new();
-    let mut next = VARIABLES.start;
+    let (mut next, mut bytes) = (VARIABLES.start, 0_u64);
     for declaration in declared() {
         let address = next.next_multiple_of(declaration.align);
-        next = address.saturating_add(declaration.bytes());
-        if next > VARIABLES.start + MOST_BYTES {
+        bytes = bytes.saturating_add(declaration.bytes());
+        next = address.saturating_add(declaration.bytes()).saturating_add(GAP);
+        if bytes > MOST_BYTES || next > VARIABLES.end {
             let reason = format!("the module's variables are larger than {MOST_BYTES} bytes");
             return Err(PtxError::new(declaration.line, reason));
         }

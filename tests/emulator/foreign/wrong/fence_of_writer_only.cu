@@ -1,0 +1,21 @@
+// The writer fences, the reader of the relaxed flag does not before it reads plain data.
+// launch: spmv<<<ceil(num_rows / 32) * 2, 32>>>(row_offsets, columns, values, x, y, num_rows)
+__device__ float value[4096];
+__device__ int flag[4096];
+__global__ void spmv(const int* rp, const int* ci, const float* va, const float* x, float* y, int n) {
+  const int row = blockIdx.x / 2 * 32 + threadIdx.x, side = blockIdx.x % 2;
+  if (row >= n) return;
+  float sum = 0;
+  for (int i = rp[row] + side; i < rp[row + 1]; i += 2) sum += va[i] * x[ci[i]];
+  if (side == 0) {
+    value[row] = sum;  // BUG
+    __threadfence();
+    atomicExch(&flag[row], 1);
+  } else {
+    while (atomicAdd(&flag[row], 0) == 0) {
+    }
+    y[row] = sum + value[row];  // BUG
+    __threadfence();
+    atomicExch(&flag[row], 0);
+  }
+}

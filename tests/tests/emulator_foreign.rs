@@ -1,0 +1,106 @@
+//! Kernels as strangers write them, judged as `verify --emulate` does: the right ones of
+//! `tests/emulator/foreign/right` pass, the wrong ones of `tests/emulator/foreign/wrong` are told
+//! wrong, with a line that is marked `// BUG` where there is one. Needs no GPU.
+//!
+//! Sources are compiled by processes that run this very program.
+
+#![allow(clippy::print_stderr)]
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail, ensure};
+use libtest_mimic::{Arguments, Failed, Trial};
+use sparserl_core::matrix::{Csr, generate};
+use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_gpu::Architecture;
+use sparserl_gpu::candidate::Candidate;
+use sparserl_gpu::candidate::raw::RawKernel;
+use sparserl_gpu::compile::pool::CompilePool;
+use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator, Judgement};
+use sparserl_gpu::isolate::ServerCommand;
+use sparserl_gpu::serve::serve;
+
+const SPMV: Task = Task::new(Operation::SpMV, Dtype::F32);
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((_, role)) = words.split_first().filter(|(first, _)| *first == "serve") {
+        return if serve(role).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let trials = match plan() {
+        Ok(trials) => trials,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn plan() -> Result<Vec<Trial>> {
+    let command = ServerCommand::this_program(["serve"])?;
+    let processes = NonZeroUsize::new(2).context("two is more than none")?;
+    let pool = CompilePool::start(command, processes, None)
+        .context("these tests need NVRTC: run tests/install-nvrtc.sh first")?;
+    let options = EmulationOptions::default();
+    let emulator = EmulatorEvaluator::open(Arc::new(pool), Architecture::Sm90, options)?;
+    let emulator = Arc::new(emulator);
+    let mut trials = Vec::new();
+    for (set, check) in [("right", is_right as fn(&_, &_) -> _), ("wrong", is_wrong)] {
+        for (name, source) in sources(set)? {
+            let emulator = Arc::clone(&emulator);
+            trials.push(Trial::test(format!("{set}::{name}"), move || {
+                check(&source, &emulator).map_err(|error| Failed::from(format!("{error:#}")))
+            }));
+        }
+    }
+    Ok(trials)
+}
+
+/// Names and texts of the sources of a set.
+fn sources(set: &str) -> Result<Vec<(String, String)>> {
+    let folder = sparserl_tests::root().join("tests/emulator/foreign").join(set);
+    let files = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+    let mut paths = files.map(|file| Ok(file?.path())).collect::<Result<Vec<_>>>()?;
+    paths.sort();
+    let read = |path: &Path| -> Result<_> {
+        let name = path.file_stem().context("a file without name")?.to_string_lossy().into_owned();
+        Ok((name, std::fs::read_to_string(path)?))
+    };
+    paths.iter().map(|path| read(path).with_context(|| path.display().to_string())).collect()
+}
+
+/// 300 rows of up to 12 entries, some of them empty.
+fn matrix() -> Result<Csr<f32>> {
+    Ok(generate::hyper_sparse(300, 280, 1500, 7).cast()?)
+}
+
+fn judge(source: &str, emulator: &EmulatorEvaluator) -> Result<Judgement> {
+    let kernel = RawKernel::parse(source, None)?;
+    Ok(emulator.judge(matrix()?.view(), Candidate::Cuda(&kernel, SPMV))?)
+}
+
+fn is_right(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
+    let judgement = judge(source, emulator)?;
+    ensure!(judgement.outcome.is_right(), "{}", judgement.outcome);
+    Ok(())
+}
+
+fn is_wrong(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
+    let judgement = judge(source, emulator)?;
+    ensure!(!judgement.outcome.is_right(), "it passes for right");
+    let marked: BTreeSet<u32> = (1..)
+        .zip(source.lines())
+        .filter(|(_, line)| line.contains("// BUG"))
+        .map(|l| l.0)
+        .collect();
+    let told = judgement.findings.iter().filter_map(|finding| Some(finding.source.as_ref()?.line));
+    if !marked.is_empty() && !told.into_iter().any(|line| marked.contains(&line)) {
+        bail!("told wrong without a line of the bug: {}", judgement.outcome);
+    }
+    Ok(())
+}
