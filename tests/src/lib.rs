@@ -6,6 +6,7 @@
 //! - [`module_order`]: whether the modules of a crate depend downwards only.
 //! - [`programs`]: programs drawn at random.
 //! - [`report`]: what a run on a CUDA device came to.
+//! - [`trials`]: suites whose tests are found when they run.
 
 pub mod emulated;
 pub mod golden;
@@ -13,6 +14,7 @@ pub mod matrices;
 pub mod module_order;
 pub mod programs;
 pub mod report;
+pub mod trials;
 
 use std::path::{Path, PathBuf};
 

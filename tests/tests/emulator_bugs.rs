@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Trial;
 use sparserl_emulator::launch::Options;
 use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_tests::emulated::{self, Case};
+use sparserl_tests::trials;
 
 /// Orders of execution that are tried.
 const SEEDS: u64 = 4;
@@ -18,14 +19,7 @@ const SEEDS: u64 = 4;
 const BUDGET: u64 = 200_000;
 
 fn main() -> ExitCode {
-    let trials = match plan() {
-        Ok(trials) => trials,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            return ExitCode::FAILURE;
-        }
-    };
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    trials::run(plan())
 }
 
 fn plan() -> Result<Vec<Trial>> {
@@ -34,9 +28,7 @@ fn plan() -> Result<Vec<Trial>> {
     let compilers = Arc::new(compilers);
     let cases = emulated::load("bugs")?.into_iter().map(|case| {
         let compilers = Arc::clone(&compilers);
-        Trial::test(case.name.clone(), move || {
-            find(&case, &compilers).map_err(|error| Failed::from(format!("{error:#}")))
-        })
+        Trial::test(case.name.clone(), move || trials::outcome(find(&case, &compilers)))
     });
     Ok(cases.collect())
 }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Trial;
 use sparserl_core::matrix::{Csr, generate};
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::Architecture;
@@ -23,6 +23,7 @@ use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator, Judgement};
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::serve::serve;
+use sparserl_tests::trials;
 
 const SPMV: Task = Task::new(Operation::SpMV, Dtype::F32);
 
@@ -31,14 +32,7 @@ fn main() -> ExitCode {
     if let Some((_, role)) = words.split_first().filter(|(first, _)| *first == "serve") {
         return if serve(role).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    let trials = match plan() {
-        Ok(trials) => trials,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            return ExitCode::FAILURE;
-        }
-    };
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    trials::run(plan())
 }
 
 fn plan() -> Result<Vec<Trial>> {
@@ -54,7 +48,7 @@ fn plan() -> Result<Vec<Trial>> {
         for (name, source) in sources(set)? {
             let emulator = Arc::clone(&emulator);
             trials.push(Trial::test(format!("{set}::{name}"), move || {
-                check(&source, &emulator).map_err(|error| Failed::from(format!("{error:#}")))
+                trials::outcome(check(&source, &emulator))
             }));
         }
     }

@@ -31,7 +31,6 @@ use sparserl_core::language::{Program, TextError};
 use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator, Outcome};
 use sparserl_core::pipeline::{MakeError, Maker};
-use sparserl_core::random::SplitMix64;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
@@ -42,7 +41,7 @@ pub use check::{CheckError, check};
 pub use judge::BETWEEN_REFERENCES;
 pub(crate) use judge::{Judge, Subject, with_references, without_references};
 
-use crate::corpus::{BuildError, Recipe, Recipes};
+use crate::corpus::{BuildError, RealMatrices, Recipe, Recipes};
 use crate::proposals::reference;
 use crate::shards::{Claim, ShardError, Shards};
 
@@ -316,13 +315,10 @@ where
         let claim = claim.map_err(|error| self.fail(error))?;
         let (shard, recipes) = (claim.number(), self.plan.recipes);
         let Some(recipe) = recipes.recipe(shard) else { return Err(Stopped::Over) };
-        match recipe.build(recipes.real()) {
-            Ok(matrix) => self.collect((shard, &recipe), matrix)?,
-            Err(source @ (BuildError::Real(_) | BuildError::OtherMatrix { .. })) => {
-                return Err(self.fail(CollectError::Real { index: shard, source }));
-            }
-            // What the steps came to is no use: there are other matrices.
-            Err(_) => {}
+        let matrix = usable(&recipe, recipes.real())
+            .map_err(|source| self.fail(CollectError::Real { index: shard, source }))?;
+        if let Some(matrix) = matrix {
+            self.collect((shard, &recipe), matrix)?;
         }
         self.say(Message::Done(claim, recipe))
     }
@@ -332,13 +328,13 @@ where
         let value_source = recipe.values.source();
         let identity = Arc::new(MatrixIdentity::of(matrix.view(), recipe.to_string()));
         // Values beyond single precision: nobody computes with them in it.
-        if self.plan.has_tasks_in(Dtype::F32)
+        if has_tasks_in(self.plan.tasks, Dtype::F32)
             && let Ok(matrix) = matrix.cast::<f32>()
         {
             let (matrix, identity) = (Arc::new(matrix), Arc::clone(&identity));
             self.measure_all(place, &Subject { matrix, identity, value_source })?;
         }
-        if self.plan.has_tasks_in(Dtype::F64) {
+        if has_tasks_in(self.plan.tasks, Dtype::F64) {
             let matrix = Arc::new(matrix);
             self.measure_all(place, &Subject { matrix, identity, value_source })?;
         }
@@ -352,27 +348,18 @@ where
         subject: &Subject<T>,
     ) -> Result<(), Stopped> {
         let (shard, _) = place;
-        let seed = SplitMix64::after(self.plan.recipes.seed(), shard).bits();
-        let mut input: Option<PolicyInput<'_>> = None;
-        for &task in self.plan.tasks {
-            if task.precision.matrix() != T::DTYPE {
-                continue;
-            }
-            let input = input.get_or_insert_with(|| {
-                let stats = Arc::new(MatrixStats::new(subject.matrix.view()));
-                PolicyInput::new(stats, task, self.plan.target)
-            });
-            input.task = task;
-            let reference = reference(task).map_err(|error| self.fail(error))?;
+        let Plan { experiment, tasks, recipes, target, .. } = self.plan;
+        let seed = recipes.seed(shard);
+        for_each_task(&subject.matrix, tasks, *target, |input| {
+            let reference = reference(input.task).map_err(|error| self.fail(error))?;
             let mut measure = |programs: &[Program]| self.ask(subject, &reference, programs);
-            let done = self.plan.experiment.run(place, input, seed, &mut measure);
+            let done = experiment.run(place, input, seed, &mut measure);
             done.map_err(|stopped| match stopped {
                 Stopped::Over => Stopped::Over,
                 Stopped::Policy(error) => self.fail(error),
                 Stopped::Write { path, source } => self.fail(CollectError::Write { path, source }),
-            })?;
-        }
-        Ok(())
+            })
+        })
     }
 
     /// Has programs judged, with the reference before every few of them.
@@ -404,10 +391,37 @@ where
     }
 }
 
-impl<X, K> Plan<'_, X, K> {
-    fn has_tasks_in(&self, dtype: Dtype) -> bool {
-        self.tasks.iter().any(|task| task.precision.matrix() == dtype)
+/// The matrix of a recipe; `None` where what its steps came to is no use, since there are others.
+fn usable(recipe: &Recipe, real: &RealMatrices) -> Result<Option<Csr<f64>>, BuildError> {
+    match recipe.build(real) {
+        Ok(matrix) => Ok(Some(matrix)),
+        Err(error @ (BuildError::Real(_) | BuildError::OtherMatrix { .. })) => Err(error),
+        Err(_) => Ok(None),
     }
+}
+
+fn has_tasks_in(tasks: &[Task], dtype: Dtype) -> bool {
+    tasks.iter().any(|task| task.precision.matrix() == dtype)
+}
+
+/// Calls `run` with what policies are given for each task whose matrix is of this type; what is asked
+/// of the matrix is asked once.
+fn for_each_task<'m, T: Scalar, F>(
+    matrix: &'m Csr<T>,
+    tasks: &[Task],
+    target: Target,
+    mut run: impl FnMut(&PolicyInput<'m>) -> Result<(), F>,
+) -> Result<(), F> {
+    let mut input: Option<PolicyInput<'m>> = None;
+    for &task in tasks.iter().filter(|task| task.precision.matrix() == T::DTYPE) {
+        let input = input.get_or_insert_with(|| {
+            let stats = Arc::new(MatrixStats::new(matrix.view()));
+            PolicyInput::new(stats, task, target)
+        });
+        input.task = task;
+        run(input)?;
+    }
+    Ok(())
 }
 
 /// Locks what stays whole whoever panics.

@@ -51,6 +51,7 @@ mod past;
 mod polls;
 mod races;
 mod shared;
+mod stamp;
 mod store;
 mod touch;
 mod traffic;

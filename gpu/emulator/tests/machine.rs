@@ -227,33 +227,37 @@ fn a_ticket_hands_over_what_was_fenced() {
     assert_eq!(kinds(&body("membar.cta;", "membar.gl;"), 5, 64, 7), [Race]);
 }
 
+/// All write, one of each block counts after a barrier, and the block that was last reads what another
+/// wrote; with fences before the barrier, after the count, and by all behind the next barrier.
+fn last_block_reads([all, counter, readers]: [&str; 3]) -> String {
+    format!(
+        "mad.lo.s32 %r4, %r1, 64, %r0;
+        mul.wide.u32 %rd2, %r4, 4;
+        add.s64 %rd2, %rd2, %rd0;
+        st.global.u32 [%rd2+4], %r4;
+        {all}
+        bar.sync 0;
+        setp.ne.u32 %p0, %r0, 0;
+        @%p0 bra COUNTED;
+        atom.global.add.u32 %r5, [%rd0], 1;
+        st.shared.u32 [tile], %r5;
+        {counter}
+        COUNTED:
+        bar.sync 0;
+        ld.shared.u32 %r5, [tile];
+        setp.ne.u32 %p1, %r5, 1;
+        @%p1 ret;
+        {readers}
+        xor.b32 %r4, %r4, 64;
+        mul.wide.u32 %rd2, %r4, 4;
+        add.s64 %rd2, %rd2, %rd0;
+        ld.global.u32 %r6, [%rd2+4];"
+    )
+}
+
 #[test]
 fn what_each_thread_fenced_is_handed_over_behind_a_barrier() {
-    // All write and fence, one counts after a barrier.
-    let body = |fence: &str| {
-        format!(
-            "mad.lo.s32 %r4, %r1, 64, %r0;
-            mul.wide.u32 %rd2, %r4, 4;
-            add.s64 %rd2, %rd2, %rd0;
-            st.global.u32 [%rd2+4], %r4;
-            {fence}
-            bar.sync 0;
-            setp.ne.u32 %p0, %r0, 0;
-            @%p0 bra COUNTED;
-            atom.global.add.u32 %r5, [%rd0], 1;
-            st.shared.u32 [tile], %r5;
-            membar.gl;
-            COUNTED:
-            bar.sync 0;
-            ld.shared.u32 %r5, [tile];
-            setp.ne.u32 %p1, %r5, 1;
-            @%p1 ret;
-            xor.b32 %r4, %r4, 64;
-            mul.wide.u32 %rd2, %r4, 4;
-            add.s64 %rd2, %rd2, %rd0;
-            ld.global.u32 %r6, [%rd2+4];"
-        )
-    };
+    let body = |fence| last_block_reads([fence, "membar.gl;", ""]);
     assert_eq!(kinds(&body("membar.gl;"), 2, 64, 129), []);
     assert_eq!(kinds(&body(""), 2, 64, 129), [Race]);
 }
@@ -685,30 +689,7 @@ fn a_message_without_fences_may_not_arrive() {
 
 #[test]
 fn all_may_fence_behind_the_barrier_that_tells_them() {
-    let body = |fence: &str| {
-        format!(
-            "mad.lo.s32 %r4, %r1, 64, %r0;
-            mul.wide.u32 %rd2, %r4, 4;
-            add.s64 %rd2, %rd2, %rd0;
-            st.global.u32 [%rd2+4], %r4;
-            membar.gl;
-            bar.sync 0;
-            setp.ne.u32 %p0, %r0, 0;
-            @%p0 bra COUNTED;
-            atom.global.add.u32 %r5, [%rd0], 1;
-            st.shared.u32 [tile], %r5;
-            COUNTED:
-            bar.sync 0;
-            ld.shared.u32 %r5, [tile];
-            setp.ne.u32 %p1, %r5, 1;
-            @%p1 ret;
-            {fence}
-            xor.b32 %r4, %r4, 64;
-            mul.wide.u32 %rd2, %r4, 4;
-            add.s64 %rd2, %rd2, %rd0;
-            ld.global.u32 %r6, [%rd2+4];"
-        )
-    };
+    let body = |fence| last_block_reads(["membar.gl;", "", fence]);
     assert_eq!(kinds(&body("membar.gl;"), 2, 64, 129), []);
     // Without the one order of all `fence.sc`, only what counted has synchronised.
     assert_eq!(kinds(&body("fence.acq_rel.gpu;"), 2, 64, 129), [Race]);

@@ -1,17 +1,15 @@
 use std::convert::Infallible;
-use std::sync::Arc;
 
-use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::outcome::Evaluator;
-use sparserl_core::random::SplitMix64;
-use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 
-use super::{CollectError, Collected, Experiment, Progress, Stopped};
-use crate::corpus::{BuildError, Recipe, Recipes};
+use super::{
+    CollectError, Collected, Experiment, Progress, Stopped, for_each_task, has_tasks_in, usable,
+};
+use crate::corpus::{Recipe, Recipes};
 use crate::shards::Shards;
 
 /// Checking ends early.
@@ -53,22 +51,19 @@ pub fn check<X: Experiment, E: Evaluator>(
     {
         let shard = claim.number();
         let Some(recipe) = recipes.recipe(shard) else { break };
-        let seed = SplitMix64::after(recipes.seed(), shard).bits();
+        let (place, seed) = ((shard, &recipe), recipes.seed(shard));
         let mut checker =
             Checker { experiment, tasks, target, evaluator: &mut *evaluator, collected };
-        match recipe.build(recipes.real()) {
-            Ok(matrix) => {
-                // Values beyond single precision: nobody computes with them in it.
-                if let Ok(matrix) = matrix.cast::<f32>() {
-                    checker.check((shard, &recipe), &matrix, Dtype::F32, seed)?;
-                }
-                checker.check((shard, &recipe), &matrix, Dtype::F64, seed)?;
+        let matrix = usable(&recipe, recipes.real())
+            .map_err(|source| CollectError::Real { index: shard, source })?;
+        if let Some(matrix) = matrix {
+            // Values beyond single precision: nobody computes with them in it.
+            if has_tasks_in(tasks, Dtype::F32)
+                && let Ok(matrix) = matrix.cast::<f32>()
+            {
+                checker.check(place, &matrix, seed)?;
             }
-            Err(source @ (BuildError::Real(_) | BuildError::OtherMatrix { .. })) => {
-                return Err(CollectError::Real { index: shard, source }.into());
-            }
-            // What the steps came to is no use: there are other matrices.
-            Err(_) => {}
+            checker.check(place, &matrix, seed)?;
         }
         collected = checker.collected;
         collected.matrices += 1;
@@ -93,18 +88,10 @@ impl<X: Experiment, E: Evaluator> Checker<'_, X, E> {
         &mut self,
         place: (u64, &Recipe),
         matrix: &Csr<T>,
-        dtype: Dtype,
         seed: u64,
     ) -> Result<(), CheckError<E::Error>> {
-        let tasks = self.tasks.iter().filter(|task| task.precision.matrix() == dtype);
-        let mut input: Option<PolicyInput<'_>> = None;
-        for &task in tasks {
-            let input = input.get_or_insert_with(|| {
-                let stats = Arc::new(MatrixStats::new(matrix.view()));
-                PolicyInput::new(stats, task, self.target)
-            });
-            input.task = task;
-            let (evaluator, collected) = (&mut *self.evaluator, &mut self.collected);
+        let Self { experiment, tasks, target, evaluator, collected } = self;
+        for_each_task(matrix, tasks, *target, |input| {
             let mut failure = None;
             let mut measure = |programs: &[Program]| {
                 let evaluation = evaluator.evaluate(matrix.view(), programs).map_err(|error| {
@@ -116,19 +103,18 @@ impl<X: Experiment, E: Evaluator> Checker<'_, X, E> {
                 collected.right += right.count() as u64;
                 Ok(evaluation.outcomes)
             };
-            let done = self.experiment.run(place, input, seed, &mut measure);
+            let done = experiment.run(place, input, seed, &mut measure);
             if let Some(source) = failure {
-                let (_, recipe) = place;
+                let ((_, recipe), task) = (place, input.task);
                 return Err(CheckError::Evaluator { recipe: recipe.to_string(), task, source });
             }
             match done {
-                Ok(()) | Err(Stopped::Over) => {}
-                Err(Stopped::Policy(error)) => return Err(CollectError::from(error).into()),
+                Ok(()) | Err(Stopped::Over) => Ok(()),
+                Err(Stopped::Policy(error)) => Err(CollectError::from(error).into()),
                 Err(Stopped::Write { path, source }) => {
-                    return Err(CollectError::Write { path, source }.into());
+                    Err(CollectError::Write { path, source }.into())
                 }
             }
-        }
-        Ok(())
+        })
     }
 }

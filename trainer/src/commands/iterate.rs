@@ -73,8 +73,9 @@ impl Iterate {
         self.train_on.check()?;
         let real = self.measuring.real()?;
         let recipes = Recipes::of_corpus(settings.corpus, settings.matrices, &real);
-        let mut recordings = self.recordings.clone();
-        let mut known = measured(&recordings)?;
+        let mut folders = self.recordings.clone();
+        let mut recordings = folders.iter().map(Recordings::read).collect::<Result<Vec<_>, _>>()?;
+        let mut known = MeasuredCase::all(recordings.iter().flatten())?;
         let mut model = self.from.as_ref().unwrap_or(&self.base).clone();
         let names: BTreeSet<String> = known.iter().map(|case| case.recipe.to_string()).collect();
         let is_known = |recipe: &Recipe| names.contains(&recipe.to_string());
@@ -93,11 +94,12 @@ impl Iterate {
             let measuring = self.measuring.at(&folder);
             let complete = measuring.run(&recipes, &settings.tasks, samples, &asked)?;
             anyhow::ensure!(complete, UNFINISHED);
-            let of_round = folder.join("recordings");
-            let gained = gain(&known, &measured(std::slice::from_ref(&of_round))?)
+            folders.push(folder.join("recordings"));
+            let of_round = Recordings::read(folder.join("recordings"))?;
+            let gained = gain(&known, &MeasuredCase::all(&of_round)?)
                 .context("no case of this round was recorded before")?;
             recordings.push(of_round);
-            let now = measured(&recordings)?;
+            let now = MeasuredCase::all(recordings.iter().flatten())?;
             let count = |cases: &[MeasuredCase]| cases.iter().map(|c| c.programs.len()).sum();
             let programs = [count(&known), count(&now)];
             let result = Round { round, policy: model.clone(), programs, gain: gained };
@@ -111,7 +113,7 @@ impl Iterate {
             if gained < 1.0 + settings.least_gain {
                 break;
             }
-            model = self.train(&folder, &recordings, &stages)?;
+            model = self.train(&folder, &folders, &stages)?;
         }
         let output = self.measuring.output.join("policy");
         Export { model, output, name: Some(training.name) }.run()
@@ -140,11 +142,4 @@ impl Iterate {
         }
         Ok(model)
     }
-}
-
-/// The cases of all of some folders.
-fn measured(folders: &[PathBuf]) -> anyhow::Result<Vec<MeasuredCase>> {
-    let recordings = folders.iter().map(Recordings::read).collect::<Result<Vec<_>, _>>()?;
-    let shown = || folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>();
-    MeasuredCase::all(recordings.iter().flatten()).with_context(|| shown().join(", "))
 }

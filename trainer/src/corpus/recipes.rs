@@ -1,3 +1,5 @@
+use sparserl_core::random::SplitMix64;
+
 use super::{Corpus, RealMatrices, Recipe, Values};
 
 /// The matrices of one run, by number.
@@ -34,13 +36,14 @@ impl<'a> Recipes<'a> {
         self.count
     }
 
-    /// What all that is random follows from.
+    /// What all that is random about the matrix of a number follows from.
     #[must_use]
-    pub fn seed(&self) -> u64 {
-        match self.source {
+    pub fn seed(&self, number: u64) -> u64 {
+        let seed = match self.source {
             Source::Corpus(corpus) => corpus.seed,
             Source::Real { seed } => seed,
-        }
+        };
+        SplitMix64::after(seed, number).bits()
     }
 
     /// The real matrices that recipes are made of.

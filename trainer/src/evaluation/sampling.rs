@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sparserl_core::decode::{Decoding, Policy, PolicyError, PolicyInput, sample_batch};
+use sparserl_core::decode::{
+    ConditionedPolicy, Decoding, Policy, PolicyError, PolicyInput, sample_batch,
+};
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::outcome::Outcome;
 use sparserl_core::random::SplitMix64;
@@ -46,7 +48,8 @@ impl<'a> Sampling<'a> {
 
     fn draw<'p>(
         &self,
-        (name, policy): &'p NamedPolicy,
+        policy: &'p str,
+        reading: &mut dyn ConditionedPolicy,
         input: &PolicyInput<'_>,
         tokens: WhichTokens,
         seed: u64,
@@ -55,13 +58,12 @@ impl<'a> Sampling<'a> {
             WhichTokens::Legal => Decoding::Masked(Mask::legal(&input.stats, input.task)),
             WhichTokens::Any => Decoding::Free { task: input.task, most_tokens: most_tokens() },
         };
-        let mut reading = policy.read(input)?;
         let mut random = SplitMix64::new(seed);
         let seeds: Vec<u64> = (0..self.settings.samples).map(|_| random.bits()).collect();
-        let mut drawn = Drawn { policy: name, tokens, programs: BTreeMap::new(), none: 0 };
+        let mut drawn = Drawn { policy, tokens, programs: BTreeMap::new(), none: 0 };
         for seeds in seeds.chunks(SIDE_BY_SIDE) {
             let temperature = self.settings.temperature;
-            for trajectory in sample_batch(&mut *reading, decoding, temperature, seeds)? {
+            for trajectory in sample_batch(reading, decoding, temperature, seeds)? {
                 match trajectory.end {
                     Ok(program) => *drawn.programs.entry(program).or_default() += 1,
                     Err(_) => drawn.none += 1,
@@ -81,9 +83,10 @@ impl Experiment for Sampling<'_> {
         measure: &mut Measure<'_>,
     ) -> Result<(), Stopped> {
         let mut all_drawn = Vec::new();
-        for policy in &self.policies {
+        for (name, policy) in &self.policies {
+            let mut reading = policy.read(input)?;
             for tokens in [WhichTokens::Legal, WhichTokens::Any] {
-                all_drawn.push(self.draw(policy, input, tokens, seed)?);
+                all_drawn.push(self.draw(name, &mut *reading, input, tokens, seed)?);
             }
         }
         let mut outcomes: BTreeMap<&Program, Option<Outcome>> =

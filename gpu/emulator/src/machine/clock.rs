@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::order::Stamp;
+use super::stamp::Stamp;
 use crate::code::WARP;
 
 /// Children of a node, as bits of the block's number.

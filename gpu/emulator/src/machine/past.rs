@@ -15,7 +15,7 @@
 
 use std::collections::HashMap;
 
-use super::order::Stamp;
+use super::stamp::Stamp;
 
 /// Observers that are remembered; with more, nobody misses the write.
 const MOST_OBSERVERS: usize = 32;

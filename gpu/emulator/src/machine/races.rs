@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::order::Stamp;
+use super::stamp::Stamp;
 
 /// Slots of a cell.
 const SLOTS: usize = 4;
