@@ -60,25 +60,51 @@ __device__ void gather(const T* dense, u32 width, const u32* rows, u64 count, T*
 
 // ---- digests
 
-// A whole allocation or a part of one. Addresses are multiples of 4.
+// A whole allocation or a part of one, and the number of the first chunk of it. The address is a multiple of 4.
 struct Region {
-  u64 address, bytes;
+  u64 address, bytes, first_chunk;
 };
 
-// Sums over a region's words, each scrambled with its place, so that no order of addition matters.
-extern "C" __global__ void digest(const Region* regions, u64* digests) {
-  const Region region = regions[blockIdx.y];
-  const u32* words = reinterpret_cast<const u32*>(region.address);
-  u64 sum = 0;
-  for (u64 i = first_index(); i < region.bytes / 4; i += stride()) {
-    sum += scramble((i << 32) ^ words[i] ^ 0x5bd1e995a5a5a5a5ull * (i + 1));
+// Bytes that a block digests at a time.
+constexpr u64 chunk_bytes = 1 << 16;
+
+// 16 bytes with their place, by the multiplication of wyhash (Wang Yi, wyhash, final version 4).
+__device__ u64 mix(u64 place, uint4 words) {
+  const u64 a = (u64(words.y) << 32 | words.x) ^ (place + 1) * 0x9e3779b97f4a7c15ull;
+  const u64 b = (u64(words.w) << 32 | words.z) ^ (place + 1) * 0xc2b2ae3d27d4eb4full;
+  return a * b ^ __umul64hi(a, b);
+}
+
+// The words of a region from 4 * place on; what lies behind its end counts as 0.
+__device__ uint4 words_at(const Region& region, u64 place) {
+  const u64 begin = 16 * place;
+  if (region.address % 16 == 0 && begin + 16 <= region.bytes) {
+    return *reinterpret_cast<const uint4*>(region.address + begin);
   }
-  if (first_index() == 0) {
-    const unsigned char* bytes = reinterpret_cast<const unsigned char*>(region.address);
-    for (u64 i = region.bytes & ~3ull; i < region.bytes; ++i) sum += scramble(i * 257 + bytes[i]);
+  u32 words[4] = {0, 0, 0, 0};
+  for (u64 i = begin; i < begin + 16 && i < region.bytes; ++i) {
+    words[(i - begin) / 4] |= u32(*reinterpret_cast<const unsigned char*>(region.address + i)) << i % 4 * 8;
   }
-  for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_down_sync(~0u, sum, lane);
-  if (threadIdx.x % 32 == 0) atomicAdd(&digests[blockIdx.y], sum);
+  return {words[0], words[1], words[2], words[3]};
+}
+
+// Sums over each region's words, mixed with their place, so that no order of addition matters. Regions follow each other
+// by their first chunks.
+extern "C" __global__ void digest(const Region* regions, u32 count, u64 chunks, u64* digests) {
+  for (u64 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
+    u32 index = 0;
+    for (u32 step = 32; step > 0; step /= 2) {
+      if (index + step < count && regions[index + step].first_chunk <= chunk) index += step;
+    }
+    const Region region = regions[index];
+    const u64 begin = (chunk - region.first_chunk) * (chunk_bytes / 16);
+    const u64 end = min(begin + chunk_bytes / 16, (region.bytes + 15) / 16);
+    u64 sum = 0;
+#pragma unroll 4
+    for (u64 place = begin + threadIdx.x; place < end; place += blockDim.x) sum += mix(place, words_at(region, place));
+    for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_down_sync(~0u, sum, lane);
+    if (threadIdx.x % 32 == 0) atomicAdd(&digests[index], sum);
+  }
 }
 
 // ---- the product

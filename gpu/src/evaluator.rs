@@ -8,8 +8,8 @@
 //! as what was never compiled before does, hold up no others.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use sparserl_core::codegen::{CudaSource, emit};
@@ -38,8 +38,10 @@ use crate::worker::{Protocol, Worker, WorkerError};
 
 /// Kernels that are judged together, and so timed in turn.
 const TOGETHER: usize = 32;
-/// Candidates that are made ahead of those being judged.
-const AHEAD: usize = 2 * TOGETHER;
+/// Candidates that are made ahead of those being judged, at most.
+const MOST_AHEAD: usize = 4 * TOGETHER;
+/// What their arrays may take, in bytes.
+const AHEAD_BYTES: usize = 4 << 30;
 /// A gain over the best baseline above this is measured again by a new process.
 const INCREDIBLE: f64 = 3.0;
 
@@ -248,7 +250,7 @@ impl Evaluator for GpuEvaluator {
         };
         let compiler = self.compiler();
         thread::scope(|scope| {
-            let (coming, made) = sync_channel(AHEAD);
+            let (coming, made) = sync_channel(ahead(matrix));
             scope.spawn(move || make_in_order(&compiler, matrix, candidates, &coming));
             let mut whole: Option<Evaluation> = None;
             let mut made = made.into_iter().peekable();
@@ -309,22 +311,41 @@ type Made = Result<Result<Executable, Outcome>, GpuError>;
 
 /// Makes candidates on all cores. Where each will arrive goes to `coming` in the candidates' order,
 /// which holds makers up when nobody takes them, and ends them when nobody will.
+///
+/// Makers are threads of their own: a thread of rayon's that waits for pieces of its packing would
+/// begin another candidate meanwhile, and finish its own only after that one was compiled.
 fn make_in_order<T: Scalar>(
     compiler: &CubinCompiler,
     matrix: CsrView<'_, T>,
     candidates: &[Candidate<'_>],
     coming: &SyncSender<Receiver<Made>>,
 ) {
-    rayon::in_place_scope_fifo(|scope| {
-        for candidate in candidates {
-            let (made, receiver) = sync_channel(1);
-            if coming.send(receiver).is_err() {
-                break;
-            }
-            // Nobody waits for it when judging failed.
-            scope.spawn_fifo(move |_| drop(made.send(executable(compiler, matrix, candidate))));
+    let waiting = Mutex::new(candidates.iter());
+    let next = || {
+        // Held until there is room, so that the order is that of the candidates.
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let candidate = waiting.next()?;
+        let (made, receiver) = sync_channel(1);
+        coming.send(receiver).ok()?;
+        Some((candidate, made))
+    };
+    thread::scope(|scope| {
+        for _ in 0..rayon::current_num_threads().min(candidates.len()) {
+            scope.spawn(|| {
+                while let Some((candidate, made)) = next() {
+                    // Nobody waits for it when judging failed.
+                    drop(made.send(executable(compiler, matrix, candidate)));
+                }
+            });
         }
     });
+}
+
+/// Candidates that are made ahead of those being judged: as many as memory has room for, if the
+/// arrays of each are about as large as the matrix.
+fn ahead<T: Scalar>(matrix: CsrView<'_, T>) -> usize {
+    let bytes = (matrix.nnz() * (size_of::<u32>() + size_of::<T>())).max(1);
+    (AHEAD_BYTES / bytes).clamp(2, MOST_AHEAD)
 }
 
 /// Makes what the device runs; an `Err` within is what became of the candidate.

@@ -32,6 +32,10 @@ const MOST_TILES: u32 = 64;
 const SUM_BYTES: usize = 3 * size_of::<f64>();
 /// Regions that are digested by one launch.
 const MOST_REGIONS: usize = 64;
+/// Of a region that is digested: address, bytes, first chunk.
+const REGION_BYTES: usize = 3 * size_of::<u64>();
+/// Bytes that a block digests at a time.
+const CHUNK: u64 = 1 << 16;
 /// Enough blocks to fill any device; each goes on with the next share of the work.
 const MOST_BLOCKS: u64 = 4096;
 
@@ -142,7 +146,7 @@ impl Oracle {
             digest: module.kernel(ORACLE_KERNEL)?,
             chain_link: module.kernel("chain_link")?,
             verdict: DeviceBuffer::new(device, 4 * size_of::<u64>())?,
-            regions: DeviceBuffer::new(device, MOST_REGIONS * size_of::<Region>())?,
+            regions: DeviceBuffer::new(device, MOST_REGIONS * REGION_BYTES)?,
             digests: DeviceBuffer::new(device, MOST_REGIONS * size_of::<u64>())?,
             device: device.clone(),
         })
@@ -359,21 +363,35 @@ impl Oracle {
     ) -> Result<Vec<u64>, DeviceError> {
         let mut digests = Vec::with_capacity(regions.len());
         for regions in regions.chunks(MOST_REGIONS) {
-            let mut table: Vec<u64> =
-                regions.iter().flat_map(|&(address, bytes)| [address, bytes]).collect();
-            table.resize(2 * MOST_REGIONS, 0);
+            let (mut table, chunks) = chunk_table(regions);
+            table.resize(MOST_REGIONS * REGION_BYTES / size_of::<u64>(), 0);
             self.regions.overwrite(bytemuck::cast_slice(&table))?;
             stream.clear(&self.digests)?;
-            let longest = regions.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0);
-            let blocks = (longest / 4).div_ceil(u64::from(THREADS) * 8).min(MOST_BLOCKS / 4);
-            let arguments = [Argument::Buffer(&self.regions), Argument::Buffer(&self.digests)];
-            enqueue(&self.digest, stream, blocks, regions.len() as u32, &arguments)?;
+            let arguments = [
+                Argument::Buffer(&self.regions),
+                Argument::U32(regions.len() as u32),
+                Argument::U64(chunks),
+                Argument::Buffer(&self.digests),
+            ];
+            enqueue(&self.digest, stream, chunks, 1, &arguments)?;
             stream.synchronize()?;
             let all: Vec<u64> = bytemuck::pod_collect_to_vec(&self.digests.download()?);
             digests.extend(all.into_iter().take(regions.len()));
         }
         Ok(digests)
     }
+}
+
+/// What the device is told of regions, and how many chunks they have.
+fn chunk_table(regions: &[Region]) -> (Vec<u64>, u64) {
+    let mut chunks = 0;
+    let row = |&(address, bytes): &Region| {
+        let first = chunks;
+        chunks += bytes.div_ceil(CHUNK);
+        [address, bytes, first]
+    };
+    let table = regions.iter().flat_map(row).collect();
+    (table, chunks)
 }
 
 fn elementwise<T: Scalar>(

@@ -6,13 +6,16 @@
 //! | regime | a sample is |
 //! |---|---|
 //! | cold | one launch after the level-2 cache was overwritten |
-//! | warm | a graph of launches with a tiny kernel after each, less a graph of those tiny kernels alone; over the launches |
+//! | warm | a graph of launches with a tiny kernel after each, less a graph of as many tiny kernels, timed in the same round; over the launches |
 //! | back to back | a graph of launches with nothing between them, over the launches |
 //!
 //! The tiny kernel reads from the output and writes to the input. It ends a launch before the next
 //! begins: a library whose launches allow their successors to begin early overlaps them back to
 //! back, which nobody who uses a result can have. Times are between events on the device. Clocks
 //! are left as they are.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use sparserl_core::outcome::{Regime, Samples, Timing};
 
@@ -22,7 +25,9 @@ use crate::run::device::{Device, DeviceBuffer, DeviceError, DeviceFacts, Event, 
 /// A launch that takes this long needs no company, in seconds.
 const LONG_SAMPLE: f64 = 100e-6;
 /// Launches of one sample, at most.
-const MOST_LAUNCHES: f64 = 50.0;
+const MOST_LAUNCHES: u32 = 50;
+/// Tiny kernels that go before what is timed: they take longer than the host takes to ask for it.
+const PRELUDE: u32 = 25;
 /// Two events are not told apart when they are closer than this, in seconds.
 const RESOLUTION: f64 = 0.5e-6;
 /// The cache is overwritten with a buffer of so many times its size.
@@ -56,6 +61,9 @@ impl Rounds {
 
 /// Something to be timed.
 pub(crate) trait Contender {
+    /// Seconds of one launch, where something is known of them.
+    fn estimate(&self) -> Option<f64>;
+
     /// Enqueues one product.
     fn enqueue(&self, stream: &Stream) -> Result<(), Stop>;
 
@@ -84,23 +92,27 @@ struct Entrant {
 }
 
 struct Running {
-    launches: Launches,
+    /// Launches of a sample, so many that it is long enough.
+    launches: u32,
+    /// With a link after each.
+    chain: Option<Graph>,
+    back_to_back: Option<Graph>,
     /// Of each regime; fewer where a launch takes long.
     most_samples: u32,
     /// By regime, in the order of [`Regime::ALL`].
     seconds: [Vec<f64>; 3],
-    start: Event,
-    end: Event,
 }
 
-/// So many launches of a contender as make a sample long enough.
-struct Launches {
-    count: f64,
-    back_to_back: Graph,
-    /// With a link after each.
-    chain: Graph,
-    /// The links of the chain alone.
-    links: Graph,
+/// What the samples of all contenders are taken with.
+struct Track<'a> {
+    stopwatch: &'a Stopwatch,
+    stream: &'a Stream,
+    start: Event,
+    end: Event,
+    /// Links alone, by their number.
+    links: BTreeMap<u32, Graph>,
+    /// What they took in this round, in seconds.
+    link_seconds: BTreeMap<u32, f64>,
 }
 
 impl Stopwatch {
@@ -125,29 +137,32 @@ impl Stopwatch {
         self.copy_bandwidth
     }
 
-    /// Times contenders in turn; the result of each is its own.
+    /// Times contenders in turn; the result of each is its own. All of them write to the same
+    /// operands.
     pub(crate) fn time(
         &self,
         stream: &Stream,
         contenders: &mut [Box<dyn Contender + '_>],
         rounds: Rounds,
     ) -> Vec<Result<Timing, Stop>> {
-        let ready =
-            |contender: &dyn Contender| Entrant { state: self.ready(stream, contender, rounds) };
+        let failed = |error: DeviceError| -> Vec<Result<Timing, Stop>> {
+            contenders.iter().map(|_| Err(Stop::Broken(error.clone()))).collect()
+        };
+        let mut track = match Track::new(self, stream) {
+            Ok(track) => track,
+            Err(error) => return failed(error),
+        };
+        let mut ready =
+            |contender: &dyn Contender| Entrant { state: track.ready(contender, rounds) };
         let mut entrants: Vec<_> = contenders.iter().map(|c| ready(c.as_ref())).collect();
         for (place, regime) in Regime::ALL.into_iter().enumerate() {
             for round in 0..rounds.of(regime) {
+                track.link_seconds.clear();
                 for (entrant, contender) in entrants.iter_mut().zip(contenders.iter_mut()) {
                     entrant.advance(round, rounds.of(regime), |running, last| {
-                        let seconds = match regime {
-                            Regime::Cold => running.cold_sample(stream, contender.as_ref(), self),
-                            Regime::Warm => running.warm_sample(stream, contender.as_ref(), last),
-                            Regime::BackToBack => {
-                                running.back_to_back_sample(stream, contender.as_ref(), last)
-                            }
-                        };
+                        let seconds = track.sample(regime, running, contender.as_ref(), last)?;
                         if let Some(samples) = running.seconds.get_mut(place) {
-                            samples.push(seconds?);
+                            samples.push(seconds);
                         }
                         if last { contender.after_last(stream) } else { Ok(()) }
                     });
@@ -156,36 +171,120 @@ impl Stopwatch {
         }
         entrants.into_iter().map(Entrant::finish).collect()
     }
+}
 
-    /// Warms up, and captures graphs of as many launches as make a sample long enough.
-    fn ready(
-        &self,
-        stream: &Stream,
-        contender: &dyn Contender,
-        rounds: Rounds,
-    ) -> Result<Running, Stop> {
-        let (start, end) = (Event::new(&self.device)?, Event::new(&self.device)?);
+impl<'a> Track<'a> {
+    fn new(stopwatch: &'a Stopwatch, stream: &'a Stream) -> Result<Self, DeviceError> {
+        let (start, end) = (Event::new(&stopwatch.device)?, Event::new(&stopwatch.device)?);
+        let (links, link_seconds) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { stopwatch, stream, start, end, links, link_seconds })
+    }
+
+    /// Captures graphs of as many launches as make a sample long enough.
+    fn ready(&mut self, contender: &dyn Contender, rounds: Rounds) -> Result<Running, Stop> {
+        let stream = self.stream;
+        let once = match contender.estimate() {
+            Some(seconds) if seconds >= LONG_SAMPLE => seconds,
+            _ => self.estimate(contender)?,
+        };
+        let launches = (LONG_SAMPLE / once).ceil().clamp(1.0, f64::from(MOST_LAUNCHES)) as u32;
+        let capture = |wanted: u32, each: &dyn Fn() -> Result<(), Stop>| {
+            let capture = || stream.capture(|| (0..launches).try_for_each(|_| each()));
+            (wanted > 0).then(capture).transpose()
+        };
         let enqueue = || contender.enqueue(stream);
         let link = || contender.link(stream);
-        enqueue()?;
-        link()?;
-        stream.synchronize()?;
-        stream.record(&start)?;
-        enqueue()?;
-        enqueue()?;
-        stream.record(&end)?;
-        stream.synchronize()?;
-        let once = (end.seconds_since(&start)? / 2.0).max(1e-9);
-        let count = (LONG_SAMPLE / once).ceil().clamp(1.0, MOST_LAUNCHES);
-        let all = || 0..count as u32;
-        let launches = Launches {
-            count,
-            back_to_back: stream.capture(|| all().try_for_each(|_| enqueue()))?,
-            chain: stream.capture(|| all().try_for_each(|_| enqueue().and_then(|()| link())))?,
-            links: stream.capture(|| all().try_for_each(|_| link()))?,
-        };
+        let chain = capture(rounds.warm, &|| enqueue().and_then(|()| link()))?;
+        let back_to_back = capture(rounds.back_to_back, &enqueue)?;
+        for count in [PRELUDE, launches] {
+            if let Entry::Vacant(vacant) = self.links.entry(count) {
+                vacant.insert(stream.capture(|| (0..count).try_for_each(|_| link()))?);
+            }
+        }
         let most_samples = (rounds.patience / once).clamp(1.0, f64::from(u32::MAX)) as u32;
-        Ok(Running { launches, most_samples, seconds: Default::default(), start, end })
+        Ok(Running { launches, chain, back_to_back, most_samples, seconds: Default::default() })
+    }
+
+    /// Warms up; about how many seconds one launch takes.
+    fn estimate(&self, contender: &dyn Contender) -> Result<f64, Stop> {
+        let stream = self.stream;
+        contender.enqueue(stream)?;
+        contender.link(stream)?;
+        stream.synchronize()?;
+        let twice = self.timed(|| {
+            contender.enqueue(stream)?;
+            contender.enqueue(stream)
+        })?;
+        Ok((twice / 2.0).max(1e-9))
+    }
+
+    /// A sample of a regime; the last one is of an output that was invalidated before.
+    fn sample(
+        &mut self,
+        regime: Regime,
+        running: &Running,
+        contender: &dyn Contender,
+        last: bool,
+    ) -> Result<f64, Stop> {
+        let launches = f64::from(running.launches);
+        match regime {
+            Regime::Cold => self.cold(contender),
+            Regime::Warm => {
+                let links = self.of_links(running.launches, contender)?;
+                let chain = self.replayed(running.chain.as_ref(), contender, last)?;
+                Ok((chain - links).max(RESOLUTION) / launches)
+            }
+            Regime::BackToBack => {
+                Ok(self.replayed(running.back_to_back.as_ref(), contender, last)? / launches)
+            }
+        }
+    }
+
+    /// Seconds that so many links take, measured once in each round.
+    fn of_links(&mut self, count: u32, contender: &dyn Contender) -> Result<f64, Stop> {
+        if let Some(&seconds) = self.link_seconds.get(&count) {
+            return Ok(seconds);
+        }
+        let seconds = self.replayed(self.links.get(&count), contender, false)?;
+        self.link_seconds.insert(count, seconds);
+        Ok(seconds)
+    }
+
+    /// Seconds that a graph takes, the same work going before whatever the graph: links and a
+    /// launch, which bring the operands back into the cache after the other contenders had it, and
+    /// keep the device busy until the host has asked for the rest, so that no gap is timed.
+    fn replayed(
+        &self,
+        graph: Option<&Graph>,
+        contender: &dyn Contender,
+        spoilt: bool,
+    ) -> Result<f64, Stop> {
+        let (stream, prelude) = (self.stream, self.links.get(&PRELUDE));
+        let (Some(graph), Some(prelude)) = (graph, prelude) else {
+            return Err(DeviceError::NoTime { what: "a graph" }.into());
+        };
+        stream.replay(prelude)?;
+        contender.enqueue(stream)?;
+        if spoilt {
+            contender.spoil(stream)?;
+        }
+        self.timed(|| Ok(stream.replay(graph)?))
+    }
+
+    fn cold(&self, contender: &dyn Contender) -> Result<f64, Stop> {
+        contender.spoil(self.stream)?;
+        // Takes longer than the host takes to ask for the rest, so that no gap is timed.
+        self.stream.clear(&self.stopwatch.flush)?;
+        self.timed(|| contender.enqueue(self.stream))
+    }
+
+    /// Seconds on the device that some work takes.
+    fn timed(&self, enqueue: impl FnOnce() -> Result<(), Stop>) -> Result<f64, Stop> {
+        self.stream.record(&self.start)?;
+        enqueue()?;
+        self.stream.record(&self.end)?;
+        self.stream.synchronize()?;
+        Ok(self.end.seconds_since(&self.start)?)
     }
 }
 
@@ -218,67 +317,6 @@ impl Entrant {
         let [cold, warm, back_to_back] = self.state?.seconds;
         let back_to_back = samples(back_to_back)?;
         Ok(Timing { cold: samples(cold)?, warm: samples(warm)?, back_to_back })
-    }
-}
-
-impl Running {
-    fn warm_sample(
-        &self,
-        stream: &Stream,
-        contender: &dyn Contender,
-        last: bool,
-    ) -> Result<f64, Stop> {
-        let links = self.replayed(stream, contender, &self.launches.links, false)?;
-        let chain = self.replayed(stream, contender, &self.launches.chain, last)?;
-        Ok((chain - links).max(RESOLUTION) / self.launches.count)
-    }
-
-    fn back_to_back_sample(
-        &self,
-        stream: &Stream,
-        contender: &dyn Contender,
-        last: bool,
-    ) -> Result<f64, Stop> {
-        let seconds = self.replayed(stream, contender, &self.launches.back_to_back, last)?;
-        Ok(seconds / self.launches.count)
-    }
-
-    /// Seconds that a graph takes, the same work going before whatever the graph: links and a
-    /// launch, which bring the operands back into the cache after the other contenders had it, and
-    /// keep the device busy until the host has asked for the rest, so that no gap is timed.
-    fn replayed(
-        &self,
-        stream: &Stream,
-        contender: &dyn Contender,
-        graph: &Graph,
-        spoilt: bool,
-    ) -> Result<f64, Stop> {
-        stream.replay(&self.launches.links)?;
-        contender.enqueue(stream)?;
-        if spoilt {
-            contender.spoil(stream)?;
-        }
-        stream.record(&self.start)?;
-        stream.replay(graph)?;
-        stream.record(&self.end)?;
-        stream.synchronize()?;
-        Ok(self.end.seconds_since(&self.start)?)
-    }
-
-    fn cold_sample(
-        &self,
-        stream: &Stream,
-        contender: &dyn Contender,
-        stopwatch: &Stopwatch,
-    ) -> Result<f64, Stop> {
-        contender.spoil(stream)?;
-        // Takes longer than the host takes to ask for the rest, so that no gap is timed.
-        stream.clear(&stopwatch.flush)?;
-        stream.record(&self.start)?;
-        contender.enqueue(stream)?;
-        stream.record(&self.end)?;
-        stream.synchronize()?;
-        Ok(self.end.seconds_since(&self.start)?)
     }
 }
 

@@ -14,8 +14,8 @@ use crate::compare::{Contest, Entry, Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::{Cubin, CubinParts};
 use crate::isolate::Connection;
 use crate::judge::{
-    Audit, Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch,
-    Verified, keeps_state, leaves_disorder, too_fast, verify, wrong,
+    Audit, Contender, Digests, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop,
+    Stopwatch, Verified, keeps_state, leaves_disorder, too_fast, verify, wrong,
 };
 use crate::run::device::{Device, DeviceError, DeviceFacts, Stream};
 
@@ -345,7 +345,8 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
         let kernel = LoadedKernel::load(device, holdings, &cubin, launch, &arrays)?;
         let state = oracle.digest(stream, kernel.variables())?;
         let rounds = protocol.checks.max(1);
-        let verified = verify(self.problem, stream, oracle, &kernel, rounds, &mut self.random)?;
+        let verified =
+            verify(self.problem, (device, stream), oracle, &kernel, rounds, &mut self.random)?;
         Ok(Right { kernel, verified, state })
     }
 
@@ -393,7 +394,8 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
             patience: protocol.patience.as_secs_f64(),
         };
         let loaded = checked.iter().flatten().map(|right| &right.kernel);
-        let audit = Audit::begin(self.problem, stream, oracle, operands, loaded)?;
+        let audit =
+            Audit::begin(self.problem, stream, oracle, operands, loaded, &mut Digests::default())?;
         let mut timings = stopwatch.time(stream, &mut contenders, rounds);
         drop(contenders);
         if stream.synchronize().is_err() {
@@ -450,7 +452,7 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
         if oracle.digest(stream, right.kernel.variables())? != right.state {
             return Ok(keeps_state());
         }
-        let Verified { checks, worst_ratio } = verified;
+        let Verified { checks, worst_ratio, .. } = verified;
         Ok(Outcome::Measured(Measurement { checks, worst_ratio, timing }))
     }
 
@@ -521,6 +523,10 @@ where
     D: Scalar,
     F: Fn(&Stream) -> Result<(), Stop>,
 {
+    fn estimate(&self) -> Option<f64> {
+        self.verified.as_ref()?.shortest
+    }
+
     fn enqueue(&self, stream: &Stream) -> Result<(), Stop> {
         (self.announce)(self.opponent);
         (self.enqueue)(stream)

@@ -228,3 +228,48 @@ fn gathered_rows_are_those_that_were_asked_for_in_their_order() {
     let gathered: Vec<f64> = pod_collect_to_vec(&memory.bytes(out));
     assert_eq!(gathered, [21., 22., 23., 0., 1., 2., 21., 22., 23., 27., 28., 29.]);
 }
+
+#[test]
+fn a_digest_tells_any_change_of_any_word_of_its_region_and_no_other() {
+    let emulated = Emulated::new();
+    let mut random = fastrand::Rng::with_seed(8);
+    // More than a chunk; neither aligned nor whole words; shorter than 16 bytes; empty.
+    let regions = [(0, CHUNK as usize + 4096), (4100, 8191), (32, 0), (60, 6), (64, 16)];
+    let mut bytes: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(70_000).collect();
+    let value = |bytes: &[u8]| emulated::Argument::Value(bytes.to_vec());
+    let digests = |bytes: &[u8]| -> Vec<u64> {
+        let mut memory = Memory::new();
+        let buffer = memory.read_only("bytes", bytes);
+        let base = memory.address(buffer);
+        let at: Vec<Region> =
+            regions.iter().map(|&(start, length)| (base + start, length as u64)).collect();
+        let (table, chunks) = chunk_table(&at);
+        let table = memory.read_only("regions", cast_slice(&table));
+        let sums = memory.writable("digests", &vec![0; 8 * regions.len()]);
+        let arguments = [
+            emulated::Argument::Buffer(table),
+            value(&(regions.len() as u32).to_ne_bytes()),
+            value(&chunks.to_ne_bytes()),
+            emulated::Argument::Buffer(sums),
+        ];
+        // Fewer blocks than chunks.
+        emulated.launch(&mut memory, ORACLE_KERNEL, [3, 1, 1], &arguments);
+        pod_collect_to_vec(&memory.bytes(sums))
+    };
+    let first = digests(&bytes);
+    assert_eq!(first, digests(&bytes));
+    assert_eq!(first[2], 0);
+    for at in [0, 63, 65, 66, 79, 80, 4099, 4100, 12_290, 12_291, 65_535, 65_536, 69_631, 69_999] {
+        let old = bytes[at];
+        bytes[at] = !old;
+        for (index, digest) in digests(&bytes).into_iter().enumerate() {
+            let (start, length) = regions[index];
+            let inside = (start as usize..start as usize + length).contains(&at);
+            assert_eq!(digest != first[index], inside, "byte {at}, region {index}");
+        }
+        bytes[at] = old;
+    }
+    // Words that trade places.
+    bytes.swap(8, 12);
+    assert_ne!(digests(&bytes)[0], first[0]);
+}
