@@ -53,8 +53,6 @@ pub struct Contests {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Samples {
-    /// Of the values of real matrices.
-    pub seed: u64,
     /// Tasks, as programs state them.
     #[serde(deserialize_with = "tasks", serialize_with = "task_texts")]
     pub tasks: Vec<Task>,
@@ -64,9 +62,10 @@ pub struct Samples {
     pub temperature: f64,
     /// The numbers k of pass@k.
     pub tries: Vec<u32>,
-    /// The matrices, where no real ones are named: the first so many recipes of the corpus.
+    /// Matrices: the first so many recipes of the corpus. Where real ones are named, all of them
+    /// and, up to this number, what the corpus makes of them.
     pub matrices: u64,
-    /// The corpus.
+    /// The corpus; its share of real matrices is 1 where real ones are named.
     pub corpus: Corpus,
 }
 

@@ -68,7 +68,7 @@ impl PassAtK {
         let real = self.measuring.real()?;
         let recipes = match real.all().is_empty() {
             true => Recipes::of_corpus(settings.corpus, settings.matrices, &real),
-            false => Recipes::of_real(&real, settings.seed),
+            false => Recipes::of_real_first(&real, settings.corpus, settings.matrices),
         };
         let asked = Asked {
             settings: &settings,

@@ -14,6 +14,7 @@ pub struct Recipes<'a> {
 enum Source {
     Corpus(Corpus),
     Real { seed: u64 },
+    RealFirst(Corpus),
 }
 
 impl<'a> Recipes<'a> {
@@ -30,6 +31,14 @@ impl<'a> Recipes<'a> {
         Self { source: Source::Real { seed }, count: real.all().len() as u64, real }
     }
 
+    /// As many matrices as `count`, and at least the real ones: these first, with values drawn at
+    /// random, then those that a corpus makes of them.
+    #[must_use]
+    pub fn of_real_first(real: &'a RealMatrices, corpus: Corpus, count: u64) -> Self {
+        let source = Source::RealFirst(Corpus { share_of_real: 1.0, ..corpus });
+        Self { source, count: count.max(real.all().len() as u64), real }
+    }
+
     /// Number of matrices.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -40,7 +49,7 @@ impl<'a> Recipes<'a> {
     #[must_use]
     pub fn seed(&self, number: u64) -> u64 {
         let seed = match self.source {
-            Source::Corpus(corpus) => corpus.seed,
+            Source::Corpus(corpus) | Source::RealFirst(corpus) => corpus.seed,
             Source::Real { seed } => seed,
         };
         SplitMix64::after(seed, number).bits()
@@ -59,11 +68,17 @@ impl<'a> Recipes<'a> {
             Source::Corpus(corpus) => {
                 (number < self.count).then(|| corpus.recipe(number, self.real))
             }
-            Source::Real { seed } => {
-                let matrix = self.real.all().get(usize::try_from(number).ok()?)?;
-                let values = Values::Random { seed: seed.wrapping_add(number) };
-                Some(Recipe { values, ..matrix.recipe() })
-            }
+            Source::Real { seed } => self.real_one(number, seed),
+            Source::RealFirst(corpus) => self.real_one(number, corpus.seed).or_else(|| {
+                let made = number - self.real.all().len() as u64;
+                (number < self.count).then(|| corpus.recipe(made, self.real))
+            }),
         }
+    }
+
+    fn real_one(&self, number: u64, seed: u64) -> Option<Recipe> {
+        let matrix = self.real.all().get(usize::try_from(number).ok()?)?;
+        let values = Values::Random { seed: seed.wrapping_add(number) };
+        Some(Recipe { values, ..matrix.recipe() })
     }
 }

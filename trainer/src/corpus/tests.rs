@@ -139,6 +139,25 @@ fn seeds_and_numbers_decide() {
 }
 
 #[test]
+fn real_matrices_come_first_and_then_what_is_made_of_them() {
+    let (_folder, real) = folder();
+    let count = real.all().len() as u64;
+    let recipes = Recipes::of_real_first(&real, Corpus { share_of_real: 0.0, ..SMALL }, count + 40);
+    assert_eq!(recipes.count(), count + 40);
+    let first: Vec<Recipe> = (0..count).filter_map(|number| recipes.recipe(number)).collect();
+    for (recipe, matrix) in first.iter().zip(real.all()) {
+        assert_eq!(recipe.pattern, Pattern::of(matrix.base()));
+        assert!(matches!(recipe.values, Values::Random { .. }), "{recipe}");
+    }
+    let made: Vec<Recipe> = (count..).map_while(|number| recipes.recipe(number)).collect();
+    assert_eq!(made.len(), 40);
+    assert!(made.iter().all(Recipe::uses_real));
+    assert!(made.iter().any(|recipe| !recipe.pattern.steps.is_empty()));
+    // All of them, however few are asked for.
+    assert_eq!(Recipes::of_real_first(&real, SMALL, 1).count(), count);
+}
+
+#[test]
 fn sizes_and_shares_are_as_stated() {
     let (_folder, real) = folder();
     let corpus = Corpus { share_of_real: 0.3, ..Corpus::default() };
