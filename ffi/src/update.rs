@@ -256,13 +256,12 @@ mod tests {
         let layouts = [
             "keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=1",
             "keep dia values=plain cache=cached vector=1 unroll=1",
-            "sort sell index=u16 values=plain cache=cached vector=1 height=4 lanes=1 unroll=1",
-            "keep bcsr index=u32 values=plain cache=cached vector=1 side=2 lanes=2",
+            "sort window=64 sell height=4 index=u16 values=plain cache=cached vector=1 lanes=1 unroll=1",
+            "keep bcsr side=2 index=u32 values=plain cache=cached vector=1 lanes=2",
         ];
-        let mut found = 0;
         for layout in layouts {
             let text = format!("sparserl 2\nspmv f64 variable\nblock 128\n{layout}\n");
-            let Ok(program) = Program::parse(&text) else { continue };
+            let program = Program::parse(&text).unwrap();
             let packed = pack(matrix.view(), &program).unwrap();
             let mut seen = vec![0; matrix.nnz()];
             for ((_, data), (_, entries)) in
@@ -275,12 +274,10 @@ mod tests {
                         continue;
                     }
                     seen[entry as usize] += 1;
-                    assert_eq!(*value, matrix.values()[entry as usize]);
+                    assert_eq!(*value, matrix.view().values()[entry as usize]);
                 }
             }
             assert!(seen.iter().all(|&times| times == 1), "{layout}");
-            found += 1;
         }
-        assert_eq!(found, layouts.len());
     }
 }

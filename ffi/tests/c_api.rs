@@ -7,7 +7,7 @@ mod build;
 
 use std::process::Command;
 
-use build::{Build, Compiler, Language, run};
+use build::{Build, Compiler, Cuda, Language, run};
 use tempfile::TempDir;
 
 /// The tests in C, each a program.
@@ -60,7 +60,24 @@ fn examples_are_short_and_run_as_far_as_they_go() {
         output.stderr.lines().find(|line| line.starts_with("sparserl: 3 x 3, 6 entries, f64"));
     assert!(line.is_some_and(|line| line.contains("| 0 calls |")), "{}", output.stderr);
     let source = build::source("examples/spmv.c");
-    assert!(std::fs::read_to_string(source).unwrap().lines().count() <= 80);
+    assert!(std::fs::read_to_string(source).unwrap().lines().count() <= 75);
+}
+
+#[test]
+fn programs_for_a_gpu_compile_and_link() {
+    let cuda = Cuda::find().unwrap_or_else(|| panic!("run tests/install-cudart.sh first"));
+    let programs = [
+        ("tests/c/device.c", Language::C),
+        ("examples/spmv.c", Language::C),
+        ("examples/pdhg.cpp", Language::Cpp),
+    ];
+    for (source, language) in programs {
+        for compiler in Compiler::all(language) {
+            let folder = TempDir::new().unwrap();
+            let build = Build::new(&compiler, source).with_cuda(&cuda).flags(&["-pthread", "-lm"]);
+            build.into_folder(folder.path());
+        }
+    }
 }
 
 #[test]

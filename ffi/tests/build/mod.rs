@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `SPARSERL_ROOT` | root of the repository, where it is not where this was built |
 //! | `SPARSERL_LIBRARY` | folder with the libraries, where it is not beside this program |
+//! | `SPARSERL_CUDA` | CUDA's folder, where it is not `/usr/local/cuda` or `.cudart` |
 //! | `CC`, `CXX` | the only compilers to be used |
 
 #![allow(dead_code, reason = "each suite uses a part")]
@@ -50,6 +51,35 @@ impl Compiler {
     }
 }
 
+/// CUDA's runtime, to compile and link with.
+pub(crate) struct Cuda {
+    include: PathBuf,
+    libraries: PathBuf,
+}
+
+impl Cuda {
+    /// Where the machine has it; `tests/install-cudart.sh` puts it into `.cudart`.
+    pub(crate) fn find() -> Option<Self> {
+        let set = env::var_os("SPARSERL_CUDA").map(PathBuf::from);
+        let places = set.into_iter().chain(["/usr/local/cuda".into(), root().join(".cudart")]);
+        let mut found = places.flat_map(|place| {
+            ["lib64", "lib"].map(|libraries| Self {
+                include: place.join("include"),
+                libraries: place.join(libraries),
+            })
+        });
+        found.find(|cuda| {
+            cuda.include.join("cuda_runtime_api.h").is_file()
+                && cuda.libraries.join("libcudart_static.a").is_file()
+        })
+    }
+
+    /// Whether it has a library, too.
+    pub(crate) fn has(&self, library: &str) -> bool {
+        self.libraries.join(format!("lib{library}.so")).is_file()
+    }
+}
+
 /// A program in the making.
 pub(crate) struct Build<'a> {
     compiler: &'a Compiler,
@@ -66,6 +96,22 @@ impl<'a> Build<'a> {
 
     pub(crate) fn flags(mut self, flags: &[&str]) -> Self {
         self.flags.extend(flags.iter().map(|&flag| flag.to_owned()));
+        self
+    }
+
+    /// With CUDA's runtime.
+    pub(crate) fn with_cuda(mut self, cuda: &Cuda) -> Self {
+        let libraries = cuda.libraries.display();
+        self.flags.extend([
+            // Not its warnings.
+            format!("-isystem{}", cuda.include.display()),
+            format!("-L{libraries}"),
+            "-lcudart_static".to_owned(),
+            "-lpthread".to_owned(),
+            "-ldl".to_owned(),
+            "-lrt".to_owned(),
+            format!("-Wl,-rpath,{libraries}"),
+        ]);
         self
     }
 
