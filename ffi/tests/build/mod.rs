@@ -136,8 +136,15 @@ impl<'a> Build<'a> {
         if self.is_static {
             command.arg(libraries.join("libsparserl.a")).args(SYSTEM);
         } else {
-            command.arg("-L").arg(&libraries).arg("-lsparserl");
-            command.arg(format!("-Wl,-rpath,{}", libraries.display()));
+            // The loader looks for the name that has the ABI's version, as an installation does.
+            let major = env!("CARGO_PKG_VERSION_MAJOR");
+            for name in ["libsparserl.so".to_owned(), format!("libsparserl.so.{major}")] {
+                let link = folder.join(name);
+                // Several programs may be built into a folder.
+                let _ = std::os::unix::fs::symlink(libraries.join("libsparserl.so"), link);
+            }
+            command.arg("-L").arg(folder).arg("-lsparserl");
+            command.arg(format!("-Wl,-rpath,{}", folder.display()));
         }
         command.args(&self.flags).arg("-o").arg(&program);
         run(&mut command);
@@ -153,12 +160,16 @@ pub(crate) struct Output {
 
 /// Runs a program, which has to succeed.
 pub(crate) fn run(command: &mut Command) -> Output {
+    // A program that was linked statically lies beside no server.
+    run_installed(command.env("SPARSERL_SERVER", server()))
+}
+
+/// [`run`] for a program that finds by itself what is installed.
+pub(crate) fn run_installed(command: &mut Command) -> Output {
     // Cargo sets it relative to the workspace.
     if let Some(folder) = env::var_os("SPARSERL_NVRTC") {
         command.env("SPARSERL_NVRTC", root().join(folder));
     }
-    // A program that was linked statically lies beside no server.
-    command.env("SPARSERL_SERVER", server());
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
