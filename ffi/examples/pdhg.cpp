@@ -68,7 +68,7 @@ struct User {
 
 int main() {
   // Covering: each of the rows needs three of its columns' worth.
-  constexpr int ROWS = 20000, COLS = 30000, PER_ROW = 12, ITERATIONS = 6000, IN_GRAPH = 200;
+  constexpr int ROWS = 20000, COLS = 30000, PER_ROW = 12, ITERATIONS = 10000, IN_GRAPH = 200;
   std::vector<std::int32_t> offsets(ROWS + 1), columns;
   std::vector<double> values, cost(COLS), need(ROWS, 3);
   std::uint32_t state = 1;

@@ -59,6 +59,8 @@ impl Plan {
         // SAFETY: by the contract.
         let stream = unsafe { ForeignStream::new(stream) };
         self.check_stream(stream)?;
+        // The driver is asked for the device's memory, and told of a launch on it.
+        let _entered = gpu.device.enter_unless_current()?;
         if self.options.check_pointers {
             let size = self.dtype.size();
             for (what, pointer, is_needed) in needed {

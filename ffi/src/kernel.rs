@@ -199,7 +199,7 @@ impl Recipe<'_> {
             }
         };
         let judged = emulator
-            .judge_fused(&Arc::new(packed), epilogue)
+            .judge_ending(&Arc::new(packed), &Ending::Fused(epilogue.clone()))
             .map_err(|error| epilogue_failure(&format!("it cannot be checked: {error}")))?;
         if judged.outcome.is_right() {
             return Ok(());

@@ -237,6 +237,7 @@ impl Description {
             return Ok(unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), length) }.to_vec());
         }
         let gpu = context.gpu()?;
+        let _entered = gpu.device.enter_unless_current()?;
         check_memory(&gpu.device, what, pointer, length)?;
         let mut bytes = vec![0; length];
         // SAFETY: by the contract, and the driver knows of that much memory there.

@@ -172,6 +172,7 @@ impl Plan {
         // SAFETY: by the contract.
         let stream = unsafe { ForeignStream::new(stream) };
         self.check_stream(stream)?;
+        let _entered = gpu.device.enter_unless_current()?;
         let capturing = gpu.device.is_capturing(stream)?;
         let bytes = self.nnz * self.dtype.size();
         let kernel = self.context.scatter.kernel(&self.context, self.dtype)?;
@@ -194,7 +195,6 @@ impl Plan {
                 let staged = DeviceMemory::from_bytes(&gpu.device, given)?;
                 // SAFETY: the memory stays until the stream has been waited for.
                 unsafe { self.scatter(kernel, stream, staged.address(), capturing) }?;
-                let _entered = gpu.device.enter()?;
                 Ok(wait_for(stream)?)
             }
             other => Err(Failure::argument(format_args!(
@@ -256,7 +256,7 @@ mod tests {
         let layouts = [
             "keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=1",
             "keep dia values=plain cache=cached vector=1 unroll=1",
-            "sort window=64 sell height=4 index=u16 values=plain cache=cached vector=1 lanes=1 unroll=1",
+            "sort window=32 sell height=4 index=u16 values=plain cache=cached vector=1 lanes=1 unroll=1",
             "keep bcsr side=2 index=u32 values=plain cache=cached vector=1 lanes=2",
         ];
         for layout in layouts {

@@ -18,7 +18,8 @@ const TESTS: [&str; 3] = ["plans", "misuse", "epilogue"];
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
-    let tests: [(&str, fn(), bool); 7] = [
+    let tests: [(&str, fn(), bool); 8] = [
+        ("on_driver", execution_on_a_driver_without_a_gpu, true),
         ("compilers", every_compiler_takes_the_header, true),
         ("examples", examples_run_as_far_as_they_go, true),
         ("gpu_programs", programs_for_a_gpu_compile_and_link, true),
@@ -52,6 +53,20 @@ fn under_sanitizers(test: &str) {
         .flags(&["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"])
         .into_folder(folder.path());
     run(Command::new(built).arg(folder.path()));
+}
+
+/// Everything about execution but the kernels, on a driver that keeps account.
+fn execution_on_a_driver_without_a_gpu() {
+    let folder = TempDir::new().unwrap();
+    let compiler = Compiler::first(Language::C);
+    let driver = Build::new(&compiler, "tests/c/driver.c").into_driver(folder.path());
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"];
+    let built = Build::new(&compiler, "tests/c/on_driver.c")
+        .flags(&flags)
+        .flags(&[driver.to_str().unwrap()])
+        .into_folder(folder.path());
+    // The library loads the driver by its name.
+    run(Command::new(built).arg(folder.path()).env("LD_LIBRARY_PATH", folder.path()));
 }
 
 fn every_compiler_takes_the_header() {

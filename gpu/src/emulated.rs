@@ -12,7 +12,7 @@
 
 pub mod checker;
 mod checks;
-mod fused;
+mod endings;
 pub mod ground;
 mod verdict;
 

@@ -120,6 +120,19 @@ impl<'a> Build<'a> {
         Self { is_static: true, ..self }
     }
 
+    /// Builds a driver for CUDA's loaders to find, and gives its path.
+    pub(crate) fn into_driver(self, folder: &Path) -> PathBuf {
+        let driver = folder.join("libcuda.so.1");
+        let include = root().join(".cudart/include");
+        assert!(include.is_dir(), "run tests/install-cudart.sh first");
+        let mut command = Command::new(&self.compiler.program);
+        command.args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror"]);
+        command.args(["-shared", "-fPIC", "-pthread", "-Wl,-soname,libcuda.so.1"]);
+        command.arg("-isystem").arg(include).arg(&self.source).arg("-o").arg(&driver);
+        run(&mut command);
+        driver
+    }
+
     /// Builds it, and gives its path.
     pub(crate) fn into_folder(self, folder: &Path) -> PathBuf {
         let program = folder.join(self.source.file_stem().unwrap());

@@ -15,7 +15,7 @@ use sparserl_core::codegen::{ArgumentKind, CudaSource};
 use sparserl_core::layout::Packed;
 
 use super::device::driver::Check as _;
-use super::device::{Context, Device, DeviceError};
+use super::device::{Device, DeviceError};
 use crate::compile::nvrtc::Cubin;
 
 /// Parameters of a kernel, at most: their addresses lie on the stack of each launch.
@@ -71,6 +71,17 @@ impl Device {
         Ok(entered)
     }
 
+    /// [`enter`](Self::enter), unless its context is current already.
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub fn enter_unless_current(&self) -> Result<Option<Entered>, DeviceError> {
+        let mut current = std::ptr::null_mut();
+        // SAFETY: the pointer is to a live handle.
+        unsafe { sys::cuCtxGetCurrent(&raw mut current) }.result().check("cuCtxGetCurrent")?;
+        if current == self.context().handle() { Ok(None) } else { self.enter().map(Some) }
+    }
+
     /// Whether a stream is one of this device's, or the default stream of a thread that uses no
     /// other device.
     ///
@@ -95,6 +106,7 @@ impl Device {
     /// # Errors
     /// When the driver fails, as it does for the legacy stream while another is captured.
     pub fn is_capturing(&self, stream: ForeignStream) -> Result<bool, DeviceError> {
+        let _entered = self.enter_unless_current()?;
         let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
         // SAFETY: the stream is live by the contract of its constructor.
         unsafe { sys::cuStreamIsCapturing(stream.handle(), &raw mut status) }
@@ -190,6 +202,9 @@ impl DeviceMemory {
     /// As [`new`](Self::new).
     pub fn zeros(device: &Device, length: usize) -> Result<Self, DeviceError> {
         let memory = Self::new(device, length)?;
+        if length == 0 {
+            return Ok(memory);
+        }
         let stream = OwnStream::new(device)?;
         // SAFETY: `length` bytes from the address are this memory's own.
         unsafe { result::memset_d8_async(memory.address, 0, length, stream.handle) }
@@ -470,6 +485,9 @@ impl Operator {
         // SAFETY: the module was just loaded.
         operator.function =
             unsafe { result::module::get_function(module, name) }.check("cuModuleGetFunction")?;
+        // Now and not at the first launch, which would wait for it and may be captured.
+        // SAFETY: as above.
+        unsafe { sys::cuFuncLoad(operator.function) }.result().check("cuFuncLoad")?;
         let fits = super::device::parameter_sizes(operator.function)? == sizes;
         if fits && sizes.len() <= MOST_PARAMETERS { Ok(operator) } else { Err(mismatch()) }
     }
@@ -506,40 +524,26 @@ impl Operator {
         put(beta, (&raw mut given.beta).cast());
         put(ending, (&raw mut given.old).cast());
         put(ending.filter(|_| has_user).map(|place| place + 1), given.user.cast_mut());
-        let launch = || {
-            // SAFETY: the function is loaded, `addresses` has one for each of its parameters, which
-            // `load` compared, and the caller vouches for the memory behind them.
-            unsafe {
-                sys::cuLaunchKernel(
-                    self.function,
-                    self.grid,
-                    1,
-                    1,
-                    self.block,
-                    1,
-                    1,
-                    0,
-                    stream.handle(),
-                    addresses.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
-            }
-            .result()
-            .check("cuLaunchKernel")
-        };
-        let mut current = std::ptr::null_mut();
-        // SAFETY: the pointer is to a live handle.
-        unsafe { sys::cuCtxGetCurrent(&raw mut current) }.result().check("cuCtxGetCurrent")?;
-        let mut launch = launch;
-        if current == self.context().handle() {
-            return launch();
+        let _entered = self.arrays.device.enter_unless_current()?;
+        // SAFETY: the function is loaded, `addresses` has one for each of its parameters, which
+        // `load` compared, and the caller vouches for the memory behind them.
+        unsafe {
+            sys::cuLaunchKernel(
+                self.function,
+                self.grid,
+                1,
+                1,
+                self.block,
+                1,
+                1,
+                0,
+                stream.handle(),
+                addresses.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
         }
-        let _entered = self.arrays.device.enter()?;
-        launch()
-    }
-
-    fn context(&self) -> &Context {
-        self.arrays.device.context()
+        .result()
+        .check("cuLaunchKernel")
     }
 }
 
@@ -586,6 +590,8 @@ impl SmallKernel {
         // SAFETY: the module was just loaded.
         kernel.function =
             unsafe { result::module::get_function(module, name) }.check("cuModuleGetFunction")?;
+        // SAFETY: as above.
+        unsafe { sys::cuFuncLoad(kernel.function) }.result().check("cuFuncLoad")?;
         kernel.parameters = super::device::parameter_sizes(kernel.function)?;
         Ok(kernel)
     }

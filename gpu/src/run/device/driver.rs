@@ -10,7 +10,7 @@ use super::DeviceError;
 
 /// Every driver function that this crate calls. The bindings panic when one is missing, so all are
 /// looked up first.
-const SYMBOLS: [&str; 53] = [
+const SYMBOLS: [&str; 54] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -54,6 +54,7 @@ const SYMBOLS: [&str; 53] = [
     "cuGraphLaunch",
     "cuGraphDestroy",
     "cuGraphExecDestroy",
+    "cuFuncLoad",
     "cuCtxPushCurrent_v2",
     "cuCtxPopCurrent_v2",
     "cuCtxGetCurrent",

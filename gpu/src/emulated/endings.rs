@@ -1,5 +1,6 @@
-//! Judging a kernel that applies its caller's epilogue: it has to give what the epilogue makes of
-//! the plain kernel's product, and to leave everything else alone.
+//! Judging a kernel that ends otherwise than the plain one: it has to give what the plain kernel
+//! gives in place, or what its caller's epilogue makes of the plain kernel's product, and to leave
+//! everything else alone.
 //!
 //! Nobody knows what an epilogue should compute but its text, so that the text is run twice: within
 //! the kernel, and by itself on the product of the plain kernel, which is judged elsewhere. What
@@ -36,31 +37,35 @@ const ROUNDINGS: f64 = 64.0;
 const LAUNCHES: [(f64, f64, bool); 3] = [(1.0, 0.0, false), (1.5, -0.5, false), (-2.0, 1.0, true)];
 
 impl EmulatorEvaluator {
-    /// Judges the kernel of a program with an epilogue on what `packed` was made of.
+    /// Judges the kernel of a program with another ending on what `packed` was made of.
     ///
     /// # Errors
-    /// When nothing can be said about the kernel. Whatever the epilogue does is in the judgement.
-    pub fn judge_fused(
+    /// When nothing can be said about the kernel. Whatever an epilogue does is in the judgement.
+    pub fn judge_ending(
         &self,
         packed: &Arc<Packed>,
-        epilogue: &Epilogue,
+        ending: &Ending,
     ) -> Result<Judgement, EmulatorError> {
         match packed.program.task.precision.dense() {
-            Dtype::F32 => self.judge_fused_in::<f32>(packed, epilogue),
-            Dtype::F64 => self.judge_fused_in::<f64>(packed, epilogue),
+            Dtype::F32 => self.judge_ending_in::<f32>(packed, ending),
+            Dtype::F64 => self.judge_ending_in::<f64>(packed, ending),
         }
     }
 
-    fn judge_fused_in<D: Scalar>(
+    fn judge_ending_in<D: Scalar>(
         &self,
         packed: &Arc<Packed>,
-        epilogue: &Epilogue,
+        ending: &Ending,
     ) -> Result<Judgement, EmulatorError> {
         let signature = packed.signature();
         let plain = emit(&packed.program, &signature)?;
-        let ending = Ending::Fused(epilogue.clone());
-        let fused = emit_ending(&packed.program, &signature, &ending)?;
-        let unfused = epilogue.unfused(packed.program.task);
+        let fused = emit_ending(&packed.program, &signature, ending)?;
+        let nothing = Epilogue { text: String::new(), user: Vec::new() };
+        // Without an epilogue, the plain kernel itself says what is right.
+        let (epilogue, unfused) = match ending {
+            Ending::Fused(epilogue) => (epilogue, epilogue.unfused(packed.program.task)),
+            Ending::Apart => (&nothing, plain.clone()),
+        };
         let mut kernels = Vec::new();
         for source in [&plain, &fused, &unfused] {
             match self.parsed(source)? {
@@ -89,7 +94,10 @@ impl EmulatorEvaluator {
                 Ok(product) => product,
                 Err(outcome) => return Ok(judged(outcome, Vec::new(), counters)),
             };
-            let expected = trial.unfused(unfused, &given, &product, &how);
+            let expected = match ending {
+                Ending::Fused(_) => trial.unfused(unfused, &given, &product, &how),
+                Ending::Apart => trial.in_place(plain, &given, &how),
+            };
             let found = expected.and_then(|expected| {
                 let (found, counted) = trial.fused(fused, &given, &how)?;
                 counters.get_or_insert(counted);
@@ -173,6 +181,20 @@ impl<D: Scalar> Trial<'_, D> {
         let arguments = self.arguments(&mut memory, given, output, self.zero);
         self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
         Ok(bytemuck::pod_collect_to_vec(&memory.bytes(output)))
+    }
+
+    /// What the plain kernel gives where the old vector is.
+    fn in_place(
+        &self,
+        kernel: &Kernel,
+        given: &Given<D>,
+        how: &Options,
+    ) -> Result<Left<D>, Outcome> {
+        let mut memory = Memory::new();
+        let output = memory.writable("y", bytemuck::cast_slice(&given.old));
+        let arguments = self.arguments(&mut memory, given, output, given.beta);
+        self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
+        Ok(left(&memory, output, &[]))
     }
 
     /// What the epilogue makes of a product.
@@ -339,8 +361,7 @@ impl<D: Scalar> Trial<'_, D> {
                 let distance = if same { 0.0 } else { (one - other).abs() / allowed };
                 if distance.is_nan() || distance > 1.0 {
                     let reason = format!(
-                        "with its epilogue the kernel gives {other:e} in row {row} of {name}, and the \
-                         epilogue alone {one:e}"
+                        "the kernel gives {other:e} in row {row} of {name}, and by itself its epilogue gives {one:e}"
                     );
                     return Err(Outcome::WrongResult { violation: Violation::Inexact, reason });
                 }

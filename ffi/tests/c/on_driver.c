@@ -1,0 +1,230 @@
+/* Execution without a GPU: what is asked of a driver (driver.c), and that all is given back. The
+ * first argument is a folder to write to. */
+#include "check.h"
+
+/* Of driver.c. */
+typedef struct CUstream_st *stream_t;
+long driver_taken(void);
+long driver_launches(void);
+int driver_depth(void);
+void driver_set_memory(size_t bytes);
+void driver_set_current(int device);
+stream_t driver_stream(int device);
+void driver_capture(stream_t stream, int begin);
+int cuMemAlloc_v2(unsigned long long *address, size_t bytes);
+int cuMemFree_v2(unsigned long long address);
+
+static struct grid g;
+static sparserl_context *context;
+static sparserl_matrix *matrix;
+static stream_t stream, elsewhere;
+static const double one = 1, zero = 0;
+
+static void *device_memory(size_t bytes) {
+  unsigned long long address = 0;
+  REQUIRE(cuMemAlloc_v2(&address, bytes) == 0);
+  memset((void *)(uintptr_t)address, 0, bytes);
+  return (void *)(uintptr_t)address;
+}
+
+static void device_free(const void *memory) {
+  REQUIRE(cuMemFree_v2((unsigned long long)(uintptr_t)memory) == 0);
+}
+
+static sparserl_plan *plan_with(int32_t variable, uint64_t calls) {
+  sparserl_options *options = NULL;
+  sparserl_plan *plan = NULL;
+  OK(sparserl_options_create(&options));
+  set_int(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
+  set_int(options, SPARSERL_OPTION_VALUES_VARIABLE, variable);
+  set_int(options, SPARSERL_OPTION_MEASURE, 0);
+  set_calls(options, calls);
+  OK(sparserl_plan_create(context, matrix, options, &plan));
+  OK(sparserl_options_destroy(options));
+  return plan;
+}
+
+static void executed(void) {
+  const size_t bytes = (size_t)g.csr.rows * sizeof(double);
+  double *x = device_memory(bytes), *y = device_memory(bytes), *z = device_memory(bytes);
+  double *few = device_memory(8), host[4] = {0};
+  sparserl_plan *plan = plan_with(0, 100000000);
+  const long before = driver_launches();
+  for (int i = 0; i < 2; ++i) {
+    OK(sparserl_execute(plan, stream, &one, x, &zero, NULL, z));
+    OK(sparserl_execute(plan, stream, &one, x, &one, y, z));
+    OK(sparserl_execute(plan, stream, &one, x, &one, z, z));
+    OK(sparserl_execute_op(plan, SPARSERL_OP_TRANSPOSE, stream, &one, x, &one, y, z, NULL));
+    OK(sparserl_execute(plan, NULL, &one, x, &zero, NULL, z));
+    OK(sparserl_plan_wait(plan));
+  }
+  REQUIRE(driver_launches() == before + 10);
+  REQUIRE(number_of(plan, 0, SPARSERL_NUMBER_CALLS) == 10);
+  REQUIRE(text_has(plan, 0, SPARSERL_TEXT_WHY, "chosen by the cost model, not measured"));
+
+  const long launches = driver_launches();
+  FAILS(sparserl_execute(plan, stream, &one, host, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT,
+        "x is no pointer to device memory");
+  FAILS(sparserl_execute(plan, stream, &one, few, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT,
+        "x: 3200 bytes are needed, and 8 are left");
+  FAILS(sparserl_execute(plan, stream, &one, x, &zero, NULL, (char *)z + 16), SPARSERL_INVALID_ARGUMENT,
+        "z: 3200 bytes are needed, and 3184 are left");
+  FAILS(sparserl_execute(plan, stream, &one, x, &one, NULL, z), SPARSERL_NULL_POINTER, "y is NULL");
+  FAILS(sparserl_execute(plan, stream, &one, x, &one, host, z), SPARSERL_INVALID_ARGUMENT, "y is no");
+  FAILS(sparserl_execute(plan, stream, NULL, x, &one, y, z), SPARSERL_NULL_POINTER, "alpha is NULL");
+  FAILS(sparserl_execute(plan, stream, &one, x, NULL, y, z), SPARSERL_NULL_POINTER, "beta is NULL");
+  FAILS(sparserl_execute(plan, stream, &one, NULL, &one, y, z), SPARSERL_NULL_POINTER, "x is NULL");
+  FAILS(sparserl_execute(plan, stream, &one, x, &one, y, NULL), SPARSERL_NULL_POINTER, "z is NULL");
+  FAILS(sparserl_execute(plan, stream, &one, z, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT, "x and z");
+  FAILS(sparserl_execute_op(plan, 5, stream, &one, x, &zero, NULL, z, NULL), SPARSERL_INVALID_ARGUMENT,
+        "op is 5");
+  FAILS(sparserl_execute(plan, elsewhere, &one, x, &zero, NULL, z), SPARSERL_WRONG_DEVICE,
+        "the stream is not one of device 0");
+  driver_set_current(1);
+  FAILS(sparserl_execute(plan, NULL, &one, x, &zero, NULL, z), SPARSERL_WRONG_DEVICE, "device 0");
+  REQUIRE(driver_launches() == launches);
+  /* With a stream of its device it does not matter which is current, and nothing changes that. */
+  OK(sparserl_execute(plan, stream, &one, x, &zero, NULL, z));
+  REQUIRE(driver_depth() == 1 && driver_launches() == launches + 1);
+  driver_set_current(0);
+
+  /* While anybody captures, plans are made, searched for and executed. */
+  driver_capture(stream, 1);
+  OK(sparserl_execute(plan, stream, &one, x, &zero, NULL, z));
+  sparserl_plan *meanwhile = plan_with(1, 100000000);
+  OK(sparserl_plan_wait(meanwhile));
+  OK(sparserl_execute(meanwhile, stream, &one, x, &zero, NULL, z));
+  REQUIRE(text_has(meanwhile, 0, SPARSERL_TEXT_WHY, "chosen by the cost model"));
+  OK(sparserl_plan_destroy(meanwhile));
+  driver_capture(stream, 0);
+  OK(sparserl_plan_destroy(plan));
+  device_free(x);
+  device_free(y);
+  device_free(z);
+  device_free(few);
+}
+
+static void updated(const char *folder) {
+  const size_t bytes = (size_t)g.csr.nnz * sizeof(double);
+  double *values = device_memory(bytes), *few = device_memory(8);
+  sparserl_plan *plan = plan_with(1, 100000000), *loaded = NULL;
+  OK(sparserl_plan_update_values(plan, stream, g.values, SPARSERL_HOST));
+  OK(sparserl_plan_wait(plan));
+  const long before = driver_launches();
+  OK(sparserl_plan_update_values(plan, stream, values, SPARSERL_DEVICE));
+  REQUIRE(driver_launches() >= before + 2);
+  FAILS(sparserl_plan_update_values(plan, stream, NULL, SPARSERL_HOST), SPARSERL_NULL_POINTER, "values");
+  FAILS(sparserl_plan_update_values(plan, stream, few, SPARSERL_DEVICE), SPARSERL_INVALID_ARGUMENT,
+        "values: ");
+  FAILS(sparserl_plan_update_values(plan, stream, g.values, SPARSERL_DEVICE), SPARSERL_INVALID_ARGUMENT,
+        "values is no pointer to device memory");
+  FAILS(sparserl_plan_update_values(plan, stream, values, 3), SPARSERL_INVALID_ARGUMENT, "location is 3");
+  FAILS(sparserl_plan_update_values(plan, elsewhere, values, SPARSERL_DEVICE), SPARSERL_WRONG_DEVICE, "");
+  driver_capture(stream, 1);
+  FAILS(sparserl_plan_update_values(plan, stream, g.values, SPARSERL_HOST), SPARSERL_CAPTURING,
+        "give them in device memory");
+  OK(sparserl_plan_update_values(plan, stream, values, SPARSERL_DEVICE));
+  driver_capture(stream, 0);
+  char path[4096];
+  snprintf(path, sizeof path, "%s/c.plan", folder);
+  OK(sparserl_plan_save(plan, path));
+  OK(sparserl_plan_load(context, matrix, path, &loaded));
+  OK(sparserl_plan_update_values(loaded, NULL, g.values, SPARSERL_HOST));
+  OK(sparserl_plan_destroy(loaded));
+  OK(sparserl_plan_destroy(plan));
+  device_free(values);
+  device_free(few);
+}
+
+static void from_device(void) {
+  const size_t rows = (size_t)g.csr.rows, nnz = (size_t)g.csr.nnz;
+  sparserl_csr csr = g.csr;
+  int32_t *offsets = device_memory((rows + 1) * sizeof *offsets);
+  int32_t *columns = device_memory(nnz * sizeof *columns);
+  double *values = device_memory(nnz * sizeof *values);
+  memcpy(offsets, g.row_offsets, (rows + 1) * sizeof *offsets);
+  memcpy(columns, g.column_indices, nnz * sizeof *columns);
+  memcpy(values, g.values, nnz * sizeof *values);
+  csr.row_offsets = offsets;
+  csr.column_indices = columns;
+  csr.values = values;
+  csr.location = SPARSERL_DEVICE;
+  sparserl_matrix *copied = NULL, *none = NULL;
+  OK(sparserl_matrix_create(context, &csr, &copied));
+  OK(sparserl_matrix_destroy(copied));
+  csr.column_indices = g.column_indices;
+  FAILS(sparserl_matrix_create(context, &csr, &none), SPARSERL_INVALID_ARGUMENT,
+        "column_indices is no pointer to device memory");
+  csr.column_indices = columns + 1;
+  FAILS(sparserl_matrix_create(context, &csr, &none), SPARSERL_INVALID_ARGUMENT, "column_indices: ");
+  REQUIRE(none == NULL);
+  device_free(offsets);
+  device_free(columns);
+  device_free(values);
+}
+
+static void fused(void) {
+  const size_t bytes = (size_t)g.csr.rows * sizeof(double);
+  double *x = device_memory(bytes);
+  const struct {
+    const double *lower, *upper;
+  } user = {x, x};
+  double *z = device_memory(bytes);
+  sparserl_options *options = NULL;
+  sparserl_plan *plan = NULL;
+  OK(sparserl_options_create(&options));
+  set_text(options, SPARSERL_OPTION_EPILOGUE, "clamp");
+  set_calls(options, 0);
+  OK(sparserl_plan_create(context, matrix, options, &plan));
+  FAILS(sparserl_execute(plan, stream, &one, x, &one, z, z), SPARSERL_NULL_POINTER, "user is NULL");
+  OK(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &user));
+  OK(sparserl_execute_op(plan, 0, stream, &one, x, &zero, NULL, z, &user));
+  OK(sparserl_plan_destroy(plan));
+  OK(sparserl_options_destroy(options));
+  device_free(x);
+  device_free(z);
+}
+
+/* Memory that ends in the middle of a plan. */
+static void exhausted(void) {
+  const long before = driver_taken();
+  sparserl_plan *plan = NULL;
+  driver_set_memory(3000);
+  FAILS(sparserl_plan_create(context, matrix, NULL, &plan), SPARSERL_OUT_OF_MEMORY, "bytes of memory left");
+  REQUIRE(plan == NULL && driver_taken() == before);
+  driver_set_memory((size_t)1 << 40);
+}
+
+int main(int count, char **arguments) {
+  REQUIRE(count == 2);
+  g = make_grid(20);
+  sparserl_options *options = NULL;
+  OK(sparserl_options_create(&options));
+  set_text(options, SPARSERL_OPTION_POLICY, "cost");
+  OK(sparserl_context_create(options, &context));
+  set_text(options, SPARSERL_OPTION_TARGET, "sm_70");
+  sparserl_context *none = NULL;
+  FAILS(sparserl_context_create(options, &none), SPARSERL_WRONG_DEVICE, "No GPU 0 is sm_90, not sm_70");
+  set_int(options, SPARSERL_OPTION_DEVICE, 2);
+  FAILS(sparserl_context_create(options, &none), SPARSERL_NO_DEVICE, "no CUDA device 2: the driver sees 2");
+  OK(sparserl_options_destroy(options));
+  REQUIRE(driver_depth() == 0);
+  OK(sparserl_matrix_create(context, &g.csr, &matrix));
+  driver_set_current(0);
+  stream = driver_stream(0);
+  elsewhere = driver_stream(1);
+  executed();
+  updated(arguments[1]);
+  from_device();
+  fused();
+  exhausted();
+  OK(sparserl_matrix_destroy(matrix));
+  OK(sparserl_context_destroy(context));
+  /* All memory, modules and streams are given back. */
+  REQUIRE(driver_taken() == 0);
+  REQUIRE(driver_depth() == 1);
+  free(stream);
+  free(elsewhere);
+  free_grid(&g);
+  return EXIT_SUCCESS;
+}
