@@ -145,7 +145,7 @@
 // Products that were asked for; replays of graphs are not seen.
 #define SPARSERL_NUMBER_CALLS 7
 
-// Products after which planning has paid, against plain CSR.
+// Products after which planning has paid, against plain CSR, by what was measured, else predicted.
 #define SPARSERL_NUMBER_CALLS_TO_PAY 8
 
 // A policy, compilers and a GPU, shared by plans.
@@ -301,8 +301,8 @@ sparserl_status sparserl_matrix_create(struct sparserl_context *context,
 // Destroys a matrix. Plans of it go on. NULL is ignored.
 sparserl_status sparserl_matrix_destroy(struct sparserl_matrix *matrix);
 
-// Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR; a better one
-// takes its place when it has been found in the background (never with
+// Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR, compiled, and
+// its epilogue checked: tenths of a second when it is compiled for the first time. A better one takes its place when it has been found in the background (never with
 // SPARSERL_OPTION_DETERMINISTIC; with SPARSERL_OPTION_VALUES_VARIABLE, once values were updated,
 // at the next update). Without a GPU this returns when all is done. `options` may be NULL.
 sparserl_status sparserl_plan_create(struct sparserl_context *context,

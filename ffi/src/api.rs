@@ -217,7 +217,7 @@ pub const SPARSERL_NUMBER_CUSPARSE_SECONDS: i32 = 5;
 pub const SPARSERL_NUMBER_PLANNING_SECONDS: i32 = 6;
 /// Products that were asked for; replays of graphs are not seen.
 pub const SPARSERL_NUMBER_CALLS: i32 = 7;
-/// Products after which planning has paid, against plain CSR.
+/// Products after which planning has paid, against plain CSR, by what was measured, else predicted.
 pub const SPARSERL_NUMBER_CALLS_TO_PAY: i32 = 8;
 
 /// The version of the library, as MAJOR * 1000000 + MINOR * 1000 + PATCH.
@@ -356,8 +356,8 @@ pub unsafe extern "C" fn sparserl_matrix_destroy(matrix: *mut sparserl_matrix) -
     destroy(&MATRICES, matrix, drop)
 }
 
-/// Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR; a better one
-/// takes its place when it has been found in the background (never with
+/// Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR, compiled, and
+/// its epilogue checked: tenths of a second when it is compiled for the first time. A better one takes its place when it has been found in the background (never with
 /// SPARSERL_OPTION_DETERMINISTIC; with SPARSERL_OPTION_VALUES_VARIABLE, once values were updated,
 /// at the next update). Without a GPU this returns when all is done. `options` may be NULL.
 ///

@@ -46,6 +46,8 @@ pub(crate) struct Code {
 pub(crate) struct Known {
     /// Seconds that the cost model expects of a product.
     pub(crate) predicted: f64,
+    /// The same of plain CSR.
+    pub(crate) csr_predicted: f64,
     /// Measured seconds of a product, back to back in a warm cache.
     pub(crate) measured: Option<f64>,
     /// The same of plain CSR and of the best of cuSPARSE, measured in turn with it.

@@ -73,25 +73,27 @@ impl Matrix {
     pub(crate) unsafe fn copy(context: &Context, given: &sparserl_csr) -> Result<Self, Failure> {
         let wanted = Description::read(given)?;
         let Description { rows, cols, nnz, base, .. } = wanted;
-        let read = |what: &str, pointer: *const c_void, count: usize, size: usize| {
-            // SAFETY: by the contract.
-            unsafe { wanted.bytes(context, what, pointer, count, size) }
-        };
-        let offsets = read("row_offsets", given.row_offsets, rows + 1, wanted.offsets.size())?;
-        let offsets = integers(&offsets, wanted.offsets).map(|offset| offset.wrapping_sub(base));
-        let offsets = offsets.map(|offset| u64::try_from(offset).unwrap_or(u64::MAX));
-        let offsets = Offsets::U64(offsets.collect());
-        let columns = read("column_indices", given.column_indices, nnz, wanted.indices.size())?;
+        // SAFETY: by the contract, as are the arrays that follow.
+        let offsets = unsafe {
+            wanted.integers(context, "row_offsets", given.row_offsets, rows + 1, wanted.offsets)
+        }?;
+        let offset = |offset: i64| u64::try_from(offset.wrapping_sub(base)).unwrap_or(u64::MAX);
+        let offsets = Offsets::U64(offsets.into_iter().map(offset).collect());
+        // SAFETY: as above.
+        let columns = unsafe {
+            wanted.integers(context, "column_indices", given.column_indices, nnz, wanted.indices)
+        }?;
         let columns = indices(&columns, &wanted, offsets.view())?;
-        let value_bytes = read("values", given.values, nnz, wanted.values.size())?;
         let invalid = |error: CsrError| Failure::new(Status::InvalidMatrix, error);
         let entries = match wanted.values {
             Dtype::F32 => {
-                let values = bytemuck::pod_collect_to_vec(&value_bytes);
+                // SAFETY: as above.
+                let values = unsafe { wanted.array(context, "values", given.values, nnz) }?;
                 Entries::F32(Csr::new(rows, cols, offsets, columns, values).map_err(invalid)?)
             }
             Dtype::F64 => {
-                let values = bytemuck::pod_collect_to_vec(&value_bytes);
+                // SAFETY: as above.
+                let values = unsafe { wanted.array(context, "values", given.values, nnz) }?;
                 Entries::F64(Csr::new(rows, cols, offsets, columns, values).map_err(invalid)?)
             }
         };
@@ -141,13 +143,6 @@ impl Integer {
             _ => Err(Failure::argument(format_args!(
                 "{what} is {number}: expected SPARSERL_I32 or SPARSERL_I64"
             ))),
-        }
-    }
-
-    fn size(self) -> usize {
-        match self {
-            Self::I32 => 4,
-            Self::I64 => 8,
         }
     }
 }
@@ -210,39 +205,75 @@ impl Description {
         })
     }
 
-    /// An array's bytes, on the host.
+    /// An array of offsets or indices, on the host.
     ///
     /// # Safety
-    /// The pointer is to so many elements of this size, where the description says.
-    unsafe fn bytes(
+    /// As [`array`](Self::array).
+    unsafe fn integers(
         &self,
         context: &Context,
         what: &str,
         pointer: *const c_void,
         count: usize,
-        size: usize,
-    ) -> Result<Vec<u8>, Failure> {
+        kind: Integer,
+    ) -> Result<Vec<i64>, Failure> {
+        match kind {
+            Integer::I32 => {
+                // SAFETY: by the contract.
+                let narrow: Vec<i32> = unsafe { self.array(context, what, pointer, count) }?;
+                Ok(narrow.into_iter().map(i64::from).collect())
+            }
+            // SAFETY: by the contract.
+            Integer::I64 => unsafe { self.array(context, what, pointer, count) },
+        }
+    }
+
+    /// An array, on the host.
+    ///
+    /// # Safety
+    /// The pointer is to so many elements of this type, where the description says.
+    unsafe fn array<E: bytemuck::Pod>(
+        &self,
+        context: &Context,
+        what: &str,
+        pointer: *const c_void,
+        count: usize,
+    ) -> Result<Vec<E>, Failure> {
         if count == 0 {
             return Ok(Vec::new());
         }
         if pointer.is_null() {
             return Err(Failure::null(what));
         }
-        let length = count.checked_mul(size).filter(|&length| length <= isize::MAX as usize);
+        let length =
+            count.checked_mul(size_of::<E>()).filter(|&length| length <= isize::MAX as usize);
         let Some(length) = length else {
             return Err(Failure::argument(format_args!("{what} has {count} elements: too many")));
         };
-        if !self.on_device {
-            // SAFETY: by the contract; the length fits an isize.
-            return Ok(unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), length) }.to_vec());
+        // Asked for before it is taken: a wrong number must not end the program.
+        let mut array: Vec<E> = Vec::new();
+        array.try_reserve_exact(count).map_err(|_| {
+            let text = format!("{what} has {length} bytes, which the host has no room for");
+            Failure::new(Status::OutOfMemory, text)
+        })?;
+        if self.on_device {
+            let gpu = context.gpu()?;
+            let _entered = gpu.device.enter_unless_current()?;
+            check_memory(&gpu.device, what, pointer, length)?;
+            array.resize(count, E::zeroed());
+            let bytes = bytemuck::cast_slice_mut(&mut array);
+            // SAFETY: by the contract, and the driver knows of that much memory there.
+            unsafe { operator::read(&gpu.device, pointer.addr() as u64, bytes) }?;
+        } else {
+            array.resize(count, E::zeroed());
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut array);
+            // SAFETY: by the contract; the array is as long and the caller's another one, of any
+            // alignment.
+            unsafe {
+                bytes.as_mut_ptr().copy_from_nonoverlapping(pointer.cast::<u8>(), length);
+            }
         }
-        let gpu = context.gpu()?;
-        let _entered = gpu.device.enter_unless_current()?;
-        check_memory(&gpu.device, what, pointer, length)?;
-        let mut bytes = vec![0; length];
-        // SAFETY: by the contract, and the driver knows of that much memory there.
-        unsafe { operator::read(&gpu.device, pointer.addr() as u64, &mut bytes) }?;
-        Ok(bytes)
+        Ok(array)
     }
 }
 
@@ -262,23 +293,14 @@ pub(crate) fn check_memory(
     }
 }
 
-fn integers(bytes: &[u8], kind: Integer) -> Box<dyn Iterator<Item = i64> + '_> {
-    let word = |bytes: &[u8]| <[u8; 8]>::try_from(bytes).map_or(0, i64::from_ne_bytes);
-    let half = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).map_or(0, i32::from_ne_bytes);
-    match kind {
-        Integer::I32 => Box::new(bytes.chunks_exact(4).map(move |b| i64::from(half(b)))),
-        Integer::I64 => Box::new(bytes.chunks_exact(8).map(word)),
-    }
-}
-
 /// Columns from 0. One that no matrix has is named with its row.
 fn indices(
-    bytes: &[u8],
+    given: &[i64],
     wanted: &Description,
     offsets: OffsetsView<'_>,
 ) -> Result<Vec<u32>, Failure> {
     let mut columns = Vec::with_capacity(wanted.nnz);
-    for (entry, column) in integers(bytes, wanted.indices).enumerate() {
+    for (entry, &column) in given.iter().enumerate() {
         match u32::try_from(column.wrapping_sub(wanted.base)) {
             Ok(column) if (column as usize) < wanted.cols => columns.push(column),
             _ => {

@@ -369,7 +369,11 @@ fn csr_kernel(
         let costs = CostModel::new(stats, task, recipe.context.target);
         let (program, predicted) = plain_csr(&costs, task)?;
         let why = "plain CSR, while better programs are searched for".to_owned();
-        recipe.make(matrix, &program, Known { predicted, why, ..Known::default() })
+        recipe.make(
+            matrix,
+            &program,
+            Known { predicted, csr_predicted: predicted, why, ..Known::default() },
+        )
     }
     let origins = options.values_variable.then(|| origins(matrix, op));
     let recipe = Recipe { context, epilogue, origins, memory_limit };

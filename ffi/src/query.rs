@@ -66,7 +66,11 @@ impl Plan {
     /// Calls after which what was saved over plain CSR is what planning took.
     pub(crate) fn calls_to_pay(&self, kernel: &PlanKernel) -> Option<f64> {
         let known = kernel.known();
-        let saved = known.csr? - kernel.seconds();
+        let saved = match (known.measured, known.csr) {
+            (Some(own), Some(csr)) => csr - own,
+            // As far as the cost model knows.
+            _ => known.csr_predicted - known.predicted,
+        };
         let seconds = self.planning_seconds()?;
         (saved > 0.0).then(|| (seconds / saved).ceil())
     }

@@ -51,7 +51,10 @@ pub(crate) fn better<T: Scalar>(
     let costs = CostModel::new(stats, plan.task(), context.target);
     let policy = context.policy()?;
     let side = plan.side(op).map_err(|failure| failure.text)?;
-    let csr = side.current().packed.program.clone();
+    let (csr, csr_predicted) = {
+        let kernel = side.current();
+        (kernel.packed.program.clone(), kernel.known.predicted)
+    };
     let is_late = || {
         let deadline = plan.options.deadline.map(|deadline| deadline.as_secs_f64());
         deadline.is_some_and(|deadline| plan.age() >= deadline)
@@ -101,6 +104,7 @@ pub(crate) fn better<T: Scalar>(
     // The first that fits what is left of the memory, and that goes with the epilogue.
     let mut refused = None;
     for Chosen { program, known } in chosen {
+        let known = Known { csr_predicted, ..known };
         if plan.is_abandoned.load(Ordering::Relaxed) {
             return Ok(Found::Nothing("plain CSR: the plan was destroyed".to_owned()));
         }
@@ -229,5 +233,8 @@ fn measure<T: Scalar>(
         gpu.facts.name
     );
     let predicted = costs.cost(&program).seconds;
-    Ok(Chosen { program, known: Known { predicted, measured, csr, cusparse, why } })
+    Ok(Chosen {
+        program,
+        known: Known { predicted, measured, csr, cusparse, why, ..Known::default() },
+    })
 }

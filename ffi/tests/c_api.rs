@@ -63,7 +63,7 @@ fn execution_on_a_driver_without_a_gpu() {
     let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"];
     let built = Build::new(&compiler, "tests/c/on_driver.c")
         .flags(&flags)
-        .flags(&[driver.to_str().unwrap()])
+        .flags(&["-pthread", driver.to_str().unwrap()])
         .into_folder(folder.path());
     // The library loads the driver by its name.
     run(Command::new(built).arg(folder.path()).env("LD_LIBRARY_PATH", folder.path()));
