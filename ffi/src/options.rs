@@ -7,46 +7,56 @@ use std::time::Duration;
 
 use sparserl_onnx_models::PolicySource;
 
+use crate::api;
 use crate::status::Failure;
 
-/// Declares the keys with their numbers, which are part of the ABI.
+/// The number from which keys are for plans.
+const FIRST_OF_PLANS: i32 = 100;
+
+/// Declares the keys by their names in the API.
 macro_rules! keys {
-    ($($variant:ident = $number:literal $name:literal,)*) => {
+    ($($variant:ident = $constant:ident,)*) => {
         /// A key of the API.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Key { $($variant,)* }
 
         impl Key {
             fn of(number: i32) -> Option<Self> {
-                match number { $($number => Some(Self::$variant),)* _ => None }
+                match number { $(api::$constant => Some(Self::$variant),)* _ => None }
             }
 
-            /// Its name in the header, behind `SPARSERL_OPTION_`.
+            /// Whether it is for contexts; the others are for plans.
+            fn is_of_context(self) -> bool {
+                let number = match self { $(Self::$variant => api::$constant,)* };
+                number < FIRST_OF_PLANS
+            }
+
+            /// Its name in the header.
             pub(crate) fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
+                match self { $(Self::$variant => stringify!($constant),)* }
             }
         }
     };
 }
 
 keys! {
-    Policy = 1 "POLICY",
-    CacheFolder = 2 "CACHE_FOLDER",
-    Device = 3 "DEVICE",
-    Target = 4 "TARGET",
-    Log = 5 "LOG",
-    Server = 6 "SERVER",
-    ExpectedCalls = 100 "EXPECTED_CALLS",
-    Measure = 101 "MEASURE",
-    Deadline = 102 "DEADLINE",
-    MemoryLimit = 103 "MEMORY_LIMIT",
-    Deterministic = 104 "DETERMINISTIC",
-    ValuesVariable = 105 "VALUES_VARIABLE",
-    TransposeToo = 106 "TRANSPOSE_TOO",
-    Epilogue = 107 "EPILOGUE",
-    EpilogueSource = 108 "EPILOGUE_SOURCE",
-    EpilogueUser = 109 "EPILOGUE_USER",
-    CheckPointers = 110 "CHECK_POINTERS",
+    Policy = SPARSERL_OPTION_POLICY,
+    CacheFolder = SPARSERL_OPTION_CACHE_FOLDER,
+    Device = SPARSERL_OPTION_DEVICE,
+    Target = SPARSERL_OPTION_TARGET,
+    Log = SPARSERL_OPTION_LOG,
+    Server = SPARSERL_OPTION_SERVER,
+    ExpectedCalls = SPARSERL_OPTION_EXPECTED_CALLS,
+    Measure = SPARSERL_OPTION_MEASURE,
+    Deadline = SPARSERL_OPTION_DEADLINE,
+    MemoryLimit = SPARSERL_OPTION_MEMORY_LIMIT,
+    Deterministic = SPARSERL_OPTION_DETERMINISTIC,
+    ValuesVariable = SPARSERL_OPTION_VALUES_VARIABLE,
+    TransposeToo = SPARSERL_OPTION_TRANSPOSE_TOO,
+    Epilogue = SPARSERL_OPTION_EPILOGUE,
+    EpilogueSource = SPARSERL_OPTION_EPILOGUE_SOURCE,
+    EpilogueUser = SPARSERL_OPTION_EPILOGUE_USER,
+    CheckPointers = SPARSERL_OPTION_CHECK_POINTERS,
 }
 
 /// Receives what the library has to say.
@@ -174,18 +184,16 @@ impl Options {
         // A copy, so that a value that is refused changes nothing.
         let mut changed = values.clone();
         let Values { context, plan, of_context, of_plan } = &mut changed;
-        let is_of_context = match key {
+        match key {
             Key::Policy => {
                 context.policy = match given.text()?.as_str() {
                     "learned" => PolicySource::Learned,
                     "cost" => PolicySource::Cost,
                     folder => PolicySource::Exported(folder.into()),
                 };
-                true
             }
             Key::CacheFolder => {
                 context.cache_folder = Some(given.text()?.into());
-                true
             }
             Key::Device => {
                 let device = given.i32()?;
@@ -193,23 +201,18 @@ impl Options {
                     return Err(given.refused("a device's number, or -1 for none"));
                 }
                 context.device = Some(device);
-                true
             }
             Key::Target => {
                 context.target = Some(given.text()?);
-                true
             }
             Key::Log => {
                 context.log = Some(given.log()?).filter(|log| log.function.is_some());
-                true
             }
             Key::Server => {
                 context.server = Some(given.text()?.into());
-                true
             }
             Key::ExpectedCalls => {
                 plan.expected_calls = given.u64()?;
-                false
             }
             Key::Measure => {
                 plan.measure = match given.i32()? {
@@ -218,48 +221,38 @@ impl Options {
                     -1 => Measure::Worthwhile,
                     _ => return Err(given.refused("0, 1 or -1")),
                 };
-                false
             }
             Key::Deadline => {
                 let seconds = Duration::try_from_secs_f64(given.f64()?);
                 let seconds = seconds.map_err(|_| given.refused("seconds, at least 0"))?;
                 plan.deadline = Some(seconds);
-                false
             }
             Key::MemoryLimit => {
                 plan.memory_limit = Some(given.u64()?);
-                false
             }
             Key::Deterministic => {
                 plan.deterministic = given.flag()?;
-                false
             }
             Key::ValuesVariable => {
                 plan.values_variable = given.flag()?;
-                false
             }
             Key::TransposeToo => {
                 plan.transpose_too = given.flag()?;
-                false
             }
             Key::Epilogue => {
                 plan.epilogue = Some(given.text()?).filter(|name| !name.is_empty());
-                false
             }
             Key::EpilogueSource => {
                 plan.epilogue_source = Some(given.text()?).filter(|text| !text.is_empty());
-                false
             }
             Key::EpilogueUser => {
                 plan.epilogue_user = Some(given.text()?).filter(|text| !text.is_empty());
-                false
             }
             Key::CheckPointers => {
                 plan.check_pointers = given.flag()?;
-                false
             }
-        };
-        *(if is_of_context { of_context } else { of_plan }) = Some(key);
+        }
+        *(if key.is_of_context() { of_context } else { of_plan }) = Some(key);
         *values = changed;
         Ok(())
     }
@@ -285,9 +278,7 @@ impl Options {
 
 fn misplaced(key: Key, of: &str, given_to: &str) -> Failure {
     let name = key.name();
-    Failure::argument(format_args!(
-        "SPARSERL_OPTION_{name} is an option of {of}, and is given to {given_to}"
-    ))
+    Failure::argument(format_args!("{name} is an option of {of}, and is given to {given_to}"))
 }
 
 /// A value as it was given.
@@ -306,16 +297,14 @@ impl Given<'_> {
 
     fn refused(&self, expected: &str) -> Failure {
         let name = self.key.name();
-        Failure::argument(format_args!("SPARSERL_OPTION_{name}: expected {expected}"))
+        Failure::argument(format_args!("{name}: expected {expected}"))
     }
 
     fn number<const N: usize>(&self, expected: &str) -> Result<[u8; N], Failure> {
         self.bytes.try_into().map_err(|_| {
             let name = self.key.name();
             let size = self.bytes.len();
-            Failure::argument(format_args!(
-                "SPARSERL_OPTION_{name}: expected {expected}, given {size} bytes"
-            ))
+            Failure::argument(format_args!("{name}: expected {expected}, given {size} bytes"))
         })
     }
 

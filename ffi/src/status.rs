@@ -6,29 +6,31 @@ use std::ffi::{CStr, CString, c_char};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The numbers are part of the ABI: they never change, and new ones are added at the end.
+use crate::api;
+
+/// A status of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Status {
-    Success = 0,
-    NullPointer = 1,
-    InvalidHandle = 2,
-    InvalidArgument = 3,
-    InvalidMatrix = 4,
-    Unsupported = 5,
-    NoDevice = 6,
-    WrongDevice = 7,
-    OutOfMemory = 8,
-    MemoryLimit = 9,
-    Capturing = 10,
-    NoCompiler = 11,
-    Epilogue = 12,
-    File = 13,
-    Mismatch = 14,
-    NotKnown = 15,
-    BufferTooSmall = 16,
-    DeviceFailed = 17,
-    Internal = 18,
+    Success = api::SPARSERL_SUCCESS,
+    NullPointer = api::SPARSERL_NULL_POINTER,
+    InvalidHandle = api::SPARSERL_INVALID_HANDLE,
+    InvalidArgument = api::SPARSERL_INVALID_ARGUMENT,
+    InvalidMatrix = api::SPARSERL_INVALID_MATRIX,
+    Unsupported = api::SPARSERL_UNSUPPORTED,
+    NoDevice = api::SPARSERL_NO_DEVICE,
+    WrongDevice = api::SPARSERL_WRONG_DEVICE,
+    OutOfMemory = api::SPARSERL_OUT_OF_MEMORY,
+    MemoryLimit = api::SPARSERL_MEMORY_LIMIT,
+    Capturing = api::SPARSERL_CAPTURING,
+    NoCompiler = api::SPARSERL_NO_COMPILER,
+    Epilogue = api::SPARSERL_EPILOGUE,
+    File = api::SPARSERL_FILE,
+    Mismatch = api::SPARSERL_MISMATCH,
+    NotKnown = api::SPARSERL_NOT_KNOWN,
+    BufferTooSmall = api::SPARSERL_BUFFER_TOO_SMALL,
+    DeviceFailed = api::SPARSERL_DEVICE_FAILED,
+    Internal = api::SPARSERL_INTERNAL,
 }
 
 impl Status {
