@@ -8,12 +8,12 @@
 //! ```
 //!
 //! - [`api`] is every function of the header, with its documentation; all it does is to read
-//!   arguments. Each call goes through [`status::call`]: no panic gets out, and the text of an error
+//!   arguments. Each call goes through `status::call`: no panic gets out, and the text of an error
 //!   is kept for the thread.
-//! - [`handle`] gives out handles that are never dereferenced: one that was destroyed, or is of
+//! - `handle` gives out handles that are never dereferenced: one that was destroyed, or is of
 //!   another kind, is an error and no crash.
-//! - [`plan`] is what a plan is and how it is made; [`search`] finds better programs for it;
-//!   [`file`](mod@file) keeps it.
+//! - `plan` is what a plan is and how it is made; `search` finds better programs for it;
+//!   `file` keeps it.
 //!
 //! The header is written by cbindgen from [`api`] (`ffi/tests/header.rs` says how).
 
