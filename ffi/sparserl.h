@@ -148,6 +148,9 @@
 // Products after which planning has paid, against plain CSR, by what was measured, else predicted.
 #define SPARSERL_NUMBER_CALLS_TO_PAY 8
 
+// Bytes of the workspace among the packed bytes. Where it is 0, products of one plan may overlap.
+#define SPARSERL_NUMBER_WORKSPACE_BYTES 9
+
 // A policy, compilers and a GPU, shared by plans.
 typedef struct sparserl_context sparserl_context;
 
@@ -320,7 +323,8 @@ sparserl_status sparserl_plan_destroy(struct sparserl_plan *plan);
 // z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
 // CUstream or cudaStream_t). It returns at once, allocates nothing, and may be captured into a
 // graph, which keeps the kernel that the plan had then. z may be y, and must not overlap x. y is
-// not read where beta is 0, and may be NULL then. Calls of one plan must not overlap on the device.
+// not read where beta is 0, and may be NULL then. Products of one plan must not overlap on the device,
+// unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after sparserl_plan_wait().
 sparserl_status sparserl_execute(struct sparserl_plan *plan,
                                  void *stream,
                                  const void *alpha,

@@ -9,7 +9,7 @@ use sparserl_core::kernel::Compiler as _;
 use sparserl_core::language::{LANGUAGE_VERSION, Program};
 use sparserl_core::layout::{CostModel, PackError, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar, middle_rows, sample_rows};
-use sparserl_core::task::Task;
+use sparserl_core::task::{Task, Values};
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_gpu::run::operator::{DeviceArrays, EndingArguments, Operator, OperatorError};
@@ -66,6 +66,19 @@ pub(crate) struct Loaded {
     pub(crate) map: Option<Map>,
     /// Whether a graph may have it.
     pub(crate) captured: AtomicBool,
+}
+
+impl PlanKernel {
+    /// Bytes of device memory that it takes, or would take.
+    pub(crate) fn device_bytes(&self) -> u64 {
+        device_bytes(&self.packed, self.packed.program.task.values == Values::Variable)
+    }
+}
+
+fn device_bytes(packed: &Packed, is_variable: bool) -> u64 {
+    let arrays: u64 = packed.arguments().map(|(_, array)| array.data.bytes().len() as u64).sum();
+    // Where values may change, where each of them goes is kept, too.
+    arrays + if is_variable { Map::bytes(packed) } else { 0 }
 }
 
 /// What a kernel is made of besides the matrix and the program.
@@ -131,13 +144,9 @@ impl Recipe<'_> {
     }
 
     fn check_memory(&self, packed: &Packed) -> Result<(), Failure> {
-        let arrays: u64 =
-            packed.arguments().map(|(_, array)| array.data.bytes().len() as u64).sum();
-        // Where values may change, where each of them goes is kept, too.
-        let map = if self.origins.is_some() { Map::bytes(packed) } else { 0 };
+        let bytes = device_bytes(packed, self.origins.is_some());
         match self.memory_limit {
-            Some(limit) if arrays + map > limit => {
-                let bytes = arrays + map;
+            Some(limit) if bytes > limit => {
                 let text =
                     format!("the plan needs {bytes} bytes of device memory, and may take {limit}");
                 Err(Failure::new(Status::MemoryLimit, text))

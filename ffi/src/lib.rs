@@ -4,7 +4,7 @@
 //! C ─► api ─► Context ─┬─► Matrix: copied and checked
 //!                      └─► Plan ─► make: plain CSR at once ─► search, in the background
 //!                                   │                            │ the better kernel
-//!               execute ─► Slot ◄───┴────────────────────────────┘
+//!               execute ─► Side ◄───┴────────────────────────────┘
 //! ```
 //!
 //! - [`api`] is every function of the header, with its documentation; all it does is to read

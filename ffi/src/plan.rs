@@ -137,8 +137,8 @@ impl Plan {
         let mut limit = options.memory_limit;
         let mut side = |op: Op| {
             let kernel = csr_kernel(context, matrix, op, &options, epilogue.as_ref(), limit, task)?;
-            if let (Some(limit), Some(loaded)) = (&mut limit, &kernel.loaded) {
-                *limit = limit.saturating_sub(loaded.arrays.bytes());
+            if let Some(limit) = &mut limit {
+                *limit = limit.saturating_sub(kernel.device_bytes());
             }
             Ok::<_, Failure>(Side::new(kernel))
         };
@@ -315,11 +315,8 @@ impl Plan {
 
     /// How a kernel of this plan is made.
     pub(crate) fn recipe<'a>(&'a self, origins: Option<&'a [u64]>) -> Recipe<'a> {
-        let in_use = |side: &Side| {
-            let kernel = side.current();
-            kernel.loaded.as_ref().map_or(0, |loaded| loaded.arrays.bytes())
-        };
-        let used: u64 = self.sides().map(in_use).sum();
+        // Those that are there stay: a graph may have them.
+        let used: u64 = self.sides().map(|side| side.current().device_bytes()).sum();
         Recipe {
             context: &self.context,
             epilogue: self.epilogue.as_ref(),

@@ -45,6 +45,10 @@ impl Plan {
                 let arrays = kernel.packed.arguments();
                 Ok(arrays.map(|(_, array)| array.data.bytes().len() as f64).sum())
             }
+            api::SPARSERL_NUMBER_WORKSPACE_BYTES => {
+                let arrays = kernel.packed.arguments().filter(|(_, a)| a.role.is_workspace());
+                Ok(arrays.map(|(_, array)| array.data.bytes().len() as f64).sum())
+            }
             api::SPARSERL_NUMBER_PREDICTED_SECONDS => Ok(known.predicted),
             api::SPARSERL_NUMBER_MEASURED_SECONDS => known.measured.ok_or_else(unmeasured),
             api::SPARSERL_NUMBER_CSR_SECONDS => known.csr.ok_or_else(unmeasured),

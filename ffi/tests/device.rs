@@ -16,13 +16,14 @@ use sparserl_gpu::run::device;
 use tempfile::TempDir;
 
 /// Parts of `tests/c/device.c`.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "swapped",
     "from_device",
     "values",
     "captured",
     "misuse",
     "clamped",
+    "single",
     "loaded",
     "threads",
     "overhead",

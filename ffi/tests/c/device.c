@@ -304,6 +304,46 @@ static void clamped(void) {
   free(high);
 }
 
+static void single(void) {
+  const size_t rows = (size_t)g.csr.rows, nnz = (size_t)g.csr.nnz;
+  float *values = (float *)malloc(nnz * sizeof *values), *x = (float *)malloc(rows * sizeof *x);
+  float *found = (float *)malloc(rows * sizeof *found);
+  REQUIRE(values && x && found);
+  for (size_t i = 0; i < nnz; ++i) values[i] = (float)g.values[i];
+  for (size_t i = 0; i < rows; ++i) x[i] = (float)sin((double)i);
+  float *dx = NULL, *dz = NULL;
+  CUDA(cudaMalloc((void **)&dx, rows * sizeof *dx));
+  CUDA(cudaMalloc((void **)&dz, rows * sizeof *dz));
+  CUDA(cudaMemcpy(dx, x, rows * sizeof *dx, cudaMemcpyHostToDevice));
+  sparserl_csr csr = g.csr;
+  csr.values = values;
+  csr.value_type = SPARSERL_F32;
+  const float alpha = 0.5f, beta = 2;
+  sparserl_matrix *own = NULL;
+  sparserl_plan *plan = NULL;
+  OK(sparserl_matrix_create(context, &csr, &own));
+  OK(sparserl_plan_create(context, own, NULL, &plan));
+  for (int i = 0; i < 2; ++i) {
+    OK(sparserl_execute(plan, stream, &alpha, dx, &beta, dx, dz));
+    CUDA(cudaStreamSynchronize(stream));
+    CUDA(cudaMemcpy(found, dz, rows * sizeof *found, cudaMemcpyDeviceToHost));
+    for (size_t row = 0; row < rows; ++row) {
+      double sum = (double)beta * (double)x[row];
+      for (int32_t k = g.row_offsets[row]; k < g.row_offsets[row + 1]; ++k)
+        sum += (double)alpha * (double)values[k] * (double)x[g.column_indices[k]];
+      REQUIRE(fabs((double)found[row] - sum) <= 1e-5 * (1 + fabs(sum)));
+    }
+    OK(sparserl_plan_wait(plan));
+  }
+  OK(sparserl_plan_destroy(plan));
+  OK(sparserl_matrix_destroy(own));
+  CUDA(cudaFree(dx));
+  CUDA(cudaFree(dz));
+  free(values);
+  free(x);
+  free(found);
+}
+
 /* Saved, and loaded again: the same kernel. */
 static void loaded(const char *folder) {
   char path[4096];
@@ -424,6 +464,7 @@ int main(int count, char **arguments) {
   else if (strcmp(part, "captured") == 0) captured();
   else if (strcmp(part, "misuse") == 0) misuse();
   else if (strcmp(part, "clamped") == 0) clamped();
+  else if (strcmp(part, "single") == 0) single();
   else if (strcmp(part, "loaded") == 0) loaded(arguments[2]);
   else if (strcmp(part, "threads") == 0) threads();
   else if (strcmp(part, "overhead") == 0) overhead();

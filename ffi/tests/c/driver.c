@@ -35,7 +35,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks;
 static long taken_blocks, taken_modules, taken_streams, launches;
 static size_t memory_left = (size_t)1 << 40;
-static int captures;
+static int captures, is_broken;
 static _Thread_local CUcontext stack[16];
 static _Thread_local int depth;
 static _Thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -45,6 +45,7 @@ long driver_taken(void) { return taken_blocks + taken_modules + taken_streams; }
 long driver_launches(void) { return launches; }
 int driver_depth(void) { return depth; }
 void driver_set_memory(size_t bytes) { memory_left = bytes; }
+void driver_break(void) { is_broken = 1; }
 void driver_set_current(int device) {
   depth = 1;
   stack[0] = &contexts[device];
@@ -151,6 +152,7 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
 }
 CUresult cuMemFree(CUdeviceptr address) {
   NEED_CONTEXT();
+  if (is_broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
   UNSAFE();
   CUresult result = CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&lock);
@@ -194,6 +196,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
 CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
   (void)flags;
   NEED_CONTEXT();
+  if (is_broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
   UNSAFE();
   if (!(*stream = driver_stream(current()->device))) abort();
   pthread_mutex_lock(&lock);
@@ -312,6 +315,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                         CUstream stream, void **parameters, void **extra) {
   NEED_CONTEXT();
+  if (is_broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
   if (function->context != current() || (stream && stream->context != current()))
     return CUDA_ERROR_INVALID_HANDLE;
   if (!grid_x || !grid_y || !grid_z || block_x * block_y * block_z > 1024 || shared || extra)

@@ -11,6 +11,7 @@ long driver_launches(void);
 int driver_depth(void);
 void driver_set_memory(size_t bytes);
 void driver_set_current(int device);
+void driver_break(void);
 stream_t driver_stream(int device);
 void driver_capture(stream_t stream, int begin);
 int cuMemAlloc_v2(unsigned long long *address, size_t bytes);
@@ -187,6 +188,43 @@ static void fused(void) {
   device_free(z);
 }
 
+/* Single precision: numbers of half the size. */
+static void single(void) {
+  const size_t rows = (size_t)g.csr.rows, nnz = (size_t)g.csr.nnz;
+  float *values = (float *)malloc(nnz * sizeof *values);
+  REQUIRE(values);
+  for (size_t i = 0; i < nnz; ++i) values[i] = (float)g.values[i];
+  sparserl_csr csr = g.csr;
+  csr.values = values;
+  csr.value_type = SPARSERL_F32;
+  float *x = device_memory(rows * sizeof *x), *z = device_memory(rows * sizeof *z);
+  const float alpha = 2, beta = 3;
+  sparserl_matrix *own = NULL;
+  sparserl_plan *plan = NULL;
+  OK(sparserl_matrix_create(context, &csr, &own));
+  OK(sparserl_plan_create(context, own, NULL, &plan));
+  OK(sparserl_execute(plan, stream, &alpha, x, &beta, z, z));
+  OK(sparserl_plan_destroy(plan));
+  OK(sparserl_matrix_destroy(own));
+  device_free(x);
+  device_free(z);
+  free(values);
+}
+
+/* After a fault everything fails, and nothing crashes. */
+static void broken(void) {
+  const size_t bytes = (size_t)g.csr.rows * sizeof(double);
+  double *x = device_memory(bytes), *z = device_memory(bytes);
+  sparserl_plan *plan = plan_with(1, 0), *none = NULL;
+  driver_break();
+  FAILS(sparserl_execute(plan, stream, &one, x, &zero, NULL, z), SPARSERL_DEVICE_FAILED,
+        "cuLaunchKernel failed: an error");
+  FAILS(sparserl_plan_update_values(plan, stream, g.values, SPARSERL_HOST), SPARSERL_DEVICE_FAILED, "failed");
+  FAILS(sparserl_plan_create(context, matrix, NULL, &none), SPARSERL_DEVICE_FAILED, "failed");
+  REQUIRE(none == NULL);
+  OK(sparserl_plan_destroy(plan));
+}
+
 /* Memory that ends in the middle of a plan. */
 static void exhausted(void) {
   const long before = driver_taken();
@@ -339,14 +377,21 @@ int main(int count, char **arguments) {
   updated(arguments[1]);
   from_device();
   fused();
+  single();
   exhausted();
   threads();
   sequences(arguments[1]);
-  OK(sparserl_matrix_destroy(matrix));
   OK(sparserl_context_destroy(context));
   /* All memory, modules and streams are given back. */
   REQUIRE(driver_taken() == 0);
   REQUIRE(driver_depth() == 1);
+  OK(sparserl_options_create(&options));
+  set_text(options, SPARSERL_OPTION_POLICY, "cost");
+  OK(sparserl_context_create(options, &context));
+  OK(sparserl_options_destroy(options));
+  broken();
+  OK(sparserl_context_destroy(context));
+  OK(sparserl_matrix_destroy(matrix));
   free(stream);
   free(elsewhere);
   free_grid(&g);

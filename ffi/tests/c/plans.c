@@ -23,6 +23,7 @@ static void searched(sparserl_context *context, const struct grid *g, const char
     REQUIRE(text_has(plan, op, SPARSERL_TEXT_SOURCE, "__global__"));
     REQUIRE(number_of(plan, op, SPARSERL_NUMBER_PACKED_BYTES) > 0);
     REQUIRE(number_of(plan, op, SPARSERL_NUMBER_PREDICTED_SECONDS) > 0);
+    REQUIRE(number_of(plan, op, SPARSERL_NUMBER_WORKSPACE_BYTES) >= 0);
   }
   size_t length = 0;
   OK(sparserl_plan_text(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_CUBIN, NULL, 0, &length));
