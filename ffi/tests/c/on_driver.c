@@ -204,6 +204,8 @@ static void single(void) {
   OK(sparserl_matrix_create(context, &csr, &own));
   OK(sparserl_plan_create(context, own, NULL, &plan));
   OK(sparserl_execute(plan, stream, &alpha, x, &beta, z, z));
+  OK(sparserl_plan_wait(plan));
+  OK(sparserl_execute(plan, stream, &alpha, x, &beta, z, z));
   OK(sparserl_plan_destroy(plan));
   OK(sparserl_matrix_destroy(own));
   device_free(x);
