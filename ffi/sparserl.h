@@ -195,7 +195,8 @@ typedef struct sparserl_csr {
   int32_t reserved[3];
 } sparserl_csr;
 
-// Receives a line of text. It may be called from any thread until the context is destroyed.
+// Receives a line of text. It may be called from any thread until the context is destroyed, and
+// must not wait for a plan or destroy anything.
 typedef struct sparserl_log {
   // The function, or NULL for none.
   void (*function)(const char *line, void *user);

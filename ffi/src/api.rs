@@ -199,7 +199,7 @@ pub unsafe extern "C" fn sparserl_plan_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sparserl_plan_wait(plan: *mut sparserl_plan) -> sparserl_status {
     call(|| {
-        PLANS.get(plan)?.wait();
+        PLANS.get(plan)?.progress.wait();
         Ok(())
     })
 }

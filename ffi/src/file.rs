@@ -59,7 +59,7 @@ struct SideHeader {
 impl Plan {
     /// Writes the plan, once nothing is searched for any more. The file appears whole or not at all.
     pub(crate) fn save(&self, path: &Path) -> Result<(), Failure> {
-        self.wait();
+        self.progress.wait();
         let failed = |error: io::Error| {
             Failure::new(
                 Status::File,

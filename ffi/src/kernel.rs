@@ -2,7 +2,6 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use sparserl_core::codegen::{CudaSource, Ending, Epilogue, emit, emit_ending};
 use sparserl_core::kernel::Compiler as _;
@@ -256,9 +255,4 @@ pub(crate) fn plain_csr(costs: &CostModel<'_>, task: Task) -> Result<(Program, f
         }
     }
     best.ok_or_else(|| Failure::internal("there is no plain CSR"))
-}
-
-/// How long something took, in seconds.
-pub(crate) fn seconds_since(start: Instant) -> f64 {
-    start.elapsed().as_secs_f64()
 }

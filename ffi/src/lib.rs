@@ -28,6 +28,7 @@ mod kernel;
 mod matrix;
 mod options;
 mod plan;
+mod progress;
 mod query;
 mod search;
 mod status;

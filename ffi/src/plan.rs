@@ -1,7 +1,7 @@
 //! A plan: the kernels of a matrix, made for the calls that are expected.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use sparserl_core::codegen::Epilogue;
@@ -14,9 +14,10 @@ use sparserl_gpu::run::operator::ForeignStream;
 use crate::context::Context;
 use crate::effort::Effort;
 use crate::epilogue;
-use crate::kernel::{Known, PlanKernel, Recipe, plain_csr, seconds_since};
+use crate::kernel::{Known, PlanKernel, Recipe, plain_csr};
 use crate::matrix::{Entries, Matrix, with_view};
 use crate::options::PlanOptions;
+use crate::progress::Progress;
 use crate::search;
 use crate::status::{Failure, Status};
 
@@ -41,17 +42,7 @@ pub(crate) struct Plan {
     pub(crate) has_new_values: Mutex<bool>,
     /// Nobody wants what is still searched for.
     pub(crate) is_abandoned: AtomicBool,
-    progress: Mutex<Progress>,
-    settled: Condvar,
-    created: Instant,
-}
-
-/// How far planning has come.
-#[derive(Clone, Copy, Debug, Default)]
-struct Progress {
-    is_searching: bool,
-    /// What planning took, in seconds, as far as it has come.
-    seconds: f64,
+    pub(crate) progress: Arc<Progress>,
 }
 
 /// The kernels for A, or for Aᵀ.
@@ -178,9 +169,7 @@ impl Plan {
             calls: AtomicU64::new(0),
             has_new_values: Mutex::new(false),
             is_abandoned: AtomicBool::new(false),
-            progress: Mutex::new(Progress { is_searching: false, seconds: seconds_since(created) }),
-            settled: Condvar::new(),
-            created,
+            progress: Arc::new(Progress::new(created)),
         }
     }
 
@@ -198,23 +187,26 @@ impl Plan {
             self.sides().for_each(|side| side.settle(&why));
             return Ok(());
         }
-        self.lock_progress().is_searching = true;
+        self.progress.begin();
         if !has_gpu || self.options.deterministic {
             self.search(matrix, effort);
+            self.progress.end();
             return Ok(());
         }
-        let (plan, matrix, searching) =
-            (Arc::clone(self), Arc::clone(matrix), self.context.search());
+        let (plan, progress) = (Arc::clone(self), Arc::clone(&self.progress));
+        let (matrix, searching) = (Arc::clone(matrix), self.context.search());
         let background = move || {
-            // Dropped last: whoever waits for the context must find nothing at work.
-            let _searching = searching;
             plan.search(&matrix, effort);
-            drop(plan);
-            drop(matrix);
+            // Whoever waits finds nothing at work, and nothing kept.
+            drop((plan, matrix));
+            progress.end();
+            drop(searching);
         };
         let spawned = std::thread::Builder::new().name("sparserl-search".into()).spawn(background);
         if let Err(error) = spawned {
-            self.end(&format!("plain CSR: nothing searches in the background: {error}"));
+            let why = format!("plain CSR: nothing searches in the background: {error}");
+            self.sides().for_each(|side| side.settle(&why));
+            self.progress.end();
         }
         Ok(())
     }
@@ -247,40 +239,6 @@ impl Plan {
                 }
             }
         }
-        self.end("");
-    }
-
-    fn end(&self, why: &str) {
-        if !why.is_empty() {
-            self.sides().for_each(|side| side.settle(why));
-        }
-        let mut progress = self.lock_progress();
-        *progress = Progress { is_searching: false, seconds: seconds_since(self.created) };
-        drop(progress);
-        self.settled.notify_all();
-    }
-
-    /// Waits until nothing is searched for any more.
-    pub(crate) fn wait(&self) {
-        let mut progress = self.lock_progress();
-        while progress.is_searching {
-            progress = self.settled.wait(progress).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Seconds that planning took, searches in the background included; none while it goes on.
-    pub(crate) fn planning_seconds(&self) -> Option<f64> {
-        let progress = *self.lock_progress();
-        (!progress.is_searching).then_some(progress.seconds)
-    }
-
-    /// Seconds since planning began.
-    pub(crate) fn age(&self) -> f64 {
-        seconds_since(self.created)
-    }
-
-    fn lock_progress(&self) -> std::sync::MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn sides(&self) -> impl Iterator<Item = &Side> {

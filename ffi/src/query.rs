@@ -53,9 +53,11 @@ impl Plan {
             api::SPARSERL_NUMBER_MEASURED_SECONDS => known.measured.ok_or_else(unmeasured),
             api::SPARSERL_NUMBER_CSR_SECONDS => known.csr.ok_or_else(unmeasured),
             api::SPARSERL_NUMBER_CUSPARSE_SECONDS => known.cusparse.ok_or_else(unmeasured),
-            api::SPARSERL_NUMBER_PLANNING_SECONDS => self.planning_seconds().ok_or_else(|| {
-                Failure::new(Status::NotKnown, "better programs are still searched for")
-            }),
+            api::SPARSERL_NUMBER_PLANNING_SECONDS => {
+                self.progress.planning_seconds().ok_or_else(|| {
+                    Failure::new(Status::NotKnown, "better programs are still searched for")
+                })
+            }
             api::SPARSERL_NUMBER_CALLS => Ok(self.calls.load(Ordering::Relaxed) as f64),
             api::SPARSERL_NUMBER_CALLS_TO_PAY => self.calls_to_pay(&kernel).ok_or_else(|| {
                 Failure::new(
@@ -75,7 +77,7 @@ impl Plan {
             // As far as the cost model knows.
             _ => known.csr_predicted - known.predicted,
         };
-        let seconds = self.planning_seconds()?;
+        let seconds = self.progress.planning_seconds()?;
         (saved > 0.0).then(|| (seconds / saved).ceil())
     }
 

@@ -57,7 +57,7 @@ pub(crate) fn better<T: Scalar>(
     };
     let is_late = || {
         let deadline = plan.options.deadline.map(|deadline| deadline.as_secs_f64());
-        deadline.is_some_and(|deadline| plan.age() >= deadline)
+        deadline.is_some_and(|deadline| plan.progress.age() >= deadline)
     };
     let late = || Found::Nothing("plain CSR: the deadline came before a better one".to_owned());
     if is_late() {
@@ -66,7 +66,7 @@ pub(crate) fn better<T: Scalar>(
     let budget = match effort {
         Effort::Measure(time) => Some(match plan.options.deadline {
             Some(deadline) => {
-                time.min(deadline.saturating_sub(Duration::from_secs_f64(plan.age())))
+                time.min(deadline.saturating_sub(Duration::from_secs_f64(plan.progress.age())))
             }
             None => time,
         }),

@@ -113,7 +113,8 @@ pub const SPARSERL_OPTION_EPILOGUE_USER: i32 = 109;
 /// memory that is large enough.
 pub const SPARSERL_OPTION_CHECK_POINTERS: i32 = 110;
 
-/// Receives a line of text. It may be called from any thread until the context is destroyed.
+/// Receives a line of text. It may be called from any thread until the context is destroyed, and
+/// must not wait for a plan or destroy anything.
 #[repr(C)]
 pub struct sparserl_log {
     /// The function, or NULL for none.
