@@ -1,5 +1,6 @@
-/* A CUDA driver without a GPU: two devices whose memory is the host's, and whose kernels do nothing.
- * It keeps account of what is taken and given back, and is as strict as the real one about contexts
+/* A CUDA driver without a GPU: two devices whose memory is the host's. Of kernels it knows plain CSR in
+ * double precision and the one that puts values in their places, which it does itself; others do
+ * nothing. It keeps account of what is taken and given back, and is as strict as the real one about contexts
  * and captures, so that all of the library but the kernels is tested where there is no GPU. */
 #include <cuda.h>
 #include <pthread.h>
@@ -17,6 +18,7 @@ struct CUstream_st {
 };
 struct CUfunc_st {
   CUcontext context;
+  int scatters;
   size_t count, sizes[256];
 };
 struct CUmod_st {
@@ -283,6 +285,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     struct CUfunc_st *made = (struct CUfunc_st *)calloc(1, sizeof *made);
     if (!made) abort();
     made->context = module->context;
+    made->scatters = strcmp(name, "sparserl_scatter_values") == 0;
     const unsigned char *at = image + word(section + 24, 8), *end = at + word(section + 32, 8);
     while (at < end) {
       const size_t length = at[0] == 4 ? word(at + 2, 2) : 0;
@@ -311,6 +314,31 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
   *offset = 0;
   return *size = function->sizes[index], CUDA_SUCCESS;
 }
+/* Plain CSR takes x, z, alpha, beta, the three arrays, rows and three numbers of lines, and perhaps y. */
+static int is_plain_csr(CUfunction function) {
+  static const size_t sizes[] = {8, 8, 8, 8, 8, 8, 8, 4, 4, 4, 4, 8};
+  return (function->count == 11 || function->count == 12) &&
+         memcmp(function->sizes, sizes, function->count * sizeof *sizes) == 0;
+}
+static void multiply(void **parameters, const double *y) {
+  const double *x = *(double **)parameters[0], alpha = *(double *)parameters[2];
+  double *z = *(double **)parameters[1], beta = *(double *)parameters[3];
+  const unsigned *offsets = *(unsigned **)parameters[4], *columns = *(unsigned **)parameters[5];
+  const double *values = *(double **)parameters[6];
+  const unsigned rows = *(unsigned *)parameters[7];
+  for (unsigned row = 0; row < rows; ++row) {
+    double sum = 0;
+    for (unsigned k = offsets[row]; k < offsets[row + 1]; ++k) sum += values[k] * x[columns[k]];
+    z[row] = alpha * sum + (beta == 0 ? 0 : beta * y[row]);
+  }
+}
+static void scatter(void **parameters) {
+  double *slots = *(double **)parameters[0];
+  const uint64_t *entries = *(uint64_t **)parameters[1], count = *(uint64_t *)parameters[3];
+  const double *values = *(double **)parameters[2];
+  for (uint64_t slot = 0; slot < count; ++slot)
+    if (entries[slot] != ~UINT64_C(0)) slots[slot] = values[entries[slot]];
+}
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                         CUstream stream, void **parameters, void **extra) {
@@ -324,6 +352,9 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
   unsigned sum = 0;
   for (size_t i = 0; i < function->count; ++i)
     for (size_t k = 0; k < function->sizes[i]; ++k) sum += ((unsigned char *)parameters[i])[k];
+  const int has_y = function->count == 12;
+  if (is_plain_csr(function)) multiply(parameters, *(double **)parameters[has_y ? 11 : 1]);
+  if (function->scatters) scatter(parameters);
   pthread_mutex_lock(&lock);
   launches += 1 + 0 * (long)sum;
   pthread_mutex_unlock(&lock);

@@ -47,6 +47,65 @@ static sparserl_plan *plan_with(int32_t variable, uint64_t calls) {
   return plan;
 }
 
+/* alpha op(A) x + beta y with these values of A, in every way to ask for it. */
+static void products(sparserl_plan *plan, const double *values) {
+  const size_t rows = (size_t)g.csr.rows, bytes = rows * sizeof(double);
+  double *x = device_memory(bytes), *y = device_memory(bytes), *z = device_memory(bytes);
+  double *expected = (double *)malloc(bytes);
+  REQUIRE(expected);
+  for (size_t i = 0; i < rows; ++i) {
+    x[i] = 1 + (double)(i % 7);
+    y[i] = (double)(i % 5) - 2;
+  }
+  for (int way = 0; way < 8; ++way) {
+    const int32_t op = way & 1;
+    const int in_place = way >> 1 & 1;
+    const double alpha = 0.5, beta = way >> 2 ? 3 : 0;
+    for (size_t i = 0; i < rows; ++i) expected[i] = beta * y[i];
+    for (size_t i = 0; i < rows; ++i)
+      for (int32_t k = g.row_offsets[i]; k < g.row_offsets[i + 1]; ++k) {
+        const size_t j = (size_t)g.column_indices[k];
+        expected[op ? j : i] += alpha * values[k] * x[op ? i : j];
+      }
+    for (size_t i = 0; i < rows; ++i) z[i] = in_place ? y[i] : 1e300;
+    OK(sparserl_execute_op(plan, op, stream, &alpha, x, &beta, in_place ? z : y, z, NULL));
+    for (size_t i = 0; i < rows; ++i) {
+      const double off = z[i] - expected[i];
+      REQUIRE(off < 1e-9 && off > -1e-9);
+    }
+  }
+  free(expected);
+  device_free(x);
+  device_free(y);
+  device_free(z);
+}
+
+/* The right arguments get to the kernels. */
+static void right(const char *folder) {
+  const size_t nnz = (size_t)g.csr.nnz;
+  double *values = device_memory(nnz * sizeof(double));
+  for (size_t i = 0; i < nnz; ++i) values[i] = (double)(i % 11) - 5;
+  sparserl_plan *plan = plan_with(0, 0), *loaded = NULL;
+  products(plan, g.values);
+  OK(sparserl_plan_destroy(plan));
+  plan = plan_with(1, 0);
+  products(plan, g.values);
+  OK(sparserl_plan_update_values(plan, stream, values, SPARSERL_DEVICE));
+  products(plan, values);
+  OK(sparserl_plan_update_values(plan, NULL, g.values, SPARSERL_HOST));
+  products(plan, g.values);
+  char path[4096];
+  snprintf(path, sizeof path, "%s/e.plan", folder);
+  OK(sparserl_plan_save(plan, path));
+  OK(sparserl_plan_load(context, matrix, path, &loaded));
+  products(loaded, g.values);
+  OK(sparserl_plan_update_values(loaded, stream, values, SPARSERL_DEVICE));
+  products(loaded, values);
+  OK(sparserl_plan_destroy(loaded));
+  OK(sparserl_plan_destroy(plan));
+  device_free(values);
+}
+
 static void executed(void) {
   const size_t bytes = (size_t)g.csr.rows * sizeof(double);
   double *x = device_memory(bytes), *y = device_memory(bytes), *z = device_memory(bytes);
@@ -375,6 +434,7 @@ int main(int count, char **arguments) {
   driver_set_current(0);
   stream = driver_stream(0);
   elsewhere = driver_stream(1);
+  right(arguments[1]);
   executed();
   updated(arguments[1]);
   from_device();
