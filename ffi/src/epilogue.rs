@@ -5,19 +5,20 @@ use sparserl_core::codegen::{Epilogue, UserField};
 use crate::options::PlanOptions;
 use crate::status::Failure;
 
-/// A name, the caller's values, and what is returned. What is no number stays none.
+/// A name, the caller's values, and what is done. What is no number stays none.
 const READY: [(&str, &str, &str); 4] = [
-    ("relu", "", "product + old < 0 ? Scalar(0) : product + old"),
-    ("bias", "const Scalar bias[rows]", "product + old + user.bias[row]"),
+    ("relu", "", "const Scalar v = product + old;\n  return v < 0 ? Scalar(0) : v;"),
+    ("bias", "const Scalar bias[rows]", "return product + old + user.bias[row];"),
     (
         "clamp",
         "const Scalar lower[rows]; const Scalar upper[rows]",
-        "between(product + old, user.lower[row], user.upper[row])",
+        "const Scalar v = product + old, lower = user.lower[row], upper = user.upper[row];\n  \
+         return v < lower ? lower : v > upper ? upper : v;",
     ),
     (
         "axpy",
         "const Scalar vector[rows]; Scalar factor",
-        "fma(user.factor, user.vector[row], product + old)",
+        "return fma(user.factor, user.vector[row], product + old);",
     ),
 ];
 
@@ -36,8 +37,7 @@ pub(crate) fn of(options: &PlanOptions) -> Result<Option<Epilogue>, Failure> {
         }
         (None, None) => return Ok(None),
         (Some(name), None) => {
-            let Some((_, user, result)) = READY.into_iter().find(|(ready, ..)| ready == name)
-            else {
+            let Some((_, user, body)) = READY.into_iter().find(|(ready, ..)| ready == name) else {
                 let names = READY.map(|(name, ..)| name).join(", ");
                 return Err(Failure::argument(format_args!(
                     "there is no epilogue {name}: expected one of {names}"
@@ -50,9 +50,8 @@ pub(crate) fn of(options: &PlanOptions) -> Result<Option<Epilogue>, Failure> {
                 )));
             }
             let text = format!(
-                "__device__ Scalar between(Scalar a, Scalar lower, Scalar upper) {{\n  return a < \
-                 lower ? lower : a > upper ? upper : a;\n}}\n\n__device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& \
-                 user) {{\n  return {result};\n}}"
+                "__device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& \
+                 user) {{\n  {body}\n}}"
             );
             (text, user.to_owned())
         }

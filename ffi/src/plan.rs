@@ -100,8 +100,12 @@ impl Side {
 
     /// Says why the kernel stays the one it is.
     fn settle(&self, why: &str) {
+        self.settle_as(Known { why: why.to_owned(), ..self.current().known.clone() });
+    }
+
+    /// Says what was found out about the kernel, which stays the one it is.
+    fn settle_as(&self, known: Known) {
         let kernel = self.current();
-        let known = Known { why: why.to_owned(), ..kernel.known.clone() };
         *kernel.settled.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
     }
 
@@ -232,6 +236,7 @@ impl Plan {
                     side.put(*kernel, !*updated);
                 }
                 Ok(search::Found::Nothing(why)) => side.settle(&why),
+                Ok(search::Found::PlainCsr(known)) => side.settle_as(known),
                 Err(why) => {
                     let why = format!("plain CSR: {why}");
                     self.context.say(&why);

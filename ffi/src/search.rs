@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use sparserl_core::decode::{Choice, PolicyInput};
+use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Regime};
@@ -32,6 +33,8 @@ pub(crate) enum Found {
     Better(Box<PlanKernel>),
     /// None, and why.
     Nothing(String),
+    /// Plain CSR is the fastest of what was measured.
+    PlainCsr(Known),
 }
 
 /// Finds a better kernel for a matrix, which is that of the plan or its transpose.
@@ -95,7 +98,7 @@ pub(crate) fn better<T: Scalar>(
             choices.insert(0, known);
             let measured = measure(plan, gpu, matrix, &input, &choices, time)?;
             if measured.program == csr {
-                return Ok(Found::Nothing(measured.known.why));
+                return Ok(Found::PlainCsr(Known { csr_predicted, ..measured.known }));
             }
             vec![measured]
         }
@@ -118,7 +121,7 @@ pub(crate) fn better<T: Scalar>(
 
 /// A program, and what is known of it.
 struct Chosen {
-    program: sparserl_core::language::Program,
+    program: Program,
     known: Known,
 }
 
