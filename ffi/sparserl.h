@@ -306,7 +306,8 @@ sparserl_status sparserl_matrix_create(struct sparserl_context *context,
 sparserl_status sparserl_matrix_destroy(struct sparserl_matrix *matrix);
 
 // Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR, compiled, and
-// its epilogue checked: tenths of a second when it is compiled for the first time. A better one takes its place when it has been found in the background (never with
+// its epilogue checked: tenths of a second when it is compiled for the first time. A better one
+// takes its place when it has been found in the background (never with
 // SPARSERL_OPTION_DETERMINISTIC; with SPARSERL_OPTION_VALUES_VARIABLE, once values were updated,
 // at the next update). Without a GPU this returns when all is done. `options` may be NULL.
 sparserl_status sparserl_plan_create(struct sparserl_context *context,
@@ -324,8 +325,9 @@ sparserl_status sparserl_plan_destroy(struct sparserl_plan *plan);
 // z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
 // CUstream or cudaStream_t). It returns at once, allocates nothing, and may be captured into a
 // graph, which keeps the kernel that the plan had then. z may be y, and must not overlap x. y is
-// not read where beta is 0, and may be NULL then. Products of one plan must not overlap on the device,
-// unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after sparserl_plan_wait().
+// not read where beta is 0, and may be NULL then. Products of one plan must not overlap on the
+// device, unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after
+// sparserl_plan_wait().
 sparserl_status sparserl_execute(struct sparserl_plan *plan,
                                  void *stream,
                                  const void *alpha,

@@ -164,7 +164,8 @@ pub unsafe extern "C" fn sparserl_matrix_destroy(matrix: *mut sparserl_matrix) -
 }
 
 /// Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR, compiled, and
-/// its epilogue checked: tenths of a second when it is compiled for the first time. A better one takes its place when it has been found in the background (never with
+/// its epilogue checked: tenths of a second when it is compiled for the first time. A better one
+/// takes its place when it has been found in the background (never with
 /// SPARSERL_OPTION_DETERMINISTIC; with SPARSERL_OPTION_VALUES_VARIABLE, once values were updated,
 /// at the next update). Without a GPU this returns when all is done. `options` may be NULL.
 ///
@@ -220,8 +221,9 @@ pub unsafe extern "C" fn sparserl_plan_destroy(plan: *mut sparserl_plan) -> spar
 /// z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
 /// CUstream or cudaStream_t). It returns at once, allocates nothing, and may be captured into a
 /// graph, which keeps the kernel that the plan had then. z may be y, and must not overlap x. y is
-/// not read where beta is 0, and may be NULL then. Products of one plan must not overlap on the device,
-/// unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after sparserl_plan_wait().
+/// not read where beta is 0, and may be NULL then. Products of one plan must not overlap on the
+/// device, unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after
+/// sparserl_plan_wait().
 ///
 /// # Safety
 /// `alpha` and `beta` point to numbers of the matrix's type on the host; the vectors are device
