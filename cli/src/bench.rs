@@ -35,9 +35,10 @@ use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::run::device::Clocks;
 use sparserl_gpu::store::recording::{Context, Recorder};
 use sparserl_gpu::worker::Protocol;
+use sparserl_onnx_models::OpenedPolicy;
 
 use crate::args::{BenchArgs, ReportArgs};
-use crate::policy::Policy;
+use crate::policy;
 use crate::progress::Progress;
 use crate::{console, gpu, recordings, whole_file};
 use measure::{Bench, steps_per_matrix};
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         budget: args.budget(),
         values: args.values.into(),
     };
-    let policy = Policy::open(&args.policy)?;
+    let policy = policy::open(&args.policy)?;
     let evaluators = open(&args.devices, &args.opponents.opponents()?)?;
     let devices = evaluators.iter().map(|evaluator| evaluator.facts().clone()).collect();
     let store = Store::open(
@@ -113,7 +114,7 @@ fn open(devices: &[u32], opponents: &Opponents) -> anyhow::Result<Vec<GpuEvaluat
 /// whether progress may be shown.
 fn measure<E: Instrument + Send>(
     sources: &[MatrixSource],
-    policy: &Policy,
+    policy: &OpenedPolicy,
     evaluators: Vec<E>,
     store: Store,
     recorder: Option<Recorder>,

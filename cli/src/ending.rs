@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::check::NoneRight;
+use sparserl_gpu::emulated::checker::NoneRight;
 
 /// A kernel was found wrong.
 const WRONG: u8 = 1;

@@ -7,10 +7,10 @@ use serde::Serialize;
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
+use sparserl_onnx_models::OpenedPolicy;
 use sparserl_onnx_models::reference::reference;
 use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, SpeedModel as _, disagreement};
 
-use crate::policy::Policy;
 use crate::text::{table, time, times};
 
 /// Programs of the policy that are considered.
@@ -79,7 +79,7 @@ impl Explanation {
     /// Of the programs that were written, best first, and of those that the policy would have
     /// chosen beside them.
     pub(crate) fn new(
-        policy: &Policy,
+        policy: &OpenedPolicy,
         input: &PolicyInput<'_>,
         written: &[Program],
     ) -> anyhow::Result<Self> {
@@ -90,8 +90,8 @@ impl Explanation {
             }
         }
         let ensemble: Vec<Option<MemberSpeeds>> = match policy {
-            Policy::Cost(_) => vec![None; programs.len()],
-            Policy::Learned(chooser) => {
+            OpenedPolicy::Cost(_) => vec![None; programs.len()],
+            OpenedPolicy::Learned(chooser) => {
                 let speeds = chooser.policy().read_for_speeds(input)?.speeds(&programs)?;
                 speeds.into_iter().map(Some).collect()
             }

@@ -28,11 +28,12 @@ use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::nvrtc::Cubin;
+use sparserl_gpu::emulated::checker::{Checker, NoneRight, Unjudged, first_right};
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::store::fingerprint::matrix_plan;
+use sparserl_onnx_models::OpenedPolicy;
 
 use crate::args::GenerateArgs;
-use crate::check::{Checker, NoneRight, Unjudged, first_right};
 use crate::console;
 use crate::ending::Ending;
 use crate::explanation::Explanation;
@@ -41,7 +42,7 @@ use crate::host;
 use crate::load::{Matrix, load_whole, round};
 use crate::output_folder::{Edited, OutputFolder};
 use crate::plan;
-use crate::policy::Policy;
+use crate::policy;
 use crate::progress::Progress;
 use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
 
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Ending> {
     OutputFolder::check(&output, edited)?;
 
     // Loading, searching, measuring, checking, then each kernel.
-    let policy = Policy::open(&args.policy)?;
+    let policy = policy::open(&args.policy)?;
     let progress = Progress::new(4 + args.candidates().get(), !args.json && !args.quiet);
     progress.step(format!("loading {}", args.matrix.file_name()));
     let start = Instant::now();
@@ -108,7 +109,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Ending> {
 struct Job<'a> {
     args: &'a GenerateArgs,
     task: Task,
-    policy: &'a Policy,
+    policy: &'a OpenedPolicy,
     output: &'a Path,
     edited: Edited,
     /// Whether the values are ones because the file has none.

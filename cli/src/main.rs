@@ -26,10 +26,8 @@ use anyhow::Context;
 
 mod args;
 mod bench;
-mod check;
 mod console;
 mod documentation;
-mod emulation;
 mod ending;
 mod eval;
 mod explanation;

@@ -12,9 +12,9 @@ use sparserl_core::plan::{
 };
 use sparserl_core::results::{ByRegime, Comparison, Figures, Rival};
 use sparserl_core::task::{Task, Values};
+use sparserl_gpu::emulated::checker::Checked;
+use sparserl_gpu::emulated::ground::Extent;
 
-use crate::check::Checked;
-use crate::emulation::Extent;
 use crate::explanation::Explanation;
 use crate::plan;
 use crate::text::{time, times};

@@ -39,13 +39,14 @@ use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::store::fingerprint::{MatrixIdentity, matrix_plan};
 use sparserl_gpu::store::recording::Recorder;
 use sparserl_gpu::worker::Protocol;
+use sparserl_onnx_models::OpenedPolicy;
 
 use crate::args::TuneArgs;
 use crate::bench::Instrument;
 use crate::generate::{measured, pretty, write_kernel};
 use crate::load::{Matrix, load_whole, round};
 use crate::output_folder::{Edited, OutputFolder};
-use crate::policy::Policy;
+use crate::policy;
 use crate::summary::{Kernel, Seconds, Summary};
 use crate::winners::{Place, Winner, WinnerStore, WinningProgram};
 use crate::{console, gpu, interrupt};
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
     let output = args.output(task);
     // Before the work, although it is looked at again after it.
     TuneFolder::look(&output)?;
-    let policy = Policy::open(&args.policy)?;
+    let policy = policy::open(&args.policy)?;
     let Matrix { matrix, note, is_pattern } = load_whole(&args.matrix)?;
     let task = args.task.task_for(is_pattern);
     let facts = matrix_plan(args.matrix.file_name(), matrix.view());
@@ -144,7 +145,7 @@ impl Timekeeper for GpuEvaluator {
 /// One run, once the matrix is read and the GPU is open.
 struct Job {
     case: Case,
-    policy: Policy,
+    policy: OpenedPolicy,
     seed: u64,
     output: PathBuf,
     store: Option<WinnerStore>,

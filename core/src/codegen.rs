@@ -6,6 +6,7 @@
 //! arguments, so that matrices which share a program share its machine code.
 
 mod call;
+mod epilogue;
 mod header;
 mod items;
 mod parameter;
@@ -13,6 +14,7 @@ mod part;
 mod signature;
 mod source;
 
+pub use epilogue::{Ending, Epilogue, Extent, UserField, UserFieldError, UserKind};
 pub use parameter::{Argument, ArgumentKind, Parameter, ParameterKind, Size};
 pub use signature::Signature;
-pub use source::{CudaSource, EmitError, emit};
+pub use source::{CudaSource, EmitError, emit, emit_ending};

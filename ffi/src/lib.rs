@@ -1,3 +1,36 @@
-//! The C API.
+//! The C API: `sparserl.h` over the same generation as `sparserl-cli gen`.
 //!
-//! Nothing is implemented yet; Rust programs use `sparserl-core` and `sparserl-gpu`.
+//! ```text
+//! C ─► api ─► Context ─┬─► Matrix: copied and checked
+//!                      └─► Plan ─► make: plain CSR at once ─► search, in the background
+//!                                   │                            │ the better kernel
+//!               execute ─► Side ◄───┴────────────────────────────┘
+//! ```
+//!
+//! - [`api`] is every function of the header, with its documentation; all it does is to read
+//!   arguments. Each call goes through `status::call`: no panic gets out, and the text of an error
+//!   is kept for the thread.
+//! - `handle` gives out handles that are never dereferenced: one that was destroyed, or is of
+//!   another kind, is an error and no crash.
+//! - `plan` is what a plan is and how it is made; `search` finds better programs for it;
+//!   `file` keeps it.
+//!
+//! The header is written by cbindgen from [`api`] (`ffi/tests/header.rs` says how).
+
+pub mod api;
+mod context;
+mod effort;
+mod epilogue;
+mod execute;
+mod file;
+mod handle;
+mod kernel;
+mod matrix;
+mod options;
+mod plan;
+mod progress;
+mod query;
+mod search;
+mod status;
+mod update;
+mod verbose;

@@ -10,7 +10,10 @@
 //! reach. Any of these makes a kernel faulty, whether its result is right or not. What it cannot
 //! show is how fast the kernel is.
 
+pub mod checker;
 mod checks;
+mod endings;
+pub mod ground;
 mod verdict;
 
 use std::sync::Arc;

@@ -14,6 +14,7 @@ pub mod chooser;
 mod engine;
 pub mod inputs;
 mod model;
+mod opened;
 mod policy;
 pub mod programs;
 pub mod reference;
@@ -23,4 +24,5 @@ pub mod terms;
 
 pub use engine::{Engine, EngineError, OnnxRuntime};
 pub use model::{DECODER, Description, ENCODER, Model, ModelError};
+pub use opened::{OpenError, OpenedPolicy, PolicySource};
 pub use policy::OnnxPolicy;

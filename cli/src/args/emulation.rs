@@ -4,8 +4,8 @@ use clap::Args;
 use sparserl_gpu::Architecture;
 use sparserl_gpu::emulated::EmulationOptions;
 
-use crate::emulation::DEFAULT_SAMPLE;
 use crate::verify::kernel::Kind;
+use sparserl_gpu::emulated::ground::DEFAULT_SAMPLE;
 
 /// More than any schedule is worth.
 const MOST_SEEDS: i64 = 1000;

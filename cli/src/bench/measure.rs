@@ -15,13 +15,13 @@ use sparserl_core::results::ValueSource;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::store::recording::Recorder;
+use sparserl_onnx_models::OpenedPolicy;
 
 use super::Instrument;
 use super::results::{CandidateResult, Case, MatrixFacts, Settings, Skipped, Store};
 use super::source::MatrixSource;
 use super::terminal::case_line;
 use crate::figures::choose;
-use crate::policy::Policy;
 use crate::progress::Progress;
 use crate::recordings::record;
 use crate::text::time;
@@ -31,7 +31,7 @@ const VALUE_SEED: u64 = 1;
 
 /// A run over matrices that nobody else has begun with.
 pub(crate) struct Bench<'a, E> {
-    pub(crate) policy: &'a Policy,
+    pub(crate) policy: &'a OpenedPolicy,
     pub(crate) evaluator: E,
     pub(crate) store: &'a Mutex<Store>,
     pub(crate) recorder: Option<&'a Mutex<Recorder>>,

@@ -14,8 +14,8 @@ use sparserl_core::results::{Chosen, ValueSource};
 use sparserl_core::task::Task;
 use sparserl_gpu::run::device::{Clocks, DeviceFacts};
 use sparserl_gpu::store::fingerprint::{MatrixIdentity, fingerprint};
+use sparserl_onnx_models::OpenedPolicy;
 
-use crate::policy::Policy;
 use crate::software::Software;
 use crate::whole_file;
 
@@ -71,7 +71,7 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Erro
 
 impl Generator {
     /// This program with a policy.
-    pub(crate) fn with(policy: &Policy) -> Self {
+    pub(crate) fn with(policy: &OpenedPolicy) -> Self {
         Self {
             software: Software::this(),
             policy: policy.chooser().name().to_owned(),

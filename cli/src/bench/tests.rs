@@ -16,6 +16,7 @@ use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::compile::nvrtc::{Cubin, Version};
 use sparserl_gpu::run::device::DeviceFacts;
 use sparserl_gpu::store::recording::Recordings;
+use sparserl_onnx_models::OpenedPolicy;
 
 use super::*;
 
@@ -152,7 +153,7 @@ fn spmv(dtype: Dtype) -> Task {
 }
 
 fn generator() -> Generator {
-    Generator::with(&Policy::Cost(CostChooser))
+    Generator::with(&OpenedPolicy::Cost(CostChooser))
 }
 
 /// A run into a folder: what it gives and what it prints.
@@ -182,8 +183,15 @@ fn run_recorded(
         lines.lock().unwrap().push(line.to_owned());
         Ok(())
     };
-    let results =
-        measure(&sources, &Policy::Cost(CostChooser), vec![fake], store, recorder, false, &print);
+    let results = measure(
+        &sources,
+        &OpenedPolicy::Cost(CostChooser),
+        vec![fake],
+        store,
+        recorder,
+        false,
+        &print,
+    );
     (results, lines.into_inner().unwrap())
 }
 

@@ -21,6 +21,7 @@ use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::nvrtc::Version;
 use sparserl_gpu::run::device::{Clocks, DeviceFacts};
 use sparserl_gpu::store::recording::{Context, Recordings};
+use sparserl_onnx_models::OpenedPolicy;
 
 use super::record::{FORMAT, TuneRecord, TuneResult};
 use super::*;
@@ -188,7 +189,7 @@ impl Asking {
         let choice = self.store.clone().map_or(StoreChoice::Nowhere, StoreChoice::At);
         let job = Job {
             case: self.case(),
-            policy: Policy::Cost(CostChooser),
+            policy: OpenedPolicy::Cost(CostChooser),
             seed: 1,
             output: self.output.clone(),
             store: WinnerStore::choose(choice)?,

@@ -1,16 +1,16 @@
 //! `verify --emulate`.
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::emulated::EmulatorEvaluator;
+use sparserl_gpu::emulated::ground::{Emulated, Ground, fits};
 
 use super::emulation_report::EmulationReport;
 use super::kernel::Kernel;
 use super::{Given, Rounded};
 use crate::args::VerifyArgs;
 use crate::console;
-use crate::emulation::{self, Emulated, Ground};
 use crate::ending::WrongKernel;
 use crate::gpu;
 use crate::progress::Progress;
@@ -29,7 +29,7 @@ fn report(args: &VerifyArgs) -> anyhow::Result<EmulationReport> {
     let given = Given::read(args, &progress)?;
     let compilers = gpu::pool().context("emulation needs a compiler")?;
     let (architecture, options) = (args.emulation.architecture(), args.emulation.options());
-    let emulator = emulation::open(compilers, architecture, options).map_err(|why| anyhow!(why))?;
+    let emulator = EmulatorEvaluator::open(compilers, architecture, options)?;
     progress.step("emulating");
     let judged = match &given.matrix {
         Rounded::F32(matrix) => judge(args, &given, matrix.view(), &emulator),
@@ -55,10 +55,8 @@ fn judge<T: Scalar>(
     let ground = match (args.emulation.sample(given.file.kind), candidate) {
         (None, _) => Ground::whole(matrix),
         // It does not fit the matrix, whatever it does on a sample.
-        (_, Candidate::Program(program)) if !emulation::fits(matrix, program) => {
-            Ground::whole(matrix)
-        }
+        (_, Candidate::Program(program)) if !fits(matrix, program) => Ground::whole(matrix),
         (Some(most), _) => Ground::sampled(matrix, most, given.task.operation),
     };
-    ground.judge(emulator, candidate)
+    Ok(ground.judge(emulator, candidate)?)
 }

@@ -9,13 +9,13 @@ use sparserl_core::layout::EmulatedFeatures;
 use sparserl_core::outcome::{Outcome, Verification};
 use sparserl_core::plan::{MatrixPlan, TaskPlan};
 use sparserl_gpu::Architecture;
+use sparserl_gpu::emulated::ground::Extent;
 use sparserl_gpu::emulated::{
     Counters, EmulatorEvaluator, Finding, FindingKind, Judgement, PlacedAddress, SourceLocation,
 };
 
 use super::Given;
 use super::kernel::Kind;
-use crate::emulation::Extent;
 
 use crate::summary::size;
 

@@ -2,6 +2,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::epilogue::Ending;
 use super::signature::RowsForm;
 use super::source::PartCall;
 use crate::layout::{DeviceCall, Mapping, Operand, PartSize, part_name};
@@ -36,10 +37,10 @@ impl DeviceCall {
         &self,
         part: &PartCall<'_>,
         parts: usize,
-        task: Task,
+        (task, ending): (Task, Option<&Ending>),
         block: &str,
     ) -> Option<Vec<String>> {
-        let context = Context { part, parts, task, mapping: self.mapping, block };
+        let context = Context { part, parts, task, ending, mapping: self.mapping, block };
         self.operands.iter().map(|&operand| context.operand(operand)).collect()
     }
 }
@@ -56,6 +57,7 @@ struct Context<'a> {
     part: &'a PartCall<'a>,
     parts: usize,
     task: Task,
+    ending: Option<&'a Ending>,
     mapping: Mapping,
     /// Index of the thread block within the part.
     block: &'a str,
@@ -105,7 +107,10 @@ impl Context<'_> {
                 self.name("tickets")?,
             ),
             Operand::Input if is_spmv => input.into(),
-            Operand::Output if is_spmv => format!("Output{{{output}, alpha, beta}}"),
+            Operand::Output if is_spmv => match self.ending {
+                None => format!("Output{{{output}, alpha, beta}}"),
+                Some(ending) => ending.output().into(),
+            },
             Operand::Input => format!("Input<{vector}>{{{input}, column}}"),
             Operand::Output => {
                 format!("Output<{vector}>{{{output}, column, alpha, beta}}")

@@ -6,17 +6,23 @@ use crate::layout::Layout;
 
 /// What the layouts share, each file after those that it uses. What SpMV and SpMM do differently is
 /// in a file for each.
-const SHARED: [(&str, Option<Dense>); 4] = [
-    (include_str!("../../cuda/types.cuh"), None),
-    (include_str!("../../cuda/prefetch.cuh"), None),
-    (include_str!("../../cuda/spmv.cuh"), Some(Dense::Vectors)),
-    (include_str!("../../cuda/spmm.cuh"), Some(Dense::Matrices)),
+const SHARED: [(&str, &[Dense]); 7] = [
+    (include_str!("../../cuda/types.cuh"), &Dense::ALL),
+    (include_str!("../../cuda/prefetch.cuh"), &Dense::ALL),
+    (include_str!("../../cuda/output.cuh"), &[Dense::Vectors]),
+    (include_str!("../../cuda/output_apart.cuh"), &[Dense::ApartVectors]),
+    (include_str!("../../cuda/output_fused.cuh"), &[Dense::FusedVectors]),
+    (
+        include_str!("../../cuda/spmv.cuh"),
+        &[Dense::Vectors, Dense::ApartVectors, Dense::FusedVectors],
+    ),
+    (include_str!("../../cuda/spmm.cuh"), &[Dense::Matrices]),
 ];
 
-/// All files: what is shared, then each layout's own.
-fn files() -> impl Iterator<Item = (&'static str, Option<Dense>)> {
+/// All files with what they are for: what is shared, then each layout's own.
+fn files() -> impl Iterator<Item = (&'static str, &'static [Dense])> {
     let own = Layout::DEVICE_CODE.iter().copied().flatten();
-    SHARED.into_iter().chain(own.map(|text| (*text, None)))
+    SHARED.into_iter().chain(own.map(|text| (*text, &Dense::ALL[..])))
 }
 
 /// What the dense operands are.
@@ -24,8 +30,16 @@ fn files() -> impl Iterator<Item = (&'static str, Option<Dense>)> {
 pub(super) enum Dense {
     /// x and y, of SpMV.
     Vectors,
+    /// x, y and z, of SpMV whose result may lie elsewhere.
+    ApartVectors,
+    /// The same, with an epilogue.
+    FusedVectors,
     /// B and C, of SpMM.
     Matrices,
+}
+
+impl Dense {
+    const ALL: [Self; 4] = [Self::Vectors, Self::ApartVectors, Self::FusedVectors, Self::Matrices];
 }
 
 /// A definition at the top level of the library, with the comment before it.
@@ -37,10 +51,8 @@ pub(super) struct Item {
 
 /// The definitions that `code` uses, and all that those use, each after what it uses.
 pub(super) fn used_by(code: &str, dense: Dense) -> Vec<Item> {
-    let mut items: Vec<Item> = files()
-        .filter(|(_, of)| of.is_none_or(|of| of == dense))
-        .flat_map(|(text, _)| split(text))
-        .collect();
+    let mut items: Vec<Item> =
+        files().filter(|(_, of)| of.contains(&dense)).flat_map(|(text, _)| split(text)).collect();
     let mut is_used = alloc::vec![false; items.len()];
     let mut open: Vec<&str> = identifiers(code).collect();
     while let Some(name) = open.pop() {
@@ -139,7 +151,7 @@ mod tests {
 
     #[test]
     fn definitions_come_after_what_they_use_and_once() {
-        for dense in [Dense::Vectors, Dense::Matrices] {
+        for dense in Dense::ALL {
             let all =
                 "csr_lanes csr_block sell dia bcsr merge_rows merge_scan merge_columns prefetch";
             let items = used_by(all, dense);

@@ -7,6 +7,7 @@ use core::fmt::{self, Write};
 use thiserror::Error;
 
 use super::call::dense_names;
+use super::epilogue::Ending;
 use super::header::write_header;
 use super::items::{self, Dense};
 use super::parameter::{Parameter, ParameterKind, Size};
@@ -40,6 +41,9 @@ pub enum EmitError {
         /// The layout's word.
         layout: &'static str,
     },
+    /// Only SpMV has other endings.
+    #[error("only SpMV can end in another vector or in an epilogue")]
+    Ending,
     /// Formatting failed.
     #[error("out of memory while writing the source")]
     Format(#[from] fmt::Error),
@@ -61,6 +65,29 @@ pub(super) struct PartCall<'a> {
 /// # Errors
 /// When the signature is not one of the program.
 pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, EmitError> {
+    write(program, signature, None)
+}
+
+/// Writes the kernel of a program for SpMV that ends otherwise than with `y = αAx + βy`.
+///
+/// # Errors
+/// As [`emit`], and for other operations.
+pub fn emit_ending(
+    program: &Program,
+    signature: &Signature,
+    ending: &Ending,
+) -> Result<CudaSource, EmitError> {
+    if program.task.operation != Operation::SpMV {
+        return Err(EmitError::Ending);
+    }
+    write(program, signature, Some(ending))
+}
+
+fn write(
+    program: &Program,
+    signature: &Signature,
+    ending: Option<&Ending>,
+) -> Result<CudaSource, EmitError> {
     let task = program.task;
     let block = program.block.threads();
     let parts = program.parts();
@@ -77,7 +104,11 @@ pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, Emit
             PartCall { index, part, signature, call }
         })
         .collect();
-    let parameters = parameters(task, &parts);
+    let mut parameters = parameters(task, &parts);
+    if ending.is_some() {
+        let outputs = parameters.iter_mut().filter(|p| p.kind == ParameterKind::Output);
+        outputs.for_each(|output| "z".clone_into(&mut output.name));
+    }
     let word = match task.operation {
         Operation::SpMV => "spmv",
         Operation::SpMM { .. } => "spmm",
@@ -88,18 +119,26 @@ pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, Emit
     for part in &parts {
         part.write_type(&mut code, task, parts.len())?;
     }
-    write_kernel(&mut code, &kernel, task, &parameters, &parts)?;
-    let dense = match task.operation {
-        Operation::SpMV => Dense::Vectors,
-        Operation::SpMM { .. } => Dense::Matrices,
+    write_kernel(&mut code, &kernel, (task, ending), &parameters, &parts)?;
+    let dense = match (task.operation, ending) {
+        (Operation::SpMV, None) => Dense::Vectors,
+        (Operation::SpMV, Some(Ending::Apart)) => Dense::ApartVectors,
+        (Operation::SpMV, Some(Ending::Fused(_))) => Dense::FusedVectors,
+        (Operation::SpMM { .. }, _) => Dense::Matrices,
     };
     let mut text = String::new();
+    if let Some(ending) = ending {
+        ending.write_header(&mut text)?;
+    }
     write_header(&mut text, program, &kernel, &parameters)?;
     writeln!(text, "namespace sparserl_{HASH} {{")?;
     writeln!(text, "using Scalar = {};", ElementType::from(task.precision.dense()).cuda_type())?;
     writeln!(text, "constexpr unsigned BLOCK = {block};  // threads of a block")?;
     if let Operation::SpMM { columns } = task.operation {
         writeln!(text, "constexpr unsigned COLUMNS = {columns};  // of B and C")?;
+    }
+    if let Some(ending) = ending {
+        text.push_str(&ending.definitions());
     }
     let mut is_short = true;
     for item in items::used_by(&code, dense) {
@@ -180,12 +219,21 @@ fn prefetched(task: Task, parts: &[PartCall<'_>]) -> Vec<Size> {
 fn write_kernel(
     text: &mut String,
     kernel: &str,
-    task: Task,
+    (task, ending): (Task, Option<&Ending>),
     parameters: &[Parameter],
     parts: &[PartCall<'_>],
 ) -> Result<(), EmitError> {
     writeln!(text, "extern \"C\" __global__ void __launch_bounds__(BLOCK, 1) {kernel}(")?;
-    let declarations: Vec<String> = parameters.iter().map(declaration).collect();
+    let mut declarations: Vec<String> = parameters.iter().map(declaration).collect();
+    if let Some(ending) = ending {
+        // The old vector may be the output, which then is not restricted.
+        let output = parameters.iter().position(|p| p.kind == ParameterKind::Output);
+        if let Some(output) = output.and_then(|output| declarations.get_mut(output)) {
+            *output = output.replace(" __restrict__", "");
+        }
+        let scalar = ElementType::from(task.precision.dense()).cuda_type();
+        declarations.extend(ending.declarations(scalar));
+    }
     write_list(text, "    ", &declarations, ") {")?;
     let scratch = parts.iter().map(|part| part.call.scratch).max().unwrap_or(0);
     if scratch > 0 {
@@ -211,7 +259,8 @@ fn write_kernel(
                 (_, None) => writeln!(text, "  }} else {{")?,
             }
         }
-        write_part(text, if nested { "    " } else { "  " }, part, parts.len(), task)?;
+        let indent = if nested { "    " } else { "  " };
+        write_part(text, indent, part, parts.len(), (task, ending))?;
     }
     if parts.len() > 1 {
         writeln!(text, "  }}")?;
@@ -241,7 +290,7 @@ fn write_part(
     indent: &str,
     part: &PartCall<'_>,
     parts: usize,
-    task: Task,
+    (task, ending): (Task, Option<&Ending>),
 ) -> Result<(), EmitError> {
     let mapping = part.call.mapping;
     let block = if part.index + 1 == parts {
@@ -272,7 +321,7 @@ fn write_part(
     let layout = part.part.layout.word().text();
     let arguments = part
         .call
-        .arguments(part, parts, task, own_block)
+        .arguments(part, parts, (task, ending), own_block)
         .ok_or(EmitError::MissingArray { part: part.index, layout })?;
     let members = part.members(parts).join(", ");
     let matrix = format!("{}{{{members}}}", part.type_name(parts));

@@ -138,6 +138,13 @@ impl Memory {
         &self.variables.buffers
     }
 
+    /// The address of a buffer in kernels, for arguments that hold it among other things; 0 for one
+    /// of another memory.
+    #[must_use]
+    pub fn address(&self, buffer: BufferId) -> u64 {
+        self.buffers.get(buffer.0).map_or(0, Buffer::address)
+    }
+
     /// The buffer in whose window an address lies.
     pub(crate) fn near(address: u64) -> Option<usize> {
         usize::try_from(address.checked_sub(BUFFERS)? >> WINDOW_BITS).ok()

@@ -186,15 +186,21 @@ fn keep_unnamed(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-fn encode(cubin: &Cubin) -> io::Result<Vec<u8>> {
+/// A kernel as the bytes of an entry, with a checksum.
+///
+/// # Errors
+/// When what is known of it cannot be written as JSON.
+pub fn encode(cubin: &Cubin) -> io::Result<Vec<u8>> {
     let header = serde_json::to_vec(cubin.parts())?;
     let length = (header.len() as u64).to_le_bytes();
     let body = [&length, header.as_slice(), cubin.bytes()].concat();
     Ok([MAGIC, blake3::hash(&body).as_bytes().as_slice(), &body].concat())
 }
 
-/// `None` when it is damaged in any way: then it is as good as absent.
-fn decode(entry: &[u8]) -> Option<Cubin> {
+/// The kernel of an [entry](encode). `None` when it is damaged in any way: then it is as good as
+/// absent.
+#[must_use]
+pub fn decode(entry: &[u8]) -> Option<Cubin> {
     let (checksum, body) = entry.strip_prefix(MAGIC)?.split_at_checked(CHECKSUM)?;
     if blake3::hash(body) != *<&[u8; CHECKSUM]>::try_from(checksum).ok()? {
         return None;

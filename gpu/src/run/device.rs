@@ -11,7 +11,7 @@
 
 mod buffer;
 mod clocks;
-mod driver;
+pub(super) mod driver;
 mod facts;
 mod kernel;
 mod stream;
@@ -25,6 +25,7 @@ pub use buffer::{Damage, DeviceBuffer, Fill, GUARD_BYTES, Guard, POISON_WORD, Si
 pub use clocks::Clocks;
 pub use driver::DriverFailure;
 pub use facts::DeviceFacts;
+pub(super) use kernel::parameter_sizes;
 pub use kernel::{Argument, BoundKernel, Geometry, Kernel, LaunchError, Module};
 pub use stream::{Event, Graph, Stream};
 
@@ -124,6 +125,10 @@ impl Device {
         self.context.bind()
     }
 
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
     fn attribute(&self, attribute: sys::CUdevice_attribute_enum) -> Result<u32, DeviceError> {
         // SAFETY: the device comes from `device::get`.
         let value = unsafe { result::device::get_attribute(self.context.device, attribute) };
@@ -150,7 +155,7 @@ pub fn count() -> Result<u32, DeviceError> {
 
 /// The device's primary context: the one that the runtime API and CUDA's libraries use, too.
 #[derive(Debug)]
-struct Context {
+pub(super) struct Context {
     device: sys::CUdevice,
     handle: sys::CUcontext,
 }
@@ -162,6 +167,10 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
+    pub(super) fn handle(&self) -> sys::CUcontext {
+        self.handle
+    }
+
     /// Makes it the calling thread's current context. Nearly every driver call needs that first.
     fn bind(&self) -> Result<(), DeviceError> {
         // SAFETY: the context is retained until `self` is dropped.

@@ -10,7 +10,7 @@ use super::DeviceError;
 
 /// Every driver function that this crate calls. The bindings panic when one is missing, so all are
 /// looked up first.
-const SYMBOLS: [&str; 43] = [
+const SYMBOLS: [&str; 54] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -54,6 +54,17 @@ const SYMBOLS: [&str; 43] = [
     "cuGraphLaunch",
     "cuGraphDestroy",
     "cuGraphExecDestroy",
+    "cuFuncLoad",
+    "cuCtxPushCurrent_v2",
+    "cuCtxPopCurrent_v2",
+    "cuCtxGetCurrent",
+    "cuStreamGetCtx",
+    "cuStreamIsCapturing",
+    "cuStreamQuery",
+    "cuThreadExchangeStreamCaptureMode",
+    "cuPointerGetAttributes",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
 ];
 
 /// Loads the driver once per process.
@@ -133,7 +144,7 @@ impl fmt::Display for DriverFailure {
 }
 
 /// Names the call that failed.
-pub(super) trait Check<T> {
+pub(in crate::run) trait Check<T> {
     fn check(self, call: &'static str) -> Result<T, DeviceError>;
 }
 

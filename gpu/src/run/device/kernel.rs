@@ -89,7 +89,9 @@ impl Drop for Loaded {
 }
 
 /// A kernel's parameters in order, each one's size in bytes.
-fn parameter_sizes(function: sys::CUfunction) -> Result<Vec<usize>, DeviceError> {
+pub(in crate::run) fn parameter_sizes(
+    function: sys::CUfunction,
+) -> Result<Vec<usize>, DeviceError> {
     let mut sizes = Vec::new();
     loop {
         let (mut offset, mut size) = (0, 0);

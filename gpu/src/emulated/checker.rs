@@ -1,35 +1,38 @@
 //! Takes candidates that emulation finds right, and none that it finds wrong.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use sparserl_core::decode::Choice;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification};
+use sparserl_core::target::Architecture;
 use sparserl_core::task::Operation;
-use sparserl_gpu::Architecture;
-use sparserl_gpu::candidate::Candidate;
-use sparserl_gpu::compile::pool::CompilePool;
-use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 
-use crate::emulation::{self, DEFAULT_SAMPLE, Emulated, Extent, Ground};
+use super::ground::{DEFAULT_SAMPLE, Emulated, Extent, Ground, GroundError};
+use super::{EmulationOptions, EmulatorError, EmulatorEvaluator};
+use crate::candidate::Candidate;
+use crate::compile::pool::CompilePool;
 
 /// Checks the candidates for one matrix.
-pub(crate) struct Checker<'m, T> {
+pub struct Checker<'m, T> {
     emulator: EmulatorEvaluator,
     ground: Ground<'m, T>,
 }
 
 /// What emulation says of a right candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Checked {
-    pub(crate) verification: Verification,
-    pub(crate) extent: Extent,
+pub struct Checked {
+    /// How well it was right.
+    pub verification: Verification,
+    /// On which rows.
+    pub extent: Extent,
 }
 
 /// What becomes of candidates that emulation says nothing of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unjudged {
+pub enum Unjudged {
     /// They are taken where too few are right.
     Last,
     /// They are not taken.
@@ -38,21 +41,26 @@ pub(crate) enum Unjudged {
 
 /// Candidates that are not known to be wrong.
 #[derive(Debug)]
-pub(crate) struct Taken<C> {
+pub struct Taken<C> {
     /// Right ones, then those that nothing is known of.
-    pub(crate) candidates: Vec<(C, Option<Checked>)>,
+    pub candidates: Vec<(C, Option<Checked>)>,
     /// What was found out about the others and about those that nothing is known of.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 impl<'m, T: Scalar> Checker<'m, T> {
-    pub(crate) fn open(
+    /// Opens an emulator for an architecture, and takes rows of the matrix to check on.
+    ///
+    /// # Errors
+    /// When there is no compiler for the architecture.
+    pub fn open(
         compilers: Arc<CompilePool>,
         architecture: Architecture,
         matrix: CsrView<'m, T>,
         operation: Operation,
-    ) -> Result<Self, String> {
-        let emulator = emulation::open(compilers, architecture, EmulationOptions::default())?;
+    ) -> Result<Self, EmulatorError> {
+        let options = EmulationOptions::default();
+        let emulator = EmulatorEvaluator::open(compilers, architecture, options)?;
         Ok(Self { emulator, ground: Ground::sampled(matrix, DEFAULT_SAMPLE, operation) })
     }
 
@@ -60,7 +68,7 @@ impl<'m, T: Scalar> Checker<'m, T> {
     ///
     /// # Errors
     /// When the emulator fails, or when the candidate does not fit what it is emulated on.
-    pub(crate) fn judge(&self, candidate: &Choice) -> anyhow::Result<Emulated> {
+    pub fn judge(&self, candidate: &Choice) -> Result<Emulated, GroundError> {
         self.ground.judge(&self.emulator, Candidate::Program(&candidate.program))
     }
 }
@@ -68,13 +76,13 @@ impl<'m, T: Scalar> Checker<'m, T> {
 /// There are candidates, and none can be taken.
 #[derive(Debug, thiserror::Error)]
 #[error("none of {tried} candidates was found right; the first: {first}")]
-pub(crate) struct NoneRight {
+pub struct NoneRight {
     /// How many there are.
     tried: usize,
     /// What became of the first.
     first: String,
     /// Whether any of them is known to be wrong.
-    pub(crate) is_wrong: bool,
+    pub is_wrong: bool,
 }
 
 /// Takes the first `wanted` candidates that are right, or as many as there are. One that the judge
@@ -82,11 +90,11 @@ pub(crate) struct NoneRight {
 ///
 /// # Errors
 /// When there are candidates and none can be taken.
-pub(crate) fn first_right<C: Send>(
+pub fn first_right<C: Send, E: fmt::Display + Send>(
     candidates: impl IntoIterator<Item = C>,
     wanted: usize,
     unjudged: Unjudged,
-    judge: impl Fn(&C) -> anyhow::Result<Emulated> + Sync,
+    judge: impl Fn(&C) -> Result<Emulated, E> + Sync,
 ) -> Result<Taken<C>, NoneRight> {
     let mut candidates = candidates.into_iter();
     let (mut right, mut unknown, mut notes) = (Vec::new(), Vec::new(), Vec::new());
@@ -120,7 +128,7 @@ pub(crate) fn first_right<C: Send>(
                 },
                 Err(error) => {
                     unknown.push((candidate, None));
-                    let reason = format!("{error:#}");
+                    let reason = error.to_string();
                     let text = format!("it cannot be checked: {reason}");
                     match reasons.iter_mut().find(|(known, ..)| *known == reason) {
                         Some((_, _, more)) => *more += 1,
@@ -148,16 +156,16 @@ pub(crate) fn first_right<C: Send>(
 
 #[cfg(test)]
 mod tests {
-    use anyhow::bail;
     use sparserl_core::matrix::generate;
-    use sparserl_gpu::emulated::Judgement;
+
+    use super::super::Judgement;
 
     use super::*;
 
     /// Says of a number that it is right where it is even.
-    fn judge(number: &u32) -> anyhow::Result<Emulated> {
+    fn judge(number: &u32) -> Result<Emulated, &'static str> {
         let outcome = match number {
-            n if n % 10 == 9 => bail!("it ends in 9"),
+            n if n % 10 == 9 => return Err("it ends in 9"),
             n if n % 2 == 0 => Outcome::Verified(Verification { checks: *n, worst_ratio: 0.5 }),
             n => Outcome::Faulted { reason: format!("{n} races") },
         };

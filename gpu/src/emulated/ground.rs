@@ -8,39 +8,24 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anyhow::anyhow;
-use indicatif::HumanCount;
 use serde::Serialize;
 use sparserl_core::language::{Derivation, Mask, Program};
-use sparserl_core::layout::{EmulatedCost, Packed, pack};
+use sparserl_core::layout::{EmulatedCost, PackError, Packed, pack};
 use sparserl_core::matrix::{CsrView, RowSample, Scalar, middle_rows, sample_rows};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Operation;
-use sparserl_gpu::Architecture;
-use sparserl_gpu::candidate::Candidate;
-use sparserl_gpu::compile::pool::CompilePool;
-use sparserl_gpu::emulated::{Counters, EmulationOptions, EmulatorEvaluator, Judgement};
+
+use super::{Counters, EmulatorError, EmulatorEvaluator, Judgement};
+use crate::candidate::Candidate;
 
 /// Entries that are emulated unless asked otherwise, each counted once for each column of the dense
 /// operand: a second or so a candidate.
-pub(crate) const DEFAULT_SAMPLE: usize = 100_000;
+pub const DEFAULT_SAMPLE: usize = 100_000;
 /// Rows that are emulated at least, however many columns there are.
 const FEWEST: usize = 64;
 
-/// Emulates for an architecture.
-///
-/// # Errors
-/// Why it cannot and how to get what it needs, in a line.
-pub(crate) fn open(
-    compilers: Arc<CompilePool>,
-    architecture: Architecture,
-    options: EmulationOptions,
-) -> Result<EmulatorEvaluator, String> {
-    EmulatorEvaluator::open(compilers, architecture, options).map_err(|error| error.to_string())
-}
-
 /// What kernels are emulated on.
-pub(crate) struct Ground<'m, T> {
+pub struct Ground<'m, T> {
     whole: CsrView<'m, T>,
     /// Tried in this order; the whole where there are none.
     samples: Vec<RowSample<T>>,
@@ -48,14 +33,27 @@ pub(crate) struct Ground<'m, T> {
 
 /// A judgement, and what it is about.
 #[derive(Debug)]
-pub(crate) struct Emulated {
-    pub(crate) judgement: Judgement,
-    pub(crate) extent: Extent,
+pub struct Emulated {
+    /// What was found out.
+    pub judgement: Judgement,
+    /// On which rows.
+    pub extent: Extent,
+}
+
+/// A kernel cannot be judged on these rows.
+#[derive(Debug, thiserror::Error)]
+pub enum GroundError {
+    /// The emulator failed.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+    /// The program does not fit any of the samples.
+    #[error("the program does not fit a sample of the rows: {0}")]
+    Misfit(PackError),
 }
 
 /// The rows that a kernel was emulated on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Extent {
+pub struct Extent {
     /// All of the matrix.
     whole: bool,
     rows: usize,
@@ -66,13 +64,13 @@ pub(crate) struct Extent {
 
 impl<'m, T: Scalar> Ground<'m, T> {
     /// To emulate all rows.
-    pub(crate) fn whole(matrix: CsrView<'m, T>) -> Self {
+    pub fn whole(matrix: CsrView<'m, T>) -> Self {
         Self { whole: matrix, samples: Vec::new() }
     }
 
     /// To emulate rows with at most so many entries, each counted once for each column of the dense
     /// operand; all rows where they have no more.
-    pub(crate) fn sampled(matrix: CsrView<'m, T>, most: usize, operation: Operation) -> Self {
+    pub fn sampled(matrix: CsrView<'m, T>, most: usize, operation: Operation) -> Self {
         let most = (most / operation.columns() as usize).max(FEWEST);
         let sample = sample_rows(matrix, most);
         if sample.matrix.rows() == matrix.rows() && sample.shortened == 0 {
@@ -83,7 +81,7 @@ impl<'m, T: Scalar> Ground<'m, T> {
     }
 
     /// All rows.
-    pub(crate) fn extent(&self) -> Extent {
+    pub fn extent(&self) -> Extent {
         let (rows, entries) = (self.whole.rows(), self.whole.nnz());
         Extent { whole: true, rows, entries, shortened: 0 }
     }
@@ -92,11 +90,11 @@ impl<'m, T: Scalar> Ground<'m, T> {
     ///
     /// # Errors
     /// When the emulator fails, or when the program does not fit what it is emulated on.
-    pub(crate) fn judge(
+    pub fn judge(
         &self,
         emulator: &EmulatorEvaluator,
         candidate: Candidate<'_>,
-    ) -> anyhow::Result<Emulated> {
+    ) -> Result<Emulated, GroundError> {
         let Place { rows, packed, extent } = self.place_for(candidate)?;
         let judgement = match packed {
             Some(packed) => emulator.judge_packed(rows, &packed)?,
@@ -106,7 +104,7 @@ impl<'m, T: Scalar> Ground<'m, T> {
     }
 
     /// Where to emulate a kernel.
-    fn place_for(&self, candidate: Candidate<'_>) -> anyhow::Result<Place<'_, T>> {
+    fn place_for(&self, candidate: Candidate<'_>) -> Result<Place<'_, T>, GroundError> {
         let mut misfit = None;
         for RowSample { matrix, shortened, .. } in &self.samples {
             let (rows, entries, shortened) = (matrix.rows(), matrix.nnz(), *shortened);
@@ -124,7 +122,7 @@ impl<'m, T: Scalar> Ground<'m, T> {
             }
         }
         match misfit {
-            Some(error) => Err(anyhow!("the program does not fit a sample of the rows: {error}")),
+            Some(error) => Err(GroundError::Misfit(error)),
             None => Ok(Place { rows: self.whole, packed: None, extent: self.extent() }),
         }
     }
@@ -139,7 +137,7 @@ struct Place<'g, T> {
 
 /// Whether a program fits a matrix. Every legal program does, and legality is a matter of
 /// statistics; the matrix is packed only for programs that no search would write.
-pub(crate) fn fits<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> bool {
+pub fn fits<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> bool {
     is_legal(matrix, program) || pack(matrix, program).is_ok()
 }
 
@@ -155,12 +153,12 @@ fn is_legal<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> bool {
 
 impl Extent {
     /// Whether they are all of the matrix.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.whole
     }
 
     /// The counters of a launch on these rows, for a dense operand of so many columns.
-    pub(crate) fn cost(&self, columns: u64, counters: &Counters) -> EmulatedCost {
+    pub fn cost(&self, columns: u64, counters: &Counters) -> EmulatedCost {
         EmulatedCost {
             products: self.entries as u64 * columns,
             warps: counters.warps,
@@ -183,14 +181,31 @@ impl fmt::Display for Extent {
         if self.whole {
             return f.write_str("the whole matrix");
         }
-        let count = |n: usize| HumanCount(n as u64);
-        write!(f, "a sample of {} rows with {} entries", count(self.rows), count(self.entries))?;
+        write!(
+            f,
+            "a sample of {} rows with {} entries",
+            grouped(self.rows),
+            grouped(self.entries)
+        )?;
         match self.shortened {
             0 => Ok(()),
             1 => f.write_str(", the longest row shortened"),
             more => write!(f, ", {more} long rows shortened"),
         }
     }
+}
+
+/// A number with its digits in groups of three.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.char_indices() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -203,7 +218,7 @@ mod tests {
         Program::parse(&format!("sparserl 2\nspmv f64\nblock 128\n{body}\n")).unwrap()
     }
 
-    fn extent(ground: &Ground<'_, f64>, body: &str) -> anyhow::Result<Extent> {
+    fn extent(ground: &Ground<'_, f64>, body: &str) -> Result<Extent, GroundError> {
         Ok(ground.place_for(Candidate::Program(&program(body)))?.extent)
     }
 

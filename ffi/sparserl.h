@@ -1,0 +1,389 @@
+// SparseRL: kernels for sparse matrices, made for one matrix each.
+//
+// context -> matrix -> plan -> execute. Handles are opaque, and using one after it was destroyed is
+// an error like any other; only what pointers point to is trusted. Every function may be called
+// from every thread. Functions return a status; where it is not SPARSERL_SUCCESS nothing was
+// written, and sparserl_last_error() says why in one line. Statuses, options, types and keys keep
+// their numbers, and functions their parameters, in all versions with the same major number.
+//
+// With SPARSERL_VERBOSE=1 a line is printed for each plan when the program ends.
+//
+// Written by cbindgen from ffi/src/api.rs and ffi/src/api; do not edit.
+
+
+#ifndef SPARSERL_H
+#define SPARSERL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Text: "learned" (default), "cost", or the folder of an exported policy. For contexts.
+#define SPARSERL_OPTION_POLICY 1
+
+// Text: folder for compiled kernels, instead of the user's cache folder. For contexts.
+#define SPARSERL_OPTION_CACHE_FOLDER 2
+
+// int32_t: number of the device, or -1 for none; by default the first, if there is one. For
+// contexts.
+#define SPARSERL_OPTION_DEVICE 3
+
+// Text: the GPU to plan for where there is none: "h200" (default), "sm_90", ... For contexts.
+#define SPARSERL_OPTION_TARGET 4
+
+// sparserl_log: where messages go. For contexts.
+#define SPARSERL_OPTION_LOG 5
+
+// Text: the program sparserl-server, where it is not installed beside the library. For contexts.
+#define SPARSERL_OPTION_SERVER 6
+
+// uint64_t: products that are expected; they decide what planning may cost. 0 is plain CSR at
+// once, and nothing else. Default 100000. For plans, like all that follow.
+#define SPARSERL_OPTION_EXPECTED_CALLS 100
+
+// int32_t: 1 measures programs on the GPU, 0 never does, -1 (default) where the expected calls are
+// worth it.
+#define SPARSERL_OPTION_MEASURE 101
+
+// double: seconds after which nothing better is searched for.
+#define SPARSERL_OPTION_DEADLINE 102
+
+// uint64_t: bytes of device memory that the plan may take.
+#define SPARSERL_OPTION_MEMORY_LIMIT 103
+
+// int32_t: 1 gives the same bits in every run: no kernel is swapped, and nothing depends on
+// times. Planning then waits for the policy.
+#define SPARSERL_OPTION_DETERMINISTIC 104
+
+// int32_t: 1 if values will change by sparserl_plan_update_values().
+#define SPARSERL_OPTION_VALUES_VARIABLE 105
+
+// int32_t: 1 makes kernels for A and for its transpose.
+#define SPARSERL_OPTION_TRANSPOSE_TOO 106
+
+// Text: an epilogue that is ready, applied to v = alpha op(A) x + beta y before it is stored:
+// "relu": max(v, 0). "bias": v + bias[row], user { const T *bias; }.
+// "clamp": v between bounds, user { const T *lower, *upper; }.
+// "axpy": v + factor * vector[row], user { const T *vector; T factor; }.
+#define SPARSERL_OPTION_EPILOGUE 107
+
+// Text: an epilogue in CUDA C, which is fused into the kernel:
+// __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user)
+// where Scalar is the type of the vectors, product is alpha op(A) x and old is beta y (0 if beta
+// is 0). It is emulated on rows of the matrix before it is used: one that reads or writes outside
+// of the declared arrays is refused.
+#define SPARSERL_OPTION_EPILOGUE_SOURCE 108
+
+// Text: the members of User, in order: "const Scalar a[rows]; const Scalar b[columns]; Scalar c;
+// Scalar d[rows];". The user block is the C struct { const T *a, *b; T c; T *d; }; rows and
+// columns are those of op(A). Arrays that are not const are written, each element by its own row.
+#define SPARSERL_OPTION_EPILOGUE_USER 109
+
+// int32_t: 0 takes vectors as they are given; 1 (default) asks the driver whether they are device
+// memory that is large enough.
+#define SPARSERL_OPTION_CHECK_POINTERS 110
+
+// 32-bit signed integers.
+#define SPARSERL_I32 0
+
+// 64-bit signed integers.
+#define SPARSERL_I64 1
+
+// IEEE 754 binary32.
+#define SPARSERL_F32 0
+
+// IEEE 754 binary64.
+#define SPARSERL_F64 1
+
+// IEEE 754 binary16; not supported.
+#define SPARSERL_F16 2
+
+// bfloat16; not supported.
+#define SPARSERL_BF16 3
+
+// Memory of the host.
+#define SPARSERL_HOST 0
+
+// Memory of the context's device.
+#define SPARSERL_DEVICE 1
+
+// The product with A.
+#define SPARSERL_OP_NONE 0
+
+// The product with the transpose of A.
+#define SPARSERL_OP_TRANSPOSE 1
+
+// Why the plan has the kernel that it has, in a sentence.
+#define SPARSERL_TEXT_WHY 1
+
+// The program in the kernel language.
+#define SPARSERL_TEXT_PROGRAM 2
+
+// The kernel in CUDA C++.
+#define SPARSERL_TEXT_SOURCE 3
+
+// The kernel in machine code: bytes of a cubin.
+#define SPARSERL_TEXT_CUBIN 4
+
+// Bytes of the packed matrix with its workspace.
+#define SPARSERL_NUMBER_PACKED_BYTES 1
+
+// Seconds of a product that the cost model predicts.
+#define SPARSERL_NUMBER_PREDICTED_SECONDS 2
+
+// Seconds of a product as measured, back to back.
+#define SPARSERL_NUMBER_MEASURED_SECONDS 3
+
+// The same of plain CSR, measured in turn with it.
+#define SPARSERL_NUMBER_CSR_SECONDS 4
+
+// The same of cuSPARSE's fastest algorithm.
+#define SPARSERL_NUMBER_CUSPARSE_SECONDS 5
+
+// Seconds that planning took, in the background too.
+#define SPARSERL_NUMBER_PLANNING_SECONDS 6
+
+// Products that were asked for; replays of graphs are not seen.
+#define SPARSERL_NUMBER_CALLS 7
+
+// Products after which planning has paid, against plain CSR, by what was measured, else predicted.
+#define SPARSERL_NUMBER_CALLS_TO_PAY 8
+
+// Bytes of the workspace among the packed bytes. Where it is 0, products of one plan may overlap.
+#define SPARSERL_NUMBER_WORKSPACE_BYTES 9
+
+// A policy, compilers and a GPU, shared by plans.
+typedef struct sparserl_context sparserl_context;
+
+// A matrix, copied.
+typedef struct sparserl_matrix sparserl_matrix;
+
+// Options of a context or of a plan.
+typedef struct sparserl_options sparserl_options;
+
+// The kernels of a matrix.
+typedef struct sparserl_plan sparserl_plan;
+
+// What a call returns: SPARSERL_SUCCESS or why not. sparserl_last_error() says more.
+typedef int32_t sparserl_status;
+
+// A matrix in CSR. Columns increase within each row. Zero it before it is filled in.
+typedef struct sparserl_csr {
+  // Rows, below 2^32 - 1.
+  int64_t rows;
+  // Columns, below 2^32 - 1.
+  int64_t cols;
+  // Stored entries.
+  int64_t nnz;
+  // rows + 1 of them.
+  const void *row_offsets;
+  // nnz of them.
+  const void *column_indices;
+  // nnz of them, all finite.
+  const void *values;
+  // SPARSERL_I32 or SPARSERL_I64.
+  int32_t offset_type;
+  // SPARSERL_I32 or SPARSERL_I64.
+  int32_t index_type;
+  // SPARSERL_F32 or SPARSERL_F64; the vectors have it, too.
+  int32_t value_type;
+  // What the first row offset and the first column are: 0 or 1.
+  int32_t index_base;
+  // SPARSERL_HOST or SPARSERL_DEVICE, for all three arrays. What was asked of any stream for
+  // arrays on a device must be done.
+  int32_t location;
+  // 0.
+  int32_t reserved[3];
+} sparserl_csr;
+
+// Receives a line of text. It may be called from any thread until the context is destroyed, and
+// must not wait for a plan or destroy anything.
+typedef struct sparserl_log {
+  // The function, or NULL for none.
+  void (*function)(const char *line, void *user);
+  // What it is given.
+  void *user;
+} sparserl_log;
+
+// It did what it was asked to.
+#define SPARSERL_SUCCESS 0
+
+// A pointer is NULL that must not be.
+#define SPARSERL_NULL_POINTER 1
+
+// A handle was destroyed, is of another kind, or is none at all.
+#define SPARSERL_INVALID_HANDLE 2
+
+// A number, text or pointer is not one of those that are allowed.
+#define SPARSERL_INVALID_ARGUMENT 3
+
+// The arrays are no CSR matrix: a column out of range, unsorted or repeated, a value not finite.
+#define SPARSERL_INVALID_MATRIX 4
+
+// There are no kernels for what is asked for, or the plan was not made for it.
+#define SPARSERL_UNSUPPORTED 5
+
+// There is no GPU: plans are made, checked and saved, and cannot be executed.
+#define SPARSERL_NO_DEVICE 6
+
+// The stream, or what is asked for, is of another device than the context's.
+#define SPARSERL_WRONG_DEVICE 7
+
+// The device's memory does not suffice.
+#define SPARSERL_OUT_OF_MEMORY 8
+
+// The plan needs more than SPARSERL_OPTION_MEMORY_LIMIT.
+#define SPARSERL_MEMORY_LIMIT 9
+
+// The stream is being captured, and what is asked for cannot be.
+#define SPARSERL_CAPTURING 10
+
+// Nothing can be compiled: NVRTC or the program sparserl-server is missing.
+#define SPARSERL_NO_COMPILER 11
+
+// The epilogue does not compile, or does what it must not.
+#define SPARSERL_EPILOGUE 12
+
+// A file cannot be read or written, or is damaged.
+#define SPARSERL_FILE 13
+
+// A saved plan is for another pattern, type, GPU or version.
+#define SPARSERL_MISMATCH 14
+
+// What is asked for is not known, or not yet.
+#define SPARSERL_NOT_KNOWN 15
+
+// The buffer is too small; how large it has to be is in the length. Nothing was written.
+#define SPARSERL_BUFFER_TOO_SMALL 16
+
+// CUDA's driver reports an error, perhaps of an earlier call of somebody else.
+#define SPARSERL_DEVICE_FAILED 17
+
+// A defect of SparseRL.
+#define SPARSERL_INTERNAL 18
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// The version of the library, as MAJOR * 1000000 + MINOR * 1000 + PATCH.
+int32_t sparserl_version(void);
+
+// A status in words; never NULL.
+const char *sparserl_status_text(sparserl_status status);
+
+// What went wrong in the last call of this thread that failed, in one line; empty before one did.
+// It stays until the next call of this thread fails.
+const char *sparserl_last_error(void);
+
+// Makes options without any set.
+sparserl_status sparserl_options_create(struct sparserl_options **options);
+
+// Sets an option to the `size` bytes at `value`: a number of the type that the option says, or a
+// text of that length. What is refused changes nothing.
+sparserl_status sparserl_options_set(struct sparserl_options *options,
+                                     int32_t option,
+                                     const void *value,
+                                     size_t size);
+
+// Destroys options. What was made with them stays as it is. NULL is ignored.
+sparserl_status sparserl_options_destroy(struct sparserl_options *options);
+
+// Makes a context. Without a GPU it plans for SPARSERL_OPTION_TARGET, checks kernels by emulation,
+// and executes nothing. `options` may be NULL.
+sparserl_status sparserl_context_create(const struct sparserl_options *options,
+                                        struct sparserl_context **context);
+
+// Destroys a context, after what is searched for in the background has ended, which may take
+// seconds. Its plans go on. NULL is ignored.
+sparserl_status sparserl_context_destroy(struct sparserl_context *context);
+
+// Copies a matrix and checks it. The arrays are not needed any more when this returns.
+sparserl_status sparserl_matrix_create(struct sparserl_context *context,
+                                       const struct sparserl_csr *csr,
+                                       struct sparserl_matrix **matrix);
+
+// Destroys a matrix. Plans of it go on. NULL is ignored.
+sparserl_status sparserl_matrix_destroy(struct sparserl_matrix *matrix);
+
+// Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR, compiled, and
+// its epilogue checked: tenths of a second when it is compiled for the first time. A better one
+// takes its place when it has been found in the background (never with
+// SPARSERL_OPTION_DETERMINISTIC; with SPARSERL_OPTION_VALUES_VARIABLE, once values were updated,
+// at the next update). Without a GPU this returns when all is done. `options` may be NULL.
+sparserl_status sparserl_plan_create(struct sparserl_context *context,
+                                     struct sparserl_matrix *matrix,
+                                     const struct sparserl_options *options,
+                                     struct sparserl_plan **plan);
+
+// Waits until nothing better is searched for any more.
+sparserl_status sparserl_plan_wait(struct sparserl_plan *plan);
+
+// Destroys a plan, whose launches must be done, as must be graphs that were captured of it. What is
+// searched for in the background is given up. NULL is ignored.
+sparserl_status sparserl_plan_destroy(struct sparserl_plan *plan);
+
+// z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
+// CUstream or cudaStream_t). It returns at once, allocates nothing, and may be captured into a
+// graph, which keeps the kernel that the plan had then. z may be y, and must not overlap x. y is
+// not read where beta is 0, and may be NULL then. Products of one plan must not overlap on the
+// device, unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after
+// sparserl_plan_wait().
+sparserl_status sparserl_execute(struct sparserl_plan *plan,
+                                 void *stream,
+                                 const void *alpha,
+                                 const void *x,
+                                 const void *beta,
+                                 const void *y,
+                                 void *z);
+
+// sparserl_execute() with A or its transpose (SPARSERL_OP_NONE, SPARSERL_OP_TRANSPOSE), and with
+// the user block of an epilogue, which is read before this returns; NULL where it has none.
+sparserl_status sparserl_execute_op(struct sparserl_plan *plan,
+                                    int32_t op,
+                                    void *stream,
+                                    const void *alpha,
+                                    const void *x,
+                                    const void *beta,
+                                    const void *y,
+                                    void *z,
+                                    const void *user);
+
+// Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries
+// of the matrix it was made of, and in the order of `stream`. From the host (SPARSERL_HOST) it
+// waits for the stream; from the device (SPARSERL_DEVICE) it returns at once and may be captured.
+// Values must be finite: that is not checked.
+sparserl_status sparserl_plan_update_values(struct sparserl_plan *plan,
+                                            void *stream,
+                                            const void *values,
+                                            int32_t location);
+
+// Copies a text of a plan (SPARSERL_TEXT_WHY, ...) with a NUL at its end, and puts its length
+// without the NUL into `length`. With `buffer` NULL and `size` 0 it only tells the length.
+sparserl_status sparserl_plan_text(struct sparserl_plan *plan,
+                                   int32_t op,
+                                   int32_t text,
+                                   char *buffer,
+                                   size_t size,
+                                   size_t *length);
+
+// Puts a number of a plan (SPARSERL_NUMBER_PACKED_BYTES, ...) into `value`.
+sparserl_status sparserl_plan_number(struct sparserl_plan *plan,
+                                     int32_t op,
+                                     int32_t number,
+                                     double *value);
+
+// Writes a plan to a file, once nothing is searched for any more. The file appears whole or not at
+// all. It holds no matrix.
+sparserl_status sparserl_plan_save(struct sparserl_plan *plan, const char *path);
+
+// Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture.
+sparserl_status sparserl_plan_load(struct sparserl_context *context,
+                                   struct sparserl_matrix *matrix,
+                                   const char *path,
+                                   struct sparserl_plan **plan);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* SPARSERL_H */

@@ -1,0 +1,443 @@
+//! The functions of `sparserl.h`.
+//!
+//! Everything documented here is documentation of the header.
+#![allow(non_camel_case_types, reason = "the names of C")]
+#![allow(rustdoc::broken_intra_doc_links, reason = "brackets are those of C")]
+
+mod types;
+
+use std::ffi::{CStr, c_char, c_void};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::context::Context;
+use crate::execute::Product;
+use crate::handle::Handles;
+use crate::matrix::Matrix;
+use crate::options::Options;
+use crate::plan::{Op, Plan};
+use crate::status::{self, Failure, Status, call};
+use crate::verbose;
+
+pub use types::*;
+
+static CONTEXTS: Handles<Context> = Handles::new(0);
+static OPTIONS: Handles<Options> = Handles::new(1);
+static MATRICES: Handles<Matrix> = Handles::new(2);
+pub(crate) static PLANS: Handles<Plan> = Handles::new(3);
+
+/// The version of the library, as MAJOR * 1000000 + MINOR * 1000 + PATCH.
+#[unsafe(no_mangle)]
+pub extern "C" fn sparserl_version() -> i32 {
+    1_000 * part(env!("CARGO_PKG_VERSION_MAJOR")) * 1_000
+        + part(env!("CARGO_PKG_VERSION_MINOR")) * 1_000
+        + part(env!("CARGO_PKG_VERSION_PATCH"))
+}
+
+fn part(text: &str) -> i32 {
+    text.parse().unwrap_or(0)
+}
+
+/// A status in words; never NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn sparserl_status_text(status: sparserl_status) -> *const c_char {
+    let known = Status::ALL.iter().find(|(known, _)| *known as i32 == status);
+    known.map_or(c"unknown status", |(_, text)| *text).as_ptr()
+}
+
+/// What went wrong in the last call of this thread that failed, in one line; empty before one did.
+/// It stays until the next call of this thread fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn sparserl_last_error() -> *const c_char {
+    status::last()
+}
+
+/// Makes options without any set.
+///
+/// # Safety
+/// `options` points to a place for a handle, or is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_options_create(
+    options: *mut *mut sparserl_options,
+) -> sparserl_status {
+    call(|| {
+        // SAFETY: by the contract.
+        unsafe { give("options", options, || Ok(OPTIONS.insert(Arc::new(Options::default())))) }
+    })
+}
+
+/// Sets an option to the `size` bytes at `value`: a number of the type that the option says, or a
+/// text of that length. What is refused changes nothing.
+///
+/// # Safety
+/// `size` bytes at `value` can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_options_set(
+    options: *mut sparserl_options,
+    option: i32,
+    value: *const c_void,
+    size: usize,
+) -> sparserl_status {
+    // SAFETY: by the contract.
+    call(|| unsafe { OPTIONS.get(options)?.set(option, value, size) })
+}
+
+/// Destroys options. What was made with them stays as it is. NULL is ignored.
+///
+/// # Safety
+/// None: whatever is no handle is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_options_destroy(
+    options: *mut sparserl_options,
+) -> sparserl_status {
+    destroy(&OPTIONS, options, drop)
+}
+
+/// Makes a context. Without a GPU it plans for SPARSERL_OPTION_TARGET, checks kernels by emulation,
+/// and executes nothing. `options` may be NULL.
+///
+/// # Safety
+/// `context` points to a place for a handle, or is NULL; a log that was set is what it says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_context_create(
+    options: *const sparserl_options,
+    context: *mut *mut sparserl_context,
+) -> sparserl_status {
+    call(|| {
+        let make = || {
+            let options = if options.is_null() {
+                Default::default()
+            } else {
+                OPTIONS.get(options)?.context()?
+            };
+            Ok(CONTEXTS.insert(Arc::new(Context::open(options)?)))
+        };
+        // SAFETY: by the contract.
+        unsafe { give("context", context, make) }
+    })
+}
+
+/// Destroys a context, after what is searched for in the background has ended, which may take
+/// seconds. Its plans go on. NULL is ignored.
+///
+/// # Safety
+/// None: whatever is no handle is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_context_destroy(
+    context: *mut sparserl_context,
+) -> sparserl_status {
+    destroy(&CONTEXTS, context, |context| context.wait())
+}
+
+/// Copies a matrix and checks it. The arrays are not needed any more when this returns.
+///
+/// # Safety
+/// `csr` points to a description whose pointers are what it says; `matrix` to a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_matrix_create(
+    context: *mut sparserl_context,
+    csr: *const sparserl_csr,
+    matrix: *mut *mut sparserl_matrix,
+) -> sparserl_status {
+    call(|| {
+        let make = || {
+            let context = CONTEXTS.get(context)?;
+            // SAFETY: by the contract.
+            let csr = unsafe { csr.as_ref() }.ok_or_else(|| Failure::null("csr"))?;
+            // SAFETY: by the contract.
+            let copied = unsafe { Matrix::copy(&context, csr) }?;
+            Ok(MATRICES.insert(Arc::new(copied)))
+        };
+        // SAFETY: by the contract.
+        unsafe { give("matrix", matrix, make) }
+    })
+}
+
+/// Destroys a matrix. Plans of it go on. NULL is ignored.
+///
+/// # Safety
+/// None: whatever is no handle is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_matrix_destroy(matrix: *mut sparserl_matrix) -> sparserl_status {
+    destroy(&MATRICES, matrix, drop)
+}
+
+/// Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR, compiled, and
+/// its epilogue checked: tenths of a second when it is compiled for the first time. A better one
+/// takes its place when it has been found in the background (never with
+/// SPARSERL_OPTION_DETERMINISTIC; with SPARSERL_OPTION_VALUES_VARIABLE, once values were updated,
+/// at the next update). Without a GPU this returns when all is done. `options` may be NULL.
+///
+/// # Safety
+/// `plan` points to a place for a handle, or is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_plan_create(
+    context: *mut sparserl_context,
+    matrix: *mut sparserl_matrix,
+    options: *const sparserl_options,
+    plan: *mut *mut sparserl_plan,
+) -> sparserl_status {
+    call(|| {
+        let make = || {
+            let (context, matrix) = (CONTEXTS.get(context)?, MATRICES.get(matrix)?);
+            let options = if options.is_null() {
+                Default::default()
+            } else {
+                OPTIONS.get(options)?.plan()?
+            };
+            Ok(PLANS.insert(Plan::create(&context, &matrix, options)?))
+        };
+        // SAFETY: by the contract.
+        unsafe { give("plan", plan, make) }
+    })
+}
+
+/// Waits until nothing better is searched for any more.
+///
+/// # Safety
+/// None: whatever is no handle is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_plan_wait(plan: *mut sparserl_plan) -> sparserl_status {
+    call(|| {
+        PLANS.get(plan)?.progress.wait();
+        Ok(())
+    })
+}
+
+/// Destroys a plan, whose launches must be done, as must be graphs that were captured of it. What is
+/// searched for in the background is given up. NULL is ignored.
+///
+/// # Safety
+/// None but what is said: whatever is no handle is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_plan_destroy(plan: *mut sparserl_plan) -> sparserl_status {
+    destroy(&PLANS, plan, |plan| {
+        plan.is_abandoned.store(true, Ordering::Relaxed);
+        verbose::remember(&plan);
+    })
+}
+
+/// z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
+/// CUstream or cudaStream_t). It returns at once, allocates nothing, and may be captured into a
+/// graph, which keeps the kernel that the plan had then. z may be y, and must not overlap x. y is
+/// not read where beta is 0, and may be NULL then. Products of one plan must not overlap on the
+/// device, unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after
+/// sparserl_plan_wait().
+///
+/// # Safety
+/// `alpha` and `beta` point to numbers of the matrix's type on the host; the vectors are device
+/// memory of the matrix's sizes, which stays until the stream has come past the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_execute(
+    plan: *mut sparserl_plan,
+    stream: *mut c_void,
+    alpha: *const c_void,
+    x: *const c_void,
+    beta: *const c_void,
+    y: *const c_void,
+    z: *mut c_void,
+) -> sparserl_status {
+    let user = std::ptr::null();
+    call(|| {
+        let product = Product { op: Op::None, stream, alpha, x, beta, y, z, user };
+        // SAFETY: by the contract.
+        unsafe { PLANS.get(plan)?.execute(&product) }
+    })
+}
+
+/// sparserl_execute() with A or its transpose (SPARSERL_OP_NONE, SPARSERL_OP_TRANSPOSE), and with
+/// the user block of an epilogue, which is read before this returns; NULL where it has none.
+///
+/// # Safety
+/// As sparserl_execute(); `user` points to the struct that the epilogue declares.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_execute_op(
+    plan: *mut sparserl_plan,
+    op: i32,
+    stream: *mut c_void,
+    alpha: *const c_void,
+    x: *const c_void,
+    beta: *const c_void,
+    y: *const c_void,
+    z: *mut c_void,
+    user: *const c_void,
+) -> sparserl_status {
+    call(|| {
+        let product = Product { op: read_op(op)?, stream, alpha, x, beta, y, z, user };
+        // SAFETY: by the contract.
+        unsafe { PLANS.get(plan)?.execute(&product) }
+    })
+}
+
+/// Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries
+/// of the matrix it was made of, and in the order of `stream`. From the host (SPARSERL_HOST) it
+/// waits for the stream; from the device (SPARSERL_DEVICE) it returns at once and may be captured.
+/// Values must be finite: that is not checked.
+///
+/// # Safety
+/// `values` points to as many values as the matrix has entries, which stay until the stream has come
+/// past the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_plan_update_values(
+    plan: *mut sparserl_plan,
+    stream: *mut c_void,
+    values: *const c_void,
+    location: i32,
+) -> sparserl_status {
+    // SAFETY: by the contract.
+    call(|| unsafe { PLANS.get(plan)?.update_values(stream, values, location) })
+}
+
+/// Copies a text of a plan (SPARSERL_TEXT_WHY, ...) with a NUL at its end, and puts its length
+/// without the NUL into `length`. With `buffer` NULL and `size` 0 it only tells the length.
+///
+/// # Safety
+/// `size` bytes at `buffer` can be written, and so can `length`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_plan_text(
+    plan: *mut sparserl_plan,
+    op: i32,
+    text: i32,
+    buffer: *mut c_char,
+    size: usize,
+    length: *mut usize,
+) -> sparserl_status {
+    call(|| {
+        if length.is_null() {
+            return Err(Failure::null("length"));
+        }
+        let bytes = PLANS.get(plan)?.text(read_op(op)?, text)?;
+        // SAFETY: by the contract.
+        unsafe { length.write(bytes.len()) };
+        if buffer.is_null() {
+            return if size == 0 { Ok(()) } else { Err(Failure::null("buffer")) };
+        }
+        if size <= bytes.len() {
+            let needed = bytes.len() + 1;
+            let text = format!("the buffer has {size} bytes, and {needed} are needed");
+            return Err(Failure::new(Status::BufferTooSmall, text));
+        }
+        // SAFETY: by the contract, there is room for the bytes and a NUL.
+        unsafe {
+            buffer.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            buffer.add(bytes.len()).write(0);
+        }
+        Ok(())
+    })
+}
+
+/// Puts a number of a plan (SPARSERL_NUMBER_PACKED_BYTES, ...) into `value`.
+///
+/// # Safety
+/// `value` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_plan_number(
+    plan: *mut sparserl_plan,
+    op: i32,
+    number: i32,
+    value: *mut f64,
+) -> sparserl_status {
+    call(|| {
+        if value.is_null() {
+            return Err(Failure::null("value"));
+        }
+        let found = PLANS.get(plan)?.number(read_op(op)?, number)?;
+        // SAFETY: by the contract.
+        unsafe { value.write(found) };
+        Ok(())
+    })
+}
+
+/// Writes a plan to a file, once nothing is searched for any more. The file appears whole or not at
+/// all. It holds no matrix.
+///
+/// # Safety
+/// `path` points to a text that ends in NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_plan_save(
+    plan: *mut sparserl_plan,
+    path: *const c_char,
+) -> sparserl_status {
+    // SAFETY: by the contract.
+    call(|| PLANS.get(plan)?.save(unsafe { read_path(path) }?))
+}
+
+/// Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture.
+///
+/// # Safety
+/// `path` points to a text that ends in NUL, and `plan` to a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_plan_load(
+    context: *mut sparserl_context,
+    matrix: *mut sparserl_matrix,
+    path: *const c_char,
+    plan: *mut *mut sparserl_plan,
+) -> sparserl_status {
+    call(|| {
+        let make = || {
+            let (context, matrix) = (CONTEXTS.get(context)?, MATRICES.get(matrix)?);
+            // SAFETY: by the contract.
+            let path = unsafe { read_path(path) }?;
+            Ok(PLANS.insert(Arc::new(Plan::load(&context, &matrix, path)?)))
+        };
+        // SAFETY: by the contract.
+        unsafe { give("plan", plan, make) }
+    })
+}
+
+/// Makes what a handle is for and writes the handle, or nothing.
+///
+/// # Safety
+/// `place` can be written, or is NULL.
+unsafe fn give<H>(
+    what: &str,
+    place: *mut *mut H,
+    make: impl FnOnce() -> Result<*mut H, Failure>,
+) -> Result<(), Failure> {
+    if place.is_null() {
+        return Err(Failure::null(what));
+    }
+    let handle = make()?;
+    // SAFETY: by the contract.
+    unsafe { place.write(handle) };
+    Ok(())
+}
+
+fn destroy<T, H>(
+    handles: &Handles<T>,
+    handle: *mut H,
+    last: impl FnOnce(Arc<T>),
+) -> sparserl_status {
+    call(|| {
+        if !handle.is_null() {
+            last(handles.remove(handle)?);
+        }
+        Ok(())
+    })
+}
+
+fn read_op(op: i32) -> Result<Op, Failure> {
+    match op {
+        SPARSERL_OP_NONE => Ok(Op::None),
+        SPARSERL_OP_TRANSPOSE => Ok(Op::Transpose),
+        _ => Err(Failure::argument(format_args!(
+            "op is {op}: expected SPARSERL_OP_NONE or SPARSERL_OP_TRANSPOSE"
+        ))),
+    }
+}
+
+/// # Safety
+/// A text that ends in NUL, or NULL.
+unsafe fn read_path<'a>(path: *const c_char) -> Result<&'a Path, Failure> {
+    use std::os::unix::ffi::OsStrExt as _;
+    if path.is_null() {
+        return Err(Failure::null("path"));
+    }
+    // SAFETY: by the contract.
+    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if bytes.is_empty() {
+        return Err(Failure::argument("path is empty"));
+    }
+    Ok(Path::new(std::ffi::OsStr::from_bytes(bytes)))
+}

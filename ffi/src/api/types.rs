@@ -1,0 +1,204 @@
+//! The statuses, options, types and keys of `sparserl.h`. Their numbers never change.
+
+use std::ffi::{c_char, c_void};
+
+/// What a call returns: SPARSERL_SUCCESS or why not. sparserl_last_error() says more.
+pub type sparserl_status = i32;
+
+/// It did what it was asked to.
+pub const SPARSERL_SUCCESS: sparserl_status = 0;
+/// A pointer is NULL that must not be.
+pub const SPARSERL_NULL_POINTER: sparserl_status = 1;
+/// A handle was destroyed, is of another kind, or is none at all.
+pub const SPARSERL_INVALID_HANDLE: sparserl_status = 2;
+/// A number, text or pointer is not one of those that are allowed.
+pub const SPARSERL_INVALID_ARGUMENT: sparserl_status = 3;
+/// The arrays are no CSR matrix: a column out of range, unsorted or repeated, a value not finite.
+pub const SPARSERL_INVALID_MATRIX: sparserl_status = 4;
+/// There are no kernels for what is asked for, or the plan was not made for it.
+pub const SPARSERL_UNSUPPORTED: sparserl_status = 5;
+/// There is no GPU: plans are made, checked and saved, and cannot be executed.
+pub const SPARSERL_NO_DEVICE: sparserl_status = 6;
+/// The stream, or what is asked for, is of another device than the context's.
+pub const SPARSERL_WRONG_DEVICE: sparserl_status = 7;
+/// The device's memory does not suffice.
+pub const SPARSERL_OUT_OF_MEMORY: sparserl_status = 8;
+/// The plan needs more than SPARSERL_OPTION_MEMORY_LIMIT.
+pub const SPARSERL_MEMORY_LIMIT: sparserl_status = 9;
+/// The stream is being captured, and what is asked for cannot be.
+pub const SPARSERL_CAPTURING: sparserl_status = 10;
+/// Nothing can be compiled: NVRTC or the program sparserl-server is missing.
+pub const SPARSERL_NO_COMPILER: sparserl_status = 11;
+/// The epilogue does not compile, or does what it must not.
+pub const SPARSERL_EPILOGUE: sparserl_status = 12;
+/// A file cannot be read or written, or is damaged.
+pub const SPARSERL_FILE: sparserl_status = 13;
+/// A saved plan is for another pattern, type, GPU or version.
+pub const SPARSERL_MISMATCH: sparserl_status = 14;
+/// What is asked for is not known, or not yet.
+pub const SPARSERL_NOT_KNOWN: sparserl_status = 15;
+/// The buffer is too small; how large it has to be is in the length. Nothing was written.
+pub const SPARSERL_BUFFER_TOO_SMALL: sparserl_status = 16;
+/// CUDA's driver reports an error, perhaps of an earlier call of somebody else.
+pub const SPARSERL_DEVICE_FAILED: sparserl_status = 17;
+/// A defect of SparseRL.
+pub const SPARSERL_INTERNAL: sparserl_status = 18;
+
+/// A policy, compilers and a GPU, shared by plans.
+pub struct sparserl_context {
+    _private: [u8; 0],
+}
+
+/// Options of a context or of a plan.
+pub struct sparserl_options {
+    _private: [u8; 0],
+}
+
+/// A matrix, copied.
+pub struct sparserl_matrix {
+    _private: [u8; 0],
+}
+
+/// The kernels of a matrix.
+pub struct sparserl_plan {
+    _private: [u8; 0],
+}
+
+/// Text: "learned" (default), "cost", or the folder of an exported policy. For contexts.
+pub const SPARSERL_OPTION_POLICY: i32 = 1;
+/// Text: folder for compiled kernels, instead of the user's cache folder. For contexts.
+pub const SPARSERL_OPTION_CACHE_FOLDER: i32 = 2;
+/// int32_t: number of the device, or -1 for none; by default the first, if there is one. For
+/// contexts.
+pub const SPARSERL_OPTION_DEVICE: i32 = 3;
+/// Text: the GPU to plan for where there is none: "h200" (default), "sm_90", ... For contexts.
+pub const SPARSERL_OPTION_TARGET: i32 = 4;
+/// sparserl_log: where messages go. For contexts.
+pub const SPARSERL_OPTION_LOG: i32 = 5;
+/// Text: the program sparserl-server, where it is not installed beside the library. For contexts.
+pub const SPARSERL_OPTION_SERVER: i32 = 6;
+/// uint64_t: products that are expected; they decide what planning may cost. 0 is plain CSR at
+/// once, and nothing else. Default 100000. For plans, like all that follow.
+pub const SPARSERL_OPTION_EXPECTED_CALLS: i32 = 100;
+/// int32_t: 1 measures programs on the GPU, 0 never does, -1 (default) where the expected calls are
+/// worth it.
+pub const SPARSERL_OPTION_MEASURE: i32 = 101;
+/// double: seconds after which nothing better is searched for.
+pub const SPARSERL_OPTION_DEADLINE: i32 = 102;
+/// uint64_t: bytes of device memory that the plan may take.
+pub const SPARSERL_OPTION_MEMORY_LIMIT: i32 = 103;
+/// int32_t: 1 gives the same bits in every run: no kernel is swapped, and nothing depends on
+/// times. Planning then waits for the policy.
+pub const SPARSERL_OPTION_DETERMINISTIC: i32 = 104;
+/// int32_t: 1 if values will change by sparserl_plan_update_values().
+pub const SPARSERL_OPTION_VALUES_VARIABLE: i32 = 105;
+/// int32_t: 1 makes kernels for A and for its transpose.
+pub const SPARSERL_OPTION_TRANSPOSE_TOO: i32 = 106;
+/// Text: an epilogue that is ready, applied to v = alpha op(A) x + beta y before it is stored:
+/// "relu": max(v, 0). "bias": v + bias[row], user { const T *bias; }.
+/// "clamp": v between bounds, user { const T *lower, *upper; }.
+/// "axpy": v + factor * vector[row], user { const T *vector; T factor; }.
+pub const SPARSERL_OPTION_EPILOGUE: i32 = 107;
+/// Text: an epilogue in CUDA C, which is fused into the kernel:
+/// __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user)
+/// where Scalar is the type of the vectors, product is alpha op(A) x and old is beta y (0 if beta
+/// is 0). It is emulated on rows of the matrix before it is used: one that reads or writes outside
+/// of the declared arrays is refused.
+pub const SPARSERL_OPTION_EPILOGUE_SOURCE: i32 = 108;
+/// Text: the members of User, in order: "const Scalar a[rows]; const Scalar b[columns]; Scalar c;
+/// Scalar d[rows];". The user block is the C struct { const T *a, *b; T c; T *d; }; rows and
+/// columns are those of op(A). Arrays that are not const are written, each element by its own row.
+pub const SPARSERL_OPTION_EPILOGUE_USER: i32 = 109;
+/// int32_t: 0 takes vectors as they are given; 1 (default) asks the driver whether they are device
+/// memory that is large enough.
+pub const SPARSERL_OPTION_CHECK_POINTERS: i32 = 110;
+
+/// Receives a line of text. It may be called from any thread until the context is destroyed, and
+/// must not wait for a plan or destroy anything.
+#[repr(C)]
+pub struct sparserl_log {
+    /// The function, or NULL for none.
+    pub function: Option<unsafe extern "C" fn(line: *const c_char, user: *mut c_void)>,
+    /// What it is given.
+    pub user: *mut c_void,
+}
+
+/// 32-bit signed integers.
+pub const SPARSERL_I32: i32 = 0;
+/// 64-bit signed integers.
+pub const SPARSERL_I64: i32 = 1;
+/// IEEE 754 binary32.
+pub const SPARSERL_F32: i32 = 0;
+/// IEEE 754 binary64.
+pub const SPARSERL_F64: i32 = 1;
+/// IEEE 754 binary16; not supported.
+pub const SPARSERL_F16: i32 = 2;
+/// bfloat16; not supported.
+pub const SPARSERL_BF16: i32 = 3;
+/// Memory of the host.
+pub const SPARSERL_HOST: i32 = 0;
+/// Memory of the context's device.
+pub const SPARSERL_DEVICE: i32 = 1;
+
+/// The product with A.
+pub const SPARSERL_OP_NONE: i32 = 0;
+/// The product with the transpose of A.
+pub const SPARSERL_OP_TRANSPOSE: i32 = 1;
+
+/// A matrix in CSR. Columns increase within each row. Zero it before it is filled in.
+#[repr(C)]
+pub struct sparserl_csr {
+    /// Rows, below 2^32 - 1.
+    pub rows: i64,
+    /// Columns, below 2^32 - 1.
+    pub cols: i64,
+    /// Stored entries.
+    pub nnz: i64,
+    /// rows + 1 of them.
+    pub row_offsets: *const c_void,
+    /// nnz of them.
+    pub column_indices: *const c_void,
+    /// nnz of them, all finite.
+    pub values: *const c_void,
+    /// SPARSERL_I32 or SPARSERL_I64.
+    pub offset_type: i32,
+    /// SPARSERL_I32 or SPARSERL_I64.
+    pub index_type: i32,
+    /// SPARSERL_F32 or SPARSERL_F64; the vectors have it, too.
+    pub value_type: i32,
+    /// What the first row offset and the first column are: 0 or 1.
+    pub index_base: i32,
+    /// SPARSERL_HOST or SPARSERL_DEVICE, for all three arrays. What was asked of any stream for
+    /// arrays on a device must be done.
+    pub location: i32,
+    /// 0.
+    pub reserved: [i32; 3],
+}
+
+/// Why the plan has the kernel that it has, in a sentence.
+pub const SPARSERL_TEXT_WHY: i32 = 1;
+/// The program in the kernel language.
+pub const SPARSERL_TEXT_PROGRAM: i32 = 2;
+/// The kernel in CUDA C++.
+pub const SPARSERL_TEXT_SOURCE: i32 = 3;
+/// The kernel in machine code: bytes of a cubin.
+pub const SPARSERL_TEXT_CUBIN: i32 = 4;
+
+/// Bytes of the packed matrix with its workspace.
+pub const SPARSERL_NUMBER_PACKED_BYTES: i32 = 1;
+/// Seconds of a product that the cost model predicts.
+pub const SPARSERL_NUMBER_PREDICTED_SECONDS: i32 = 2;
+/// Seconds of a product as measured, back to back.
+pub const SPARSERL_NUMBER_MEASURED_SECONDS: i32 = 3;
+/// The same of plain CSR, measured in turn with it.
+pub const SPARSERL_NUMBER_CSR_SECONDS: i32 = 4;
+/// The same of cuSPARSE's fastest algorithm.
+pub const SPARSERL_NUMBER_CUSPARSE_SECONDS: i32 = 5;
+/// Seconds that planning took, in the background too.
+pub const SPARSERL_NUMBER_PLANNING_SECONDS: i32 = 6;
+/// Products that were asked for; replays of graphs are not seen.
+pub const SPARSERL_NUMBER_CALLS: i32 = 7;
+/// Products after which planning has paid, against plain CSR, by what was measured, else predicted.
+pub const SPARSERL_NUMBER_CALLS_TO_PAY: i32 = 8;
+/// Bytes of the workspace among the packed bytes. Where it is 0, products of one plan may overlap.
+pub const SPARSERL_NUMBER_WORKSPACE_BYTES: i32 = 9;

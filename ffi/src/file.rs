@@ -1,0 +1,253 @@
+//! A plan as one file.
+//!
+//! It holds programs and machine code, and no matrix: whoever loads it has the matrix, and it is
+//! packed anew. A line that says what it is, a line of JSON, machine code, a checksum.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use sparserl_core::codegen::{CudaSource, Ending, Epilogue, UserField, emit, emit_ending};
+use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
+use sparserl_core::layout::pack;
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::task::Dtype;
+use sparserl_gpu::compile::cache::{decode, encode};
+use sparserl_gpu::compile::nvrtc::Cubin;
+
+use crate::context::Context;
+use crate::kernel::{Code, Known, PlanKernel, Recipe};
+use crate::matrix::{Matrix, with_view};
+use crate::options::PlanOptions;
+use crate::plan::{Op, Plan, Side, entries, origins};
+use crate::status::{Failure, Status};
+
+/// What a file begins with; the number changes with the meaning of what follows.
+const MAGIC: &str = "sparserl plan file 1\n";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    language: u32,
+    grammar: u64,
+    architecture: String,
+    pattern: String,
+    dtype: Dtype,
+    values_variable: bool,
+    expected_calls: u64,
+    epilogue: Option<EpilogueText>,
+    sides: Vec<SideHeader>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct EpilogueText {
+    text: String,
+    /// Declarations as callers write them.
+    user: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct SideHeader {
+    program: String,
+    known: Known,
+    /// Bytes of the plain kernel's code, 0 where there is none, and of the other's.
+    code: [usize; 2],
+}
+
+impl Plan {
+    /// Writes the plan, once nothing is searched for any more. The file appears whole or not at all.
+    pub(crate) fn save(&self, path: &Path) -> Result<(), Failure> {
+        self.progress.wait();
+        let failed = |error: io::Error| {
+            Failure::new(
+                Status::File,
+                format_args!("{}: cannot be written: {error}", path.display()),
+            )
+        };
+        let (mut sides, mut code) = (Vec::new(), Vec::new());
+        for side in self.sides() {
+            let kernel = side.best();
+            let plain = match &kernel.code.plain {
+                Some((_, cubin)) => encode(cubin).map_err(failed)?,
+                None => Vec::new(),
+            };
+            let ending = encode(&kernel.code.ending.1).map_err(failed)?;
+            sides.push(SideHeader {
+                program: kernel.packed.program.to_string(),
+                known: kernel.known(),
+                code: [plain.len(), ending.len()],
+            });
+            code.extend([plain, ending]);
+        }
+        let epilogue = self.epilogue.as_ref().map(|epilogue| EpilogueText {
+            text: epilogue.text.clone(),
+            user: epilogue.declarations(),
+        });
+        let header = Header {
+            language: LANGUAGE_VERSION,
+            grammar: grammar_hash(),
+            architecture: self.context.target.architecture.to_string(),
+            pattern: self.pattern.clone(),
+            dtype: self.dtype,
+            values_variable: self.options.values_variable,
+            expected_calls: self.options.expected_calls,
+            epilogue,
+            sides,
+        };
+        let header = serde_json::to_string(&header).map_err(|error| failed(error.into()))?;
+        let mut bytes = format!("{MAGIC}{header}\n").into_bytes();
+        bytes.extend(code.concat());
+        bytes.extend(blake3::hash(&bytes).as_bytes());
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let write = || {
+            let mut file = tempfile::Builder::new()
+                .prefix(".sparserl.")
+                .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+            file.write_all(&bytes)?;
+            file.as_file().sync_all()?;
+            // The library makes a private file; this one is as readable as any other of the user's.
+            let permissions =
+                <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644);
+            file.as_file().set_permissions(permissions)?;
+            file.persist(path).map_err(|error| error.error)?;
+            Ok(())
+        };
+        write().map_err(failed)
+    }
+
+    /// Reads a plan for a matrix.
+    pub(crate) fn load(
+        context: &Arc<Context>,
+        matrix: &Matrix,
+        path: &Path,
+    ) -> Result<Self, Failure> {
+        let start = Instant::now();
+        let shown = path.display();
+        let bytes = fs::read(path).map_err(|error| {
+            Failure::new(Status::File, format_args!("{shown}: cannot be read: {error}"))
+        })?;
+        let (header, code) = parse(&bytes)
+            .map_err(|why| Failure::new(Status::File, format_args!("{shown}: {why}")))?;
+        let mismatch =
+            |what: String| Failure::new(Status::Mismatch, format_args!("{shown}: {what}"));
+        let architecture = context.target.architecture.to_string();
+        if (header.language, header.grammar) != (LANGUAGE_VERSION, grammar_hash()) {
+            return Err(mismatch("is a plan of another version: plan anew".to_owned()));
+        }
+        if header.architecture != architecture {
+            let other = &header.architecture;
+            return Err(mismatch(format!(
+                "is a plan for {other}, and the context's is {architecture}"
+            )));
+        }
+        if header.dtype != matrix.entries.dtype() {
+            let (other, own) = (header.dtype, matrix.entries.dtype());
+            return Err(mismatch(format!("is a plan for {other}, and the matrix holds {own}")));
+        }
+        if header.pattern != matrix.pattern {
+            return Err(mismatch("is a plan for a matrix with another pattern".to_owned()));
+        }
+        let damaged = || Failure::new(Status::File, format_args!("{shown}: is damaged"));
+        let epilogue = match header.epilogue {
+            Some(EpilogueText { text, user }) => {
+                let user = UserField::parse_all(&user).map_err(|_| damaged())?;
+                Some(Epilogue { text, user })
+            }
+            None => None,
+        };
+        let options = PlanOptions {
+            expected_calls: header.expected_calls,
+            values_variable: header.values_variable,
+            transpose_too: header.sides.len() > 1,
+            ..PlanOptions::default()
+        };
+        let mut rest = code;
+        let mut sides = Vec::new();
+        for (side, op) in header.sides.into_iter().zip([Op::None, Op::Transpose]) {
+            let mut cubins = Vec::new();
+            for length in side.code {
+                let (own, others) = rest.split_at_checked(length).ok_or_else(damaged)?;
+                rest = others;
+                cubins.push(if length == 0 {
+                    None
+                } else {
+                    Some(decode(own).ok_or_else(damaged)?)
+                });
+            }
+            let program = Program::parse(&side.program).map_err(|_| damaged())?;
+            let origins = options.values_variable.then(|| origins(matrix, op));
+            let recipe =
+                Recipe { context, epilogue: epilogue.as_ref(), origins, memory_limit: None };
+            let ending = cubins.pop().flatten().ok_or_else(damaged)?;
+            let cubins = (cubins.pop().flatten(), ending);
+            let kernel = with_view!(
+                entries(matrix, op),
+                view => restore(&recipe, view, &program, cubins, side.known)
+            );
+            let kernel = kernel.map_err(|Failure { status, text }| {
+                Failure::new(status, format_args!("{shown}: {text}"))
+            })?;
+            sides.push(Side::new(kernel));
+        }
+        if options.values_variable && context.gpu.is_ok() {
+            context.scatter.prepare(context, matrix.entries.dtype())?;
+        }
+        let mut sides = sides.into_iter();
+        let forward = sides.next().ok_or_else(damaged)?;
+        crate::verbose::note();
+        Ok(Self::new(context, matrix, options, epilogue, forward, sides.next(), start))
+    }
+}
+
+/// Header and code of a file; else what is wrong with it.
+fn parse(bytes: &[u8]) -> Result<(Header, &[u8]), &'static str> {
+    let rest = bytes.strip_prefix(MAGIC.as_bytes()).ok_or("is no plan of SparseRL")?;
+    let (body, checksum) = bytes.split_last_chunk::<{ blake3::OUT_LEN }>().ok_or("is damaged")?;
+    if blake3::hash(body) != *checksum {
+        return Err("is damaged");
+    }
+    let rest = &rest[..rest.len() - checksum.len()];
+    let end = rest.iter().position(|&byte| byte == b'\n').ok_or("is damaged")?;
+    let (header, code) = rest.split_at(end);
+    let header =
+        serde_json::from_slice(header).map_err(|_| "is a plan of another version: plan anew")?;
+    Ok((header, &code[1..]))
+}
+
+/// The kernel of a program whose code is there.
+fn restore<T: Scalar>(
+    recipe: &Recipe<'_>,
+    matrix: CsrView<'_, T>,
+    program: &Program,
+    (plain, ending): (Option<Cubin>, Cubin),
+    known: Known,
+) -> Result<PlanKernel, Failure> {
+    let packed = pack(matrix, program).map_err(|error| {
+        let text = format!(
+            "the values do not fit the plan: {error}; plan anew, or make the plan \
+                            with SPARSERL_OPTION_VALUES_VARIABLE = 1"
+        );
+        Failure::new(Status::Mismatch, text)
+    })?;
+    let signature = packed.signature();
+    let matching = |source: CudaSource, cubin: Cubin| match cubin.kernel() == source.kernel {
+        true => Ok((source, cubin)),
+        false => Err(Failure::new(Status::Mismatch, "is a plan of another version: plan anew")),
+    };
+    let wanted = match recipe.epilogue {
+        Some(epilogue) => Ending::Fused(epilogue.clone()),
+        None => Ending::Apart,
+    };
+    let source = emit_ending(&packed.program, &signature, &wanted).map_err(Failure::internal)?;
+    let ending = matching(source, ending)?;
+    let plain = match plain {
+        Some(plain) => {
+            let source = emit(&packed.program, &signature).map_err(Failure::internal)?;
+            Some(matching(source, plain)?)
+        }
+        None => None,
+    };
+    recipe.load(matrix, Arc::new(packed), Code { plain, ending }, known)
+}

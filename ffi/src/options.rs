@@ -1,0 +1,402 @@
+//! Options, by keys that later versions may add to.
+
+use std::ffi::{c_char, c_void};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sparserl_onnx_models::PolicySource;
+
+use crate::api;
+use crate::status::Failure;
+
+/// The number from which keys are for plans.
+const FIRST_OF_PLANS: i32 = 100;
+
+/// Declares the keys by their names in the API.
+macro_rules! keys {
+    ($($variant:ident = $constant:ident,)*) => {
+        /// A key of the API.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Key { $($variant,)* }
+
+        impl Key {
+            fn of(number: i32) -> Option<Self> {
+                match number { $(api::$constant => Some(Self::$variant),)* _ => None }
+            }
+
+            /// Whether it is for contexts; the others are for plans.
+            fn is_of_context(self) -> bool {
+                let number = match self { $(Self::$variant => api::$constant,)* };
+                number < FIRST_OF_PLANS
+            }
+
+            /// Its name in the header.
+            pub(crate) fn name(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($constant),)* }
+            }
+        }
+    };
+}
+
+keys! {
+    Policy = SPARSERL_OPTION_POLICY,
+    CacheFolder = SPARSERL_OPTION_CACHE_FOLDER,
+    Device = SPARSERL_OPTION_DEVICE,
+    Target = SPARSERL_OPTION_TARGET,
+    Log = SPARSERL_OPTION_LOG,
+    Server = SPARSERL_OPTION_SERVER,
+    ExpectedCalls = SPARSERL_OPTION_EXPECTED_CALLS,
+    Measure = SPARSERL_OPTION_MEASURE,
+    Deadline = SPARSERL_OPTION_DEADLINE,
+    MemoryLimit = SPARSERL_OPTION_MEMORY_LIMIT,
+    Deterministic = SPARSERL_OPTION_DETERMINISTIC,
+    ValuesVariable = SPARSERL_OPTION_VALUES_VARIABLE,
+    TransposeToo = SPARSERL_OPTION_TRANSPOSE_TOO,
+    Epilogue = SPARSERL_OPTION_EPILOGUE,
+    EpilogueSource = SPARSERL_OPTION_EPILOGUE_SOURCE,
+    EpilogueUser = SPARSERL_OPTION_EPILOGUE_USER,
+    CheckPointers = SPARSERL_OPTION_CHECK_POINTERS,
+}
+
+/// Receives what the library has to say.
+pub(crate) type LogFunction = Option<unsafe extern "C" fn(*const c_char, *mut c_void)>;
+
+/// Where messages go.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Log {
+    pub(crate) function: LogFunction,
+    pub(crate) user: *mut c_void,
+}
+
+// SAFETY: the caller promises that the function may be called from any thread with this pointer.
+unsafe impl Send for Log {}
+// SAFETY: as above.
+unsafe impl Sync for Log {}
+
+/// What a context is made with.
+#[derive(Clone, Debug)]
+pub(crate) struct ContextOptions {
+    pub(crate) policy: PolicySource,
+    pub(crate) cache_folder: Option<PathBuf>,
+    /// A device's number, −1 for none; absent for the first, if there is one.
+    pub(crate) device: Option<i32>,
+    pub(crate) target: Option<String>,
+    pub(crate) log: Option<Log>,
+    pub(crate) server: Option<PathBuf>,
+}
+
+/// What a plan is made with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PlanOptions {
+    pub(crate) expected_calls: u64,
+    pub(crate) measure: Measure,
+    /// For all of planning, in the background too.
+    pub(crate) deadline: Option<Duration>,
+    /// Bytes of device memory.
+    pub(crate) memory_limit: Option<u64>,
+    pub(crate) deterministic: bool,
+    pub(crate) values_variable: bool,
+    pub(crate) transpose_too: bool,
+    pub(crate) epilogue: Option<String>,
+    pub(crate) epilogue_source: Option<String>,
+    pub(crate) epilogue_user: Option<String>,
+    pub(crate) check_pointers: bool,
+}
+
+/// Whether programs are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Where the expected calls are worth it.
+    Worthwhile,
+    Never,
+    Always,
+}
+
+/// Calls that are expected where nothing is said of them.
+const USUAL_CALLS: u64 = 100_000;
+
+impl Default for ContextOptions {
+    fn default() -> Self {
+        Self {
+            policy: PolicySource::Learned,
+            cache_folder: None,
+            device: None,
+            target: None,
+            log: None,
+            server: None,
+        }
+    }
+}
+
+impl Default for PlanOptions {
+    fn default() -> Self {
+        Self {
+            expected_calls: USUAL_CALLS,
+            measure: Measure::Worthwhile,
+            deadline: None,
+            memory_limit: None,
+            deterministic: false,
+            values_variable: false,
+            transpose_too: false,
+            epilogue: None,
+            epilogue_source: None,
+            epilogue_user: None,
+            check_pointers: true,
+        }
+    }
+}
+
+/// What a handle of options stands for.
+#[derive(Debug, Default)]
+pub(crate) struct Options(Mutex<Values>);
+
+#[derive(Clone, Debug, Default)]
+struct Values {
+    context: ContextOptions,
+    plan: PlanOptions,
+    /// Keys that were set and are for contexts, or for plans.
+    of_context: Option<Key>,
+    of_plan: Option<Key>,
+}
+
+impl Options {
+    /// Sets an option to what lies at `value`.
+    ///
+    /// # Safety
+    /// `size` bytes at `value` can be read; what they point to can be used as the option says.
+    pub(crate) unsafe fn set(
+        &self,
+        key: i32,
+        value: *const c_void,
+        size: usize,
+    ) -> Result<(), Failure> {
+        let Some(key) = Key::of(key) else {
+            return Err(Failure::argument(format_args!("there is no option {key}")));
+        };
+        if value.is_null() {
+            return Err(Failure::null("value"));
+        }
+        // SAFETY: by the contract.
+        let given = unsafe { Given::new(key, value, size) };
+        let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A copy, so that a value that is refused changes nothing.
+        let mut changed = values.clone();
+        let Values { context, plan, of_context, of_plan } = &mut changed;
+        match key {
+            Key::Policy => {
+                context.policy = match given.text()?.as_str() {
+                    "learned" => PolicySource::Learned,
+                    "cost" => PolicySource::Cost,
+                    folder => PolicySource::Exported(folder.into()),
+                };
+            }
+            Key::CacheFolder => {
+                context.cache_folder = Some(given.text()?.into());
+            }
+            Key::Device => {
+                let device = given.i32()?;
+                if device < -1 {
+                    return Err(given.refused("a device's number, or -1 for none"));
+                }
+                context.device = Some(device);
+            }
+            Key::Target => {
+                context.target = Some(given.text()?);
+            }
+            Key::Log => {
+                context.log = Some(given.log()?).filter(|log| log.function.is_some());
+            }
+            Key::Server => {
+                context.server = Some(given.text()?.into());
+            }
+            Key::ExpectedCalls => {
+                plan.expected_calls = given.u64()?;
+            }
+            Key::Measure => {
+                plan.measure = match given.i32()? {
+                    0 => Measure::Never,
+                    1 => Measure::Always,
+                    -1 => Measure::Worthwhile,
+                    _ => return Err(given.refused("0, 1 or -1")),
+                };
+            }
+            Key::Deadline => {
+                let seconds = Duration::try_from_secs_f64(given.f64()?);
+                let seconds = seconds.map_err(|_| given.refused("seconds, at least 0"))?;
+                plan.deadline = Some(seconds);
+            }
+            Key::MemoryLimit => {
+                plan.memory_limit = Some(given.u64()?);
+            }
+            Key::Deterministic => {
+                plan.deterministic = given.flag()?;
+            }
+            Key::ValuesVariable => {
+                plan.values_variable = given.flag()?;
+            }
+            Key::TransposeToo => {
+                plan.transpose_too = given.flag()?;
+            }
+            Key::Epilogue => {
+                plan.epilogue = Some(given.text()?).filter(|name| !name.is_empty());
+            }
+            Key::EpilogueSource => {
+                plan.epilogue_source = Some(given.text()?).filter(|text| !text.is_empty());
+            }
+            Key::EpilogueUser => {
+                plan.epilogue_user = Some(given.text()?).filter(|text| !text.is_empty());
+            }
+            Key::CheckPointers => {
+                plan.check_pointers = given.flag()?;
+            }
+        }
+        *(if key.is_of_context() { of_context } else { of_plan }) = Some(key);
+        *values = changed;
+        Ok(())
+    }
+
+    /// What was set for a context.
+    pub(crate) fn context(&self) -> Result<ContextOptions, Failure> {
+        let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match values.of_plan {
+            Some(key) => Err(misplaced(key, "a plan", "a context")),
+            None => Ok(values.context.clone()),
+        }
+    }
+
+    /// What was set for a plan.
+    pub(crate) fn plan(&self) -> Result<PlanOptions, Failure> {
+        let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match values.of_context {
+            Some(key) => Err(misplaced(key, "a context", "a plan")),
+            None => Ok(values.plan.clone()),
+        }
+    }
+}
+
+fn misplaced(key: Key, of: &str, given_to: &str) -> Failure {
+    let name = key.name();
+    Failure::argument(format_args!("{name} is an option of {of}, and is given to {given_to}"))
+}
+
+/// A value as it was given.
+struct Given<'a> {
+    key: Key,
+    bytes: &'a [u8],
+}
+
+impl Given<'_> {
+    /// # Safety
+    /// `size` bytes at `value` can be read for as long as it is used.
+    unsafe fn new(key: Key, value: *const c_void, size: usize) -> Self {
+        // SAFETY: by the contract, and `set` refused NULL.
+        Self { key, bytes: unsafe { std::slice::from_raw_parts(value.cast(), size) } }
+    }
+
+    fn refused(&self, expected: &str) -> Failure {
+        let name = self.key.name();
+        Failure::argument(format_args!("{name}: expected {expected}"))
+    }
+
+    fn number<const N: usize>(&self, expected: &str) -> Result<[u8; N], Failure> {
+        self.bytes.try_into().map_err(|_| {
+            let name = self.key.name();
+            let size = self.bytes.len();
+            Failure::argument(format_args!("{name}: expected {expected}, given {size} bytes"))
+        })
+    }
+
+    fn i32(&self) -> Result<i32, Failure> {
+        Ok(i32::from_ne_bytes(self.number("an int32_t")?))
+    }
+
+    fn u64(&self) -> Result<u64, Failure> {
+        Ok(u64::from_ne_bytes(self.number("a uint64_t")?))
+    }
+
+    fn f64(&self) -> Result<f64, Failure> {
+        Ok(f64::from_ne_bytes(self.number("a double")?))
+    }
+
+    fn flag(&self) -> Result<bool, Failure> {
+        match self.i32()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.refused("0 or 1")),
+        }
+    }
+
+    /// A text with or without the NUL at its end.
+    fn text(&self) -> Result<String, Failure> {
+        let bytes = self.bytes.strip_suffix(b"\0").unwrap_or(self.bytes);
+        match str::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => Ok(text.to_owned()),
+            _ => Err(self.refused("a text in UTF-8 and its length")),
+        }
+    }
+
+    fn log(&self) -> Result<Log, Failure> {
+        if self.bytes.len() != size_of::<Log>() {
+            return Err(self.refused("a sparserl_log"));
+        }
+        // SAFETY: as many bytes as a log has, written by the caller as one; every function pointer
+        // and pointer is valid as such, null included.
+        Ok(unsafe { self.bytes.as_ptr().cast::<Log>().read_unaligned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set<T>(options: &Options, key: i32, value: &T) -> Result<(), Failure> {
+        // SAFETY: the value is as large as is said.
+        unsafe { options.set(key, (&raw const *value).cast(), size_of::<T>()) }
+    }
+
+    #[test]
+    fn values_are_taken_by_their_size_and_range() {
+        let options = Options::default();
+        set(&options, 100, &7_u64).unwrap();
+        set(&options, 102, &0.5_f64).unwrap();
+        set(&options, 105, &1_i32).unwrap();
+        set(&options, 107, b"relu").unwrap();
+        let plan = options.plan().unwrap();
+        assert_eq!((plan.expected_calls, plan.values_variable), (7, true));
+        assert_eq!(plan.deadline, Some(Duration::from_millis(500)));
+        assert_eq!(plan.epilogue.as_deref(), Some("relu"));
+        let text = |result: Result<(), Failure>| result.unwrap_err().text;
+        assert_eq!(text(set(&options, 99, &0_i32)), "there is no option 99");
+        assert_eq!(
+            text(set(&options, 100, &7_i32)),
+            "SPARSERL_OPTION_EXPECTED_CALLS: expected a uint64_t, given 4 bytes"
+        );
+        assert_eq!(
+            text(set(&options, 104, &2_i32)),
+            "SPARSERL_OPTION_DETERMINISTIC: expected 0 or 1"
+        );
+        assert!(text(set(&options, 102, &f64::NAN)).contains("seconds"));
+        assert!(text(set(&options, 107, b"a\0b\0")).contains("a text"));
+        // What was refused changed nothing.
+        assert_eq!(options.plan().unwrap(), plan);
+        // SAFETY: NULL is refused.
+        let null = unsafe { options.set(100, std::ptr::null(), 8) };
+        assert_eq!(text(null), "value is NULL");
+    }
+
+    #[test]
+    fn options_of_the_one_are_refused_for_the_other() {
+        let options = Options::default();
+        set(&options, 1, b"cost\0").unwrap();
+        assert_eq!(options.context().unwrap().policy, PolicySource::Cost);
+        let text = options.plan().unwrap_err().text;
+        assert_eq!(
+            text,
+            "SPARSERL_OPTION_POLICY is an option of a context, and is given to a plan"
+        );
+        set(&options, 103, &1_u64).unwrap();
+        assert!(options.context().is_err());
+    }
+}

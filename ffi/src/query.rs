@@ -1,0 +1,106 @@
+//! What is known of a plan.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use crate::api;
+use crate::kernel::{Known, PlanKernel};
+use crate::plan::{Op, Plan};
+use crate::status::{Failure, Status};
+
+impl PlanKernel {
+    /// What is known, as of the end of the search.
+    pub(crate) fn known(&self) -> Known {
+        let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        settled.clone().unwrap_or_else(|| self.known.clone())
+    }
+
+    fn seconds(&self) -> f64 {
+        let known = self.known();
+        known.measured.unwrap_or(known.predicted)
+    }
+}
+
+impl Plan {
+    /// A text or machine code.
+    pub(crate) fn text(&self, op: Op, key: i32) -> Result<Vec<u8>, Failure> {
+        let kernel = self.side(op)?.best();
+        let (source, cubin) = kernel.code.plain.as_ref().unwrap_or(&kernel.code.ending);
+        match key {
+            api::SPARSERL_TEXT_WHY => Ok(kernel.known().why.into_bytes()),
+            api::SPARSERL_TEXT_PROGRAM => Ok(kernel.packed.program.to_string().into_bytes()),
+            api::SPARSERL_TEXT_SOURCE => Ok(source.text.clone().into_bytes()),
+            api::SPARSERL_TEXT_CUBIN => Ok(cubin.bytes().to_vec()),
+            _ => Err(Failure::argument(format_args!("there is no text {key}"))),
+        }
+    }
+
+    /// A number.
+    pub(crate) fn number(&self, op: Op, key: i32) -> Result<f64, Failure> {
+        let kernel = self.side(op)?.best();
+        let known = kernel.known();
+        let unmeasured = || Failure::new(Status::NotKnown, "nothing was measured for this plan");
+        match key {
+            api::SPARSERL_NUMBER_PACKED_BYTES => {
+                let arrays = kernel.packed.arguments();
+                Ok(arrays.map(|(_, array)| array.data.bytes().len() as f64).sum())
+            }
+            api::SPARSERL_NUMBER_WORKSPACE_BYTES => {
+                let arrays = kernel.packed.arguments().filter(|(_, a)| a.role.is_workspace());
+                Ok(arrays.map(|(_, array)| array.data.bytes().len() as f64).sum())
+            }
+            api::SPARSERL_NUMBER_PREDICTED_SECONDS => Ok(known.predicted),
+            api::SPARSERL_NUMBER_MEASURED_SECONDS => known.measured.ok_or_else(unmeasured),
+            api::SPARSERL_NUMBER_CSR_SECONDS => known.csr.ok_or_else(unmeasured),
+            api::SPARSERL_NUMBER_CUSPARSE_SECONDS => known.cusparse.ok_or_else(unmeasured),
+            api::SPARSERL_NUMBER_PLANNING_SECONDS => {
+                self.progress.planning_seconds().ok_or_else(|| {
+                    Failure::new(Status::NotKnown, "better programs are still searched for")
+                })
+            }
+            api::SPARSERL_NUMBER_CALLS => Ok(self.calls.load(Ordering::Relaxed) as f64),
+            api::SPARSERL_NUMBER_CALLS_TO_PAY => self.calls_to_pay(&kernel).ok_or_else(|| {
+                Failure::new(
+                    Status::NotKnown,
+                    "the plan saves nothing over plain CSR, as far as is known",
+                )
+            }),
+            _ => Err(Failure::argument(format_args!("there is no number {key}"))),
+        }
+    }
+
+    /// Calls after which what was saved over plain CSR is what planning took.
+    pub(crate) fn calls_to_pay(&self, kernel: &PlanKernel) -> Option<f64> {
+        let known = kernel.known();
+        let saved = match (known.measured, known.csr) {
+            (Some(own), Some(csr)) => csr - own,
+            // As far as the cost model knows.
+            _ => known.csr_predicted - known.predicted,
+        };
+        let seconds = self.progress.planning_seconds()?;
+        (saved > 0.0).then(|| (seconds / saved).ceil())
+    }
+
+    /// One line on what became of the plan.
+    pub(crate) fn summary(&self) -> String {
+        let kernel = self.forward.best();
+        let program = kernel.packed.program.to_string();
+        let body: Vec<_> = program.lines().skip(2).collect();
+        let pays = match self.calls_to_pay(&kernel) {
+            Some(calls) => format!("pays after {calls} calls"),
+            None => "not known when it pays".to_owned(),
+        };
+        let timed = if kernel.known().measured.is_some() { "measured" } else { "predicted" };
+        format!(
+            "sparserl: {} x {}, {} entries, {}: {} | {:.2} us {timed} | {} calls | {pays} | {}",
+            self.rows,
+            self.cols,
+            self.nnz,
+            self.dtype,
+            body.join(" "),
+            1e6 * kernel.seconds(),
+            self.calls.load(Ordering::Relaxed),
+            kernel.known().why
+        )
+    }
+}

@@ -1,0 +1,283 @@
+//! New values for the same pattern.
+//!
+//! A program for values that may change stores a value for each entry, so where each of them goes
+//! can be told by packing the entries' numbers in place of their values. A kernel then puts new
+//! values there.
+
+use std::ffi::c_void;
+use std::sync::atomic::Ordering;
+use std::sync::{OnceLock, PoisonError};
+
+use sparserl_core::layout::{ArrayData, Packed, pack};
+use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
+use sparserl_core::task::Dtype;
+use sparserl_gpu::compile::nvrtc::CompileOptions;
+use sparserl_gpu::run::device::Device;
+use sparserl_gpu::run::operator::{DeviceMemory, ForeignStream, SmallKernel, wait_for};
+
+use crate::api;
+use crate::context::Context;
+use crate::kernel::{Loaded, PlanKernel};
+use crate::matrix::check_memory;
+use crate::plan::Plan;
+use crate::status::{Failure, Status};
+
+/// Threads of a block of the kernel that puts values in their places.
+const BLOCK: u64 = 256;
+/// Numbers that fit the mantissa of a single-precision number: entries are counted by two of them.
+const DIGIT: u64 = 1 << 24;
+/// What stands in a map where a slot has no entry.
+const NO_ENTRY: u64 = u64::MAX;
+
+/// The kernels that put values in their places, compiled when they are first needed.
+#[derive(Default)]
+pub(crate) struct Scatter {
+    f32: OnceLock<SmallKernel>,
+    f64: OnceLock<SmallKernel>,
+}
+
+/// For each array of values, which entry of A each of its elements is.
+pub(crate) struct Map {
+    arrays: Vec<ValueArray>,
+}
+
+struct ValueArray {
+    /// Its place in the order of the kernel's arguments.
+    index: usize,
+    entries: DeviceMemory,
+    length: usize,
+}
+
+impl Map {
+    /// Bytes of device memory that the map of a packing takes.
+    pub(crate) fn bytes(packed: &Packed) -> u64 {
+        let lengths = value_arrays(packed).map(|(_, data)| data.len() as u64);
+        lengths.sum::<u64>() * size_of::<u64>() as u64
+    }
+
+    /// For a program that was packed for a matrix; `origins` says which entry of A each entry of the
+    /// matrix is, where it is Aᵀ.
+    pub(crate) fn new<T: Scalar>(
+        device: &Device,
+        matrix: CsrView<'_, T>,
+        packed: &Packed,
+        origins: Option<&[u64]>,
+    ) -> Result<Self, Failure> {
+        let entries = entries(matrix, packed)?;
+        let upload = |(index, mut entries): (usize, Vec<u64>)| -> Result<ValueArray, Failure> {
+            if let Some(origins) = origins {
+                for entry in entries.iter_mut().filter(|entry| **entry != NO_ENTRY) {
+                    *entry = origins.get(*entry as usize).copied().unwrap_or(NO_ENTRY);
+                }
+            }
+            let length = entries.len();
+            let entries = DeviceMemory::from_bytes(device, bytemuck::cast_slice(&entries))?;
+            Ok(ValueArray { index, entries, length })
+        };
+        Ok(Self { arrays: entries.into_iter().map(upload).collect::<Result<_, _>>()? })
+    }
+}
+
+/// The arrays of a packing that hold values, by their places in the order of the kernel's arguments.
+fn value_arrays(packed: &Packed) -> impl Iterator<Item = (usize, &ArrayData)> {
+    let arguments = packed.arguments().enumerate();
+    arguments.filter(|(_, (_, array))| array.name == "values").map(|(i, (_, a))| (i, &a.data))
+}
+
+/// Which entry each element of each array of values is.
+fn entries<T: Scalar>(
+    matrix: CsrView<'_, T>,
+    packed: &Packed,
+) -> Result<Vec<(usize, Vec<u64>)>, Failure> {
+    // From 1, because padding may be 0, in digits that the element type holds exactly.
+    let digits = |digit: &dyn Fn(u64) -> u64| -> Result<Vec<(usize, Vec<u64>)>, Failure> {
+        let numbers = (1..=matrix.nnz() as u64).map(|entry| T::from_f64(digit(entry) as f64));
+        let offsets = (0..=matrix.rows()).map(|row| matrix.offsets().at(row) as u64).collect();
+        let (columns, offsets) = (matrix.columns().to_vec(), Offsets::U64(offsets));
+        let numbered: Csr<T> =
+            Csr::new(matrix.rows(), matrix.cols(), offsets, columns, numbers.collect())
+                .map_err(Failure::internal)?;
+        let packed = pack(numbered.view(), &packed.program).map_err(Failure::internal)?;
+        let number = |number: f64| if number.is_nan() { 0 } else { number as u64 };
+        let read = |(index, data): (usize, &ArrayData)| match data {
+            ArrayData::F32(v) => Ok((index, v.iter().map(|&n| number(n.into())).collect())),
+            ArrayData::F64(v) => Ok((index, v.iter().map(|&n| number(n)).collect())),
+            _ => Err(Failure::internal("values are no numbers")),
+        };
+        value_arrays(&packed).map(read).collect()
+    };
+    let mut entries = digits(&|entry| entry % DIGIT)?;
+    if matrix.nnz() as u64 >= DIGIT {
+        let high = digits(&|entry| entry / DIGIT)?;
+        for ((_, low), (_, high)) in entries.iter_mut().zip(high) {
+            low.iter_mut().zip(high).for_each(|(low, high)| *low += high * DIGIT);
+        }
+    }
+    for (_, entries) in &mut entries {
+        entries.iter_mut().for_each(|entry| *entry = entry.checked_sub(1).unwrap_or(NO_ENTRY));
+    }
+    Ok(entries)
+}
+
+impl Scatter {
+    fn kernel(&self, context: &Context, dtype: Dtype) -> Result<&SmallKernel, Failure> {
+        let (known, scalar) = match dtype {
+            Dtype::F32 => (&self.f32, "float"),
+            Dtype::F64 => (&self.f64, "double"),
+        };
+        if let Some(kernel) = known.get() {
+            return Ok(kernel);
+        }
+        let name = "sparserl_scatter_values";
+        let source = format!(
+            "extern \"C\" __global__ void {name}({scalar}* slots, const unsigned long long* entries,\n    \
+             const {scalar}* values, unsigned long long count) {{\n  \
+             const unsigned long long slot = blockIdx.x * {BLOCK}ull + threadIdx.x;\n  \
+             if (slot < count && entries[slot] != ~0ull) slots[slot] = values[entries[slot]];\n}}\n"
+        );
+        let compiled = context.compiler.compile_with(&source, name, &CompileOptions::generated());
+        let compiled = compiled.map_err(|error| Failure::new(Status::NoCompiler, error))?;
+        let cubin = compiled.map_err(Failure::internal)?;
+        let kernel = SmallKernel::load(&context.gpu()?.device, &cubin)?;
+        Ok(known.get_or_init(|| kernel))
+    }
+
+    /// Makes the kernel ready, so that nothing is compiled when values come.
+    pub(crate) fn prepare(&self, context: &Context, dtype: Dtype) -> Result<(), Failure> {
+        self.kernel(context, dtype).map(drop)
+    }
+}
+
+impl Plan {
+    /// Puts new values in the place of the old ones, in the order of the stream.
+    ///
+    /// # Safety
+    /// `values` points to as many elements as the matrix has entries, where `location` says; on a
+    /// device they stay until the stream has come past this call.
+    pub(crate) unsafe fn update_values(
+        &self,
+        stream: *mut c_void,
+        values: *const c_void,
+        location: i32,
+    ) -> Result<(), Failure> {
+        if !self.options.values_variable {
+            let text = "the values of this plan are fixed: make it with \
+                        SPARSERL_OPTION_VALUES_VARIABLE = 1";
+            return Err(Failure::new(Status::Unsupported, text));
+        }
+        let gpu = self.context.gpu()?;
+        if values.is_null() && self.nnz > 0 {
+            return Err(Failure::null("values"));
+        }
+        // SAFETY: by the contract.
+        let stream = unsafe { ForeignStream::new(stream) };
+        self.check_stream(stream)?;
+        let _entered = gpu.device.enter_unless_current()?;
+        let capturing = gpu.device.is_capturing(stream)?;
+        let bytes = self.nnz * self.dtype.size();
+        let kernel = self.context.scatter.kernel(&self.context, self.dtype)?;
+        let mut updated = self.has_new_values.lock().unwrap_or_else(PoisonError::into_inner);
+        *updated = true;
+        match location {
+            api::SPARSERL_DEVICE => {
+                check_memory(&gpu.device, "values", values, bytes)?;
+                // SAFETY: by the contract.
+                unsafe { self.scatter(kernel, stream, values.addr() as u64, capturing) }
+            }
+            api::SPARSERL_HOST if capturing => Err(Failure::new(
+                Status::Capturing,
+                "the stream is being captured, and values on the host would have to be copied now: \
+                 give them in device memory",
+            )),
+            api::SPARSERL_HOST => {
+                // SAFETY: by the contract.
+                let given = unsafe { std::slice::from_raw_parts(values.cast::<u8>(), bytes) };
+                let staged = DeviceMemory::from_bytes(&gpu.device, given)?;
+                // SAFETY: the memory stays until the stream has been waited for.
+                unsafe { self.scatter(kernel, stream, staged.address(), capturing) }?;
+                Ok(wait_for(stream)?)
+            }
+            other => Err(Failure::argument(format_args!(
+                "location is {other}: expected SPARSERL_HOST or SPARSERL_DEVICE"
+            ))),
+        }
+    }
+
+    /// # Safety
+    /// `values` is device memory with an element for each entry.
+    unsafe fn scatter(
+        &self,
+        kernel: &SmallKernel,
+        stream: ForeignStream,
+        values: u64,
+        capturing: bool,
+    ) -> Result<(), Failure> {
+        for side in self.sides() {
+            // A graph goes on with the kernel that it has, so only here may another take its place.
+            if !capturing {
+                side.take_pending();
+            }
+            let current = side.current();
+            let mut kernels = side.captured();
+            kernels.retain(|kernel| !std::sync::Arc::ptr_eq(kernel, &current));
+            kernels.push(current);
+            for PlanKernel { loaded, .. } in kernels.iter().map(|kernel| &**kernel) {
+                let Some(Loaded { map: Some(map), arrays, captured, .. }) = loaded else {
+                    continue;
+                };
+                captured.fetch_or(capturing, Ordering::Relaxed);
+                for ValueArray { index, entries, length } in &map.arrays {
+                    let Some(slots) = arrays.get(*index) else { continue };
+                    if *length == 0 {
+                        continue;
+                    }
+                    let grid = (*length as u64).div_ceil(BLOCK) as u32;
+                    let arguments = [slots.address(), entries.address(), values, *length as u64];
+                    // SAFETY: slots and entries are as long as is said, and entries are those of
+                    // the matrix, which the caller's values have.
+                    unsafe { kernel.enqueue(stream, (grid, BLOCK as u32), arguments) }?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sparserl_core::language::Program;
+    use sparserl_core::matrix::generate;
+
+    use super::*;
+
+    #[test]
+    fn every_layout_says_where_each_entry_is() {
+        let matrix = generate::stencil5(9, 7);
+        let layouts = [
+            "keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=1",
+            "keep dia values=plain cache=cached vector=1 unroll=1",
+            "sort window=32 sell height=4 index=u16 values=plain cache=cached vector=1 lanes=1 unroll=1",
+            "keep bcsr side=2 index=u32 values=plain cache=cached vector=1 lanes=2",
+        ];
+        for layout in layouts {
+            let text = format!("sparserl 2\nspmv f64 variable\nblock 128\n{layout}\n");
+            let program = Program::parse(&text).unwrap();
+            let packed = pack(matrix.view(), &program).unwrap();
+            let mut seen = vec![0; matrix.nnz()];
+            for ((_, data), (_, entries)) in
+                value_arrays(&packed).zip(entries(matrix.view(), &packed).unwrap())
+            {
+                let ArrayData::F64(values) = data else { panic!() };
+                for (value, entry) in values.iter().zip(entries) {
+                    if entry == NO_ENTRY {
+                        assert!(value.is_nan() || *value == 0.0);
+                        continue;
+                    }
+                    seen[entry as usize] += 1;
+                    assert_eq!(*value, matrix.view().values()[entry as usize]);
+                }
+            }
+            assert!(seen.iter().all(|&times| times == 1), "{layout}");
+        }
+    }
+}

@@ -1,0 +1,387 @@
+/* A CUDA driver without a GPU: two devices whose memory is the host's. Of kernels it knows plain CSR in
+ * double precision and the one that puts values in their places, which it does itself; others do
+ * nothing. It keeps account of what is taken and given back, and is as strict as the real one about contexts
+ * and captures, so that all of the library but the kernels is tested where there is no GPU. */
+#include <cuda.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct CUctx_st {
+  int device, retained;
+};
+struct CUstream_st {
+  CUcontext context;
+  int is_capturing;
+};
+struct CUfunc_st {
+  CUcontext context;
+  int scatters;
+  size_t count, sizes[256];
+};
+struct CUmod_st {
+  CUcontext context;
+  const unsigned char *image;
+  struct CUfunc_st *functions[8];
+};
+struct block {
+  struct block *next;
+  void *address;
+  size_t bytes;
+};
+
+static struct CUctx_st contexts[2] = {{0, 0}, {1, 0}};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct block *blocks;
+static long taken_blocks, taken_modules, taken_streams, launches;
+static size_t memory_left = (size_t)1 << 40;
+static int captures, is_broken;
+static _Thread_local CUcontext stack[16];
+static _Thread_local int depth;
+static _Thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+/* What tests ask and set. */
+long driver_taken(void) { return taken_blocks + taken_modules + taken_streams; }
+long driver_launches(void) { return launches; }
+int driver_depth(void) { return depth; }
+void driver_set_memory(size_t bytes) { memory_left = bytes; }
+void driver_break(void) { is_broken = 1; }
+void driver_set_current(int device) {
+  depth = 1;
+  stack[0] = &contexts[device];
+}
+CUstream driver_stream(int device) {
+  CUstream stream = (CUstream)calloc(1, sizeof *stream);
+  if (stream) stream->context = &contexts[device];
+  return stream;
+}
+void driver_capture(CUstream stream, int begin) {
+  stream->is_capturing = begin;
+  captures += begin ? 1 : -1;
+}
+
+static CUcontext current(void) { return depth ? stack[depth - 1] : NULL; }
+
+#define NEED_CONTEXT() \
+  if (!current() || !current()->retained) return CUDA_ERROR_INVALID_CONTEXT
+/* What may not be called while anybody captures in global mode. */
+#define UNSAFE() \
+  if (captures && mode != CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+
+CUresult cuInit(unsigned flags) { return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
+CUresult cuDriverGetVersion(int *version) { return *version = 13000, CUDA_SUCCESS; }
+CUresult cuGetErrorName(CUresult error, const char **text) {
+  (void)error;
+  return *text = "CUDA_ERROR", CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult error, const char **text) {
+  (void)error;
+  return *text = "an error", CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice *device, int ordinal) { return *device = ordinal, CUDA_SUCCESS; }
+CUresult cuDeviceGetCount(int *count) { return *count = 2, CUDA_SUCCESS; }
+CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
+  snprintf(name, (size_t)length, "No GPU %d", device);
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+  (void)device;
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 50 << 20; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *value = 228 << 10; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: *value = 65536; break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 2619000; break;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 5120; break;
+    default: *value = 0;
+  }
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  pthread_mutex_lock(&lock);
+  ++contexts[device].retained;
+  pthread_mutex_unlock(&lock);
+  return *context = &contexts[device], CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  pthread_mutex_lock(&lock);
+  --contexts[device].retained;
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext context) {
+  if (depth) stack[depth - 1] = context;
+  else stack[depth++] = context;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetCurrent(CUcontext *context) { return *context = current(), CUDA_SUCCESS; }
+CUresult cuCtxPushCurrent(CUcontext context) {
+  if (depth == 16) return CUDA_ERROR_INVALID_VALUE;
+  return stack[depth++] = context, CUDA_SUCCESS;
+}
+CUresult cuCtxPopCurrent(CUcontext *context) {
+  if (!depth) return CUDA_ERROR_INVALID_CONTEXT;
+  return *context = stack[--depth], CUDA_SUCCESS;
+}
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *other) {
+  const CUstreamCaptureMode old = mode;
+  mode = *other;
+  return *other = old, CUDA_SUCCESS;
+}
+CUresult cuCtxSynchronize(void) {
+  NEED_CONTEXT();
+  UNSAFE();
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
+  NEED_CONTEXT();
+  UNSAFE();
+  if (!bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > memory_left) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct block *block = (struct block *)malloc(sizeof *block);
+  if (!block || !(block->address = malloc(bytes))) abort();
+  block->bytes = bytes;
+  pthread_mutex_lock(&lock);
+  block->next = blocks;
+  blocks = block;
+  ++taken_blocks;
+  pthread_mutex_unlock(&lock);
+  return *address = (CUdeviceptr)block->address, CUDA_SUCCESS;
+}
+CUresult cuMemFree(CUdeviceptr address) {
+  NEED_CONTEXT();
+  if (is_broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
+  UNSAFE();
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&lock);
+  for (struct block **at = &blocks; *at; at = &(*at)->next) {
+    struct block *block = *at;
+    if ((CUdeviceptr)block->address != address) continue;
+    *at = block->next;
+    free(block->address);
+    free(block);
+    --taken_blocks;
+    result = CUDA_SUCCESS;
+    break;
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+CUresult cuMemGetInfo(size_t *free_bytes, size_t *all) {
+  NEED_CONTEXT();
+  return *free_bytes = *all = (size_t)80 << 30, CUDA_SUCCESS;
+}
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **data,
+                                CUdeviceptr pointer) {
+  NEED_CONTEXT();
+  uintptr_t base = 0;
+  size_t bytes = 0;
+  pthread_mutex_lock(&lock);
+  for (struct block *block = blocks; block; block = block->next)
+    if (pointer >= (uintptr_t)block->address && pointer < (uintptr_t)block->address + block->bytes) {
+      base = (uintptr_t)block->address;
+      bytes = block->bytes;
+    }
+  pthread_mutex_unlock(&lock);
+  for (unsigned i = 0; i < count; ++i) switch (attributes[i]) {
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned *)data[i] = bytes ? 2 : 0; break;
+      case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)data[i] = base; break;
+      case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data[i] = bytes; break;
+      default: return CUDA_ERROR_INVALID_VALUE;
+    }
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+  (void)flags;
+  NEED_CONTEXT();
+  if (is_broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
+  UNSAFE();
+  if (!(*stream = driver_stream(current()->device))) abort();
+  pthread_mutex_lock(&lock);
+  ++taken_streams;
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy(CUstream stream) {
+  free(stream);
+  pthread_mutex_lock(&lock);
+  --taken_streams;
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamSynchronize(CUstream stream) {
+  NEED_CONTEXT();
+  UNSAFE();
+  return stream && stream->is_capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
+  return *context = stream->context, CUDA_SUCCESS;
+}
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+  NEED_CONTEXT();
+  *status = stream && stream->is_capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                           : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+  NEED_CONTEXT();
+  if (!stream || stream->context != current()) return CUDA_ERROR_INVALID_HANDLE;
+  memcpy((void *)to, from, bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  NEED_CONTEXT();
+  if (!stream || stream->context != current()) return CUDA_ERROR_INVALID_HANDLE;
+  memcpy(to, (const void *)from, bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream stream) {
+  NEED_CONTEXT();
+  if (!bytes || !stream || stream->context != current()) return CUDA_ERROR_INVALID_VALUE;
+  memset((void *)to, byte, bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+  NEED_CONTEXT();
+  UNSAFE();
+  if (memcmp(image, "\177ELF", 4)) return CUDA_ERROR_INVALID_IMAGE;
+  if (!(*module = (CUmodule)calloc(1, sizeof **module))) abort();
+  (*module)->context = current();
+  (*module)->image = (const unsigned char *)image;
+  pthread_mutex_lock(&lock);
+  ++taken_modules;
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule module) {
+  UNSAFE();
+  for (int i = 0; i < 8; ++i) free(module->functions[i]);
+  free(module);
+  pthread_mutex_lock(&lock);
+  --taken_modules;
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+static uint64_t word(const unsigned char *at, size_t bytes) {
+  uint64_t value = 0;
+  memcpy(&value, at, bytes);
+  return value;
+}
+/* The sizes of a kernel's parameters are in the section .nv.info.KERNEL of its ELF image, as
+ * attributes 0x17: index, ordinal and offset, and the size in the upper 14 bits of a word. */
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  const unsigned char *image = module->image, *table = image + word(image + 40, 8);
+  const size_t size = word(image + 58, 2), count = word(image + 60, 2);
+  const unsigned char *names = image + word(table + size * word(image + 62, 2) + 24, 8);
+  char wanted[512];
+  snprintf(wanted, sizeof wanted, ".nv.info.%s", name);
+  for (size_t i = 0; i < count; ++i) {
+    const unsigned char *section = table + size * i;
+    if (strcmp((const char *)names + word(section, 4), wanted)) continue;
+    struct CUfunc_st *made = (struct CUfunc_st *)calloc(1, sizeof *made);
+    if (!made) abort();
+    made->context = module->context;
+    made->scatters = strcmp(name, "sparserl_scatter_values") == 0;
+    const unsigned char *at = image + word(section + 24, 8), *end = at + word(section + 32, 8);
+    while (at < end) {
+      const size_t length = at[0] == 4 ? word(at + 2, 2) : 0;
+      if (at[0] == 4 && at[1] == 0x17) {
+        const size_t ordinal = word(at + 8, 2);
+        made->sizes[ordinal] = word(at + 12, 4) >> 18;
+        if (ordinal + 1 > made->count) made->count = ordinal + 1;
+      }
+      at += 4 + length;
+    }
+    for (int k = 0; k < 8; ++k)
+      if (!module->functions[k]) {
+        module->functions[k] = made;
+        break;
+      }
+    return *function = made, CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_NOT_FOUND;
+}
+CUresult cuFuncLoad(CUfunction function) {
+  UNSAFE();
+  return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size) {
+  if (index >= function->count) return CUDA_ERROR_INVALID_VALUE;
+  *offset = 0;
+  return *size = function->sizes[index], CUDA_SUCCESS;
+}
+/* Plain CSR takes x, z, alpha, beta, the three arrays, rows and three numbers of lines, and perhaps y. */
+static int is_plain_csr(CUfunction function) {
+  static const size_t sizes[] = {8, 8, 8, 8, 8, 8, 8, 4, 4, 4, 4, 8};
+  return (function->count == 11 || function->count == 12) &&
+         memcmp(function->sizes, sizes, function->count * sizeof *sizes) == 0;
+}
+static void multiply(void **parameters, const double *y) {
+  const double *x = *(double **)parameters[0], alpha = *(double *)parameters[2];
+  double *z = *(double **)parameters[1], beta = *(double *)parameters[3];
+  const unsigned *offsets = *(unsigned **)parameters[4], *columns = *(unsigned **)parameters[5];
+  const double *values = *(double **)parameters[6];
+  const unsigned rows = *(unsigned *)parameters[7];
+  for (unsigned row = 0; row < rows; ++row) {
+    double sum = 0;
+    for (unsigned k = offsets[row]; k < offsets[row + 1]; ++k) sum += values[k] * x[columns[k]];
+    z[row] = alpha * sum + (beta == 0 ? 0 : beta * y[row]);
+  }
+}
+static void scatter(void **parameters) {
+  double *slots = *(double **)parameters[0];
+  const uint64_t *entries = *(uint64_t **)parameters[1], count = *(uint64_t *)parameters[3];
+  const double *values = *(double **)parameters[2];
+  for (uint64_t slot = 0; slot < count; ++slot)
+    if (entries[slot] != ~UINT64_C(0)) slots[slot] = values[entries[slot]];
+}
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                        CUstream stream, void **parameters, void **extra) {
+  NEED_CONTEXT();
+  if (is_broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
+  if (function->context != current() || (stream && stream->context != current()))
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (!grid_x || !grid_y || !grid_z || block_x * block_y * block_z > 1024 || shared || extra)
+    return CUDA_ERROR_INVALID_VALUE;
+  /* Every parameter can be read. */
+  unsigned sum = 0;
+  for (size_t i = 0; i < function->count; ++i)
+    for (size_t k = 0; k < function->sizes[i]; ++k) sum += ((unsigned char *)parameters[i])[k];
+  const int has_y = function->count == 12;
+  if (is_plain_csr(function)) multiply(parameters, *(double **)parameters[has_y ? 11 : 1]);
+  if (function->scatters) scatter(parameters);
+  pthread_mutex_lock(&lock);
+  launches += 1 + 0 * (long)sum;
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+
+/* The library looks for all that it may call; nothing in the tests calls these. */
+#define ABSENT(number, symbol)                \
+  CUresult absent_##number(void) __asm__(symbol); \
+  CUresult absent_##number(void) { return CUDA_ERROR_NOT_SUPPORTED; }
+ABSENT(0, "cuMemcpyHtoD_v2")
+ABSENT(1, "cuMemcpyDtoH_v2")
+ABSENT(2, "cuMemsetD8_v2")
+ABSENT(3, "cuMemsetD32_v2")
+ABSENT(4, "cuModuleGetGlobal_v2")
+ABSENT(5, "cuFuncSetAttribute")
+ABSENT(6, "cuMemsetD32Async")
+ABSENT(7, "cuCtxSetLimit")
+ABSENT(8, "cuMemcpyDtoDAsync_v2")
+ABSENT(9, "cuStreamBeginCapture_v2")
+ABSENT(10, "cuStreamEndCapture")
+ABSENT(11, "cuEventCreate")
+ABSENT(12, "cuEventDestroy_v2")
+ABSENT(13, "cuEventRecord")
+ABSENT(14, "cuEventElapsedTime_v2")
+ABSENT(15, "cuGraphInstantiateWithFlags")
+ABSENT(16, "cuGraphLaunch")
+ABSENT(17, "cuGraphDestroy")
+ABSENT(18, "cuGraphExecDestroy")
+ABSENT(19, "cuStreamQuery")

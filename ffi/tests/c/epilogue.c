@@ -1,0 +1,97 @@
+/* Epilogues are compiled and emulated when a plan is made; those that do harm are refused. The first
+ * argument is a folder to write to. */
+#include "check.h"
+
+static sparserl_context *context;
+static sparserl_matrix *matrix;
+
+/* Plans with an epilogue by its text. */
+static sparserl_status plan_with(const char *user, const char *text, sparserl_plan **plan) {
+  sparserl_options *options = NULL;
+  OK(sparserl_options_create(&options));
+  set_calls(options, 0);
+  set_int(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
+  set_text(options, SPARSERL_OPTION_EPILOGUE_SOURCE, text);
+  if (user) set_text(options, SPARSERL_OPTION_EPILOGUE_USER, user);
+  const sparserl_status status = sparserl_plan_create(context, matrix, options, plan);
+  OK(sparserl_options_destroy(options));
+  return status;
+}
+
+#define FUNCTION(body) \
+  "__device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user) {\n" body "\n}"
+
+int main(int count, char **arguments) {
+  REQUIRE(count == 2);
+  struct grid g = make_grid(24);
+  g.csr.cols += 5; /* Rows and columns differ. */
+  context = open_without_device();
+  OK(sparserl_matrix_create(context, &g.csr, &matrix));
+  sparserl_plan *plan = NULL;
+
+  OK(plan_with("const Scalar lower[rows]; Scalar step; Scalar moved[rows]",
+               FUNCTION("const Scalar v = product + old;\n"
+                        "user.moved[row] = v - user.step;\n"
+                        "return v < user.lower[row] ? user.lower[row] : v;"),
+               &plan));
+  REQUIRE(text_has(plan, SPARSERL_OP_TRANSPOSE, SPARSERL_TEXT_SOURCE, "const Scalar* lower;"));
+  REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_SOURCE, "user.moved[row] = v"));
+  char path[4096];
+  snprintf(path, sizeof path, "%s/fused.plan", arguments[1]);
+  OK(sparserl_plan_save(plan, path));
+  sparserl_plan *loaded = NULL;
+  OK(sparserl_plan_load(context, matrix, path, &loaded));
+  REQUIRE(text_has(loaded, SPARSERL_OP_NONE, SPARSERL_TEXT_SOURCE, "user.moved[row] = v"));
+  OK(sparserl_plan_destroy(loaded));
+  OK(sparserl_plan_destroy(plan));
+  plan = NULL;
+
+  FAILS(plan_with(NULL, FUNCTION("return product + nonsense;"), &plan), SPARSERL_EPILOGUE,
+        "epilogue(2): error: identifier \"nonsense\" is undefined");
+  FAILS(plan_with(NULL, "__device__ int other() { return 1; }", &plan), SPARSERL_EPILOGUE, "epilogue");
+  FAILS(plan_with(NULL, "#include <cmath>\n" FUNCTION("return product;"), &plan), SPARSERL_EPILOGUE,
+        "#include");
+  FAILS(plan_with("Scalar out[rows]", FUNCTION("user.out[row + 1] = 0; return product;"), &plan),
+        SPARSERL_EPILOGUE, "epilogue:2");
+  FAILS(plan_with("const Scalar in[rows]", FUNCTION("return product + user.in[row * 2];"), &plan),
+        SPARSERL_EPILOGUE, "epilogue:2");
+  FAILS(plan_with("const Scalar in[rows]", FUNCTION("((Scalar*)user.in)[row] = 1; return product;"), &plan),
+        SPARSERL_EPILOGUE, "epilogue:2");
+  FAILS(plan_with("Scalar out[rows]", FUNCTION("user.out[0] = product; return product;"), &plan),
+        SPARSERL_EPILOGUE, "race");
+  FAILS(plan_with(NULL, FUNCTION("for (;;) if (product == 1234.5) return old;"), &plan),
+        SPARSERL_EPILOGUE, "");
+  FAILS(plan_with("double x[rows]", FUNCTION("return product;"), &plan), SPARSERL_INVALID_ARGUMENT,
+        "`double x[rows]` declares no value");
+  REQUIRE(plan == NULL);
+
+  static const char *const ready[] = {"relu", "bias", "clamp", "axpy"};
+  sparserl_options *options = NULL;
+  OK(sparserl_options_create(&options));
+  set_calls(options, 0);
+  for (size_t i = 0; i < sizeof ready / sizeof *ready; ++i) {
+    set_text(options, SPARSERL_OPTION_EPILOGUE, ready[i]);
+    OK(sparserl_plan_create(context, matrix, options, &plan));
+    REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_SOURCE, "epilogue(row, rounded(alpha, sum)"));
+    OK(sparserl_plan_destroy(plan));
+  }
+  set_text(options, SPARSERL_OPTION_EPILOGUE, "softmax");
+  FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_INVALID_ARGUMENT,
+        "there is no epilogue softmax: expected one of relu, bias, clamp, axpy");
+  set_text(options, SPARSERL_OPTION_EPILOGUE_SOURCE, "x");
+  FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_INVALID_ARGUMENT, "exclude");
+  OK(sparserl_options_destroy(options));
+
+  /* A search chooses a program for the epilogue, too. */
+  OK(sparserl_options_create(&options));
+  set_text(options, SPARSERL_OPTION_EPILOGUE, "relu");
+  OK(sparserl_plan_create(context, matrix, options, &plan));
+  REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_WHY, "found right"));
+  REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_SOURCE, "epilogue(row, rounded(alpha, sum)"));
+  OK(sparserl_plan_destroy(plan));
+  OK(sparserl_options_destroy(options));
+  OK(sparserl_matrix_destroy(matrix));
+  OK(sparserl_context_destroy(context));
+  free_grid(&g);
+  return EXIT_SUCCESS;
+}

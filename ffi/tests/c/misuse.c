@@ -1,0 +1,178 @@
+/* Wrong use: each gets its status and a text, and nothing is lost. */
+#include "check.h"
+
+static sparserl_context *context;
+static struct grid g;
+
+/* A description of the grid with one thing changed is refused. */
+#define REFUSED(change, status, words)                                        \
+  do {                                                                        \
+    sparserl_csr csr = g.csr;                                                 \
+    sparserl_matrix *made = NULL;                                             \
+    change;                                                                   \
+    FAILS(sparserl_matrix_create(context, &csr, &made), status, words);       \
+    REQUIRE(made == NULL);                                                    \
+  } while (0)
+
+static void matrices(void) {
+  REFUSED(csr.row_offsets = NULL, SPARSERL_NULL_POINTER, "row_offsets is NULL");
+  REFUSED(csr.column_indices = NULL, SPARSERL_NULL_POINTER, "column_indices is NULL");
+  REFUSED(csr.values = NULL, SPARSERL_NULL_POINTER, "values is NULL");
+  REFUSED(csr.rows = -1, SPARSERL_INVALID_ARGUMENT, "rows is -1");
+  REFUSED(csr.cols = INT64_C(1) << 40, SPARSERL_INVALID_ARGUMENT, "cols is 1099511627776");
+  REFUSED(csr.nnz = -5, SPARSERL_INVALID_ARGUMENT, "nnz is -5");
+  REFUSED(csr.nnz -= 1, SPARSERL_INVALID_MATRIX, "row offsets end at");
+  REFUSED(csr.index_base = 2, SPARSERL_INVALID_ARGUMENT, "index_base is 2");
+  REFUSED(csr.index_base = 1, SPARSERL_INVALID_MATRIX, "row 1: column 0");
+  REFUSED(csr.offset_type = 9, SPARSERL_INVALID_ARGUMENT, "offset_type is 9");
+  REFUSED(csr.index_type = 9, SPARSERL_INVALID_ARGUMENT, "index_type is 9");
+  REFUSED(csr.value_type = 9, SPARSERL_INVALID_ARGUMENT, "value_type is 9");
+  REFUSED(csr.value_type = SPARSERL_F16, SPARSERL_UNSUPPORTED, "half precision");
+  REFUSED(csr.value_type = SPARSERL_BF16, SPARSERL_UNSUPPORTED, "half precision");
+  REFUSED(csr.location = 2, SPARSERL_INVALID_ARGUMENT, "location is 2");
+  REFUSED(csr.location = SPARSERL_DEVICE, SPARSERL_NO_DEVICE, "without a device");
+  REFUSED(csr.reserved[1] = 1, SPARSERL_INVALID_ARGUMENT, "reserved");
+  REFUSED(csr.cols = 3, SPARSERL_INVALID_MATRIX, "the matrix has 3 columns");
+
+  int32_t *columns = g.column_indices;
+  const int32_t kept = columns[1];
+  columns[1] = columns[0];
+  REFUSED((void)0, SPARSERL_INVALID_MATRIX, "row 0: column 0 repeats or is out of order");
+  columns[1] = -3;
+  REFUSED((void)0, SPARSERL_INVALID_MATRIX, "row 0: column -3");
+  columns[1] = INT32_MAX;
+  REFUSED((void)0, SPARSERL_INVALID_MATRIX, "row 0: column 2147483647");
+  columns[1] = kept;
+  const int32_t offset = g.row_offsets[2];
+  g.row_offsets[2] = 0;
+  REFUSED((void)0, SPARSERL_INVALID_MATRIX, "row 1 starts at offset");
+  g.row_offsets[2] = -7;
+  REFUSED((void)0, SPARSERL_INVALID_MATRIX, "row 1 starts at offset");
+  g.row_offsets[2] = offset;
+  const double value = g.values[3];
+  g.values[3] = value / 0.0;
+  REFUSED((void)0, SPARSERL_INVALID_MATRIX, "is not finite");
+  g.values[3] = value;
+}
+
+static void handles(void) {
+  sparserl_matrix *matrix = NULL;
+  sparserl_plan *plan = NULL;
+  sparserl_options *options = NULL;
+  FAILS(sparserl_matrix_create(NULL, &g.csr, &matrix), SPARSERL_NULL_POINTER, "context is NULL");
+  FAILS(sparserl_matrix_create(context, NULL, &matrix), SPARSERL_NULL_POINTER, "csr is NULL");
+  FAILS(sparserl_matrix_create(context, &g.csr, NULL), SPARSERL_NULL_POINTER, "matrix is NULL");
+  OK(sparserl_matrix_create(context, &g.csr, &matrix));
+  OK(sparserl_options_create(&options));
+  set_calls(options, 0);
+  FAILS(sparserl_plan_create(context, NULL, options, &plan), SPARSERL_NULL_POINTER, "matrix is NULL");
+  FAILS(sparserl_plan_create(context, matrix, options, NULL), SPARSERL_NULL_POINTER, "plan is NULL");
+  FAILS(sparserl_plan_create(context, (sparserl_matrix *)(void *)context, options, &plan),
+        SPARSERL_INVALID_HANDLE, "matrix: this is a handle of a context");
+  FAILS(sparserl_plan_create(context, (sparserl_matrix *)(void *)&g, options, &plan),
+        SPARSERL_INVALID_HANDLE, "matrix: this pointer is no handle");
+  REQUIRE(plan == NULL);
+  OK(sparserl_plan_create(context, matrix, options, &plan));
+  OK(sparserl_matrix_destroy(matrix));
+  FAILS(sparserl_matrix_destroy(matrix), SPARSERL_INVALID_HANDLE, "matrix: this handle was destroyed");
+  FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_INVALID_HANDLE, "destroyed");
+  OK(sparserl_matrix_destroy(NULL));
+  OK(sparserl_plan_destroy(NULL));
+  OK(sparserl_options_destroy(NULL));
+  OK(sparserl_context_destroy(NULL));
+
+  size_t length = 77;
+  char small[4] = "abc";
+  const int32_t op = SPARSERL_OP_NONE;
+  FAILS(sparserl_plan_text(plan, op, SPARSERL_TEXT_WHY, small, sizeof small, &length),
+        SPARSERL_BUFFER_TOO_SMALL, "are needed");
+  REQUIRE(strcmp(small, "abc") == 0 && length > 4 && length != 77);
+  FAILS(sparserl_plan_text(plan, op, SPARSERL_TEXT_WHY, NULL, 9, &length), SPARSERL_NULL_POINTER,
+        "buffer");
+  FAILS(sparserl_plan_text(plan, op, SPARSERL_TEXT_WHY, NULL, 0, NULL), SPARSERL_NULL_POINTER, "length");
+  FAILS(sparserl_plan_text(plan, op, 99, NULL, 0, &length), SPARSERL_INVALID_ARGUMENT, "no text 99");
+  FAILS(sparserl_plan_text(plan, 7, SPARSERL_TEXT_WHY, NULL, 0, &length), SPARSERL_INVALID_ARGUMENT,
+        "op is 7");
+  FAILS(sparserl_plan_text(plan, SPARSERL_OP_TRANSPOSE, SPARSERL_TEXT_WHY, NULL, 0, &length),
+        SPARSERL_UNSUPPORTED, "TRANSPOSE_TOO");
+  double number = 3;
+  FAILS(sparserl_plan_number(plan, op, 99, &number), SPARSERL_INVALID_ARGUMENT, "no number 99");
+  FAILS(sparserl_plan_number(plan, op, SPARSERL_NUMBER_CALLS, NULL), SPARSERL_NULL_POINTER, "value");
+  REQUIRE(number == 3);
+  FAILS(sparserl_plan_save(plan, NULL), SPARSERL_NULL_POINTER, "path");
+  FAILS(sparserl_plan_save(plan, ""), SPARSERL_INVALID_ARGUMENT, "path is empty");
+  FAILS(sparserl_plan_update_values(plan, NULL, g.values, SPARSERL_HOST), SPARSERL_UNSUPPORTED,
+        "VALUES_VARIABLE");
+  OK(sparserl_plan_destroy(plan));
+  FAILS(sparserl_plan_wait(plan), SPARSERL_INVALID_HANDLE, "plan: this handle was destroyed");
+  const double one = 1;
+  FAILS(sparserl_execute(plan, NULL, &one, &one, &one, &one, &number), SPARSERL_INVALID_HANDLE,
+        "plan: this handle was destroyed");
+  OK(sparserl_options_destroy(options));
+}
+
+static void options(void) {
+  sparserl_options *options = NULL;
+  sparserl_context *made = NULL;
+  sparserl_matrix *matrix = NULL;
+  sparserl_plan *plan = NULL;
+  FAILS(sparserl_options_create(NULL), SPARSERL_NULL_POINTER, "options is NULL");
+  OK(sparserl_matrix_create(context, &g.csr, &matrix));
+  OK(sparserl_options_create(&options));
+  FAILS(sparserl_options_set(options, 1234, "x", 1), SPARSERL_INVALID_ARGUMENT, "no option 1234");
+  FAILS(sparserl_options_set(options, SPARSERL_OPTION_POLICY, NULL, 0), SPARSERL_NULL_POINTER, "value");
+  set_text(options, SPARSERL_OPTION_TARGET, "banana");
+  set_int(options, SPARSERL_OPTION_DEVICE, -1);
+  FAILS(sparserl_context_create(options, &made), SPARSERL_INVALID_ARGUMENT, "unknown GPU `banana`");
+  FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_INVALID_ARGUMENT,
+        "is an option of a context");
+  set_text(options, SPARSERL_OPTION_TARGET, "h100");
+  set_text(options, SPARSERL_OPTION_SERVER, "/nowhere/sparserl-server");
+  FAILS(sparserl_context_create(options, &made), SPARSERL_NO_COMPILER, "/nowhere/sparserl-server");
+  set_text(options, SPARSERL_OPTION_SERVER, "/bin/true");
+  FAILS(sparserl_context_create(options, &made), SPARSERL_NO_COMPILER, "");
+  REQUIRE(made == NULL);
+  OK(sparserl_options_destroy(options));
+
+  /* A policy that is not there is no reason to fail: there is plain CSR, which says why. */
+  OK(sparserl_options_create(&options));
+  set_int(options, SPARSERL_OPTION_DEVICE, -1);
+  set_text(options, SPARSERL_OPTION_POLICY, "/nowhere/policy");
+  OK(sparserl_context_create(options, &made));
+  OK(sparserl_plan_create(made, matrix, NULL, &plan));
+  REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_WHY, "plain CSR: cannot read the policy"));
+  OK(sparserl_plan_destroy(plan));
+  plan = NULL;
+  OK(sparserl_context_destroy(made));
+  OK(sparserl_options_destroy(options));
+
+  OK(sparserl_options_create(&options));
+  const uint64_t bytes = 1000;
+  OK(sparserl_options_set(options, SPARSERL_OPTION_MEMORY_LIMIT, &bytes, sizeof bytes));
+  FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_MEMORY_LIMIT,
+        "bytes of device memory, and may take 1000");
+  const uint64_t enough = 1 << 30;
+  OK(sparserl_options_set(options, SPARSERL_OPTION_MEMORY_LIMIT, &enough, sizeof enough));
+  const double at_once = 0;
+  OK(sparserl_options_set(options, SPARSERL_OPTION_DEADLINE, &at_once, sizeof at_once));
+  OK(sparserl_plan_create(context, matrix, options, &plan));
+  REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_WHY, "the deadline came"));
+  OK(sparserl_plan_destroy(plan));
+  OK(sparserl_options_destroy(options));
+  OK(sparserl_matrix_destroy(matrix));
+}
+
+int main(void) {
+  REQUIRE(*sparserl_last_error() == '\0');
+  REQUIRE(strcmp(sparserl_status_text(SPARSERL_SUCCESS), "success") == 0);
+  REQUIRE(strcmp(sparserl_status_text(-4), "unknown status") == 0);
+  g = make_grid(20);
+  context = open_without_device();
+  matrices();
+  handles();
+  options();
+  OK(sparserl_context_destroy(context));
+  FAILS(sparserl_context_destroy(context), SPARSERL_INVALID_HANDLE, "context: this handle was destroyed");
+  free_grid(&g);
+  return EXIT_SUCCESS;
+}

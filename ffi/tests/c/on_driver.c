@@ -1,0 +1,461 @@
+/* Execution without a GPU: what is asked of a driver (driver.c), and that all is given back. The
+ * first argument is a folder to write to. */
+#include "check.h"
+
+#include <pthread.h>
+
+/* Of driver.c. */
+typedef struct CUstream_st *stream_t;
+long driver_taken(void);
+long driver_launches(void);
+int driver_depth(void);
+void driver_set_memory(size_t bytes);
+void driver_set_current(int device);
+void driver_break(void);
+stream_t driver_stream(int device);
+void driver_capture(stream_t stream, int begin);
+int cuMemAlloc_v2(unsigned long long *address, size_t bytes);
+int cuMemFree_v2(unsigned long long address);
+
+static struct grid g;
+static sparserl_context *context;
+static sparserl_matrix *matrix;
+static stream_t stream, elsewhere;
+static const double one = 1, zero = 0;
+
+static void *device_memory(size_t bytes) {
+  unsigned long long address = 0;
+  REQUIRE(cuMemAlloc_v2(&address, bytes) == 0);
+  memset((void *)(uintptr_t)address, 0, bytes);
+  return (void *)(uintptr_t)address;
+}
+
+static void device_free(const void *memory) {
+  REQUIRE(cuMemFree_v2((unsigned long long)(uintptr_t)memory) == 0);
+}
+
+static sparserl_plan *plan_with(int32_t variable, uint64_t calls) {
+  sparserl_options *options = NULL;
+  sparserl_plan *plan = NULL;
+  OK(sparserl_options_create(&options));
+  set_int(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
+  set_int(options, SPARSERL_OPTION_VALUES_VARIABLE, variable);
+  set_int(options, SPARSERL_OPTION_MEASURE, 0);
+  set_calls(options, calls);
+  OK(sparserl_plan_create(context, matrix, options, &plan));
+  OK(sparserl_options_destroy(options));
+  return plan;
+}
+
+/* alpha op(A) x + beta y with these values of A, in every way to ask for it. */
+static void products(sparserl_plan *plan, const double *values) {
+  const size_t rows = (size_t)g.csr.rows, bytes = rows * sizeof(double);
+  double *x = device_memory(bytes), *y = device_memory(bytes), *z = device_memory(bytes);
+  double *expected = (double *)malloc(bytes);
+  REQUIRE(expected);
+  for (size_t i = 0; i < rows; ++i) {
+    x[i] = 1 + (double)(i % 7);
+    y[i] = (double)(i % 5) - 2;
+  }
+  for (int way = 0; way < 8; ++way) {
+    const int32_t op = way & 1;
+    const int in_place = way >> 1 & 1;
+    const double alpha = 0.5, beta = way >> 2 ? 3 : 0;
+    for (size_t i = 0; i < rows; ++i) expected[i] = beta * y[i];
+    for (size_t i = 0; i < rows; ++i)
+      for (int32_t k = g.row_offsets[i]; k < g.row_offsets[i + 1]; ++k) {
+        const size_t j = (size_t)g.column_indices[k];
+        expected[op ? j : i] += alpha * values[k] * x[op ? i : j];
+      }
+    for (size_t i = 0; i < rows; ++i) z[i] = in_place ? y[i] : 1e300;
+    OK(sparserl_execute_op(plan, op, stream, &alpha, x, &beta, in_place ? z : y, z, NULL));
+    for (size_t i = 0; i < rows; ++i) {
+      const double off = z[i] - expected[i];
+      REQUIRE(off < 1e-9 && off > -1e-9);
+    }
+  }
+  free(expected);
+  device_free(x);
+  device_free(y);
+  device_free(z);
+}
+
+/* The right arguments get to the kernels. */
+static void right(const char *folder) {
+  const size_t nnz = (size_t)g.csr.nnz;
+  double *values = device_memory(nnz * sizeof(double));
+  for (size_t i = 0; i < nnz; ++i) values[i] = (double)(i % 11) - 5;
+  sparserl_plan *plan = plan_with(0, 0), *loaded = NULL;
+  products(plan, g.values);
+  OK(sparserl_plan_destroy(plan));
+  plan = plan_with(1, 0);
+  products(plan, g.values);
+  OK(sparserl_plan_update_values(plan, stream, values, SPARSERL_DEVICE));
+  products(plan, values);
+  OK(sparserl_plan_update_values(plan, NULL, g.values, SPARSERL_HOST));
+  products(plan, g.values);
+  char path[4096];
+  snprintf(path, sizeof path, "%s/e.plan", folder);
+  OK(sparserl_plan_save(plan, path));
+  OK(sparserl_plan_load(context, matrix, path, &loaded));
+  products(loaded, g.values);
+  OK(sparserl_plan_update_values(loaded, stream, values, SPARSERL_DEVICE));
+  products(loaded, values);
+  OK(sparserl_plan_destroy(loaded));
+  OK(sparserl_plan_destroy(plan));
+  device_free(values);
+}
+
+static void executed(void) {
+  const size_t bytes = (size_t)g.csr.rows * sizeof(double);
+  double *x = device_memory(bytes), *y = device_memory(bytes), *z = device_memory(bytes);
+  double *few = device_memory(8), host[4] = {0};
+  sparserl_plan *plan = plan_with(0, 100000000);
+  const long before = driver_launches();
+  for (int i = 0; i < 2; ++i) {
+    OK(sparserl_execute(plan, stream, &one, x, &zero, NULL, z));
+    OK(sparserl_execute(plan, stream, &one, x, &one, y, z));
+    OK(sparserl_execute(plan, stream, &one, x, &one, z, z));
+    OK(sparserl_execute_op(plan, SPARSERL_OP_TRANSPOSE, stream, &one, x, &one, y, z, NULL));
+    OK(sparserl_execute(plan, NULL, &one, x, &zero, NULL, z));
+    OK(sparserl_plan_wait(plan));
+  }
+  REQUIRE(driver_launches() == before + 10);
+  REQUIRE(number_of(plan, 0, SPARSERL_NUMBER_CALLS) == 10);
+  REQUIRE(text_has(plan, 0, SPARSERL_TEXT_WHY, "chosen by the cost model, not measured"));
+
+  const long launches = driver_launches();
+  FAILS(sparserl_execute(plan, stream, &one, host, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT,
+        "x is no pointer to device memory");
+  FAILS(sparserl_execute(plan, stream, &one, few, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT,
+        "x: 3200 bytes are needed, and 8 are left");
+  FAILS(sparserl_execute(plan, stream, &one, x, &zero, NULL, (char *)z + 16), SPARSERL_INVALID_ARGUMENT,
+        "z: 3200 bytes are needed, and 3184 are left");
+  FAILS(sparserl_execute(plan, stream, &one, x, &one, NULL, z), SPARSERL_NULL_POINTER, "y is NULL");
+  FAILS(sparserl_execute(plan, stream, &one, x, &one, host, z), SPARSERL_INVALID_ARGUMENT, "y is no");
+  FAILS(sparserl_execute(plan, stream, NULL, x, &one, y, z), SPARSERL_NULL_POINTER, "alpha is NULL");
+  FAILS(sparserl_execute(plan, stream, &one, x, NULL, y, z), SPARSERL_NULL_POINTER, "beta is NULL");
+  FAILS(sparserl_execute(plan, stream, &one, NULL, &one, y, z), SPARSERL_NULL_POINTER, "x is NULL");
+  FAILS(sparserl_execute(plan, stream, &one, x, &one, y, NULL), SPARSERL_NULL_POINTER, "z is NULL");
+  FAILS(sparserl_execute(plan, stream, &one, z, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT, "x and z");
+  FAILS(sparserl_execute_op(plan, 5, stream, &one, x, &zero, NULL, z, NULL), SPARSERL_INVALID_ARGUMENT,
+        "op is 5");
+  FAILS(sparserl_execute(plan, elsewhere, &one, x, &zero, NULL, z), SPARSERL_WRONG_DEVICE,
+        "the stream is not one of device 0");
+  driver_set_current(1);
+  FAILS(sparserl_execute(plan, NULL, &one, x, &zero, NULL, z), SPARSERL_WRONG_DEVICE, "device 0");
+  REQUIRE(driver_launches() == launches);
+  /* With a stream of its device it does not matter which is current, and nothing changes that. */
+  OK(sparserl_execute(plan, stream, &one, x, &zero, NULL, z));
+  REQUIRE(driver_depth() == 1 && driver_launches() == launches + 1);
+  driver_set_current(0);
+
+  /* While anybody captures, plans are made, searched for and executed. */
+  driver_capture(stream, 1);
+  OK(sparserl_execute(plan, stream, &one, x, &zero, NULL, z));
+  sparserl_plan *meanwhile = plan_with(1, 100000000);
+  OK(sparserl_plan_wait(meanwhile));
+  OK(sparserl_execute(meanwhile, stream, &one, x, &zero, NULL, z));
+  REQUIRE(text_has(meanwhile, 0, SPARSERL_TEXT_WHY, "chosen by the cost model"));
+  OK(sparserl_plan_destroy(meanwhile));
+  driver_capture(stream, 0);
+  OK(sparserl_plan_destroy(plan));
+  device_free(x);
+  device_free(y);
+  device_free(z);
+  device_free(few);
+}
+
+static void updated(const char *folder) {
+  const size_t bytes = (size_t)g.csr.nnz * sizeof(double);
+  double *values = device_memory(bytes), *few = device_memory(8);
+  sparserl_plan *plan = plan_with(1, 100000000), *loaded = NULL;
+  OK(sparserl_plan_update_values(plan, stream, g.values, SPARSERL_HOST));
+  OK(sparserl_plan_wait(plan));
+  const long before = driver_launches();
+  OK(sparserl_plan_update_values(plan, stream, values, SPARSERL_DEVICE));
+  REQUIRE(driver_launches() >= before + 2);
+  FAILS(sparserl_plan_update_values(plan, stream, NULL, SPARSERL_HOST), SPARSERL_NULL_POINTER, "values");
+  FAILS(sparserl_plan_update_values(plan, stream, few, SPARSERL_DEVICE), SPARSERL_INVALID_ARGUMENT,
+        "values: ");
+  FAILS(sparserl_plan_update_values(plan, stream, g.values, SPARSERL_DEVICE), SPARSERL_INVALID_ARGUMENT,
+        "values is no pointer to device memory");
+  FAILS(sparserl_plan_update_values(plan, stream, values, 3), SPARSERL_INVALID_ARGUMENT, "location is 3");
+  FAILS(sparserl_plan_update_values(plan, elsewhere, values, SPARSERL_DEVICE), SPARSERL_WRONG_DEVICE, "");
+  driver_capture(stream, 1);
+  FAILS(sparserl_plan_update_values(plan, stream, g.values, SPARSERL_HOST), SPARSERL_CAPTURING,
+        "give them in device memory");
+  OK(sparserl_plan_update_values(plan, stream, values, SPARSERL_DEVICE));
+  driver_capture(stream, 0);
+  char path[4096];
+  snprintf(path, sizeof path, "%s/c.plan", folder);
+  OK(sparserl_plan_save(plan, path));
+  OK(sparserl_plan_load(context, matrix, path, &loaded));
+  OK(sparserl_plan_update_values(loaded, NULL, g.values, SPARSERL_HOST));
+  OK(sparserl_plan_destroy(loaded));
+  OK(sparserl_plan_destroy(plan));
+  device_free(values);
+  device_free(few);
+}
+
+static void from_device(void) {
+  const size_t rows = (size_t)g.csr.rows, nnz = (size_t)g.csr.nnz;
+  sparserl_csr csr = g.csr;
+  int32_t *offsets = device_memory((rows + 1) * sizeof *offsets);
+  int32_t *columns = device_memory(nnz * sizeof *columns);
+  double *values = device_memory(nnz * sizeof *values);
+  memcpy(offsets, g.row_offsets, (rows + 1) * sizeof *offsets);
+  memcpy(columns, g.column_indices, nnz * sizeof *columns);
+  memcpy(values, g.values, nnz * sizeof *values);
+  csr.row_offsets = offsets;
+  csr.column_indices = columns;
+  csr.values = values;
+  csr.location = SPARSERL_DEVICE;
+  sparserl_matrix *copied = NULL, *none = NULL;
+  OK(sparserl_matrix_create(context, &csr, &copied));
+  OK(sparserl_matrix_destroy(copied));
+  csr.column_indices = g.column_indices;
+  FAILS(sparserl_matrix_create(context, &csr, &none), SPARSERL_INVALID_ARGUMENT,
+        "column_indices is no pointer to device memory");
+  csr.column_indices = columns + 1;
+  FAILS(sparserl_matrix_create(context, &csr, &none), SPARSERL_INVALID_ARGUMENT, "column_indices: ");
+  REQUIRE(none == NULL);
+  device_free(offsets);
+  device_free(columns);
+  device_free(values);
+}
+
+static void fused(void) {
+  const size_t bytes = (size_t)g.csr.rows * sizeof(double);
+  double *x = device_memory(bytes);
+  const struct {
+    const double *lower, *upper;
+  } user = {x, x};
+  double *z = device_memory(bytes);
+  sparserl_options *options = NULL;
+  sparserl_plan *plan = NULL;
+  OK(sparserl_options_create(&options));
+  set_text(options, SPARSERL_OPTION_EPILOGUE, "clamp");
+  set_calls(options, 0);
+  OK(sparserl_plan_create(context, matrix, options, &plan));
+  FAILS(sparserl_execute(plan, stream, &one, x, &one, z, z), SPARSERL_NULL_POINTER, "user is NULL");
+  OK(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &user));
+  OK(sparserl_execute_op(plan, 0, stream, &one, x, &zero, NULL, z, &user));
+  OK(sparserl_plan_destroy(plan));
+  OK(sparserl_options_destroy(options));
+  device_free(x);
+  device_free(z);
+}
+
+/* Single precision: numbers of half the size. */
+static void single(void) {
+  const size_t rows = (size_t)g.csr.rows, nnz = (size_t)g.csr.nnz;
+  float *values = (float *)malloc(nnz * sizeof *values);
+  REQUIRE(values);
+  for (size_t i = 0; i < nnz; ++i) values[i] = (float)g.values[i];
+  sparserl_csr csr = g.csr;
+  csr.values = values;
+  csr.value_type = SPARSERL_F32;
+  float *x = device_memory(rows * sizeof *x), *z = device_memory(rows * sizeof *z);
+  const float alpha = 2, beta = 3;
+  sparserl_matrix *own = NULL;
+  sparserl_plan *plan = NULL;
+  OK(sparserl_matrix_create(context, &csr, &own));
+  OK(sparserl_plan_create(context, own, NULL, &plan));
+  OK(sparserl_execute(plan, stream, &alpha, x, &beta, z, z));
+  OK(sparserl_plan_wait(plan));
+  OK(sparserl_execute(plan, stream, &alpha, x, &beta, z, z));
+  OK(sparserl_plan_destroy(plan));
+  OK(sparserl_matrix_destroy(own));
+  device_free(x);
+  device_free(z);
+  free(values);
+}
+
+/* After a fault everything fails, and nothing crashes. */
+static void broken(void) {
+  const size_t bytes = (size_t)g.csr.rows * sizeof(double);
+  double *x = device_memory(bytes), *z = device_memory(bytes);
+  sparserl_plan *plan = plan_with(1, 0), *none = NULL;
+  driver_break();
+  FAILS(sparserl_execute(plan, stream, &one, x, &zero, NULL, z), SPARSERL_DEVICE_FAILED,
+        "cuLaunchKernel failed: an error");
+  FAILS(sparserl_plan_update_values(plan, stream, g.values, SPARSERL_HOST), SPARSERL_DEVICE_FAILED, "failed");
+  FAILS(sparserl_plan_create(context, matrix, NULL, &none), SPARSERL_DEVICE_FAILED, "failed");
+  REQUIRE(none == NULL);
+  OK(sparserl_plan_destroy(plan));
+}
+
+/* Memory that ends in the middle of a plan. */
+static void exhausted(void) {
+  const long before = driver_taken();
+  sparserl_plan *plan = NULL;
+  driver_set_memory(3000);
+  FAILS(sparserl_plan_create(context, matrix, NULL, &plan), SPARSERL_OUT_OF_MEMORY, "bytes of memory left");
+  REQUIRE(plan == NULL && driver_taken() == before);
+  driver_set_memory((size_t)1 << 40);
+}
+
+enum { THREADS = 100, ROUNDS = 4 };
+static sparserl_plan *shared[ROUNDS];
+
+/* Threads make plans of their own and use plans that others destroy meanwhile. */
+static void *work(void *number) {
+  const size_t bytes = (size_t)g.csr.rows * sizeof(double), own = (size_t)(uintptr_t)number;
+  driver_set_current(0);
+  double *x = device_memory(bytes), *z = device_memory(bytes);
+  for (size_t round = 0; round < ROUNDS; ++round) {
+    sparserl_plan *plan = NULL;
+    if (own % 10 == round) plan = plan_with(0, own % 20 == round ? 0 : 100000000);
+    for (int i = 0; i < 20; ++i) {
+      if (plan) OK(sparserl_execute(plan, stream, &one, x, &zero, NULL, z));
+      const sparserl_status status = sparserl_execute(shared[round], stream, &one, x, &zero, NULL, z);
+      REQUIRE(status == SPARSERL_SUCCESS ||
+              (status == SPARSERL_INVALID_HANDLE && strstr(sparserl_last_error(), "was destroyed")));
+    }
+    if (own == 7 * round) OK(sparserl_plan_destroy(shared[round]));
+    OK(sparserl_plan_destroy(plan));
+  }
+  REQUIRE(driver_depth() == 1);
+  device_free(x);
+  device_free(z);
+  return NULL;
+}
+
+static void threads(void) {
+  pthread_t all[THREADS];
+  for (size_t i = 0; i < ROUNDS; ++i) shared[i] = plan_with(0, 100000000);
+  for (size_t i = 0; i < THREADS; ++i)
+    REQUIRE(pthread_create(&all[i], NULL, work, (void *)(uintptr_t)i) == 0);
+  for (size_t i = 0; i < THREADS; ++i) REQUIRE(pthread_join(all[i], NULL) == 0);
+}
+
+static uint32_t state = 7;
+static uint32_t random_below(uint32_t limit) {
+  state = state * 1664525u + 1013904223u;
+  return (state >> 8) % limit;
+}
+
+/* Any calls in any order, with handles that are live, dead, of another kind, or none. */
+static void sequences(const char *folder) {
+  enum { KEPT = 24, CALLS = 3000 };
+  void *handles[KEPT] = {0};
+  sparserl_options *cost = NULL;
+  OK(sparserl_options_create(&cost));
+  set_text(cost, SPARSERL_OPTION_POLICY, "cost");
+  const size_t bytes = (size_t)g.csr.nnz * sizeof(double);
+  double *x = device_memory(bytes), *z = device_memory(bytes), number;
+  char path[4096], text[64];
+  size_t length;
+  snprintf(path, sizeof path, "%s/d.plan", folder);
+  for (int i = 0; i < CALLS; ++i) {
+    /* Mostly of the kind that the call wants: six places for each. */
+    void *any[4], **place = NULL;
+    for (uint32_t kind = 0; kind < 4; ++kind)
+      any[kind] = random_below(12) ? handles[6 * kind + random_below(6)] : handles[random_below(KEPT)];
+    sparserl_context *c = (sparserl_context *)any[0];
+    sparserl_options *o = (sparserl_options *)any[1];
+    sparserl_matrix *m = (sparserl_matrix *)any[2];
+    sparserl_plan *p = (sparserl_plan *)any[3];
+    void *made = NULL;
+    const uint64_t calls = random_below(3) ? 0 : 100000000;
+    const int32_t flag = (int32_t)random_below(2), op = (int32_t)random_below(2);
+    sparserl_status status = SPARSERL_SUCCESS;
+    switch (random_below(20)) {
+      case 0:
+        if (random_below(20)) break;
+        place = &handles[random_below(6)];
+        status = sparserl_context_create(cost, (sparserl_context **)&made);
+        break;
+      case 1:
+      case 2: place = &handles[6 + random_below(6)]; status = sparserl_options_create((sparserl_options **)&made); break;
+      case 3: status = sparserl_options_set(o, SPARSERL_OPTION_EXPECTED_CALLS, &calls, sizeof calls); break;
+      case 4: status = sparserl_options_set(o, SPARSERL_OPTION_VALUES_VARIABLE, &flag, sizeof flag); break;
+      case 5: status = sparserl_options_set(o, SPARSERL_OPTION_TRANSPOSE_TOO, &flag, sizeof flag); break;
+      case 6:
+      case 7: place = &handles[12 + random_below(6)]; status = sparserl_matrix_create(c, &g.csr, (sparserl_matrix **)&made); break;
+      case 8:
+      case 9:
+      case 10: place = &handles[18 + random_below(6)]; status = sparserl_plan_create(c, m, o, (sparserl_plan **)&made); break;
+      case 11:
+      case 12:
+      case 13: status = sparserl_execute_op(p, op, stream, &one, x, random_below(2) ? &one : &zero, z, z, NULL); break;
+      case 14: status = sparserl_plan_update_values(p, stream, random_below(2) ? x : g.values, (int32_t)random_below(3)); break;
+      case 15: status = sparserl_plan_save(p, path); break;
+      case 16: place = &handles[18 + random_below(6)]; status = sparserl_plan_load(c, m, path, (sparserl_plan **)&made); break;
+      case 17: status = sparserl_plan_text(p, op, (int32_t)random_below(6), text, sizeof text, &length); break;
+      case 18: status = sparserl_plan_number(p, op, (int32_t)random_below(10), &number); break;
+      default:
+        switch (random_below(5)) {
+          case 0: status = random_below(20) ? 0 : sparserl_context_destroy(c); break;
+          case 1: status = sparserl_options_destroy(o); break;
+          case 2: status = sparserl_matrix_destroy(m); break;
+          case 3: status = sparserl_plan_destroy(p); break;
+          default: status = sparserl_plan_wait(p);
+        }
+    }
+    REQUIRE(status >= 0 && status < SPARSERL_INTERNAL);
+    REQUIRE(status == SPARSERL_SUCCESS || made == NULL);
+    if (made) {
+      /* What is forgotten here is destroyed, mostly; dead handles stay to be tried. */
+      if (place < handles + 6) (void)sparserl_context_destroy((sparserl_context *)*place);
+      else if (place < handles + 12) (void)sparserl_options_destroy((sparserl_options *)*place);
+      else if (place < handles + 18) (void)sparserl_matrix_destroy((sparserl_matrix *)*place);
+      else (void)sparserl_plan_destroy((sparserl_plan *)*place);
+      *place = made;
+    }
+  }
+  for (int i = 0; i < KEPT; ++i) {
+    (void)sparserl_plan_destroy((sparserl_plan *)handles[i]);
+    (void)sparserl_matrix_destroy((sparserl_matrix *)handles[i]);
+    (void)sparserl_options_destroy((sparserl_options *)handles[i]);
+    (void)sparserl_context_destroy((sparserl_context *)handles[i]);
+  }
+  OK(sparserl_options_destroy(cost));
+  device_free(x);
+  device_free(z);
+}
+
+int main(int count, char **arguments) {
+  REQUIRE(count == 2);
+  g = make_grid(20);
+  sparserl_options *options = NULL;
+  OK(sparserl_options_create(&options));
+  set_text(options, SPARSERL_OPTION_POLICY, "cost");
+  OK(sparserl_context_create(options, &context));
+  set_text(options, SPARSERL_OPTION_TARGET, "sm_70");
+  sparserl_context *none = NULL;
+  FAILS(sparserl_context_create(options, &none), SPARSERL_WRONG_DEVICE, "No GPU 0 is sm_90, not sm_70");
+  set_int(options, SPARSERL_OPTION_DEVICE, 2);
+  FAILS(sparserl_context_create(options, &none), SPARSERL_NO_DEVICE, "no CUDA device 2: the driver sees 2");
+  OK(sparserl_options_destroy(options));
+  REQUIRE(driver_depth() == 0);
+  OK(sparserl_matrix_create(context, &g.csr, &matrix));
+  driver_set_current(0);
+  stream = driver_stream(0);
+  elsewhere = driver_stream(1);
+  right(arguments[1]);
+  executed();
+  updated(arguments[1]);
+  from_device();
+  fused();
+  single();
+  exhausted();
+  threads();
+  sequences(arguments[1]);
+  OK(sparserl_context_destroy(context));
+  /* All memory, modules and streams are given back. */
+  REQUIRE(driver_taken() == 0);
+  REQUIRE(driver_depth() == 1);
+  OK(sparserl_options_create(&options));
+  set_text(options, SPARSERL_OPTION_POLICY, "cost");
+  OK(sparserl_context_create(options, &context));
+  OK(sparserl_options_destroy(options));
+  broken();
+  OK(sparserl_context_destroy(context));
+  OK(sparserl_matrix_destroy(matrix));
+  free(stream);
+  free(elsewhere);
+  free_grid(&g);
+  return EXIT_SUCCESS;
+}

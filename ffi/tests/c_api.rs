@@ -1,0 +1,165 @@
+//! The C API as its users see it: the tests in `tests/c` and the examples are compiled by the
+//! machine's compilers, linked, and run. What the machine has no tool for is reported as ignored.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+mod build;
+
+use std::fs;
+use std::process::{Command, ExitCode};
+
+use build::{Build, Compiler, Cuda, Language, run};
+use libtest_mimic::{Arguments, Trial};
+use tempfile::TempDir;
+
+/// The tests in C, each a program.
+const TESTS: [&str; 3] = ["plans", "misuse", "epilogue"];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    let tests: [(&str, fn(), bool); 8] = [
+        ("on_driver", execution_on_a_driver_without_a_gpu, true),
+        ("compilers", every_compiler_takes_the_header, true),
+        ("examples", examples_run_as_far_as_they_go, true),
+        ("gpu_programs", programs_for_a_gpu_compile_and_link, true),
+        ("symbols", only_the_api_is_exported, true),
+        ("static", it_links_statically, true),
+        ("pkg_config", it_installs_for_pkg_config, has("pkg-config")),
+        ("cmake", it_installs_for_cmake, has("cmake")),
+    ];
+    let trial = |(name, test, is_possible): (&str, fn(), bool)| {
+        let run = move || {
+            test();
+            Ok(())
+        };
+        Trial::test(name, run).with_ignored_flag(!is_possible)
+    };
+    let sanitized = TESTS.map(|test| {
+        let run = move || {
+            under_sanitizers(test);
+            Ok(())
+        };
+        Trial::test(format!("sanitized::{test}"), run)
+    });
+    let trials = tests.into_iter().map(trial).chain(sanitized).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Runs a test in C. What the library keeps until the program ends is reachable, and so no leak.
+fn under_sanitizers(test: &str) {
+    let folder = TempDir::new().unwrap();
+    let built = Build::new(&Compiler::first(Language::C), &format!("tests/c/{test}.c"))
+        .flags(&["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"])
+        .into_folder(folder.path());
+    run(Command::new(built).arg(folder.path()));
+}
+
+/// Everything about execution but the kernels, on a driver that keeps account.
+fn execution_on_a_driver_without_a_gpu() {
+    let folder = TempDir::new().unwrap();
+    let compiler = Compiler::first(Language::C);
+    let driver = Build::new(&compiler, "tests/c/driver.c").into_driver(folder.path());
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"];
+    let built = Build::new(&compiler, "tests/c/on_driver.c")
+        .flags(&flags)
+        .flags(&["-pthread", driver.to_str().unwrap()])
+        .into_folder(folder.path());
+    // The library loads the driver by its name.
+    run(Command::new(built).arg(folder.path()).env("LD_LIBRARY_PATH", folder.path()));
+}
+
+fn every_compiler_takes_the_header() {
+    for language in [Language::C, Language::Cpp] {
+        for compiler in Compiler::all(language) {
+            let folder = TempDir::new().unwrap();
+            Build::new(&compiler, "tests/c/misuse.c").into_folder(folder.path());
+        }
+    }
+}
+
+fn examples_run_as_far_as_they_go() {
+    let folder = TempDir::new().unwrap();
+    let spmv = Build::new(&Compiler::first(Language::C), "examples/spmv.c")
+        .flags(&["-DWITHOUT_CUDA"])
+        .into_folder(folder.path());
+    let output =
+        run(Command::new(&spmv).env("CUDA_VISIBLE_DEVICES", "").env("SPARSERL_VERBOSE", "1"));
+    assert!(output.stdout.contains("kernel: "), "{}", output.stdout);
+    assert!(output.stdout.contains("nothing can be executed: "), "{}", output.stdout);
+    let line =
+        output.stderr.lines().find(|line| line.starts_with("sparserl: 3 x 3, 6 entries, f64"));
+    assert!(line.is_some_and(|line| line.contains("| 0 calls |")), "{}", output.stderr);
+}
+
+fn programs_for_a_gpu_compile_and_link() {
+    let cuda = Cuda::find().unwrap_or_else(|| panic!("run tests/install-cudart.sh first"));
+    let programs = [
+        ("tests/c/device.c", Language::C),
+        ("examples/spmv.c", Language::C),
+        ("examples/pdhg.cpp", Language::Cpp),
+    ];
+    for (source, language) in programs {
+        for compiler in Compiler::all(language) {
+            let folder = TempDir::new().unwrap();
+            let build = Build::new(&compiler, source).with_cuda(&cuda).flags(&["-pthread", "-lm"]);
+            build.into_folder(folder.path());
+        }
+    }
+}
+
+fn only_the_api_is_exported() {
+    let output = run(Command::new("nm").args(["-D", "--defined-only"]).arg(build::library()));
+    let symbols: Vec<_> = output.stdout.lines().filter_map(|line| line.split(' ').nth(2)).collect();
+    assert!(symbols.len() >= 18, "{symbols:?}");
+    let header = fs::read_to_string(build::source("sparserl.h")).unwrap();
+    for symbol in symbols {
+        let name = symbol.split('@').next().unwrap();
+        assert!(header.contains(&format!("{name}(")), "{name} is exported, and not in the header");
+    }
+}
+
+fn it_links_statically() {
+    let folder = TempDir::new().unwrap();
+    let built = Build::new(&Compiler::first(Language::C), "tests/c/misuse.c")
+        .statically()
+        .into_folder(folder.path());
+    run(&mut Command::new(built));
+}
+
+/// Installs what was built, and gives where.
+fn install() -> TempDir {
+    let prefix = TempDir::new().unwrap();
+    let folder = build::library().parent().unwrap().canonicalize().unwrap();
+    run(Command::new(build::source("install/install.sh")).arg(prefix.path()).arg(folder));
+    prefix
+}
+
+fn it_installs_for_pkg_config() {
+    let prefix = install();
+    let asked = run(Command::new("pkg-config")
+        .args(["--cflags", "--libs", "sparserl"])
+        .env("PKG_CONFIG_PATH", prefix.path().join("lib/pkgconfig")));
+    let program = prefix.path().join("spmv");
+    run(Command::new("cc")
+        .arg(prefix.path().join("share/sparserl/examples/spmv.c"))
+        .args(["-DWITHOUT_CUDA", "-o"])
+        .arg(&program)
+        .args(asked.stdout.split_whitespace()));
+    // The server is found beside the library that was installed.
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", prefix.path().join("lib"));
+    let output = build::run_installed(&mut command);
+    assert!(output.stdout.contains("kernel: "), "{}", output.stdout);
+}
+
+fn it_installs_for_cmake() {
+    let prefix = install();
+    let (from, to) = (prefix.path().join("share/sparserl/examples"), prefix.path().join("build"));
+    let found = format!("-DCMAKE_PREFIX_PATH={}", prefix.path().display());
+    let without_cuda = "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON";
+    run(Command::new("cmake").arg("-S").arg(from).arg("-B").arg(&to).args([&found, without_cuda]));
+    run(Command::new("cmake").arg("--build").arg(&to));
+    let output = build::run_installed(&mut Command::new(to.join("spmv")));
+    assert!(output.stdout.contains("kernel: "), "{}", output.stdout);
+}

@@ -1,0 +1,76 @@
+//! The C API on a real device: programs in C and C++ are compiled, linked and run as their users
+//! do. Without a driver or a GPU every test is reported as ignored, never as passed.
+//!
+//! It needs a C and a C++ compiler and CUDA's runtime (`SPARSERL_CUDA`, `/usr/local/cuda` or
+//! `.cudart`), and no Rust; `tests/build/mod.rs` says how it is told where things are.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "test code")]
+
+mod build;
+
+use std::process::{Command, ExitCode};
+
+use build::{Build, Compiler, Cuda, Language, run};
+use libtest_mimic::{Arguments, Failed, Trial};
+use sparserl_gpu::run::device;
+use tempfile::TempDir;
+
+/// Parts of `tests/c/device.c`.
+const PARTS: [&str; 10] = [
+    "swapped",
+    "from_device",
+    "values",
+    "captured",
+    "misuse",
+    "clamped",
+    "single",
+    "loaded",
+    "threads",
+    "overhead",
+];
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // One after the other: trials share a device.
+    arguments.test_threads = Some(1);
+    // A broken driver is no absent one: then the tests run and fail.
+    let absent = device::count().is_err_and(|error| error.is_absence());
+    let parts = PARTS.iter().map(|&part| {
+        let run_part = move || -> Result<(), Failed> {
+            program("tests/c/device.c", Language::C, &["-pthread", "-lm"], part);
+            Ok(())
+        };
+        Trial::test(part, run_part).with_ignored_flag(absent)
+    });
+    let examples = [
+        ("spmv.c", Language::C, None),
+        ("pdhg.cpp", Language::Cpp, None),
+        ("cg.cpp", Language::Cpp, Some("cublas")),
+    ];
+    let examples = examples.into_iter().map(|(file, language, library)| {
+        let link = library.map(|library| format!("-l{library}"));
+        let lacks = library.is_some_and(|library| !Cuda::find().unwrap().has(library));
+        let run_example = move || -> Result<(), Failed> {
+            let flags: Vec<&str> = link.as_deref().into_iter().collect();
+            program(&format!("examples/{file}"), language, &flags, "");
+            Ok(())
+        };
+        Trial::test(format!("examples::{file}"), run_example).with_ignored_flag(absent || lacks)
+    });
+    let trials = parts.chain(examples).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Builds a program and runs it.
+fn program(source: &str, language: Language, flags: &[&str], part: &str) {
+    let folder = TempDir::new().unwrap();
+    let compiler = Compiler::first(language);
+    let cuda = Cuda::find().unwrap();
+    let built = Build::new(&compiler, source).with_cuda(&cuda).flags(flags);
+    let mut command = Command::new(built.into_folder(folder.path()));
+    if !part.is_empty() {
+        command.arg(part).arg(folder.path());
+    }
+    let output = run(&mut command);
+    print!("{}", output.stdout);
+}

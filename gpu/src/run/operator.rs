@@ -1,0 +1,658 @@
+//! Kernels in a program that has its own streams, vectors and CUDA context: what a library runs
+//! inside of its caller.
+//!
+//! Everything here works on the device's primary context, which is the one of CUDA's runtime API,
+//! and leaves the calling thread's current context as it was. Memory is filled on a stream of its
+//! own, so that nothing waits for the caller's streams, and in relaxed capture mode, so that a
+//! stream which somebody else captures stays whole. [`Operator::enqueue`] allocates nothing, waits
+//! for nothing and may be captured.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use cudarc::driver::{result, sys};
+use sparserl_core::codegen::{ArgumentKind, CudaSource};
+use sparserl_core::layout::Packed;
+
+use super::device::driver::Check as _;
+use super::device::{Device, DeviceError};
+use crate::compile::nvrtc::Cubin;
+
+/// Parameters of a kernel, at most: their addresses lie on the stack of each launch.
+const MOST_PARAMETERS: usize = 160;
+
+/// A stream of the caller's, by its CUDA handle; null is the legacy default stream.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignStream(*mut c_void);
+
+impl ForeignStream {
+    /// The stream with this handle.
+    ///
+    /// # Safety
+    /// It is null, one of the special handles of `cuda.h`, or a live stream.
+    #[must_use]
+    pub unsafe fn new(handle: *mut c_void) -> Self {
+        Self(handle)
+    }
+
+    fn handle(self) -> sys::CUstream {
+        self.0.cast()
+    }
+
+    /// Whether it is the default stream of whatever context is current.
+    fn is_default(self) -> bool {
+        // CU_STREAM_LEGACY is 1, CU_STREAM_PER_THREAD 2.
+        (self.0 as usize) <= 2
+    }
+}
+
+/// The device's context is the thread's current one, and captures of other threads do not mind
+/// what this one does, until it is dropped.
+pub struct Entered {
+    mode: sys::CUstreamCaptureMode,
+}
+
+impl Device {
+    /// Makes its context the current one for a while.
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub fn enter(&self) -> Result<Entered, DeviceError> {
+        // SAFETY: the context is retained as long as the device lives.
+        unsafe { sys::cuCtxPushCurrent_v2(self.context().handle()) }
+            .result()
+            .check("cuCtxPushCurrent")?;
+        let mut entered =
+            Entered { mode: sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED };
+        // SAFETY: the pointer is to a live mode, which is exchanged for the thread's.
+        unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut entered.mode) }
+            .result()
+            .check("cuThreadExchangeStreamCaptureMode")?;
+        Ok(entered)
+    }
+
+    /// [`enter`](Self::enter), unless its context is current already.
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub fn enter_unless_current(&self) -> Result<Option<Entered>, DeviceError> {
+        let mut current = std::ptr::null_mut();
+        // SAFETY: the pointer is to a live handle.
+        unsafe { sys::cuCtxGetCurrent(&raw mut current) }.result().check("cuCtxGetCurrent")?;
+        if current == self.context().handle() { Ok(None) } else { self.enter().map(Some) }
+    }
+
+    /// Whether a stream is one of this device's, or the default stream of a thread that uses no
+    /// other device.
+    ///
+    /// # Errors
+    /// When the driver fails, as for what is no stream.
+    pub fn owns(&self, stream: ForeignStream) -> Result<bool, DeviceError> {
+        let mut context = std::ptr::null_mut();
+        if stream.is_default() {
+            // SAFETY: the pointer is to a live handle.
+            unsafe { sys::cuCtxGetCurrent(&raw mut context) }.result().check("cuCtxGetCurrent")?;
+            return Ok(context.is_null() || context == self.context().handle());
+        }
+        // SAFETY: the stream is live by the contract of its constructor.
+        unsafe { sys::cuStreamGetCtx(stream.handle(), &raw mut context) }
+            .result()
+            .check("cuStreamGetCtx")?;
+        Ok(context == self.context().handle())
+    }
+
+    /// Whether a stream is being captured.
+    ///
+    /// # Errors
+    /// When the driver fails, as it does for the legacy stream while another is captured.
+    pub fn is_capturing(&self, stream: ForeignStream) -> Result<bool, DeviceError> {
+        let _entered = self.enter_unless_current()?;
+        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream is live by the contract of its constructor.
+        unsafe { sys::cuStreamIsCapturing(stream.handle(), &raw mut status) }
+            .result()
+            .check("cuStreamIsCapturing")?;
+        Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+    }
+
+    /// Bytes from an address to the end of the allocation that it lies in; none for what is not
+    /// memory that kernels on this device reach.
+    #[must_use]
+    pub fn bytes_from(&self, address: u64) -> Option<u64> {
+        use sys::CUpointer_attribute_enum as Attribute;
+        let (mut kind, mut base, mut size) = (0_u32, 0_u64, 0_u64);
+        let mut attributes = [
+            Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            Attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+            Attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+        ];
+        let mut data = [(&raw mut kind).cast(), (&raw mut base).cast(), (&raw mut size).cast()];
+        // SAFETY: as many attributes as places, each of the attribute's type; addresses of anything
+        // may be asked for.
+        let asked = unsafe {
+            sys::cuPointerGetAttributes(3, attributes.as_mut_ptr(), data.as_mut_ptr(), address)
+        };
+        asked.result().ok()?;
+        // Without a type it is memory that the driver knows nothing of.
+        (kind != 0).then(|| (base + size).saturating_sub(address))
+    }
+
+    /// Bytes of memory that are free, and of all.
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub fn memory(&self) -> Result<(u64, u64), DeviceError> {
+        let _entered = self.enter()?;
+        let (free, all) = result::mem_get_info().check("cuMemGetInfo")?;
+        Ok((free as u64, all as u64))
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: pointers to live places; the mode is the one that `enter` found. Failures leave
+        // nothing to be done.
+        unsafe {
+            let _ = sys::cuThreadExchangeStreamCaptureMode(&raw mut self.mode);
+            let _ = sys::cuCtxPopCurrent_v2(&raw mut context);
+        }
+    }
+}
+
+/// Device memory without guard zones. Freed when dropped.
+#[derive(Debug)]
+pub struct DeviceMemory {
+    device: Device,
+    address: u64,
+    length: usize,
+}
+
+impl DeviceMemory {
+    /// Takes `length` bytes, which hold anything; at least one, so that there is an address.
+    ///
+    /// # Errors
+    /// When memory does not suffice, or when the driver fails.
+    pub fn new(device: &Device, length: usize) -> Result<Self, DeviceError> {
+        let _entered = device.enter()?;
+        let bytes = length.max(1);
+        // SAFETY: the result is not read before it is written.
+        let address = match unsafe { result::malloc_sync(bytes) } {
+            Err(error) if error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                return Err(DeviceError::OutOfMemory { bytes });
+            }
+            other => other.check("cuMemAlloc")?,
+        };
+        Ok(Self { device: device.clone(), address, length })
+    }
+
+    /// Takes as many bytes as `bytes` has and copies them there.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_bytes(device: &Device, bytes: &[u8]) -> Result<Self, DeviceError> {
+        let memory = Self::new(device, bytes.len())?;
+        memory.upload(bytes)?;
+        Ok(memory)
+    }
+
+    /// Takes `length` bytes of zeros.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn zeros(device: &Device, length: usize) -> Result<Self, DeviceError> {
+        let memory = Self::new(device, length)?;
+        if length == 0 {
+            return Ok(memory);
+        }
+        let stream = OwnStream::new(device)?;
+        // SAFETY: `length` bytes from the address are this memory's own.
+        unsafe { result::memset_d8_async(memory.address, 0, length, stream.handle) }
+            .check("cuMemsetD8Async")?;
+        stream.wait()?;
+        Ok(memory)
+    }
+
+    /// Copies bytes over its beginning.
+    ///
+    /// # Errors
+    /// When they are more than it holds, or when the driver fails.
+    pub fn upload(&self, bytes: &[u8]) -> Result<(), DeviceError> {
+        if bytes.len() > self.length {
+            return Err(DeviceError::WrongLength { buffer: self.length, given: bytes.len() });
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let stream = OwnStream::new(&self.device)?;
+        // SAFETY: `bytes.len()` bytes from the address are this memory's own, and the stream is
+        // waited for before `bytes` can go away.
+        unsafe { result::memcpy_htod_async(self.address, bytes, stream.handle) }
+            .check("cuMemcpyHtoDAsync")?;
+        stream.wait()
+    }
+
+    /// The address that kernels are given.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        if let Ok(_entered) = self.device.enter() {
+            // SAFETY: allocated in `new`, freed only here.
+            let _ = unsafe { result::free_sync(self.address) };
+        }
+    }
+}
+
+/// Copies from the caller's device memory.
+///
+/// # Errors
+/// When the driver fails.
+///
+/// # Safety
+/// `bytes.len()` bytes from `address` are device memory, and nothing writes them.
+pub unsafe fn read(device: &Device, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let stream = OwnStream::new(device)?;
+    // SAFETY: by the contract, and the stream is waited for before `bytes` can go away.
+    unsafe { result::memcpy_dtoh_async(bytes, address, stream.handle) }
+        .check("cuMemcpyDtoHAsync")?;
+    stream.wait()
+}
+
+/// A stream that waits for no other.
+struct OwnStream {
+    handle: sys::CUstream,
+    _entered: Entered,
+}
+
+impl OwnStream {
+    fn new(device: &Device) -> Result<Self, DeviceError> {
+        let entered = device.enter()?;
+        let handle = result::stream::create(result::stream::StreamKind::NonBlocking)
+            .check("cuStreamCreate")?;
+        Ok(Self { handle, _entered: entered })
+    }
+
+    fn wait(&self) -> Result<(), DeviceError> {
+        // SAFETY: the stream was created in `new` and is destroyed only in `drop`.
+        unsafe { result::stream::synchronize(self.handle) }.check("cuStreamSynchronize")
+    }
+}
+
+impl Drop for OwnStream {
+    fn drop(&mut self) {
+        // SAFETY: as in `wait`; nothing uses it any more.
+        let _ = unsafe { result::stream::destroy(self.handle) };
+    }
+}
+
+/// The arrays of a packed matrix on a device, with workspace.
+#[derive(Debug)]
+pub struct DeviceArrays {
+    device: Device,
+    /// In the order of the kernel's arguments.
+    memory: Vec<DeviceMemory>,
+}
+
+impl DeviceArrays {
+    /// Copies them there.
+    ///
+    /// # Errors
+    /// When memory does not suffice, or when the driver fails.
+    pub fn upload(device: &Device, packed: &Packed) -> Result<Self, DeviceError> {
+        let arrays = packed.arguments().map(|(_, array)| match array.role.is_workspace() {
+            true => DeviceMemory::zeros(device, array.data.bytes().len()),
+            false => DeviceMemory::from_bytes(device, array.data.bytes()),
+        });
+        Ok(Self { device: device.clone(), memory: arrays.collect::<Result<_, _>>()? })
+    }
+
+    /// Bytes of all of them.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.memory.iter().map(|memory| memory.len() as u64).sum()
+    }
+
+    /// The array at a place in the order of the kernel's arguments.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&DeviceMemory> {
+        self.memory.get(index)
+    }
+}
+
+/// A kernel of a program, loaded, with all its arguments but the dense operands.
+#[derive(Debug)]
+pub struct Operator {
+    arrays: Arc<DeviceArrays>,
+    module: sys::CUmodule,
+    function: sys::CUfunction,
+    grid: u32,
+    block: u32,
+    /// A word for each parameter; those of operands are replaced at each launch.
+    words: Box<[u64]>,
+    places: Places,
+}
+
+// SAFETY: modules and functions may be used from every thread; the driver locks them.
+unsafe impl Send for Operator {}
+// SAFETY: as above.
+unsafe impl Sync for Operator {}
+
+/// Which parameters the dense operands are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Places {
+    input: Option<usize>,
+    output: Option<usize>,
+    alpha: Option<usize>,
+    beta: Option<usize>,
+    /// Where the old vector and the caller's values are, behind all others.
+    ending: Option<usize>,
+    has_user: bool,
+}
+
+/// The dense operands of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Operands {
+    /// Address of x.
+    pub input: u64,
+    /// Address of what is written.
+    pub output: u64,
+    /// Address of the old vector, for kernels that have another than the output.
+    pub old: u64,
+    /// α and β, as the bits of their type.
+    pub alpha: u64,
+    /// As `alpha`.
+    pub beta: u64,
+    /// Where the caller's values lie, for kernels that take any; null otherwise.
+    pub user: *const c_void,
+}
+
+/// What a kernel is given behind the arguments of the plain one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndingArguments {
+    /// Nothing.
+    None,
+    /// The old vector.
+    Old,
+    /// The old vector and so many bytes of the caller's values.
+    OldAndUser(usize),
+}
+
+/// A kernel cannot be made ready to be launched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OperatorError {
+    /// The device failed, or has too little memory.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// It takes other arguments than it would be given.
+    #[error("the kernel {kernel} takes other arguments than it would be given")]
+    Parameters {
+        /// Its name.
+        kernel: String,
+    },
+}
+
+impl Operator {
+    /// Loads a kernel for arrays of its program.
+    ///
+    /// # Errors
+    /// When the driver refuses the code, or when it is no kernel for these arguments.
+    pub fn load(
+        arrays: &Arc<DeviceArrays>,
+        packed: &Packed,
+        source: &CudaSource,
+        cubin: &Cubin,
+        ending: EndingArguments,
+    ) -> Result<Self, OperatorError> {
+        let device = &arrays.device;
+        let _entered = device.enter()?;
+        let mut memory = arrays.memory.iter();
+        let (mut words, mut sizes) = (Vec::new(), Vec::new());
+        let mut places = Places::default();
+        for (place, argument) in source.arguments(packed).iter().enumerate() {
+            let slot = match argument.kind {
+                ArgumentKind::Input => Some(&mut places.input),
+                ArgumentKind::Output => Some(&mut places.output),
+                ArgumentKind::Alpha => Some(&mut places.alpha),
+                ArgumentKind::Beta => Some(&mut places.beta),
+                _ => None,
+            };
+            if let Some(slot) = slot {
+                *slot = Some(place);
+            }
+            words.push(match argument.kind {
+                ArgumentKind::Matrix | ArgumentKind::Workspace => {
+                    memory.next().map_or(0, DeviceMemory::address)
+                }
+                ArgumentKind::Size(size) => size,
+                _ => 0,
+            });
+            sizes.push(match argument.kind {
+                ArgumentKind::Alpha | ArgumentKind::Beta | ArgumentKind::Size(_)
+                    if argument.dtype.ends_with("32") =>
+                {
+                    4
+                }
+                _ => 8,
+            });
+        }
+        match ending {
+            EndingArguments::None => {}
+            EndingArguments::Old | EndingArguments::OldAndUser(_) => {
+                places.ending = Some(words.len());
+                words.push(0);
+                sizes.push(8);
+            }
+        }
+        if let EndingArguments::OldAndUser(bytes) = ending {
+            places.has_user = true;
+            words.push(0);
+            sizes.push(bytes);
+        }
+        let mismatch = || OperatorError::Parameters { kernel: source.kernel.clone() };
+        // SAFETY: a cubin is a whole ELF image, and it outlives the call.
+        let module = unsafe { result::module::load_data(cubin.bytes().as_ptr().cast()) }
+            .check("cuModuleLoadData")?;
+        let name = std::ffi::CString::new(source.kernel.as_str()).map_err(|_| mismatch())?;
+        let mut operator = Self {
+            arrays: Arc::clone(arrays),
+            module,
+            function: std::ptr::null_mut(),
+            grid: packed.geometry.grid,
+            block: packed.geometry.block,
+            words: words.into(),
+            places,
+        };
+        // SAFETY: the module was just loaded.
+        operator.function =
+            unsafe { result::module::get_function(module, name) }.check("cuModuleGetFunction")?;
+        // Now and not at the first launch, which would wait for it and may be captured.
+        // SAFETY: as above.
+        unsafe { sys::cuFuncLoad(operator.function) }.result().check("cuFuncLoad")?;
+        let fits = super::device::parameter_sizes(operator.function)? == sizes;
+        if fits && sizes.len() <= MOST_PARAMETERS { Ok(operator) } else { Err(mismatch()) }
+    }
+
+    /// Asks a stream for the product. Returns at once.
+    ///
+    /// # Errors
+    /// When the driver refuses the launch.
+    ///
+    /// # Safety
+    /// The operands are device memory of the matrix's sizes that stays until the stream has come
+    /// past the launch, `user` points to as many bytes as the kernel was loaded with, and no other
+    /// launch with these arrays overlaps with this one where they have workspace.
+    pub unsafe fn enqueue(
+        &self,
+        stream: ForeignStream,
+        operands: &Operands,
+    ) -> Result<(), DeviceError> {
+        let mut given = *operands;
+        let mut addresses = [std::ptr::null_mut::<c_void>(); MOST_PARAMETERS];
+        for (address, word) in addresses.iter_mut().zip(&self.words) {
+            // The driver only reads them.
+            *address = (&raw const *word).cast_mut().cast();
+        }
+        let Places { input, output, alpha, beta, ending, has_user } = self.places;
+        let mut put = |place: Option<usize>, address: *mut c_void| {
+            if let Some(slot) = place.and_then(|place| addresses.get_mut(place)) {
+                *slot = address;
+            }
+        };
+        put(input, (&raw mut given.input).cast());
+        put(output, (&raw mut given.output).cast());
+        put(alpha, (&raw mut given.alpha).cast());
+        put(beta, (&raw mut given.beta).cast());
+        put(ending, (&raw mut given.old).cast());
+        put(ending.filter(|_| has_user).map(|place| place + 1), given.user.cast_mut());
+        let _entered = self.arrays.device.enter_unless_current()?;
+        // SAFETY: the function is loaded, `addresses` has one for each of its parameters, which
+        // `load` compared, and the caller vouches for the memory behind them.
+        unsafe {
+            sys::cuLaunchKernel(
+                self.function,
+                self.grid,
+                1,
+                1,
+                self.block,
+                1,
+                1,
+                0,
+                stream.handle(),
+                addresses.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        }
+        .result()
+        .check("cuLaunchKernel")
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        if let Ok(_entered) = self.arrays.device.enter() {
+            // SAFETY: loaded in `load`, unloaded only here.
+            let _ = unsafe { result::module::unload(self.module) };
+        }
+    }
+}
+
+/// A kernel of this crate's own user, with whatever it takes.
+#[derive(Debug)]
+pub struct SmallKernel {
+    device: Device,
+    module: sys::CUmodule,
+    function: sys::CUfunction,
+    parameters: Vec<usize>,
+}
+
+// SAFETY: as for `Operator`.
+unsafe impl Send for SmallKernel {}
+// SAFETY: as for `Operator`.
+unsafe impl Sync for SmallKernel {}
+
+impl SmallKernel {
+    /// Loads it.
+    ///
+    /// # Errors
+    /// When the driver refuses it.
+    pub fn load(device: &Device, cubin: &Cubin) -> Result<Self, DeviceError> {
+        let _entered = device.enter()?;
+        // SAFETY: a cubin is a whole ELF image, and it outlives the call.
+        let module = unsafe { result::module::load_data(cubin.bytes().as_ptr().cast()) }
+            .check("cuModuleLoadData")?;
+        let mut kernel = Self {
+            device: device.clone(),
+            module,
+            function: std::ptr::null_mut(),
+            parameters: Vec::new(),
+        };
+        let name = std::ffi::CString::new(cubin.kernel()).unwrap_or_default();
+        // SAFETY: the module was just loaded.
+        kernel.function =
+            unsafe { result::module::get_function(module, name) }.check("cuModuleGetFunction")?;
+        // SAFETY: as above.
+        unsafe { sys::cuFuncLoad(kernel.function) }.result().check("cuFuncLoad")?;
+        kernel.parameters = super::device::parameter_sizes(kernel.function)?;
+        Ok(kernel)
+    }
+
+    /// Asks a stream for a launch with parameters of 8 bytes each. Returns at once.
+    ///
+    /// # Errors
+    /// When it takes others, or when the driver refuses the launch.
+    ///
+    /// # Safety
+    /// What the kernel does with these arguments is sound.
+    pub unsafe fn enqueue<const N: usize>(
+        &self,
+        stream: ForeignStream,
+        (grid, block): (u32, u32),
+        mut arguments: [u64; N],
+    ) -> Result<(), DeviceError> {
+        if self.parameters.len() != N || self.parameters.iter().any(|&size| size != 8) {
+            let reason = format!("the kernel does not take {N} words");
+            return Err(DeviceError::WrongArguments { reason });
+        }
+        let _entered = self.device.enter()?;
+        let mut addresses = [std::ptr::null_mut::<c_void>(); N];
+        for (address, argument) in addresses.iter_mut().zip(&mut arguments) {
+            *address = (&raw mut *argument).cast();
+        }
+        // SAFETY: as many addresses as parameters, each of a word; the caller vouches for the rest.
+        unsafe {
+            sys::cuLaunchKernel(
+                self.function,
+                grid,
+                1,
+                1,
+                block,
+                1,
+                1,
+                0,
+                stream.handle(),
+                addresses.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        }
+        .result()
+        .check("cuLaunchKernel")
+    }
+}
+
+impl Drop for SmallKernel {
+    fn drop(&mut self) {
+        if let Ok(_entered) = self.device.enter() {
+            // SAFETY: loaded in `load`, unloaded only here.
+            let _ = unsafe { result::module::unload(self.module) };
+        }
+    }
+}
+
+/// Waits until a stream has done all that it was asked to.
+///
+/// # Errors
+/// When something that was asked for earlier has failed, or when it is being captured.
+pub fn wait_for(stream: ForeignStream) -> Result<(), DeviceError> {
+    // SAFETY: the stream is live by the contract of its constructor.
+    unsafe { result::stream::synchronize(stream.handle()) }.check("cuStreamSynchronize")
+}

@@ -1,0 +1,87 @@
+//! A policy that is ready to choose: the cost model or a trained one.
+
+use std::path::PathBuf;
+
+use sparserl_core::decode::{Chooser, CostChooser};
+
+use crate::chooser::{LearnedChooser, Picking};
+use crate::{Engine, EngineError, Model, ModelError, OnnxPolicy};
+
+/// Raised when the cost model's choice for some matrix changes.
+const COST_VERSION: &str = "3";
+
+/// Which policy is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicySource {
+    /// The cost model.
+    Cost,
+    /// The trained policy that is compiled in.
+    Learned,
+    /// A trained policy in a folder, or by one of its two files.
+    Exported(PathBuf),
+}
+
+/// A policy that is ready to choose.
+#[derive(Debug)]
+pub enum OpenedPolicy {
+    /// The cost model.
+    Cost(CostChooser),
+    /// A trained policy.
+    Learned(Box<LearnedChooser<OnnxPolicy>>),
+}
+
+/// A policy cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be read, or was made for another version.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The engine refuses it.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl OpenedPolicy {
+    /// Makes a policy ready. The cost model needs no engine.
+    ///
+    /// # Errors
+    /// When it cannot be read, is of another version, or is refused by the engine.
+    pub fn open(source: &PolicySource, engine: &Engine) -> Result<Self, OpenError> {
+        let model = match source {
+            PolicySource::Cost => return Ok(Self::Cost(CostChooser)),
+            PolicySource::Learned => Model::shipped()?,
+            PolicySource::Exported(path) => Model::read(path)?,
+        };
+        let policy = OnnxPolicy::open(&model, engine)?;
+        let name = policy.description().name.clone();
+        let chooser = LearnedChooser::new(name, policy, Picking::RerankedWithCostModel);
+        Ok(Self::Learned(Box::new(chooser)))
+    }
+
+    /// What chooses by it.
+    #[must_use]
+    pub fn chooser(&self) -> &dyn Chooser {
+        match self {
+            Self::Cost(chooser) => chooser,
+            Self::Learned(chooser) => chooser.as_ref(),
+        }
+    }
+
+    /// What it is called in a sentence.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Cost(_) => "the cost model".to_owned(),
+            Self::Learned(chooser) => format!("the policy {}", chooser.name()),
+        }
+    }
+
+    /// Changes with what it chooses.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        match self {
+            Self::Cost(_) => COST_VERSION,
+            Self::Learned(chooser) => chooser.policy().description().version(),
+        }
+    }
+}
