@@ -86,13 +86,6 @@ impl Memory {
         BufferId(index)
     }
 
-    /// The address of a buffer's first byte, for those that find buffers by what they read; 0 for a
-    /// buffer of another memory.
-    #[must_use]
-    pub fn address(&self, buffer: BufferId) -> u64 {
-        self.buffers.get(buffer.0).map_or(0, |buffer| buffer.address)
-    }
-
     /// What a buffer holds. What was never written is 0xFF, which makes floats NaN.
     #[must_use]
     pub fn bytes(&self, buffer: BufferId) -> Vec<u8> {
