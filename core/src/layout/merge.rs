@@ -247,11 +247,17 @@ impl LayoutModule for MergeLayout {
             (unit as u32, (next - first_entry(unit)) as usize)
         });
         let of_entries = unit_sizes.flat_map(|(unit, count)| core::iter::repeat_n(unit, count));
-        let entries = of_entries.zip(entries).map(|(unit, entry)| (unit, Some(entry)));
+        // What has no need of units does without: to tell entries' units takes longer than the rest.
+        let alone = entries.clone().map(|entry| (0, Some(entry)));
         // Groups past the last item load a base as well.
         let all_units = (tiles * (items / unit_items) as usize).max(units);
         let (index, values) = ((self.index, all_units), (self.access.values, source.table));
-        let coded = pack_entries(index, values, false, entries.clone(), entries)?;
+        let coded = if self.index.is_relative() {
+            let entries = of_entries.zip(entries).map(|(unit, entry)| (unit, Some(entry)));
+            pack_entries(index, values, false, entries, alone)?
+        } else {
+            pack_entries(index, values, false, alone.clone(), alone)?
+        };
 
         let mut arrays = match self.reduction {
             Reduction::Rows(_) => {

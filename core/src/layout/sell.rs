@@ -1,5 +1,6 @@
 //! SELL-C-σ: slices of C rows, each stored by columns and padded to its longest row.
 
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -103,11 +104,14 @@ impl LayoutModule for SellLayout {
         MAX_PADDING.check("sell", slots, source.nnz())?;
 
         let entries = widths.iter().enumerate().flat_map(|(slice, &width)| {
+            let positions = slice * height..rows.min((slice + 1) * height);
+            let of_slice: Arc<[_]> = positions.map(|position| source.row(position)).collect();
             (0..width).flat_map(move |k| {
-                (slice * height..(slice + 1) * height).map(move |position| {
-                    let entry = (position < rows)
-                        .then(|| source.row(position))
-                        .and_then(|(c, v)| Some((*c.get(k)?, *v.get(k)?)));
+                let of_slice = Arc::clone(&of_slice);
+                (0..height).map(move |row| {
+                    let entry = of_slice
+                        .get(row)
+                        .and_then(|(columns, values)| Some((*columns.get(k)?, *values.get(k)?)));
                     (slice as u32, entry)
                 })
             })

@@ -41,10 +41,17 @@ pub(crate) fn diagonals<'a>(
     rows: impl Iterator<Item = (usize, &'a [u32])>,
 ) -> Result<BTreeSet<i64>, usize> {
     let mut found = BTreeSet::new();
+    let (mut before, mut here) = (Vec::new(), Vec::new());
     for (row, columns) in rows {
-        found.extend(columns.iter().map(|&column| i64::from(column) - row as i64));
-        if found.len() > MAX_DIAGONALS {
-            return Err(found.len());
+        here.clear();
+        here.extend(columns.iter().map(|&column| i64::from(column) - row as i64));
+        // Most rows have the diagonals of the row before.
+        if here != before {
+            found.extend(here.iter().copied());
+            if found.len() > MAX_DIAGONALS {
+                return Err(found.len());
+            }
+            core::mem::swap(&mut before, &mut here);
         }
     }
     Ok(found)
