@@ -69,8 +69,8 @@
 // Text: an epilogue in CUDA C, which is fused into the kernel:
 // __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user)
 // where Scalar is the type of the vectors, product is alpha op(A) x and old is beta y (0 if beta
-// is 0). It is emulated on rows of the matrix before it is used: one that reads or writes outside
-// of the declared arrays is refused.
+// is 0). It is emulated on some 2,000 rows of the matrix before it is used, counted from 0: one
+// that reads or writes outside of the declared arrays there is refused.
 #define SPARSERL_OPTION_EPILOGUE_SOURCE 108
 
 // Text: the members of User, in order: "const Scalar a[rows]; const Scalar b[columns]; Scalar c;
@@ -78,8 +78,8 @@
 // columns are those of op(A). Arrays that are not const are written, each element by its own row.
 #define SPARSERL_OPTION_EPILOGUE_USER 109
 
-// int32_t: 0 takes vectors as they are given; 1 (default) asks the driver whether they are device
-// memory that is large enough.
+// int32_t: 0 takes vectors and new values as they are given; 1 (default) asks the driver whether
+// they are device memory that is large enough.
 #define SPARSERL_OPTION_CHECK_POINTERS 110
 
 // 32-bit signed integers.
@@ -252,7 +252,7 @@ typedef struct sparserl_log {
 // What is asked for is not known, or not yet.
 #define SPARSERL_NOT_KNOWN 15
 
-// The buffer is too small; how large it has to be is in the length. Nothing was written.
+// The buffer is too small: the length and a NUL have to fit. Only the length was written.
 #define SPARSERL_BUFFER_TOO_SMALL 16
 
 // CUDA's driver reports an error, perhaps of an earlier call of somebody else.
@@ -351,7 +351,8 @@ sparserl_status sparserl_execute_op(struct sparserl_plan *plan,
 // Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries
 // of the matrix it was made of, and in the order of `stream`. From the host (SPARSERL_HOST) it
 // waits for the stream; from the device (SPARSERL_DEVICE) it returns at once and may be captured.
-// Values must be finite: that is not checked.
+// Once an update was captured, the plan keeps the kernels that it has. Values must be finite: that
+// is not checked.
 sparserl_status sparserl_plan_update_values(struct sparserl_plan *plan,
                                             void *stream,
                                             const void *values,
@@ -376,7 +377,8 @@ sparserl_status sparserl_plan_number(struct sparserl_plan *plan,
 // all. It holds no matrix.
 sparserl_status sparserl_plan_save(struct sparserl_plan *plan, const char *path);
 
-// Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture.
+// Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture. It
+// holds machine code: read only files that you trust.
 sparserl_status sparserl_plan_load(struct sparserl_context *context,
                                    struct sparserl_matrix *matrix,
                                    const char *path,

@@ -127,7 +127,7 @@ pub unsafe extern "C" fn sparserl_context_create(
 pub unsafe extern "C" fn sparserl_context_destroy(
     context: *mut sparserl_context,
 ) -> sparserl_status {
-    destroy(&CONTEXTS, context, |context| context.wait())
+    destroy(&CONTEXTS, context, |context| context.close())
 }
 
 /// Copies a matrix and checks it. The arrays are not needed any more when this returns.
@@ -181,12 +181,14 @@ pub unsafe extern "C" fn sparserl_plan_create(
     call(|| {
         let make = || {
             let (context, matrix) = (CONTEXTS.get(context)?, MATRICES.get(matrix)?);
+            // From here on, whoever destroys the context waits for what may still use its log.
+            let searching = context.search()?;
             let options = if options.is_null() {
                 Default::default()
             } else {
                 OPTIONS.get(options)?.plan()?
             };
-            Ok(PLANS.insert(Plan::create(&context, &matrix, options)?))
+            Ok(PLANS.insert(Plan::create(&context, &matrix, options, searching)?))
         };
         // SAFETY: by the contract.
         unsafe { give("plan", plan, make) }
@@ -273,7 +275,8 @@ pub unsafe extern "C" fn sparserl_execute_op(
 /// Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries
 /// of the matrix it was made of, and in the order of `stream`. From the host (SPARSERL_HOST) it
 /// waits for the stream; from the device (SPARSERL_DEVICE) it returns at once and may be captured.
-/// Values must be finite: that is not checked.
+/// Once an update was captured, the plan keeps the kernels that it has. Values must be finite: that
+/// is not checked.
 ///
 /// # Safety
 /// `values` points to as many values as the matrix has entries, which stay until the stream has come
@@ -363,7 +366,8 @@ pub unsafe extern "C" fn sparserl_plan_save(
     call(|| PLANS.get(plan)?.save(unsafe { read_path(path) }?))
 }
 
-/// Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture.
+/// Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture. It
+/// holds machine code: read only files that you trust.
 ///
 /// # Safety
 /// `path` points to a text that ends in NUL, and `plan` to a place for a handle.

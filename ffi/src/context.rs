@@ -37,8 +37,7 @@ pub(crate) struct Context {
     /// The GPU, or why there is none.
     pub(crate) gpu: Result<Gpu, String>,
     log: Option<Log>,
-    /// Searches in the background that have not ended.
-    searches: Mutex<usize>,
+    searches: Mutex<Searches>,
     ended: Condvar,
     /// Held while programs are measured: two at once would measure each other.
     pub(crate) measuring: Mutex<()>,
@@ -88,7 +87,7 @@ impl Context {
             target,
             gpu,
             log: options.log,
-            searches: Mutex::new(0),
+            searches: Mutex::new(Searches::default()),
             ended: Condvar::new(),
             measuring: Mutex::new(()),
             scatter: Scatter::default(),
@@ -120,19 +119,34 @@ impl Context {
         unsafe { function(line.as_ptr(), user) };
     }
 
-    /// Counts a search until what is returned is dropped.
-    pub(crate) fn search(self: &Arc<Self>) -> Searching {
-        *self.searches.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Searching(Arc::clone(self))
+    /// Counts a search until what is returned is dropped; none begins once the context is closed.
+    pub(crate) fn search(self: &Arc<Self>) -> Result<Searching, Failure> {
+        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        if searches.is_closed {
+            let text = "context: this handle was destroyed";
+            return Err(Failure::new(Status::InvalidHandle, text));
+        }
+        searches.left += 1;
+        Ok(Searching(Arc::clone(self)))
     }
 
-    /// Waits until no search is left.
-    pub(crate) fn wait(&self) {
-        let mut left = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
-        while *left > 0 {
-            left = self.ended.wait(left).unwrap_or_else(PoisonError::into_inner);
+    /// Lets no search begin any more, and waits until none is left.
+    pub(crate) fn close(&self) {
+        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        searches.is_closed = true;
+        while searches.left > 0 {
+            searches = self.ended.wait(searches).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+/// The plans that are being made, and the searches of those that were.
+#[derive(Default)]
+struct Searches {
+    /// Those that have not ended.
+    left: usize,
+    /// No further one begins.
+    is_closed: bool,
 }
 
 /// A search that has not ended.
@@ -140,7 +154,7 @@ pub(crate) struct Searching(Arc<Context>);
 
 impl Drop for Searching {
     fn drop(&mut self) {
-        *self.0.searches.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.searches.lock().unwrap_or_else(PoisonError::into_inner).left -= 1;
         self.0.ended.notify_all();
     }
 }
@@ -183,9 +197,11 @@ fn find_server(asked: Option<&Path>) -> Result<ServerCommand, Failure> {
         Some(path) => vec![path],
         None => {
             let library = own_file();
-            let folder = library.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+            let folder = library.as_deref().and_then(Path::parent);
             let beside = ["", "..", "../libexec/sparserl", "../../libexec/sparserl", "sparserl"];
-            beside.iter().map(|place| folder.join(place).join(SERVER)).collect()
+            let in_folder =
+                |folder: &Path| beside.map(|place| folder.join(place).join(SERVER)).to_vec();
+            folder.map(in_folder).unwrap_or_default()
         }
     };
     match places.iter().find(|path| path.is_file()) {
@@ -203,7 +219,8 @@ fn find_server(asked: Option<&Path>) -> Result<ServerCommand, Failure> {
 }
 
 /// The file that this code was loaded from: the shared library, or the program that it was linked
-/// into.
+/// into. The loader knows a program by the word that it was started with only, which may be a file
+/// of another name in the current folder.
 fn own_file() -> Option<PathBuf> {
     /// `Dl_info` of `dlfcn.h`.
     #[repr(C)]
@@ -225,5 +242,6 @@ fn own_file() -> Option<PathBuf> {
     }
     // SAFETY: the loader's own text, which lives as long as this code is loaded.
     let file = unsafe { CStr::from_ptr(info.file) };
-    Path::new(OsStr::from_bytes(file.to_bytes())).canonicalize().ok()
+    let file = Path::new(OsStr::from_bytes(file.to_bytes()));
+    if file.is_absolute() { file.canonicalize().ok() } else { env::current_exe().ok() }
 }

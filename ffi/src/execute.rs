@@ -70,13 +70,14 @@ impl Plan {
                 }
             }
         }
-        let kernel = side.current();
+        let kernel = if self.options.values_variable && gpu.device.is_capturing(stream)? {
+            side.current_for_graph()
+        } else {
+            side.current()
+        };
         let Some(loaded) = &kernel.loaded else {
             return Err(Failure::internal("the kernel is not on the device"));
         };
-        if self.options.values_variable && gpu.device.is_capturing(stream)? {
-            loaded.captured.store(true, Ordering::Relaxed);
-        }
         let operator = match &loaded.plain {
             Some(plain) if is_zero || std::ptr::eq(y, z) => plain,
             _ => &loaded.ending,

@@ -102,15 +102,15 @@ impl Plan {
         bytes.extend(blake3::hash(&bytes).as_bytes());
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let write = || {
+            // As readable as any other of the user's: the process's mask has its say.
+            let permissions =
+                <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
             let mut file = tempfile::Builder::new()
                 .prefix(".sparserl.")
+                .permissions(permissions)
                 .tempfile_in(folder.unwrap_or(Path::new(".")))?;
             file.write_all(&bytes)?;
             file.as_file().sync_all()?;
-            // The library makes a private file; this one is as readable as any other of the user's.
-            let permissions =
-                <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644);
-            file.as_file().set_permissions(permissions)?;
             file.persist(path).map_err(|error| error.error)?;
             Ok(())
         };
@@ -173,7 +173,7 @@ impl Plan {
                 cubins.push(if length == 0 {
                     None
                 } else {
-                    Some(decode(own).ok_or_else(damaged)?)
+                    Some(decode(own).filter(Cubin::is_whole).ok_or_else(damaged)?)
                 });
             }
             let program = Program::parse(&side.program).map_err(|_| damaged())?;

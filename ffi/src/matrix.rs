@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use sparserl_core::matrix::{Csr, CsrError, CsrView, Offsets, OffsetsView, Scalar};
 use sparserl_core::task::Dtype;
-use sparserl_gpu::run::operator;
+use sparserl_gpu::run::operator::{self, MemoryAt};
 
 use crate::api::sparserl_csr;
 use crate::context::Context;
@@ -284,12 +284,18 @@ pub(crate) fn check_memory(
     pointer: *const c_void,
     bytes: usize,
 ) -> Result<(), Failure> {
-    match device.bytes_from(pointer.addr() as u64) {
-        Some(found) if found >= bytes as u64 => Ok(()),
-        Some(found) => Err(Failure::argument(format_args!(
+    match device.memory_at(pointer.addr() as u64)? {
+        MemoryAt::Reached { bytes: found } if found >= bytes as u64 => Ok(()),
+        MemoryAt::Reached { bytes: found } => Err(Failure::argument(format_args!(
             "{what}: {bytes} bytes are needed, and {found} are left of its allocation"
         ))),
-        None => Err(Failure::argument(format_args!("{what} is no pointer to device memory"))),
+        MemoryAt::OtherDevice => Err(Failure::new(
+            Status::WrongDevice,
+            format_args!("{what} is memory of another device than the context's"),
+        )),
+        MemoryAt::Nothing => {
+            Err(Failure::argument(format_args!("{what} is no pointer to device memory")))
+        }
     }
 }
 

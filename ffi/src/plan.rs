@@ -11,7 +11,7 @@ use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Operation, Task, Values};
 use sparserl_gpu::run::operator::ForeignStream;
 
-use crate::context::Context;
+use crate::context::{Context, Searching};
 use crate::effort::Effort;
 use crate::epilogue;
 use crate::kernel::{Known, PlanKernel, Recipe, plain_csr};
@@ -37,12 +37,22 @@ pub(crate) struct Plan {
     pub(crate) backward: Option<Side>,
     /// Products that were asked for.
     pub(crate) calls: AtomicU64,
-    /// Whether values were ever updated; held while they are, and while a kernel that was made for
-    /// the first ones takes its place.
-    pub(crate) has_new_values: Mutex<bool>,
+    /// Held while values are updated, and while a kernel that was made for the first ones takes its
+    /// place.
+    pub(crate) updates: Mutex<Updates>,
     /// Nobody wants what is still searched for.
     pub(crate) is_abandoned: AtomicBool,
     pub(crate) progress: Arc<Progress>,
+}
+
+/// What became of a plan's values.
+#[derive(Default)]
+pub(crate) struct Updates {
+    /// Whether they were ever updated.
+    pub(crate) has_new_values: bool,
+    /// Whether a graph may update them: it knows the kernels that there were, so none is swapped
+    /// any more.
+    pub(crate) is_captured: bool,
 }
 
 /// The kernels for A, or for Aᵀ.
@@ -74,6 +84,26 @@ impl Side {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The current kernel, marked as one that a graph may have.
+    pub(crate) fn current_for_graph(&self) -> Arc<PlanKernel> {
+        // Marked under the lock: whoever puts another in its place then sees the mark.
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(loaded) = &current.loaded {
+            loaded.captured.store(true, Ordering::Relaxed);
+        }
+        Arc::clone(&current)
+    }
+
+    /// Bytes of device memory that its kernels take, those that wait or were used before included.
+    fn device_bytes(&self) -> u64 {
+        // Held, so that none is missed on its way from one place to another.
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current();
+        let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let kernels = pending.iter().chain(retired.iter()).chain(std::iter::once(&current));
+        kernels.map(|kernel| kernel.device_bytes()).sum()
+    }
+
     /// The kernel that is best, whether it is in use yet or waits for values.
     pub(crate) fn best(&self) -> Arc<PlanKernel> {
         let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,8 +120,9 @@ impl Side {
 
     /// Begins to use what waits for values, if anything does.
     pub(crate) fn take_pending(&self) {
-        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(better) = pending {
+        // Held until it is in its place, so that it is always seen in one of the two.
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(better) = pending.take() {
             let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
             let old = std::mem::replace(&mut *current, better);
             self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(old);
@@ -120,11 +151,12 @@ impl Side {
 }
 
 impl Plan {
-    /// Makes a plan, and begins to search for a better one.
+    /// Makes a plan, and begins to search for a better one; `searching` is kept until that ends.
     pub(crate) fn create(
         context: &Arc<Context>,
         matrix: &Arc<Matrix>,
         options: PlanOptions,
+        searching: Searching,
     ) -> Result<Arc<Self>, Failure> {
         let created = Instant::now();
         let epilogue = epilogue::of(&options)?;
@@ -145,7 +177,7 @@ impl Plan {
         let plan =
             Arc::new(Self::new(context, matrix, options, epilogue, forward, backward, created));
         crate::verbose::note();
-        plan.begin(matrix)?;
+        plan.begin(matrix, searching)?;
         Ok(plan)
     }
 
@@ -171,7 +203,7 @@ impl Plan {
             forward,
             backward,
             calls: AtomicU64::new(0),
-            has_new_values: Mutex::new(false),
+            updates: Mutex::new(Updates::default()),
             is_abandoned: AtomicBool::new(false),
             progress: Arc::new(Progress::new(created)),
         }
@@ -179,7 +211,7 @@ impl Plan {
 
     /// Searches for better kernels: in the background where calls can be made meanwhile and may
     /// change, before this returns otherwise.
-    fn begin(self: &Arc<Self>, matrix: &Arc<Matrix>) -> Result<(), Failure> {
+    fn begin(self: &Arc<Self>, matrix: &Arc<Matrix>, searching: Searching) -> Result<(), Failure> {
         let has_gpu = self.context.gpu.is_ok();
         let seconds = self.forward.current().known.predicted;
         let effort = Effort::of(&self.options, seconds, has_gpu);
@@ -193,14 +225,16 @@ impl Plan {
         }
         self.progress.begin();
         if !has_gpu || self.options.deterministic {
-            self.search(matrix, effort);
+            let searched = self.search(matrix, effort);
             self.progress.end();
-            return Ok(());
+            return searched;
         }
         let (plan, progress) = (Arc::clone(self), Arc::clone(&self.progress));
-        let (matrix, searching) = (Arc::clone(matrix), self.context.search());
+        let matrix = Arc::clone(matrix);
         let background = move || {
-            plan.search(&matrix, effort);
+            if let Err(failure) = plan.search(&matrix, effort) {
+                plan.context.say(&failure.text);
+            }
             // Whoever waits finds nothing at work, and nothing kept.
             drop((plan, matrix));
             progress.end();
@@ -215,8 +249,9 @@ impl Plan {
         Ok(())
     }
 
-    /// Finds a better kernel for each side. Whatever goes wrong, there is plain CSR.
-    fn search(&self, matrix: &Matrix, effort: Effort) {
+    /// Finds a better kernel for each side. Whatever goes wrong, there is plain CSR; but not where
+    /// every run has to end with the same kernel, and memory did not suffice in this one.
+    fn search(&self, matrix: &Matrix, effort: Effort) -> Result<(), Failure> {
         for (side, op) in self.sides().zip([Op::None, Op::Transpose]) {
             if self.is_abandoned.load(Ordering::Relaxed) {
                 break;
@@ -225,25 +260,31 @@ impl Plan {
                 || with_view!(entries(matrix, op), view => search::better(self, op, matrix, view, effort)),
             ));
             let found = found.unwrap_or_else(|panic| {
-                Err(format!("a defect of SparseRL: {}", crate::status::message(&*panic)))
+                let what = crate::status::message(&*panic);
+                Err(Failure::internal(format_args!("a defect of SparseRL: {what}")))
             });
             match found {
                 Ok(search::Found::Better(kernel)) => {
                     self.context.say(&kernel.known.why);
                     // What was packed has the values that planning began with.
-                    let updated =
-                        self.has_new_values.lock().unwrap_or_else(PoisonError::into_inner);
-                    side.put(*kernel, !*updated);
+                    let updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
+                    side.put(*kernel, !updates.has_new_values);
                 }
                 Ok(search::Found::Nothing(why)) => side.settle(&why),
                 Ok(search::Found::PlainCsr(known)) => side.settle_as(known),
-                Err(why) => {
-                    let why = format!("plain CSR: {why}");
+                Err(failure)
+                    if self.options.deterministic && failure.status == Status::OutOfMemory =>
+                {
+                    return Err(failure);
+                }
+                Err(failure) => {
+                    let why = format!("plain CSR: {}", failure.text);
                     self.context.say(&why);
                     side.settle(&why);
                 }
             }
         }
+        Ok(())
     }
 
     pub(crate) fn sides(&self) -> impl Iterator<Item = &Side> {
@@ -276,15 +317,20 @@ impl Plan {
         task(&self.options, self.dtype)
     }
 
+    /// Bytes of device memory that another kernel may take.
+    pub(crate) fn memory_left(&self) -> Option<u64> {
+        // Those that are there stay: a graph may have them.
+        let used: u64 = self.sides().map(Side::device_bytes).sum();
+        self.options.memory_limit.map(|limit| limit.saturating_sub(used))
+    }
+
     /// How a kernel of this plan is made.
     pub(crate) fn recipe<'a>(&'a self, origins: Option<&'a [u64]>) -> Recipe<'a> {
-        // Those that are there stay: a graph may have them.
-        let used: u64 = self.sides().map(|side| side.current().device_bytes()).sum();
         Recipe {
             context: &self.context,
             epilogue: self.epilogue.as_ref(),
             origins: self.options.values_variable.then_some(origins),
-            memory_limit: self.options.memory_limit.map(|limit| limit.saturating_sub(used)),
+            memory_limit: self.memory_left(),
         }
     }
 }

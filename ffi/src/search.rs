@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sparserl_core::decode::{Choice, PolicyInput};
@@ -10,7 +10,8 @@ use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Regime};
-use sparserl_core::pipeline::{self, Budget, Check, Order, Ranked, Tools};
+use sparserl_core::pipeline::{self, BATCH, Budget, Check, Order, PipelineError, Ranked, Tools};
+use sparserl_core::results::ranking;
 use sparserl_core::structure::MatrixStats;
 use sparserl_gpu::emulated::checker::{Checker, NoneRight, Unjudged, first_right};
 use sparserl_gpu::evaluator::GpuEvaluator;
@@ -21,6 +22,7 @@ use crate::effort::Effort;
 use crate::kernel::{Known, PlanKernel};
 use crate::matrix::Matrix;
 use crate::plan::{Op, Plan, origins};
+use crate::status::{Failure, Status};
 
 /// Programs that the policy chooses where none is measured: the first is taken that fits.
 const CHOSEN: usize = 1;
@@ -40,48 +42,47 @@ pub(crate) enum Found {
 /// Finds a better kernel for a matrix, which is that of the plan or its transpose.
 ///
 /// # Errors
-/// Why the search could not be made, in a line.
+/// Why the search could not be made.
 pub(crate) fn better<T: Scalar>(
     plan: &Plan,
     op: Op,
     whole: &Matrix,
     matrix: CsrView<'_, T>,
     effort: Effort,
-) -> Result<Found, String> {
+) -> Result<Found, Failure> {
     let context = &*plan.context;
     let stats = Arc::new(MatrixStats::new(matrix));
     let input = PolicyInput::new(Arc::clone(&stats), plan.task(), context.target);
     let costs = CostModel::new(stats, plan.task(), context.target);
-    let policy = context.policy()?;
-    let side = plan.side(op).map_err(|failure| failure.text)?;
+    let policy = context.policy().map_err(Failure::internal)?;
+    let side = plan.side(op)?;
     let (csr, csr_predicted) = {
         let kernel = side.current();
         (kernel.packed.program.clone(), kernel.known.predicted)
     };
-    let is_late = || {
-        let deadline = plan.options.deadline.map(|deadline| deadline.as_secs_f64());
-        deadline.is_some_and(|deadline| plan.progress.age() >= deadline)
-    };
+    // Nothing may depend on times where every run has to end with the same kernel.
+    let deadline = plan.options.deadline.filter(|_| !plan.options.deterministic);
+    let age = || Duration::try_from_secs_f64(plan.progress.age()).unwrap_or(Duration::MAX);
+    let is_late = || deadline.is_some_and(|deadline| age() >= deadline);
     let late = || Found::Nothing("plain CSR: the deadline came before a better one".to_owned());
+    let is_abandoned = || plan.is_abandoned.load(Ordering::Relaxed);
+    let abandoned = || Found::Nothing("plain CSR: the plan was destroyed".to_owned());
     if is_late() {
         return Ok(late());
     }
-    let budget = match effort {
-        Effort::Measure(time) => Some(match plan.options.deadline {
-            Some(deadline) => {
-                time.min(deadline.saturating_sub(Duration::from_secs_f64(plan.progress.age())))
-            }
-            None => time,
-        }),
-        Effort::None | Effort::Choose => None,
+    let choose = |considered: usize| -> Result<Vec<Choice>, Failure> {
+        let mut choices = policy.chooser().choose(&input, considered).map_err(Failure::internal)?;
+        if let Some(left) = plan.memory_left() {
+            choices.retain(|choice| costs.cost(&choice.program).matrix_bytes <= left);
+        }
+        choices.retain(|choice| choice.program != csr);
+        Ok(choices)
     };
-    let considered = budget.map_or(CHOSEN + SPARE, |time| Budget::Time(time).candidates());
-    let mut choices =
-        policy.chooser().choose(&input, considered).map_err(|error| error.to_string())?;
-    if let Some(limit) = plan.options.memory_limit {
-        choices.retain(|choice| costs.cost(&choice.program).matrix_bytes <= limit);
-    }
-    choices.retain(|choice| choice.program != csr);
+    let considered = match effort {
+        Effort::Measure(time) => Budget::Time(time).candidates(),
+        Effort::None | Effort::Choose => CHOSEN + SPARE,
+    };
+    let mut choices = choose(considered)?;
     if is_late() {
         return Ok(late());
     }
@@ -91,32 +92,59 @@ pub(crate) fn better<T: Scalar>(
             policy.in_words()
         )));
     }
-    let chosen = match (budget, &context.gpu) {
-        (Some(time), Ok(gpu)) => {
+    let chosen = match (effort, &context.gpu) {
+        (Effort::Measure(time), Ok(gpu)) => {
+            let alone = context.measuring.lock().unwrap_or_else(PoisonError::into_inner);
+            // Other plans may have measured for long meanwhile.
+            if is_abandoned() {
+                return Ok(abandoned());
+            }
+            if is_late() {
+                return Ok(late());
+            }
+            let time = deadline.map_or(time, |deadline| time.min(deadline.saturating_sub(age())));
             // Measured in turn with the others, so that it is known what they gain.
             let known = Choice { program: csr.clone(), score: f64::NEG_INFINITY };
             choices.insert(0, known);
-            let measured = measure(plan, gpu, matrix, &input, &choices, time)?;
-            if measured.program == csr {
-                return Ok(Found::PlainCsr(Known { csr_predicted, ..measured.known }));
+            let measured = measure(plan, gpu, matrix, &input, &choices, time);
+            drop(alone);
+            if is_abandoned() {
+                return Ok(abandoned());
             }
-            vec![measured]
+            match measured {
+                Ok(measured) => measured,
+                Err(why) => {
+                    context.say(&format!("nothing could be measured: {why}"));
+                    checked(plan, matrix, &input, &costs, &choose(CHOSEN + SPARE)?)
+                        .map_err(Failure::internal)?
+                }
+            }
         }
-        _ => checked(plan, matrix, &input, &costs, &choices)?,
+        _ => checked(plan, matrix, &input, &costs, &choices).map_err(Failure::internal)?,
     };
     // The first that fits what is left of the memory, and that goes with the epilogue.
-    let mut refused = None;
+    let mut refused: Option<Failure> = None;
     for Chosen { program, known } in chosen {
-        let known = Known { csr_predicted, ..known };
-        if plan.is_abandoned.load(Ordering::Relaxed) {
-            return Ok(Found::Nothing("plain CSR: the plan was destroyed".to_owned()));
+        let mut known = Known { csr_predicted, ..known };
+        if is_abandoned() {
+            return Ok(abandoned());
+        }
+        if program == csr {
+            if let Some(failure) = refused {
+                known.why = format!("plain CSR: {}", failure.text);
+            }
+            return Ok(Found::PlainCsr(known));
         }
         match plan.recipe(origins(whole, op)).make(matrix, &program, known) {
             Ok(kernel) => return Ok(Found::Better(Box::new(kernel))),
-            Err(failure) => refused = refused.or(Some(failure.text)),
+            // How much memory is left differs from run to run, and so would the next program.
+            Err(failure) if plan.options.deterministic && failure.status == Status::OutOfMemory => {
+                return Err(failure);
+            }
+            Err(failure) => refused = refused.or(Some(failure)),
         }
     }
-    Err(refused.unwrap_or_else(|| "no program was found right".to_owned()))
+    Err(refused.unwrap_or_else(|| Failure::internal("no program was found right")))
 }
 
 /// A program, and what is known of it.
@@ -184,7 +212,8 @@ fn checked<T: Scalar>(
     Ok(artefacts.collect())
 }
 
-/// The fastest of some programs, by a process that measures them beside this one.
+/// Programs that a process which measures beside this one found right, the fastest first. Whether
+/// they fit the memory that is left is for the caller to see.
 fn measure<T: Scalar>(
     plan: &Plan,
     gpu: &Gpu,
@@ -192,52 +221,73 @@ fn measure<T: Scalar>(
     input: &PolicyInput<'_>,
     choices: &[Choice],
     time: Duration,
-) -> Result<Chosen, String> {
+) -> Result<Vec<Chosen>, String> {
     let context = &*plan.context;
-    let _alone = context.measuring.lock().unwrap_or_else(PoisonError::into_inner);
     let (server, pool) = (context.server.clone(), Arc::clone(&context.pool));
     let opened = GpuEvaluator::open(server, pool, gpu.ordinal, Protocol::full());
     let mut evaluator = opened.map_err(|error| error.to_string())?;
     let budget = Budget::Time(time);
-    let order = Order { matrix, input, wanted: 1, budget, spare: 0 };
+    // What was measured is made anew, with the plan's epilogue.
+    let order = Order { matrix, input, wanted: 0, budget, spare: 0 };
     let start = Instant::now();
+    // To an abandoned search each look at the clock is another budget later, so that it ends with
+    // the batch that it is at, whenever it was abandoned.
+    let leaps = AtomicU32::new(0);
+    let clock = || {
+        let now = start.elapsed();
+        if !plan.is_abandoned.load(Ordering::Relaxed) {
+            return now;
+        }
+        now.saturating_add(time.saturating_mul(leaps.fetch_add(1, Ordering::Relaxed) + 1))
+    };
     let tools = Tools {
         chooser: context.policy()?.chooser(),
         compiler: Some(&context.compiler),
         evaluator: Some(&mut evaluator),
         check: None::<Check<'_, NoneRight>>,
-        clock: &move || start.elapsed(),
+        clock: &clock,
         observer: &mut |_| (),
     };
-    let generated = pipeline::generate_from(&order, tools, choices);
-    let generated = generated.map_err(|error| error.to_string())?;
-    let Some(artefact) = generated.artefacts.into_iter().next() else {
-        return Err("no program was found right".to_owned());
+    let generated = match pipeline::generate_from(&order, tools, choices) {
+        Ok(generated) => generated,
+        // They were measured: none of them may be taken unmeasured.
+        Err(error @ PipelineError::NoneRight { .. }) => {
+            context.say(&error.to_string());
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error.to_string()),
     };
+    let Some(evaluation) = generated.evaluation else { return Ok(Vec::new()) };
     let regime = Regime::BackToBack;
     let median = |outcome: &Outcome| outcome.measurement()?.timing.median(regime);
-    let outcomes = generated.evaluation.map(|evaluation| evaluation.outcomes).unwrap_or_default();
-    let (measured, csr) =
-        (artefact.outcome.as_ref().and_then(median), outcomes.first().and_then(median));
-    let best = artefact.baselines.iter().filter_map(|baseline| baseline.median(regime));
+    let outcomes = &evaluation.outcomes;
+    let csr = outcomes.first().and_then(median);
+    let best = evaluation.baselines.iter().filter_map(|baseline| baseline.median(regime));
     let cusparse = best.min_by(f64::total_cmp);
-    let program = artefact.kernel.packed.program.clone();
     let costs = CostModel::new(Arc::clone(&input.stats), plan.task(), context.target);
-    let gain = match (measured, csr) {
-        (Some(own), Some(csr)) => format!(", {:.2} times as fast as plain CSR", csr / own),
-        _ => String::new(),
-    };
-    let is_csr = choices.first().is_some_and(|first| first.program == program);
-    let which = if is_csr { "plain CSR: the" } else { "the" };
-    let gain = if is_csr { String::new() } else { gain };
-    let why = format!(
-        "{which} fastest of {} programs measured on {}{gain}",
-        outcomes.len(),
-        gpu.facts.name
-    );
-    let predicted = costs.cost(&program).seconds;
-    Ok(Chosen {
-        program,
-        known: Known { predicted, measured, csr, cusparse, why, ..Known::default() },
-    })
+    let right = ranking(outcomes);
+    let first_batch = right.first().map(|index| index / BATCH);
+    let chosen = right.iter().zip(1..).filter_map(|(&index, place)| {
+        let program = choices.get(index)?.program.clone();
+        let measured = outcomes.get(index).and_then(median);
+        let gain = match (measured, csr) {
+            (Some(own), Some(csr)) if index != 0 => {
+                format!(", {:.2} times as fast as plain CSR", csr / own)
+            }
+            _ => String::new(),
+        };
+        let which = if index == 0 { "plain CSR: the" } else { "the" };
+        let rank = match place {
+            1 => "fastest".to_owned(),
+            place => format!("number {place} in speed"),
+        };
+        let (count, name) = (outcomes.len(), &gpu.facts.name);
+        let why = format!("{which} {rank} of {count} programs measured on {name}{gain}");
+        // Clocks drift: the baselines are those that were measured in turn with the fastest.
+        let cusparse = cusparse.filter(|_| first_batch == Some(index / BATCH));
+        let predicted = costs.cost(&program).seconds;
+        let known = Known { predicted, measured, csr, cusparse, why, ..Known::default() };
+        Some(Chosen { program, known })
+    });
+    Ok(chosen.collect())
 }

@@ -5,7 +5,6 @@
 //! values there.
 
 use std::ffi::c_void;
-use std::sync::atomic::Ordering;
 use std::sync::{OnceLock, PoisonError};
 
 use sparserl_core::layout::{ArrayData, Packed, pack};
@@ -172,49 +171,71 @@ impl Plan {
         // SAFETY: by the contract.
         let stream = unsafe { ForeignStream::new(stream) };
         self.check_stream(stream)?;
-        let _entered = gpu.device.enter_unless_current()?;
+        let _entered = gpu.device.enter()?;
         let capturing = gpu.device.is_capturing(stream)?;
-        let bytes = self.nnz * self.dtype.size();
-        let kernel = self.context.scatter.kernel(&self.context, self.dtype)?;
-        let mut updated = self.has_new_values.lock().unwrap_or_else(PoisonError::into_inner);
-        *updated = true;
-        match location {
-            api::SPARSERL_DEVICE => {
-                check_memory(&gpu.device, "values", values, bytes)?;
-                // SAFETY: by the contract.
-                unsafe { self.scatter(kernel, stream, values.addr() as u64, capturing) }
+        let from_host = match location {
+            api::SPARSERL_DEVICE => false,
+            api::SPARSERL_HOST => true,
+            other => {
+                return Err(Failure::argument(format_args!(
+                    "location is {other}: expected SPARSERL_HOST or SPARSERL_DEVICE"
+                )));
             }
-            api::SPARSERL_HOST if capturing => Err(Failure::new(
+        };
+        if from_host && capturing {
+            return Err(Failure::new(
                 Status::Capturing,
                 "the stream is being captured, and values on the host would have to be copied now: \
                  give them in device memory",
-            )),
-            api::SPARSERL_HOST => {
-                // SAFETY: by the contract.
-                let given = unsafe { std::slice::from_raw_parts(values.cast::<u8>(), bytes) };
-                let staged = DeviceMemory::from_bytes(&gpu.device, given)?;
-                // SAFETY: the memory stays until the stream has been waited for.
-                unsafe { self.scatter(kernel, stream, staged.address(), capturing) }?;
-                Ok(wait_for(stream)?)
-            }
-            other => Err(Failure::argument(format_args!(
-                "location is {other}: expected SPARSERL_HOST or SPARSERL_DEVICE"
-            ))),
+            ));
         }
+        // There is nothing to put anywhere, and `values` may be NULL.
+        if self.nnz == 0 {
+            return Ok(());
+        }
+        let bytes = self.nnz * self.dtype.size();
+        if !from_host && self.options.check_pointers {
+            check_memory(&gpu.device, "values", values, bytes)?;
+        }
+        let kernel = self.context.scatter.kernel(&self.context, self.dtype)?;
+        let staged = if from_host {
+            // SAFETY: by the contract, and `values` is not NULL where there are entries.
+            let given = unsafe { std::slice::from_raw_parts(values.cast::<u8>(), bytes) };
+            Some(DeviceMemory::from_bytes(&gpu.device, given)?)
+        } else {
+            None
+        };
+        let source = staged.as_ref().map_or(values.addr() as u64, DeviceMemory::address);
+        let mut updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
+        updates.has_new_values = true;
+        updates.is_captured |= capturing;
+        // SAFETY: by the contract, and what is staged stays until the stream has been waited for.
+        let scattered = unsafe { self.scatter(kernel, stream, source, !updates.is_captured) };
+        // Searches and other updates need not wait for the stream.
+        drop(updates);
+        if staged.is_some() {
+            // Even where a launch was refused, those before it read what is staged.
+            let waited = wait_for(stream);
+            scattered?;
+            return Ok(waited?);
+        }
+        scattered
     }
 
     /// # Safety
-    /// `values` is device memory with an element for each entry.
+    /// `values` is device memory with an element for each entry, which stays until the stream has
+    /// come past this call.
     unsafe fn scatter(
         &self,
         kernel: &SmallKernel,
         stream: ForeignStream,
         values: u64,
-        capturing: bool,
+        may_swap: bool,
     ) -> Result<(), Failure> {
         for side in self.sides() {
-            // A graph goes on with the kernel that it has, so only here may another take its place.
-            if !capturing {
+            // A graph that updates values goes on with the kernels that it has: another would miss
+            // what its replays bring.
+            if may_swap {
                 side.take_pending();
             }
             let current = side.current();
@@ -222,10 +243,9 @@ impl Plan {
             kernels.retain(|kernel| !std::sync::Arc::ptr_eq(kernel, &current));
             kernels.push(current);
             for PlanKernel { loaded, .. } in kernels.iter().map(|kernel| &**kernel) {
-                let Some(Loaded { map: Some(map), arrays, captured, .. }) = loaded else {
+                let Some(Loaded { map: Some(map), arrays, .. }) = loaded else {
                     continue;
                 };
-                captured.fetch_or(capturing, Ordering::Relaxed);
                 for ValueArray { index, entries, length } in &map.arrays {
                     let Some(slots) = arrays.get(*index) else { continue };
                     if *length == 0 {

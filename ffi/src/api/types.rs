@@ -37,7 +37,7 @@ pub const SPARSERL_FILE: sparserl_status = 13;
 pub const SPARSERL_MISMATCH: sparserl_status = 14;
 /// What is asked for is not known, or not yet.
 pub const SPARSERL_NOT_KNOWN: sparserl_status = 15;
-/// The buffer is too small; how large it has to be is in the length. Nothing was written.
+/// The buffer is too small: the length and a NUL have to fit. Only the length was written.
 pub const SPARSERL_BUFFER_TOO_SMALL: sparserl_status = 16;
 /// CUDA's driver reports an error, perhaps of an earlier call of somebody else.
 pub const SPARSERL_DEVICE_FAILED: sparserl_status = 17;
@@ -102,15 +102,15 @@ pub const SPARSERL_OPTION_EPILOGUE: i32 = 107;
 /// Text: an epilogue in CUDA C, which is fused into the kernel:
 /// __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user)
 /// where Scalar is the type of the vectors, product is alpha op(A) x and old is beta y (0 if beta
-/// is 0). It is emulated on rows of the matrix before it is used: one that reads or writes outside
-/// of the declared arrays is refused.
+/// is 0). It is emulated on some 2,000 rows of the matrix before it is used, counted from 0: one
+/// that reads or writes outside of the declared arrays there is refused.
 pub const SPARSERL_OPTION_EPILOGUE_SOURCE: i32 = 108;
 /// Text: the members of User, in order: "const Scalar a[rows]; const Scalar b[columns]; Scalar c;
 /// Scalar d[rows];". The user block is the C struct { const T *a, *b; T c; T *d; }; rows and
 /// columns are those of op(A). Arrays that are not const are written, each element by its own row.
 pub const SPARSERL_OPTION_EPILOGUE_USER: i32 = 109;
-/// int32_t: 0 takes vectors as they are given; 1 (default) asks the driver whether they are device
-/// memory that is large enough.
+/// int32_t: 0 takes vectors and new values as they are given; 1 (default) asks the driver whether
+/// they are device memory that is large enough.
 pub const SPARSERL_OPTION_CHECK_POINTERS: i32 = 110;
 
 /// Receives a line of text. It may be called from any thread until the context is destroyed, and

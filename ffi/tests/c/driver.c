@@ -30,6 +30,7 @@ struct block {
   struct block *next;
   void *address;
   size_t bytes;
+  int device;
 };
 
 static struct CUctx_st contexts[2] = {{0, 0}, {1, 0}};
@@ -145,6 +146,7 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
   struct block *block = (struct block *)malloc(sizeof *block);
   if (!block || !(block->address = malloc(bytes))) abort();
   block->bytes = bytes;
+  block->device = current()->device;
   pthread_mutex_lock(&lock);
   block->next = blocks;
   blocks = block;
@@ -180,17 +182,21 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
   NEED_CONTEXT();
   uintptr_t base = 0;
   size_t bytes = 0;
+  int device = -2;
   pthread_mutex_lock(&lock);
   for (struct block *block = blocks; block; block = block->next)
     if (pointer >= (uintptr_t)block->address && pointer < (uintptr_t)block->address + block->bytes) {
       base = (uintptr_t)block->address;
       bytes = block->bytes;
+      device = block->device;
     }
   pthread_mutex_unlock(&lock);
   for (unsigned i = 0; i < count; ++i) switch (attributes[i]) {
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned *)data[i] = bytes ? 2 : 0; break;
       case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)data[i] = base; break;
       case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data[i] = bytes; break;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data[i] = device; break;
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)data[i] = 0; break;
       default: return CUDA_ERROR_INVALID_VALUE;
     }
   return CUDA_SUCCESS;

@@ -16,6 +16,8 @@ stream_t driver_stream(int device);
 void driver_capture(stream_t stream, int begin);
 int cuMemAlloc_v2(unsigned long long *address, size_t bytes);
 int cuMemFree_v2(unsigned long long address);
+int cuDevicePrimaryCtxRetain(void **primary, int device);
+int cuDevicePrimaryCtxRelease_v2(int device);
 
 static struct grid g;
 static sparserl_context *context;
@@ -144,6 +146,15 @@ static void executed(void) {
         "the stream is not one of device 0");
   driver_set_current(1);
   FAILS(sparserl_execute(plan, NULL, &one, x, &zero, NULL, z), SPARSERL_WRONG_DEVICE, "device 0");
+  void *primary = NULL;
+  REQUIRE(cuDevicePrimaryCtxRetain(&primary, 1) == 0);
+  double *other_device = device_memory(bytes);
+  driver_set_current(0);
+  FAILS(sparserl_execute(plan, NULL, &one, other_device, &zero, NULL, z), SPARSERL_WRONG_DEVICE,
+        "x is memory of another device than the context's");
+  driver_set_current(1);
+  device_free(other_device);
+  REQUIRE(cuDevicePrimaryCtxRelease_v2(1) == 0);
   REQUIRE(driver_launches() == launches);
   /* With a stream of its device it does not matter which is current, and nothing changes that. */
   OK(sparserl_execute(plan, stream, &one, x, &zero, NULL, z));

@@ -171,6 +171,10 @@ impl Context {
         self.handle
     }
 
+    pub(super) fn device(&self) -> sys::CUdevice {
+        self.device
+    }
+
     /// Makes it the calling thread's current context. Nearly every driver call needs that first.
     fn bind(&self) -> Result<(), DeviceError> {
         // SAFETY: the context is retained until `self` is dropped.

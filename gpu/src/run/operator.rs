@@ -8,6 +8,7 @@
 //! for nothing and may be captured.
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
@@ -46,24 +47,48 @@ impl ForeignStream {
     }
 }
 
+/// What lies at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryAt {
+    /// Nothing that kernels reach, as far as the driver knows.
+    Nothing,
+    /// Memory of another device.
+    OtherDevice,
+    /// Memory that kernels on the device reach.
+    Reached {
+        /// From the address to the end of its allocation.
+        bytes: u64,
+    },
+}
+
 /// The device's context is the thread's current one, and captures of other threads do not mind
 /// what this one does, until it is dropped.
 pub struct Entered {
     mode: sys::CUstreamCaptureMode,
+    /// Whether the context was not current before.
+    pushed: bool,
+    /// It is of the thread that made it.
+    thread: PhantomData<*const ()>,
 }
 
 impl Device {
-    /// Makes its context the current one for a while.
+    /// Makes its context the current one for a while, unless it is already.
     ///
     /// # Errors
     /// When the driver fails.
     pub fn enter(&self) -> Result<Entered, DeviceError> {
-        // SAFETY: the context is retained as long as the device lives.
-        unsafe { sys::cuCtxPushCurrent_v2(self.context().handle()) }
-            .result()
-            .check("cuCtxPushCurrent")?;
-        let mut entered =
-            Entered { mode: sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED };
+        let mut current = std::ptr::null_mut();
+        // SAFETY: the pointer is to a live handle.
+        unsafe { sys::cuCtxGetCurrent(&raw mut current) }.result().check("cuCtxGetCurrent")?;
+        let pushed = current != self.context().handle();
+        if pushed {
+            // SAFETY: the context is retained as long as the device lives.
+            unsafe { sys::cuCtxPushCurrent_v2(self.context().handle()) }
+                .result()
+                .check("cuCtxPushCurrent")?;
+        }
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        let mut entered = Entered { mode, pushed, thread: PhantomData };
         // SAFETY: the pointer is to a live mode, which is exchanged for the thread's.
         unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut entered.mode) }
             .result()
@@ -71,7 +96,8 @@ impl Device {
         Ok(entered)
     }
 
-    /// [`enter`](Self::enter), unless its context is current already.
+    /// [`enter`](Self::enter) where its context is not current; where it is, nothing changes, the
+    /// thread's capture mode neither.
     ///
     /// # Errors
     /// When the driver fails.
@@ -115,26 +141,43 @@ impl Device {
         Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
 
-    /// Bytes from an address to the end of the allocation that it lies in; none for what is not
-    /// memory that kernels on this device reach.
-    #[must_use]
-    pub fn bytes_from(&self, address: u64) -> Option<u64> {
+    /// What the driver knows of an address.
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub fn memory_at(&self, address: u64) -> Result<MemoryAt, DeviceError> {
         use sys::CUpointer_attribute_enum as Attribute;
         let (mut kind, mut base, mut size) = (0_u32, 0_u64, 0_u64);
+        let (mut ordinal, mut is_managed) = (0_i32, 0_u32);
         let mut attributes = [
             Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
             Attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
             Attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+            Attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+            Attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED,
         ];
-        let mut data = [(&raw mut kind).cast(), (&raw mut base).cast(), (&raw mut size).cast()];
+        let mut data = [
+            (&raw mut kind).cast(),
+            (&raw mut base).cast(),
+            (&raw mut size).cast(),
+            (&raw mut ordinal).cast(),
+            (&raw mut is_managed).cast(),
+        ];
         // SAFETY: as many attributes as places, each of the attribute's type; addresses of anything
         // may be asked for.
         let asked = unsafe {
-            sys::cuPointerGetAttributes(3, attributes.as_mut_ptr(), data.as_mut_ptr(), address)
+            sys::cuPointerGetAttributes(5, attributes.as_mut_ptr(), data.as_mut_ptr(), address)
         };
-        asked.result().ok()?;
-        // Without a type it is memory that the driver knows nothing of.
-        (kind != 0).then(|| (base + size).saturating_sub(address))
+        asked.result().check("cuPointerGetAttributes")?;
+        let on_device = kind == sys::CUmemorytype_enum::CU_MEMORYTYPE_DEVICE as u32;
+        Ok(match kind {
+            // The driver knows nothing of it.
+            0 => MemoryAt::Nothing,
+            _ if on_device && is_managed == 0 && ordinal != self.context().device() => {
+                MemoryAt::OtherDevice
+            }
+            _ => MemoryAt::Reached { bytes: (base + size).saturating_sub(address) },
+        })
     }
 
     /// Bytes of memory that are free, and of all.
@@ -155,7 +198,9 @@ impl Drop for Entered {
         // nothing to be done.
         unsafe {
             let _ = sys::cuThreadExchangeStreamCaptureMode(&raw mut self.mode);
-            let _ = sys::cuCtxPopCurrent_v2(&raw mut context);
+            if self.pushed {
+                let _ = sys::cuCtxPopCurrent_v2(&raw mut context);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use serde::{Deserialize, Serialize};
 use sparserl_core::plan::MachineCode;
 
@@ -151,6 +151,16 @@ impl Cubin {
             is_variable.then(|| symbol.name().map(str::to_owned).unwrap_or_default())
         };
         Some(file.symbols().filter_map(variable).collect())
+    }
+
+    /// Whether all that its headers speak of lies within its bytes: the driver, which is given no
+    /// length, reads nothing else then.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        object::File::parse(self.bytes()).is_ok_and(|file| {
+            file.segments().all(|segment| segment.data().is_ok())
+                && file.sections().all(|section| section.data().is_ok())
+        })
     }
 
     /// Whether the machine code takes memory of its own, which outlives a launch.
