@@ -209,6 +209,47 @@ static void updated(const char *folder) {
   device_free(few);
 }
 
+static void empty(void) {
+  const int32_t offsets[] = {0, 0, 0, 0};
+  sparserl_csr csr = g.csr;
+  csr.rows = csr.cols = 3;
+  csr.nnz = 0;
+  csr.row_offsets = offsets;
+  csr.column_indices = csr.values = NULL;
+  sparserl_matrix *full = matrix;
+  OK(sparserl_matrix_create(context, &csr, &matrix));
+  sparserl_plan *plan = plan_with(1, 0);
+  /* There are no values, wherever they would be. */
+  OK(sparserl_plan_update_values(plan, stream, NULL, SPARSERL_HOST));
+  OK(sparserl_plan_update_values(plan, stream, NULL, SPARSERL_DEVICE));
+  FAILS(sparserl_plan_update_values(plan, stream, NULL, 3), SPARSERL_INVALID_ARGUMENT, "location is 3");
+  OK(sparserl_plan_destroy(plan));
+  OK(sparserl_matrix_destroy(matrix));
+  matrix = full;
+}
+
+/* A deadline has no say where nothing may depend on times. */
+static void deterministic(void) {
+  char *programs[2];
+  for (int late = 0; late < 2; ++late) {
+    const double no_time = 0;
+    sparserl_options *options = NULL;
+    sparserl_plan *plan = NULL;
+    OK(sparserl_options_create(&options));
+    set_int(options, SPARSERL_OPTION_DETERMINISTIC, 1);
+    set_calls(options, 100000000);
+    if (late) OK(sparserl_options_set(options, SPARSERL_OPTION_DEADLINE, &no_time, sizeof no_time));
+    OK(sparserl_plan_create(context, matrix, options, &plan));
+    programs[late] = text_of(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_PROGRAM);
+    OK(sparserl_plan_destroy(plan));
+    OK(sparserl_options_destroy(options));
+  }
+  REQUIRE(strcmp(programs[0], programs[1]) == 0);
+  REQUIRE(!strstr(programs[0], "block 256\nkeep csr"));
+  free(programs[0]);
+  free(programs[1]);
+}
+
 static void from_device(void) {
   const size_t rows = (size_t)g.csr.rows, nnz = (size_t)g.csr.nnz;
   sparserl_csr csr = g.csr;
@@ -448,6 +489,8 @@ int main(int count, char **arguments) {
   right(arguments[1]);
   executed();
   updated(arguments[1]);
+  empty();
+  deterministic();
   from_device();
   fused();
   single();
