@@ -106,7 +106,7 @@ pub(crate) fn better<T: Scalar>(
             // Measured in turn with the others, so that it is known what they gain.
             let known = Choice { program: csr.clone(), score: f64::NEG_INFINITY };
             choices.insert(0, known);
-            let measured = measure(plan, gpu, matrix, &input, &choices, time);
+            let measured = measure(plan, gpu, matrix, &input, &costs, (&choices, time));
             drop(alone);
             if is_abandoned() {
                 return Ok(abandoned());
@@ -219,8 +219,8 @@ fn measure<T: Scalar>(
     gpu: &Gpu,
     matrix: CsrView<'_, T>,
     input: &PolicyInput<'_>,
-    choices: &[Choice],
-    time: Duration,
+    costs: &CostModel<'_>,
+    (choices, time): (&[Choice], Duration),
 ) -> Result<Vec<Chosen>, String> {
     let context = &*plan.context;
     let (server, pool) = (context.server.clone(), Arc::clone(&context.pool));
@@ -264,7 +264,6 @@ fn measure<T: Scalar>(
     let csr = outcomes.first().and_then(median);
     let best = evaluation.baselines.iter().filter_map(|baseline| baseline.median(regime));
     let cusparse = best.min_by(f64::total_cmp);
-    let costs = CostModel::new(Arc::clone(&input.stats), plan.task(), context.target);
     let right = ranking(outcomes);
     let first_batch = right.first().map(|index| index / BATCH);
     let chosen = right.iter().zip(1..).filter_map(|(&index, place)| {

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
 
+pub(super) use buffer::allocate;
 pub use buffer::{Damage, DeviceBuffer, Fill, GUARD_BYTES, Guard, POISON_WORD, Side, poison};
 pub use clocks::Clocks;
 pub use driver::DriverFailure;

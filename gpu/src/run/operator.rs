@@ -8,18 +8,18 @@
 //! for nothing and may be captured.
 
 mod foreign;
+mod function;
 mod memory;
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cudarc::driver::{result, sys};
 use sparserl_core::codegen::{ArgumentKind, CudaSource};
 use sparserl_core::layout::Packed;
 
-use super::device::driver::Check as _;
 use super::device::{Device, DeviceError};
 use crate::compile::nvrtc::Cubin;
+use function::Function;
 
 pub use foreign::{Entered, ForeignStream, MemoryAt, wait_for};
 pub use memory::{DeviceMemory, read};
@@ -64,20 +64,15 @@ impl DeviceArrays {
 /// A kernel of a program, loaded, with all its arguments but the dense operands.
 #[derive(Debug)]
 pub struct Operator {
-    arrays: Arc<DeviceArrays>,
-    module: sys::CUmodule,
-    function: sys::CUfunction,
+    function: Function,
+    /// What the words point to.
+    _arrays: Arc<DeviceArrays>,
     grid: u32,
     block: u32,
     /// A word for each parameter; those of operands are replaced at each launch.
     words: Box<[u64]>,
     places: Places,
 }
-
-// SAFETY: modules and functions may be used from every thread; the driver locks them.
-unsafe impl Send for Operator {}
-// SAFETY: as above.
-unsafe impl Sync for Operator {}
 
 /// Which parameters the dense operands are.
 #[derive(Clone, Copy, Debug, Default)]
@@ -145,8 +140,6 @@ impl Operator {
         cubin: &Cubin,
         ending: EndingArguments,
     ) -> Result<Self, OperatorError> {
-        let device = &arrays.device;
-        let _entered = device.enter()?;
         let mut memory = arrays.memory.iter();
         let (mut words, mut sizes) = (Vec::new(), Vec::new());
         let mut places = Places::default();
@@ -190,28 +183,18 @@ impl Operator {
             words.push(0);
             sizes.push(bytes);
         }
-        let mismatch = || OperatorError::Parameters { kernel: source.kernel.clone() };
-        // SAFETY: a cubin is a whole ELF image, and it outlives the call.
-        let module = unsafe { result::module::load_data(cubin.bytes().as_ptr().cast()) }
-            .check("cuModuleLoadData")?;
-        let name = std::ffi::CString::new(source.kernel.as_str()).map_err(|_| mismatch())?;
-        let mut operator = Self {
-            arrays: Arc::clone(arrays),
-            module,
-            function: std::ptr::null_mut(),
+        let function = Function::load(&arrays.device, cubin, &source.kernel)?;
+        if function.parameters() != sizes || sizes.len() > MOST_PARAMETERS {
+            return Err(OperatorError::Parameters { kernel: source.kernel.clone() });
+        }
+        Ok(Self {
+            function,
+            _arrays: Arc::clone(arrays),
             grid: packed.geometry.grid,
             block: packed.geometry.block,
             words: words.into(),
             places,
-        };
-        // SAFETY: the module was just loaded.
-        operator.function =
-            unsafe { result::module::get_function(module, name) }.check("cuModuleGetFunction")?;
-        // Now and not at the first launch, which would wait for it and may be captured.
-        // SAFETY: as above.
-        unsafe { sys::cuFuncLoad(operator.function) }.result().check("cuFuncLoad")?;
-        let fits = super::device::parameter_sizes(operator.function)? == sizes;
-        if fits && sizes.len() <= MOST_PARAMETERS { Ok(operator) } else { Err(mismatch()) }
+        })
     }
 
     /// Asks a stream for the product. Returns at once.
@@ -246,51 +229,15 @@ impl Operator {
         put(beta, (&raw mut given.beta).cast());
         put(ending, (&raw mut given.old).cast());
         put(ending.filter(|_| has_user).map(|place| place + 1), given.user.cast_mut());
-        let _entered = self.arrays.device.enter_unless_current()?;
-        // SAFETY: the function is loaded, `addresses` has one for each of its parameters, which
-        // `load` compared, and the caller vouches for the memory behind them.
-        unsafe {
-            sys::cuLaunchKernel(
-                self.function,
-                self.grid,
-                1,
-                1,
-                self.block,
-                1,
-                1,
-                0,
-                stream.handle(),
-                addresses.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
-        }
-        .result()
-        .check("cuLaunchKernel")
-    }
-}
-
-impl Drop for Operator {
-    fn drop(&mut self) {
-        if let Ok(_entered) = self.arrays.device.enter() {
-            // SAFETY: loaded in `load`, unloaded only here.
-            let _ = unsafe { result::module::unload(self.module) };
-        }
+        // SAFETY: `addresses` has one for each parameter, which `load` compared, and the caller
+        // vouches for the memory behind them.
+        unsafe { self.function.launch(stream, (self.grid, self.block), &mut addresses) }
     }
 }
 
 /// A kernel of this crate's own user, with whatever it takes.
 #[derive(Debug)]
-pub struct SmallKernel {
-    device: Device,
-    module: sys::CUmodule,
-    function: sys::CUfunction,
-    parameters: Vec<usize>,
-}
-
-// SAFETY: as for `Operator`.
-unsafe impl Send for SmallKernel {}
-// SAFETY: as for `Operator`.
-unsafe impl Sync for SmallKernel {}
+pub struct SmallKernel(Function);
 
 impl SmallKernel {
     /// Loads it.
@@ -298,24 +245,7 @@ impl SmallKernel {
     /// # Errors
     /// When the driver refuses it.
     pub fn load(device: &Device, cubin: &Cubin) -> Result<Self, DeviceError> {
-        let _entered = device.enter()?;
-        // SAFETY: a cubin is a whole ELF image, and it outlives the call.
-        let module = unsafe { result::module::load_data(cubin.bytes().as_ptr().cast()) }
-            .check("cuModuleLoadData")?;
-        let mut kernel = Self {
-            device: device.clone(),
-            module,
-            function: std::ptr::null_mut(),
-            parameters: Vec::new(),
-        };
-        let name = std::ffi::CString::new(cubin.kernel()).unwrap_or_default();
-        // SAFETY: the module was just loaded.
-        kernel.function =
-            unsafe { result::module::get_function(module, name) }.check("cuModuleGetFunction")?;
-        // SAFETY: as above.
-        unsafe { sys::cuFuncLoad(kernel.function) }.result().check("cuFuncLoad")?;
-        kernel.parameters = super::device::parameter_sizes(kernel.function)?;
-        Ok(kernel)
+        Function::load(device, cubin, cubin.kernel()).map(Self)
     }
 
     /// Asks a stream for a launch with parameters of 8 bytes each. Returns at once.
@@ -328,44 +258,18 @@ impl SmallKernel {
     pub unsafe fn enqueue<const N: usize>(
         &self,
         stream: ForeignStream,
-        (grid, block): (u32, u32),
+        geometry: (u32, u32),
         mut arguments: [u64; N],
     ) -> Result<(), DeviceError> {
-        if self.parameters.len() != N || self.parameters.iter().any(|&size| size != 8) {
+        if self.0.parameters() != [8; N] {
             let reason = format!("the kernel does not take {N} words");
             return Err(DeviceError::WrongArguments { reason });
         }
-        let _entered = self.device.enter()?;
         let mut addresses = [std::ptr::null_mut::<c_void>(); N];
         for (address, argument) in addresses.iter_mut().zip(&mut arguments) {
             *address = (&raw mut *argument).cast();
         }
         // SAFETY: as many addresses as parameters, each of a word; the caller vouches for the rest.
-        unsafe {
-            sys::cuLaunchKernel(
-                self.function,
-                grid,
-                1,
-                1,
-                block,
-                1,
-                1,
-                0,
-                stream.handle(),
-                addresses.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
-        }
-        .result()
-        .check("cuLaunchKernel")
-    }
-}
-
-impl Drop for SmallKernel {
-    fn drop(&mut self) {
-        if let Ok(_entered) = self.device.enter() {
-            // SAFETY: loaded in `load`, unloaded only here.
-            let _ = unsafe { result::module::unload(self.module) };
-        }
+        unsafe { self.0.launch(stream, geometry, &mut addresses) }
     }
 }

@@ -13,7 +13,6 @@ pub struct Recipes<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Source {
     Corpus(Corpus),
-    Real { seed: u64 },
     RealFirst(Corpus),
 }
 
@@ -28,7 +27,7 @@ impl<'a> Recipes<'a> {
     /// public ones have none of their own.
     #[must_use]
     pub fn of_real(real: &'a RealMatrices, seed: u64) -> Self {
-        Self { source: Source::Real { seed }, count: real.all().len() as u64, real }
+        Self::of_real_first(real, Corpus { seed, ..Corpus::default() }, 0)
     }
 
     /// As many matrices as `count`, and at least the real ones: these first, with values drawn at
@@ -48,11 +47,8 @@ impl<'a> Recipes<'a> {
     /// What all that is random about the matrix of a number follows from.
     #[must_use]
     pub fn seed(&self, number: u64) -> u64 {
-        let seed = match self.source {
-            Source::Corpus(corpus) | Source::RealFirst(corpus) => corpus.seed,
-            Source::Real { seed } => seed,
-        };
-        SplitMix64::after(seed, number).bits()
+        let (Source::Corpus(corpus) | Source::RealFirst(corpus)) = self.source;
+        SplitMix64::after(corpus.seed, number).bits()
     }
 
     /// The real matrices that recipes are made of.
@@ -68,7 +64,6 @@ impl<'a> Recipes<'a> {
             Source::Corpus(corpus) => {
                 (number < self.count).then(|| corpus.recipe(number, self.real))
             }
-            Source::Real { seed } => self.real_one(number, seed),
             Source::RealFirst(corpus) => self.real_one(number, corpus.seed).or_else(|| {
                 let made = number - self.real.all().len() as u64;
                 (number < self.count).then(|| corpus.recipe(made, self.real))

@@ -39,6 +39,17 @@ pub enum Fill {
     Poison,
 }
 
+/// Takes memory of the current context's device, which holds anything.
+pub(in crate::run) fn allocate(bytes: usize) -> Result<sys::CUdeviceptr, DeviceError> {
+    // SAFETY: callers write what they read, or let kernels write it.
+    match unsafe { result::malloc_sync(bytes) } {
+        Err(error) if error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+            Err(DeviceError::OutOfMemory { bytes })
+        }
+        other => other.check("cuMemAlloc"),
+    }
+}
+
 impl DeviceBuffer {
     /// Takes `length` bytes, which hold anything, and writes the guard zones.
     ///
@@ -48,13 +59,7 @@ impl DeviceBuffer {
         let context = Arc::clone(&device.context);
         context.bind()?;
         let bytes = length.saturating_add(2 * GUARD_BYTES);
-        // SAFETY: the result is not read before it is written.
-        let base = match unsafe { result::malloc_sync(bytes) } {
-            Err(error) if error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                return Err(DeviceError::OutOfMemory { bytes });
-            }
-            other => other.check("cuMemAlloc")?,
-        };
+        let base = allocate(bytes)?;
         let buffer = Self { context, base, length };
         let pattern = guard_pattern();
         buffer.write(0, &pattern)?;

@@ -63,10 +63,7 @@ impl Device {
     /// # Errors
     /// When the driver fails.
     pub fn enter(&self) -> Result<Entered, DeviceError> {
-        let mut current = std::ptr::null_mut();
-        // SAFETY: the pointer is to a live handle.
-        unsafe { sys::cuCtxGetCurrent(&raw mut current) }.result().check("cuCtxGetCurrent")?;
-        let pushed = current != self.context().handle();
+        let pushed = current_context()? != self.context().handle();
         if pushed {
             // SAFETY: the context is retained as long as the device lives.
             unsafe { sys::cuCtxPushCurrent_v2(self.context().handle()) }
@@ -88,10 +85,8 @@ impl Device {
     /// # Errors
     /// When the driver fails.
     pub fn enter_unless_current(&self) -> Result<Option<Entered>, DeviceError> {
-        let mut current = std::ptr::null_mut();
-        // SAFETY: the pointer is to a live handle.
-        unsafe { sys::cuCtxGetCurrent(&raw mut current) }.result().check("cuCtxGetCurrent")?;
-        if current == self.context().handle() { Ok(None) } else { self.enter().map(Some) }
+        let is_current = current_context()? == self.context().handle();
+        if is_current { Ok(None) } else { self.enter().map(Some) }
     }
 
     /// Whether a stream is one of this device's, or the default stream of a thread that uses no
@@ -100,12 +95,11 @@ impl Device {
     /// # Errors
     /// When the driver fails, as for what is no stream.
     pub fn owns(&self, stream: ForeignStream) -> Result<bool, DeviceError> {
-        let mut context = std::ptr::null_mut();
         if stream.is_default() {
-            // SAFETY: the pointer is to a live handle.
-            unsafe { sys::cuCtxGetCurrent(&raw mut context) }.result().check("cuCtxGetCurrent")?;
+            let context = current_context()?;
             return Ok(context.is_null() || context == self.context().handle());
         }
+        let mut context = std::ptr::null_mut();
         // SAFETY: the stream is live by the contract of its constructor.
         unsafe { sys::cuStreamGetCtx(stream.handle(), &raw mut context) }
             .result()
@@ -175,6 +169,14 @@ impl Device {
         let (free, all) = result::mem_get_info().check("cuMemGetInfo")?;
         Ok((free as u64, all as u64))
     }
+}
+
+/// The calling thread's current context; null where it has none.
+fn current_context() -> Result<sys::CUcontext, DeviceError> {
+    let mut current = std::ptr::null_mut();
+    // SAFETY: the pointer is to a live handle.
+    unsafe { sys::cuCtxGetCurrent(&raw mut current) }.result().check("cuCtxGetCurrent")?;
+    Ok(current)
 }
 
 impl Drop for Entered {

@@ -4,7 +4,7 @@ use cudarc::driver::{result, sys};
 
 use super::Entered;
 use crate::run::device::driver::Check as _;
-use crate::run::device::{Device, DeviceError};
+use crate::run::device::{Device, DeviceError, allocate};
 
 /// Device memory without guard zones. Freed when dropped.
 #[derive(Debug)]
@@ -21,14 +21,7 @@ impl DeviceMemory {
     /// When memory does not suffice, or when the driver fails.
     pub fn new(device: &Device, length: usize) -> Result<Self, DeviceError> {
         let _entered = device.enter()?;
-        let bytes = length.max(1);
-        // SAFETY: the result is not read before it is written.
-        let address = match unsafe { result::malloc_sync(bytes) } {
-            Err(error) if error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                return Err(DeviceError::OutOfMemory { bytes });
-            }
-            other => other.check("cuMemAlloc")?,
-        };
+        let address = allocate(length.max(1))?;
         Ok(Self { device: device.clone(), address, length })
     }
 

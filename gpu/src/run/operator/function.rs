@@ -1,0 +1,92 @@
+//! A loaded kernel, launched on the caller's streams.
+
+use std::ffi::{CString, c_void};
+
+use cudarc::driver::{result, sys};
+
+use super::ForeignStream;
+use crate::compile::nvrtc::Cubin;
+use crate::run::device::driver::Check as _;
+use crate::run::device::{Device, DeviceError, parameter_sizes};
+
+/// A function with the module that it is of. Unloaded when dropped.
+#[derive(Debug)]
+pub(super) struct Function {
+    device: Device,
+    module: sys::CUmodule,
+    handle: sys::CUfunction,
+    /// Bytes of each parameter.
+    parameters: Vec<usize>,
+}
+
+// SAFETY: modules and functions may be used from every thread; the driver locks them.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Function {
+    /// Loads the kernel called `name`, now and not at the first launch, which would wait for it and
+    /// may be captured.
+    pub(super) fn load(device: &Device, cubin: &Cubin, name: &str) -> Result<Self, DeviceError> {
+        let _entered = device.enter()?;
+        // SAFETY: a cubin is a whole ELF image, and it outlives the call.
+        let module = unsafe { result::module::load_data(cubin.bytes().as_ptr().cast()) }
+            .check("cuModuleLoadData")?;
+        let handle = std::ptr::null_mut();
+        let mut function = Self { device: device.clone(), module, handle, parameters: Vec::new() };
+        // One that holds a NUL is not found.
+        let name = CString::new(name).unwrap_or_default();
+        // SAFETY: the module was just loaded.
+        function.handle =
+            unsafe { result::module::get_function(module, name) }.check("cuModuleGetFunction")?;
+        // SAFETY: as above.
+        unsafe { sys::cuFuncLoad(function.handle) }.result().check("cuFuncLoad")?;
+        function.parameters = parameter_sizes(function.handle)?;
+        Ok(function)
+    }
+
+    pub(super) fn parameters(&self) -> &[usize] {
+        &self.parameters
+    }
+
+    /// Asks a stream for a launch. Returns at once.
+    ///
+    /// # Safety
+    /// There is the address of an argument for each parameter, and what the kernel does with them
+    /// is sound.
+    pub(super) unsafe fn launch(
+        &self,
+        stream: ForeignStream,
+        (grid, block): (u32, u32),
+        addresses: &mut [*mut c_void],
+    ) -> Result<(), DeviceError> {
+        let _entered = self.device.enter_unless_current()?;
+        // SAFETY: the function is loaded; the rest is the contract.
+        unsafe {
+            sys::cuLaunchKernel(
+                self.handle,
+                grid,
+                1,
+                1,
+                block,
+                1,
+                1,
+                0,
+                stream.handle(),
+                addresses.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        }
+        .result()
+        .check("cuLaunchKernel")
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        if let Ok(_entered) = self.device.enter() {
+            // SAFETY: loaded in `load`, unloaded only here.
+            let _ = unsafe { result::module::unload(self.module) };
+        }
+    }
+}
