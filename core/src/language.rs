@@ -38,8 +38,11 @@ pub use crate::syntax::{
     Access, BlockSize, Cache, IndexCoding, Lanes, ProgramError, Token, ValueCoding, Word,
 };
 pub(crate) use hash::Fnv;
-pub use hash::{grammar_hash, vocabulary_hash};
+pub use hash::{grammar_hash, is_understood, vocabulary_hash};
 pub use text::TextError;
 
 /// Version of the language; raised whenever a program's text, tokens or meaning change.
-pub const LANGUAGE_VERSION: u32 = 2;
+pub const LANGUAGE_VERSION: u32 = 3;
+
+/// The oldest version whose programs are still read, with the meaning that they had.
+pub const OLDEST_VERSION: u32 = 2;

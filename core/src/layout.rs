@@ -8,6 +8,7 @@
 mod array;
 mod bcsr;
 mod call;
+mod chunk;
 mod coding;
 mod cost;
 mod csr;
@@ -22,6 +23,7 @@ mod sell;
 pub use array::{Array, ArrayData, ArrayRole, ElementType, Meaning};
 pub use bcsr::BcsrLayout;
 pub use call::PartSize;
+pub use chunk::ChunkLayout;
 pub use cost::{Cost, CostConstants, CostModel, PartCost, PartTime, StartUp};
 pub use csr::CsrLayout;
 pub use dia::DiaLayout;

@@ -14,6 +14,7 @@
 //! are those that [`MatrixStats`] counts for layouts that store them. Its count of blocks is no
 //! feature: of matrices without blocks it takes a glance only, enough to refuse them.
 
+mod chunks;
 mod count;
 mod embedding;
 mod features;
@@ -44,7 +45,8 @@ pub use rows::{Order, RowSet, RowSetId, Rows, SplitRule};
 pub use scan::{PROBE_LIMIT, SAMPLE_LIMIT};
 pub use similarity::FeatureScale;
 pub use spy::SpyGrid;
-pub use stats::{MatrixStats, RowGroups};
+pub use stats::{Chunks, MatrixStats, RowGroups};
 
+pub(crate) use chunks::{row_chunk_count, row_chunks};
 pub(crate) use count::{block_columns, diagonals, row_ends, tile_rows};
 pub(crate) use values::Table;

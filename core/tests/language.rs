@@ -307,7 +307,7 @@ fn version_task_and_block_may_share_a_line() {
         assert_eq!(Program::parse(&joined), Ok(program.clone()), "{joined}");
     }
     let error = |text: &str| Program::parse(text).unwrap_err().to_string();
-    assert!(error("sparserl 1 spmv f32").contains("line 1: expected `sparserl 2`"));
+    assert!(error("sparserl 1 spmv f32").contains("line 1: expected `sparserl 3`"));
     assert!(error("sparserl 2 spmv f13 block 64").contains("found `spmv f13`"));
     assert!(error("sparserl 2\n\nspmv f32\nkeep").contains("line 4: expected `block THREADS`"));
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use sparserl_core::decode::is_offered;
-use sparserl_core::language::{Mask, Program, grammar_hash};
+use sparserl_core::language::{Mask, Program, is_understood};
 use sparserl_core::outcome::Outcome;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Dtype;
@@ -39,9 +39,9 @@ fn recorded_matrices_are_made_again_and_recorded_programs_are_legal_for_them() {
         let recordings = Recordings::read(folder).unwrap();
         let mut made = BTreeSet::new();
         for recording in &recordings {
-            assert_eq!(recording.language.grammar_hash, grammar_hash());
-            let reference = reference(recording.task).unwrap().to_string();
-            assert_eq!(recording.programs.first(), Some(&reference));
+            assert!(is_understood(recording.language.grammar_hash));
+            let first = recording.programs.first().map(|text| Program::parse(text).unwrap());
+            assert_eq!(first, Some(reference(recording.task).unwrap()));
             let name = recording.matrix.fingerprint.to_hex().to_string();
             let is_known = made.contains(&name);
             if recording.matrix.nnz > LARGEST || (made.len() == MATRICES && !is_known) {

@@ -106,6 +106,12 @@ impl Context<'_> {
                 self.name("carry")?,
                 self.name("tickets")?,
             ),
+            Operand::CutRows => format!(
+                "CutRows{{{}, {}, {}}}",
+                self.name("cuts")?,
+                self.name("shares")?,
+                self.name("tickets")?,
+            ),
             Operand::Input if is_spmv => input.into(),
             Operand::Output if is_spmv => match self.ending {
                 None => format!("Output{{{output}, alpha, beta}}"),

@@ -9,12 +9,14 @@ use crate::language::Program;
 use crate::layout::{LayoutModule, each_layout};
 use crate::task::Operation;
 
-/// Says what the kernel computes, what it is given and how it is launched.
+/// Says what the kernel computes, what it is given and how it is launched; `reads_fours` when arrays
+/// of the matrix are read by several elements at once.
 pub(super) fn write_header(
     text: &mut String,
     program: &Program,
     kernel: &str,
     parameters: &[Parameter],
+    reads_fours: bool,
 ) -> fmt::Result {
     let task = program.task;
     let (matrix, dense) = (task.precision.matrix(), task.precision.dense());
@@ -38,7 +40,13 @@ pub(super) fn write_header(
         writeln!(text, "// {product} Program:\n//   {opening}")?;
     }
     for line in lines {
-        writeln!(text, "//   {line}")?;
+        if line.len() + "//   ".len() <= MOST_COLUMNS {
+            writeln!(text, "//   {line}")?;
+        } else {
+            let words = line.trim_start();
+            let indent = &line[..line.len() - words.len()];
+            write_words(text, &format!("//   {indent}"), words)?;
+        }
     }
     writeln!(
         text,
@@ -70,9 +78,15 @@ pub(super) fn write_header(
             "// Workspace must be zero before the first launch; launches that share it must not overlap."
         )?;
     }
-    if task.operation != Operation::SpMV {
-        let and = if workspace { ", and workspace," } else { "" };
-        writeln!(text, "// Input and output{and} must be aligned to 16 bytes.")?;
+    let aligned = match (task.operation, reads_fours, workspace) {
+        (Operation::SpMV, false, _) => None,
+        (Operation::SpMV, true, _) => Some("Arrays of A"),
+        (Operation::SpMM { .. }, true, _) => Some("All arrays"),
+        (Operation::SpMM { .. }, false, true) => Some("Input and output, and workspace,"),
+        (Operation::SpMM { .. }, false, false) => Some("Input and output"),
+    };
+    if let Some(aligned) = aligned {
+        writeln!(text, "// {aligned} must be aligned to 16 bytes.")?;
     }
     writeln!(text)
 }

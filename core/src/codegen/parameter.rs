@@ -106,6 +106,7 @@ impl Size {
                 PartSize::Entries => format!("entries of {}", of(part)),
                 PartSize::MergeItems => format!("rows and entries of {} together", of(part)),
                 PartSize::Tiles => format!("tiles of {}", of(part)),
+                PartSize::Chunks => format!("chunks of rows of {}", of(part)),
                 PartSize::Diagonals => format!("diagonals of {}", of(part)),
             },
         }
@@ -144,6 +145,7 @@ fn part_size(packed: &Packed, part: &PackedPart, what: PartSize) -> Option<u64> 
             let columns = packed.program.task.operation.columns() as usize;
             (part.array("carry")?.len() / (2 * columns)) as u64
         }
+        PartSize::Chunks => part.array("chunk_rows")?.len() as u64,
         PartSize::Diagonals => part.array("diagonals")?.len() as u64,
     })
 }

@@ -8,7 +8,7 @@ use core::fmt::{self, Write};
 use super::header::write_words;
 use super::signature::RowsForm;
 use super::source::{PartCall, write_list};
-use crate::language::{Cache, ValueCoding};
+use crate::language::{Access, Cache, ValueCoding};
 use crate::layout::{ArrayReader, DeviceCall, PartSize, part_name};
 use crate::task::{Operation, Task};
 
@@ -53,11 +53,6 @@ impl PartCall<'_> {
     /// Writes the type, whose functions say what the program's codings mean.
     pub(super) fn write_type(&self, text: &mut String, task: Task, parts: usize) -> fmt::Result {
         let access = self.part.layout.access();
-        let load = match access.cache {
-            Cache::Cached => "__ldg",
-            // The matrix is read once, so it is the first to leave the caches.
-            Cache::Streamed => "__ldcs",
-        };
         let sum = match task.operation {
             Operation::SpMV => "Scalar".into(),
             Operation::SpMM { .. } => format!("Pack<{}>", self.call.mapping.vector),
@@ -83,33 +78,72 @@ impl PartCall<'_> {
         if is_relative {
             writeln!(text, "  u32 base = 0;")?;
         }
-        let mut function =
-            |declaration: &str, body: &str| writeln!(text, "  __device__ {declaration} {{{body}}}");
-        if self.signature.element("columns").is_some() {
-            if is_relative {
-                let body = " base = __ldg(column_bases + unit); return *this; ";
-                function(&format!("{ty}& with_base_of(u32 unit)"), body)?;
-            } else {
-                function(&format!("{ty}& with_base_of(u32)"), " return *this; ")?;
-            }
-            let base = if is_relative { "base + " } else { "" };
-            let column = format!(" return {base}{load}(columns + i); ");
-            function("u32 column(size_t i) const", &column)?;
+        if is_relative {
+            writeln!(
+                text,
+                "  __device__ {ty}& with_base_of(u32 unit) {{ base = __ldg(column_bases + unit); \
+                 return *this; }}"
+            )?;
+        } else if self.signature.element("columns").is_some() {
+            writeln!(text, "  __device__ {ty}& with_base_of(u32) {{ return *this; }}")?;
         }
-        let (value, i) = match access.values {
-            ValueCoding::Plain => (format!(" return {load}(values + i); "), " i"),
-            ValueCoding::Constant => (" return __ldg(values); ".into(), ""),
-            ValueCoding::Dictionary => {
-                (format!(" return __ldg(table + {load}(codes + i)); "), " i")
-            }
-        };
-        function(&format!("Scalar value(size_t{i}) const"), &value)?;
+        if self.call.by_fours {
+            self.write_fours(text, access, is_relative)?;
+        } else {
+            self.write_elements(text, access, is_relative)?;
+        }
         let row = match rows {
             RowsForm::All => " return position; ",
             RowsForm::Range => " return first_row + position; ",
             RowsForm::List => " return __ldg(rows + position); ",
         };
-        function("u32 row(u32 position) const", row)?;
+        writeln!(text, "  __device__ u32 row(u32 position) const {{{row}}}")?;
         writeln!(text, "}};\n")
+    }
+
+    /// Writes the functions that read one column or value.
+    fn write_elements(&self, text: &mut String, access: Access, is_relative: bool) -> fmt::Result {
+        let load = match access.cache {
+            Cache::Cached => "__ldg",
+            // The matrix is read once, so it is the first to leave the caches.
+            Cache::Streamed => "__ldcs",
+        };
+        if self.signature.element("columns").is_some() {
+            let base = if is_relative { "base + " } else { "" };
+            let column = format!("{base}{load}(columns + i)");
+            writeln!(text, "  __device__ u32 column(size_t i) const {{ return {column}; }}")?;
+        }
+        let (value, i) = match access.values {
+            ValueCoding::Plain => (format!("{load}(values + i)"), " i"),
+            ValueCoding::Constant => ("__ldg(values)".into(), ""),
+            ValueCoding::Dictionary => (format!("__ldg(table + {load}(codes + i))"), " i"),
+        };
+        writeln!(text, "  __device__ Scalar value(size_t{i}) const {{ return {value}; }}")
+    }
+
+    /// Writes the functions that read four columns or values at once.
+    fn write_fours(&self, text: &mut String, access: Access, is_relative: bool) -> fmt::Result {
+        let streams = access.cache == Cache::Streamed;
+        writeln!(text, "  __device__ void columns_from(size_t i, u32 (&column)[4]) const {{")?;
+        writeln!(text, "    load_four<{streams}>(columns + i, column);")?;
+        if is_relative {
+            writeln!(text, "    for (u32 j = 0; j < 4; ++j) column[j] += base;")?;
+        }
+        writeln!(text, "  }}")?;
+        // A value of all entries has no place of its own.
+        let i = if access.values == ValueCoding::Constant { "" } else { " i" };
+        writeln!(text, "  __device__ void values_from(size_t{i}, Scalar (&value)[4]) const {{")?;
+        match access.values {
+            ValueCoding::Plain => writeln!(text, "    load_four<{streams}>(values + i, value);")?,
+            ValueCoding::Constant => {
+                writeln!(text, "    for (u32 j = 0; j < 4; ++j) value[j] = __ldg(values);")?;
+            }
+            ValueCoding::Dictionary => {
+                writeln!(text, "    u32 code[4];")?;
+                writeln!(text, "    load_four<{streams}>(codes + i, code);")?;
+                writeln!(text, "    for (u32 j = 0; j < 4; ++j) value[j] = __ldg(table + code[j]);")?;
+            }
+        }
+        writeln!(text, "  }}")
     }
 }

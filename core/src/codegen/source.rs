@@ -130,7 +130,8 @@ fn write(
     if let Some(ending) = ending {
         ending.write_header(&mut text)?;
     }
-    write_header(&mut text, program, &kernel, &parameters)?;
+    let reads_fours = parts.iter().any(|part| part.call.by_fours);
+    write_header(&mut text, program, &kernel, &parameters, reads_fours)?;
     writeln!(text, "namespace sparserl_{HASH} {{")?;
     writeln!(text, "using Scalar = {};", ElementType::from(task.precision.dense()).cuda_type())?;
     writeln!(text, "constexpr unsigned BLOCK = {block};  // threads of a block")?;

@@ -40,6 +40,15 @@ pub fn grammar_hash() -> u64 {
     hash.0
 }
 
+/// The grammars before this one whose programs are read with the meaning that they had.
+const EARLIER_GRAMMARS: [u64; 1] = [16_793_910_445_403_676_914];
+
+/// Whether programs that were written when the grammar had this hash mean the same today.
+#[must_use]
+pub fn is_understood(grammar: u64) -> bool {
+    grammar == grammar_hash() || EARLIER_GRAMMARS.contains(&grammar)
+}
+
 /// FNV-1a of the text written into it.
 pub(crate) struct Fnv(pub(crate) u64);
 

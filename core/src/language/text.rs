@@ -5,7 +5,10 @@ use core::fmt;
 
 use thiserror::Error;
 
-use super::{LANGUAGE_VERSION, Layout, Node, Order, Program, ProgramError, SplitRule, Token, Word};
+use super::{
+    LANGUAGE_VERSION, Layout, Node, OLDEST_VERSION, Order, Program, ProgramError, SplitRule, Token,
+    Word,
+};
 
 /// A program file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -107,7 +110,7 @@ impl Program {
             (line, found.join(" "))
         };
         let (line, found) = opening(&|index, _| index < 2);
-        if found != format!("sparserl {LANGUAGE_VERSION}") {
+        if !(OLDEST_VERSION..=LANGUAGE_VERSION).any(|v| found == format!("sparserl {v}")) {
             return Err(TextError::Version { line, found });
         }
         let (line, found) = opening(&|_, word| word != BLOCK);

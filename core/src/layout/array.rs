@@ -263,10 +263,16 @@ impl ArrayData {
             *sum += count;
             Some(*sum)
         }));
+        Self::positions(limit, sums)
+    }
+
+    /// Positions in an array, none of them above `limit`: `u32` when that fits, with what device
+    /// code steps past, else `u64`.
+    pub(crate) fn positions(limit: u64, positions: impl Iterator<Item = u64>) -> Self {
         if u32::try_from(limit + STEP_PAST).is_ok() {
-            Self::U32(sums.map(|n| n as u32).collect())
+            Self::U32(positions.map(|n| n as u32).collect())
         } else {
-            Self::U64(sums.collect())
+            Self::U64(positions.collect())
         }
     }
 }

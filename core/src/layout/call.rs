@@ -14,6 +14,8 @@ pub(crate) struct DeviceCall {
     /// Members of the part's mapping in the source: their names and numbers.
     pub(crate) constants: Vec<(&'static str, u32)>,
     pub(crate) operands: Vec<Operand>,
+    /// Whether the part reads its entries by fours.
+    pub(crate) by_fours: bool,
     /// Bytes of the shared buffer that it uses.
     pub(crate) scratch: usize,
 }
@@ -23,6 +25,8 @@ pub(crate) struct DeviceCall {
 pub(crate) enum Shares {
     /// So many threads of a warp have a row.
     Row(u32),
+    /// So many threads of a warp have a chunk of a row.
+    Chunk(u32),
     /// A block has a row.
     BlockRow,
     /// A block has a tile; how its threads share it, in words.
@@ -34,6 +38,8 @@ impl fmt::Display for Shares {
         match self {
             Self::Row(1) => f.write_str("a thread for each row"),
             Self::Row(lanes) => write!(f, "{lanes} threads of a warp for each row"),
+            Self::Chunk(1) => f.write_str("a thread for each chunk of a row"),
+            Self::Chunk(lanes) => write!(f, "{lanes} threads of a warp for each chunk of a row"),
             Self::BlockRow => f.write_str("a block for each row"),
             Self::BlockTile(how) => write!(f, "a block for each tile, {how}"),
         }
@@ -50,6 +56,7 @@ pub(crate) enum Operand {
     MergeTiles,
     MergeItems,
     Carry,
+    CutRows,
     Input,
     Output,
     Scratch,
@@ -58,7 +65,15 @@ pub(crate) enum Operand {
 impl DeviceCall {
     /// A call by all threads of the part's blocks.
     pub(crate) fn new(function: &'static str, mapping: Mapping, shares: Shares) -> Self {
-        Self { function, mapping, shares, constants: Vec::new(), operands: Vec::new(), scratch: 0 }
+        Self {
+            function,
+            mapping,
+            shares,
+            constants: Vec::new(),
+            operands: Vec::new(),
+            by_fours: false,
+            scratch: 0,
+        }
     }
 
     /// A named constant that the function takes from its mapping.
@@ -107,6 +122,17 @@ impl DeviceCall {
         self.push(Operand::Carry)
     }
 
+    /// The shares of rows that a chunk part has cut.
+    pub(crate) fn cut_rows(self) -> Self {
+        self.push(Operand::CutRows)
+    }
+
+    /// The part's entries are read by fours.
+    pub(crate) fn by_fours(mut self) -> Self {
+        self.by_fours = true;
+        self
+    }
+
     /// The dense operands.
     pub(crate) fn dense(self) -> Self {
         self.push(Operand::Input).push(Operand::Output)
@@ -134,6 +160,8 @@ pub enum PartSize {
     MergeItems,
     /// Its merge tiles.
     Tiles,
+    /// Its chunks of rows.
+    Chunks,
     /// Its diagonals.
     Diagonals,
 }
@@ -148,6 +176,7 @@ impl PartSize {
             Self::Entries => "entry_count",
             Self::MergeItems => "item_count",
             Self::Tiles => "tile_count",
+            Self::Chunks => "chunk_count",
             Self::Diagonals => "diagonal_count",
         }
     }

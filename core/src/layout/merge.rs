@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::call::{DeviceCall, Shares};
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::{LayoutArrays, SHARED_LIMIT};
+use super::pack::{LayoutArrays, SHARED_LIMIT, WORKSPACE_LIMIT};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::matrix::Scalar;
@@ -19,8 +19,6 @@ use crate::task::{Operation, Task};
 const THREAD_ITEMS: [u32; 4] = [8, 4, 16, 2];
 /// Items per group of threads side by side over columns (SpMM).
 const GROUP_ITEMS: [u32; 5] = [64, 32, 128, 256, 16];
-/// Most bytes of workspace of a part.
-const WORKSPACE_LIMIT: u64 = 1 << 30;
 
 /// Tiles of the merge path over row ends and entries (Merrill and Garland, PPoPP 2016).
 ///

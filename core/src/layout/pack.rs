@@ -224,6 +224,8 @@ impl Packed {
     }
 }
 
+/// Most bytes of workspace of a part.
+pub(crate) const WORKSPACE_LIMIT: u64 = 1 << 30;
 /// Bytes of shared memory that a kernel has without opting in to more.
 pub(crate) const SHARED_LIMIT: usize = 48 * 1024;
 

@@ -6,7 +6,7 @@ use super::call::DeviceCall;
 use super::cost::{CostModel, PartCost};
 use super::pack::LayoutArrays;
 use super::{
-    BcsrLayout, CsrLayout, DiaLayout, Meaning, MergeLayout, PackError, PackedPart, PartSource,
+    BcsrLayout, ChunkLayout, CsrLayout, DiaLayout, Meaning, MergeLayout, PackError, PackedPart, PartSource,
     SellLayout,
 };
 use crate::matrix::Scalar;
@@ -132,6 +132,8 @@ layouts! {
     Bcsr(BcsrLayout),
     /// Tiles of equally many entries and row ends.
     Merge(MergeLayout),
+    /// Rows in chunks.
+    Chunk(ChunkLayout),
 }
 
 /// A program over these layouts.

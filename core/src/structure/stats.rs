@@ -9,7 +9,8 @@ use super::scan::Scan;
 use super::values::Table;
 use super::{
     DensityGrids, EmbeddingConfig, Features, MAX_PADDING, Order, RowSet, RowSetId, Rows,
-    SampledPositions, SplitRule, StructureEmbedding, block_columns, diagonals, row_ends, tile_rows,
+    SampledPositions, SplitRule, StructureEmbedding, block_columns, diagonals, row_chunk_count,
+    row_chunks, row_ends, tile_rows,
 };
 use crate::matrix::{CsrView, Scalar};
 use crate::random::SplitMix64;
@@ -17,6 +18,10 @@ use crate::random::SplitMix64;
 /// Rows of blocks, and entries, whose fill is counted exactly; larger sets are sampled.
 const BLOCK_ROW_SAMPLES: usize = 2048;
 const BLOCK_ENTRY_SAMPLES: usize = 1 << 17;
+
+/// Rows that follow one another, and runs of them, whose chunks are counted where there are many.
+const CHUNK_RUN: usize = 256;
+const CHUNK_RUNS: usize = 128;
 
 /// The statistics of one matrix: what a policy sees of it, what the mask asks, and what the cost
 /// model prices.
@@ -40,6 +45,8 @@ pub struct MatrixStats<'a> {
     diagonals: Memo<RowSetId, Option<usize>>,
     blocks: Memo<(RowSetId, u32), u64>,
     row_groups: Memo<(RowSetId, Order, u32, u32), RowGroups>,
+    chunks: Memo<(RowSetId, u32), Chunks>,
+    chunk_groups: Memo<(RowSetId, Order, u32, u32, u32), RowGroups>,
 }
 
 /// The sets of rows by their ids, and the sides of the splits that led to them.
@@ -57,6 +64,17 @@ pub struct RowGroups {
     pub steps: u64,
     /// Steps of the group with most.
     pub longest: u64,
+}
+
+/// Rows cut into chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chunks {
+    /// Number of chunks.
+    pub chunks: u64,
+    /// Their slots, empty ones included.
+    pub slots: u64,
+    /// Chunks of rows that have several.
+    pub shares: u64,
 }
 
 impl fmt::Debug for MatrixStats<'_> {
@@ -88,6 +106,8 @@ impl<'a> MatrixStats<'a> {
             diagonals: Memo::default(),
             blocks: Memo::default(),
             row_groups: Memo::default(),
+            chunks: Memo::default(),
+            chunk_groups: Memo::default(),
         }
     }
 
@@ -365,6 +385,69 @@ impl<'a> MatrixStats<'a> {
                 found.longest = found.longest.max(steps);
             }
             found
+        })
+    }
+
+    /// The chunks of a set's rows, of at most `most` entries each.
+    #[must_use]
+    pub fn chunks(&self, id: RowSetId, most: u32) -> Chunks {
+        let id = self.known(id);
+        self.chunks.get((id, most), || {
+            let mut found = Chunks::default();
+            for row in self.rows(id).rows.iter() {
+                let entries = self.row_len(row) as u64;
+                let chunks = row_chunk_count(entries, most);
+                found.chunks += chunks;
+                found.slots += entries.next_multiple_of(4);
+                found.shares += if chunks > 1 { chunks } else { 0 };
+            }
+            found
+        })
+    }
+
+    /// Steps of groups of `at_once` chunks, when each chunk takes its entries by fours, `lanes` of
+    /// them at a time; estimated from evenly spaced runs of rows where there are many.
+    #[must_use]
+    pub fn chunk_groups(
+        &self,
+        id: RowSetId,
+        order: Order,
+        most: u32,
+        at_once: u32,
+        lanes: u32,
+    ) -> RowGroups {
+        let id = self.known(id);
+        self.chunk_groups.get((id, order, most, at_once, lanes), || {
+            let rows = self.ordered(id, order);
+            let runs = rows.len().div_ceil(CHUNK_RUN);
+            let spacing = runs.div_ceil(CHUNK_RUNS).max(1);
+            let (mut seen, mut slots) = (0, 0);
+            for run in (0..runs).step_by(spacing) {
+                let (mut here, mut slowest) = (0, 0);
+                let mut end_group = |here: &mut u32, slowest: &mut u64| {
+                    seen += *slowest;
+                    (*here, *slowest) = (0, 0);
+                };
+                for position in run * CHUNK_RUN..rows.len().min((run + 1) * CHUNK_RUN) {
+                    for chunk in row_chunks(self.row_len(rows.at(position)) as u64, most) {
+                        slots += chunk;
+                        slowest = slowest.max((chunk / 4).div_ceil(u64::from(lanes.max(1))));
+                        here += 1;
+                        if here == at_once {
+                            end_group(&mut here, &mut slowest);
+                        }
+                    }
+                }
+                if here > 0 {
+                    end_group(&mut here, &mut slowest);
+                }
+            }
+            let all = self.chunks(id, most);
+            let groups = all.chunks.div_ceil(u64::from(at_once.max(1)));
+            let scaled = u128::from(seen) * u128::from(all.slots) / u128::from(slots.max(1));
+            let steps = if spacing == 1 { seen } else { scaled as u64 };
+            let longest = (self.rows(id).longest as u64).min(u64::from(most)).div_ceil(4);
+            RowGroups { groups, steps, longest: longest.div_ceil(u64::from(lanes.max(1))) }
         })
     }
 }

@@ -39,6 +39,8 @@ words! {
     Bcsr = "bcsr",
     /// Tiles of equally many entries plus row ends (merge path).
     Merge = "merge",
+    /// Rows in chunks of at most so many entries.
+    Chunk = "chunk",
     /// 32-bit column indices.
     U32 = "u32",
     /// 16-bit column indices.

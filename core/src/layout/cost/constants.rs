@@ -62,6 +62,8 @@ constants! {
     start_up_staged_tiles,
     /// Seconds of [`StartUp::Tiles`].
     start_up_tiles,
+    /// Seconds of [`StartUp::Chunks`].
+    start_up_chunks,
 }
 
 impl CostConstants {
@@ -100,6 +102,7 @@ impl CostConstants {
         start_up_blocks: 4.7e-6,
         start_up_staged_tiles: 5.56e-6,
         start_up_tiles: 8.0e-6,
+        start_up_chunks: 4.6e-6,
     };
 
     /// Seconds before the first entry and after the last.
@@ -113,6 +116,7 @@ impl CostConstants {
             StartUp::Blocks => self.start_up_blocks,
             StartUp::StagedTiles => self.start_up_staged_tiles,
             StartUp::Tiles => self.start_up_tiles,
+            StartUp::Chunks => self.start_up_chunks,
         }
     }
 

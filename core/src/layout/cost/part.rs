@@ -54,6 +54,8 @@ pub enum StartUp {
     Blocks,
     /// Merge tiles of SpMV: borders, entries to shared memory, barriers, sums, fix-up.
     StagedTiles,
+    /// Chunks of rows: offsets, then column indices, then the input; shares of cut rows.
+    Chunks,
     /// Merge tiles of SpMM: borders, entries, sums that tiles leave for each other.
     Tiles,
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use blake3::Hash;
 use sparserl_core::kernel::Candidate;
-use sparserl_core::language::grammar_hash;
+use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash, is_understood};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator};
 use sparserl_core::results::ValueSource;
@@ -44,22 +44,23 @@ impl Replay {
     /// Answers from these recordings.
     ///
     /// # Errors
-    /// When one of them was made with another grammar: what its programs say may have another
-    /// meaning today.
+    /// When one of them was made with a grammar whose programs may have another meaning today.
     pub fn new(recordings: Recordings) -> Result<Self, ReplayError> {
-        let expected = grammar_hash();
         let mut places = HashMap::new();
         for (at, recording) in recordings.as_slice().iter().enumerate() {
             let found = recording.language.grammar_hash;
-            if found != expected {
-                let version = recording.language.version;
-                return Err(ReplayError::Grammar { found, version, expected });
+            let version = recording.language.version;
+            if !is_understood(found) {
+                return Err(ReplayError::Grammar { found, version, expected: grammar_hash() });
             }
             for (i, program) in recording.programs.iter().enumerate() {
+                // Texts of earlier versions are looked up as they are written today.
+                let today = (version != LANGUAGE_VERSION).then(|| Program::parse(program).ok());
+                let program = today.flatten().map_or_else(|| program.clone(), |p| p.to_string());
                 let key = Key {
                     matrix: recording.matrix.fingerprint,
                     value_source: recording.context.value_source,
-                    program: program.clone(),
+                    program,
                 };
                 places.insert(key, (at, i));
             }

@@ -1,0 +1,333 @@
+//! Row chunks: rows cut into pieces of bounded length, stored by fours.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::call::{DeviceCall, PartSize, Shares};
+use super::coding::{Decoder, pack_entries};
+use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
+use super::pack::{LayoutArrays, WORKSPACE_LIMIT};
+use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
+use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use crate::matrix::Scalar;
+use crate::structure::{row_chunk_count, row_chunks};
+use crate::syntax::grammar::{IndexUnit, Site};
+use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
+use crate::task::Task;
+
+/// Most entries of a chunk.
+const ENTRIES: [u32; 4] = [32, 64, 128, 256];
+/// What marks, in `chunk_rows`, a slot for a share of a cut row instead of a position.
+const CUT: u32 = 1 << 31;
+
+/// Rows in chunks of at most so many entries, each for a group of threads of a warp.
+///
+/// Work is even whatever the row lengths are, and long rows are shared by many blocks. Rows of
+/// several chunks are completed within the same launch, in a fixed order. A chunk is padded to a
+/// multiple of four entries, so that a thread reads four of them by one load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChunkLayout {
+    /// Most entries of a chunk: 32, 64, 128 or 256.
+    pub(crate) entries: u32,
+    /// Coding of column indices; relative codings start anew with each chunk.
+    pub(crate) index: IndexCoding,
+    /// Coding and caching of the arrays.
+    pub(crate) access: Access,
+    /// Threads of a warp that share a chunk's entries, 1–32.
+    pub(crate) lanes: u32,
+    /// Fours of entries in flight per thread: 1 or 2.
+    pub(crate) unroll: u32,
+}
+
+/// Sizes of chunks whose sums of cut rows fit in a workspace.
+fn entries(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
+    let task = mask.task();
+    let fits = |&&most: &&u32| {
+        mask.allows(|stats| {
+            let chunks = stats.chunks(site.rows, most);
+            workspace_bytes(task, chunks.shares) <= WORKSPACE_LIMIT
+                && chunks.shares < u64::from(CUT)
+        })
+    };
+    let fields = |&most: &u32| {
+        let opens = vec![
+            Slot::Index(site, IndexUnit::Rows(1)),
+            Slot::Values { padded: false },
+            Slot::Cache,
+            Slot::Vector,
+            Slot::Lanes { most: 32.min(most / 4), block: false },
+            field::<ChunkLayout>("unroll", site, unrolls),
+        ];
+        Alternative::number(most, opens)
+    };
+    ENTRIES.iter().filter(fits).map(fields).collect()
+}
+
+fn unrolls(_: Site, _: Mask<'_>) -> Vec<Alternative> {
+    [1, 2].map(|n| Alternative::leaf(Token::Number(n))).into()
+}
+
+/// Bytes of the sums that the chunks of cut rows leave.
+fn workspace_bytes(task: Task, shares: u64) -> u64 {
+    shares * u64::from(task.operation.columns()) * task.precision.accumulator().size() as u64
+}
+
+/// What a chunk is packed as.
+struct Chunk {
+    /// Position of its row.
+    position: u32,
+    /// Its entries, from so many on in the row.
+    first: usize,
+    /// How many entries it has.
+    entries: usize,
+    /// The same with empty slots.
+    slots: u64,
+}
+
+impl ChunkLayout {
+    fn mapping(&self, task: Task, block: u32) -> Mapping {
+        Mapping::new(task, Lanes::Threads(self.lanes), self.access.vector, block)
+    }
+
+    /// The chunks of a part, in the order of its rows.
+    fn chunks<T: Scalar>(&self, source: &PartSource<'_, T>) -> Vec<Chunk> {
+        let mut chunks = Vec::new();
+        for position in 0..source.row_count() {
+            let len = source.row_len(position);
+            let mut first = 0;
+            for slots in row_chunks(len as u64, self.entries) {
+                let entries = (slots as usize).min(len - first);
+                chunks.push(Chunk { position: position as u32, first, entries, slots });
+                first += entries;
+            }
+        }
+        chunks
+    }
+}
+
+/// `chunk_rows` and `cuts` of chunks in the order of their rows.
+fn targets(chunks: &[Chunk]) -> (Vec<u32>, Vec<u32>) {
+    let (mut rows, mut cuts) = (Vec::with_capacity(chunks.len()), Vec::new());
+    let mut shares = 0;
+    for of_row in chunks.chunk_by(|a, b| a.position == b.position) {
+        if let [whole] = of_row {
+            rows.push(whole.position);
+            continue;
+        }
+        let count = of_row.len() as u32;
+        for (slot, chunk) in (shares..).zip(of_row) {
+            rows.push(CUT + slot);
+            cuts.extend([shares, count, chunk.position]);
+        }
+        shares += count;
+    }
+    (rows, cuts)
+}
+
+/// `chunk_offsets`: the first slot of each chunk, with the empty slots at its end in the two lowest
+/// bits, and the end.
+fn offsets(chunks: &[Chunk]) -> ArrayData {
+    let end: u64 = chunks.iter().map(|chunk| chunk.slots).sum();
+    let mut first = 0;
+    let each = chunks.iter().map(|chunk| {
+        let offset = first + (chunk.slots - chunk.entries as u64);
+        first += chunk.slots;
+        offset
+    });
+    ArrayData::positions(end, each.chain(core::iter::once(end)))
+}
+
+impl LayoutModule for ChunkLayout {
+    const WORD: Word = Word::Chunk;
+    const FIELDS: &'static [&'static str] =
+        &["entries", "index", "values", "cache", "vector", "lanes", "unroll"];
+    const DEVICE_CODE: &'static [&'static str] =
+        &[include_str!("../../cuda/fours.cuh"), include_str!("../../cuda/chunk.cuh")];
+
+    /// `chunk ENTRIES …`, for any rows that a position can tell from a slot.
+    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
+        let fits = mask.allows(|stats| stats.rows(site.rows).rows.len() < CUT as usize);
+        (fits && !entries(site, mask).is_empty())
+            .then(|| vec![field::<Self>("entries", site, entries)])
+    }
+
+    fn write(&self, out: &mut Vec<Token>) {
+        out.extend([Token::Number(self.entries), self.index.token()]);
+        self.access.write(out);
+        out.extend([Token::Number(self.lanes), Token::Number(self.unroll)]);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let entries = reader.number()?;
+        let index = IndexCoding::read(reader)?;
+        let access = Access::read(reader)?;
+        Some(Self { entries, index, access, lanes: reader.number()?, unroll: reader.number()? })
+    }
+
+    fn access(&self) -> Access {
+        self.access
+    }
+
+    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
+        let task = source.program.task;
+        let block = source.program.block.threads();
+        let mapping = self.mapping(task, block);
+        if source.row_count() >= CUT as usize {
+            return Err(PackError::Grid { blocks: source.row_count() as u64 });
+        }
+        let chunks = self.chunks(source);
+        let (rows, cuts) = targets(&chunks);
+        let shares = (cuts.len() / 3) as u64;
+        let workspace = workspace_bytes(task, shares);
+        if workspace > WORKSPACE_LIMIT || shares >= u64::from(CUT) {
+            return Err(PackError::Workspace { bytes: workspace });
+        }
+
+        let entries = chunks.iter().enumerate().flat_map(|(unit, chunk)| {
+            let (columns, values) = source.row(chunk.position as usize);
+            let part = chunk.first..chunk.first + chunk.entries;
+            let entries = columns[part.clone()].iter().zip(&values[part]);
+            let stored = entries.map(move |(&column, &value)| (unit as u32, Some((column, value))));
+            let empty = chunk.slots as usize - chunk.entries;
+            stored.chain(core::iter::repeat_n((unit as u32, None), empty))
+        });
+        let mut arrays = vec![
+            Array::matrix("chunk_offsets", offsets(&chunks)),
+            Array::matrix("chunk_rows", ArrayData::U32(rows)),
+            Array::matrix("cuts", ArrayData::U32(cuts)),
+        ];
+        let (index, values) = ((self.index, chunks.len()), (self.access.values, source.table));
+        arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
+        let sum = task.precision.accumulator();
+        let zeros = ArrayData::zeros(sum, workspace as usize / sum.size());
+        arrays.push(Array::partial_sums("shares", zeros));
+        let tickets = vec![0; shares as usize * mapping.column_tiles as usize];
+        arrays.push(Array::counters("tickets", ArrayData::U32(tickets)));
+        let blocks = mapping.blocks(chunks.len() as u64, block);
+        Ok(LayoutArrays { arrays, blocks, shared: 0 })
+    }
+
+    fn unpack<T: Scalar>(
+        &self,
+        part: &PackedPart,
+        _: &Program,
+        emit: &mut impl FnMut(usize, u32, T),
+    ) -> Option<()> {
+        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let offsets = part.array("chunk_offsets")?;
+        let (rows, cuts) = (part.array("chunk_rows")?, part.array("cuts")?);
+        for chunk in 0..rows.len() {
+            let (begin, end) = (offsets.unsigned(chunk)?, offsets.unsigned(chunk + 1)?);
+            let target = rows.unsigned(chunk)?;
+            let position = match target.checked_sub(u64::from(CUT)) {
+                Some(slot) => cuts.unsigned(slot as usize * 3 + 2)?,
+                None => target,
+            };
+            let (first, end) = (begin / 4 * 4, (end / 4 * 4).checked_sub(begin % 4)?);
+            for slot in first..end {
+                let slot = slot as usize;
+                emit(position as usize, decoder.column(chunk, slot)?, decoder.value(slot)?);
+            }
+        }
+        Some(())
+    }
+
+    /// What the elements of one of its arrays are; `None` for a name that it does not have.
+    fn meaning(&self, array: &str) -> Option<Meaning> {
+        const STORED: Stored = Stored {
+            unit: "chunk",
+            units: "chunks",
+            indexed: "slot",
+            indices: "slots",
+            values: "slots",
+            empty: "",
+        };
+        match array {
+            "chunk_offsets" => Some(Meaning::new(
+                "first slot of each chunk, a multiple of 4, plus its empty slots, which are its \
+                 last; and the end",
+                "chunks + 1",
+            )),
+            "chunk_rows" => Some(Meaning::new(
+                "position of each chunk's row, or 2^31 and its share where the row has several \
+                 chunks",
+                "chunks",
+            )),
+            "cuts" => Some(Meaning::new(
+                "of each share: the first share of its row, how many the row has, the row's \
+                 position",
+                "shares x 3",
+            )),
+            "shares" => {
+                Some(Meaning::new("sums of the chunks of rows that have several", "shares x columns"))
+            }
+            "tickets" => Some(Meaning::new(
+                "chunks of a row that have come, by the row's first share",
+                "shares x column tiles",
+            )),
+            _ => STORED.meaning(array, self.index, self.access),
+        }
+    }
+
+    fn call(&self, task: Task, block: u32) -> DeviceCall {
+        let mapping = self.mapping(task, block);
+        DeviceCall::new("chunk", mapping, Shares::Chunk(self.lanes))
+            .constant("lanes_per_chunk", self.lanes)
+            .constant("column_lanes", mapping.stride)
+            .constant("column_tiles", mapping.column_tiles)
+            .constant("unroll", self.unroll)
+            .by_fours()
+            .block()
+            .column_tile()
+            .size(PartSize::Chunks)
+            .array("chunk_offsets")
+            .array("chunk_rows")
+            .cut_rows()
+            .dense()
+    }
+
+    fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
+        let (stats, task) = (model.stats(), model.task());
+        let mapping = self.mapping(task, site.block);
+        let chunks = stats.chunks(site.rows, self.entries);
+        let at_once = (32 / (mapping.lanes * mapping.stride)).max(1);
+        let groups =
+            stats.chunk_groups(site.rows, site.order, self.entries, at_once, mapping.lanes);
+        let entry = (self.index.size() + self.access.values.size(task.precision.matrix())) as u64;
+        let bases = if self.index.is_relative() { 4 } else { 0 };
+        let bytes = chunks.slots * entry + chunks.chunks * (8 + bases) + chunks.shares * 16;
+        let most_shares = row_chunk_count(stats.rows(site.rows).longest as u64, self.entries);
+        // A step is four entries. Offsets, the reduction and the store cost about two more, a cut
+        // row's ticket three.
+        let shares_each = 3 * chunks.shares / u64::from(at_once);
+        let steps = WarpSteps {
+            warps: groups.groups,
+            total: groups.steps + 2 * groups.groups + shares_each,
+            longest: groups.longest + most_shares / (4 * u64::from(self.lanes)),
+        };
+        let fours = f64::from(at_once * mapping.lanes) * 4.0;
+        let cost = PartCost::new(&mapping, steps, StartUp::Chunks)
+            .matrix(bytes, fours * entry as f64 / 32.0 + f64::from(at_once));
+        // Four entries of a thread are four loads of the input.
+        let cost = (0..4).fold(cost, |cost, _| cost.scattered_input(&mapping, task));
+        cost.unroll(self.unroll).workspace(workspace_bytes(task, chunks.shares))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(position: u32, entries: usize, slots: u64) -> Chunk {
+        Chunk { position, first: 0, entries, slots }
+    }
+
+    #[test]
+    fn only_cut_rows_have_shares() {
+        let chunks = [chunk(0, 3, 4), chunk(1, 20, 20), chunk(1, 13, 16), chunk(2, 0, 0)];
+        let (rows, cuts) = targets(&chunks);
+        assert_eq!(rows, [0, CUT, CUT + 1, 2]);
+        assert_eq!(cuts, [0, 2, 1, 0, 2, 1]);
+        assert_eq!(offsets(&chunks), ArrayData::U32(vec![1, 4, 27, 40, 40]));
+    }
+}

@@ -1,0 +1,39 @@
+//! Chunks of rows, which statistics and packing share, so that what is foreseen is what is stored.
+
+/// Entries that chunks are counted in: a chunk begins at a multiple of so many.
+const QUAD: u64 = 4;
+
+/// Slots of each chunk of a row of so many entries: as few chunks as hold at most `most` each, all
+/// equally long up to four entries. A row without entries has one chunk without slots.
+pub(crate) fn row_chunks(entries: u64, most: u32) -> impl Iterator<Item = u64> + Clone {
+    let quads = entries.div_ceil(QUAD);
+    let chunks = row_chunk_count(entries, most);
+    let (each, longer) = (quads / chunks, quads % chunks);
+    (0..chunks).map(move |chunk| (each + u64::from(chunk < longer)) * QUAD)
+}
+
+/// Chunks of a row of so many entries, at least 1.
+pub(crate) fn row_chunk_count(entries: u64, most: u32) -> u64 {
+    entries.div_ceil(u64::from(most)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn chunks_are_even_and_hold_the_row() {
+        let chunks = |entries, most| row_chunks(entries, most).collect::<Vec<_>>();
+        assert_eq!(chunks(0, 32), [0]);
+        assert_eq!(chunks(5, 32), [8]);
+        assert_eq!(chunks(32, 32), [32]);
+        assert_eq!(chunks(33, 32), [20, 16]);
+        assert_eq!(chunks(65, 32), [24, 24, 20]);
+        for (entries, most) in [(1, 32), (127, 64), (1000, 128), (17_685, 256)] {
+            let slots: u64 = row_chunks(entries, most).sum();
+            assert_eq!(slots, entries.next_multiple_of(4));
+            assert!(row_chunks(entries, most).all(|chunk| chunk <= u64::from(most)));
+        }
+    }
+}
