@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sparserl_core::language::{Layout, Program, Word};
 use sparserl_core::task::Task;
 
 use crate::corpus::{Corpus, Split};
@@ -29,6 +30,19 @@ pub struct Collection {
     pub mutations: usize,
     /// Such rounds.
     pub rounds_of_mutations: usize,
+    /// Layouts by their words, of which each program has one; all layouts where none is named.
+    /// Recordings of before a layout are completed so.
+    #[serde(default, deserialize_with = "layouts", serialize_with = "layout_texts")]
+    pub layouts: Vec<Word>,
+}
+
+impl Collection {
+    /// Whether a program has one of the layouts.
+    #[must_use]
+    pub fn wants(&self, program: &Program) -> bool {
+        let is_named = |layout: &Layout| self.layouts.contains(&layout.word());
+        self.layouts.is_empty() || program.parts().iter().any(|part| is_named(&part.layout))
+    }
 }
 
 /// How choosers of programs are compared.
@@ -214,6 +228,22 @@ fn task_texts<S: Serializer>(tasks: &[Task], serializer: S) -> Result<S::Ok, S::
     serializer.collect_seq(tasks.iter().map(ToString::to_string))
 }
 
+fn layout_texts<S: Serializer>(layouts: &[Word], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(layouts.iter().map(|word| word.text()))
+}
+
+fn layouts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Word>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let layout = |text: &String| {
+        let word = Layout::WORDS.iter().copied().find(|word| word.text() == text);
+        word.ok_or_else(|| {
+            let known: Vec<&str> = Layout::WORDS.iter().map(|word| word.text()).collect();
+            serde::de::Error::custom(format!("`{text}` is no layout: {}", known.join(", ")))
+        })
+    };
+    texts.iter().map(layout).collect()
+}
+
 fn tasks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Task>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let task = |text: &String| {
@@ -247,14 +277,17 @@ mod tests {
         assert_eq!(collection.corpus.largest_nnz, 1_000_000);
         let tasks: Vec<String> = collection.tasks.iter().map(ToString::to_string).collect();
         assert_eq!(tasks, ["spmv f32", "spmm 32 f64 variable"]);
+        let some = read_text(&format!("layouts = [\"chunk\", \"csr\"]\n{TEXT}")).unwrap();
+        assert_eq!(some.layouts, [Word::Chunk, Word::Csr]);
         for (wrong, why) in [
             ("matrices = 4", "missing field"),
             ("extra = 1", "unknown field"),
             ("spmv f32", "is no task"),
+            ("layouts = [\"ell\"]", "`ell` is no layout: csr, "),
         ] {
             let text = match wrong {
-                "extra = 1" => format!("extra = 1\n{TEXT}"),
                 "spmv f32" => TEXT.replace(wrong, "spmv f33"),
+                added if !TEXT.contains(added) => format!("{added}\n{TEXT}"),
                 _ => TEXT.replace(wrong, ""),
             };
             let error = read_text(&text).unwrap_err();

@@ -38,9 +38,9 @@ pub struct Pool {
 pub struct Winners(BTreeMap<Task, BTreeMap<String, (Program, u32)>>);
 
 /// Draws programs for one matrix and task.
-#[derive(Debug)]
 pub struct Proposer<'a, 'm> {
     input: &'a PolicyInput<'m>,
+    wanted: &'a dyn Fn(&Program) -> bool,
     taken: BTreeSet<Vec<Token>>,
     random: SplitMix64,
 }
@@ -51,10 +51,10 @@ const WINNERS: usize = 3;
 const ATTEMPTS: usize = 8;
 
 impl Pool {
-    /// About `size` different programs, drawn on small matrices of several kinds; the same for the
+    /// About `size` different programs of those `wanted`, drawn on small matrices of several kinds; the same for the
     /// same seed.
     #[must_use]
-    pub fn draw(task: Task, size: usize, seed: u64) -> Self {
+    pub fn draw(task: Task, size: usize, seed: u64, wanted: &dyn Fn(&Program) -> bool) -> Self {
         let matrices: [Csr<f64>; 6] = [
             generate::stencil5(40, 40),
             generate::stencil27(9, 9, 9),
@@ -73,6 +73,7 @@ impl Pool {
             }
             let Some(stats) = all.get(number % all.len()) else { break };
             if let Some(program) = random_walk(Mask::legal(stats, task), &mut random)
+                && wanted(&program)
                 && seen.insert(program.tokens())
             {
                 families.entry(family(&program)).or_default().push(program);
@@ -113,10 +114,15 @@ impl Winners {
 }
 
 impl<'a, 'm> Proposer<'a, 'm> {
-    /// Proposes for the matrix and task of `input`; the same for the same seed.
+    /// Proposes programs of those `wanted` for the matrix and task of `input`; the same for the
+    /// same seed.
     #[must_use]
-    pub fn new(input: &'a PolicyInput<'m>, seed: u64) -> Self {
-        Self { input, taken: BTreeSet::new(), random: SplitMix64::new(seed) }
+    pub fn new(
+        input: &'a PolicyInput<'m>,
+        seed: u64,
+        wanted: &'a dyn Fn(&Program) -> bool,
+    ) -> Self {
+        Self { input, wanted, taken: BTreeSet::new(), random: SplitMix64::new(seed) }
     }
 
     fn mask(&self) -> Mask<'a> {
@@ -137,7 +143,8 @@ impl<'a, 'm> Proposer<'a, 'm> {
         let quarter = count.div_ceil(4);
         let mut found = Vec::new();
         let mut ranker = CostRanker.read(self.input)?;
-        let predicted = diverse_search(&mut *ranker, self.mask(), quarter)?;
+        // Enough of them for those that are wanted.
+        let predicted = diverse_search(&mut *ranker, self.mask(), 4 * quarter)?;
         self.take(&mut found, quarter, predicted.into_iter().map(|hypothesis| hypothesis.program));
         let mask = self.mask();
         let fits = |program: &Program| is_offered(mask, program);
@@ -193,7 +200,7 @@ impl<'a, 'm> Proposer<'a, 'm> {
             if wanted == 0 {
                 break;
             }
-            if self.taken.insert(program.tokens()) {
+            if (self.wanted)(&program) && self.taken.insert(program.tokens()) {
                 found.push(program);
                 wanted -= 1;
             }
@@ -213,7 +220,10 @@ impl<'a> Stratified<'a> {
     /// As many as the collection says.
     #[must_use]
     pub fn new(collection: &'a Collection) -> Self {
-        let pool = |&task| (task, Pool::draw(task, collection.pool, collection.corpus.seed));
+        let pool = |&task| {
+            let seed = collection.corpus.seed;
+            (task, Pool::draw(task, collection.pool, seed, &|program| collection.wants(program)))
+        };
         let pools = collection.tasks.iter().map(pool).collect();
         Self { collection, pools, winners: Mutex::default() }
     }
@@ -233,7 +243,8 @@ impl Experiment for Stratified<'_> {
         measure: &mut Measure<'_>,
     ) -> Result<(), Stopped> {
         let Some(pool) = self.pools.get(&input.task) else { return Ok(()) };
-        let mut proposer = Proposer::new(input, seed);
+        let wanted = |program: &Program| self.collection.wants(program);
+        let mut proposer = Proposer::new(input, seed, &wanted);
         let mut fastest = Fastest::new(WINNERS);
         let won = self.winners().clone();
         let first = proposer.first(self.collection.programs, pool, &won)?;
@@ -324,7 +335,7 @@ mod tests {
     #[test]
     fn proposals_are_legal_different_and_of_many_layouts() {
         let task = tasks()[0];
-        let pool = Pool::draw(task, 100, 1);
+        let pool = Pool::draw(task, 100, 1, &|_| true);
         assert_eq!(pool.programs().count(), 100);
         assert!(pool.families.len() >= 10);
         let matrix = generate::uniform(500, 400, 9, 3).cast::<f32>().unwrap();
@@ -333,7 +344,7 @@ mod tests {
         let mut winners = Winners::default();
         let won = reference(task).unwrap();
         winners.add(&won);
-        let mut proposer = Proposer::new(&input, 7);
+        let mut proposer = Proposer::new(&input, 7, &|_| true);
         let first = proposer.first(60, &pool, &winners).unwrap();
         assert_eq!(first.len(), 60);
         assert!(first.contains(&won));
@@ -349,14 +360,14 @@ mod tests {
         assert!(
             first.iter().filter(|program| pool.programs().any(|p| p == *program)).count() >= 10
         );
-        let again = Proposer::new(&input, 7).first(60, &pool, &winners).unwrap();
+        let again = Proposer::new(&input, 7, &|_| true).first(60, &pool, &winners).unwrap();
         assert_eq!(first, again);
     }
 
     #[test]
     fn winners_come_by_how_often_they_won() {
         let task = tasks()[0];
-        let pool = Pool::draw(task, 3, 1);
+        let pool = Pool::draw(task, 3, 1, &|_| true);
         let programs: Vec<&Program> = pool.programs().collect();
         let mut winners = Winners::default();
         for program in [programs[0], programs[1], programs[1], programs[2], programs[1]] {
