@@ -1,5 +1,5 @@
 #pragma once
-#include "fours.cuh"
+#include "types.cuh"
 
 // Rows that are cut into several chunks: each chunk leaves its sum in a slot of its own, and the
 // one that takes the last ticket of its row adds them up, in an order that does not depend on
@@ -24,8 +24,8 @@ __device__ __forceinline__ void walk_fours(Sum& sum, Part part, I four, I end, I
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
       const size_t first = size_t(u * LANES < end - four ? four + u * LANES : four) * 4;
-      part.columns_from(first, column[u]);
-      part.values_from(first, value[u]);
+      part.columns_at(first, column[u]);
+      part.values_at(first, value[u]);
     }
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
@@ -102,7 +102,7 @@ __device__ __forceinline__ void chunk(Part part, u32 block, u32 column_tile, u32
     if (threadIdx.x % THREADS == 0) *ticket = 0;
     if (has_columns) {
       // Loads past the last repeat the batch's first instead of branching.
-      constexpr u32 UNROLL = 4;
+      constexpr u32 UNROLL = 8;
       for (u32 other = lane; other < count; other += UNROLL * LANES) {
         Sum share[UNROLL];
 #pragma unroll

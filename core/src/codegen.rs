@@ -16,5 +16,6 @@ mod source;
 
 pub use epilogue::{Ending, Epilogue, Extent, UserField, UserFieldError, UserKind};
 pub use parameter::{Argument, ArgumentKind, Parameter, ParameterKind, Size};
+pub(crate) use part::loads_vectors;
 pub use signature::Signature;
 pub use source::{CudaSource, EmitError, emit, emit_ending};

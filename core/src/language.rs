@@ -12,7 +12,7 @@
 //!          | sort W layout                 rows sorted by falling length in windows of W rows
 //! layout  := csr INDEX VALUES CACHE VECTOR LANES UNROLL
 //!          | sell H INDEX VALUES CACHE VECTOR LANES UNROLL
-//!          | dia VALUES CACHE VECTOR UNROLL
+//!          | dia VALUES CACHE VECTOR R UNROLL
 //!          | bcsr B INDEX VALUES CACHE VECTOR LANES
 //!          | merge I INDEX VALUES CACHE VECTOR REDUCTION
 //! ```
@@ -38,7 +38,7 @@ pub use crate::syntax::{
     Access, BlockSize, Cache, IndexCoding, Lanes, ProgramError, Token, ValueCoding, Word,
 };
 pub(crate) use hash::Fnv;
-pub use hash::{grammar_hash, is_understood, vocabulary_hash};
+pub use hash::{grammar_hash, layouts_changed_since, vocabulary_hash};
 pub use text::TextError;
 
 /// Version of the language; raised whenever a program's text, tokens or meaning change.

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::codegen::{Argument, ArgumentKind, CudaSource};
+use crate::codegen::{Argument, ArgumentKind, CudaSource, loads_vectors};
 use crate::language::{LANGUAGE_VERSION, Program, grammar_hash, vocabulary_hash};
 use crate::layout::{CostModel, LinearGeometry, Packed, PackedPart};
 use crate::matrix::CsrView;
@@ -309,7 +309,7 @@ fn element_bytes(dtype: &str) -> usize {
     dtype.trim_start_matches(char::is_alphabetic).parse().unwrap_or(8) / 8
 }
 
-/// Bytes of the widest accesses to dense operands and workspace.
+/// Bytes of the widest accesses to arrays.
 const VECTOR_BYTES: usize = 16;
 
 fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
@@ -332,6 +332,7 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
                 ArgumentKind::Input | ArgumentKind::Output | ArgumentKind::Workspace,
                 Operation::SpMM { .. },
             ) => VECTOR_BYTES,
+            (ArgumentKind::Matrix, _) if loads_vectors(&packed.program) => VECTOR_BYTES,
             _ => size,
         };
         ArgumentPlan {

@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_without_panic(text in "\\PC*", body in "(sparserl 2\n)?(spmv f32\n)?(block )?[a-z0-9#= \n-]{0,80}") {
+    fn any_text_is_read_without_panic(text in "\\PC*", body in "(sparserl 3\n)?(spmv f32\n)?(block )?[a-z0-9#= \n-]{0,80}") {
         let _ = Program::parse(&text);
         let _ = Program::parse(&body);
     }
@@ -129,7 +129,7 @@ proptest! {
     #[test]
     fn words_may_stand_on_any_lines(task in any_task(), seed: u64, breaks in proptest::collection::vec(0..4u8, 60)) {
         let program = free_program(task, seed);
-        let mut text = format!("# a comment\n\nsparserl 2 # version\n  {task}\n");
+        let mut text = format!("# a comment\n\nsparserl 3 # version\n  {task}\n");
         let printed = program.to_string();
         let words = printed.lines().skip(2).flat_map(str::split_whitespace);
         for (word, gap) in words.zip(breaks.iter().cycle()) {
@@ -143,11 +143,11 @@ proptest! {
 #[test]
 fn fields_are_named_and_in_order() {
     let error = |body: &str| {
-        Program::parse(&format!("sparserl 2\nspmv f32\n{body}\n")).unwrap_err().to_string()
+        Program::parse(&format!("sparserl 3\nspmv f32\n{body}\n")).unwrap_err().to_string()
     };
     let csr = "index=u16 values=plain cache=cached vector=1 lanes=4";
     assert!(
-        Program::parse(&format!("sparserl 2\nspmv f32\nblock 64\nkeep csr {csr} unroll=4")).is_ok()
+        Program::parse(&format!("sparserl 3\nspmv f32\nblock 64\nkeep csr {csr} unroll=4")).is_ok()
     );
     let cases = [
         ("256\nkeep", "line 3: expected `block THREADS`, found `256`"),
@@ -295,19 +295,32 @@ fn complete(
 }
 
 #[test]
+fn programs_of_version_2_mean_what_they_meant() {
+    let old = "sparserl 2\nspmv f32\nblock 128\nsplit-length threshold=8\n  keep dia values=plain \
+               cache=cached vector=1 unroll=2\n  keep csr index=u16 values=plain cache=cached \
+               vector=1 lanes=4 unroll=1\n";
+    let new = old.replace("sparserl 2", "sparserl 3").replace("unroll=2", "rows=1 unroll=2");
+    assert_eq!(Program::parse(old), Program::parse(&new));
+    assert_eq!(Program::parse(old).unwrap().to_string(), new);
+    let mixed = old.replace("sparserl 2", "sparserl 3");
+    let error = Program::parse(&mixed).unwrap_err().to_string();
+    assert!(error.contains("expected `rows=…`"), "{error}");
+}
+
+#[test]
 fn version_task_and_block_may_share_a_line() {
-    let spread = "sparserl 2\nspmm 32 f32\nblock 256\nkeep csr index=u16 values=plain cache=cached \
+    let spread = "sparserl 3\nspmm 32 f32\nblock 256\nkeep csr index=u16 values=plain cache=cached \
                   vector=1 lanes=4 unroll=1\n";
     let program = Program::parse(spread).unwrap();
     for joined in [
-        "sparserl 2 spmm 32 f32 block 256 # so many\nkeep",
-        "sparserl 2\nspmm 32 f32 block\n256 keep",
+        "sparserl 3 spmm 32 f32 block 256 # so many\nkeep",
+        "sparserl 3\nspmm 32 f32 block\n256 keep",
     ] {
-        let joined = spread.replace("sparserl 2\nspmm 32 f32\nblock 256\nkeep", joined);
+        let joined = spread.replace("sparserl 3\nspmm 32 f32\nblock 256\nkeep", joined);
         assert_eq!(Program::parse(&joined), Ok(program.clone()), "{joined}");
     }
     let error = |text: &str| Program::parse(text).unwrap_err().to_string();
     assert!(error("sparserl 1 spmv f32").contains("line 1: expected `sparserl 3`"));
-    assert!(error("sparserl 2 spmv f13 block 64").contains("found `spmv f13`"));
-    assert!(error("sparserl 2\n\nspmv f32\nkeep").contains("line 4: expected `block THREADS`"));
+    assert!(error("sparserl 3 spmv f13 block 64").contains("found `spmv f13`"));
+    assert!(error("sparserl 3\n\nspmv f32\nkeep").contains("line 4: expected `block THREADS`"));
 }

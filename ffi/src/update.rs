@@ -275,12 +275,12 @@ mod tests {
         let matrix = generate::stencil5(9, 7);
         let layouts = [
             "keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=1",
-            "keep dia values=plain cache=cached vector=1 unroll=1",
+            "keep dia values=plain cache=cached vector=1 rows=1 unroll=1",
             "sort window=32 sell height=4 index=u16 values=plain cache=cached vector=1 lanes=1 unroll=1",
             "keep bcsr side=2 index=u32 values=plain cache=cached vector=1 lanes=2",
         ];
         for layout in layouts {
-            let text = format!("sparserl 2\nspmv f64 variable\nblock 128\n{layout}\n");
+            let text = format!("sparserl 3\nspmv f64 variable\nblock 128\n{layout}\n");
             let program = Program::parse(&text).unwrap();
             let packed = pack(matrix.view(), &program).unwrap();
             let mut seen = vec![0; matrix.nnz()];

@@ -47,7 +47,8 @@ pub struct EmulationOptions {
     /// least 1 is tried.
     pub seeds: u32,
     /// Launches in each order, each for another check. At least 1; 3 show all that there is to
-    /// show, with 5 it runs every check that a device runs.
+    /// show, with 5 it runs every check that a device runs, and one more: that nothing becomes of
+    /// rows of the input that a row of the matrix does not name.
     pub checks: u32,
     /// Instructions that a warp may execute in a launch before the kernel is taken to hang.
     /// Without one, as many as the matrix implies if one warp does all of the work.

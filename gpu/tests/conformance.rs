@@ -211,7 +211,7 @@ fn recorded(case: Case) -> Result<(Replay, tempfile::TempDir), Failed> {
 }
 
 fn parse(body: &str) -> Result<Program, Failed> {
-    Ok(Program::parse(&format!("sparserl 2\nspmv f32\nblock 128\n{body}\n"))?)
+    Ok(Program::parse(&format!("sparserl 3\nspmv f32\nblock 128\n{body}\n"))?)
 }
 
 /// Judges a case by whoever it is, and sees that it comes as far as it must, and that the judge

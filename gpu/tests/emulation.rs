@@ -75,7 +75,7 @@ fn emulator() -> EmulatorEvaluator {
 }
 
 fn program(text: &str) -> Program {
-    Program::parse(&format!("sparserl 2\n{text}\n")).unwrap()
+    Program::parse(&format!("sparserl 3\n{text}\n")).unwrap()
 }
 
 /// 300 rows of up to 12 entries, some of them empty.

@@ -1,7 +1,7 @@
 //! What the emulator says of random programs. Needs no GPU.
 //!
 //! Legal programs for random matrices are right, within the error bound and without a finding, in
-//! several orders of execution. Programs that need not fit are judged, whatever becomes of them.
+//! several orders of execution, and so are the golden programs for theirs. Programs that need not fit are judged, whatever becomes of them.
 //! `PROPTEST_CASES` says how many of each.
 
 use std::sync::{Arc, OnceLock};
@@ -17,6 +17,7 @@ use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorError, EmulatorEvaluator, Judgement};
+use sparserl_tests::golden::{self, Golden};
 
 /// Cases of each property, unless the environment says otherwise.
 const CASES: u32 = 48;
@@ -25,14 +26,16 @@ const ENTRIES: usize = 1200;
 
 fn evaluator() -> Result<&'static EmulatorEvaluator, TestCaseError> {
     static EVALUATOR: OnceLock<Result<EmulatorEvaluator, String>> = OnceLock::new();
-    let open = || {
-        let compilers = Compilers::discover().map_err(|error| error.to_string())?;
-        // A hang takes more than a hundred times what any of these needs.
-        let options = EmulationOptions { seeds: 2, checks: 2, budget: Some(2_000_000) };
-        EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm80, options)
-            .map_err(|error| error.to_string())
-    };
-    EVALUATOR.get_or_init(open).as_ref().map_err(|error| TestCaseError::fail(error.clone()))
+    let evaluator = EVALUATOR.get_or_init(|| open(2, 2));
+    evaluator.as_ref().map_err(|error| TestCaseError::fail(error.clone()))
+}
+
+fn open(seeds: u32, checks: u32) -> Result<EmulatorEvaluator, String> {
+    let compilers = Compilers::discover().map_err(|error| error.to_string())?;
+    // A hang takes more than a hundred times what any of these needs.
+    let options = EmulationOptions { seeds, checks, budget: Some(2_000_000) };
+    EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm80, options)
+        .map_err(|error| error.to_string())
 }
 
 fn config() -> ProptestConfig {
@@ -47,8 +50,11 @@ fn config() -> ProptestConfig {
 }
 
 /// Judges a program; rejects the case when the matrix's values are too large to tell anything.
-fn judge<T: Scalar>(case: &Case<T>) -> Result<Judgement, TestCaseError> {
-    match evaluator()?.judge(case.matrix.view(), Candidate::Program(&case.program)) {
+fn judge<T: Scalar>(
+    case: &Case<T>,
+    evaluator: &EmulatorEvaluator,
+) -> Result<Judgement, TestCaseError> {
+    match evaluator.judge(case.matrix.view(), Candidate::Program(&case.program)) {
         Ok(judgement) => Ok(judgement),
         Err(EmulatorError::Range { .. }) => Err(TestCaseError::reject("values too large")),
         Err(error) => Err(TestCaseError::fail(format!("{error}\n{}", case.program))),
@@ -56,7 +62,11 @@ fn judge<T: Scalar>(case: &Case<T>) -> Result<Judgement, TestCaseError> {
 }
 
 fn is_right<T: Scalar>(case: &Case<T>) -> TestCaseResult {
-    let Judgement { outcome, findings, .. } = judge(case)?;
+    is_right_for(case, evaluator()?)
+}
+
+fn is_right_for<T: Scalar>(case: &Case<T>, evaluator: &EmulatorEvaluator) -> TestCaseResult {
+    let Judgement { outcome, findings, .. } = judge(case, evaluator)?;
     let program = &case.program;
     if let Some(finding) = findings.first() {
         return Err(TestCaseError::fail(format!("{finding}\n{program}")));
@@ -67,11 +77,30 @@ fn is_right<T: Scalar>(case: &Case<T>) -> TestCaseResult {
 
 /// Whatever the outcome: a right result goes with no finding, a fault with one.
 fn is_judged<T: Scalar>(case: &Case<T>) -> TestCaseResult {
-    let Judgement { outcome, findings, .. } = judge(case)?;
+    let Judgement { outcome, findings, .. } = judge(case, evaluator()?)?;
     match outcome {
         Outcome::Verified(_) => prop_assert!(findings.is_empty(), "{findings:?}"),
         Outcome::Faulted { reason } => prop_assert!(!findings.is_empty(), "{reason}"),
         _ => {}
+    }
+    Ok(())
+}
+
+/// Every field and form of the language, whatever random programs meet, under every check: also that
+/// empty slots touch nothing, whatever they load.
+#[test]
+fn golden_programs_are_right() -> TestCaseResult {
+    fn check<T: Scalar>(golden: Golden, evaluator: &EmulatorEvaluator) -> TestCaseResult {
+        let matrix = golden.build::<T>().map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let named = |error| TestCaseError::fail(format!("{}: {error}", golden.name));
+        is_right_for(&Case { matrix, program: golden.program }, evaluator).map_err(named)
+    }
+    let evaluator = open(1, 5).map_err(TestCaseError::fail)?;
+    for golden in golden::load().map_err(|error| TestCaseError::fail(error.to_string()))? {
+        match golden.program.task.precision.matrix() {
+            Dtype::F32 => check::<f32>(golden, &evaluator)?,
+            Dtype::F64 => check::<f64>(golden, &evaluator)?,
+        }
     }
     Ok(())
 }

@@ -38,7 +38,8 @@ fn kernels_of_one_layout_are_short() {
         ("sort window=32 csr", "lanes=LANES unroll=8", "graded 45 200 values few 9"),
         ("keep sell height=8", "lanes=LANES unroll=8", "graded 45 200 values few 9"),
         ("sort window=32 sell height=8", "lanes=LANES unroll=8", "graded 45 200 values few 9"),
-        ("keep dia", "unroll=8", "banded 300 4 1 values few 9"),
+        ("keep dia", "rows=1 unroll=8", "banded 300 4 1 values few 9"),
+        ("keep dia", "rows=4 unroll=8", "banded 300 4 1 values few 9"),
         ("keep bcsr side=4", "lanes=LANES", "banded 300 4 1 values few 9"),
     ];
     let mut longest = BTreeMap::new();
@@ -52,7 +53,7 @@ fn kernels_of_one_layout_are_short() {
                         let index =
                             if layout == "keep dia" { "" } else { &format!(" index={index}") };
                         let text = format!(
-                            "sparserl 2\n{task}\nblock 256\n{layout}{index} values={values} \
+                            "sparserl 3\n{task}\nblock 256\n{layout}{index} values={values} \
                              cache=cached vector={vector} {mapping}",
                         );
                         let Ok(program) = Program::parse(&text.replace("LANES", lanes)) else {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use sparserl_core::language::{Program, TextError, grammar_hash, is_understood};
+use sparserl_core::language::{Program, TextError, grammar_hash, layouts_changed_since};
 use sparserl_core::outcome::{Outcome, Regime, Tier};
 use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
@@ -138,20 +138,22 @@ impl MeasuredCase {
     }
 
     /// Adds what one evaluation found. Each program is compared with the last reference before it;
-    /// of one that was measured before, the first measurement stays.
+    /// of one that was measured before, the first measurement stays, and those whose kernels have
+    /// changed since are left out.
     fn add(&mut self, recording: &Recording) -> Result<(), MeasuredError> {
         let name = &recording.matrix.name;
         let found = recording.language.grammar_hash;
-        if !is_understood(found) {
+        let Some(changed) = layouts_changed_since(found) else {
             let expected = grammar_hash();
             return Err(MeasuredError::Language { name: name.clone(), found, expected });
-        }
+        };
         let failed = |source| MeasuredError::Program { name: name.clone(), source };
         let mut compared = AgainstReference::new(self.task).map_err(failed)?;
         for (text, outcome) in recording.programs.iter().zip(&recording.evaluation.outcomes) {
             let program = Program::parse(text).map_err(failed)?;
             let [cold, warm] = compared.next(&program, outcome);
-            if !self.programs.iter().any(|known| known.program == program) {
+            let holds = !program.parts().iter().any(|part| changed.contains(&part.layout.word()));
+            if holds && !self.programs.iter().any(|known| known.program == program) {
                 self.programs.push(MeasuredProgram { program, tier: outcome.tier(), cold, warm });
             }
         }

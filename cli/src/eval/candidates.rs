@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     const TASK: Task = Task::new(Operation::SpMV, Dtype::F32);
-    const PROGRAM: &str = "sparserl 2\nspmv f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n";
+    const PROGRAM: &str = "sparserl 3\nspmv f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n";
 
     fn folder(files: &[(&str, &str)]) -> TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -199,7 +199,7 @@ mod tests {
         let files = [
             (
                 "1.skl",
-                "sparserl 2\nspmm 4 f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n",
+                "sparserl 3\nspmm 4 f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n",
             ),
             ("2.skl", "rubbish"),
             ("3.cu", ""),

@@ -26,7 +26,7 @@ fn folder() -> TempDir {
     write("c/a/8.skl", "rubbish");
     write(
         "c/a/9.skl",
-        "sparserl 2\nspmv f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n",
+        "sparserl 3\nspmv f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n",
     );
     for i in 0..4 {
         write(&format!("c/b/{i}.cu"), &cuda("wrong"));

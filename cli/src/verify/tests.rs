@@ -8,7 +8,7 @@ use super::judge::fake::{FakeJudge, cuda};
 use super::*;
 use crate::args::{Cli, Command};
 
-const PROGRAM: &str = "sparserl 2\nspmv f64\nblock 64\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n";
+const PROGRAM: &str = "sparserl 3\nspmv f64\nblock 64\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n";
 
 /// Two kernels and a matrix of two nonzeros.
 fn folder() -> TempDir {

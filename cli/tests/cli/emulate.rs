@@ -162,8 +162,7 @@ fn a_finding_names_the_line() {
 #[test]
 fn a_program_that_does_not_fit_is_not_emulated() {
     let place = place();
-    let diagonals =
-        "sparserl 2\nspmv f32\nblock 256\nkeep dia values=plain cache=cached vector=1 unroll=4\n";
+    let diagonals = "sparserl 3\nspmv f32\nblock 256\nkeep dia values=plain cache=cached vector=1 rows=1 unroll=4\n";
     fs::write(place.path("dia.skl"), diagonals).unwrap();
     let graph = matrix("rmat10.mtx.gz");
     for sample in ["--sample 500", "--sample 0", ""] {

@@ -12,7 +12,7 @@ pub(crate) const MATRICES: [&str; 4] =
     ["poisson2d.mtx", "beam.mtx", "rmat10.mtx.gz", "pruned.smtx"];
 
 /// A program that any matrix of fewer than 65,536 columns can have.
-pub(crate) const PROGRAM: &str = "sparserl 2\nspmv f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n";
+pub(crate) const PROGRAM: &str = "sparserl 3\nspmv f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n";
 
 /// The number of more devices than any machine has.
 pub(crate) const NO_DEVICE: &str = "--device 4000";

@@ -25,7 +25,7 @@ fn without_a_gpu_one_line_says_so() {
 fn a_kernel_that_cannot_be_read_is_named() {
     let place = place();
     let beam = matrix("beam.mtx");
-    fs::write(place.path("bad.skl"), "sparserl 2\nspmv f32\nblock 256\nkeep frobnicate").unwrap();
+    fs::write(place.path("bad.skl"), "sparserl 3\nspmv f32\nblock 256\nkeep frobnicate").unwrap();
     fs::write(place.path("bad.cu"), "int main() {}").unwrap();
     fs::write(place.path("unsaid.cu"), "__global__ void k(float* x, float* y, int n) {}").unwrap();
     fs::write(place.path("latin.cu"), b"// \xe9\n").unwrap();

@@ -4,19 +4,18 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::parameter::{Parameter, ParameterKind};
+use super::part::loads_vectors;
 use super::source::{MOST_COLUMNS, write_list};
 use crate::language::Program;
 use crate::layout::{LayoutModule, each_layout};
 use crate::task::Operation;
 
-/// Says what the kernel computes, what it is given and how it is launched; `reads_fours` when arrays
-/// of the matrix are read by several elements at once.
+/// Says what the kernel computes, what it is given and how it is launched.
 pub(super) fn write_header(
     text: &mut String,
     program: &Program,
     kernel: &str,
     parameters: &[Parameter],
-    reads_fours: bool,
 ) -> fmt::Result {
     let task = program.task;
     let (matrix, dense) = (task.precision.matrix(), task.precision.dense());
@@ -78,7 +77,7 @@ pub(super) fn write_header(
             "// Workspace must be zero before the first launch; launches that share it must not overlap."
         )?;
     }
-    let aligned = match (task.operation, reads_fours, workspace) {
+    let aligned = match (task.operation, loads_vectors(program), workspace) {
         (Operation::SpMV, false, _) => None,
         (Operation::SpMV, true, _) => Some("Arrays of A"),
         (Operation::SpMM { .. }, true, _) => Some("All arrays"),

@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn definitions_come_after_what_they_use_and_once() {
         for dense in Dense::ALL {
-            let all =
-                "csr_lanes csr_block sell dia bcsr merge_rows merge_scan merge_columns chunk prefetch";
+            let all = "csr_lanes csr_block sell dia_rows dia_columns bcsr_rows bcsr_columns \
+                       merge_rows merge_scan merge_columns chunk prefetch";
             let items = used_by(all, dense);
             for (index, item) in items.iter().enumerate() {
                 let names = items.iter().filter(|other| other.name == item.name).count();

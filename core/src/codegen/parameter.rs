@@ -101,6 +101,7 @@ impl Size {
             }
             Self::Part { part, what } => match what {
                 PartSize::Rows => format!("rows of {}", of(part)),
+                PartSize::Columns => "columns of A".to_string(),
                 PartSize::FirstRow => format!("first row of {}", of(part)),
                 PartSize::FirstBlock => format!("first block of {}", of(part)),
                 PartSize::Entries => format!("entries of {}", of(part)),
@@ -133,6 +134,7 @@ impl Size {
 fn part_size(packed: &Packed, part: &PackedPart, what: PartSize) -> Option<u64> {
     Some(match what {
         PartSize::Rows => part.rows.len() as u64,
+        PartSize::Columns => packed.cols as u64,
         PartSize::FirstRow => match part.rows {
             Rows::Range { first, .. } => first.into(),
             Rows::List(_) => return None,

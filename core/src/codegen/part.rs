@@ -8,8 +8,10 @@ use core::fmt::{self, Write};
 use super::header::write_words;
 use super::signature::RowsForm;
 use super::source::{PartCall, write_list};
-use crate::language::{Access, Cache, ValueCoding};
-use crate::layout::{ArrayReader, DeviceCall, PartSize, part_name};
+use crate::language::{Cache, Part, Program, ValueCoding};
+use crate::layout::{
+    ArrayReader, DeviceCall, ElementType, LayoutModule, PartSize, each_layout, part_name,
+};
 use crate::task::{Operation, Task};
 
 impl PartCall<'_> {
@@ -53,6 +55,11 @@ impl PartCall<'_> {
     /// Writes the type, whose functions say what the program's codings mean.
     pub(super) fn write_type(&self, text: &mut String, task: Task, parts: usize) -> fmt::Result {
         let access = self.part.layout.access();
+        let load = match access.cache {
+            Cache::Cached => "__ldg",
+            // The matrix is read once, so it is the first to leave the caches.
+            Cache::Streamed => "__ldcs",
+        };
         let sum = match task.operation {
             Operation::SpMV => "Scalar".into(),
             Operation::SpMM { .. } => format!("Pack<{}>", self.call.mapping.vector),
@@ -78,19 +85,61 @@ impl PartCall<'_> {
         if is_relative {
             writeln!(text, "  u32 base = 0;")?;
         }
-        if is_relative {
-            writeln!(
-                text,
-                "  __device__ {ty}& with_base_of(u32 unit) {{ base = __ldg(column_bases + unit); \
-                 return *this; }}"
-            )?;
-        } else if self.signature.element("columns").is_some() {
-            writeln!(text, "  __device__ {ty}& with_base_of(u32) {{ return *this; }}")?;
+        let mut function =
+            |declaration: &str, body: &str| writeln!(text, "  __device__ {declaration} {{{body}}}");
+        if let Some(columns) = self.signature.element("columns") {
+            if is_relative {
+                let body = " base = __ldg(column_bases + unit); return *this; ";
+                function(&format!("{ty}& with_base_of(u32 unit)"), body)?;
+            } else {
+                function(&format!("{ty}& with_base_of(u32)"), " return *this; ")?;
+            }
+            let base = if is_relative { "base + " } else { "" };
+            match self.call.columns_at_once {
+                Some(count) => {
+                    let decoded = |stored: &str| format!("{base}{stored}");
+                    let function = AtOnce { function: "columns_at", ty: "u32", element: "column" };
+                    function.write(text, load, ("columns", columns), count, decoded)?;
+                }
+                None => {
+                    let column = format!(" return {base}{load}(columns + i); ");
+                    function("u32 column(size_t i) const", &column)?;
+                }
+            }
         }
-        if self.call.by_fours {
-            self.write_fours(text, access, is_relative)?;
-        } else {
-            self.write_elements(text, access, is_relative)?;
+        let values_at = AtOnce { function: "values_at", ty: "Scalar", element: "value" };
+        let stored = |array| (array, self.signature.element(array).unwrap_or(ElementType::U8));
+        match (self.call.values_at_once, access.values) {
+            (Some(count), ValueCoding::Plain) => {
+                values_at.write(text, load, stored("values"), count, ToString::to_string)?;
+            }
+            (Some(count), ValueCoding::Dictionary) => {
+                let decoded = |code: &str| format!("__ldg(table + {code})");
+                values_at.write(text, load, stored("codes"), count, decoded)?;
+            }
+            (Some(count), ValueCoding::Constant) => {
+                let each: Vec<String> =
+                    (0..count).map(|n| format!("value[{n}] = __ldg(values)")).collect();
+                writeln!(
+                    text,
+                    "  __device__ void values_at(size_t, Scalar (&value)[{count}]) const {{"
+                )?;
+                write_list(text, "    ", &each, ";")?;
+                writeln!(text, "  }}")?;
+            }
+            (None, ValueCoding::Plain) => writeln!(
+                text,
+                "  __device__ Scalar value(size_t i) const {{ return {load}(values + i); }}"
+            )?,
+            (None, ValueCoding::Constant) => writeln!(
+                text,
+                "  __device__ Scalar value(size_t) const {{ return __ldg(values); }}"
+            )?,
+            (None, ValueCoding::Dictionary) => writeln!(
+                text,
+                "  __device__ Scalar value(size_t i) const {{ return __ldg(table + {load}(codes + \
+                 i)); }}"
+            )?,
         }
         let row = match rows {
             RowsForm::All => " return position; ",
@@ -100,50 +149,119 @@ impl PartCall<'_> {
         writeln!(text, "  __device__ u32 row(u32 position) const {{{row}}}")?;
         writeln!(text, "}};\n")
     }
+}
 
-    /// Writes the functions that read one column or value.
-    fn write_elements(&self, text: &mut String, access: Access, is_relative: bool) -> fmt::Result {
-        let load = match access.cache {
-            Cache::Cached => "__ldg",
-            // The matrix is read once, so it is the first to leave the caches.
-            Cache::Streamed => "__ldcs",
+/// Bytes of the widest load.
+const WIDEST_LOAD: usize = 16;
+
+/// Whether a kernel reads arrays of the matrix by vector loads, for which they are to be aligned.
+pub(crate) fn loads_vectors(program: &Program) -> bool {
+    let loads = |part: &&Part| {
+        let call = each_layout!(&part.layout, layout => {
+            layout.call(program.task, program.block.threads())
+        });
+        let element = match part.layout.access().values {
+            ValueCoding::Dictionary => ElementType::U8,
+            ValueCoding::Plain | ValueCoding::Constant => program.task.precision.matrix().into(),
         };
-        if self.signature.element("columns").is_some() {
-            let base = if is_relative { "base + " } else { "" };
-            let column = format!("{base}{load}(columns + i)");
-            writeln!(text, "  __device__ u32 column(size_t i) const {{ return {column}; }}")?;
-        }
-        let (value, i) = match access.values {
-            ValueCoding::Plain => (format!("{load}(values + i)"), " i"),
-            ValueCoding::Constant => ("__ldg(values)".into(), ""),
-            ValueCoding::Dictionary => (format!("__ldg(table + {load}(codes + i))"), " i"),
+        call.columns_at_once.is_some()
+            || call.values_at_once.is_some_and(|count| vector_width(count, element) > 1)
+    };
+    program.parts().iter().any(loads)
+}
+
+/// Elements of the widest vectors of CUDA that so many neighbouring elements divide into.
+fn vector_width(count: u32, element: ElementType) -> u32 {
+    let fits = |width: &u32| count.is_multiple_of(*width) && is_loaded_at_once(*width, element);
+    [4, 2].into_iter().find(fits).unwrap_or(1)
+}
+
+fn is_loaded_at_once(width: u32, element: ElementType) -> bool {
+    width as usize * element.size() <= WIDEST_LOAD
+}
+
+/// A function of a part that takes several neighbouring elements at once.
+struct AtOnce {
+    function: &'static str,
+    /// Type of what it gives.
+    ty: &'static str,
+    /// Name of what it gives.
+    element: &'static str,
+}
+
+impl AtOnce {
+    /// Writes the function, for `count` elements of an array; `decoded` makes of each what is given.
+    fn write(
+        &self,
+        text: &mut String,
+        load: &str,
+        (array, element): (&str, ElementType),
+        count: u32,
+        decoded: impl Fn(&str) -> String,
+    ) -> fmt::Result {
+        let Self { function, ty, element: name } = self;
+        let width = vector_width(count, element);
+        writeln!(text, "  __device__ void {function}(size_t i, {ty} (&{name})[{count}]) const {{")?;
+        let at = |array: &str, n: u32| match n {
+            0 => format!("{load}({array})"),
+            _ => format!("{load}({array} + {n})"),
         };
-        writeln!(text, "  __device__ Scalar value(size_t{i}) const {{ return {value}; }}")
+        let elements: Vec<String> = if width == 1 {
+            let array = format!("{array} + i");
+            (0..count).map(|n| at(&array, n)).collect()
+        } else {
+            let vector = match element {
+                ElementType::F64 => "double",
+                ElementType::F32 => "float",
+                ElementType::U32 => "uint",
+                ElementType::U16 => "ushort",
+                _ => "uchar",
+            };
+            let ty = format!("{vector}{width}");
+            writeln!(text, "    const auto* at = reinterpret_cast<const {ty}*>({array} + i);")?;
+            let packs: Vec<String> =
+                (0..count / width).map(|n| format!("pack{n} = {}", at("at", n))).collect();
+            write_list(text, &format!("    const {ty} "), &packs, ";")?;
+            let parts = ["x", "y", "z", "w"].iter().take(width as usize);
+            (0..count / width)
+                .flat_map(|n| parts.clone().map(move |part| format!("pack{n}.{part}")))
+                .collect()
+        };
+        let each = elements.iter().enumerate();
+        let each = each.map(|(n, stored)| format!("{name}[{n}] = {}", decoded(stored)));
+        write_list(text, "    ", &each.collect::<Vec<_>>(), ";")?;
+        writeln!(text, "  }}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_are_as_wide_as_divides_the_values_and_fits_a_load() {
+        let widths = |element| [1, 2, 3, 4, 6, 8].map(|count| vector_width(count, element));
+        assert_eq!(widths(ElementType::F32), [1, 2, 1, 4, 2, 4]);
+        assert_eq!(widths(ElementType::U8), [1, 2, 1, 4, 2, 4]);
+        assert_eq!(widths(ElementType::F64), [1, 2, 1, 2, 2, 2]);
     }
 
-    /// Writes the functions that read four columns or values at once.
-    fn write_fours(&self, text: &mut String, access: Access, is_relative: bool) -> fmt::Result {
-        let streams = access.cache == Cache::Streamed;
-        writeln!(text, "  __device__ void columns_from(size_t i, u32 (&column)[4]) const {{")?;
-        writeln!(text, "    load_four<{streams}>(columns + i, column);")?;
-        if is_relative {
-            writeln!(text, "    for (u32 j = 0; j < 4; ++j) column[j] += base;")?;
-        }
-        writeln!(text, "  }}")?;
-        // A value of all entries has no place of its own.
-        let i = if access.values == ValueCoding::Constant { "" } else { " i" };
-        writeln!(text, "  __device__ void values_from(size_t{i}, Scalar (&value)[4]) const {{")?;
-        match access.values {
-            ValueCoding::Plain => writeln!(text, "    load_four<{streams}>(values + i, value);")?,
-            ValueCoding::Constant => {
-                writeln!(text, "    for (u32 j = 0; j < 4; ++j) value[j] = __ldg(values);")?;
-            }
-            ValueCoding::Dictionary => {
-                writeln!(text, "    u32 code[4];")?;
-                writeln!(text, "    load_four<{streams}>(codes + i, code);")?;
-                writeln!(text, "    for (u32 j = 0; j < 4; ++j) value[j] = __ldg(table + code[j]);")?;
-            }
-        }
-        writeln!(text, "  }}")
+    #[test]
+    fn each_value_is_of_one_load() {
+        let mut text = String::new();
+        let function = AtOnce { function: "values_at", ty: "Scalar", element: "value" };
+        let from_table = |code: &str| format!("__ldg(table + {code})");
+        function.write(&mut text, "__ldcs", ("codes", ElementType::U8), 2, from_table).unwrap();
+        let expected = "  __device__ void values_at(size_t i, Scalar (&value)[2]) const {
+    const auto* at = reinterpret_cast<const uchar2*>(codes + i);
+    const uchar2 pack0 = __ldcs(at);
+    value[0] = __ldg(table + pack0.x), value[1] = __ldg(table + pack0.y);
+  }
+";
+        assert_eq!(text, expected);
+        text.clear();
+        let plain = ToString::to_string;
+        function.write(&mut text, "__ldg", ("values", ElementType::F64), 3, plain).unwrap();
+        assert!(text.contains("value[0] = __ldg(values + i), value[1] = __ldg(values + i + 1)"));
     }
 }

@@ -130,8 +130,7 @@ fn write(
     if let Some(ending) = ending {
         ending.write_header(&mut text)?;
     }
-    let reads_fours = parts.iter().any(|part| part.call.by_fours);
-    write_header(&mut text, program, &kernel, &parameters, reads_fours)?;
+    write_header(&mut text, program, &kernel, &parameters)?;
     writeln!(text, "namespace sparserl_{HASH} {{")?;
     writeln!(text, "using Scalar = {};", ElementType::from(task.precision.dense()).cuda_type())?;
     writeln!(text, "constexpr unsigned BLOCK = {block};  // threads of a block")?;
@@ -355,10 +354,10 @@ pub(super) fn write_list(
     for (i, item) in items.iter().enumerate() {
         let after = if i + 1 < items.len() { "," } else { end };
         let space = if is_first { "" } else { " " };
-        // The first item may go beneath the opening as well, where that is a comment.
-        let may_wrap = !is_first || opening.starts_with("//");
+        // The first item may go beneath the opening as well, where there is any.
+        let may_wrap = !line.trim().is_empty();
         if may_wrap && line.len() + space.len() + item.len() + after.len() > MOST_COLUMNS {
-            writeln!(text, "{line}")?;
+            writeln!(text, "{}", line.trim_end())?;
             line.clone_from(&indent);
         } else {
             line.push_str(space);

@@ -275,7 +275,7 @@ mod tests {
         let stats = MatrixStats::new(one_value.view());
         let task = Task::new(Operation::SpMV, Dtype::F64);
         let program = Program::parse(
-            "sparserl 2\nspmv f64\nblock 256\n\
+            "sparserl 3\nspmv f64\nblock 256\n\
              keep csr index=u32 values=constant cache=cached vector=1 lanes=1 unroll=1",
         )
         .unwrap();

@@ -3,7 +3,7 @@ use core::fmt;
 use core::num::NonZeroU32;
 
 use super::grammar::expand;
-use super::{LANGUAGE_VERSION, Token};
+use super::{LANGUAGE_VERSION, Token, Word};
 use super::{Mask, Slot};
 use crate::task::{Dtype, Operation, Task};
 
@@ -40,13 +40,20 @@ pub fn grammar_hash() -> u64 {
     hash.0
 }
 
-/// The grammars before this one whose programs are read with the meaning that they had.
-const EARLIER_GRAMMARS: [u64; 1] = [16_793_910_445_403_676_914];
+/// The grammars before this one whose programs are still read, each with the layouts whose kernels
+/// are written otherwise today: their times are no longer those of then.
+const EARLIER_GRAMMARS: [(u64, &[Word]); 1] =
+    [(16_793_910_445_403_676_914, &[Word::Dia, Word::Bcsr])];
 
-/// Whether programs that were written when the grammar had this hash mean the same today.
+/// The layouts whose kernels have changed since the grammar had this hash; `None` where programs of
+/// that grammar are not understood today.
 #[must_use]
-pub fn is_understood(grammar: u64) -> bool {
-    grammar == grammar_hash() || EARLIER_GRAMMARS.contains(&grammar)
+pub fn layouts_changed_since(grammar: u64) -> Option<&'static [Word]> {
+    if grammar == grammar_hash() {
+        return Some(&[]);
+    }
+    let earlier = EARLIER_GRAMMARS.iter().find(|(hash, _)| *hash == grammar);
+    earlier.map(|(_, layouts)| *layouts)
 }
 
 /// FNV-1a of the text written into it.
@@ -79,11 +86,11 @@ mod tests {
     /// A change here is a change of the language: raise `LANGUAGE_VERSION` once models exist.
     #[test]
     fn the_language_is_as_released() {
-        assert_eq!(LANGUAGE_VERSION, 2);
+        assert_eq!(LANGUAGE_VERSION, 3);
         assert_eq!(vocabulary_hash(), VOCABULARY);
         assert_eq!(grammar_hash(), GRAMMAR);
     }
 
-    const VOCABULARY: u64 = 11_633_011_841_983_855_712;
-    const GRAMMAR: u64 = 16_793_910_445_403_676_914;
+    const VOCABULARY: u64 = 17_658_772_429_289_878_537;
+    const GRAMMAR: u64 = 3_892_903_314_027_462_239;
 }

@@ -110,9 +110,10 @@ impl Program {
             (line, found.join(" "))
         };
         let (line, found) = opening(&|index, _| index < 2);
-        if !(OLDEST_VERSION..=LANGUAGE_VERSION).any(|v| found == format!("sparserl {v}")) {
+        let versions = OLDEST_VERSION..=LANGUAGE_VERSION;
+        let Some(version) = versions.into_iter().find(|v| found == format!("sparserl {v}")) else {
             return Err(TextError::Version { line, found });
-        }
+        };
         let (line, found) = opening(&|_, word| word != BLOCK);
         let task = found.parse().map_err(|_| TextError::Task { line, found })?;
 
@@ -127,6 +128,12 @@ impl Program {
                     return Err(TextError::Block { line, found: found() });
                 }
                 continue;
+            }
+            // In version 2, `dia` had a thread for each row and no field to say so.
+            if let (2, Some((&"rows", rest))) = (version, fields.split_first()) {
+                fields = rest;
+                tokens.push(Token::Number(1));
+                token_lines.push(line);
             }
             let text = match fields.split_first() {
                 None => word,

@@ -13,7 +13,7 @@ use crate::matrix::Scalar;
 use crate::structure::{MAX_PADDING, Order, block_columns};
 use crate::syntax::grammar::{IndexUnit, Site};
 use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
-use crate::task::Task;
+use crate::task::{Operation, Task};
 
 /// Rows and columns of a block: what 2-D and 3-D elements and their pairs give, and powers of two.
 const SIDES: [u32; 5] = [3, 2, 4, 6, 8];
@@ -54,6 +54,12 @@ fn sides(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
 impl BcsrLayout {
     fn mapping(&self, task: Task, block: u32) -> Mapping {
         Mapping::new(task, self.lanes, self.access.vector, block)
+    }
+
+    /// Whether a group of threads has a row of blocks, whose rows share what it loads of the input.
+    /// Of a vector there is too little to share: a row of the matrix has a group of its own.
+    fn shares_input(&self, task: Task) -> bool {
+        task.operation != Operation::SpMV
     }
 }
 
@@ -139,7 +145,9 @@ impl LayoutModule for BcsrLayout {
         let (index, values) = ((self.index, block_rows), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, true, columns, entries)?);
         let block = source.program.block.threads();
-        let blocks = self.mapping(source.program.task, block).blocks(rows as u64, block);
+        let task = source.program.task;
+        let groups = if self.shares_input(task) { block_rows } else { rows };
+        let blocks = self.mapping(task, block).blocks(groups as u64, block);
         Ok(LayoutArrays { arrays, blocks, shared: 0 })
     }
 
@@ -189,12 +197,19 @@ impl LayoutModule for BcsrLayout {
 
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        DeviceCall::new("bcsr", mapping, Shares::Row(mapping.lanes))
+        let lanes = mapping.lanes;
+        let call = if self.shares_input(task) {
+            DeviceCall::new("bcsr_columns", mapping, Shares::RowOfBlocks(lanes))
+                .constant("column_lanes", mapping.stride)
+        } else {
+            DeviceCall::new("bcsr_rows", mapping, Shares::Row(lanes))
+        };
+        call.values_at_once(self.side)
             .constant("block_side", self.side)
-            .constant("lanes_per_row", mapping.lanes)
-            .constant("column_lanes", mapping.stride)
+            .constant("lanes_per_row", lanes)
             .block()
             .size(PartSize::Rows)
+            .size(PartSize::Columns)
             .array("block_row_offsets")
             .dense()
     }
@@ -219,11 +234,23 @@ impl LayoutModule for BcsrLayout {
             // Of a long row each entry has a block of its own, at worst.
             longest: rows.longest,
         };
-        let rows_at_once = f64::from((32 / (mapping.lanes * mapping.stride)).max(1));
-        let filled = rows_at_once * f64::from(mapping.lanes) * value as f64 / 32.0;
-        PartCost::new(&mapping, steps, StartUp::Blocks)
-            .matrix(bytes, filled + rows_at_once * f64::from(mapping.lanes) / side as f64)
-            .shared_input(&mapping, task, self.side)
-            .unroll(2)
+        // Groups of threads of a warp, each of which takes a value, or a column of a block, in a step.
+        let groups = f64::from((32 / (mapping.lanes * mapping.stride)).max(1) * mapping.lanes);
+        let (values, indices) = (groups * value as f64 / 32.0, groups / side as f64);
+        let cost = if self.shares_input(task) {
+            let steps = WarpSteps {
+                warps: steps.warps.div_ceil(side),
+                total: steps.total.div_ceil(side),
+                longest: steps.longest,
+            };
+            PartCost::new(&mapping, steps, StartUp::Blocks)
+                .matrix(bytes, side as f64 * values + indices)
+                .scattered_input(&mapping, task)
+        } else {
+            PartCost::new(&mapping, steps, StartUp::Blocks)
+                .matrix(bytes, values + indices)
+                .shared_input(&mapping, task, self.side)
+        };
+        cost.unroll(2)
     }
 }

@@ -14,8 +14,11 @@ pub(crate) struct DeviceCall {
     /// Members of the part's mapping in the source: their names and numbers.
     pub(crate) constants: Vec<(&'static str, u32)>,
     pub(crate) operands: Vec<Operand>,
-    /// Whether the part reads its entries by fours.
-    pub(crate) by_fours: bool,
+    /// Values that it takes from the part at once, by vector loads where they divide into vectors;
+    /// `None` where it takes them one by one.
+    pub(crate) values_at_once: Option<u32>,
+    /// Column indices that it takes at once, likewise.
+    pub(crate) columns_at_once: Option<u32>,
     /// Bytes of the shared buffer that it uses.
     pub(crate) scratch: usize,
 }
@@ -27,6 +30,10 @@ pub(crate) enum Shares {
     Row(u32),
     /// So many threads of a warp have a chunk of a row.
     Chunk(u32),
+    /// A thread has so many rows, which are 32 apart.
+    RowsOfThread(u32),
+    /// So many threads of a warp have a row of blocks.
+    RowOfBlocks(u32),
     /// A block has a row.
     BlockRow,
     /// A block has a tile; how its threads share it, in words.
@@ -40,6 +47,12 @@ impl fmt::Display for Shares {
             Self::Row(lanes) => write!(f, "{lanes} threads of a warp for each row"),
             Self::Chunk(1) => f.write_str("a thread for each chunk of a row"),
             Self::Chunk(lanes) => write!(f, "{lanes} threads of a warp for each chunk of a row"),
+            Self::RowsOfThread(1) => f.write_str("a thread for each row"),
+            Self::RowsOfThread(rows) => write!(f, "a thread for each {rows} rows, 32 apart"),
+            Self::RowOfBlocks(1) => f.write_str("a thread for each row of blocks"),
+            Self::RowOfBlocks(lanes) => {
+                write!(f, "{lanes} threads of a warp for each row of blocks")
+            }
             Self::BlockRow => f.write_str("a block for each row"),
             Self::BlockTile(how) => write!(f, "a block for each tile, {how}"),
         }
@@ -71,7 +84,8 @@ impl DeviceCall {
             shares,
             constants: Vec::new(),
             operands: Vec::new(),
-            by_fours: false,
+            values_at_once: None,
+            columns_at_once: None,
             scratch: 0,
         }
     }
@@ -79,6 +93,18 @@ impl DeviceCall {
     /// A named constant that the function takes from its mapping.
     pub(crate) fn constant(mut self, name: &'static str, value: u32) -> Self {
         self.constants.push((name, value));
+        self
+    }
+
+    /// Takes so many neighbouring values at once; the first of them is always a multiple of so many.
+    pub(crate) fn values_at_once(mut self, count: u32) -> Self {
+        self.values_at_once = Some(count);
+        self
+    }
+
+    /// Takes as many neighbouring column indices at once, likewise.
+    pub(crate) fn columns_at_once(mut self, count: u32) -> Self {
+        self.columns_at_once = Some(count);
         self
     }
 
@@ -127,12 +153,6 @@ impl DeviceCall {
         self.push(Operand::CutRows)
     }
 
-    /// The part's entries are read by fours.
-    pub(crate) fn by_fours(mut self) -> Self {
-        self.by_fours = true;
-        self
-    }
-
     /// The dense operands.
     pub(crate) fn dense(self) -> Self {
         self.push(Operand::Input).push(Operand::Output)
@@ -150,6 +170,8 @@ impl DeviceCall {
 pub enum PartSize {
     /// Its rows.
     Rows,
+    /// Columns of the matrix, which are the rows of the input.
+    Columns,
     /// The first of its rows, which are neighbours in the matrix.
     FirstRow,
     /// The first of its blocks in the grid.
@@ -171,6 +193,7 @@ impl PartSize {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Rows => "row_count",
+            Self::Columns => "column_count",
             Self::FirstRow => "first_row",
             Self::FirstBlock => "first_block",
             Self::Entries => "entry_count",

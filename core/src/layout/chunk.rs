@@ -16,7 +16,9 @@ use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
 use crate::task::Task;
 
 /// Most entries of a chunk.
-const ENTRIES: [u32; 4] = [32, 64, 128, 256];
+const ENTRIES: [u32; 5] = [64, 32, 128, 256, 512];
+/// Entries that a thread takes at once.
+const FOUR: u32 = 4;
 /// What marks, in `chunk_rows`, a slot for a share of a cut row instead of a position.
 const CUT: u32 = 1 << 31;
 
@@ -27,7 +29,7 @@ const CUT: u32 = 1 << 31;
 /// multiple of four entries, so that a thread reads four of them by one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkLayout {
-    /// Most entries of a chunk: 32, 64, 128 or 256.
+    /// Most entries of a chunk: 32, 64, 128, 256 or 512.
     pub(crate) entries: u32,
     /// Coding of column indices; relative codings start anew with each chunk.
     pub(crate) index: IndexCoding,
@@ -141,8 +143,7 @@ impl LayoutModule for ChunkLayout {
     const WORD: Word = Word::Chunk;
     const FIELDS: &'static [&'static str] =
         &["entries", "index", "values", "cache", "vector", "lanes", "unroll"];
-    const DEVICE_CODE: &'static [&'static str] =
-        &[include_str!("../../cuda/fours.cuh"), include_str!("../../cuda/chunk.cuh")];
+    const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/chunk.cuh")];
 
     /// `chunk ENTRIES …`, for any rows that a position can tell from a slot.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
@@ -258,9 +259,10 @@ impl LayoutModule for ChunkLayout {
                  position",
                 "shares x 3",
             )),
-            "shares" => {
-                Some(Meaning::new("sums of the chunks of rows that have several", "shares x columns"))
-            }
+            "shares" => Some(Meaning::new(
+                "sums of the chunks of rows that have several",
+                "shares x columns",
+            )),
             "tickets" => Some(Meaning::new(
                 "chunks of a row that have come, by the row's first share",
                 "shares x column tiles",
@@ -276,7 +278,8 @@ impl LayoutModule for ChunkLayout {
             .constant("column_lanes", mapping.stride)
             .constant("column_tiles", mapping.column_tiles)
             .constant("unroll", self.unroll)
-            .by_fours()
+            .values_at_once(FOUR)
+            .columns_at_once(FOUR)
             .block()
             .column_tile()
             .size(PartSize::Chunks)
@@ -310,7 +313,10 @@ impl LayoutModule for ChunkLayout {
             .matrix(bytes, fours * entry as f64 / 32.0 + f64::from(at_once));
         // Four entries of a thread are four loads of the input.
         let cost = (0..4).fold(cost, |cost, _| cost.scattered_input(&mapping, task));
-        cost.unroll(self.unroll).workspace(workspace_bytes(task, chunks.shares))
+        // Four entries are in flight in any case; more of them take registers, and so warps.
+        let mut cost = cost.unroll(1).workspace(workspace_bytes(task, chunks.shares));
+        cost.transactions *= 1.0 + 0.04 * f64::from(self.unroll - 1) * f64::from(mapping.vector);
+        cost
     }
 }
 

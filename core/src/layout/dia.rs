@@ -7,35 +7,66 @@ use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_values};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::LayoutArrays;
-use super::registry::{LayoutModule, Mask, Program, Slot};
+use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::matrix::Scalar;
 use crate::structure::{MAX_DIAGONALS, MAX_PADDING, Order, diagonals};
 use crate::syntax::grammar::Site;
 use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
-use crate::task::Task;
+use crate::task::{Operation, Task};
+
+/// Threads of a warp.
+const WARP: usize = 32;
+/// What follows the meaning of a thread's several values.
+const SIDE_BY_SIDE: &str = ", or NaN; those of rows that are 32 apart are side by side";
 
 /// Diagonals; slots without an entry hold NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiaLayout {
     /// Coding and caching of the values.
     pub(crate) access: Access,
+    /// Rows of a thread, a warp's width apart: 1, 2 or 4; 1 for SpMM.
+    pub(crate) rows: u32,
     /// Diagonals in flight per thread.
     pub(crate) unroll: u32,
+}
+
+/// Rows of a thread. For SpMM a thread has columns of one row.
+fn rows_of_thread(_: Site, mask: Mask<'_>) -> Vec<Alternative> {
+    let most = if mask.task().operation == Operation::SpMV { 4 } else { 1 };
+    let counts = [1, 2, 4].into_iter().filter(|&rows| rows <= most);
+    counts.map(|rows| Alternative::number(rows, Vec::new())).collect()
 }
 
 impl DiaLayout {
     fn mapping(&self, task: Task, block: u32) -> Mapping {
         Mapping::new(task, Lanes::Threads(1), self.access.vector, block)
     }
+
+    /// Positions of a warp: those that are stored together of each diagonal.
+    fn slice(&self) -> usize {
+        WARP * self.rows as usize
+    }
+
+    /// The position that a slot of a diagonal is for: a thread's lie side by side.
+    fn position(&self, slot: usize) -> usize {
+        let (rows, within) = (self.rows as usize, slot % self.slice());
+        slot - within + within % rows * WARP + within / rows
+    }
+
+    /// The slot of a diagonal that is for a position.
+    fn slot(&self, position: usize) -> usize {
+        let (rows, within) = (self.rows as usize, position % self.slice());
+        position - within + within % WARP * rows + within / WARP
+    }
 }
 
 impl LayoutModule for DiaLayout {
     const WORD: Word = Word::Dia;
-    const FIELDS: &'static [&'static str] = &["values", "cache", "vector", "unroll"];
+    const FIELDS: &'static [&'static str] = &["values", "cache", "vector", "rows", "unroll"];
     const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/dia.cuh")];
 
-    /// `dia VALUES CACHE VECTOR UNROLL`, for rows in matrix order with few, well-filled diagonals.
+    /// `dia VALUES CACHE VECTOR R UNROLL`, for rows in matrix order with few, well-filled diagonals.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
         let fits = site.order == Order::Keep
             && mask.allows(|stats| {
@@ -46,16 +77,18 @@ impl LayoutModule for DiaLayout {
                 })
             });
         let values = Slot::Values { padded: true };
-        fits.then(|| vec![values, Slot::Cache, Slot::Vector, Slot::Unroll])
+        let rows = field::<Self>("rows", site, rows_of_thread);
+        fits.then(|| vec![values, Slot::Cache, Slot::Vector, rows, Slot::Unroll])
     }
 
     fn write(&self, out: &mut Vec<Token>) {
         self.access.write(out);
-        out.push(Token::Number(self.unroll));
+        out.extend([Token::Number(self.rows), Token::Number(self.unroll)]);
     }
 
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        Some(Self { access: Access::read(reader)?, unroll: reader.number()? })
+        let access = Access::read(reader)?;
+        Some(Self { access, rows: reader.number()?, unroll: reader.number()? })
     }
 
     fn access(&self) -> Access {
@@ -73,7 +106,11 @@ impl LayoutModule for DiaLayout {
         };
         let offsets = diagonals.iter().map(offset).collect::<Result<_, _>>()?;
         let entries = diagonals.iter().flat_map(|&diagonal| {
-            (0..rows).map(move |position| {
+            (0..rows.next_multiple_of(self.slice())).map(move |slot| {
+                let position = self.position(slot);
+                if position >= rows {
+                    return (0, None);
+                }
                 let column = u32::try_from(source.rows.at(position) as i64 + diagonal).ok();
                 let (columns, values) = source.row(position);
                 let entry = column.and_then(|column| {
@@ -86,7 +123,8 @@ impl LayoutModule for DiaLayout {
         let mut arrays = vec![Array::matrix("diagonals", ArrayData::I32(offsets))];
         arrays.extend(pack_values(self.access.values, source.table, true, entries)?);
         let block = source.program.block.threads();
-        let blocks = self.mapping(source.program.task, block).blocks(rows as u64, block);
+        let threads = rows.div_ceil(self.rows as usize) as u64;
+        let blocks = self.mapping(source.program.task, block).blocks(threads, block);
         Ok(LayoutArrays { arrays, blocks, shared: 0 })
     }
 
@@ -99,9 +137,10 @@ impl LayoutModule for DiaLayout {
         let decoder = Decoder::new(self.access.values, &part.arrays);
         let ArrayData::I32(diagonals) = part.array("diagonals")? else { return None };
         let rows = part.rows.len();
+        let stride = rows.next_multiple_of(self.slice());
         for position in 0..rows {
             for (d, &diagonal) in diagonals.iter().enumerate() {
-                let value: T = decoder.value(d * rows + position)?;
+                let value: T = decoder.value(d * stride + self.slot(position))?;
                 if !value.to_f64().is_nan() {
                     let column = part.rows.at(position) as i64 + i64::from(diagonal);
                     emit(position, u32::try_from(column).ok()?, value);
@@ -113,30 +152,38 @@ impl LayoutModule for DiaLayout {
 
     /// What the elements of one of its arrays are; `None` for a name that it does not have.
     fn meaning(&self, array: &str) -> Option<Meaning> {
-        const STORED: Stored = Stored {
-            unit: "row",
-            units: "rows",
-            indexed: "entry",
-            indices: "entries",
-            values: "diagonals x rows",
-            empty: ", or NaN",
+        let (values, empty) = match self.rows {
+            1 => ("diagonals x rows rounded up to 32", ", or NaN"),
+            2 => ("diagonals x rows rounded up to 64", SIDE_BY_SIDE),
+            _ => ("diagonals x rows rounded up to 128", SIDE_BY_SIDE),
         };
+        let (unit, units) = ("row", "rows");
+        let stored = Stored { unit, units, indexed: "entry", indices: "entries", values, empty };
         match array {
             "diagonals" => Some(Meaning::new("column minus row of each diagonal", "diagonals")),
-            _ => STORED.meaning(array, IndexCoding::U32, self.access),
+            _ => stored.meaning(array, IndexCoding::U32, self.access),
         }
     }
 
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        DeviceCall::new("dia", mapping, Shares::Row(1))
-            .constant("column_lanes", mapping.stride)
-            .constant("unroll", self.unroll)
-            .block()
-            .size(PartSize::Rows)
-            .array("diagonals")
-            .size(PartSize::Diagonals)
-            .dense()
+        let call = match task.operation {
+            Operation::SpMV => {
+                DeviceCall::new("dia_rows", mapping, Shares::RowsOfThread(self.rows))
+                    .values_at_once(self.rows)
+                    .constant("rows_per_thread", self.rows)
+                    .constant("unroll", self.unroll)
+                    .block()
+                    .size(PartSize::Rows)
+                    .size(PartSize::Columns)
+            }
+            Operation::SpMM { .. } => DeviceCall::new("dia_columns", mapping, Shares::Row(1))
+                .constant("column_lanes", mapping.stride)
+                .constant("unroll", self.unroll)
+                .block()
+                .size(PartSize::Rows),
+        };
+        call.array("diagonals").size(PartSize::Diagonals).dense()
     }
 
     fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
@@ -145,15 +192,15 @@ impl LayoutModule for DiaLayout {
         let set = stats.rows(site.rows);
         let diagonals = stats.diagonals(site.rows).unwrap_or(MAX_DIAGONALS) as u64;
         let rows = set.rows.len() as u64;
-        let warps = rows.div_ceil(u64::from(32 / mapping.stride));
         let value = self.access.values.size(task.precision.matrix());
+        // In a step each thread takes all of its rows' values of a diagonal.
+        let warps = rows.div_ceil(u64::from(32 / mapping.stride * self.rows));
         let steps = WarpSteps { warps, total: warps * diagonals, longest: diagonals };
+        let slots = diagonals * rows.next_multiple_of(self.slice() as u64);
+        let slots_of_step = f64::from(32 / mapping.stride * self.rows);
         PartCost::new(&mapping, steps, StartUp::Diagonals)
-            .matrix(
-                diagonals * rows * value as u64,
-                (32 / mapping.stride) as f64 * value as f64 / 32.0,
-            )
-            .contiguous_input(&mapping, task)
+            .matrix(slots * value as u64, slots_of_step * value as f64 / 32.0)
+            .contiguous_input(&mapping, task, self.rows)
             .unroll(self.unroll)
     }
 }

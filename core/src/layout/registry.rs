@@ -6,8 +6,8 @@ use super::call::DeviceCall;
 use super::cost::{CostModel, PartCost};
 use super::pack::LayoutArrays;
 use super::{
-    BcsrLayout, ChunkLayout, CsrLayout, DiaLayout, Meaning, MergeLayout, PackError, PackedPart, PartSource,
-    SellLayout,
+    BcsrLayout, ChunkLayout, CsrLayout, DiaLayout, Meaning, MergeLayout, PackError, PackedPart,
+    PartSource, SellLayout,
 };
 use crate::matrix::Scalar;
 use crate::syntax::grammar::{Expand, Field, Site};

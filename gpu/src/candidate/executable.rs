@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_role_tells_counters_from_sums_whatever_their_type() {
-        let text = "sparserl 2\nspmv f64\nblock 128\nkeep merge items=8 index=u32 values=plain cache=cached \
+        let text = "sparserl 3\nspmv f64\nblock 128\nkeep merge items=8 index=u32 values=plain cache=cached \
                     vector=1 reduction=scan\n";
         let program = Program::parse(text).unwrap();
         let mut packed = pack(generate::stencil5(40, 40).view(), &program).unwrap();

@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     fn program(body: &str) -> Program {
-        Program::parse(&format!("sparserl 2\nspmv f64\nblock 128\n{body}\n")).unwrap()
+        Program::parse(&format!("sparserl 3\nspmv f64\nblock 128\n{body}\n")).unwrap()
     }
 
     fn extent(ground: &Ground<'_, f64>, body: &str) -> Result<Extent, GroundError> {
@@ -244,7 +244,8 @@ mod tests {
             "keep csr index=u32 values=plain cache=cached vector=1 lanes=16 unroll=4",
         )
         .unwrap();
-        let dia = extent(&ground, "keep dia values=plain cache=cached vector=1 unroll=4").unwrap();
+        let dia =
+            extent(&ground, "keep dia values=plain cache=cached vector=1 rows=1 unroll=4").unwrap();
         assert!(!csr.whole && !dia.whole);
         assert!(csr.entries <= 5_000 && dia.entries <= 5_000);
         assert_ne!(csr, dia);

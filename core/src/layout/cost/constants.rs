@@ -102,7 +102,7 @@ impl CostConstants {
         start_up_blocks: 4.7e-6,
         start_up_staged_tiles: 5.56e-6,
         start_up_tiles: 8.0e-6,
-        start_up_chunks: 4.6e-6,
+        start_up_chunks: 5.2e-6,
     };
 
     /// Seconds before the first entry and after the last.

@@ -116,9 +116,12 @@ impl PartCost {
         self.input(mapping, task, f64::from(sharing))
     }
 
-    /// Neighbouring lanes read neighbouring rows of the input.
-    pub(crate) fn contiguous_input(self, mapping: &Mapping, task: Task) -> Self {
-        self.input(mapping, task, f64::from(32 / mapping.stride))
+    /// Neighbouring lanes read neighbouring rows of the input, so many times in a step.
+    pub(crate) fn contiguous_input(mut self, mapping: &Mapping, task: Task, times: u32) -> Self {
+        for _ in 0..times {
+            self = self.input(mapping, task, f64::from(32 / mapping.stride));
+        }
+        self
     }
 
     fn input(mut self, mapping: &Mapping, task: Task, sharing: f64) -> Self {

@@ -342,7 +342,7 @@ fn a_kernel_is_for_one_element_type() {
 
 /// A matrix and what a program makes of it: a source with the comment that `gen` puts behind it.
 fn generated(body: &str) -> (Csr<f64>, Arc<Packed>, CudaSource, String) {
-    let program = Program::parse(&format!("sparserl 2\n{body}\n")).unwrap();
+    let program = Program::parse(&format!("sparserl 3\n{body}\n")).unwrap();
     let matrix = generate::stencil5(40, 40);
     let packed = pack(matrix.view(), &program).unwrap();
     let source = emit(&packed.program, &packed.signature()).unwrap();
@@ -426,7 +426,7 @@ proptest! {
         pieces in proptest::collection::vec(proptest::sample::select(vec![
             "__global__ ", "void ", "k", "(", ")", "{", "}", ";", "\"", "'", "R\"", "\\", "\n", "//", "/*", "*/", "#",
             "extern \"C\" ", "template", "<", ">", ",", "=", "float* x", "float* y", "int nnz", " launch: ", "<<<1,", "1>>>",
-            " program:\n", "//   sparserl 2\n", "__launch_bounds__(", "é", "num_rows/", "\r", "blocks",
+            " program:\n", "//   sparserl 3\n", "__launch_bounds__(", "é", "num_rows/", "\r", "blocks",
         ]), 0..40),
     ) {
         let text = pieces.concat();
