@@ -12,10 +12,13 @@
 //
 // --calls is what plans are told to expect, for which they then measure on the GPU (at least 3 s a
 // plan); --thorough also measures for the plans for A and A', which takes some 15 s longer.
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
