@@ -1,14 +1,14 @@
 #pragma once
 #include "types.cuh"
 
-// Rows that are cut into several chunks: each chunk leaves its sum in a slot of its own, and the
-// one that takes the last ticket of its row adds them up, in an order that does not depend on
-// timing, and puts the ticket counter back to 0. Launches that share sums and tickets must not
-// overlap.
+// Rows that are cut into several chunks: each chunk leaves its sum as its share of the row, and the
+// one that takes the row's last ticket adds the shares up, in an order that does not depend on
+// timing, and puts the ticket counter back to 0. Launches that use the same shares and tickets must
+// not overlap.
 struct CutRows {
-  const u32* cuts;  // slots x 3: the row's first slot, its slots, its position
-  Scalar* sums;     // slots x columns
-  u32* tickets;     // slots x column tiles
+  const u32* cuts;  // shares x 3: the row's first share, how many it has, its position
+  Scalar* sums;     // shares x columns
+  u32* tickets;     // shares x column tiles
 };
 
 // Adds up the entries of one lane: those of every LANES-th four of a chunk, UNROLL fours at a time.
@@ -57,7 +57,7 @@ __device__ __forceinline__ void chunk(Part part, u32 block, u32 column_tile, u32
   const u32 index = block * (BLOCK / THREADS) + threadIdx.x / THREADS;
   const u32 lane = threadIdx.x / STRIDE % LANES;
   const bool live = index < chunk_count;
-  // Position of the row; or CUT and the slot for the chunk's share of it.
+  // Position of the row; or CUT and the number of the chunk's share.
   u32 target = 0;
   Sum sum{};
   if (live) {
@@ -73,16 +73,16 @@ __device__ __forceinline__ void chunk(Part part, u32 block, u32 column_tile, u32
   if (!__any_sync(FULL_WARP, is_cut)) return;
 
   // The whole warp goes on together, for the sums over lanes.
-  const u32 slot = target - CUT;
+  const u32 share = target - CUT;
   const bool has_columns = column_of(output) < COLUMNS;
   auto* sums = reinterpret_cast<Sum*>(cut_rows.sums + (has_columns ? column_of(output) : 0));
-  constexpr u32 SUMS_PER_SLOT = COLUMNS * sizeof(Scalar) / sizeof(Sum);
+  constexpr u32 SUMS_PER_SHARE = COLUMNS * sizeof(Scalar) / sizeof(Sum);
   u32 first = 0, count = 0, row = 0;
   if (is_cut) {
-    first = __ldg(cut_rows.cuts + size_t(slot) * 3);
-    count = __ldg(cut_rows.cuts + size_t(slot) * 3 + 1);
-    row = __ldg(cut_rows.cuts + size_t(slot) * 3 + 2);
-    if (lane == 0 && has_columns) sums[size_t(slot) * SUMS_PER_SLOT] = sum;
+    first = __ldg(cut_rows.cuts + size_t(share) * 3);
+    count = __ldg(cut_rows.cuts + size_t(share) * 3 + 1);
+    row = __ldg(cut_rows.cuts + size_t(share) * 3 + 2);
+    if (lane == 0 && has_columns) sums[size_t(share) * SUMS_PER_SHARE] = sum;
   }
   __threadfence();
   __syncwarp();
@@ -104,15 +104,15 @@ __device__ __forceinline__ void chunk(Part part, u32 block, u32 column_tile, u32
       // Loads past the last repeat the batch's first instead of branching.
       constexpr u32 UNROLL = 8;
       for (u32 other = lane; other < count; other += UNROLL * LANES) {
-        Sum share[UNROLL];
+        Sum others[UNROLL];
 #pragma unroll
         for (u32 u = 0; u < UNROLL; ++u) {
           const u32 from = first + (other + u * LANES < count ? other + u * LANES : other);
-          share[u] = load_from_l2(sums + size_t(from) * SUMS_PER_SLOT);
+          others[u] = load_from_l2(sums + size_t(from) * SUMS_PER_SHARE);
         }
 #pragma unroll
         for (u32 u = 0; u < UNROLL; ++u) {
-          if (other + u * LANES < count) total += share[u];
+          if (other + u * LANES < count) total += others[u];
         }
       }
     }

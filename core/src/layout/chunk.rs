@@ -19,7 +19,7 @@ use crate::task::Task;
 const ENTRIES: [u32; 5] = [64, 32, 128, 256, 512];
 /// Entries that a thread takes at once.
 const FOUR: u32 = 4;
-/// What marks, in `chunk_rows`, a slot for a share of a cut row instead of a position.
+/// What `chunk_rows` adds to the number of a share, to tell it from a position.
 const CUT: u32 = 1 << 31;
 
 /// Rows in chunks of at most so many entries, each for a group of threads of a warp.
@@ -74,15 +74,15 @@ fn workspace_bytes(task: Task, shares: u64) -> u64 {
     shares * u64::from(task.operation.columns()) * task.precision.accumulator().size() as u64
 }
 
-/// What a chunk is packed as.
+/// A chunk of a row, as it is packed.
 struct Chunk {
-    /// Position of its row.
+    /// Position of its row in the part.
     position: u32,
-    /// Its entries, from so many on in the row.
+    /// The first of its entries, counted within the row.
     first: usize,
-    /// How many entries it has.
+    /// Number of its entries.
     entries: usize,
-    /// The same with empty slots.
+    /// Number of its slots: the entries, and as many empty ones as fill a multiple of four.
     slots: u64,
 }
 
@@ -117,8 +117,8 @@ fn targets(chunks: &[Chunk]) -> (Vec<u32>, Vec<u32>) {
             continue;
         }
         let count = of_row.len() as u32;
-        for (slot, chunk) in (shares..).zip(of_row) {
-            rows.push(CUT + slot);
+        for (share, chunk) in (shares..).zip(of_row) {
+            rows.push(CUT + share);
             cuts.extend([shares, count, chunk.position]);
         }
         shares += count;
@@ -145,7 +145,7 @@ impl LayoutModule for ChunkLayout {
         &["entries", "index", "values", "cache", "vector", "lanes", "unroll"];
     const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/chunk.cuh")];
 
-    /// `chunk ENTRIES …`, for any rows that a position can tell from a slot.
+    /// `chunk ENTRIES …`, for so few rows that positions can be told from shares.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
         let fits = mask.allows(|stats| stats.rows(site.rows).rows.len() < CUT as usize);
         (fits && !entries(site, mask).is_empty())
@@ -176,13 +176,15 @@ impl LayoutModule for ChunkLayout {
         if source.row_count() >= CUT as usize {
             return Err(PackError::Grid { blocks: source.row_count() as u64 });
         }
-        let chunks = self.chunks(source);
-        let (rows, cuts) = targets(&chunks);
-        let shares = (cuts.len() / 3) as u64;
+        let chunks_of_cut_row =
+            |entries| Some(row_chunk_count(entries, self.entries)).filter(|&n| n > 1);
+        let shares: u64 = source.row_lens().filter_map(chunks_of_cut_row).sum();
         let workspace = workspace_bytes(task, shares);
         if workspace > WORKSPACE_LIMIT || shares >= u64::from(CUT) {
             return Err(PackError::Workspace { bytes: workspace });
         }
+        let chunks = self.chunks(source);
+        let (rows, cuts) = targets(&chunks);
 
         let entries = chunks.iter().enumerate().flat_map(|(unit, chunk)| {
             let (columns, values) = source.row(chunk.position as usize);
@@ -221,7 +223,7 @@ impl LayoutModule for ChunkLayout {
             let (begin, end) = (offsets.unsigned(chunk)?, offsets.unsigned(chunk + 1)?);
             let target = rows.unsigned(chunk)?;
             let position = match target.checked_sub(u64::from(CUT)) {
-                Some(slot) => cuts.unsigned(slot as usize * 3 + 2)?,
+                Some(share) => cuts.unsigned(share as usize * 3 + 2)?,
                 None => target,
             };
             let (first, end) = (begin / 4 * 4, (end / 4 * 4).checked_sub(begin % 4)?);
