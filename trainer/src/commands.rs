@@ -20,6 +20,7 @@ mod train;
 use std::path::Path;
 
 use anyhow::Context as _;
+use sparserl_gpu::store::recording::Recordings;
 use sparserl_trainer::corpus::RealMatrices;
 use sparserl_trainer::whole_file;
 
@@ -45,6 +46,17 @@ fn real_matrices(folder: Option<&Path>) -> anyhow::Result<RealMatrices> {
         Some(folder) => RealMatrices::open(folder)?,
         None => RealMatrices::none(),
     })
+}
+
+/// The recordings of a folder, of which there are some.
+fn read_recordings(folder: &Path) -> anyhow::Result<Recordings> {
+    let recordings = Recordings::read(folder)?;
+    anyhow::ensure!(
+        !recordings.as_slice().is_empty(),
+        "no recordings in `{}`: `collect` writes them to the folder `recordings` within its output",
+        folder.display()
+    );
+    Ok(recordings)
 }
 
 /// Writes a result as JSON, whole or not at all.

@@ -217,6 +217,19 @@ fn a_policy_is_improved_on_recordings_and_interrupted_runs_are_of_one_configurat
     assert!(said.contains("was made for grammar") && !path("nothing").exists(), "{said}");
 }
 
+#[test]
+fn a_folder_without_recordings_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (empty, output) = (folder.path().join("collected"), folder.path().join("output"));
+    fs::create_dir_all(empty.join("recordings")).unwrap();
+    for command in ["prepare", "archive"] {
+        let (code, results, said) = run(command, &[&empty, "-o".as_ref(), &output]);
+        assert_eq!((code, results.as_str(), said.lines().count()), (Some(1), "", 1), "{said}");
+        assert!(said.contains("no recordings in") && said.contains("collected"), "{said}");
+        assert!(!output.exists());
+    }
+}
+
 /// The shipped training, of two steps a stage and a small network.
 fn small_stages(folder: &Path) {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR"));

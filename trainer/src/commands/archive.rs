@@ -1,7 +1,6 @@
 use std::path::PathBuf;
 
-use sparserl_gpu::store::recording::Recordings;
-
+use super::read_recordings;
 use crate::console::say;
 
 #[derive(clap::Args)]
@@ -15,7 +14,7 @@ pub(crate) struct Archive {
 
 impl Archive {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let recordings = Recordings::read(&self.recordings)?;
+        let recordings = read_recordings(&self.recordings)?;
         recordings.archive(&self.output)?;
         let evaluations = recordings.as_slice().len();
         say(&format!("{evaluations} evaluations in `{}`", self.output.display()));

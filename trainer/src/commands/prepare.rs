@@ -1,10 +1,9 @@
 use std::path::PathBuf;
 
-use sparserl_gpu::store::recording::Recordings;
 use sparserl_trainer::dataset::{Dataset, prepare};
 use sparserl_trainer::measured::MeasuredCase;
 
-use super::real_matrices;
+use super::{read_recordings, real_matrices};
 use crate::console::{progress_bar, say};
 use crate::interruption::Interruption;
 
@@ -33,8 +32,8 @@ impl Prepare {
             false => Dataset::empty(),
         };
         let real = real_matrices(self.real.as_deref())?;
-        let recordings =
-            self.recordings.iter().map(Recordings::read).collect::<Result<Vec<_>, _>>()?;
+        let recordings = self.recordings.iter().map(|folder| read_recordings(folder));
+        let recordings = recordings.collect::<anyhow::Result<Vec<_>>>()?;
         let cases = MeasuredCase::all(recordings.iter().flatten())?;
         let interruption = Interruption::watch()?;
         let bar = progress_bar(0);
