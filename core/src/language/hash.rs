@@ -21,6 +21,17 @@ pub fn vocabulary_hash() -> u64 {
 /// and for SpMM.
 #[must_use]
 pub fn grammar_hash() -> u64 {
+    // Walking the grammar takes milliseconds, and whoever reads recordings asks for each of them.
+    #[cfg(feature = "std")]
+    {
+        static HASH: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+        *HASH.get_or_init(hash_grammar)
+    }
+    #[cfg(not(feature = "std"))]
+    hash_grammar()
+}
+
+fn hash_grammar() -> u64 {
     let mut hash = Fnv::new();
     hash.add(format_args!("{LANGUAGE_VERSION}"));
     let columns = NonZeroU32::MIN.saturating_add(31);
