@@ -56,44 +56,41 @@ struct Matrix {
 
   // Entries in any order; those at the same place are added up.
   static Matrix of(std::int32_t rows, std::int32_t cols, const std::vector<Entry> &entries) {
-    Matrix unsorted;
-    unsorted.rows = rows;
-    unsorted.cols = cols;
-    unsorted.offsets.assign(std::size_t(rows) + 1, 0);
-    unsorted.columns.resize(entries.size());
-    unsorted.values.resize(entries.size());
-    for (const Entry &entry : entries) ++unsorted.offsets[std::size_t(entry.row) + 1];
-    for (std::int32_t row = 0; row < rows; ++row) unsorted.offsets[row + 1] += unsorted.offsets[row];
-    std::vector<std::int32_t> next(unsorted.offsets.begin(), unsorted.offsets.end() - 1);
-    for (const Entry &entry : entries) {
-      const std::int32_t at = next[entry.row]++;
-      unsorted.columns[at] = entry.column;
-      unsorted.values[at] = entry.value;
-    }
+    const Matrix unsorted = by_rows(rows, cols, entries.size(), [&](const auto &take) {
+      for (const Entry &entry : entries) take(entry.row, entry.column, entry.value);
+    });
     // Transposing sorts.
     return unsorted.transposed().transposed().merged();
   }
 
   Matrix transposed() const {
-    Matrix made;
-    made.rows = cols;
-    made.cols = rows;
-    made.offsets.assign(std::size_t(cols) + 1, 0);
-    made.columns.resize(columns.size());
-    made.values.resize(values.size());
-    for (const std::int32_t column : columns) ++made.offsets[std::size_t(column) + 1];
-    for (std::int32_t row = 0; row < cols; ++row) made.offsets[row + 1] += made.offsets[row];
-    std::vector<std::int32_t> next(made.offsets.begin(), made.offsets.end() - 1);
-    for (std::int32_t row = 0; row < rows; ++row)
-      for (std::int32_t k = offsets[row]; k < offsets[row + 1]; ++k) {
-        const std::int32_t at = next[columns[k]]++;
-        made.columns[at] = row;
-        made.values[at] = values[k];
-      }
-    return made;
+    return by_rows(cols, rows, values.size(), [&](const auto &take) {
+      for (std::int32_t row = 0; row < rows; ++row)
+        for (std::int32_t k = offsets[row]; k < offsets[row + 1]; ++k) take(columns[k], row, values[k]);
+    });
   }
 
  private:
+  // So many entries, which `visit` gives twice, by their rows; those of a row in the order given.
+  template <typename Visit>
+  static Matrix by_rows(std::int32_t rows, std::int32_t cols, std::size_t count, const Visit &visit) {
+    Matrix made;
+    made.rows = rows;
+    made.cols = cols;
+    made.offsets.assign(std::size_t(rows) + 1, 0);
+    made.columns.resize(count);
+    made.values.resize(count);
+    visit([&](std::int32_t row, std::int32_t, double) { ++made.offsets[std::size_t(row) + 1]; });
+    for (std::int32_t row = 0; row < rows; ++row) made.offsets[row + 1] += made.offsets[row];
+    std::vector<std::int32_t> next(made.offsets.begin(), made.offsets.end() - 1);
+    visit([&](std::int32_t row, std::int32_t column, double value) {
+      const std::int32_t at = next[row]++;
+      made.columns[at] = column;
+      made.values[at] = value;
+    });
+    return made;
+  }
+
   // Entries at the same place, which are neighbours, as one.
   Matrix merged() && {
     std::int32_t kept = 0, begin = 0;
