@@ -15,6 +15,7 @@
 //!          | dia VALUES CACHE VECTOR R UNROLL
 //!          | bcsr B INDEX VALUES CACHE VECTOR LANES
 //!          | merge I INDEX VALUES CACHE VECTOR REDUCTION
+//!          | chunk E INDEX VALUES CACHE VECTOR LANES UNROLL
 //! ```
 //!
 //! [`grammar`] is the single statement of these rules: the legal-next mask, the parser, uniform
