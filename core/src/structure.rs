@@ -34,6 +34,7 @@ mod stats;
 mod tests;
 mod values;
 
+pub use chunks::Chunks;
 pub use embedding::{
     EMBEDDING_VERSION, EmbeddingConfig, IndexScaling, SCALED_RANGE, SampledPositions,
     StructureEmbedding,
@@ -45,8 +46,8 @@ pub use rows::{Order, RowSet, RowSetId, Rows, SplitRule};
 pub use scan::{PROBE_LIMIT, SAMPLE_LIMIT};
 pub use similarity::FeatureScale;
 pub use spy::SpyGrid;
-pub use stats::{Chunks, MatrixStats, RowGroups};
+pub use stats::{MatrixStats, RowGroups};
 
-pub(crate) use chunks::{row_chunk_count, row_chunks};
+pub(crate) use chunks::{FOUR, row_chunk_count, row_chunks};
 pub(crate) use count::{block_columns, diagonals, row_ends, tile_rows};
 pub(crate) use values::Table;

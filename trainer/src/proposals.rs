@@ -51,8 +51,8 @@ const WINNERS: usize = 3;
 const ATTEMPTS: usize = 8;
 
 impl Pool {
-    /// About `size` different programs of those `wanted`, drawn on small matrices of several kinds; the same for the
-    /// same seed.
+    /// About `size` different programs of those `wanted`, drawn on small matrices of several kinds;
+    /// the same for the same seed.
     #[must_use]
     pub fn draw(task: Task, size: usize, seed: u64, wanted: &dyn Fn(&Program) -> bool) -> Self {
         let matrices: [Csr<f64>; 6] = [

@@ -85,14 +85,12 @@ impl PartCall<'_> {
         if is_relative {
             writeln!(text, "  u32 base = 0;")?;
         }
-        let mut function =
-            |declaration: &str, body: &str| writeln!(text, "  __device__ {declaration} {{{body}}}");
         if let Some(columns) = self.signature.element("columns") {
             if is_relative {
                 let body = " base = __ldg(column_bases + unit); return *this; ";
-                function(&format!("{ty}& with_base_of(u32 unit)"), body)?;
+                write_function(text, &format!("{ty}& with_base_of(u32 unit)"), body)?;
             } else {
-                function(&format!("{ty}& with_base_of(u32)"), " return *this; ")?;
+                write_function(text, &format!("{ty}& with_base_of(u32)"), " return *this; ")?;
             }
             let base = if is_relative { "base + " } else { "" };
             match self.call.columns_at_once {
@@ -103,7 +101,7 @@ impl PartCall<'_> {
                 }
                 None => {
                     let column = format!(" return {base}{load}(columns + i); ");
-                    function("u32 column(size_t i) const", &column)?;
+                    write_function(text, "u32 column(size_t i) const", &column)?;
                 }
             }
         }
@@ -127,28 +125,32 @@ impl PartCall<'_> {
                 write_list(text, "    ", &each, ";")?;
                 writeln!(text, "  }}")?;
             }
-            (None, ValueCoding::Plain) => writeln!(
-                text,
-                "  __device__ Scalar value(size_t i) const {{ return {load}(values + i); }}"
-            )?,
-            (None, ValueCoding::Constant) => writeln!(
-                text,
-                "  __device__ Scalar value(size_t) const {{ return __ldg(values); }}"
-            )?,
-            (None, ValueCoding::Dictionary) => writeln!(
-                text,
-                "  __device__ Scalar value(size_t i) const {{ return __ldg(table + {load}(codes + \
-                 i)); }}"
-            )?,
+            (None, ValueCoding::Plain) => {
+                let value = format!(" return {load}(values + i); ");
+                write_function(text, "Scalar value(size_t i) const", &value)?;
+            }
+            (None, ValueCoding::Constant) => {
+                let value = " return __ldg(values); ";
+                write_function(text, "Scalar value(size_t) const", value)?;
+            }
+            (None, ValueCoding::Dictionary) => {
+                let value = format!(" return __ldg(table + {load}(codes + i)); ");
+                write_function(text, "Scalar value(size_t i) const", &value)?;
+            }
         }
         let row = match rows {
             RowsForm::All => " return position; ",
             RowsForm::Range => " return first_row + position; ",
             RowsForm::List => " return __ldg(rows + position); ",
         };
-        writeln!(text, "  __device__ u32 row(u32 position) const {{{row}}}")?;
+        write_function(text, "u32 row(u32 position) const", row)?;
         writeln!(text, "}};\n")
     }
+}
+
+/// Writes a function of a part on one line.
+fn write_function(text: &mut String, declaration: &str, body: &str) -> fmt::Result {
+    writeln!(text, "  __device__ {declaration} {{{body}}}")
 }
 
 /// Bytes of the widest load.

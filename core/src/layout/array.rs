@@ -48,6 +48,18 @@ impl Array {
     pub(crate) fn counters(name: &'static str, data: ArrayData) -> Self {
         Self { role: ArrayRole::Counters, ..Self::matrix(name, data) }
     }
+
+    /// Scratch memory for rows that several groups of threads complete: so many bytes of partial
+    /// sums, and counters of those that have come.
+    pub(crate) fn fix_up(
+        (name, sum): (&'static str, Dtype),
+        bytes: u64,
+        tickets: usize,
+    ) -> [Self; 2] {
+        let zeros = ArrayData::zeros(sum, bytes as usize / sum.size());
+        let tickets = ArrayData::U32(alloc::vec![0; tickets]);
+        [Self::partial_sums(name, zeros), Self::counters("tickets", tickets)]
+    }
 }
 
 /// What reads an array in device code.

@@ -10,15 +10,13 @@ use super::pack::{LayoutArrays, WORKSPACE_LIMIT};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::matrix::Scalar;
-use crate::structure::{row_chunk_count, row_chunks};
+use crate::structure::{Chunks, FOUR, row_chunk_count, row_chunks};
 use crate::syntax::grammar::{IndexUnit, Site};
 use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
 use crate::task::Task;
 
 /// Most entries of a chunk.
 const ENTRIES: [u32; 5] = [64, 32, 128, 256, 512];
-/// Entries that a thread takes at once.
-const FOUR: u32 = 4;
 /// What `chunk_rows` adds to the number of a share, to tell it from a position.
 const CUT: u32 = 1 << 31;
 
@@ -45,11 +43,7 @@ pub struct ChunkLayout {
 fn entries(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
     let task = mask.task();
     let fits = |&&most: &&u32| {
-        mask.allows(|stats| {
-            let chunks = stats.chunks(site.rows, most);
-            workspace_bytes(task, chunks.shares) <= WORKSPACE_LIMIT
-                && chunks.shares < u64::from(CUT)
-        })
+        mask.allows(|stats| workspace(task, stats.chunks(site.rows, most).shares).is_ok())
     };
     let fields = |&most: &u32| {
         let opens = vec![
@@ -57,7 +51,7 @@ fn entries(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
             Slot::Values { padded: false },
             Slot::Cache,
             Slot::Vector,
-            Slot::Lanes { most: 32.min(most / 4), block: false },
+            Slot::Lanes { most: 32.min(most / FOUR), block: false },
             field::<ChunkLayout>("unroll", site, unrolls),
         ];
         Alternative::number(most, opens)
@@ -72,6 +66,13 @@ fn unrolls(_: Site, _: Mask<'_>) -> Vec<Alternative> {
 /// Bytes of the sums that the chunks of cut rows leave.
 fn workspace_bytes(task: Task, shares: u64) -> u64 {
     shares * u64::from(task.operation.columns()) * task.precision.accumulator().size() as u64
+}
+
+/// The same, where a part may have so many shares.
+fn workspace(task: Task, shares: u64) -> Result<u64, PackError> {
+    let bytes = workspace_bytes(task, shares);
+    let fits = bytes <= WORKSPACE_LIMIT && shares < u64::from(CUT);
+    if fits { Ok(bytes) } else { Err(PackError::Workspace { bytes }) }
 }
 
 /// A chunk of a row, as it is packed.
@@ -176,13 +177,8 @@ impl LayoutModule for ChunkLayout {
         if source.row_count() >= CUT as usize {
             return Err(PackError::Grid { blocks: source.row_count() as u64 });
         }
-        let chunks_of_cut_row =
-            |entries| Some(row_chunk_count(entries, self.entries)).filter(|&n| n > 1);
-        let shares: u64 = source.row_lens().filter_map(chunks_of_cut_row).sum();
-        let workspace = workspace_bytes(task, shares);
-        if workspace > WORKSPACE_LIMIT || shares >= u64::from(CUT) {
-            return Err(PackError::Workspace { bytes: workspace });
-        }
+        let Chunks { shares, .. } = Chunks::of(source.row_lens(), self.entries);
+        let workspace = workspace(task, shares)?;
         let chunks = self.chunks(source);
         let (rows, cuts) = targets(&chunks);
 
@@ -201,11 +197,8 @@ impl LayoutModule for ChunkLayout {
         ];
         let (index, values) = ((self.index, chunks.len()), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
-        let sum = task.precision.accumulator();
-        let zeros = ArrayData::zeros(sum, workspace as usize / sum.size());
-        arrays.push(Array::partial_sums("shares", zeros));
-        let tickets = vec![0; shares as usize * mapping.column_tiles as usize];
-        arrays.push(Array::counters("tickets", ArrayData::U32(tickets)));
+        let tickets = shares as usize * mapping.column_tiles as usize;
+        arrays.extend(Array::fix_up(("shares", task.precision.accumulator()), workspace, tickets));
         let blocks = mapping.blocks(chunks.len() as u64, block);
         Ok(LayoutArrays { arrays, blocks, shared: 0 })
     }
@@ -226,7 +219,9 @@ impl LayoutModule for ChunkLayout {
                 Some(share) => cuts.unsigned(share as usize * 3 + 2)?,
                 None => target,
             };
-            let (first, end) = (begin / 4 * 4, (end / 4 * 4).checked_sub(begin % 4)?);
+            let four = u64::from(FOUR);
+            let (first, end) =
+                (begin / four * four, (end / four * four).checked_sub(begin % four)?);
             for slot in first..end {
                 let slot = slot as usize;
                 emit(position as usize, decoder.column(chunk, slot)?, decoder.value(slot)?);
@@ -310,11 +305,10 @@ impl LayoutModule for ChunkLayout {
             total: groups.steps + 2 * groups.groups + shares_each,
             longest: groups.longest + most_shares / (4 * u64::from(self.lanes)),
         };
-        let fours = f64::from(at_once * mapping.lanes) * 4.0;
+        let entries_of_step = f64::from(at_once * mapping.lanes * FOUR);
         let cost = PartCost::new(&mapping, steps, StartUp::Chunks)
-            .matrix(bytes, fours * entry as f64 / 32.0 + f64::from(at_once));
-        // Four entries of a thread are four loads of the input.
-        let cost = (0..4).fold(cost, |cost, _| cost.scattered_input(&mapping, task));
+            .matrix(bytes, entries_of_step * entry as f64 / 32.0 + f64::from(at_once))
+            .scattered_inputs(&mapping, task, FOUR);
         // Four entries are in flight in any case; more of them take registers, and so warps.
         let mut cost = cost.unroll(1).workspace(workspace_bytes(task, chunks.shares));
         cost.transactions *= 1.0 + 0.04 * f64::from(self.unroll - 1) * f64::from(mapping.vector);

@@ -277,11 +277,8 @@ impl LayoutModule for MergeLayout {
             }
         };
         arrays.extend(coded);
-        let sum = task.precision.accumulator();
-        let zeros = ArrayData::zeros(sum, workspace as usize / sum.size());
-        arrays.push(Array::partial_sums("carry", zeros));
-        let tickets = vec![0; tiles * mapping.column_tiles as usize];
-        arrays.push(Array::counters("tickets", ArrayData::U32(tickets)));
+        let tickets = tiles * mapping.column_tiles as usize;
+        arrays.extend(Array::fix_up(("carry", task.precision.accumulator()), workspace, tickets));
         Ok(LayoutArrays { arrays, blocks: tiles as u64 * u64::from(mapping.column_tiles), shared })
     }
 

@@ -1,15 +1,40 @@
 //! Chunks of rows, which statistics and packing share, so that what is foreseen is what is stored.
 
-/// Entries that chunks are counted in: a chunk begins at a multiple of so many.
-const QUAD: u64 = 4;
+/// Entries that a thread takes at once: a chunk begins at a multiple of so many.
+pub(crate) const FOUR: u32 = 4;
+
+/// Rows cut into chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chunks {
+    /// Number of chunks.
+    pub chunks: u64,
+    /// Their slots, empty ones included.
+    pub slots: u64,
+    /// Chunks of rows that have several.
+    pub shares: u64,
+}
+
+impl Chunks {
+    /// Of rows with so many entries each, in chunks of at most `most`.
+    pub(crate) fn of(row_lens: impl Iterator<Item = u64>, most: u32) -> Self {
+        let mut found = Self::default();
+        for entries in row_lens {
+            let chunks = row_chunk_count(entries, most);
+            found.chunks += chunks;
+            found.slots += entries.next_multiple_of(FOUR.into());
+            found.shares += if chunks > 1 { chunks } else { 0 };
+        }
+        found
+    }
+}
 
 /// Slots of each chunk of a row of so many entries: as few chunks as hold at most `most` each, all
 /// equally long up to four entries. A row without entries has one chunk without slots.
 pub(crate) fn row_chunks(entries: u64, most: u32) -> impl Iterator<Item = u64> + Clone {
-    let quads = entries.div_ceil(QUAD);
+    let fours = entries.div_ceil(FOUR.into());
     let chunks = row_chunk_count(entries, most);
-    let (each, longer) = (quads / chunks, quads % chunks);
-    (0..chunks).map(move |chunk| (each + u64::from(chunk < longer)) * QUAD)
+    let (each, longer) = (fours / chunks, fours % chunks);
+    (0..chunks).map(move |chunk| (each + u64::from(chunk < longer)) * u64::from(FOUR))
 }
 
 /// Chunks of a row of so many entries, at least 1.

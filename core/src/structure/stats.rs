@@ -8,9 +8,9 @@ use super::pattern::Pattern;
 use super::scan::Scan;
 use super::values::Table;
 use super::{
-    DensityGrids, EmbeddingConfig, Features, MAX_PADDING, Order, RowSet, RowSetId, Rows,
-    SampledPositions, SplitRule, StructureEmbedding, block_columns, diagonals, row_chunk_count,
-    row_chunks, row_ends, tile_rows,
+    Chunks, DensityGrids, EmbeddingConfig, FOUR, Features, MAX_PADDING, Order, RowSet, RowSetId,
+    Rows, SampledPositions, SplitRule, StructureEmbedding, block_columns, diagonals, row_chunks,
+    row_ends, tile_rows,
 };
 use crate::matrix::{CsrView, Scalar};
 use crate::random::SplitMix64;
@@ -64,17 +64,6 @@ pub struct RowGroups {
     pub steps: u64,
     /// Steps of the group with most.
     pub longest: u64,
-}
-
-/// Rows cut into chunks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chunks {
-    /// Number of chunks.
-    pub chunks: u64,
-    /// Their slots, empty ones included.
-    pub slots: u64,
-    /// Chunks of rows that have several.
-    pub shares: u64,
 }
 
 impl fmt::Debug for MatrixStats<'_> {
@@ -393,15 +382,7 @@ impl<'a> MatrixStats<'a> {
     pub fn chunks(&self, id: RowSetId, most: u32) -> Chunks {
         let id = self.known(id);
         self.chunks.get((id, most), || {
-            let mut found = Chunks::default();
-            for row in self.rows(id).rows.iter() {
-                let entries = self.row_len(row) as u64;
-                let chunks = row_chunk_count(entries, most);
-                found.chunks += chunks;
-                found.slots += entries.next_multiple_of(4);
-                found.shares += if chunks > 1 { chunks } else { 0 };
-            }
-            found
+            Chunks::of(self.rows(id).rows.iter().map(|row| self.row_len(row) as u64), most)
         })
     }
 
@@ -418,36 +399,26 @@ impl<'a> MatrixStats<'a> {
     ) -> RowGroups {
         let id = self.known(id);
         self.chunk_groups.get((id, order, most, at_once, lanes), || {
-            let rows = self.ordered(id, order);
+            let (rows, four) = (self.ordered(id, order), u64::from(FOUR));
             let runs = rows.len().div_ceil(CHUNK_RUN);
             let spacing = runs.div_ceil(CHUNK_RUNS).max(1);
+            let (lanes, at_once) = (u64::from(lanes.max(1)), at_once.max(1));
             let (mut seen, mut slots) = (0, 0);
-            for run in (0..runs).step_by(spacing) {
-                let (mut here, mut slowest) = (0, 0);
-                let mut end_group = |here: &mut u32, slowest: &mut u64| {
-                    seen += *slowest;
-                    (*here, *slowest) = (0, 0);
-                };
-                for position in run * CHUNK_RUN..rows.len().min((run + 1) * CHUNK_RUN) {
-                    for chunk in row_chunks(self.row_len(rows.at(position)) as u64, most) {
-                        slots += chunk;
-                        slowest = slowest.max((chunk / 4).div_ceil(u64::from(lanes.max(1))));
-                        here += 1;
-                        if here == at_once {
-                            end_group(&mut here, &mut slowest);
-                        }
-                    }
-                }
-                if here > 0 {
-                    end_group(&mut here, &mut slowest);
-                }
+            for first in (0..rows.len()).step_by(CHUNK_RUN * spacing) {
+                let run = first..rows.len().min(first + CHUNK_RUN);
+                let lens = run.map(|position| self.row_len(rows.at(position)) as u64);
+                let chunks: Vec<u64> = lens.flat_map(|entries| row_chunks(entries, most)).collect();
+                slots += chunks.iter().sum::<u64>();
+                let slowest =
+                    chunks.chunks(at_once as usize).filter_map(|group| group.iter().max());
+                seen += slowest.map(|slots| (slots / four).div_ceil(lanes)).sum::<u64>();
             }
             let all = self.chunks(id, most);
-            let groups = all.chunks.div_ceil(u64::from(at_once.max(1)));
+            let groups = all.chunks.div_ceil(u64::from(at_once));
             let scaled = u128::from(seen) * u128::from(all.slots) / u128::from(slots.max(1));
             let steps = if spacing == 1 { seen } else { scaled as u64 };
-            let longest = (self.rows(id).longest as u64).min(u64::from(most)).div_ceil(4);
-            RowGroups { groups, steps, longest: longest.div_ceil(u64::from(lanes.max(1))) }
+            let longest = (self.rows(id).longest as u64).min(u64::from(most)).div_ceil(four);
+            RowGroups { groups, steps, longest: longest.div_ceil(lanes) }
         })
     }
 }

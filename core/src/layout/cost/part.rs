@@ -108,28 +108,33 @@ impl PartCost {
 
     /// Rows of the input anywhere: each lane group reads a run of its own.
     pub(crate) fn scattered_input(self, mapping: &Mapping, task: Task) -> Self {
-        self.input(mapping, task, 1.0)
+        self.scattered_inputs(mapping, task, 1)
+    }
+
+    /// The same, so many times in a step.
+    pub(crate) fn scattered_inputs(self, mapping: &Mapping, task: Task, times: u32) -> Self {
+        self.input(mapping, task, 1.0, times)
     }
 
     /// `sharing` neighbouring lanes read the same rows of the input.
     pub(crate) fn shared_input(self, mapping: &Mapping, task: Task, sharing: u32) -> Self {
-        self.input(mapping, task, f64::from(sharing))
+        self.input(mapping, task, f64::from(sharing), 1)
     }
 
     /// Neighbouring lanes read neighbouring rows of the input, so many times in a step.
-    pub(crate) fn contiguous_input(mut self, mapping: &Mapping, task: Task, times: u32) -> Self {
-        for _ in 0..times {
-            self = self.input(mapping, task, f64::from(32 / mapping.stride));
-        }
-        self
+    pub(crate) fn contiguous_input(self, mapping: &Mapping, task: Task, times: u32) -> Self {
+        self.input(mapping, task, f64::from(32 / mapping.stride), times)
     }
 
-    fn input(mut self, mapping: &Mapping, task: Task, sharing: f64) -> Self {
+    fn input(mut self, mapping: &Mapping, task: Task, sharing: f64, times: u32) -> Self {
         let run = f64::from(mapping.stride * mapping.vector) * task.precision.dense().size() as f64;
         let runs = (f64::from(32 / mapping.stride) / sharing).max(1.0);
         // Half of the scattered sectors are taken to be shared with a neighbour.
         let sectors = runs * (run / 32.0).max(1.0);
-        self.transactions += self.total_steps * (sectors / SECTORS_PER_TRANSACTION / 2.0).max(1.0);
+        let each = self.total_steps * (sectors / SECTORS_PER_TRANSACTION / 2.0).max(1.0);
+        for _ in 0..times {
+            self.transactions += each;
+        }
         self
     }
 
