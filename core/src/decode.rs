@@ -14,7 +14,7 @@ mod prefix;
 mod ranker;
 mod sample;
 
-pub use beam::{Hypothesis, beam_search};
+pub use beam::{Hypothesis, beam_search, beam_search_among};
 pub use chooser::{Choice, Chooser, CostChooser};
 pub use diverse::{diverse_search, family};
 pub use mutate::{cross, is_offered, mutate, random_walk, regrow};

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use sparserl_core::arbitrary::{csr, task};
 use sparserl_core::decode::{
     BatchRow, ConditionedPolicy, CostRanker, Decoding, Policy, PolicyError, PolicyInput,
-    Prediction, beam_search, random_walk, sample, sample_batch, score,
+    Prediction, beam_search, beam_search_among, random_walk, sample, sample_batch, score,
 };
 use sparserl_core::language::{Derivation, Mask, Program, Token};
 use sparserl_core::layout::pack;
@@ -276,6 +276,15 @@ fn decoding_among_some_programs_gives_each_of_them_and_no_other() {
         reached.insert(trajectory.tokens().collect::<Vec<_>>());
     }
     assert_eq!(reached, programs);
+    let all = beam_search_among(&mut Uniform, SPMV, &programs, 64).unwrap();
+    assert_eq!(all.iter().map(|h| h.program.tokens()).collect::<BTreeSet<_>>(), programs);
+    for hypothesis in &all {
+        let tokens = hypothesis.program.tokens();
+        let scored = score(&mut Uniform, decoding, 1.0, &tokens).unwrap();
+        assert!((scored.log_probability() - hypothesis.log_probability).abs() < 1e-9);
+    }
+    let best = beam_search_among(&mut Uniform, SPMV, &programs, 2).unwrap();
+    assert!((1..=2).contains(&best.len()));
     let none = Decoding::Among { task: SPMV, programs: &BTreeSet::new() };
     let empty = sample(&mut Uniform, none, 1.0, 1).unwrap();
     assert!(empty.steps.is_empty() && empty.end.is_err());

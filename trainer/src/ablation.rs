@@ -1,11 +1,13 @@
 //! What each part of training brings: the same training, with a part left out or changed.
 //!
 //! ```text
-//! Ablations ─► Variant, seed ─► stages ─► network ─► replay on the matrices of the test
-//!                                                        └─► AblationTable
+//! Ablations ─► Variant, seed ─► stages ─► network ─────────────────► replay on the matrices of the test
+//!                                    └─► Improvement ─► network ─►──┘   └─► AblationTable
 //! ```
 //!
-//! A variant makes as many steps in all as the whole training does, whatever it leaves out.
+//! A variant makes as many steps in all as the whole training does, whatever it leaves out. An
+//! improvement goes on from the network of the first variant, by what is recorded of the programs
+//! that it writes; all improvements ask about as many programs.
 
 mod table;
 
@@ -17,6 +19,7 @@ use sparserl_core::structure::IndexScaling;
 use crate::corpus::Split;
 use crate::evaluation::COST_MODEL;
 use crate::network::Modalities;
+use crate::reinforcement::{Algorithm, ReinforcementConfig, Reward};
 use crate::stages::{Stage, StageConfig};
 
 pub use table::{AblationRow, AblationTable, SeedResult};
@@ -34,6 +37,13 @@ pub struct Ablations {
     pub seeds: Vec<u64>,
     /// The variants; one that changes nothing is the whole training.
     pub variants: Vec<Variant>,
+    /// How networks are improved, where they are: a configuration of a [`ReinforcementConfig`],
+    /// relative to this one. Its outcomes are those of the dataset.
+    #[serde(default)]
+    pub reinforcement: Option<PathBuf>,
+    /// What is compared of it.
+    #[serde(default)]
+    pub improvements: Vec<Improvement>,
 }
 
 /// A training that differs from the whole one.
@@ -56,6 +66,18 @@ pub struct Variant {
     pub matrices: Option<usize>,
 }
 
+/// A way to improve the network of the first variant.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Improvement {
+    /// What it is called in tables.
+    pub name: String,
+    /// What is made of rewards.
+    pub algorithm: Algorithm,
+    /// What programs are worth.
+    pub reward: Reward,
+}
+
 fn all() -> Modalities {
     Modalities::ALL
 }
@@ -64,18 +86,24 @@ impl Ablations {
     /// What means nothing, if anything.
     #[must_use]
     pub fn wrong(&self) -> Option<&'static str> {
-        let mut names: Vec<&str> = self.variants.iter().map(|v| v.name.as_str()).collect();
+        let variants = self.variants.iter().map(|variant| variant.name.as_str());
+        let improvements = self.improvements.iter().map(|improvement| improvement.name.as_str());
+        let mut names: Vec<&str> = variants.chain(improvements).collect();
+        let count = names.len();
         names.sort_unstable();
         names.dedup();
         // Each has a folder beside the table, in which the cost model has rows of its own.
         let is_folder = |name: &&str| {
             !name.is_empty() && !name.contains(['/', '\0', '.']) && *name != COST_MODEL
         };
-        if names.is_empty() || names.len() != self.variants.len() || !names.iter().all(is_folder) {
+        if self.variants.is_empty() || names.len() != count || !names.iter().all(is_folder) {
             return Some(
-                "`variants` must have different names, without `/` and `.` and none of them `cost \
-                 model`, and be at least one",
+                "`variants` and `improvements` must have different names, without `/` and `.` and \
+                 none of them `cost model`, and there must be a variant",
             );
+        }
+        if self.reinforcement.is_none() && !self.improvements.is_empty() {
+            return Some("`improvements` need a configuration: `reinforcement = \"FILE\"`");
         }
         if self.variants.iter().any(|variant| variant.matrices == Some(0)) {
             return Some("`matrices` has to be at least 1");
@@ -128,12 +156,27 @@ impl Ablations {
     }
 }
 
+impl Improvement {
+    /// How a network is improved, from a seed.
+    #[must_use]
+    pub fn config(
+        &self,
+        whole: &ReinforcementConfig,
+        split: &Split,
+        seed: u64,
+    ) -> ReinforcementConfig {
+        let Self { algorithm, reward, .. } = *self;
+        ReinforcementConfig { algorithm, reward, seed, split: split.clone(), ..whole.clone() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use super::*;
     use crate::configuration;
+    use crate::reinforcement::DecodingMode;
 
     fn whole() -> Vec<(Stage, StageConfig)> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configurations");
@@ -171,6 +214,43 @@ mod tests {
         let steps: Vec<u64> =
             named("no pre-training").iter().map(|(_, config)| config.steps).collect();
         assert_eq!(steps, [1333, 2667]);
+    }
+
+    #[test]
+    fn the_shipped_improvements_differ_in_algorithm_or_reward_alone() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let path = folder.join("ablations.toml");
+        let ablations: Ablations = configuration::read_checked(&path, Ablations::wrong).unwrap();
+        let config = folder.join(ablations.reinforcement.unwrap());
+        let whole = ReinforcementConfig::read(&config).unwrap();
+        assert_eq!(whole.decoding, DecodingMode::Measured);
+        let split = &ablations.split;
+        let configs = ablations.improvements.iter().map(|i| i.config(&whole, split, 3));
+        let mut seen: Vec<ReinforcementConfig> = Vec::new();
+        for config in configs {
+            let (algorithm, reward) = (config.algorithm, config.reward);
+            let expected = ReinforcementConfig { algorithm, reward, seed: 3, ..whole.clone() };
+            assert_eq!(config, expected);
+            assert!(!seen.contains(&config), "{config:?}");
+            seen.push(config);
+        }
+        for algorithm in Algorithm::ALL {
+            assert!(seen.iter().any(|config| config.algorithm == algorithm), "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn improvements_without_a_configuration_are_refused() {
+        let text = "training = \"train.toml\"\nsplit = \"no_real\"\nseeds = [1]\n";
+        let of = |head: &str| {
+            let variant = "[[variants]]\nname = \"all\"\n";
+            let improvement =
+                "[[improvements]]\nname = \"PPO\"\nalgorithm = \"ppo\"\nreward = \"tiered\"\n";
+            let text = format!("{text}{head}{variant}{improvement}");
+            toml::from_str::<Ablations>(&text).unwrap().wrong()
+        };
+        assert!(of("").is_some_and(|wrong| wrong.contains("`reinforcement")));
+        assert_eq!(of("reinforcement = \"ppo.toml\"\n"), None);
     }
 
     #[test]

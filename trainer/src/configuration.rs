@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sparserl_core::language::{Layout, Program, Word};
 use sparserl_core::task::Task;
 
-use crate::corpus::{Corpus, Split};
+use crate::corpus::{Corpus, Split, Step};
 use crate::stages::Stage;
 
 /// What to collect: so many programs on so many matrices of a corpus, for each task.
@@ -61,6 +61,10 @@ pub struct Contests {
     pub mutations: usize,
     /// Such generations, besides the choosers' picks.
     pub rounds_of_mutations: usize,
+    /// What is done to each matrix before; nothing, if it is left out. How much a random order of
+    /// rows costs, `steps = [{ permute_rows = { seed = 1 } }]` tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
 }
 
 /// Which programs are drawn from policies, to find out how many are right.

@@ -11,6 +11,8 @@
 mod file;
 mod prepare;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use sparserl_core::language::{Program, Token};
 use sparserl_core::structure::{
@@ -167,6 +169,13 @@ impl DatasetMatrix {
 }
 
 impl DatasetCase {
+    /// The tokens of the programs that were measured.
+    #[must_use]
+    pub fn measured_tokens(&self) -> BTreeSet<Vec<Token>> {
+        let programs = self.programs.iter().filter_map(|measured| measured.program(self.task));
+        programs.map(|program| program.tokens()).collect()
+    }
+
     /// The highest speed of a right program in a regime.
     #[must_use]
     pub fn best(&self, regime: usize) -> Option<f32> {

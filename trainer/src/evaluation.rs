@@ -34,7 +34,7 @@ pub use contest::Contest;
 pub use experience::{Experience, PastCase};
 pub use nearest::NearestWinners;
 pub use portfolio::FixedPortfolio;
-pub use replay::{COST_MODEL, ReplayError, replay};
+pub use replay::{COST_MODEL, ReplayError, likeliest, replay};
 pub use result::{CaseResult, Picks, ResultError, TimedProgram, read_cases};
 pub use sampled::{Sampled, SampledCase, SampledRow, SampledTable, WhichTokens};
 pub use sampling::{NamedPolicy, SIDE_BY_SIDE, Sampling};

@@ -357,11 +357,23 @@ fn parts_of_a_training_are_left_out_and_the_rest_is_compared() {
     let (config, dataset, output) = (path("ablations.toml"), path("dataset"), path("out"));
     let text = format!(
         "training = \"train.toml\"\nsplit = {{ leave_out = \"{family}\" }}\nseeds = [1, 2]\n\
-         [[variants]]\nname = \"all\"\n\
+         reinforcement = \"recorded.toml\"\n[[variants]]\nname = \"all\"\n\
          [[variants]]\nname = \"no SFT\"\nwithout = [\"sft\"]\n\
-         shown = {{ features = true, grids = false, positions = false }}\n"
+         shown = {{ features = true, grids = false, positions = false }}\n\
+         [[improvements]]\nname = \"RLOO\"\nalgorithm = \"rloo\"\nreward = \"tiered\"\n"
     );
     fs::write(&config, &text).unwrap();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("configurations/ppo-recorded.toml");
+    let mut recorded = fs::read_to_string(shipped).unwrap();
+    for (from, to) in [
+        ("iterations = 100", "iterations = 2"),
+        ("cases = 16", "cases = 2"),
+        ("rollouts = 16", "rollouts = 4"),
+    ] {
+        assert!(recorded.contains(from), "{from}");
+        recorded = recorded.replacen(from, to, 1);
+    }
+    fs::write(path("recorded.toml"), recorded).unwrap();
     let arguments: [&Path; 3] = [&path("recorded"), "--output".as_ref(), &dataset];
     assert_eq!(run("prepare", &arguments).0, Some(0));
     let ablate = || {
@@ -372,7 +384,14 @@ fn parts_of_a_training_are_left_out_and_the_rest_is_compared() {
     assert_eq!(code, Some(0), "{said}");
     let table: serde_json::Value =
         serde_json::from_slice(&fs::read(output.join("table.json")).unwrap()).unwrap();
-    for (variant, seeds) in [("all", 2), ("no SFT", 2), ("cost model", 1)] {
+    for (variant, seeds) in [
+        ("all", 2),
+        ("all, likeliest", 2),
+        ("no SFT", 2),
+        ("RLOO", 2),
+        ("RLOO, likeliest", 2),
+        ("cost model", 1),
+    ] {
         assert!(shown.contains(variant), "{shown}");
         let rows = table["rows"].as_array().unwrap().iter();
         let rows: Vec<_> = rows.filter(|row| row["variant"] == variant).collect();
@@ -392,6 +411,9 @@ fn parts_of_a_training_are_left_out_and_the_rest_is_compared() {
             assert_eq!(ModelFile::read(&model).unwrap().steps, steps, "{variant} {stage}");
         }
     }
+    // What is improved is the whole network.
+    let improved = output.join("RLOO").join("2").join("model.safetensors");
+    assert!(improved.is_file() && output.join("RLOO").join("2").join("log.jsonl").is_file());
     // Nothing is trained again, and nothing is mixed with other variants.
     let (code, again, said) = ablate();
     assert_eq!((code, again.as_str(), said.as_str()), (Some(0), shown.as_str(), ""));

@@ -1,18 +1,21 @@
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::choice::log_probabilities;
 use super::policy::predict;
 use super::prefix::Path;
+use super::sample::next_tokens;
 use super::{BatchRow, ConditionedPolicy, PolicyError};
 use crate::language::grammar::Alternative;
-use crate::language::{Mask, Program};
+use crate::language::{Mask, Program, Token};
+use crate::task::Task;
 
 /// A program and how likely the policy finds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hypothesis {
     /// The program.
     pub program: Program,
-    /// Sum of its tokens' log-probabilities under the mask.
+    /// Sum of its tokens' log-probabilities among those that were legal.
     pub log_probability: f64,
 }
 
@@ -49,16 +52,48 @@ pub fn beam_search(
     Ok(complete)
 }
 
+/// The most likely of some programs that a beam of some width finds, best first; at most `width` of
+/// them. Of their tokens only those count as legal with which one of the programs goes on.
+///
+/// # Errors
+/// When the policy fails.
+pub fn beam_search_among(
+    policy: &mut dyn ConditionedPolicy,
+    task: Task,
+    programs: &BTreeSet<Vec<Token>>,
+    width: usize,
+) -> Result<Vec<Hypothesis>, PolicyError> {
+    let legal = |path: &Path| {
+        let next = next_tokens(programs, &path.prefix().tokens());
+        let mut alternatives = path.legal(Mask::free(task));
+        alternatives.retain(|alternative| next.contains(&alternative.token));
+        alternatives
+    };
+    let mut complete = search_legal(policy, task, legal, |steps| steps.truncate(width))?;
+    complete.truncate(width);
+    Ok(complete)
+}
+
 /// All programs that a beam finds, best first. `prune` drops steps from a list of them, best first.
 pub(super) fn search(
     policy: &mut dyn ConditionedPolicy,
     mask: Mask<'_>,
+    prune: impl FnMut(&mut Vec<Step<'_>>),
+) -> Result<Vec<Hypothesis>, PolicyError> {
+    search_legal(policy, mask.task(), |path| path.legal(mask), prune)
+}
+
+/// The same, with what programs may go on with.
+fn search_legal(
+    policy: &mut dyn ConditionedPolicy,
+    task: Task,
+    legal: impl Fn(&Path) -> Vec<Alternative>,
     mut prune: impl FnMut(&mut Vec<Step<'_>>),
 ) -> Result<Vec<Hypothesis>, PolicyError> {
     let mut open = alloc::vec![Beam { path: Path::start(), parent: None, log_probability: 0.0 }];
     let mut complete: Vec<Hypothesis> = Vec::new();
     while !open.is_empty() {
-        let legal: Vec<_> = open.iter().map(|beam| beam.path.legal(mask)).collect();
+        let legal: Vec<_> = open.iter().map(|beam| legal(&beam.path)).collect();
         // Where no program has a choice, there is nothing to ask.
         let asks = legal.iter().any(|alternatives| alternatives.len() > 1);
         let predictions = if asks {
@@ -89,7 +124,7 @@ pub(super) fn search(
             let path = beam.path.with(&alternative);
             if !path.is_complete() {
                 next.push(Beam { path, parent, log_probability });
-            } else if let Ok(program) = Program::from_tokens(mask.task(), &path.prefix().tokens()) {
+            } else if let Ok(program) = Program::from_tokens(task, &path.prefix().tokens()) {
                 complete.push(Hypothesis { program, log_probability });
             }
         }

@@ -57,7 +57,7 @@ impl<'f> Decoding<'f> {
 }
 
 /// The tokens with which programs go on that begin with `prefix`, each once.
-fn next_tokens(programs: &BTreeSet<Vec<Token>>, prefix: &[Token]) -> Vec<Token> {
+pub(super) fn next_tokens(programs: &BTreeSet<Vec<Token>>, prefix: &[Token]) -> Vec<Token> {
     let not_before = (Bound::Included(prefix), Bound::Unbounded);
     let begin_so = programs.range::<[Token], _>(not_before).take_while(|p| p.starts_with(prefix));
     let mut next: Vec<Token> =

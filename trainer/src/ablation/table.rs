@@ -6,16 +6,17 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::Interval;
 
-use crate::evaluation::{CaseResult, Table};
+use crate::evaluation::{COST_MODEL, CaseResult, Table};
 
-/// How the network of one variant and seed chooses among what was measured.
+/// How the network of one variant or improvement and one seed chooses among what was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedResult {
-    /// The variant.
+    /// The variant or improvement.
     pub variant: String,
     /// Of all that was drawn in its training.
     pub seed: u64,
-    /// Cases of the test; the network is the chooser with the variant's name.
+    /// Cases of the test, as [`replay`](crate::evaluation::replay) has them for a network of the
+    /// variant's name.
     pub cases: Vec<CaseResult>,
 }
 
@@ -34,7 +35,7 @@ pub struct AblationRow {
     pub task: String,
     /// The regime.
     pub regime: Regime,
-    /// The variant, or the cost model.
+    /// The variant or improvement, whose network chooses by speed or by likelihood; or the cost model.
     pub variant: String,
     /// Geometric mean of the first picks on all matrices, by each seed.
     pub first: Vec<f64>,
@@ -60,7 +61,7 @@ impl AblationTable {
                 });
                 match known {
                     // What has not learned is the same beside every network.
-                    Some(_) if row.chooser != result.variant => {}
+                    Some(_) if row.chooser == COST_MODEL => {}
                     Some(known) => {
                         known.first.push(first);
                         known.of_eight.push(of_eight);

@@ -45,7 +45,7 @@ impl Evaluate {
         let settings: Contests = configuration::read(&self.configuration)?;
         let real = self.measuring.real()?;
         anyhow::ensure!(!real.all().is_empty(), "nothing to evaluate on: name a folder by --real");
-        let recipes = Recipes::of_real(&real, settings.seed);
+        let recipes = Recipes::of_real(&real, settings.seed).changed_by(&settings.steps);
         let models = models::open(&self.model, &Engine::Embedded)?;
         for model in &models {
             models::ensure_no_real(&model.name, &model.provenance)?;

@@ -56,27 +56,24 @@ pub(crate) struct Ppo {
     device: Compute,
 }
 
-/// What every run is given, wherever its outcomes come from.
-struct Given {
-    config: ReinforcementConfig,
-    dataset: Dataset,
-    from: ModelFile,
-    real: RealMatrices,
-}
-
 impl Ppo {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let mut config = ReinforcementConfig::read(&self.configuration)?;
         config.algorithm = self.algorithm.unwrap_or(config.algorithm);
         let from = ModelFile::read(&self.from)?;
         let dataset = Dataset::read(&self.dataset)?;
-        let given = Given { config, dataset, from, real: real_matrices(self.real.as_deref())? };
+        let real = real_matrices(self.real.as_deref())?;
+        let given = (&config, &dataset, &from, &real);
+        let minutes = |minutes| Instant::now() + Duration::from_secs(60 * minutes);
+        let deadline = self.minutes.map(minutes);
         let mut recorded = Vec::new();
         for folder in &self.recordings {
             recorded.extend(cases_of(folder)?);
         }
         let Some(number) = self.measure_on else {
-            return self.improve(&given, RecordedOutcomes::new(Known::of(&recorded)));
+            let outcomes = RecordedOutcomes::new(Known::of(&recorded));
+            improve(given, outcomes, &self.output, self.device, deadline)?;
+            return Ok(());
         };
         let (evaluator, context) = open_gpu(number)?;
         let compiler = evaluator.compiler();
@@ -87,55 +84,61 @@ impl Ppo {
         let known = Known::of(&recorded);
         let outcomes =
             MeasuredOutcomes::new((evaluator, compiler), (recorder, context), known, self.ahead);
-        self.improve(&given, outcomes)
-    }
-
-    fn improve<O>(&self, given: &Given, outcomes: O) -> anyhow::Result<()>
-    where
-        O: Outcomes,
-        ReinforcementError<O::Error>: std::error::Error + Send + Sync + 'static,
-    {
-        let interruption = Interruption::watch()?;
-        let Given { config, dataset, from, real } = given;
-        let bar = progress_bar(config.iterations);
-        let deadline =
-            self.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
-        let run = ReinforcementRun {
-            config,
-            dataset,
-            real,
-            outcomes,
-            from,
-            folder: &self.output,
-            go_on: || {
-                !interruption.was_asked_for()
-                    && deadline.is_none_or(|deadline| Instant::now() < deadline)
-            },
-            observe: |report: &Report| {
-                bar.set_position(report.step);
-                let Tally { reward, best, .. } = report.written;
-                bar.set_message(format!("reward {reward:.3}, best {best:.3}"));
-            },
-        };
-        let improved = on_device(self.device, run);
-        bar.finish_and_clear();
-        let Improved { step, complete, last, validation, path } = improved??;
-        let (algorithm, path) = (config.algorithm, path.display());
-        match complete {
-            true => say(&format!("{algorithm}: {step} iterations, `{path}`")),
-            false => say(&format!(
-                "{algorithm}: interrupted after {step} of {} iterations, goes on from `{path}`",
-                config.iterations
-            )),
-        }
-        if let Some(report) = last {
-            say(&format!("  the last iteration: {}", line(&report.written)));
-        }
-        if let Some(validation) = validation {
-            say(&format!("  other families: {}", line(&validation)));
-        }
+        improve(given, outcomes, &self.output, self.device, deadline)?;
         Ok(())
     }
+}
+
+/// Improves a policy by what becomes of the programs that it writes, with the progress shown; begins
+/// no iteration after the deadline.
+pub(super) fn improve<O>(
+    (config, dataset, from, real): (&ReinforcementConfig, &Dataset, &ModelFile, &RealMatrices),
+    outcomes: O,
+    folder: &Path,
+    device: Compute,
+    deadline: Option<Instant>,
+) -> anyhow::Result<Improved>
+where
+    O: Outcomes,
+    ReinforcementError<O::Error>: std::error::Error + Send + Sync + 'static,
+{
+    let interruption = Interruption::watch()?;
+    let bar = progress_bar(config.iterations);
+    let run = ReinforcementRun {
+        config,
+        dataset,
+        real,
+        outcomes,
+        from,
+        folder,
+        go_on: || {
+            !interruption.was_asked_for()
+                && deadline.is_none_or(|deadline| Instant::now() < deadline)
+        },
+        observe: |report: &Report| {
+            bar.set_position(report.step);
+            let Tally { reward, best, .. } = report.written;
+            bar.set_message(format!("reward {reward:.3}, best {best:.3}"));
+        },
+    };
+    let improved = on_device(device, run);
+    bar.finish_and_clear();
+    let improved = improved??;
+    let (algorithm, path) = (config.algorithm, improved.path.display());
+    match (improved.complete, improved.step) {
+        (true, step) => say(&format!("{algorithm}: {step} iterations, `{path}`")),
+        (false, step) => say(&format!(
+            "{algorithm}: interrupted after {step} of {} iterations, goes on from `{path}`",
+            config.iterations
+        )),
+    }
+    if let Some(report) = &improved.last {
+        say(&format!("  the last iteration: {}", line(&report.written)));
+    }
+    if let Some(validation) = &improved.validation {
+        say(&format!("  other families: {}", line(validation)));
+    }
+    Ok(improved)
 }
 
 fn line(tally: &Tally) -> String {

@@ -1,6 +1,6 @@
 use sparserl_core::random::SplitMix64;
 
-use super::{Corpus, RealMatrices, Recipe, Values};
+use super::{Corpus, RealMatrices, Recipe, Step, Values};
 
 /// The matrices of one run, by number.
 #[derive(Clone, Copy, Debug)]
@@ -8,6 +8,8 @@ pub struct Recipes<'a> {
     source: Source,
     count: u64,
     real: &'a RealMatrices,
+    /// Applied to the real ones.
+    steps: &'a [Step],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +22,7 @@ impl<'a> Recipes<'a> {
     /// The first so many of a corpus.
     #[must_use]
     pub fn of_corpus(corpus: Corpus, count: u64, real: &'a RealMatrices) -> Self {
-        Self { source: Source::Corpus(corpus), count, real }
+        Self { source: Source::Corpus(corpus), count, real, steps: &[] }
     }
 
     /// The real matrices as they are, but with values drawn at random from a seed: half of the
@@ -35,7 +37,13 @@ impl<'a> Recipes<'a> {
     #[must_use]
     pub fn of_real_first(real: &'a RealMatrices, corpus: Corpus, count: u64) -> Self {
         let source = Source::RealFirst(Corpus { share_of_real: 1.0, ..corpus });
-        Self { source, count: count.max(real.all().len() as u64), real }
+        Self { source, count: count.max(real.all().len() as u64), real, steps: &[] }
+    }
+
+    /// The same, with these steps applied to each of the real matrices that come first.
+    #[must_use]
+    pub fn changed_by(self, steps: &'a [Step]) -> Self {
+        Self { steps, ..self }
     }
 
     /// Number of matrices.
@@ -74,6 +82,8 @@ impl<'a> Recipes<'a> {
     fn real_one(&self, number: u64, seed: u64) -> Option<Recipe> {
         let matrix = self.real.all().get(usize::try_from(number).ok()?)?;
         let values = Values::Random { seed: seed.wrapping_add(number) };
-        Some(Recipe { values, ..matrix.recipe() })
+        let mut recipe = Recipe { values, ..matrix.recipe() };
+        recipe.pattern.steps.extend_from_slice(self.steps);
+        Some(recipe)
     }
 }

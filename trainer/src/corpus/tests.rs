@@ -153,6 +153,17 @@ fn real_matrices_come_first_and_then_what_is_made_of_them() {
     assert_eq!(made.len(), 40);
     assert!(made.iter().all(Recipe::uses_real));
     assert!(made.iter().any(|recipe| !recipe.pattern.steps.is_empty()));
+    let steps = [Step::PermuteRows { seed: 3 }];
+    let permuted = recipes.changed_by(&steps);
+    for (number, recipe) in (0..).zip(&first) {
+        let changed = permuted.recipe(number).unwrap();
+        assert_eq!(
+            (&changed.pattern.base, &changed.values),
+            (&recipe.pattern.base, &recipe.values)
+        );
+        assert_eq!(changed.pattern.steps, steps);
+    }
+    assert_eq!(permuted.recipe(count).as_ref(), made.first());
     // All of them, however few are asked for.
     assert_eq!(Recipes::of_real_first(&real, SMALL, 1).count(), count);
 }

@@ -1,7 +1,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use sparserl_core::decode::PolicyError;
+use sparserl_core::decode::{PolicyError, beam_search_among};
+use sparserl_onnx_models::programs::token_ids;
 use sparserl_onnx_models::speeds::expected_fastest;
 use sparserl_onnx_models::terms::ProgramTerms;
 
@@ -15,6 +16,8 @@ pub const COST_MODEL: &str = "cost model";
 
 /// Picks of each chooser.
 const PICKS: usize = 8;
+/// Width of the beam that finds what a network would write.
+const WIDTH: usize = 16;
 
 /// What was measured cannot be chosen from.
 #[derive(Debug, thiserror::Error)]
@@ -27,9 +30,19 @@ pub enum ReplayError {
     Policy(#[from] PolicyError),
 }
 
+/// What is chosen by how likely a network finds programs, in place of how fast: by what it would
+/// write.
+#[must_use]
+pub fn likeliest(network: &str) -> String {
+    format!("{network}, likeliest")
+}
+
 /// Lets networks, and the cost model, choose among the programs of a dataset instead of writing
 /// their own: what that gives is known without a GPU. Only cases that the split tests on are asked
 /// about.
+///
+/// A network chooses twice: by how fast it finds programs, under its name, and by how [`likeliest`]
+/// they are.
 ///
 /// Times are in units of the reference program's. The oracle of a regime is the fastest measured
 /// program, so that no ratio is above 1, and luck of its samples counts against all choosers alike.
@@ -71,12 +84,19 @@ fn choices<B: Backend>(
     let timed = |places: Vec<usize>| -> Vec<TimedProgram> {
         places.into_iter().filter_map(|p| programs.get(p)).map(|p| timed(case, p)).collect()
     };
+    let measured = case.measured_tokens();
     let mut choosers = Vec::new();
     for (name, network) in networks {
         let Some(inputs) = dataset.inputs(case, network.scaling()) else { continue };
         let asked: Vec<_> = programs.iter().map(|p| (p.tokens.clone(), p.terms)).collect();
         let chosen = expected_fastest(&network.speeds_of(&inputs, &asked)?, PICKS);
         choosers.push(Picks { chooser: name.clone(), programs: timed(chosen) });
+        let mut reading = network.read_inputs(&inputs);
+        let written = beam_search_among(&mut *reading, case.task, &measured, WIDTH)?;
+        let ids = written.iter().map(|hypothesis| token_ids(&hypothesis.program));
+        let place = |ids: Vec<u8>| programs.iter().position(|program| program.tokens == ids);
+        let chosen = ids.filter_map(place).take(PICKS).collect();
+        choosers.push(Picks { chooser: likeliest(name), programs: timed(chosen) });
     }
     let mut ranked: Vec<usize> = (0..programs.len()).collect();
     let predicted = |&place: &usize| programs[place].terms[ProgramTerms::PREDICTED];

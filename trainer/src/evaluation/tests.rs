@@ -90,10 +90,15 @@ fn a_new_network_chooses_as_the_cost_model_does() {
     let table = Table::new(&results);
     for regime in [Regime::Cold, Regime::Warm] {
         let rows: Vec<_> = table.rows.iter().filter(|row| row.regime == regime).collect();
-        for (network, cost_model) in rows.iter().zip(&rows[1..]).step_by(2) {
-            assert_eq!((&*network.chooser, &*cost_model.chooser), ("new", "cost model"));
+        for of_task in rows.chunks(3) {
+            let [network, written, cost_model] = of_task else { panic!("{of_task:?}") };
+            let names = [network, written, cost_model].map(|row| &*row.chooser);
+            assert_eq!(names, ["new", "new, likeliest", "cost model"]);
             assert_eq!(network.best_of[0], cost_model.best_of[0]);
-            assert!(network.best_of.is_sorted() && network.best_of[3] <= 1.0 + 1e-9);
+            assert_eq!(written.wrong, 0);
+            for row in [network, written] {
+                assert!(row.best_of.is_sorted() && row.best_of[3] <= 1.0 + 1e-9);
+            }
         }
     }
 }

@@ -107,6 +107,23 @@ impl Known {
         known
     }
 
+    /// What the right programs of a dataset were measured to be; how far the others came, it does not
+    /// say.
+    #[must_use]
+    pub fn of_dataset(dataset: &Dataset) -> Self {
+        let mut known = Self::default();
+        for case in &dataset.cases {
+            let Some(key) = key(dataset, case) else { continue };
+            let right = case.programs.iter().filter(|program| program.right);
+            let judged = right.map(|program| {
+                let judgement = Judgement { tier: Tier::Right, speeds: program.speeds };
+                (program.tokens.clone(), judgement)
+            });
+            known.0.entry(key).or_default().extend(judged);
+        }
+        known
+    }
+
     /// Number of programs.
     #[must_use]
     pub fn programs(&self) -> usize {

@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use rayon::prelude::*;
 use sparserl_core::decode::{Decoding, PolicyError, Trajectory, sample_batch};
 use sparserl_core::language::{Derivation, Mask, Program, Slot, Token};
@@ -93,17 +91,12 @@ fn write_for(
             sample_batch(&mut *reading, decoding, 1.0, seeds)?
         }
         DecodingMode::Measured => {
-            let programs = measured(case);
+            let programs = case.measured_tokens();
             let decoding = Decoding::Among { task, programs: &programs };
             sample_batch(&mut *reading, decoding, 1.0, seeds)?
         }
     };
     Ok(trajectories.into_iter().map(|trajectory| Rollout::of(task, trajectory)).collect())
-}
-
-fn measured(case: &DatasetCase) -> BTreeSet<Vec<Token>> {
-    let programs = case.programs.iter().filter_map(|measured| measured.program(case.task));
-    programs.map(|program| program.tokens()).collect()
 }
 
 impl<'d> Group<'d> {

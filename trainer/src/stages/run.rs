@@ -13,7 +13,7 @@ use crate::network::{AutodiffBackend, Learner, Losses, ModelError, ModelFile, On
 /// What a network goes on with when its stage is interrupted.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
 /// What comes of a stage.
-pub(crate) const MODEL: &str = "model.safetensors";
+pub const MODEL: &str = "model.safetensors";
 /// A line of JSON for every so many steps.
 pub(crate) const LOG: &str = "log.jsonl";
 
