@@ -284,7 +284,9 @@ fn decoding_among_some_programs_gives_each_of_them_and_no_other() {
         assert!((scored.log_probability() - hypothesis.log_probability).abs() < 1e-9);
     }
     let best = beam_search_among(&mut Uniform, SPMV, &programs, 2).unwrap();
-    assert!((1..=2).contains(&best.len()));
+    assert_eq!(best.len(), 2);
+    assert!(best.iter().all(|hypothesis| all.contains(hypothesis)));
+    assert!(best.is_sorted_by(|a, b| a.log_probability >= b.log_probability));
     let none = Decoding::Among { task: SPMV, programs: &BTreeSet::new() };
     let empty = sample(&mut Uniform, none, 1.0, 1).unwrap();
     assert!(empty.steps.is_empty() && empty.end.is_err());

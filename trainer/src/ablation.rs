@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::structure::IndexScaling;
 
 use crate::corpus::Split;
-use crate::evaluation::COST_MODEL;
+use crate::evaluation::{COST_MODEL, likeliest};
 use crate::network::Modalities;
 use crate::reinforcement::{Algorithm, ReinforcementConfig, Reward};
 use crate::stages::{Stage, StageConfig};
@@ -102,8 +102,18 @@ impl Ablations {
                  none of them `cost model`, and there must be a variant",
             );
         }
+        if names.iter().any(|name| names.iter().any(|other| *name == likeliest(other))) {
+            return Some("a name is that of another one\'s network as it is listed by likelihood");
+        }
         if self.reinforcement.is_none() && !self.improvements.is_empty() {
             return Some("`improvements` need a configuration: `reinforcement = \"FILE\"`");
+        }
+        let is_whole = |first: &Variant| first.shown == all() && first.matrices.is_none();
+        if !self.improvements.is_empty() && !self.variants.first().is_some_and(is_whole) {
+            return Some(
+                "`improvements` are of the first variant, which has to be shown everything on all \
+                 matrices",
+            );
         }
         if self.variants.iter().any(|variant| variant.matrices == Some(0)) {
             return Some("`matrices` has to be at least 1");
@@ -250,7 +260,10 @@ mod tests {
             toml::from_str::<Ablations>(&text).unwrap().wrong()
         };
         assert!(of("").is_some_and(|wrong| wrong.contains("`reinforcement")));
-        assert_eq!(of("reinforcement = \"ppo.toml\"\n"), None);
+        let head = "reinforcement = \"ppo.toml\"\n";
+        assert_eq!(of(head), None);
+        let part = format!("{head}[[variants]]\nname = \"part\"\nmatrices = 9\n");
+        assert!(of(&part).is_some_and(|wrong| wrong.contains("first variant")));
     }
 
     #[test]
@@ -262,7 +275,14 @@ mod tests {
             toml::from_str::<Ablations>(&text).unwrap().wrong()
         };
         assert_eq!(of(["a", "b"]), None);
-        for names in [["a", "a"], ["a", ""], ["a", "../b"], ["a", ".."], ["a", "cost model"]] {
+        for names in [
+            ["a", "a"],
+            ["a", "a, likeliest"],
+            ["a", ""],
+            ["a", "../b"],
+            ["a", ".."],
+            ["a", "cost model"],
+        ] {
             assert!(of(names).is_some(), "{names:?}");
         }
     }

@@ -67,6 +67,15 @@ pub struct Contests {
     pub steps: Vec<Step>,
 }
 
+impl Contests {
+    /// What means nothing, if anything.
+    #[must_use]
+    pub fn wrong(&self) -> Option<&'static str> {
+        let grows = self.steps.iter().any(Step::may_add_entries);
+        grows.then_some("`steps` must not add entries: the matrices are as large as they may be")
+    }
+}
+
 /// Which programs are drawn from policies, to find out how many are right.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

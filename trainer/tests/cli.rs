@@ -411,9 +411,13 @@ fn parts_of_a_training_are_left_out_and_the_rest_is_compared() {
             assert_eq!(ModelFile::read(&model).unwrap().steps, steps, "{variant} {stage}");
         }
     }
-    // What is improved is the whole network.
-    let improved = output.join("RLOO").join("2").join("model.safetensors");
-    assert!(improved.is_file() && output.join("RLOO").join("2").join("log.jsonl").is_file());
+    // What is improved is the whole network of the same seed, and it is another one then.
+    let model = |path: PathBuf| ModelFile::read(&path.join("model.safetensors")).unwrap();
+    let (improved, whole) = (output.join("RLOO/2"), model(output.join("all/2/value")));
+    let asked: serde_json::Value =
+        serde_json::from_slice(&fs::read(improved.join("asked.json")).unwrap()).unwrap();
+    assert_eq!(asked["from"], whole.fingerprint());
+    assert_ne!(model(improved).fingerprint(), whole.fingerprint());
     // Nothing is trained again, and nothing is mixed with other variants.
     let (code, again, said) = ablate();
     assert_eq!((code, again.as_str(), said.as_str()), (Some(0), shown.as_str(), ""));

@@ -53,7 +53,8 @@ pub fn beam_search(
 }
 
 /// The most likely of some programs that a beam of some width finds, best first; at most `width` of
-/// them. Of their tokens only those count as legal with which one of the programs goes on.
+/// them. Of the tokens at a place only those count with which one of the programs goes on, so that
+/// probabilities are those among the programs, not those under a mask.
 ///
 /// # Errors
 /// When the policy fails.

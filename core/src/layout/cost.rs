@@ -25,6 +25,10 @@ pub struct CostModel<'m> {
     constants: CostConstants,
 }
 
+/// Matrices of more than this share of the L2 stream through it; of smaller ones, enough is found
+/// there again.
+const CACHED_SHARE: (u64, u64) = (8, 15);
+
 impl<'m> CostModel<'m> {
     /// A model for the matrix of `stats`.
     #[must_use]
@@ -65,12 +69,10 @@ impl<'m> CostModel<'m> {
     }
 
     /// True when the matrix is too large to be found in the L2 again.
-    ///
-    /// Of a matrix that fits, streamed loads leave nothing there: for SpMV with 16 to 32 MB of arrays
-    /// that was worth 3 to 5 % cold, and cost 23 to 28 % warm (50 MB of L2, 80 pairs of programs on two
-    /// matrices, H200, 2026-11-23).
     pub(crate) fn streams(&self) -> bool {
-        self.csr_bytes() > self.target.l2_bytes
+        let (share, whole) = CACHED_SHARE;
+        u128::from(self.csr_bytes()) * u128::from(whole)
+            > u128::from(self.target.l2_bytes) * u128::from(share)
     }
 
     /// Steps of warps in which `lanes × stride` threads share each row.

@@ -9,10 +9,10 @@
 //! | warm | a graph of launches with a tiny kernel after each, less a graph of as many tiny kernels, timed in the same round; over the launches |
 //! | back to back | a graph of launches with nothing between them, over the launches |
 //!
-//! Graphs begin with a cache that was overwritten as for a cold launch, and then warmed by launches of
-//! the contender itself. Contenders share arrays: without that, one that streams them, and so keeps
-//! them out of the cache, would find them there because of the contender before it, as in no program
-//! that calls it a thousand times.
+//! Before each graph the cache is overwritten, as before a cold launch, and two launches of the contender
+//! warm it. Contenders share arrays: without that, one that streams them, and so leaves nothing of them
+//! in the cache, would find them there because the contender before it had read them. Who calls it a
+//! thousand times in a row does not.
 //!
 //! The tiny kernel reads from the output and writes to the input. It ends a launch before the next
 //! begins: a library whose launches allow their successors to begin early overlaps them back to
@@ -51,7 +51,7 @@ pub(crate) struct Rounds {
     pub(crate) warm: u32,
     pub(crate) back_to_back: u32,
     /// Time for the launches that one regime of one contender is about, in seconds; with those that
-    /// go before them, a sample takes up to three times as long. Slow contenders have fewer samples
+    /// go before them, a sample takes up to five times as long. Slow contenders have fewer samples
     /// for it, at least one.
     pub(crate) patience: f64,
 }

@@ -37,7 +37,7 @@ pub(crate) struct Ablate {
 }
 
 /// What a network chooses, in its folder.
-const CHOICES: &str = "choices.json";
+const CHOICES: &str = "picks.json";
 
 /// What results are of.
 #[derive(Serialize)]

@@ -42,7 +42,7 @@ struct Asked<'a> {
 
 impl Evaluate {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let settings: Contests = configuration::read(&self.configuration)?;
+        let settings: Contests = configuration::read_checked(&self.configuration, Contests::wrong)?;
         let real = self.measuring.real()?;
         anyhow::ensure!(!real.all().is_empty(), "nothing to evaluate on: name a folder by --real");
         let recipes = Recipes::of_real(&real, settings.seed).changed_by(&settings.steps);

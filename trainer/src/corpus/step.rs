@@ -92,6 +92,26 @@ impl Step {
         }
     }
 
+    /// Whether the matrix that the step makes may have more entries.
+    #[must_use]
+    pub fn may_add_entries(&self) -> bool {
+        match self {
+            Self::Replicate { .. }
+            | Self::DenseRows { .. }
+            | Self::DenseColumns { .. }
+            | Self::Beside(_)
+            | Self::Above(_) => true,
+            Self::PermuteRows { .. }
+            | Self::PermuteColumns { .. }
+            | Self::PermuteBoth { .. }
+            | Self::CuthillMckee
+            | Self::DegreeOrder
+            | Self::Transpose
+            | Self::Crop { .. }
+            | Self::Thin { .. } => false,
+        }
+    }
+
     /// What becomes of a size, with that of the other matrix if there is one. Nothing does by a crop,
     /// which is left out if it leaves nothing.
     pub(super) fn size(&self, size: Size, other: Option<Size>) -> Size {

@@ -1,7 +1,9 @@
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use sparserl_core::decode::{PolicyError, beam_search_among};
+use sparserl_core::language::Token;
 use sparserl_onnx_models::programs::token_ids;
 use sparserl_onnx_models::speeds::expected_fastest;
 use sparserl_onnx_models::terms::ProgramTerms;
@@ -30,8 +32,8 @@ pub enum ReplayError {
     Policy(#[from] PolicyError),
 }
 
-/// What is chosen by how likely a network finds programs, in place of how fast: by what it would
-/// write.
+/// The name of a network as a chooser that goes by how likely it finds programs, in place of how fast:
+/// by what it writes where it has to write one of those that were measured.
 #[must_use]
 pub fn likeliest(network: &str) -> String {
     format!("{network}, likeliest")
@@ -44,8 +46,8 @@ pub fn likeliest(network: &str) -> String {
 /// A network chooses twice: by how fast it finds programs, under its name, and by how [`likeliest`]
 /// they are.
 ///
-/// Times are in units of the reference program's. The oracle of a regime is the fastest measured
-/// program, so that no ratio is above 1, and luck of its samples counts against all choosers alike.
+/// Programs count that were timed in both regimes. Times are in units of the reference program's. The
+/// oracle of a regime is the fastest of them, so that no ratio is above 1, and luck of its samples counts against all choosers alike.
 ///
 /// # Errors
 /// When a matrix has no recipe, or a network fails.
@@ -84,7 +86,8 @@ fn choices<B: Backend>(
     let timed = |places: Vec<usize>| -> Vec<TimedProgram> {
         places.into_iter().filter_map(|p| programs.get(p)).map(|p| timed(case, p)).collect()
     };
-    let measured = case.measured_tokens();
+    let tokens = programs.iter().filter_map(|measured| measured.program(case.task));
+    let tokens: BTreeSet<Vec<Token>> = tokens.map(|program| program.tokens()).collect();
     let mut choosers = Vec::new();
     for (name, network) in networks {
         let Some(inputs) = dataset.inputs(case, network.scaling()) else { continue };
@@ -92,7 +95,7 @@ fn choices<B: Backend>(
         let chosen = expected_fastest(&network.speeds_of(&inputs, &asked)?, PICKS);
         choosers.push(Picks { chooser: name.clone(), programs: timed(chosen) });
         let mut reading = network.read_inputs(&inputs);
-        let written = beam_search_among(&mut *reading, case.task, &measured, WIDTH)?;
+        let written = beam_search_among(&mut *reading, case.task, &tokens, WIDTH)?;
         let ids = written.iter().map(|hypothesis| token_ids(&hypothesis.program));
         let place = |ids: Vec<u8>| programs.iter().position(|program| program.tokens == ids);
         let chosen = ids.filter_map(place).take(PICKS).collect();
@@ -103,7 +106,10 @@ fn choices<B: Backend>(
     ranked.sort_by(|a, b| predicted(b).total_cmp(&predicted(a)));
     ranked.truncate(PICKS);
     choosers.push(Picks { chooser: COST_MODEL.to_owned(), programs: timed(ranked) });
-    let best = |regime: usize| case.best(regime).map(|speed| f64::from(-speed).exp2());
+    let best = |regime: usize| {
+        let speeds = programs.iter().filter_map(|program| program.speed(regime));
+        speeds.reduce(f32::max).map(|speed| f64::from(-speed).exp2())
+    };
     Ok(CaseResult {
         recipe: recipe.to_string(),
         family: recipe.family().to_owned(),

@@ -90,25 +90,24 @@ impl Judgement {
 }
 
 impl Known {
-    /// What some cases were measured to be.
+    /// What some cases were measured to be. Nothing is known of programs that were timed in fewer regimes
+    /// than others of their case, with whose speeds theirs do not compare.
     #[must_use]
     pub fn of(cases: &[MeasuredCase]) -> Self {
         let mut known = Self::default();
         for case in cases {
-            let of_case = known.0.entry((case.recipe.to_string(), case.task, case.target));
-            let of_case = of_case.or_default();
-            for measured in &case.programs {
+            let judged = case.programs.iter().map(|measured| {
                 let speeds = REGIMES.map(|regime| measured.speed(regime));
                 let speeds = speeds.map(|speed| speed.map(|speed| speed.relative as f32));
-                let judgement = Judgement { tier: measured.tier, speeds };
-                of_case.entry(token_ids(&measured.program)).or_insert(judgement);
-            }
+                (token_ids(&measured.program), Judgement { tier: measured.tier, speeds })
+            });
+            let key = (case.recipe.to_string(), case.task, case.target);
+            known.add_comparable(key, judged.collect());
         }
         known
     }
 
-    /// What the right programs of a dataset were measured to be; how far the others came, it does not
-    /// say.
+    /// The same of a dataset, which does not say how far programs came that are not right.
     #[must_use]
     pub fn of_dataset(dataset: &Dataset) -> Self {
         let mut known = Self::default();
@@ -119,9 +118,21 @@ impl Known {
                 let judgement = Judgement { tier: Tier::Right, speeds: program.speeds };
                 (program.tokens.clone(), judgement)
             });
-            known.0.entry(key).or_default().extend(judged);
+            known.add_comparable(key, judged.collect());
         }
         known
+    }
+
+    /// Notes the first judgement of each program of a case, but for those that lack a time.
+    fn add_comparable(&mut self, key: (String, Task, Target), judged: Vec<(Vec<u8>, Judgement)>) {
+        let regimes = |judgement: &Judgement| judgement.speeds.iter().flatten().count();
+        let most = judged.iter().map(|(_, judgement)| regimes(judgement)).max().unwrap_or(0);
+        let of_case = self.0.entry(key).or_default();
+        for (program, judgement) in judged {
+            if [0, most].contains(&regimes(&judgement)) {
+                of_case.entry(program).or_insert(judgement);
+            }
+        }
     }
 
     /// Number of programs.
