@@ -1,8 +1,8 @@
 //! What each part of training brings: the same training, with a part left out or changed.
 //!
 //! ```text
-//! Ablations ─► Variant, seed ─► stages ─► network ─────────────────► replay on the matrices of the test
-//!                                    └─► Improvement ─► network ─►──┘   └─► AblationTable
+//! Ablations ─► Variant, seed ─► stages ─► network ─┬──────────────────────► replay on the test
+//!                                                  └─► Improvement, network ─►──┘  └─► AblationTable
 //! ```
 //!
 //! A variant makes as many steps in all as the whole training does, whatever it leaves out. An
@@ -108,7 +108,7 @@ impl Ablations {
         if self.reinforcement.is_none() && !self.improvements.is_empty() {
             return Some("`improvements` need a configuration: `reinforcement = \"FILE\"`");
         }
-        let is_whole = |first: &Variant| first.shown == all() && first.matrices.is_none();
+        let is_whole = |first: &Variant| first.shown == Modalities::ALL && first.matrices.is_none();
         if !self.improvements.is_empty() && !self.variants.first().is_some_and(is_whole) {
             return Some(
                 "`improvements` are of the first variant, which has to be shown everything on all \

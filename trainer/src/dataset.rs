@@ -169,18 +169,28 @@ impl DatasetMatrix {
 }
 
 impl DatasetCase {
-    /// The tokens of the programs that were measured.
-    #[must_use]
-    pub fn measured_tokens(&self) -> BTreeSet<Vec<Token>> {
-        let programs = self.programs.iter().filter_map(|measured| measured.program(self.task));
+    /// The tokens of some of its programs.
+    pub(crate) fn tokens_of<'p>(
+        &self,
+        programs: impl IntoIterator<Item = &'p DatasetProgram>,
+    ) -> BTreeSet<Vec<Token>> {
+        let programs = programs.into_iter().filter_map(|program| program.program(self.task));
         programs.map(|program| program.tokens()).collect()
     }
 
     /// The highest speed of a right program in a regime.
     #[must_use]
     pub fn best(&self, regime: usize) -> Option<f32> {
-        self.programs.iter().filter_map(|program| program.speed(regime)).reduce(f32::max)
+        fastest(&self.programs, regime)
     }
+}
+
+/// The highest speed of a right one of some programs in a regime.
+pub(crate) fn fastest<'p>(
+    programs: impl IntoIterator<Item = &'p DatasetProgram>,
+    regime: usize,
+) -> Option<f32> {
+    programs.into_iter().filter_map(|program| program.speed(regime)).reduce(f32::max)
 }
 
 impl DatasetProgram {

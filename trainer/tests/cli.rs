@@ -162,17 +162,13 @@ fn a_policy_is_improved_on_recordings_and_interrupted_runs_are_of_one_configurat
     let path = |name: &str| place.path().join(name);
     small_recordings(3_000, &path("recorded"));
     let (model, dataset) = beginner_and_dataset(place.path(), &path("recorded"));
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("configurations/ppo.toml");
-    let mut text = fs::read_to_string(shipped).unwrap();
-    for (from, to) in [
+    let smaller = [
         ("iterations = 200", "iterations = 3"),
         ("\"masked\"", "\"measured\""),
         ("cases = 16", "cases = 3"),
         ("steps = 100", "steps = 2"),
-    ] {
-        assert!(text.contains(from), "{from}");
-        text = text.replacen(from, to, 1);
-    }
+    ];
+    let text = shipped_with("configurations/ppo.toml", &smaller);
     let config = path("ppo.toml");
     fs::write(&config, &text).unwrap();
     let improve = |output: &Path, more: &[&str]| {
@@ -230,20 +226,27 @@ fn a_folder_without_recordings_is_named() {
     }
 }
 
+/// A shipped file of the trainer, with some of its text replaced.
+fn shipped_with(name: &str, replacements: &[(&str, &str)]) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let mut text = fs::read_to_string(path).unwrap();
+    for (from, to) in replacements {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    text
+}
+
 /// The shipped training, of two steps a stage and a small network.
 fn small_stages(folder: &Path) {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR"));
     fs::create_dir(folder.join("configurations")).unwrap();
     for stage in ["pretrain", "sft", "value"] {
         let name = format!("configurations/{stage}.toml");
-        let mut text = fs::read_to_string(shipped.join(&name)).unwrap();
         let steps = if stage == "value" { "steps = 2000" } else { "steps = 1000" };
         let smaller =
             [(steps, "steps = 2"), ("cases = 16", "cases = 2"), ("programs = 24", "programs = 4")];
-        for (from, to) in smaller {
-            assert!(text.contains(from), "{from}");
-            text = text.replacen(from, to, 1);
-        }
+        let mut text = shipped_with(&name, &smaller);
         text += "network = { width = 16, heads = 2, encoder_layers = 1, decoder_layers = 1, \
                  speed_width = 8 }\n";
         fs::write(folder.join(&name), text).unwrap();
@@ -363,16 +366,12 @@ fn parts_of_a_training_are_left_out_and_the_rest_is_compared() {
          [[improvements]]\nname = \"RLOO\"\nalgorithm = \"rloo\"\nreward = \"tiered\"\n"
     );
     fs::write(&config, &text).unwrap();
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("configurations/ppo-recorded.toml");
-    let mut recorded = fs::read_to_string(shipped).unwrap();
-    for (from, to) in [
+    let smaller = [
         ("iterations = 100", "iterations = 2"),
         ("cases = 16", "cases = 2"),
         ("rollouts = 16", "rollouts = 4"),
-    ] {
-        assert!(recorded.contains(from), "{from}");
-        recorded = recorded.replacen(from, to, 1);
-    }
+    ];
+    let recorded = shipped_with("configurations/ppo-recorded.toml", &smaller);
     fs::write(path("recorded.toml"), recorded).unwrap();
     let arguments: [&Path; 3] = [&path("recorded"), "--output".as_ref(), &dataset];
     assert_eq!(run("prepare", &arguments).0, Some(0));

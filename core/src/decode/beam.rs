@@ -47,9 +47,7 @@ pub fn beam_search(
     mask: Mask<'_>,
     width: usize,
 ) -> Result<Vec<Hypothesis>, PolicyError> {
-    let mut complete = search(policy, mask, |steps| steps.truncate(width))?;
-    complete.truncate(width);
-    Ok(complete)
+    search_width(policy, mask.task(), |path| path.legal(mask), width)
 }
 
 /// The most likely of some programs that a beam of some width finds, best first; at most `width` of
@@ -70,6 +68,16 @@ pub fn beam_search_among(
         alternatives.retain(|alternative| next.contains(&alternative.token));
         alternatives
     };
+    search_width(policy, task, legal, width)
+}
+
+/// A beam of some width, with what programs may go on with.
+fn search_width(
+    policy: &mut dyn ConditionedPolicy,
+    task: Task,
+    legal: impl Fn(&Path) -> Vec<Alternative>,
+    width: usize,
+) -> Result<Vec<Hypothesis>, PolicyError> {
     let mut complete = search_legal(policy, task, legal, |steps| steps.truncate(width))?;
     complete.truncate(width);
     Ok(complete)
@@ -84,7 +92,7 @@ pub(super) fn search(
     search_legal(policy, mask.task(), |path| path.legal(mask), prune)
 }
 
-/// The same, with what programs may go on with.
+/// As [`search`], with what programs may go on with.
 fn search_legal(
     policy: &mut dyn ConditionedPolicy,
     task: Task,

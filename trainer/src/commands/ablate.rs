@@ -36,8 +36,8 @@ pub(crate) struct Ablate {
     real: Option<PathBuf>,
 }
 
-/// What a network chooses, in its folder.
-const CHOICES: &str = "picks.json";
+/// What a network picks, in its folder.
+const PICKS: &str = "picks.json";
 
 /// What results are of.
 #[derive(Serialize)]
@@ -168,7 +168,7 @@ impl Ablate {
         let outcomes = RecordedOutcomes::new(Known::of_dataset(dataset));
         let improved = improve(given, outcomes, &folder, self.device, None)?;
         anyhow::ensure!(improved.complete, INTERRUPTED);
-        let name = (improvement.name.as_str(), first.shown, seed);
+        let name = (improvement.name.as_str(), Modalities::ALL, seed);
         choose(name, &improved.path, (dataset, &config.split), &folder)
     }
 
@@ -189,13 +189,13 @@ fn choose(
     let network = NetworkPolicy::<Processor>::new(&model, shown, Default::default());
     let cases = choices(dataset, split, &[(name.to_owned(), network)])?;
     let result = SeedResult { variant: name.to_owned(), seed, cases };
-    write_json(&folder.join(CHOICES), &result)?;
+    write_json(&folder.join(PICKS), &result)?;
     Ok(result)
 }
 
 /// What was chosen before, if anything.
 fn read(folder: &Path) -> anyhow::Result<Option<SeedResult>> {
-    let path = folder.join(CHOICES);
+    let path = folder.join(PICKS);
     if !path.exists() {
         return Ok(None);
     }

@@ -60,6 +60,11 @@ pub(crate) fn open_gpu(number: u32) -> anyhow::Result<(GpuEvaluator, RecordingCo
     Ok((evaluator, context))
 }
 
+/// When so many minutes are over; never, if none are said.
+pub(super) fn after(minutes: Option<u64>) -> Option<Instant> {
+    minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes))
+}
+
 impl Measuring {
     /// The real matrices; none where no folder is named.
     pub(crate) fn real(&self) -> anyhow::Result<RealMatrices> {
@@ -73,7 +78,7 @@ impl Measuring {
 
     /// When nothing new is begun any more.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes))
+        after(self.minutes)
     }
 
     /// The same in another folder.

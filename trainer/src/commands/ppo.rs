@@ -1,6 +1,6 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context as _;
 use sparserl_gpu::store::recording::{Recorder, Recordings};
@@ -13,7 +13,7 @@ use sparserl_trainer::reinforcement::{
     ReinforcementError, ReinforcementRun, Report, Tally,
 };
 
-use super::measuring::open_gpu;
+use super::measuring::{after, open_gpu};
 use super::real_matrices;
 use crate::console::{progress_bar, say};
 use crate::interruption::Interruption;
@@ -64,8 +64,7 @@ impl Ppo {
         let dataset = Dataset::read(&self.dataset)?;
         let real = real_matrices(self.real.as_deref())?;
         let given = (&config, &dataset, &from, &real);
-        let minutes = |minutes| Instant::now() + Duration::from_secs(60 * minutes);
-        let deadline = self.minutes.map(minutes);
+        let deadline = after(self.minutes);
         let mut recorded = Vec::new();
         for folder in &self.recordings {
             recorded.extend(cases_of(folder)?);
@@ -124,18 +123,19 @@ where
     let improved = on_device(device, run);
     bar.finish_and_clear();
     let improved = improved??;
-    let (algorithm, path) = (config.algorithm, improved.path.display());
-    match (improved.complete, improved.step) {
-        (true, step) => say(&format!("{algorithm}: {step} iterations, `{path}`")),
-        (false, step) => say(&format!(
+    let Improved { step, complete, last, validation, path } = &improved;
+    let (algorithm, path) = (config.algorithm, path.display());
+    match complete {
+        true => say(&format!("{algorithm}: {step} iterations, `{path}`")),
+        false => say(&format!(
             "{algorithm}: interrupted after {step} of {} iterations, goes on from `{path}`",
             config.iterations
         )),
     }
-    if let Some(report) = &improved.last {
+    if let Some(report) = last {
         say(&format!("  the last iteration: {}", line(&report.written)));
     }
-    if let Some(validation) = &improved.validation {
+    if let Some(validation) = validation {
         say(&format!("  other families: {}", line(validation)));
     }
     Ok(improved)

@@ -1,16 +1,14 @@
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use sparserl_core::decode::{PolicyError, beam_search_among};
-use sparserl_core::language::Token;
 use sparserl_onnx_models::programs::token_ids;
 use sparserl_onnx_models::speeds::expected_fastest;
 use sparserl_onnx_models::terms::ProgramTerms;
 
 use super::{CaseResult, Picks, TimedProgram};
 use crate::corpus::{Recipe, RecipeError, Role, Split};
-use crate::dataset::{Dataset, DatasetCase, DatasetProgram};
+use crate::dataset::{Dataset, DatasetCase, DatasetProgram, fastest};
 use crate::network::{Backend, NetworkPolicy};
 
 /// What the cost model is called among networks.
@@ -46,8 +44,9 @@ pub fn likeliest(network: &str) -> String {
 /// A network chooses twice: by how fast it finds programs, under its name, and by how [`likeliest`]
 /// they are.
 ///
-/// Programs count that were timed in both regimes. Times are in units of the reference program's. The
-/// oracle of a regime is the fastest of them, so that no ratio is above 1, and luck of its samples counts against all choosers alike.
+/// Programs count that were timed in both regimes. Times are in units of the reference program's.
+/// The oracle of a regime is the fastest of them, so that no ratio is above 1, and luck of its samples
+/// counts against all choosers alike.
 ///
 /// # Errors
 /// When a matrix has no recipe, or a network fails.
@@ -86,8 +85,7 @@ fn choices<B: Backend>(
     let timed = |places: Vec<usize>| -> Vec<TimedProgram> {
         places.into_iter().filter_map(|p| programs.get(p)).map(|p| timed(case, p)).collect()
     };
-    let tokens = programs.iter().filter_map(|measured| measured.program(case.task));
-    let tokens: BTreeSet<Vec<Token>> = tokens.map(|program| program.tokens()).collect();
+    let tokens = case.tokens_of(programs.iter().copied());
     let mut choosers = Vec::new();
     for (name, network) in networks {
         let Some(inputs) = dataset.inputs(case, network.scaling()) else { continue };
@@ -107,8 +105,7 @@ fn choices<B: Backend>(
     ranked.truncate(PICKS);
     choosers.push(Picks { chooser: COST_MODEL.to_owned(), programs: timed(ranked) });
     let best = |regime: usize| {
-        let speeds = programs.iter().filter_map(|program| program.speed(regime));
-        speeds.reduce(f32::max).map(|speed| f64::from(-speed).exp2())
+        fastest(programs.iter().copied(), regime).map(|speed| f64::from(-speed).exp2())
     };
     Ok(CaseResult {
         recipe: recipe.to_string(),

@@ -90,8 +90,8 @@ impl Judgement {
 }
 
 impl Known {
-    /// What some cases were measured to be. Nothing is known of programs that were timed in fewer regimes
-    /// than others of their case, with whose speeds theirs do not compare.
+    /// What some cases were measured to be. Nothing is known of programs that were timed in fewer
+    /// regimes than others of their case, with whose speeds theirs do not compare.
     #[must_use]
     pub fn of(cases: &[MeasuredCase]) -> Self {
         let mut known = Self::default();

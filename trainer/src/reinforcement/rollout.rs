@@ -91,7 +91,7 @@ fn write_for(
             sample_batch(&mut *reading, decoding, 1.0, seeds)?
         }
         DecodingMode::Measured => {
-            let programs = case.measured_tokens();
+            let programs = case.tokens_of(&case.programs);
             let decoding = Decoding::Among { task, programs: &programs };
             sample_batch(&mut *reading, decoding, 1.0, seeds)?
         }
