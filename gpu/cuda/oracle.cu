@@ -60,9 +60,15 @@ __device__ void gather(const T* dense, u32 width, const u32* rows, u64 count, T*
 
 // ---- digests
 
-// A whole allocation or a part of one, and the number of the first chunk of it. The address is a multiple of 4.
+// A whole allocation or a part of one, the number of the first chunk of it, and the place of its digest. The address is a
+// multiple of 4.
 struct Region {
-  u64 address, bytes, first_chunk;
+  u64 address, bytes, first_chunk, place;
+};
+
+// An argument rather than memory, so that no judged kernel can write there. A block has a thread for each.
+struct Regions {
+  Region all[64];
 };
 
 // Bytes that a block digests at a time.
@@ -88,22 +94,34 @@ __device__ uint4 words_at(const Region& region, u64 place) {
   return {words[0], words[1], words[2], words[3]};
 }
 
-// Sums over each region's words, mixed with their place, so that no order of addition matters. Regions follow each other
-// by their first chunks.
-extern "C" __global__ void digest(const Region* regions, u32 count, u64 chunks, u64* digests) {
+extern "C" __global__ void clear_digests(const __grid_constant__ Regions regions, u32 count, u64* digests) {
+  if (threadIdx.x < count) digests[regions.all[threadIdx.x].place] = 0;
+}
+
+// Adds to `changed` how many regions have other digests than before.
+extern "C" __global__ void compare_digests(const __grid_constant__ Regions regions, u32 count, const u64* before,
+                                           const u64* after, u64* changed) {
+  if (threadIdx.x >= count) return;
+  const u64 place = regions.all[threadIdx.x].place;
+  if (before[place] != after[place]) atomicAdd(changed, 1ull);
+}
+
+// Adds sums over each region's words, mixed with their place, so that no order of addition matters. Regions follow each
+// other by their first chunks.
+extern "C" __global__ void digest(const __grid_constant__ Regions regions, u32 count, u64 chunks, u64* digests) {
   for (u64 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     u32 index = 0;
     for (u32 step = 32; step > 0; step /= 2) {
-      if (index + step < count && regions[index + step].first_chunk <= chunk) index += step;
+      if (index + step < count && regions.all[index + step].first_chunk <= chunk) index += step;
     }
-    const Region region = regions[index];
+    const Region& region = regions.all[index];
     const u64 begin = (chunk - region.first_chunk) * (chunk_bytes / 16);
     const u64 end = min(begin + chunk_bytes / 16, (region.bytes + 15) / 16);
     u64 sum = 0;
 #pragma unroll 4
     for (u64 place = begin + threadIdx.x; place < end; place += blockDim.x) sum += mix(place, words_at(region, place));
     for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_down_sync(~0u, sum, lane);
-    if (threadIdx.x % 32 == 0) atomicAdd(&digests[index], sum);
+    if (threadIdx.x % 32 == 0) atomicAdd(&digests[region.place], sum);
   }
 }
 
@@ -154,13 +172,17 @@ struct Limits<double> {
   static constexpr double roundoff = 0x1p-53, smallest = 0x1p-1074, largest = 0x1.fffffffffffffp1023;
 };
 
-// What the comparison of a result found.
+// What the comparison of a result found; zeros to begin with.
 struct Verdict {
+  u64 changed;          // regions that the launch has changed: then nothing is compared, since the matrix may be one
   u64 violations;       // elements off by more than their bound
   u64 unbounded;        // elements that no finite bound could be given for
   u64 worst_ratio;      // bits of the largest |error| / bound; non-negative doubles order as their bits do
-  u64 first_violation;  // least index of a violation
+  u64 first_violation;  // complement of the least index of a violation
 };
+
+// Whether a matrix may be read: offsets and columns that a kernel has written to lead anywhere.
+__device__ bool is_intact(const Verdict* verdict) { return !verdict || verdict->changed == 0; }
 
 // Operands of alpha * A * X + beta * Y0 and the result to be judged. Where `values` is not null, the product and its
 // bounds are written there instead of judging.
@@ -220,7 +242,7 @@ __device__ void conclude(const Product<A, D, Offset>& p, u64 row, u32 column, co
   if (bits > *reinterpret_cast<volatile u64*>(&p.verdict->worst_ratio)) atomicMax(&p.verdict->worst_ratio, bits);
   if (ratio > 1) {
     atomicAdd(&p.verdict->violations, 1ull);
-    atomicMin(&p.verdict->first_violation, index);
+    atomicMax(&p.verdict->first_violation, ~index);
   }
 }
 
@@ -271,6 +293,7 @@ template <typename A, typename D, typename Offset>
 __device__ void judge(const Product<A, D, Offset>& p, u64 long_row) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const bool single = p.width == 1;
+  if (!is_intact(p.verdict)) return;
   for (u64 row = u64(blockIdx.x) * warps + warp; row < p.rows; row += u64(gridDim.x) * warps) {
     const Offset begin = p.offsets[row], end = p.offsets[row + 1];
     if (end - begin > long_row) continue;
@@ -291,6 +314,7 @@ __device__ void sum_slices(const Product<A, D, u64>& p, const Slice* slices, u64
   __shared__ Sum partial[warps][32];
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const bool single = p.width == 1;
+  if (!is_intact(p.verdict)) return;
   for (u64 index = blockIdx.x; index < count; index += gridDim.x) {
     const Slice slice = slices[index];
     for (u32 tile = blockIdx.y * 32; tile < p.width; tile += gridDim.y * 32) {
@@ -316,6 +340,7 @@ __device__ void sum_slices(const Product<A, D, u64>& p, const Slice* slices, u64
 // A thread for each element of a long row.
 template <typename A, typename D, typename Offset>
 __device__ void judge_long(const Product<A, D, Offset>& p, const LongRow* long_rows, u64 count, const Sum* sums) {
+  if (!is_intact(p.verdict)) return;
   for (u64 i = first_index(); i < count * p.width; i += stride()) {
     const LongRow row = long_rows[i / p.width];
     const u32 column = u32(i % p.width);
@@ -343,8 +368,8 @@ DEFINE_DENSE(double, f64)
 #define DEFINE(a, d, name)                                                                                     \
   extern "C" __global__ void __launch_bounds__(256)                                                            \
       sum_slices_##name(const Slice* slices, u64 count, const u32* columns, const a* entries, const d* dense,  \
-                        u32 width, Sum* sums) {                                                                \
-    sum_slices<a, d>({0, columns, entries, dense, 0, 0, 0, 0, 0, 0, width, 0, 0}, slices, count, sums);        \
+                        Verdict* v, u32 width, Sum* sums) {                                                    \
+    sum_slices<a, d>({0, columns, entries, dense, 0, 0, 0, 0, v, 0, width, 0, 0}, slices, count, sums);        \
   }                                                                                                            \
   DEFINE_JUDGE(a, d, name, u32)                                                                                \
   DEFINE_JUDGE(a, d, name, u64)

@@ -14,6 +14,7 @@
 //! device, so that every check can have inputs of its own at hardly any cost; before it is used for
 //! a matrix, it is itself compared with the reference on the host.
 
+mod audit;
 mod checks;
 mod loaded;
 mod oracle;
@@ -22,13 +23,14 @@ mod speed;
 mod timing;
 mod verify;
 
+pub(crate) use audit::Audit;
 pub(crate) use checks::{Before, Check, Input, Place};
 pub(crate) use loaded::{Holdings, LoadedKernel};
 pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle, Thinning};
 pub(crate) use problem::{Operands, Problem, thinning};
 pub(crate) use speed::too_fast;
 pub(crate) use timing::{Contender, Rounds, Stopwatch};
-pub(crate) use verify::{Audit, Digests, Verified, keeps_state, verify, wrong};
+pub(crate) use verify::{Verified, keeps_state, verify, wrong};
 
 use sparserl_core::outcome::{Outcome, Violation};
 

@@ -1,5 +1,6 @@
 //! The device code that kernels are judged with.
 
+mod notes;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use crate::run::device::{
     Argument, Device, DeviceBuffer, DeviceError, Geometry, Kernel, LaunchError, Module, Stream,
 };
 use crate::run::device_csr::{DeviceCsr, longest_short_row};
+pub(crate) use notes::{Noted, Notes, Verdict, When};
 
 /// The source of the device code.
 pub(crate) const ORACLE_SOURCE: &str =
@@ -32,8 +34,10 @@ const MOST_TILES: u32 = 64;
 const SUM_BYTES: usize = 3 * size_of::<f64>();
 /// Regions that are digested by one launch.
 const MOST_REGIONS: usize = 64;
-/// Of a region that is digested: address, bytes, first chunk.
-const REGION_BYTES: usize = 3 * size_of::<u64>();
+/// Of a region that is digested: address, bytes, first chunk, place of its digest.
+const REGION_WORDS: usize = 4;
+/// Notes have room for so many regions at least: few kernels have more.
+const FEWEST_PLACES: usize = 128;
 /// Bytes that a block digests at a time.
 const CHUNK: u64 = 1 << 16;
 /// Enough blocks to fill any device; each goes on with the next share of the work.
@@ -51,11 +55,11 @@ pub(crate) struct Oracle {
     /// Sums of slices: as many as any product needed so far.
     sums: RefCell<Option<DeviceBuffer>>,
     digest: Kernel,
+    clear_digests: Kernel,
+    compare_digests: Kernel,
     chain_link: Kernel,
-    verdict: DeviceBuffer,
-    /// What to digest, [`MOST_REGIONS`] at a time.
-    regions: DeviceBuffer,
-    digests: DeviceBuffer,
+    /// Notes that nobody uses now.
+    notes: RefCell<Option<Notes>>,
     device: Device,
 }
 
@@ -89,19 +93,6 @@ impl ProductKernels {
 /// How kernels for a precision are called, after what they do.
 fn types(precision: Precision) -> String {
     format!("{}_{}", precision.matrix(), precision.dense())
-}
-
-/// How a result compares with the reference.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Verdict {
-    /// Elements off by more than their bound, or NaN.
-    pub(crate) violations: u64,
-    /// Elements that no finite bound could be given for.
-    pub(crate) unbounded: u64,
-    /// The largest |error| / bound.
-    pub(crate) worst_ratio: f64,
-    /// The first element in violation; arbitrary when there is none.
-    pub(crate) first_violation: u64,
 }
 
 /// Which rows of a dense operand stay.
@@ -144,10 +135,10 @@ impl Oracle {
             products: products.into_iter().collect::<Result<_, _>>()?,
             sums: RefCell::new(None),
             digest: module.kernel(ORACLE_KERNEL)?,
+            clear_digests: module.kernel("clear_digests")?,
+            compare_digests: module.kernel("compare_digests")?,
             chain_link: module.kernel("chain_link")?,
-            verdict: DeviceBuffer::new(device, 4 * size_of::<u64>())?,
-            regions: DeviceBuffer::new(device, MOST_REGIONS * REGION_BYTES)?,
-            digests: DeviceBuffer::new(device, MOST_REGIONS * size_of::<u64>())?,
+            notes: RefCell::new(None),
             device: device.clone(),
         })
     }
@@ -234,18 +225,24 @@ impl Oracle {
         product: Product<'_, D>,
         result: &DeviceBuffer,
     ) -> Result<Verdict, DeviceError> {
-        let fresh = [0, 0, 0, u64::MAX];
-        self.verdict.overwrite(bytemuck::cast_slice(&fresh))?;
-        self.multiply(stream, product, Argument::Buffer(result), [Argument::U64(0); 2])?;
-        stream.synchronize()?;
-        let words: Vec<u64> = bytemuck::pod_collect_to_vec(&self.verdict.download()?);
-        let word = |i: usize| words.get(i).copied().unwrap_or_default();
-        Ok(Verdict {
-            violations: word(0),
-            unbounded: word(1),
-            worst_ratio: f64::from_bits(word(2)),
-            first_violation: word(3),
-        })
+        let notes = self.notes(0)?;
+        notes.clear_verdict(stream)?;
+        self.enqueue_judgement(stream, product, result, &notes)?;
+        let noted = notes.read()?;
+        self.keep(notes);
+        Ok(noted.verdict())
+    }
+
+    /// Asks for a comparison of `result` with a product, unless `notes` say that a region was changed.
+    pub(crate) fn enqueue_judgement<D: Scalar>(
+        &self,
+        stream: &Stream,
+        product: Product<'_, D>,
+        result: &DeviceBuffer,
+        notes: &Notes,
+    ) -> Result<(), DeviceError> {
+        let no_values = [Argument::U64(0); 2];
+        self.multiply(stream, product, Argument::Buffer(result), no_values, notes.verdict())
     }
 
     /// A product's elements and the bounds on their errors. Waits for the stream.
@@ -258,7 +255,7 @@ impl Oracle {
         let values = DeviceBuffer::new(&self.device, length)?;
         let bounds = DeviceBuffer::new(&self.device, length)?;
         let into = [Argument::Buffer(&values), Argument::Buffer(&bounds)];
-        self.multiply(stream, product, Argument::U64(0), into)?;
+        self.multiply(stream, product, Argument::U64(0), into, Argument::U64(0))?;
         stream.synchronize()?;
         let download = |buffer: &DeviceBuffer| -> Result<Vec<f64>, DeviceError> {
             Ok(bytemuck::pod_collect_to_vec(&buffer.download()?))
@@ -272,6 +269,7 @@ impl Oracle {
         product: Product<'_, D>,
         result: Argument<'_>,
         [values, bounds]: [Argument<'_>; 2],
+        verdict: Argument<'_>,
     ) -> Result<(), DeviceError> {
         let Product { csr, width, dense, initial, alpha, beta } = product;
         let kernels = self.kernels(csr.dtype, D::DTYPE)?;
@@ -286,7 +284,7 @@ impl Oracle {
             result,
             values,
             bounds,
-            Argument::Buffer(&self.verdict),
+            verdict,
             Argument::U64(rows),
             Argument::U32(width),
             scalar(alpha),
@@ -311,6 +309,7 @@ impl Oracle {
             Argument::Buffer(&csr.columns),
             Argument::Buffer(&csr.values),
             Argument::Buffer(dense),
+            verdict,
             Argument::U32(width),
             Argument::Buffer(sums),
         ];
@@ -355,42 +354,85 @@ impl Oracle {
         self.device.synchronize()
     }
 
+    /// Room for what a launch is found to do to so many regions. Who is done with it gives it back
+    /// with [`keep`](Self::keep).
+    pub(crate) fn notes(&self, places: usize) -> Result<Notes, DeviceError> {
+        match self.notes.take().filter(|notes| notes.places() >= places) {
+            Some(notes) => Ok(notes),
+            None => Notes::new(&self.device, places.max(FEWEST_PLACES)),
+        }
+    }
+
+    /// Keeps notes for whoever needs some next.
+    pub(crate) fn keep(&self, notes: Notes) {
+        self.notes.replace(Some(notes));
+    }
+
     /// A hash of each region's bytes. Waits for the stream.
     pub(crate) fn digest(
         &self,
         stream: &Stream,
         regions: &[Region],
     ) -> Result<Vec<u64>, DeviceError> {
-        let mut digests = Vec::with_capacity(regions.len());
-        for regions in regions.chunks(MOST_REGIONS) {
-            let (mut table, chunks) = chunk_table(regions);
-            table.resize(MOST_REGIONS * REGION_BYTES / size_of::<u64>(), 0);
-            self.regions.overwrite(bytemuck::cast_slice(&table))?;
-            stream.clear(&self.digests)?;
-            let arguments = [
-                Argument::Buffer(&self.regions),
-                Argument::U32(regions.len() as u32),
-                Argument::U64(chunks),
-                Argument::Buffer(&self.digests),
-            ];
-            enqueue(&self.digest, stream, chunks, 1, &arguments)?;
-            stream.synchronize()?;
-            let all: Vec<u64> = bytemuck::pod_collect_to_vec(&self.digests.download()?);
-            digests.extend(all.into_iter().take(regions.len()));
+        if regions.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(digests)
+        let notes = self.notes(regions.len())?;
+        let placed: Vec<_> = regions.iter().copied().zip(0..).collect();
+        self.enqueue_digests(stream, &placed, &notes, When::Before)?;
+        let noted = notes.read()?;
+        self.keep(notes);
+        Ok((0..regions.len()).map(|place| noted.digest(When::Before, place)).collect())
+    }
+
+    /// Asks for a hash of each region's bytes, each to be noted at a place of its own.
+    pub(crate) fn enqueue_digests(
+        &self,
+        stream: &Stream,
+        regions: &[(Region, usize)],
+        notes: &Notes,
+        when: When,
+    ) -> Result<(), DeviceError> {
+        let digests = notes.digests(when);
+        for regions in regions.chunks(MOST_REGIONS) {
+            let (table, chunks) = chunk_table(regions);
+            let (table, count) = (Argument::Words(&table), Argument::U32(regions.len() as u32));
+            enqueue(&self.clear_digests, stream, 1, 1, &[table, count, digests])?;
+            let arguments = [table, count, Argument::U64(chunks), digests];
+            enqueue(&self.digest, stream, chunks, 1, &arguments)?;
+        }
+        Ok(())
+    }
+
+    /// Asks whether regions have the same digests from before and after, which is noted with the
+    /// verdict.
+    pub(crate) fn enqueue_comparison(
+        &self,
+        stream: &Stream,
+        regions: &[(Region, usize)],
+        notes: &Notes,
+    ) -> Result<(), DeviceError> {
+        let [before, after] = [When::Before, When::After].map(|when| notes.digests(when));
+        for regions in regions.chunks(MOST_REGIONS) {
+            let (table, _) = chunk_table(regions);
+            let (table, count) = (Argument::Words(&table), Argument::U32(regions.len() as u32));
+            let arguments = [table, count, before, after, notes.verdict()];
+            enqueue(&self.compare_digests, stream, 1, 1, &arguments)?;
+        }
+        Ok(())
     }
 }
 
-/// What the device is told of regions, and how many chunks they have.
-fn chunk_table(regions: &[Region]) -> (Vec<u64>, u64) {
+/// What the device is told of at most [`MOST_REGIONS`] regions, and how many chunks they have.
+fn chunk_table(regions: &[(Region, usize)]) -> (Vec<u64>, u64) {
     let mut chunks = 0;
-    let row = |&(address, bytes): &Region| {
+    let row = |&((address, bytes), place): &(Region, usize)| {
         let first = chunks;
         chunks += bytes.div_ceil(CHUNK);
-        [address, bytes, first]
+        [address, bytes, first, place as u64]
     };
-    let table = regions.iter().flat_map(row).collect();
+    let mut table: Vec<u64> = regions.iter().flat_map(row).collect();
+    table.resize(MOST_REGIONS * REGION_WORDS, 0);
     (table, chunks)
 }
 

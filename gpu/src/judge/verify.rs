@@ -4,14 +4,18 @@
 //! operands. Before and after each launch everything that it must not change is digested: arrays,
 //! input, the other operands, the guard zones of all buffers, and the variables that its machine
 //! code declares. What nobody has written to since the check before keeps its digest from there.
+//!
+//! All of a check is asked for at once, and waited for once. Not all checks are: the launch of one may
+//! fault or hang, and what was found before has to be known then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Violation};
 
+use super::audit::{Watched, watched};
 use super::checks::{Before, Check, Input, Place};
-use super::oracle::{Oracle, Region, Verdict};
+use super::oracle::{Noted, Notes, Oracle, Region, Verdict, When};
 use super::problem::{Operands, Problem};
 use super::{LoadedKernel, Stop};
 use crate::run::device::{Device, DeviceBuffer, DeviceError, Event, Stream};
@@ -45,8 +49,9 @@ pub(crate) fn verify<A: Scalar, D: Scalar>(
 ) -> Result<Verified, Stop> {
     let mut verified = Verified::default();
     let events = [Event::new(device)?, Event::new(device)?];
-    let digests = Digests::default();
-    let mut checker = Checker { problem, stream, oracle, kernel, events, digests };
+    let digests = Digests::new(problem, kernel);
+    let notes = oracle.notes(digests.places.len())?;
+    let mut checker = Checker { problem, stream, oracle, kernel, events, digests, notes };
     let [first, second] = &problem.operands;
     for round in 0..rounds {
         // Another launch finds its operands elsewhere.
@@ -62,6 +67,7 @@ pub(crate) fn verify<A: Scalar, D: Scalar>(
             verified.shortest = Some(shortest.min(seconds));
         }
     }
+    oracle.keep(checker.notes);
     Ok(verified)
 }
 
@@ -73,6 +79,7 @@ struct Checker<'a, A, D> {
     /// The begin and the end of a launch.
     events: [Event; 2],
     digests: Digests,
+    notes: Notes,
 }
 
 impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
@@ -83,8 +90,8 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
         operands: &Operands,
         random: &mut fastrand::Rng,
     ) -> Result<(Verdict, f64), Stop> {
-        let Self { problem, stream, oracle, kernel, events: [start, end], digests } = self;
-        let (problem, kernel) = (*problem, *kernel);
+        let Self { problem, stream, oracle, kernel, events: [start, end], digests, notes } = self;
+        let (problem, stream, oracle, kernel) = (*problem, *stream, *oracle, *kernel);
         let (takes_alpha, takes_beta) = (kernel.takes_alpha(), kernel.takes_beta());
         let (alpha, beta) = check.factors(takes_alpha, takes_beta, random);
         let (alpha, beta) = (D::from_f64(alpha), D::from_f64(beta));
@@ -110,27 +117,48 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
             Before::OldResult => {}
             Before::Patched => oracle.corrupt::<D>(stream, &operands.output, random.u64(..))?,
         }
-        let kernels = std::iter::once(kernel);
-        let audit = Audit::begin(problem, stream, oracle, operands, kernels, digests)?;
-        let state = oracle.digest(stream, kernel.variables())?;
+        digests.forget(&operands.output);
+        let watched = watched(problem, operands, std::iter::once(kernel));
+        let unchanging = digests.placed(watched.iter().map(|&(_, region)| region));
+        let variables = digests.placed(kernel.variables().iter().copied());
+        let unknown = digests.note_unknown(&unchanging);
+        oracle.enqueue_digests(stream, &[&unknown[..], &variables].concat(), notes, When::Before)?;
         let bound = kernel.bind(operands, alpha, beta)?;
         stream.record(start)?;
         bound.enqueue(stream).map_err(Stop::of_launch)?;
         stream.record(end)?;
-        // Everything on the device, so that no launch leaves work behind.
-        oracle.wait().map_err(Stop::after_launch)?;
-        let seconds = end.seconds_since(start)?;
-        audit.end(stream, oracle)?;
+        // Behind the launch, on its stream.
         let product = problem.product(operands, alpha, beta);
-        let verdict = oracle.judge(stream, product, &operands.output)?;
+        let find_out = || -> Result<(), DeviceError> {
+            notes.clear_verdict(stream)?;
+            let all = [&unchanging[..], &variables].concat();
+            oracle.enqueue_digests(stream, &all, notes, When::After)?;
+            oracle.enqueue_comparison(stream, &unchanging, notes)?;
+            oracle.enqueue_judgement(stream, product, &operands.output, notes)
+        };
+        let asked = find_out();
+        // Everything on the device, so that no launch leaves work behind. After a fault the requests
+        // fail, too, which is not their fault.
+        oracle.wait().map_err(Stop::after_launch)?;
+        asked?;
+        let seconds = end.seconds_since(start)?;
+        let noted = notes.read()?;
+        if noted.is_changed() {
+            return Err(Stop::Outcome(digests.first_changed(&watched, &noted).changed()));
+        }
+        let verdict = noted.verdict();
         if verdict.violations > 0 {
             return Err(wrong(problem, operands, check.name, alpha, beta, verdict)?);
         }
-        if oracle.digest(stream, kernel.variables())? != state {
+        if variables.iter().any(|&(_, place)| is_changed(&noted, place)) {
             return Err(Stop::Outcome(keeps_state()));
         }
         Ok((verdict, seconds))
     }
+}
+
+fn is_changed(noted: &Noted, place: usize) -> bool {
+    noted.digest(When::Before, place) != noted.digest(When::After, place)
 }
 
 /// What becomes of a kernel that changes variables of its own.
@@ -163,100 +191,71 @@ pub(crate) fn wrong<A: Scalar, D: Scalar>(
     Ok(Stop::Outcome(Outcome::WrongResult { violation: Violation::Inexact, reason }))
 }
 
-/// Digests of memory that nobody has written to since they were made.
+/// Where the digests of memory are noted, and which of those from before nobody has written to the
+/// memory of since they were made.
 ///
 /// One that was not forgotten although its memory was written to makes a right kernel look wrong;
 /// it hides no wrong one.
-#[derive(Default)]
-pub(crate) struct Digests(BTreeMap<Region, u64>);
+struct Digests {
+    places: BTreeMap<Region, usize>,
+    known: BTreeSet<Region>,
+}
 
 impl Digests {
+    /// A place for all that checks of a kernel digest.
+    fn new<A: Scalar, D: Scalar>(problem: &Problem<A, D>, kernel: &LoadedKernel) -> Self {
+        let either = problem.operands.iter();
+        let watched =
+            either.flat_map(|operands| watched(problem, operands, std::iter::once(kernel)));
+        let regions = watched.map(|(_, region)| region).chain(kernel.variables().iter().copied());
+        Self::of(regions)
+    }
+
+    fn of(regions: impl Iterator<Item = Region>) -> Self {
+        let distinct: BTreeSet<Region> = regions.collect();
+        Self { places: distinct.into_iter().zip(0..).collect(), known: BTreeSet::new() }
+    }
+
+    /// Each of some regions once, with its place.
+    fn placed(&self, regions: impl Iterator<Item = Region>) -> Vec<(Region, usize)> {
+        let distinct: BTreeSet<Region> = regions.collect();
+        let place = |region: Region| Some((region, *self.places.get(&region)?));
+        distinct.into_iter().filter_map(place).collect()
+    }
+
     /// Forgets the digest of a buffer that is about to be written to.
     fn forget(&mut self, buffer: &DeviceBuffer) {
-        self.0.remove(&buffer.whole());
+        self.known.remove(&buffer.whole());
     }
 
-    /// The digests of some regions, made where they are not known.
-    fn of(
-        &mut self,
-        stream: &Stream,
-        oracle: &Oracle,
-        regions: &[Region],
-    ) -> Result<Vec<u64>, DeviceError> {
-        let unknown = regions.iter().filter(|region| !self.0.contains_key(region));
-        let unknown: Vec<Region> = unknown.copied().collect();
-        let made = oracle.digest(stream, &unknown)?;
-        self.0.extend(unknown.into_iter().zip(made));
-        Ok(regions.iter().filter_map(|region| self.0.get(region).copied()).collect())
+    /// Those whose digest is not known. They are from now on.
+    fn note_unknown(&mut self, placed: &[(Region, usize)]) -> Vec<(Region, usize)> {
+        placed.iter().filter(|(region, _)| self.known.insert(*region)).copied().collect()
+    }
+
+    /// The first region that a launch has changed. A launch may have written to the notes from before
+    /// it, too, which are outside of what it was given.
+    fn first_changed(&self, watched: &[(Watched, Region)], noted: &Noted) -> Watched {
+        let is_changed =
+            |region| self.places.get(region).is_some_and(|&place| is_changed(noted, place));
+        let first = watched.iter().find(|(_, region)| is_changed(region));
+        first.map_or(Watched::Elsewhere, |&(watched, _)| watched)
     }
 }
 
-/// Digests of all that launches must leave alone.
-pub(crate) struct Audit {
-    watched: Vec<(Watched, Region)>,
-    before: Vec<u64>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[derive(Clone, Copy, Debug)]
-enum Watched {
-    Input,
-    Array,
-    /// A guard zone, or memory that the kernel was not given.
-    Elsewhere,
-}
-
-impl Audit {
-    /// Notes what there is before launches of some kernels on `operands`.
-    pub(crate) fn begin<'k, A: Scalar, D: Scalar>(
-        problem: &Problem<A, D>,
-        stream: &Stream,
-        oracle: &Oracle,
-        operands: &Operands,
-        kernels: impl Iterator<Item = &'k LoadedKernel>,
-        digests: &mut Digests,
-    ) -> Result<Self, DeviceError> {
-        digests.forget(&operands.output);
-        let mut watched = vec![(Watched::Input, operands.input.whole())];
-        for kernel in kernels {
-            watched.extend(kernel.array_regions().map(|region| (Watched::Array, region)));
-            watched.extend(kernel.workspace_guards().map(|region| (Watched::Elsewhere, region)));
-        }
-        let csr = &problem.csr;
-        let others = problem.operands.iter().filter(|others| !std::ptr::eq(*others, operands));
-        let others = others.flat_map(|others| [others.input.whole(), others.output.whole()]);
-        let elsewhere = operands.output.guards().into_iter().chain(others).chain([
-            problem.initial.whole(),
-            csr.offsets.whole(),
-            csr.columns.whole(),
-            csr.values.whole(),
-        ]);
-        watched.extend(elsewhere.map(|region| (Watched::Elsewhere, region)));
-        let regions: Vec<_> = watched.iter().map(|&(_, region)| region).collect();
-        Ok(Self { before: digests.of(stream, oracle, &regions)?, watched })
-    }
-
-    /// Sees that it is still there.
-    pub(crate) fn end(self, stream: &Stream, oracle: &Oracle) -> Result<(), Stop> {
-        let regions: Vec<_> = self.watched.iter().map(|&(_, region)| region).collect();
-        let after = oracle.digest(stream, &regions)?;
-        let pairs = self.before.iter().zip(&after).zip(&self.watched);
-        let Some((_, &(watched, _))) =
-            pairs.into_iter().find(|((before, after), _)| before != after)
-        else {
-            return Ok(());
-        };
-        let (violation, reason) = match watched {
-            Watched::Input => {
-                (Violation::InputChanged, "it changed the dense input, which it may only read")
-            }
-            Watched::Array => (
-                Violation::InputChanged,
-                "it changed an array of the matrix, which it may only read",
-            ),
-            Watched::Elsewhere => {
-                (Violation::WroteOutside, "it wrote outside of the buffers that it was given")
-            }
-        };
-        Err(Stop::Outcome(Outcome::WrongResult { violation, reason: reason.to_owned() }))
+    #[test]
+    fn each_region_has_one_place_and_is_digested_before_once_until_it_is_forgotten() {
+        let regions: [Region; 4] = [(512, 8), (256, 8), (512, 8), (1024, 4)];
+        let mut digests = Digests::of(regions.into_iter());
+        let placed = digests.placed(regions.into_iter());
+        assert_eq!(placed, [((256, 8), 0), ((512, 8), 1), ((1024, 4), 2)]);
+        assert_eq!(digests.note_unknown(&placed[..2]), placed[..2]);
+        assert_eq!(digests.note_unknown(&placed), placed[2..]);
+        digests.known.remove(&(256, 8));
+        assert_eq!(digests.note_unknown(&placed), placed[..1]);
     }
 }

@@ -14,7 +14,7 @@ use crate::compare::{Contest, Entry, Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::{Cubin, CubinParts};
 use crate::isolate::Connection;
 use crate::judge::{
-    Audit, Contender, Digests, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop,
+    Audit, Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop,
     Stopwatch, Verified, keeps_state, leaves_disorder, too_fast, verify, wrong,
 };
 use crate::run::device::{Device, DeviceError, DeviceFacts, Stream};
@@ -394,8 +394,7 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
             patience: protocol.patience.as_secs_f64(),
         };
         let loaded = checked.iter().flatten().map(|right| &right.kernel);
-        let audit =
-            Audit::begin(self.problem, stream, oracle, operands, loaded, &mut Digests::default())?;
+        let audit = Audit::begin(self.problem, stream, oracle, operands, loaded)?;
         let mut timings = stopwatch.time(stream, &mut contenders, rounds);
         drop(contenders);
         if stream.synchronize().is_err() {

@@ -128,6 +128,7 @@ impl Emulated {
                 columns,
                 entries,
                 dense,
+                null(),
                 value(&width.to_ne_bytes()),
                 sums.clone(),
             ];
@@ -241,20 +242,26 @@ fn a_digest_tells_any_change_of_any_word_of_its_region_and_no_other() {
         let mut memory = Memory::new();
         let buffer = memory.read_only("bytes", bytes);
         let base = memory.address(buffer);
-        let at: Vec<Region> =
-            regions.iter().map(|&(start, length)| (base + start, length as u64)).collect();
-        let (table, chunks) = chunk_table(&at);
-        let table = memory.read_only("regions", cast_slice(&table));
-        let sums = memory.writable("digests", &vec![0; 8 * regions.len()]);
-        let arguments = [
-            emulated::Argument::Buffer(table),
-            value(&(regions.len() as u32).to_ne_bytes()),
-            value(&chunks.to_ne_bytes()),
-            emulated::Argument::Buffer(sums),
-        ];
+        // Each at another place than it has in the list.
+        let placed: Vec<(Region, usize)> = regions
+            .iter()
+            .enumerate()
+            .map(|(index, &(start, length))| ((base + start, length as u64), 2 * index + 1))
+            .collect();
+        let (table, chunks) = chunk_table(&placed);
+        let old = vec![0xff; 8 * (2 * regions.len() + 1)];
+        let sums = memory.writable("digests", &old);
+        let (table, count) =
+            (value(cast_slice(&table)), value(&(regions.len() as u32).to_ne_bytes()));
+        let sums_there = emulated::Argument::Buffer(sums);
+        let arguments = [table.clone(), count.clone(), sums_there.clone()];
+        emulated.launch(&mut memory, "clear_digests", [1; 3], &arguments);
         // Fewer blocks than chunks.
+        let arguments = [table, count, value(&chunks.to_ne_bytes()), sums_there];
         emulated.launch(&mut memory, ORACLE_KERNEL, [3, 1, 1], &arguments);
-        pod_collect_to_vec(&memory.bytes(sums))
+        let sums: Vec<u64> = pod_collect_to_vec(&memory.bytes(sums));
+        assert!(sums.iter().step_by(2).all(|&untouched| untouched == u64::MAX));
+        sums.into_iter().skip(1).step_by(2).collect()
     };
     let first = digests(&bytes);
     assert_eq!(first, digests(&bytes));
@@ -272,4 +279,64 @@ fn a_digest_tells_any_change_of_any_word_of_its_region_and_no_other() {
     // Words that trade places.
     bytes.swap(8, 12);
     assert_ne!(digests(&bytes)[0], first[0]);
+}
+
+/// What the device notes of a result that differs in some elements, where so many regions were found
+/// to have changed, and the columns are those.
+fn noted(result: &[f32], columns: &[u32], digests: [&[u64]; 2]) -> Noted {
+    use emulated::Argument::{Buffer, Value};
+    let emulated = Emulated::new();
+    let value = |bytes: &[u8]| Value(bytes.to_vec());
+    let mut memory = Memory::new();
+    let words = memory.writable("notes", &[0; 8 * 5]);
+    let placed: Vec<(Region, usize)> =
+        (0..digests[0].len()).map(|place| ((256 * place as u64, 0), place)).collect();
+    let (table, _) = chunk_table(&placed);
+    let [before, after] =
+        digests.map(|digests| Buffer(memory.read_only("digests", cast_slice(digests))));
+    let count = value(&(placed.len() as u32).to_ne_bytes());
+    let compared = [value(cast_slice(&table)), count, before, after, Buffer(words)];
+    emulated.launch(&mut memory, "compare_digests", [1; 3], &compared);
+
+    let mut input = |name: &str, bytes: &[u8]| Buffer(memory.read_only(name, bytes));
+    let null = || value(&0_u64.to_ne_bytes());
+    let arguments = [
+        input("offsets", cast_slice(&[0_u32, 1, 3, 3])),
+        input("columns", cast_slice(columns)),
+        input("entries", cast_slice(&[2.0_f32, 3.0, 4.0])),
+        input("dense", cast_slice(&[0.5_f32, 0.25])),
+        null(),
+        input("result", cast_slice(result)),
+        null(),
+        null(),
+        Buffer(words),
+        value(&3_u64.to_ne_bytes()),
+        value(&1_u32.to_ne_bytes()),
+        value(&1.0_f32.to_ne_bytes()),
+        value(&0.0_f32.to_ne_bytes()),
+        value(&512_u64.to_ne_bytes()),
+    ];
+    emulated.launch(&mut memory, "judge_f32_f32_u32", [1; 3], &arguments);
+    Noted::of(pod_collect_to_vec(&memory.bytes(words)))
+}
+
+#[test]
+fn a_verdict_counts_what_is_wrong_and_names_the_first() {
+    let same: [&[u64]; 2] = [&[5, 7], &[5, 7]];
+    let right = noted(&[0.5, 2.5, 0.0], &[1, 0, 1], [&[5; 64], &[5; 64]]);
+    assert!(!right.is_changed());
+    assert_eq!(right.verdict().violations, 0);
+    let wrong = noted(&[0.5, 1.5, f32::NAN], &[1, 0, 1], same);
+    let Verdict { violations, unbounded, worst_ratio, first_violation } = wrong.verdict();
+    assert_eq!((violations, unbounded, first_violation), (2, 0, 1));
+    assert_eq!(worst_ratio, f64::INFINITY);
+}
+
+#[test]
+fn nothing_is_read_of_a_matrix_that_may_be_changed() {
+    // Columns that lead far outside, where the emulator finds reads.
+    let digests: [&[u64]; 2] = [&[1, 2, 3, 4], &[1, 9, 3, 9]];
+    let changed = noted(&[0.0; 3], &[u32::MAX; 3], digests);
+    assert!(changed.is_changed());
+    assert_eq!(changed.verdict().violations, 0);
 }

@@ -134,6 +134,8 @@ pub enum Argument<'a> {
     U32(u32),
     /// An `unsigned long long`, or a `long long` of the same bits.
     U64(u64),
+    /// A structure, as words of 64 bits.
+    Words(&'a [u64]),
 }
 
 impl Argument<'_> {
@@ -142,18 +144,20 @@ impl Argument<'_> {
         match self {
             Self::F32(_) | Self::U32(_) => 4,
             Self::Buffer(_) | Self::F64(_) | Self::U64(_) => 8,
+            Self::Words(words) => size_of_val(words),
         }
     }
 
-    /// Its bits, the lower ones when it is 4 bytes long: at the lower address on every machine that
-    /// has CUDA.
-    fn bits(self) -> u64 {
+    /// Appends its bits; of what is 4 bytes long the lower ones: at the lower address on every
+    /// machine that has CUDA.
+    fn append_to(self, values: &mut Vec<u64>) {
         match self {
-            Self::Buffer(buffer) => buffer.address(),
-            Self::F32(value) => value.to_bits().into(),
-            Self::F64(value) => value.to_bits(),
-            Self::U32(value) => value.into(),
-            Self::U64(value) => value,
+            Self::Buffer(buffer) => values.push(buffer.address()),
+            Self::F32(value) => values.push(value.to_bits().into()),
+            Self::F64(value) => values.push(value.to_bits()),
+            Self::U32(value) => values.push(value.into()),
+            Self::U64(value) => values.push(value),
+            Self::Words(words) => values.extend(words),
         }
     }
 }
@@ -187,8 +191,12 @@ impl Kernel {
         if geometry.dynamic_shared > UNASKED_SHARED {
             self.ask_for_shared(geometry)?;
         }
-        let values = arguments.iter().map(|argument| argument.bits()).collect();
-        Ok(BoundKernel { kernel: self, geometry, values })
+        let (mut values, mut starts) = (Vec::new(), Vec::new());
+        for argument in arguments {
+            starts.push(values.len());
+            argument.append_to(&mut values);
+        }
+        Ok(BoundKernel { kernel: self, geometry, values, starts })
     }
 
     /// More dynamic shared memory than a kernel gets unasked.
@@ -262,6 +270,8 @@ pub struct BoundKernel<'k> {
     kernel: &'k Kernel,
     geometry: Geometry,
     values: Vec<u64>,
+    /// Where among the values each argument begins.
+    starts: Vec<usize>,
 }
 
 impl BoundKernel<'_> {
@@ -277,10 +287,11 @@ impl BoundKernel<'_> {
         let Geometry { grid, block, dynamic_shared } = self.geometry;
         self.kernel.module.context.bind()?;
         let mut values = self.values.clone();
+        let first = values.as_mut_ptr();
         let mut pointers: Vec<*mut c_void> =
-            values.iter_mut().map(|value| (&raw mut *value).cast()).collect();
+            self.starts.iter().map(|&start| first.wrapping_add(start).cast()).collect();
         // SAFETY: the module is loaded. The driver reads as many parameters of as many bytes as
-        // were compared in `bind`, each from an aligned word of `values`, and copies them before it
+        // were compared in `bind`, each from aligned words of `values`, and copies them before it
         // returns. What the kernel does on the device is the condition that this module's
         // documentation states.
         let launched = unsafe {

@@ -72,13 +72,28 @@ impl Stream {
     /// # Errors
     /// When the driver fails.
     pub(crate) fn clear(&self, buffer: &super::DeviceBuffer) -> Result<(), DeviceError> {
-        if buffer.is_empty() {
+        self.clear_start(buffer, buffer.len())
+    }
+
+    /// Asks for the first bytes of a buffer to become 0.
+    ///
+    /// # Errors
+    /// When it has fewer, or the driver fails.
+    pub(crate) fn clear_start(
+        &self,
+        buffer: &super::DeviceBuffer,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        if bytes > buffer.len() {
+            return Err(DeviceError::WrongLength { buffer: buffer.len(), given: bytes });
+        }
+        if bytes == 0 {
             return Ok(());
         }
         self.context.bind()?;
         // SAFETY: the bytes are the buffer's own; it lives until the caller has waited for the
         // stream.
-        unsafe { result::memset_d8_async(buffer.address(), 0, buffer.len(), self.handle) }
+        unsafe { result::memset_d8_async(buffer.address(), 0, bytes, self.handle) }
             .check("cuMemsetD8Async")
     }
 
