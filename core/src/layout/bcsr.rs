@@ -96,50 +96,43 @@ impl LayoutModule for BcsrLayout {
         let rows = source.row_count();
         let side = self.side as usize;
         let block_rows = rows.div_ceil(side);
-        // Block columns of each row of blocks, ascending.
-        let mut all_columns: Vec<u32> = Vec::new();
-        let mut counts = Vec::with_capacity(block_rows);
+        // Block columns of each row of blocks, ascending, and which of them are its own.
+        let (mut block_list, mut shares) = (Vec::new(), Vec::with_capacity(block_rows));
         let mut here = Vec::new();
         for block_row in 0..block_rows {
             let positions = block_row * side..rows.min((block_row + 1) * side);
             block_columns(positions.map(|p| source.row(p).0), self.side, &mut here);
-            counts.push(here.len() as u64);
-            all_columns.extend_from_slice(&here);
+            shares.push(block_list.len()..block_list.len() + here.len());
+            block_list.extend_from_slice(&here);
         }
-        let slots = all_columns.len() as u64 * u64::from(self.side * self.side);
+        let slots = block_list.len() as u64 * u64::from(self.side * self.side);
         MAX_PADDING.check("bcsr", slots, source.nnz())?;
 
-        let offsets = ArrayData::offsets(all_columns.len() as u64, counts.iter().copied());
-        let blocks = counts
-            .iter()
-            .enumerate()
-            .flat_map(|(block_row, &count)| core::iter::repeat_n(block_row as u32, count as usize));
-        let blocks = blocks.zip(all_columns.iter().copied());
-        let columns = blocks.clone().map(|(unit, column)| (unit, Some((column, T::NAN))));
-        let mut first = 0;
-        let shares = counts.iter().map(|&count| {
-            let share = first..first + count as usize;
-            first = share.end;
-            share
-        });
-        let shares: Vec<_> = shares.collect();
-        let (all_columns, side_u32) = (all_columns.as_slice(), self.side);
-        let entries = shares.iter().enumerate().flat_map(move |(block_row, share)| {
-            let block_columns = &all_columns[share.clone()];
-            let mut slots = vec![None; block_columns.len() * side * side];
-            for (r, position) in (block_row * side..rows.min((block_row + 1) * side)).enumerate() {
+        // NaN where there is no entry, as none is NaN.
+        let mut values = vec![T::NAN; slots as usize];
+        for position in 0..rows {
+            let (block_row, r) = (position / side, position % side);
+            let mut block = shares[block_row].start;
+            let (row_columns, row_values) = source.row(position);
+            for (&column, &value) in row_columns.iter().zip(row_values) {
                 // Entries and blocks both ascend.
-                let mut block = 0;
-                let (columns, values) = source.row(position);
-                for (&column, &value) in columns.iter().zip(values) {
-                    while block_columns[block] < column / side_u32 {
-                        block += 1;
-                    }
-                    let slot = (block * side + r) * side + (column % side_u32) as usize;
-                    slots[slot] = Some((column, value));
+                while column - block_list[block] * self.side >= self.side {
+                    block += 1;
                 }
+                let first = (block * side + r) * side;
+                values[first + (column - block_list[block] * self.side) as usize] = value;
             }
-            slots.into_iter().map(move |entry| (block_row as u32, entry))
+        }
+        let counts = shares.iter().map(|share| share.len() as u64);
+        let offsets = ArrayData::offsets(block_list.len() as u64, counts);
+        let columns = shares.iter().enumerate().flat_map(|(block_row, share)| {
+            let columns = block_list[share.clone()].iter();
+            columns.map(move |&column| (block_row as u32, Some((column, T::NAN))))
+        });
+        let entries = values.iter().map(|&value| {
+            let is_entry = !value.to_f64().is_nan();
+            // Of these only the values count.
+            (0, is_entry.then_some((0, value)))
         });
         let mut arrays = vec![Array::matrix("block_row_offsets", offsets)];
         let (index, values) = ((self.index, block_rows), (self.access.values, source.table));

@@ -1,6 +1,5 @@
 //! SELL-C-σ: slices of C rows, each stored by columns and padded to its longest row.
 
-use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -103,17 +102,25 @@ impl LayoutModule for SellLayout {
         let slots: u64 = widths.iter().map(|&width| (width * height) as u64).sum();
         MAX_PADDING.check("sell", slots, source.nnz())?;
 
-        let entries = widths.iter().enumerate().flat_map(|(slice, &width)| {
-            let positions = slice * height..rows.min((slice + 1) * height);
-            let of_slice: Arc<[_]> = positions.map(|position| source.row(position)).collect();
-            (0..width).flat_map(move |k| {
-                let of_slice = Arc::clone(&of_slice);
-                (0..height).map(move |row| {
-                    let entry = of_slice
-                        .get(row)
-                        .and_then(|(columns, values)| Some((*columns.get(k)?, *values.get(k)?)));
-                    (slice as u32, entry)
-                })
+        // NaN where there is no entry, as none is NaN.
+        let (mut columns, mut values) = (vec![0; slots as usize], vec![T::NAN; slots as usize]);
+        let (mut first, mut ranges) = (0, Vec::with_capacity(slices));
+        for (slice, &width) in widths.iter().enumerate() {
+            for row in 0..height.min(rows - slice * height) {
+                let (row_columns, row_values) = source.row(slice * height + row);
+                let slots = (first + row..).step_by(height);
+                for (slot, (&column, &value)) in slots.zip(row_columns.iter().zip(row_values)) {
+                    (columns[slot], values[slot]) = (column, value);
+                }
+            }
+            ranges.push(first..first + width * height);
+            first += width * height;
+        }
+        let entries = ranges.iter().enumerate().flat_map(|(slice, range)| {
+            let slots = columns[range.clone()].iter().zip(&values[range.clone()]);
+            slots.map(move |(&column, &value)| {
+                let is_entry = !value.to_f64().is_nan();
+                (slice as u32, is_entry.then_some((column, value)))
             })
         });
         let starts = widths.iter().map(|&width| (width * height) as u64);

@@ -57,14 +57,58 @@ pub(crate) fn diagonals<'a>(
     Ok(found)
 }
 
-/// The block columns in which some rows have entries, ascending; `found` is overwritten.
+/// The block columns in which some rows have entries, ascending, as the columns of each row are;
+/// `found` is overwritten.
 pub(crate) fn block_columns<'a>(
     rows: impl Iterator<Item = &'a [u32]>,
     side: u32,
     found: &mut Vec<u32>,
 ) {
     found.clear();
-    found.extend(rows.flatten().map(|&column| column / side));
-    found.sort_unstable();
-    found.dedup();
+    // What is left of the rows that are not over.
+    let mut left: Vec<&[u32]> = rows.filter(|columns| !columns.is_empty()).collect();
+    while let Some(&least) = left.iter().filter_map(|columns| columns.first()).min() {
+        let block = least / side;
+        found.push(block);
+        left.retain_mut(|columns| {
+            while let [column, rest @ ..] = *columns
+                && column - block * side < side
+            {
+                *columns = rest;
+            }
+            !columns.is_empty()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::matrix::generate;
+
+    #[test]
+    fn block_columns_are_those_of_all_entries_each_once() {
+        let far = vec![0, 1, 7, u32::MAX - 1];
+        let (uniform, dense) =
+            (generate::uniform(90, 70, 9, 1), generate::one_dense_row(90, 70, 2));
+        let of = |matrix: &crate::matrix::Csr<f64>| -> Vec<Vec<u32>> {
+            (0..90).map(|row| matrix.view().row(row).0.to_vec()).collect()
+        };
+        let mut found = vec![3];
+        for rows in [of(&uniform), of(&dense), vec![vec![], far.clone(), vec![], far], vec![vec![]]]
+        {
+            for side in [2, 3, 4, 6, 8] {
+                for block in rows.chunks(side as usize) {
+                    block_columns(block.iter().map(Vec::as_slice), side, &mut found);
+                    let expected: BTreeSet<u32> =
+                        block.iter().flatten().map(|column| column / side).collect();
+                    assert!(found.iter().eq(&expected), "{block:?}, side {side}: {found:?}");
+                }
+            }
+        }
+    }
 }
