@@ -122,23 +122,27 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
         let unchanging = digests.placed(watched.iter().map(|&(_, region)| region));
         let variables = digests.placed(kernel.variables().iter().copied());
         let unknown = digests.note_unknown(&unchanging);
-        oracle.enqueue_digests(stream, &[&unknown[..], &variables].concat(), notes, When::Before)?;
+        oracle.enqueue_digests(
+            stream,
+            &[&unknown[..], &variables].concat(),
+            notes,
+            When::Before,
+        )?;
         let bound = kernel.bind(operands, alpha, beta)?;
         stream.record(start)?;
         bound.enqueue(stream).map_err(Stop::of_launch)?;
-        stream.record(end)?;
-        // Behind the launch, on its stream.
         let product = problem.product(operands, alpha, beta);
-        let find_out = || -> Result<(), DeviceError> {
+        let ask = || -> Result<(), DeviceError> {
+            stream.record(end)?;
             notes.clear_verdict(stream)?;
             let all = [&unchanging[..], &variables].concat();
             oracle.enqueue_digests(stream, &all, notes, When::After)?;
             oracle.enqueue_comparison(stream, &unchanging, notes)?;
             oracle.enqueue_judgement(stream, product, &operands.output, notes)
         };
-        let asked = find_out();
-        // Everything on the device, so that no launch leaves work behind. After a fault the requests
-        // fail, too, which is not their fault.
+        let asked = ask();
+        // Everything on the device, so that no launch leaves work behind. First, because after a
+        // fault of the launch what was asked for fails, too.
         oracle.wait().map_err(Stop::after_launch)?;
         asked?;
         let seconds = end.seconds_since(start)?;

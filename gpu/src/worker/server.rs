@@ -14,8 +14,8 @@ use crate::compare::{Contest, Entry, Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::{Cubin, CubinParts};
 use crate::isolate::Connection;
 use crate::judge::{
-    Audit, Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop,
-    Stopwatch, Verified, keeps_state, leaves_disorder, too_fast, verify, wrong,
+    Audit, Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch,
+    Verified, keeps_state, leaves_disorder, too_fast, verify, wrong,
 };
 use crate::run::device::{Device, DeviceError, DeviceFacts, Stream};
 
