@@ -130,7 +130,7 @@
 // Seconds of a product that the cost model predicts.
 #define SPARSERL_NUMBER_PREDICTED_SECONDS 2
 
-// Seconds of a product as measured, back to back.
+// Seconds of a product as measured, in a chain of them.
 #define SPARSERL_NUMBER_MEASURED_SECONDS 3
 
 // The same of plain CSR, measured in turn with it.

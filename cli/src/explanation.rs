@@ -7,6 +7,7 @@ use serde::Serialize;
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
+use sparserl_core::outcome::Objective;
 use sparserl_onnx_models::OpenedPolicy;
 use sparserl_onnx_models::reference::reference;
 use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, SpeedModel as _, disagreement};
@@ -67,10 +68,12 @@ impl From<&MemberSpeeds> for Ensemble {
 
 impl Predicted {
     /// The higher, the faster the policy finds the program.
-    fn score(&self) -> f64 {
-        match self.ensemble {
-            Some(Ensemble { cold, warm, .. }) => cold * warm,
-            None => -self.cost_model_seconds,
+    fn score(&self, objective: Objective) -> f64 {
+        match (self.ensemble, objective) {
+            (Some(Ensemble { cold, .. }), Objective::Cold) => cold,
+            (Some(Ensemble { warm, .. }), Objective::Warm) => warm,
+            (Some(Ensemble { cold, warm, .. }), Objective::Both) => cold * warm,
+            (None, _) => -self.cost_model_seconds,
         }
     }
 }
@@ -80,11 +83,11 @@ impl Explanation {
     /// chosen beside them.
     pub(crate) fn new(
         policy: &OpenedPolicy,
-        input: &PolicyInput<'_>,
+        (input, objective): (&PolicyInput<'_>, Objective),
         written: &[Program],
     ) -> anyhow::Result<Self> {
         let mut programs: Vec<Program> = written.to_vec();
-        for choice in policy.chooser().choose(input, CONSIDERED)? {
+        for choice in policy.chooser().choose(input, objective, CONSIDERED)? {
             if !programs.contains(&choice.program) {
                 programs.push(choice.program);
             }
@@ -114,7 +117,7 @@ impl Explanation {
                 }
             })
             .collect();
-        predicted.sort_by(|a, b| b.score().total_cmp(&a.score()));
+        predicted.sort_by(|a, b| b.score(objective).total_cmp(&a.score(objective)));
         Ok(Self {
             policy: policy.in_words(),
             reference: lines(&reference(input.task)?).join("; "),

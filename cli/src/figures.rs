@@ -6,7 +6,7 @@ use anyhow::Context;
 use sparserl_core::language::Program;
 use sparserl_core::layout::{ArrayRole, CostModel, pack};
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::Evaluation;
+use sparserl_core::outcome::{Evaluation, Objective};
 use sparserl_core::results::{Chosen, Packing, Work, fastest};
 
 /// Takes the fastest right candidate and packs the matrix for it; `None` where no candidate is
@@ -18,7 +18,8 @@ pub(crate) fn choose<T: Scalar>(
     evaluation: &Evaluation,
 ) -> anyhow::Result<Option<Chosen>> {
     let Evaluation { outcomes, baselines, copy_bandwidth } = evaluation;
-    let Some(index) = fastest(outcomes) else { return Ok(None) };
+    let objective = Objective::default();
+    let Some(index) = fastest(outcomes, objective) else { return Ok(None) };
     let measurement = outcomes.get(index).and_then(|outcome| outcome.measurement());
     let Some((program, measurement)) = programs.get(index).zip(measurement) else {
         return Ok(None);
@@ -32,5 +33,5 @@ pub(crate) fn choose<T: Scalar>(
         copy_bandwidth: *copy_bandwidth,
     };
     let work = Work::new(matrix.nnz(), program.task.operation);
-    Ok(Chosen::new(index, measurement, baselines, work, packing))
+    Ok(Some(Chosen::new((index, objective), measurement, baselines, work, packing)))
 }

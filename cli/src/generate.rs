@@ -161,8 +161,8 @@ impl Job<'_> {
 
         let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), self.task, target);
         let costs = CostModel::new(Arc::clone(&input.stats), self.task, target);
-        let order =
-            Order { matrix, input: &input, wanted, budget: self.args.budget(), spare: SPARE };
+        let (objective, budget) = (self.args.regime.objective(), self.args.budget());
+        let order = Order { matrix, input: &input, wanted, objective, budget, spare: SPARE };
         let skipped = [gpu.is_none(), check.is_none()].iter().filter(|&&skipped| skipped).count();
         self.progress.pass(skipped);
         let clock = || self.start.elapsed();
@@ -198,7 +198,7 @@ impl Job<'_> {
             true => {
                 let programs = artefacts.iter().map(|a| a.kernel.packed.program.clone());
                 let programs: Vec<_> = programs.collect();
-                Some(Explanation::new(self.policy, &input, &programs)?)
+                Some(Explanation::new(self.policy, (&input, objective), &programs)?)
             }
             false => None,
         };

@@ -194,7 +194,7 @@ impl Job {
         let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), task, target);
         let features = input.embedding.features.to_array();
         let place = Place { task, target, regime };
-        let predicted = self.policy.chooser().choose(&input, PREDICTED)?;
+        let predicted = self.policy.chooser().choose(&input, regime.into(), PREDICTED)?;
         let first_pick = predicted
             .first()
             .map(|found| found.program.clone())

@@ -38,3 +38,4 @@ pub mod structure;
 pub mod syntax;
 pub mod target;
 pub mod task;
+mod timing;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::Candidate;
 use crate::language::Program;
 use crate::matrix::{CsrView, Scalar};
+pub use crate::timing::{NotSamples, Objective, Regime, Samples, Timing};
 
 /// Judges candidates.
 pub trait Evaluator {
@@ -280,117 +281,6 @@ impl Baseline {
     }
 }
 
-/// How the launches of a measurement follow each other, and so what the level-2 cache holds when
-/// one begins. Times of different regimes are never compared: each ratio is of two times of one
-/// regime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Regime {
-    /// One launch after a flush of the cache: a product now and then.
-    Cold,
-    /// Launches in a chain: between two of them runs a tiny kernel that reads from the output and
-    /// writes to the input, and whose own time is taken off. The cache is as the launch before left
-    /// it, and no launch begins before the one before has ended, as in an iterative solver.
-    Warm,
-    /// Launches with nothing between them. A library that lets its own launches overlap, which no
-    /// application that uses the result can have, is as fast here as nowhere else.
-    BackToBack,
-}
-
-impl Regime {
-    /// All of them, the one that decides first.
-    pub const ALL: [Self; 3] = [Self::Cold, Self::Warm, Self::BackToBack];
-
-    /// For tables: `cold`, `warm`, `back to back`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cold => "cold",
-            Self::Warm => "warm",
-            Self::BackToBack => "back to back",
-        }
-    }
-}
-
-/// Times of a launch, by [`Regime`]; each is absent when it was not measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Timing {
-    /// After a flush of the level-2 cache.
-    pub cold: Option<Samples>,
-    /// In a chain, the time of what links it taken off.
-    pub warm: Option<Samples>,
-    /// With nothing between the launches.
-    pub back_to_back: Option<Samples>,
-}
-
-impl Timing {
-    /// The samples of one regime.
-    #[must_use]
-    pub fn samples(&self, regime: Regime) -> Option<&Samples> {
-        match regime {
-            Regime::Cold => self.cold.as_ref(),
-            Regime::Warm => self.warm.as_ref(),
-            Regime::BackToBack => self.back_to_back.as_ref(),
-        }
-    }
-
-    /// Median seconds.
-    #[must_use]
-    pub fn median(&self, regime: Regime) -> Option<f64> {
-        self.samples(regime).map(Samples::median)
-    }
-}
-
-/// Seconds of a launch, measured several times: at least one, each finite and above 0, in the order
-/// of measurement.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<f64>", into = "Vec<f64>")]
-pub struct Samples(Vec<f64>);
-
-impl Samples {
-    /// All of them.
-    #[must_use]
-    pub fn seconds(&self) -> &[f64] {
-        &self.0
-    }
-
-    /// The middle one in size, or the mean of the two in the middle.
-    #[must_use]
-    pub fn median(&self) -> f64 {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        let upper = sorted.get(middle).copied().unwrap_or(f64::NAN);
-        match sorted.len() % 2 {
-            0 => f64::midpoint(sorted.get(middle.wrapping_sub(1)).copied().unwrap_or(upper), upper),
-            _ => upper,
-        }
-    }
-}
-
-impl TryFrom<Vec<f64>> for Samples {
-    type Error = NotSamples;
-
-    fn try_from(seconds: Vec<f64>) -> Result<Self, NotSamples> {
-        let valid = |s: &f64| s.is_finite() && *s > 0.0;
-        if seconds.is_empty() || !seconds.iter().all(valid) {
-            return Err(NotSamples);
-        }
-        Ok(Self(seconds))
-    }
-}
-
-impl From<Samples> for Vec<f64> {
-    fn from(samples: Samples) -> Self {
-        samples.0
-    }
-}
-
-/// Not times of a launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not samples: expected at least one, each finite and above 0")]
-pub struct NotSamples;
-
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString;
@@ -429,20 +319,6 @@ mod tests {
         assert_eq!(measured.to_string(), "right in 2 checks, 1.00 µs warm");
         assert_eq!(verified.to_string(), "right in 3 checks, not timed");
         assert!(!Outcome::TimedOut { seconds: 1.0 }.is_right());
-    }
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert_eq!(samples(&[3.0]).median(), 3.0);
-        assert_eq!(samples(&[9.0, 1.0, 2.0]).median(), 2.0);
-        assert_eq!(samples(&[4.0, 1.0, 2.0, 9.0]).median(), 3.0);
-    }
-
-    #[test]
-    fn what_is_no_time_is_no_sample() {
-        for wrong in [vec![], vec![0.0], vec![1.0, f64::NAN], vec![-1.0], vec![f64::INFINITY]] {
-            assert_eq!(Samples::try_from(wrong), Err(NotSamples));
-        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::decode::{Choice, Chooser, PolicyError, PolicyInput};
 use crate::kernel::{Compiler, Kernel};
 use crate::layout::PackError;
 use crate::matrix::{CsrView, Scalar};
-use crate::outcome::{Baseline, Evaluation, Evaluator, Outcome};
+use crate::outcome::{Baseline, Evaluation, Evaluator, Objective, Outcome};
 use measure::Measured;
 
 /// What is wanted.
@@ -37,6 +37,8 @@ pub struct Order<'a, T> {
     pub input: &'a PolicyInput<'a>,
     /// Kernels, at most.
     pub wanted: usize,
+    /// When they are to be fast.
+    pub objective: Objective,
     /// What measuring may cost.
     pub budget: Budget,
     /// Further candidates that are searched for where the check refuses those that were wanted.
@@ -192,7 +194,7 @@ where
         Some(_) => order.budget.candidates().max(order.wanted),
         None => order.wanted,
     };
-    let candidates = tools.chooser.choose(order.input, considered);
+    let candidates = tools.chooser.choose(order.input, order.objective, considered);
     let candidates = candidates.map_err(PipelineError::Policy)?;
     let searched = clock() - start;
     let mut generated = generate_from(order, tools, &candidates)?;
@@ -216,7 +218,7 @@ where
     E: Evaluator<Code = K::Code>,
 {
     let Tools { chooser, compiler, evaluator, check, clock, observer } = tools;
-    let &Order { matrix, input, wanted, budget, spare } = order;
+    let &Order { matrix, input, wanted, objective, budget, spare } = order;
     let mut times = Times::default();
     let maker = Maker { matrix, compiler, clock };
     if candidates.is_empty() {
@@ -227,7 +229,7 @@ where
     let mut measured = match evaluator {
         Some(evaluator) => {
             observer(Step::Measure);
-            Some(Measured::new(&maker, evaluator, candidates, budget, wanted)?)
+            Some(Measured::new(&maker, evaluator, candidates, budget, (wanted, objective))?)
         }
         None => None,
     };
@@ -254,7 +256,7 @@ where
                     let found = match spare {
                         0 => Vec::new(),
                         // That nothing more is found is no reason to give up what there is.
-                        _ => chooser.choose(input, wanted + spare).unwrap_or_default(),
+                        _ => chooser.choose(input, objective, wanted + spare).unwrap_or_default(),
                     };
                     let is_new = |c: &Choice| known.iter().all(|k| k.program != c.program);
                     let found: Vec<_> = found.into_iter().filter(is_new).collect();

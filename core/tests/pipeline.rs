@@ -12,7 +12,7 @@ use sparserl_core::decode::{CostChooser, PolicyInput};
 use sparserl_core::kernel::{Candidate, Compiler};
 use sparserl_core::matrix::{CsrView, Scalar, generate};
 use sparserl_core::outcome::{
-    Abilities, Baseline, Evaluation, Evaluator, Measurement, Outcome, Regime, Timing,
+    Abilities, Baseline, Evaluation, Evaluator, Measurement, Objective, Outcome, Regime, Timing,
 };
 use sparserl_core::pipeline::{self, BATCH, Budget, Generated, Order, Tools};
 use sparserl_core::results::{Figures, Work};
@@ -83,7 +83,14 @@ fn generated(batches: &[([f64; BATCH], f64)], wanted: usize) -> Generated<()> {
     let stats = Arc::new(MatrixStats::new(matrix.view()));
     let input = PolicyInput::new(stats, task, Target::H200);
     let budget = Budget::Candidates(BATCH * batches.len());
-    let order = Order { matrix: matrix.view(), input: &input, wanted, budget, spare: 0 };
+    let order = Order {
+        matrix: matrix.view(),
+        input: &input,
+        wanted,
+        objective: Objective::Cold,
+        budget,
+        spare: 0,
+    };
     let tools = Tools::<NoCompiler, _, Infallible> {
         chooser: &CostChooser,
         compiler: None,

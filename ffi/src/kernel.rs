@@ -47,7 +47,7 @@ pub(crate) struct Known {
     pub(crate) predicted: f64,
     /// The same of plain CSR.
     pub(crate) csr_predicted: f64,
-    /// Measured seconds of a product, back to back in a warm cache.
+    /// Measured seconds of a product in a chain of them, with a warm cache.
     pub(crate) measured: Option<f64>,
     /// The same of plain CSR and of the best of cuSPARSE, measured in turn with it.
     pub(crate) csr: Option<f64>,

@@ -9,7 +9,7 @@ use sparserl_core::decode::{Choice, PolicyInput};
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{Outcome, Regime};
+use sparserl_core::outcome::{Objective, Outcome, Regime};
 use sparserl_core::pipeline::{self, BATCH, Budget, Check, Order, PipelineError, Ranked, Tools};
 use sparserl_core::results::ranking;
 use sparserl_core::structure::MatrixStats;
@@ -28,6 +28,9 @@ use crate::status::{Failure, Status};
 const CHOSEN: usize = 1;
 /// Further ones that are tried where the first is refused.
 const SPARE: usize = 3;
+
+/// Plans are for products that follow each other.
+const OBJECTIVE: Objective = Objective::Warm;
 
 /// What a search came to.
 pub(crate) enum Found {
@@ -71,7 +74,8 @@ pub(crate) fn better<T: Scalar>(
         return Ok(late());
     }
     let choose = |considered: usize| -> Result<Vec<Choice>, Failure> {
-        let mut choices = policy.chooser().choose(&input, considered).map_err(Failure::internal)?;
+        let mut choices =
+            policy.chooser().choose(&input, OBJECTIVE, considered).map_err(Failure::internal)?;
         if let Some(left) = plan.memory_left() {
             choices.retain(|choice| costs.cost(&choice.program).matrix_bytes <= left);
         }
@@ -184,7 +188,8 @@ fn checked<T: Scalar>(
         plan.task().operation,
     );
     let checker = checker.map_err(|error| error.to_string())?;
-    let order = Order { matrix, input, wanted: CHOSEN, budget: Budget::Candidates(0), spare: 0 };
+    let budget = Budget::Candidates(0);
+    let order = Order { matrix, input, wanted: CHOSEN, objective: OBJECTIVE, budget, spare: 0 };
     let mut extent = None;
     let check: Check<'_, NoneRight> = Box::new(|candidates, wanted| {
         let judge = |ranked: &Ranked| checker.judge(&ranked.candidate);
@@ -228,7 +233,7 @@ fn measure<T: Scalar>(
     let mut evaluator = opened.map_err(|error| error.to_string())?;
     let budget = Budget::Time(time);
     // What was measured is made anew, with the plan's epilogue.
-    let order = Order { matrix, input, wanted: 0, budget, spare: 0 };
+    let order = Order { matrix, input, wanted: 0, objective: OBJECTIVE, budget, spare: 0 };
     let start = Instant::now();
     // To an abandoned search each look at the clock is another budget later, so that it ends with
     // the batch that it is at, whenever it was abandoned.
@@ -258,13 +263,13 @@ fn measure<T: Scalar>(
         Err(error) => return Err(error.to_string()),
     };
     let Some(evaluation) = generated.evaluation else { return Ok(Vec::new()) };
-    let regime = Regime::BackToBack;
+    let regime = Regime::Warm;
     let median = |outcome: &Outcome| outcome.measurement()?.timing.median(regime);
     let outcomes = &evaluation.outcomes;
     let csr = outcomes.first().and_then(median);
     let best = evaluation.baselines.iter().filter_map(|baseline| baseline.median(regime));
     let cusparse = best.min_by(f64::total_cmp);
-    let right = ranking(outcomes);
+    let right = ranking(outcomes, OBJECTIVE);
     let first_batch = right.first().map(|index| index / BATCH);
     let chosen = right.iter().zip(1..).filter_map(|(&index, place)| {
         let program = choices.get(index)?.program.clone();

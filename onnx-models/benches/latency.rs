@@ -13,6 +13,7 @@ use std::time::Instant;
 use sparserl_core::decode::{Chooser as _, Policy as _, PolicyInput, beam_search};
 use sparserl_core::language::Mask;
 use sparserl_core::matrix::generate;
+use sparserl_core::outcome::Objective;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
@@ -50,7 +51,7 @@ fn main() {
     });
     let chooser = LearnedChooser::new("learned", policy, Picking::RerankedWithCostModel);
     median("choosing eight programs", || {
-        chooser.choose(&input, 8).unwrap();
+        chooser.choose(&input, Objective::Both, 8).unwrap();
     });
 }
 

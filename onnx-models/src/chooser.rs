@@ -4,6 +4,7 @@ use sparserl_core::decode::{
     Choice, Chooser, CostRanker, Policy as _, PolicyError, PolicyInput, beam_search, diverse_search,
 };
 use sparserl_core::language::{Mask, Program};
+use sparserl_core::outcome::Objective;
 
 use crate::speeds::{MemberSpeeds, SpeedModel, expected_fastest, mean};
 
@@ -31,8 +32,9 @@ impl Picking {
 /// A policy that writes programs and predicts their speeds, as a chooser.
 ///
 /// The choices are not the programs with the highest predicted speeds, which are often all alike,
-/// but those of which the fastest is expected to be fastest, by the members of the ensemble. Their
-/// score is the predicted speed: the mean of log2 relative to the reference program.
+/// but those of which the fastest is expected to be fastest, by the members of the ensemble, in the
+/// regimes of the objective. Their score is the speed predicted there: the mean of log2 relative to
+/// the reference program. The likeliest are the same for all objectives.
 #[derive(Debug)]
 pub struct LearnedChooser<P> {
     name: String,
@@ -59,7 +61,12 @@ impl<P: SpeedModel + Send + Sync> Chooser for LearnedChooser<P> {
         &self.name
     }
 
-    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Choice>, PolicyError> {
+    fn choose(
+        &self,
+        input: &PolicyInput<'_>,
+        objective: Objective,
+        count: usize,
+    ) -> Result<Vec<Choice>, PolicyError> {
         let mask = Mask::legal(&input.stats, input.task);
         let mut reading = self.policy.read_for_speeds(input)?;
         let mut found = beam_search(&mut *reading, mask, BEAM)?;
@@ -82,8 +89,8 @@ impl<P: SpeedModel + Send + Sync> Chooser for LearnedChooser<P> {
         let choice = |place: usize| {
             let (program, speeds): (&Program, &MemberSpeeds) =
                 (programs.get(place)?, speeds.get(place)?);
-            Some(Choice { program: program.clone(), score: f64::from(mean(speeds)) })
+            Some(Choice { program: program.clone(), score: f64::from(mean(speeds, objective)) })
         };
-        Ok(expected_fastest(&speeds, count).into_iter().filter_map(choice).collect())
+        Ok(expected_fastest(&speeds, objective, count).into_iter().filter_map(choice).collect())
     }
 }

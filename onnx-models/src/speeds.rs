@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sparserl_core::decode::{ConditionedPolicy, Policy, PolicyError, PolicyInput};
 use sparserl_core::language::Program;
-use sparserl_core::outcome::Regime;
+use sparserl_core::outcome::{Objective, Regime};
 
 /// Members of the ensemble that predicts speeds.
 pub const ENSEMBLE: usize = 5;
@@ -47,27 +47,39 @@ pub trait ConditionedSpeedModel: ConditionedPolicy {
     fn speeds(&mut self, programs: &[Program]) -> Result<Vec<MemberSpeeds>, PolicyError>;
 }
 
-/// Mean over members and regimes.
+/// Whether a regime, by its place among [`REGIMES`], is one of the objective's.
+fn counts(objective: Objective, place: usize) -> bool {
+    REGIMES.get(place).is_some_and(|regime| objective.regimes().contains(regime))
+}
+
+/// Mean over the regimes of the objective of what one member says.
+fn over_regimes(member: &[f32; REGIMES.len()], objective: Objective) -> f32 {
+    let speeds = (0..REGIMES.len()).filter(|&place| counts(objective, place));
+    let sum: f32 = speeds.map(|place| member[place]).sum();
+    sum / objective.regimes().len() as f32
+}
+
+/// Mean over members and the regimes of the objective.
 #[must_use]
-pub fn mean(speeds: &MemberSpeeds) -> f32 {
-    speeds.iter().flatten().sum::<f32>() / (ENSEMBLE * REGIMES.len()) as f32
+pub fn mean(speeds: &MemberSpeeds, objective: Objective) -> f32 {
+    speeds.iter().map(|member| over_regimes(member, objective)).sum::<f32>() / ENSEMBLE as f32
 }
 
 /// Standard deviation over the members of the mean over regimes: how much they disagree.
 #[must_use]
 pub fn disagreement(speeds: &MemberSpeeds) -> f32 {
-    let members = speeds.map(|member| member.iter().sum::<f32>() / REGIMES.len() as f32);
+    let members = speeds.map(|member| over_regimes(&member, Objective::Both));
     let mean = members.iter().sum::<f32>() / ENSEMBLE as f32;
     let variance = members.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / ENSEMBLE as f32;
     variance.sqrt()
 }
 
 /// Places of the `count` programs the fastest of which is expected to be fastest, found greedily:
-/// each gains most over those before it in the mean over the members and regimes. The first is the
-/// one with the highest mean; once none gains anything, the next ones are those with the highest
-/// means.
+/// each gains most over those before it in the mean over the members and the regimes of the
+/// objective. The first is the one with the highest mean; once none gains anything, the next ones
+/// are those with the highest means.
 #[must_use]
-pub fn expected_fastest(speeds: &[MemberSpeeds], count: usize) -> Vec<usize> {
+pub fn expected_fastest(speeds: &[MemberSpeeds], objective: Objective, count: usize) -> Vec<usize> {
     let mut best = [[f32::NEG_INFINITY; REGIMES.len()]; ENSEMBLE];
     let mut chosen: Vec<usize> = Vec::new();
     let with = |best: &MemberSpeeds, place: usize| {
@@ -76,7 +88,8 @@ pub fn expected_fastest(speeds: &[MemberSpeeds], count: usize) -> Vec<usize> {
         both
     };
     while chosen.len() < count.min(speeds.len()) {
-        let worth = |place: usize| (mean(&with(&best, place)), mean(&speeds[place]));
+        let worth =
+            |place: usize| (mean(&with(&best, place), objective), mean(&speeds[place], objective));
         // Backwards, since of equals the last one is taken.
         let open = (0..speeds.len()).rev().filter(|place| !chosen.contains(place));
         let next = open.max_by(|&a, &b| {
@@ -100,11 +113,29 @@ mod tests {
         let mut daring = alike(0.0);
         daring[0] = [5.0; REGIMES.len()];
         let speeds = [alike(1.0), alike(2.0), alike(1.9), daring];
-        assert_eq!(expected_fastest(&speeds, 3), [1, 3, 2]);
-        assert_eq!(expected_fastest(&speeds, 9).len(), 4);
-        assert!(expected_fastest(&[], 2).is_empty());
+        for objective in Objective::ALL {
+            assert_eq!(expected_fastest(&speeds, objective, 3), [1, 3, 2]);
+            assert_eq!(expected_fastest(&speeds, objective, 9).len(), 4);
+            assert!(expected_fastest(&[], objective, 2).is_empty());
+        }
         assert_eq!(disagreement(&alike(1.5)), 0.0);
         // One member of five says 5, the others 0: the mean is 1, the variance (16 + 4) / 5 = 4.
-        assert_eq!((mean(&daring), disagreement(&daring)), (1.0, 2.0));
+        assert_eq!((mean(&daring, Objective::Both), disagreement(&daring)), (1.0, 2.0));
+    }
+
+    #[test]
+    fn what_streams_is_chosen_for_a_cold_cache_alone() {
+        let streamed = [[1.1, 0.7]; ENSEMBLE];
+        let cached = [[1.0, 1.0]; ENSEMBLE];
+        let first = |objective| expected_fastest(&[streamed, cached], objective, 1);
+        assert_eq!(first(Objective::Cold), [0]);
+        assert_eq!(first(Objective::Warm), [1]);
+        assert_eq!(first(Objective::Both), [1]);
+        assert_eq!(
+            (mean(&streamed, Objective::Cold), mean(&streamed, Objective::Warm)),
+            (1.1, 0.7)
+        );
+        // Both are there where two may be measured.
+        assert_eq!(expected_fastest(&[streamed, cached], Objective::Both, 2), [1, 0]);
     }
 }

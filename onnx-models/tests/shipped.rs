@@ -13,6 +13,7 @@ use sparserl_core::decode::{
 use sparserl_core::decode::{Decoding, beam_search};
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::{Csr, generate};
+use sparserl_core::outcome::Objective;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
@@ -58,15 +59,15 @@ fn it_offers_legal_programs_that_differ_and_other_ones_than_the_cost_model() {
     let mut differs = 0;
     for (matrix, task) in &matrices() {
         let input = input(matrix, *task);
-        let chosen = chooser.choose(&input, 8).unwrap();
+        let chosen = chooser.choose(&input, Objective::Both, 8).unwrap();
         assert_eq!(chosen.len(), 8);
         let mask = Mask::legal(&input.stats, *task);
         for (place, choice) in chosen.iter().enumerate() {
             assert!(is_offered(mask, &choice.program));
             assert!(chosen[..place].iter().all(|other| other.program != choice.program));
         }
-        assert_eq!(chosen, chooser.choose(&input, 8).unwrap());
-        let first = CostChooser.choose(&input, 1).unwrap();
+        assert_eq!(chosen, chooser.choose(&input, Objective::Both, 8).unwrap());
+        let first = CostChooser.choose(&input, Objective::Both, 1).unwrap();
         differs += usize::from(first[0].program != chosen[0].program);
     }
     assert!(differs > 0, "it learned nothing beyond the cost model");
@@ -80,7 +81,7 @@ fn what_a_search_left_behind_changes_no_speed() {
         let mask = Mask::legal(&input.stats, *task);
         let mut reading = policy.read_for_speeds(&input).unwrap();
         let found = beam_search(&mut *reading, mask, 6).unwrap();
-        let chosen = CostChooser.choose(&input, 6).unwrap();
+        let chosen = CostChooser.choose(&input, Objective::Both, 6).unwrap();
         // Some whose prefixes are known, and some that the search has not seen.
         let programs: Vec<Program> = found
             .into_iter()

@@ -34,6 +34,10 @@ pub struct Collection {
     /// Recordings of before a layout are completed so.
     #[serde(default, deserialize_with = "layouts", serialize_with = "layout_texts")]
     pub layouts: Vec<Word>,
+    /// A list of programs, as `portfolio` writes it, relative to the file that names it: all that a
+    /// matrix can have are measured on it, before what is drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<PathBuf>,
 }
 
 impl Collection {

@@ -1,13 +1,15 @@
 //! How well programs are chosen, on matrices whose families nobody has learned from.
 //!
 //! ```text
-//! matrix, task ─► each Chooser ─► picks ─┐
-//!                  search ─► oracle ─────┴─► all timed in turn once more ─► CaseResult ─► Table
+//! matrix, task ─► each Chooser ─► picks for each regime ─┐
+//!                  search ─► oracle of each regime ──────┴─► all timed in turn once more ─► CaseResult
+//!                                                                                              └─► Table
 //! ```
 //!
-//! The oracle is the fastest program of a [search](Contest) that starts from all picks. What choosers
-//! and oracle are compared by is measured afterwards, all in turn: who won because a sample was
-//! lucky gains nothing by it. A program that several choosers pick is measured once.
+//! The oracle of a regime is the fastest program of a [search](Contest) that starts from all picks, and
+//! from the fastest of what was recorded of the matrix before. What choosers and oracle are compared by
+//! is measured afterwards, all in turn: who won because a sample was lucky gains nothing by it. A program
+//! that several choosers pick is measured once.
 //!
 //! How often what a policy writes is right is another question, which needs no times:
 //!
@@ -30,12 +32,12 @@ mod table;
 mod tests;
 mod trees;
 
-pub use contest::Contest;
+pub use contest::{Contest, Contestants};
 pub use experience::{Experience, PastCase};
 pub use nearest::NearestWinners;
 pub use portfolio::FixedPortfolio;
 pub use replay::{COST_MODEL, ReplayError, likeliest, replay};
-pub use result::{CaseResult, Picks, ResultError, TimedProgram, read_cases};
+pub use result::{CaseResult, Oracle, Picks, ResultError, TimedProgram, read_cases};
 pub use sampled::{Sampled, SampledCase, SampledRow, SampledTable, WhichTokens};
 pub use sampling::{NamedPolicy, SIDE_BY_SIDE, Sampling};
 pub use table::Table;
@@ -43,6 +45,11 @@ pub use trees::{ExtraTrees, TreesError};
 
 use sparserl_core::decode::Choice;
 use sparserl_core::language::Program;
+use sparserl_core::outcome::{Objective, Regime};
+
+/// The regimes that choosers are compared in, each as an objective of its own.
+pub const ONE_REGIME: [(Objective, Regime); 2] =
+    [(Objective::Cold, Regime::Cold), (Objective::Warm, Regime::Warm)];
 
 /// Programs whose order is all that is known of them.
 fn in_order(programs: impl IntoIterator<Item = Program>) -> Vec<Choice> {

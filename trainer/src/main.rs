@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Ablate, Archive, Collect, Evaluate, Export, FitCost, Iterate, PassAtK, Ppo, Prepare, Replay,
-    SERVE, StageArgs, Train,
+    Ablate, Archive, Collect, Evaluate, Export, FitCost, Iterate, PassAtK, Portfolio, Ppo, Prepare,
+    Replay, SERVE, StageArgs, Train,
 };
 use sparserl_trainer::stages::Stage;
 
@@ -30,6 +30,10 @@ enum Command {
     /// Any number of processes may collect into one folder at the same time, on any machines that
     /// see it, as a job array does. Started again, it goes on where it stopped.
     Collect(Collect),
+    /// List the programs of which the fastest is, on the matrices of a dataset, on average fastest.
+    ///
+    /// `collect` measures all of a list on all matrices, and `evaluate` compares fixed choices of it.
+    Portfolio(Portfolio),
     /// Keep recordings in little space: medians in the place of samples.
     Archive(Archive),
     /// Train a policy from recordings: prepare, all stages, export.
@@ -85,6 +89,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Collect(args) => args.run(),
+        Command::Portfolio(args) => args.run(),
         Command::Archive(args) => args.run(),
         Command::Train(args) => args.run(),
         Command::Prepare(args) => args.run(),

@@ -3,7 +3,8 @@
 //! A quarter each of what the cost model finds best, of programs that won elsewhere, of a pool that
 //! is the same for all matrices, and of programs of the matrix's own; what one kind lacks, the
 //! others give. Programs that are measured on many matrices say what depends on the matrix, and
-//! each of them is compiled only once.
+//! each of them is compiled only once. A list of programs may be measured on all matrices besides:
+//! what is said of these is said of all alike, and not of those that were proposed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -160,6 +161,17 @@ impl<'a, 'm> Proposer<'a, 'm> {
         Ok(found)
     }
 
+    /// Those of a list that are for the task and that the mask offers, none that was proposed before.
+    #[must_use]
+    pub fn of_list(&mut self, list: &[Program]) -> Vec<Program> {
+        let (mask, task) = (self.mask(), self.input.task);
+        let offered =
+            list.iter().filter(|program| program.task == task && is_offered(mask, program));
+        let mut found = Vec::new();
+        self.take(&mut found, list.len(), offered.cloned());
+        found
+    }
+
     /// Up to `count` programs that differ from one of `best` in a choice, none that was proposed
     /// before.
     #[must_use]
@@ -212,20 +224,21 @@ impl<'a, 'm> Proposer<'a, 'm> {
 #[derive(Debug)]
 pub struct Stratified<'a> {
     collection: &'a Collection,
+    list: Vec<Program>,
     pools: BTreeMap<Task, Pool>,
     winners: Mutex<Winners>,
 }
 
 impl<'a> Stratified<'a> {
-    /// As many as the collection says.
+    /// As many as the collection says, after those of a list.
     #[must_use]
-    pub fn new(collection: &'a Collection) -> Self {
+    pub fn new(collection: &'a Collection, list: Vec<Program>) -> Self {
         let pool = |&task| {
             let seed = collection.corpus.seed;
             (task, Pool::draw(task, collection.pool, seed, &|program| collection.wants(program)))
         };
         let pools = collection.tasks.iter().map(pool).collect();
-        Self { collection, pools, winners: Mutex::default() }
+        Self { collection, list, pools, winners: Mutex::default() }
     }
 
     /// What won stays whole whoever panics.
@@ -246,6 +259,8 @@ impl Experiment for Stratified<'_> {
         let wanted = |program: &Program| self.collection.wants(program);
         let mut proposer = Proposer::new(input, seed, &wanted);
         let mut fastest = Fastest::new(WINNERS);
+        let listed = proposer.of_list(&self.list);
+        fastest.add(&listed, &measure(&listed)?);
         let won = self.winners().clone();
         let first = proposer.first(self.collection.programs, pool, &won)?;
         fastest.add(&first, &measure(&first)?);
@@ -376,5 +391,20 @@ mod tests {
         assert_eq!(winners.of(task)[0], programs[1]);
         assert_eq!(winners.of(task).len(), 3);
         assert!(winners.of(tasks()[1]).is_empty());
+    }
+
+    #[test]
+    fn what_is_listed_is_proposed_once_where_it_is_offered() {
+        let [task, other, ..] = tasks();
+        let matrix = generate::uniform(500, 400, 9, 3).cast::<f32>().unwrap();
+        let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix.view())), task, Target::H200);
+        let list = [reference(task).unwrap(), reference(other).unwrap()];
+        let mut proposer = Proposer::new(&input, 7, &|_| true);
+        assert_eq!(proposer.of_list(&list), list[..1]);
+        assert!(proposer.of_list(&list).is_empty());
+        let mut winners = Winners::default();
+        winners.add(&list[0]);
+        let first = proposer.first(20, &Pool::draw(task, 20, 1, &|_| true), &winners).unwrap();
+        assert!(!first.contains(&list[0]));
     }
 }

@@ -359,7 +359,7 @@ fn parts_of_a_training_are_left_out_and_the_rest_is_compared() {
     let family = first.matrix.name.parse::<Recipe>().unwrap().family().to_owned();
     let (config, dataset, output) = (path("ablations.toml"), path("dataset"), path("out"));
     let text = format!(
-        "training = \"train.toml\"\nsplit = {{ leave_out = \"{family}\" }}\nseeds = [1, 2]\n\
+        "training = \"train.toml\"\nsplit = {{ leave_out = [\"{family}\"] }}\nseeds = [1, 2]\n\
          reinforcement = \"recorded.toml\"\n[[variants]]\nname = \"all\"\n\
          [[variants]]\nname = \"no SFT\"\nwithout = [\"sft\"]\n\
          shown = {{ features = true, grids = false, positions = false }}\n\

@@ -8,7 +8,7 @@ use sparserl_core::pipeline::Budget;
 use sparserl_core::target::Target;
 use sparserl_core::task::Task;
 
-use super::{MOST_CANDIDATES, MatrixArgs, OpponentArgs, PolicyArgs, TaskArgs};
+use super::{MOST_CANDIDATES, MatrixArgs, OpponentArgs, PolicyArgs, RegimeArgs, TaskArgs};
 
 const DEFAULT_BUDGET: Budget = Budget::Candidates(8);
 
@@ -42,6 +42,8 @@ pub(crate) struct GenerateArgs {
     pub(crate) opponents: OpponentArgs,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(crate) regime: RegimeArgs,
     /// Say why: what is predicted of what is written, and of the runners-up
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) explain: bool,

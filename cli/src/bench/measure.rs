@@ -10,7 +10,7 @@ use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{Csr, CsrView, Scalar, generate};
-use sparserl_core::outcome::Evaluation;
+use sparserl_core::outcome::{Evaluation, Objective};
 use sparserl_core::results::ValueSource;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Task};
@@ -182,7 +182,8 @@ impl<E: Instrument> Bench<'_, E> {
         let start = Instant::now();
         let target = self.evaluator.target();
         let input = PolicyInput::new(Arc::clone(stats), task, target);
-        let candidates = self.policy.chooser().choose(&input, self.settings.budget)?;
+        let candidates =
+            self.policy.chooser().choose(&input, Objective::default(), self.settings.budget)?;
         let search_seconds = start.elapsed().as_secs_f64();
         let programs: Vec<Program> = candidates.into_iter().map(|c| c.program).collect();
         if programs.is_empty() {

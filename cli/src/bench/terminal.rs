@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use sparserl_core::outcome::Regime;
-use sparserl_core::results::Rival;
+use sparserl_core::results::{Figures, Rival};
 
 use super::results::{Case, Results};
 use super::totals::{self, TaskTotals, ratio};
@@ -16,8 +16,17 @@ pub(crate) fn case_line(case: &Case) -> String {
         let _ = write!(line, "no right candidate ({})", totals::outcomes_text([case]));
         return line;
     };
-    let Some(figures) = chosen.figures(chosen.by) else { return line };
-    let _ = write!(line, "{} {}", time(figures.seconds), chosen.by.name());
+    for (number, &regime) in chosen.by.regimes().iter().enumerate() {
+        let Some(figures) = chosen.figures(regime) else { continue };
+        line.push_str(if number > 0 { "; " } else { "" });
+        compare(&mut line, regime, figures);
+    }
+    line
+}
+
+/// Adds a time and what it is against the opponents'.
+fn compare(line: &mut String, regime: Regime, figures: &Figures) {
+    let _ = write!(line, "{} {}", time(figures.seconds), regime.name());
     for rival in Rival::ALL {
         match figures.against(rival) {
             Some(found) => {
@@ -33,7 +42,6 @@ pub(crate) fn case_line(case: &Case) -> String {
             }
         }
     }
-    line
 }
 
 /// The table at the end, and under it what a mean would hide.

@@ -5,7 +5,7 @@
 //! cuSPARSE does unasked.
 
 use serde::Serialize;
-use sparserl_core::outcome::Regime;
+use sparserl_core::outcome::{Objective, Regime};
 use sparserl_core::results::{
     ByRegime, ByRival, Counts, Figures, Mean, PassAt, Rival, Spread, Work, fast_at_p, fastest,
     pass_at_k,
@@ -90,7 +90,8 @@ impl MatrixSummary {
             let measured = settings.protocol.baselines;
             fast_at_p(counts.candidates, right.map(ratio), 1.0).filter(|_| measured)
         };
-        let best = fastest(result.candidates.iter().map(|candidate| &candidate.outcome));
+        let outcomes = result.candidates.iter().map(|candidate| &candidate.outcome);
+        let best = fastest(outcomes, Objective::default());
         let best = best.and_then(|index| result.candidates.get(index)).map(|candidate| Best {
             file: candidate.file.clone(),
             figures: ByRegime::of(|regime| figures_of(result, candidate, regime, work)),

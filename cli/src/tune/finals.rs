@@ -121,7 +121,8 @@ impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
             Ok(ranked.filter(|Ranked { index, .. }| *index == 0).take(wanted).collect())
         });
         let budget = Budget::Candidates(candidates.len());
-        let order = Order { matrix: self.matrix, input, wanted: 1, budget, spare: 0 };
+        let objective = self.record.case.regime.into();
+        let order = Order { matrix: self.matrix, input, wanted: 1, objective, budget, spare: 0 };
         let tools = Tools {
             chooser: &CostChooser,
             compiler,

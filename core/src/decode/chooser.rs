@@ -4,6 +4,7 @@ use super::{
     CostRanker, Hypothesis, Policy as _, PolicyError, PolicyInput, beam_search, diverse_search,
 };
 use crate::language::{Mask, Program};
+use crate::timing::Objective;
 
 /// A program that is offered for a matrix and task.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,16 +29,22 @@ pub trait Chooser: Send + Sync {
     fn name(&self) -> &str;
 
     /// At most `count` programs, each offered by the mask and none twice, in the order in which they
-    /// should be measured: the first is what it finds best, a later one may be there because it
-    /// differs from those before it.
+    /// should be measured: the first is what it finds best for the objective, a later one may be
+    /// there because it differs from those before it.
     ///
     /// # Errors
     /// When it fails.
-    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Choice>, PolicyError>;
+    fn choose(
+        &self,
+        input: &PolicyInput<'_>,
+        objective: Objective,
+        count: usize,
+    ) -> Result<Vec<Choice>, PolicyError>;
 }
 
 /// Chooses what the cost model finds fastest, of different layouts and mappings; scores are
-/// log-probabilities of the [`CostRanker`].
+/// log-probabilities of the [`CostRanker`]. The cost model knows one time of a program, so that all
+/// objectives are the same to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CostChooser;
 
@@ -46,7 +53,12 @@ impl Chooser for CostChooser {
         "cost model"
     }
 
-    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Choice>, PolicyError> {
+    fn choose(
+        &self,
+        input: &PolicyInput<'_>,
+        _: Objective,
+        count: usize,
+    ) -> Result<Vec<Choice>, PolicyError> {
         let mut ranker = CostRanker.read(input)?;
         let mask = Mask::legal(&input.stats, input.task);
         let mut found = diverse_search(&mut *ranker, mask, count)?;

@@ -12,7 +12,7 @@ use crate::decode::Choice;
 use crate::kernel::{Compiler, Kernel};
 use crate::layout::Packed;
 use crate::matrix::Scalar;
-use crate::outcome::{Evaluation, Evaluator, Outcome};
+use crate::outcome::{Evaluation, Evaluator, Objective, Outcome};
 use crate::results::ranking;
 
 /// Kernels that are judged together, and so timed in turn.
@@ -58,6 +58,7 @@ pub(super) struct Measured<C> {
     batches: Vec<Evaluation>,
     /// By the place of the program; nothing where there is no kernel of it.
     kernels: Vec<Option<Kept<C>>>,
+    objective: Objective,
 }
 
 impl<C: Clone + Send + Sync> Measured<C> {
@@ -68,7 +69,7 @@ impl<C: Clone + Send + Sync> Measured<C> {
         evaluator: &mut E,
         candidates: &[Choice],
         budget: Budget,
-        wanted: usize,
+        (wanted, objective): (usize, Objective),
     ) -> Result<Self, PipelineError<K::Error, E::Error, X>>
     where
         T: Scalar,
@@ -76,7 +77,7 @@ impl<C: Clone + Send + Sync> Measured<C> {
         E: Evaluator<Code = C>,
     {
         let start = (maker.clock)();
-        let mut whole = Self { batches: Vec::new(), kernels: Vec::new() };
+        let mut whole = Self { batches: Vec::new(), kernels: Vec::new(), objective };
         for batch in candidates.chunks(BATCH) {
             let judged = whole.kernels.len();
             let spent = match budget {
@@ -121,7 +122,7 @@ impl<C: Clone + Send + Sync> Measured<C> {
 
     /// Places of the right kernels, fastest first.
     pub(super) fn ranking(&self) -> Vec<usize> {
-        ranking(self.outcomes())
+        ranking(self.outcomes(), self.objective)
     }
 
     /// What became of the program at a place, and what was measured in turn with it.

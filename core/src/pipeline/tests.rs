@@ -73,7 +73,14 @@ fn run(
     let stats = Arc::new(MatrixStats::new(matrix.view()));
     let task = Task::new(Operation::SpMV, Dtype::F32);
     let input = PolicyInput::new(stats, task, Target::H200);
-    let order = Order { matrix: matrix.view(), input: &input, wanted, budget, spare: 0 };
+    let order = Order {
+        matrix: matrix.view(),
+        input: &input,
+        wanted,
+        objective: Objective::Cold,
+        budget,
+        spare: 0,
+    };
     let tools = Tools::<_, _, Infallible> {
         chooser: &CostChooser,
         compiler: Some(compiler),

@@ -23,7 +23,7 @@ use core::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 use super::ByRegime;
-use crate::outcome::{Baseline, Measurement, Outcome, Regime};
+use crate::outcome::{Baseline, Measurement, Objective, Outcome, Regime};
 use crate::task::Operation;
 
 /// What a kernel is compared with.
@@ -169,8 +169,8 @@ impl Figures {
 pub struct Chosen {
     /// Among the candidates, from 0.
     pub index: usize,
-    /// Which times decided: cold where any right candidate has them.
-    pub by: Regime,
+    /// Which times decided.
+    pub by: Objective,
     /// Of the arrays of the packed matrix, workspace excluded.
     pub packed_bytes: u64,
     /// To pack the matrix on the host.
@@ -183,26 +183,24 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// The candidate of this index, packed as `packing` says; absent where it was not timed.
+    /// The candidate of this index, which was fastest `by` these times, packed as `packing` says.
     #[must_use]
     pub fn new(
-        index: usize,
+        (index, by): (usize, Objective),
         measurement: &Measurement,
         baselines: &[Baseline],
         operation_work: Work,
         packing: Packing,
-    ) -> Option<Self> {
+    ) -> Self {
         let work = operation_work.packed(packing);
-        let figures = ByRegime::of(|regime| Figures::new(measurement, baselines, regime, work));
-        let by = Regime::ALL.into_iter().find(|&regime| figures.get(regime).is_some())?;
-        Some(Self {
+        Self {
             index,
             by,
             packed_bytes: packing.packed_bytes,
             pack_seconds: packing.seconds,
             dense_bytes: packing.dense_bytes,
-            figures,
-        })
+            figures: ByRegime::of(|regime| Figures::new(measurement, baselines, regime, work)),
+        }
     }
 
     /// The figures of one regime.
@@ -218,12 +216,17 @@ impl Chosen {
     }
 }
 
-/// Indices of the right kernels, fastest first; where some have cold times, those that have none
-/// come last.
-pub fn ranking<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Vec<usize> {
+/// Indices of the right kernels, fastest first; where some have the times that decide, those that
+/// have none come last, by the times that they have.
+pub fn ranking<'a>(
+    outcomes: impl IntoIterator<Item = &'a Outcome>,
+    objective: Objective,
+) -> Vec<usize> {
     let medians = |outcome: &Outcome| {
         let timing = &outcome.measurement()?.timing;
-        Some(Regime::ALL.map(|regime| timing.median(regime).unwrap_or(f64::INFINITY)))
+        let [cold, warm, back_to_back] = Regime::ALL.map(|regime| timing.median(regime));
+        let keys = [objective.seconds(timing), cold, warm, back_to_back];
+        Some(keys.map(|key| key.unwrap_or(f64::INFINITY)))
     };
     let outcomes = outcomes.into_iter().enumerate();
     let mut right: Vec<_> = outcomes.filter_map(|(i, o)| Some((i, medians(o)?))).collect();
@@ -235,8 +238,11 @@ pub fn ranking<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Vec<usize
 }
 
 /// Index of the fastest right kernel.
-pub fn fastest<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Option<usize> {
-    ranking(outcomes).into_iter().next()
+pub fn fastest<'a>(
+    outcomes: impl IntoIterator<Item = &'a Outcome>,
+    objective: Objective,
+) -> Option<usize> {
+    ranking(outcomes, objective).into_iter().next()
 }
 
 #[cfg(test)]
@@ -277,18 +283,24 @@ mod tests {
     }
 
     #[test]
-    fn right_kernels_are_ranked_and_cold_decides() {
+    fn right_kernels_are_ranked_by_the_times_that_decide() {
         let right = |warm, cold| Outcome::Measured(measured(warm, cold));
         let wrong =
             Outcome::WrongResult { violation: Violation::Inexact, reason: "off".to_owned() };
-        assert_eq!(fastest([&wrong]), None);
-        assert_eq!(ranking(&[wrong.clone(), right(2.0, None), right(0.1, None)]), [2, 1]);
-        // The second is faster warm, the third faster cold; the others were never cold.
-        let cold = [right(1.0, Some(5.0)), right(2.0, Some(4.0))];
-        let [first, second] = cold;
-        let mixed = [wrong, first, second, right(0.2, None), right(0.1, None)];
-        assert_eq!(ranking(&mixed), [2, 1, 4, 3]);
-        assert_eq!(fastest(&mixed), Some(2));
+        let warm_only = [wrong.clone(), right(2.0, None), right(0.1, None)];
+        for objective in Objective::ALL {
+            assert_eq!(fastest([&wrong], objective), None);
+            assert_eq!(ranking(&warm_only, objective), [2, 1], "{objective:?}");
+        }
+        // The second is faster warm, the third faster cold, the fourth by less; the others were never
+        // cold. Geometric means: 2.2, 2.8, 2.1.
+        let cold = [right(1.0, Some(5.0)), right(2.0, Some(4.0)), right(1.1, Some(4.1))];
+        let [first, second, third] = cold;
+        let mixed = [wrong, first, second, third, right(0.2, None), right(0.1, None)];
+        assert_eq!(ranking(&mixed, Objective::Cold), [2, 3, 1, 5, 4]);
+        assert_eq!(ranking(&mixed, Objective::Warm), [5, 4, 1, 3, 2]);
+        assert_eq!(ranking(&mixed, Objective::Both), [3, 1, 2, 5, 4]);
+        assert_eq!(fastest(&mixed, Objective::Cold), Some(2));
     }
 
     #[test]

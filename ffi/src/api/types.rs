@@ -188,7 +188,7 @@ pub const SPARSERL_TEXT_CUBIN: i32 = 4;
 pub const SPARSERL_NUMBER_PACKED_BYTES: i32 = 1;
 /// Seconds of a product that the cost model predicts.
 pub const SPARSERL_NUMBER_PREDICTED_SECONDS: i32 = 2;
-/// Seconds of a product as measured, back to back.
+/// Seconds of a product as measured, in a chain of them.
 pub const SPARSERL_NUMBER_MEASURED_SECONDS: i32 = 3;
 /// The same of plain CSR, measured in turn with it.
 pub const SPARSERL_NUMBER_CSR_SECONDS: i32 = 4;

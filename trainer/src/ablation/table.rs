@@ -131,7 +131,7 @@ impl fmt::Display for AblationTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluation::{Picks, TimedProgram};
+    use crate::evaluation::{Oracle, Picks, TimedProgram};
 
     fn result(variant: &str, seed: u64, family: [&str; 2], seconds: [f64; 2]) -> SeedResult {
         let timed = |seconds: f64| TimedProgram {
@@ -139,16 +139,19 @@ mod tests {
             cold: Some(seconds),
             warm: Some(seconds),
         };
-        let picks = |chooser: &str, seconds| Picks {
-            chooser: chooser.to_owned(),
-            programs: vec![timed(seconds)],
+        let picks = |chooser: &str, seconds| {
+            [Regime::Cold, Regime::Warm].map(|regime| Picks {
+                chooser: chooser.to_owned(),
+                regime,
+                programs: vec![timed(seconds)],
+            })
         };
         let case = |(family, seconds): (&str, f64)| CaseResult {
             recipe: String::new(),
             family: family.to_owned(),
             task: "spmv f32".to_owned(),
-            choosers: vec![picks(variant, seconds), picks("cost model", 4.0)],
-            oracle: timed(1.0),
+            choosers: [picks(variant, seconds), picks("cost model", 4.0)].concat(),
+            oracle: Oracle { cold: timed(1.0), warm: timed(1.0) },
             searched: 2,
         };
         let cases = family.into_iter().zip(seconds).map(case).collect();

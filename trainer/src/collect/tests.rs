@@ -94,7 +94,7 @@ fn run(folder: &Path, mortal: bool) -> Result<Collected, String> {
     let fake = Fake { mortal, judgements: 0 };
     let outputs = (recorder, context());
     let recipes = Recipes::of_corpus(collection.corpus, collection.matrices, &real);
-    let experiment = Stratified::new(&collection);
+    let experiment = Stratified::new(&collection, Vec::new());
     let what = (&recipes, collection.tasks.as_slice());
     let measuring = (fake, FakeCompiler);
     let mut collector = Collector::new(experiment, what, measuring, Target::H200, outputs);

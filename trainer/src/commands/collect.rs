@@ -5,6 +5,7 @@ use sparserl_trainer::corpus::Recipes;
 use sparserl_trainer::proposals::Stratified;
 
 use super::Measuring;
+use super::portfolio::read_list;
 
 #[derive(clap::Args)]
 pub(crate) struct Collect {
@@ -19,8 +20,9 @@ impl Collect {
         let collection: Collection = configuration::read(&self.configuration)?;
         let real = self.measuring.real()?;
         let recipes = Recipes::of_corpus(collection.corpus, collection.matrices, &real);
-        self.measuring
-            .run(&recipes, &collection.tasks, Stratified::new(&collection), &collection)
-            .map(|_| ())
+        let folder = self.configuration.with_file_name("");
+        let list = collection.list.as_ref().map(|file| read_list(&folder.join(file)));
+        let experiment = Stratified::new(&collection, list.transpose()?.unwrap_or_default());
+        self.measuring.run(&recipes, &collection.tasks, experiment, &collection).map(|_| ())
     }
 }

@@ -16,18 +16,24 @@ pub(crate) struct NamedModel {
     pub(crate) policy: Arc<dyn SpeedModel + Send + Sync>,
 }
 
+/// The split that a model was trained by; that of one that does not say so has no real matrix.
+/// `provenance` is what the last stage of its training left.
+pub(crate) fn split(provenance: &str) -> Split {
+    let said = || -> Option<Split> {
+        let mut provenance: serde_json::Value = serde_json::from_str(provenance).ok()?;
+        serde_json::from_value(provenance.get_mut("config")?.get_mut("split")?.take()).ok()
+    };
+    said().unwrap_or(Split::NoReal)
+}
+
 /// Refuses a model that says that it has learned from real matrices: what it chooses for them says
-/// nothing. `provenance` is what the last stage of its training left.
+/// nothing.
 ///
 /// # Errors
 /// When it says so.
 pub(crate) fn ensure_no_real(name: &str, provenance: &str) -> anyhow::Result<()> {
-    let split = || -> Option<Split> {
-        let mut provenance: serde_json::Value = serde_json::from_str(provenance).ok()?;
-        serde_json::from_value(provenance.get_mut("config")?.get_mut("split")?.take()).ok()
-    };
     anyhow::ensure!(
-        split().is_none_or(|split| split == Split::NoReal),
+        split(provenance) == Split::NoReal,
         "`{name}` has learned from real matrices: name one that was trained by the split `no_real`"
     );
     Ok(())

@@ -1,20 +1,26 @@
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use sparserl_trainer::corpus::Split;
 use sparserl_trainer::dataset::Dataset;
-use sparserl_trainer::evaluation::{CaseResult, Table, replay};
+use sparserl_trainer::evaluation::{COST_MODEL, CaseResult, Picks, Table, replay};
 use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
 
-use super::models::{ensure_no_real, names};
+use super::models::{ensure_no_real, names, split};
 use super::write_json;
 use crate::console::{print, progress_bar};
 
+/// What networks that leave out families are called together.
+const LEFT_OUT: &str = "left out";
+
 #[derive(clap::Args)]
 pub(crate) struct Replay {
-    /// Networks; each is called by its file's name.
+    /// Networks; each is called by its file's name. Those that were trained by the split `leave_out`
+    /// are one chooser together, `left out`: each chooses for the families that it has not seen.
     #[arg(required = true, value_name = "MODEL")]
     models: Vec<PathBuf>,
-    /// A dataset with real matrices, which alone are asked about.
+    /// A dataset with matrices that were left out, the real ones by the split `no_real`: these alone
+    /// are asked about.
     #[arg(short, long, value_name = "FILE")]
     dataset: PathBuf,
     /// The table as JSON.
@@ -25,18 +31,41 @@ pub(crate) struct Replay {
 impl Replay {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let dataset = Dataset::read(&self.dataset)?;
-        let mut networks = Vec::new();
+        let (mut networks, mut folds) = (Vec::new(), Vec::new());
         for (name, path) in names(&self.models)? {
             let file = ModelFile::read(path)?;
-            ensure_no_real(&name, &file.provenance)?;
             let policy =
                 NetworkPolicy::<Processor>::new(&file, Modalities::ALL, Default::default());
-            networks.push((name, policy));
+            match split(&file.provenance) {
+                Split::LeaveOut(families) => folds.push((families, (LEFT_OUT.to_owned(), policy))),
+                Split::NoReal | Split::Everything => {
+                    ensure_no_real(&name, &file.provenance)?;
+                    networks.push((name, policy));
+                }
+            }
         }
-        let results = choices(&dataset, &Split::NoReal, &networks)?;
+        let mut left_out = BTreeSet::new();
+        anyhow::ensure!(
+            folds.iter().flat_map(|(families, _)| families).all(|family| left_out.insert(family)),
+            "two networks leave out the same family: each may be chosen for once"
+        );
+        let mut results = match networks.is_empty() {
+            true => Vec::new(),
+            false => choices(&dataset, &Split::NoReal, &networks)?,
+        };
+        for (families, network) in &folds {
+            let split = Split::LeaveOut(families.clone());
+            let mut of_fold = choices(&dataset, &split, std::slice::from_ref(network))?;
+            if !networks.is_empty() {
+                // It has its rows already.
+                let of_cost_model = |picks: &Picks| picks.chooser == COST_MODEL;
+                of_fold.iter_mut().for_each(|case| case.choosers.retain(|p| !of_cost_model(p)));
+            }
+            results.extend(of_fold);
+        }
         anyhow::ensure!(
             !results.is_empty(),
-            "`{}` has no real matrix to choose for: prepare one of recordings of `evaluate`",
+            "`{}` has no matrix to choose for: prepare one of recordings of `evaluate`",
             self.dataset.display()
         );
         let table = Table::new(&results);

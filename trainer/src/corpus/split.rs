@@ -15,8 +15,8 @@ pub const VALIDATION: [&str; 4] =
 pub enum Split {
     /// No real matrix, and nothing made from one, is trained on; they are the test.
     NoReal,
-    /// This family, and what was made from it, is the test.
-    LeaveOut(String),
+    /// These families, and what was made from them, are the test.
+    LeaveOut(Vec<String>),
     /// All are trained on, and nothing is left to test.
     Everything,
 }
@@ -47,7 +47,7 @@ impl Split {
         match self {
             Self::Everything => Role::Train,
             Self::NoReal if real => Role::Test,
-            Self::LeaveOut(left_out) if left_out == family => Role::Test,
+            Self::LeaveOut(left_out) if left_out.iter().any(|name| name == family) => Role::Test,
             _ if !real && VALIDATION.contains(&family) => Role::Validation,
             _ => Role::Train,
         }

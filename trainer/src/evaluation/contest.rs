@@ -1,36 +1,68 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use sparserl_core::decode::{Chooser, PolicyInput};
 use sparserl_core::language::Program;
-use sparserl_core::search::{Search, SearchSettings};
+use sparserl_core::outcome::{Objective, Outcome, Regime};
+use sparserl_core::search::{Round, Search, SearchSettings};
+use sparserl_core::task::Task;
 
 use super::result::write_case;
-use super::{CaseResult, Picks, TimedProgram};
+use super::{CaseResult, ONE_REGIME, Oracle, Picks, TimedProgram};
 use crate::collect::{Experiment, Measure, Stopped};
 use crate::configuration::Contests;
 use crate::corpus::Recipe;
-use crate::proposals::{reference, seconds};
+use crate::measured::{MeasuredCase, median};
+use crate::proposals::reference;
 
-/// The fastest so many programs of the search are timed in the end.
+/// The fastest so many programs of the search are timed in the end, for each regime.
 const KEPT: usize = 5;
+/// The fastest so many programs that were recorded before take part in the search, for each regime.
+const RECORDED: usize = 12;
+
+/// Choosers that are asked for an objective.
+pub type Contestants<'a> = Vec<(Objective, Vec<Box<dyn Chooser + 'a>>)>;
 
 /// Compares choosers with each other and with a search.
 pub struct Contest<'a> {
     settings: &'a Contests,
-    choosers: Vec<Box<dyn Chooser + 'a>>,
+    contestants: Contestants<'a>,
+    recorded: BTreeMap<(String, Task), &'a MeasuredCase>,
     results: PathBuf,
 }
 
 impl<'a> Contest<'a> {
-    /// Writes a [`CaseResult`] for each matrix and task into the folder `results`.
+    /// Compares the contestants of each of [`ONE_REGIME`], and writes a [`CaseResult`] for each matrix
+    /// and task into the folder `results`. What was recorded of a matrix before counts as searched.
     #[must_use]
     pub fn new(
         settings: &'a Contests,
-        choosers: Vec<Box<dyn Chooser + 'a>>,
+        contestants: Contestants<'a>,
+        recorded: &'a [MeasuredCase],
         results: PathBuf,
     ) -> Self {
-        Self { settings, choosers, results }
+        let named = |case: &'a MeasuredCase| ((case.recipe.to_string(), case.task), case);
+        let recorded = recorded.iter().map(named).collect();
+        Self { settings, contestants, recorded, results }
+    }
+
+    /// What each chooser picks for each regime.
+    fn picks(&self, input: &PolicyInput<'_>) -> Result<Vec<(&str, Regime, Vec<Program>)>, Stopped> {
+        let mut picks = Vec::new();
+        for (objective, regime) in ONE_REGIME {
+            let asked = self.contestants.iter().filter(|(of, _)| *of == objective);
+            for chooser in asked.flat_map(|(_, choosers)| choosers) {
+                let chosen = chooser.choose(input, objective, self.settings.picks)?;
+                let mut chosen: Vec<Program> =
+                    chosen.into_iter().map(|choice| choice.program).collect();
+                // Who has no idea still has to run something.
+                if chosen.is_empty() {
+                    chosen.extend(reference(input.task));
+                }
+                picks.push((chooser.name(), regime, chosen));
+            }
+        }
+        Ok(picks)
     }
 }
 
@@ -42,61 +74,105 @@ impl Experiment for Contest<'_> {
         seed: u64,
         measure: &mut Measure<'_>,
     ) -> Result<(), Stopped> {
-        let mut all: Vec<Program> = Vec::new();
-        let mut picks = Vec::new();
-        for chooser in &self.choosers {
-            let chosen = chooser.choose(input, self.settings.picks)?;
-            let mut chosen: Vec<Program> =
-                chosen.into_iter().map(|choice| choice.program).collect();
-            // Who has no idea still has to run something.
-            if chosen.is_empty() {
-                chosen.extend(reference(input.task));
-            }
-            for program in &chosen {
-                if !all.contains(program) {
-                    all.push(program.clone());
-                }
-            }
-            picks.push((chooser.name(), chosen));
-        }
-        let generation = self.settings.mutations;
-        let settings = SearchSettings { generation, ..SearchSettings::default() };
-        let wanted = all.len() + self.settings.rounds_of_mutations * generation;
-        let first = all.iter().cloned();
-        let mut search = Search::new(input.stats.clone(), input.task, first, settings, seed);
-        while search.measured() < wanted
-            && let Some(round) = search.ask()
-        {
-            let outcomes = measure(&round.programs)?;
-            let times: Vec<_> = outcomes.iter().map(seconds).collect();
-            search.tell(&round.programs, &times);
-        }
-        let found = search.best(KEPT);
-        let Some((_, oracle)) = found.first() else { return Ok(()) };
-        all.extend(found.iter().map(|(_, program)| (*program).clone()));
-        let mut seen = BTreeSet::new();
-        all.retain(|program| seen.insert(program.clone()));
+        let picks = self.picks(input)?;
+        let picked: Vec<&Program> = picks.iter().flat_map(|(_, _, programs)| programs).collect();
+        let recorded = self.recorded.get(&(recipe.to_string(), input.task));
+        let known = recorded.map_or(Vec::new(), |case| fastest_of(case));
+        let first = distinct(picked.iter().copied().chain(known));
 
+        let generation = self.settings.mutations;
+        let wanted = first.len() + self.settings.rounds_of_mutations * generation;
+        let searches = search(input, &first, (generation, wanted), seed, measure)?;
+        let [cold, warm] = searches.each_ref().map(|search| search.best(KEPT));
+        let (Some((_, coldest)), Some((_, warmest))) = (cold.first(), warm.first()) else {
+            return Ok(());
+        };
+
+        let found = cold.iter().chain(&warm).map(|(_, program)| *program);
+        let all = distinct(picked.iter().copied().chain(found));
         let outcomes = measure(&all)?;
         let timed = |program: &Program| {
             let place = all.iter().position(|other| other == program);
             TimedProgram::new(program, place.and_then(|place| outcomes.get(place)))
         };
+        let before = recorded.into_iter().flat_map(|case| &case.programs);
+        let before = before.filter(|known| !searches[0].knows(&known.program)).count();
         let result = CaseResult {
             recipe: recipe.to_string(),
             family: recipe.family().to_owned(),
             task: input.task.to_string(),
             choosers: picks
-                .into_iter()
-                .map(|(chooser, programs)| Picks {
-                    chooser: chooser.to_owned(),
+                .iter()
+                .map(|(chooser, regime, programs)| Picks {
+                    chooser: (*chooser).to_owned(),
+                    regime: *regime,
                     programs: programs.iter().map(timed).collect(),
                 })
                 .collect(),
-            oracle: timed(oracle),
-            searched: search.measured(),
+            oracle: Oracle { cold: timed(coldest), warm: timed(warmest) },
+            searched: searches[0].measured() + before,
         };
         let written = write_case(&result, &self.results, shard, input.task);
         written.map_err(|(path, source)| Stopped::Write { path, source })
     }
+}
+
+/// Searches for the fastest programs of each of [`ONE_REGIME`], from the `first` ones, until `wanted`
+/// were measured. What one search asks for the other one is told, too.
+fn search<'m>(
+    input: &PolicyInput<'m>,
+    first: &[Program],
+    (generation, wanted): (usize, usize),
+    seed: u64,
+    measure: &mut Measure<'_>,
+) -> Result<[Search<'m>; ONE_REGIME.len()], Stopped> {
+    let share = generation.div_ceil(ONE_REGIME.len());
+    let settings = SearchSettings { generation: share, ..SearchSettings::default() };
+    let mut searches = ONE_REGIME.map(|_| {
+        Search::new(input.stats.clone(), input.task, first.iter().cloned(), settings, seed)
+    });
+    loop {
+        let rounds: Vec<Round> = searches.iter().filter_map(Search::ask).collect();
+        // The fastest of the last generation are timed again, too.
+        let begins = rounds.iter().all(|round| round.rung == 0);
+        if begins && searches[0].measured() >= wanted {
+            break;
+        }
+        let programs = distinct(rounds.iter().flat_map(|round| &round.programs));
+        if programs.is_empty() {
+            break;
+        }
+        let outcomes = measure(&programs)?;
+        for (search, (objective, _)) in searches.iter_mut().zip(ONE_REGIME) {
+            let times: Vec<_> =
+                outcomes.iter().map(|outcome| seconds(outcome, objective)).collect();
+            search.tell(&programs, &times);
+        }
+    }
+    Ok(searches)
+}
+
+/// The seconds of an objective, or else those that were measured.
+fn seconds(outcome: &Outcome, objective: Objective) -> Option<f64> {
+    let timing = &outcome.measurement()?.timing;
+    let other = || median(outcome, Regime::Warm).or_else(|| median(outcome, Regime::Cold));
+    objective.seconds(timing).or_else(other)
+}
+
+/// The fastest programs of a case in each regime.
+fn fastest_of(case: &MeasuredCase) -> Vec<&Program> {
+    let of_regime = |(_, regime)| {
+        let speed = |known: &crate::measured::MeasuredProgram| Some(known.speed(regime)?.relative);
+        let right = case.programs.iter().filter(|known| known.is_right());
+        let mut timed: Vec<_> = right.filter_map(|k| Some((speed(k)?, &k.program))).collect();
+        timed.sort_by(|a, b| b.0.total_cmp(&a.0));
+        timed.into_iter().take(RECORDED).map(|(_, program)| program)
+    };
+    ONE_REGIME.into_iter().flat_map(of_regime).collect()
+}
+
+/// Each program once, in the order in which they come.
+fn distinct<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<Program> {
+    let mut seen = BTreeSet::new();
+    programs.into_iter().filter(|program| seen.insert(*program)).cloned().collect()
 }

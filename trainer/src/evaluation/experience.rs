@@ -1,14 +1,16 @@
 use std::collections::BTreeMap;
 
 use sparserl_core::language::Program;
+use sparserl_core::outcome::{Objective, Regime};
 use sparserl_core::task::Task;
 use sparserl_onnx_models::inputs::scalars;
+use sparserl_onnx_models::speeds::REGIMES;
 
 use crate::corpus::{RecipeError, Role, Split};
 use crate::dataset::{Dataset, DatasetProgram};
 
 /// What choosers that are no networks learn from: the cases of one task, and how much slower than
-/// the fastest each program was.
+/// the fastest each program was by the times of an objective.
 #[derive(Clone, Debug)]
 pub struct Experience {
     /// The programs that were measured in any case.
@@ -23,13 +25,20 @@ pub struct PastCase {
     /// The [`scalars`](sparserl_onnx_models::inputs::scalars) of matrix, task and GPU.
     pub scalars: Vec<f32>,
     /// Of each measured program, by its place in [`Experience::programs`], log2 of its time over the
-    /// fastest one's, the mean of cold and warm; least first. At least one.
+    /// fastest one's, the mean over the regimes of the objective; least first. At least one.
     pub regrets: Vec<(usize, f32)>,
 }
 
-/// The mean log2 speed over the regimes of a program that was timed in both.
-fn speed(program: &DatasetProgram) -> Option<f32> {
-    Some(f32::midpoint(program.speed(0)?, program.speed(1)?))
+/// In a case where this share of a list was measured, the rest is taken to be what the matrix cannot
+/// have.
+const LISTED: f32 = 0.5;
+
+/// The mean log2 speed over the regimes of the objective of a program that was timed in all of them.
+fn speed(program: &DatasetProgram, objective: Objective) -> Option<f32> {
+    let counts = |(_, regime): &(usize, &Regime)| objective.regimes().contains(regime);
+    let places = REGIMES.iter().enumerate().filter(counts);
+    let sum: Option<f32> = places.map(|(place, _)| program.speed(place)).sum();
+    Some(sum? / objective.regimes().len() as f32)
 }
 
 impl Experience {
@@ -37,7 +46,11 @@ impl Experience {
     ///
     /// # Errors
     /// When a matrix of the dataset has no recipe.
-    pub fn of(dataset: &Dataset, split: &Split) -> Result<BTreeMap<Task, Self>, RecipeError> {
+    pub fn of(
+        dataset: &Dataset,
+        split: &Split,
+        objective: Objective,
+    ) -> Result<BTreeMap<Task, Self>, RecipeError> {
         let mut found = BTreeMap::<Task, (Self, BTreeMap<Vec<u8>, usize>)>::new();
         for case in &dataset.cases {
             let Some(matrix) = dataset.matrix(case) else { continue };
@@ -48,7 +61,7 @@ impl Experience {
             let (experience, places) = found.entry(case.task).or_insert_with(empty);
             let mut regrets = Vec::new();
             for measured in &case.programs {
-                let Some(speed) = speed(measured) else { continue };
+                let Some(speed) = speed(measured, objective) else { continue };
                 let place = match places.get(&measured.tokens) {
                     Some(&place) => place,
                     None => {
@@ -69,6 +82,26 @@ impl Experience {
             experience.cases.push(PastCase { scalars: scalars.to_vec(), regrets });
         }
         Ok(found.into_iter().map(|(task, (experience, _))| (task, experience)).collect())
+    }
+
+    /// Of the cases in which nearly all of some programs were measured that the matrix can have, what
+    /// is known of these programs, still against the fastest of all: as often and as fairly of one as
+    /// of another, which programs that are proposed are not.
+    #[must_use]
+    pub fn of_programs(&self, listed: &[Program]) -> Self {
+        let places: Vec<Option<usize>> = self
+            .programs
+            .iter()
+            .map(|program| listed.iter().position(|other| other == program))
+            .collect();
+        let restricted = |case: &PastCase| {
+            let listed = |&(place, regret): &(usize, f32)| Some(((*places.get(place)?)?, regret));
+            let regrets = case.regrets.iter().filter_map(listed).collect();
+            PastCase { scalars: case.scalars.clone(), regrets }
+        };
+        let mut cases: Vec<PastCase> = self.cases.iter().map(restricted).collect();
+        cases.retain(|case| case.regrets.len() as f32 >= LISTED * listed.len() as f32);
+        Self { programs: listed.to_vec(), cases }
     }
 
     /// The programs that were measured in at least so many cases, with the cases, by their places,

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use sparserl_core::decode::{Choice, Chooser, PolicyError, PolicyInput, is_offered};
 use sparserl_core::language::{Mask, Program};
+use sparserl_core::outcome::Objective;
 use sparserl_core::structure::FeatureScale;
 use sparserl_core::task::Task;
 use sparserl_onnx_models::inputs::Inputs;
@@ -41,7 +42,12 @@ impl Chooser for NearestWinners {
         &self.name
     }
 
-    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Choice>, PolicyError> {
+    fn choose(
+        &self,
+        input: &PolicyInput<'_>,
+        _: Objective,
+        count: usize,
+    ) -> Result<Vec<Choice>, PolicyError> {
         let Some((experience, scale)) = self.experience.get(&input.task) else {
             return Ok(Vec::new());
         };

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use sparserl_core::decode::{Choice, Chooser, PolicyError, PolicyInput, is_offered};
 use sparserl_core::language::{Mask, Program};
+use sparserl_core::outcome::Objective;
 use sparserl_core::task::Task;
 
 use super::experience::mean;
@@ -26,6 +27,11 @@ impl FixedPortfolio {
     pub fn new(experience: &BTreeMap<Task, Experience>, count: usize) -> Self {
         let chosen = |(&task, experience): (&Task, &Experience)| (task, greedy(experience, count));
         Self { programs: experience.iter().map(chosen).collect() }
+    }
+
+    /// The programs, task by task.
+    pub fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.programs.values().flatten()
     }
 }
 
@@ -65,7 +71,12 @@ impl Chooser for FixedPortfolio {
         "fixed portfolio"
     }
 
-    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Choice>, PolicyError> {
+    fn choose(
+        &self,
+        input: &PolicyInput<'_>,
+        _: Objective,
+        count: usize,
+    ) -> Result<Vec<Choice>, PolicyError> {
         let mask = Mask::legal(&input.stats, input.task);
         let programs = self.programs.get(&input.task).into_iter().flatten();
         Ok(in_order(programs.filter(|program| is_offered(mask, program)).take(count).cloned()))

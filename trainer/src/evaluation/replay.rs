@@ -2,11 +2,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use sparserl_core::decode::{PolicyError, beam_search_among};
+use sparserl_core::outcome::Objective;
 use sparserl_onnx_models::programs::token_ids;
 use sparserl_onnx_models::speeds::expected_fastest;
 use sparserl_onnx_models::terms::ProgramTerms;
 
-use super::{CaseResult, Picks, TimedProgram};
+use super::{CaseResult, ONE_REGIME, Oracle, Picks, TimedProgram};
 use crate::corpus::{Recipe, RecipeError, Role, Split};
 use crate::dataset::{Dataset, DatasetCase, DatasetProgram, fastest};
 use crate::network::{Backend, NetworkPolicy};
@@ -41,8 +42,8 @@ pub fn likeliest(network: &str) -> String {
 /// their own: what that gives is known without a GPU. Only cases that the split tests on are asked
 /// about.
 ///
-/// A network chooses twice: by how fast it finds programs, under its name, and by how [`likeliest`]
-/// they are.
+/// A network chooses twice: by how fast it finds programs in a regime, under its name, and by how
+/// [`likeliest`] they are.
 ///
 /// Programs count that were timed in both regimes. Times are in units of the reference program's.
 /// The oracle of a regime is the fastest of them, so that no ratio is above 1, and luck of its samples
@@ -87,32 +88,39 @@ fn choices<B: Backend>(
     };
     let tokens = case.tokens_of(programs.iter().copied());
     let mut choosers = Vec::new();
+    let mut choose = |chooser: String, places: &dyn Fn(Objective) -> Vec<usize>| {
+        for (objective, regime) in ONE_REGIME {
+            let (chooser, programs) = (chooser.clone(), timed(places(objective)));
+            choosers.push(Picks { chooser, regime, programs });
+        }
+    };
     for (name, network) in networks {
         let Some(inputs) = dataset.inputs(case, network.scaling()) else { continue };
         let asked: Vec<_> = programs.iter().map(|p| (p.tokens.clone(), p.terms)).collect();
-        let chosen = expected_fastest(&network.speeds_of(&inputs, &asked)?, PICKS);
-        choosers.push(Picks { chooser: name.clone(), programs: timed(chosen) });
+        let speeds = network.speeds_of(&inputs, &asked)?;
+        choose(name.clone(), &|objective| expected_fastest(&speeds, objective, PICKS));
         let mut reading = network.read_inputs(&inputs);
         let written = beam_search_among(&mut *reading, case.task, &tokens, WIDTH)?;
         let ids = written.iter().map(|hypothesis| token_ids(&hypothesis.program));
         let place = |ids: Vec<u8>| programs.iter().position(|program| program.tokens == ids);
-        let chosen = ids.filter_map(place).take(PICKS).collect();
-        choosers.push(Picks { chooser: likeliest(name), programs: timed(chosen) });
+        let chosen: Vec<usize> = ids.filter_map(place).take(PICKS).collect();
+        choose(likeliest(name), &|_| chosen.clone());
     }
     let mut ranked: Vec<usize> = (0..programs.len()).collect();
     let predicted = |&place: &usize| programs[place].terms[ProgramTerms::PREDICTED];
     ranked.sort_by(|a, b| predicted(b).total_cmp(&predicted(a)));
     ranked.truncate(PICKS);
-    choosers.push(Picks { chooser: COST_MODEL.to_owned(), programs: timed(ranked) });
+    choose(COST_MODEL.to_owned(), &|_| ranked.clone());
     let best = |regime: usize| {
         fastest(programs.iter().copied(), regime).map(|speed| f64::from(-speed).exp2())
     };
+    let fastest = TimedProgram { program: String::new(), cold: best(0), warm: best(1) };
     Ok(CaseResult {
         recipe: recipe.to_string(),
         family: recipe.family().to_owned(),
         task: case.task.to_string(),
         choosers,
-        oracle: TimedProgram { program: String::new(), cold: best(0), warm: best(1) },
+        oracle: Oracle { cold: fastest.clone(), warm: fastest },
         searched: programs.len(),
     })
 }

@@ -20,19 +20,42 @@ pub struct CaseResult {
     pub family: String,
     /// The task, as programs state it.
     pub task: String,
-    /// Of each chooser.
+    /// Of each chooser and regime.
     pub choosers: Vec<Picks>,
-    /// The fastest program of the search.
-    pub oracle: TimedProgram,
-    /// Programs that were measured to find it.
+    /// The fastest programs of the search.
+    pub oracle: Oracle,
+    /// Programs that were measured to find them.
     pub searched: usize,
 }
 
-/// What a chooser chose, best first.
+/// The fastest program of a search in each regime.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Oracle {
+    /// With a cold cache.
+    pub cold: TimedProgram,
+    /// In a chain.
+    pub warm: TimedProgram,
+}
+
+impl Oracle {
+    /// The least seconds in a regime.
+    #[must_use]
+    pub fn seconds(&self, regime: Regime) -> Option<f64> {
+        match regime {
+            Regime::Cold => self.cold.seconds(regime),
+            Regime::Warm => self.warm.seconds(regime),
+            Regime::BackToBack => None,
+        }
+    }
+}
+
+/// What a chooser chose for a regime, best first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Picks {
     /// The chooser.
     pub chooser: String,
+    /// Where they are to be fast.
+    pub regime: Regime,
     /// Its programs.
     pub programs: Vec<TimedProgram>,
 }

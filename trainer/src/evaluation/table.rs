@@ -114,7 +114,8 @@ fn ratios<'r>(
     chooser: &str,
 ) -> Option<(&'r str, [f64; BEST_OF.len()], bool)> {
     let oracle = result.oracle.seconds(regime)?;
-    let picks = result.choosers.iter().find(|picks| picks.chooser == chooser)?;
+    let picks =
+        result.choosers.iter().find(|picks| picks.chooser == chooser && picks.regime == regime)?;
     let ratio = |seconds: f64| oracle / seconds;
     let best_of = |count: usize| {
         let times = picks.programs.iter().take(count).filter_map(|pick| pick.seconds(regime));
@@ -146,14 +147,9 @@ impl fmt::Display for Table {
             let interval = row.interval.map_or_else(String::new, |interval| {
                 format!("{:.3} to {:.3}", interval.low, interval.high)
             });
-            let regime = match row.regime {
-                Regime::Cold => "cold",
-                Regime::Warm => "warm",
-                Regime::BackToBack => "back to back",
-            };
             table.add_row([
                 row.task.clone(),
-                regime.to_owned(),
+                row.regime.name().to_owned(),
                 row.chooser.clone(),
                 first,
                 interval,
@@ -171,7 +167,7 @@ impl fmt::Display for Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Picks, TimedProgram};
+    use super::super::{Oracle, Picks, TimedProgram};
     use super::*;
 
     fn result(family: &str, oracle: f64, picks: &[Option<f64>]) -> CaseResult {
@@ -184,11 +180,14 @@ mod tests {
             recipe: String::new(),
             family: family.to_owned(),
             task: "spmv f32".to_owned(),
-            choosers: vec![Picks {
-                chooser: "it".to_owned(),
-                programs: picks.iter().map(|&pick| timed(pick)).collect(),
-            }],
-            oracle: timed(Some(oracle)),
+            choosers: [Regime::Cold, Regime::Warm]
+                .map(|regime| Picks {
+                    chooser: "it".to_owned(),
+                    regime,
+                    programs: picks.iter().map(|&pick| timed(pick)).collect(),
+                })
+                .to_vec(),
+            oracle: Oracle { cold: timed(Some(oracle)), warm: timed(Some(oracle)) },
             searched: 1,
         }
     }

@@ -7,6 +7,7 @@ use smartcore::ensemble::extra_trees_regressor::{
 use smartcore::linalg::basic::matrix::DenseMatrix;
 use sparserl_core::decode::{Choice, Chooser, PolicyError, PolicyInput, is_offered};
 use sparserl_core::language::{Mask, Program};
+use sparserl_core::outcome::Objective;
 use sparserl_core::task::Task;
 use sparserl_onnx_models::inputs::Inputs;
 
@@ -69,7 +70,12 @@ impl Chooser for ExtraTrees {
         "extra trees"
     }
 
-    fn choose(&self, input: &PolicyInput<'_>, count: usize) -> Result<Vec<Choice>, PolicyError> {
+    fn choose(
+        &self,
+        input: &PolicyInput<'_>,
+        _: Objective,
+        count: usize,
+    ) -> Result<Vec<Choice>, PolicyError> {
         let failed = |error: TreesError| PolicyError::Failed(Box::new(error));
         let mask = Mask::legal(&input.stats, input.task);
         let scalars = Inputs::scalars(input).to_vec();

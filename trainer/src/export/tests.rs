@@ -6,6 +6,7 @@ use sparserl_core::decode::{
 };
 use sparserl_core::language::{Mask, Program, Token};
 use sparserl_core::matrix::{Csr, generate};
+use sparserl_core::outcome::Objective;
 use sparserl_core::random::SplitMix64;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
@@ -105,7 +106,7 @@ fn an_exported_policy_chooses_different_programs_that_are_offered() {
         let task = Task::new(Operation::SpMV, Dtype::F64);
         let stats = Arc::new(MatrixStats::new(matrix.view()));
         let input = PolicyInput::new(Arc::clone(&stats), task, Target::H200);
-        let chosen = chooser.choose(&input, 8).unwrap();
+        let chosen = chooser.choose(&input, Objective::Both, 8).unwrap();
         assert!(!chosen.is_empty() && chosen.len() <= 8);
         let mask = Mask::legal(&stats, task);
         for (place, choice) in chosen.iter().enumerate() {
