@@ -14,6 +14,7 @@ mod summary;
 mod table;
 
 use anyhow::ensure;
+use half::{bf16, f16};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::plan::MatrixPlan;
@@ -72,8 +73,11 @@ fn evaluate<J: Judge>(
     for problem in problems {
         progress.step(format!("reading {}", problem.matrix.file_name()));
         let (matrix, note) = load(&problem.matrix)?;
-        if task.precision.matrix() == Dtype::F32 {
-            round::<f32>(&matrix, &problem.matrix)?;
+        match task.precision.matrix() {
+            Dtype::F32 => drop(round::<f32>(&matrix, &problem.matrix)?),
+            Dtype::F16 => drop(round::<f16>(&matrix, &problem.matrix)?),
+            Dtype::BF16 => drop(round::<bf16>(&matrix, &problem.matrix)?),
+            Dtype::F64 => {}
         }
         let name = problem.matrix.file_name();
         notes.extend(note.map(|note| format!("{name}: {note}")));
@@ -151,6 +155,14 @@ impl<J: Judge> Run<'_, J> {
                 self.judge_candidates(matrix.view(), &identity, candidates)?
             }
             Dtype::F64 => self.judge_candidates(matrix.view(), &identity, candidates)?,
+            Dtype::F16 => {
+                let matrix: Csr<f16> = round(&matrix, args)?;
+                self.judge_candidates(matrix.view(), &identity, candidates)?
+            }
+            Dtype::BF16 => {
+                let matrix: Csr<bf16> = round(&matrix, args)?;
+                self.judge_candidates(matrix.view(), &identity, candidates)?
+            }
         };
         Ok(MatrixResult { matrix: facts, candidates, rounds })
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
+use half::{bf16, f16};
 use safetensors::tensor::{TensorView, serialize_to_file};
 use serde::Serialize;
 use sparserl_core::codegen::ArgumentKind;
@@ -85,6 +86,16 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Ending> {
             job.generate(rounded.view())?
         }
         Dtype::F64 => job.generate(matrix.view())?,
+        Dtype::F16 => {
+            let rounded = round::<f16>(&matrix, &args.matrix)?;
+            drop(matrix);
+            job.generate(rounded.view())?
+        }
+        Dtype::BF16 => {
+            let rounded = round::<bf16>(&matrix, &args.matrix)?;
+            drop(matrix);
+            job.generate(rounded.view())?
+        }
     };
     drop(progress);
 
@@ -450,6 +461,8 @@ fn dtype(name: &str) -> anyhow::Result<safetensors::Dtype> {
         "i32" => Dtype::I32,
         "f32" => Dtype::F32,
         "f64" => Dtype::F64,
+        "f16" => Dtype::F16,
+        "bf16" => Dtype::BF16,
         _ => bail!("packed.safetensors: no element type for {name} (a defect of SparseRL)"),
     })
 }

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::anyhow;
+use half::{bf16, f16};
 use sparserl_core::codegen::{Argument, ArgumentKind, CudaSource};
 use sparserl_core::layout::{LinearGeometry, Packed};
 use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
@@ -42,6 +43,8 @@ pub(crate) fn write<T: Scalar>(
     let expected = match task.precision.dense() {
         Dtype::F32 => expected::<T, f32>(matrix, task)?,
         Dtype::F64 => expected::<T, f64>(matrix, task)?,
+        Dtype::F16 => expected::<T, f16>(matrix, task)?,
+        Dtype::BF16 => expected::<T, bf16>(matrix, task)?,
     };
     let makefile = include_str!("host/Makefile");
     let makefile = makefile.replace("@ARCHITECTURE@", &target.architecture.to_string());
@@ -54,9 +57,15 @@ pub(crate) fn write<T: Scalar>(
 /// The program in C++, with what plan.json says of the kernel.
 fn program(nnz: usize, packed: &Packed, source: &CudaSource) -> String {
     let task = packed.program.task;
-    let dense = match task.precision.dense() {
-        Dtype::F32 => "float",
+    let dense = task.precision.dense();
+    let number = match task.precision.accumulator() {
         Dtype::F64 => "double",
+        Dtype::F32 | Dtype::F16 | Dtype::BF16 => "float",
+    };
+    let half = match dense {
+        Dtype::F32 | Dtype::F64 => include_str!("host/whole.cpp"),
+        Dtype::F16 => include_str!("host/f16.cpp"),
+        Dtype::BF16 => include_str!("host/bf16.cpp"),
     };
     let LinearGeometry { grid, block, .. } = packed.geometry;
     let arguments: String = source.arguments(packed).iter().map(row).collect();
@@ -67,7 +76,9 @@ fn program(nnz: usize, packed: &Packed, source: &CudaSource) -> String {
         ("@GRID@", grid.to_string()),
         ("@BLOCK@", block.to_string()),
         ("@OPERATIONS@", format!("{operations:e}")),
-        ("@DENSE@", dense.to_owned()),
+        ("@DENSE@", half.trim_end().to_owned()),
+        ("@NUMBER@", number.to_owned()),
+        ("@BITS@", operand_bits(dense).to_string()),
     ]
     .iter()
     .fold(include_str!("host/run.cpp").to_owned(), |text, (mark, word)| text.replace(mark, word))
@@ -89,10 +100,20 @@ fn row(argument: &Argument) -> String {
     format!("    {{\"{name}\", {word}, \"{dtype}\", {}u, {value}u}},\n", bits / 8 * len)
 }
 
-/// An element of x or y, by its index: a multiple of 2⁻²³ from -1 to 1, which both precisions have.
+/// Random bits of an element of x or y: as many as all types have that are at least as wide as it.
+fn operand_bits(dense: Dtype) -> u32 {
+    match dense {
+        Dtype::F32 | Dtype::F64 => 24,
+        Dtype::F16 => 11,
+        Dtype::BF16 => 8,
+    }
+}
+
+/// An element of x or y, by its index: from -1 to 1, and exact in the type.
 fn operand<D: Scalar>(index: u64, seed: u32) -> D {
     let bits = (index as u32).wrapping_add(seed).wrapping_mul(2_654_435_761);
-    D::from_f64(f64::from(bits >> 8) / 8_388_608.0 - 1.0)
+    let kept = operand_bits(D::DTYPE);
+    D::from_f64(f64::from(bits >> (32 - kept)) / f64::from(1_u32 << (kept - 1)) - 1.0)
 }
 
 /// Elements of the product in rows that lie evenly, each with its index and its error bound.
@@ -117,7 +138,7 @@ fn expected<T: Scalar, D: Scalar>(matrix: CsrView<'_, T>, task: Task) -> anyhow:
     let operand_rows = |row: u64, seed| (0..n).map(move |j| operand::<D>(at(row, j), seed));
     let x: Vec<D> = columns.iter().flat_map(|&col| operand_rows(col.into(), 0)).collect();
     let y: Vec<D> = rows.iter().flat_map(|&row| operand_rows(row as u64, OUTPUT_SEED)).collect();
-    let (alpha, beta) = (D::from_f64(ALPHA), D::from_f64(BETA));
+    let [alpha, beta] = [ALPHA, BETA].map(D::Accumulator::from_f64);
     let product = reference::multiply(part.view(), &x, n, alpha, beta, &y);
     let product = product.map_err(|error| anyhow!("the expected elements: {error}"))?;
     let mut text = String::new();
@@ -133,6 +154,8 @@ fn expected<T: Scalar, D: Scalar>(matrix: CsrView<'_, T>, task: Task) -> anyhow:
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use sparserl_core::matrix::generate;
     use sparserl_core::task::Operation;
 
@@ -146,6 +169,10 @@ mod tests {
             assert!((-1.0..1.0).contains(&double));
         }
         assert_ne!(operand::<f64>(1, 0), operand::<f64>(2, 0));
+        // All of those of half precision differ: none was rounded.
+        let distinct = |number: fn(u64) -> u64| (0..100_000).map(number).collect::<BTreeSet<_>>();
+        assert_eq!(distinct(|index| operand::<f16>(index, 7).bits()).len(), 1 << 11);
+        assert_eq!(distinct(|index| operand::<bf16>(index, 7).bits()).len(), 1 << 8);
     }
 
     #[test]

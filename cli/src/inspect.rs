@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use half::{bf16, f16};
 use serde::Serialize;
 use sparserl_core::language::{Mask, Space};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
@@ -94,6 +95,8 @@ fn count(matrix: &Csr<f64>, task: Task, args: &InspectArgs) -> anyhow::Result<St
     let count = match task.precision.matrix() {
         Dtype::F32 => count_as(round::<f32>(matrix, &args.matrix)?.view(), task),
         Dtype::F64 => count_as(matrix.view(), task),
+        Dtype::F16 => count_as(round::<f16>(matrix, &args.matrix)?.view(), task),
+        Dtype::BF16 => count_as(round::<bf16>(matrix, &args.matrix)?.view(), task),
     };
     Ok(count.to_string())
 }

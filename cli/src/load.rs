@@ -5,6 +5,7 @@ use std::io;
 use anyhow::anyhow;
 use sparserl_core::matrix::file::{self, Loaded, Member};
 use sparserl_core::matrix::{Csr, CsrError, Scalar};
+use sparserl_core::task::Dtype;
 
 use crate::args::MatrixArgs;
 use crate::bench::source::MatrixSource;
@@ -56,11 +57,12 @@ pub(crate) fn round<T: Scalar>(matrix: &Csr<f64>, args: &MatrixArgs) -> anyhow::
                 columns.iter().zip(values).find(|&(&c, _)| c == col).map_or(0.0, |(_, &v)| v);
             // Counted from 1, as in Matrix Market files.
             anyhow!(
-                "{}: entry ({}, {}) is {value:e}, too large for {}; use --dtype f64",
+                "{}: entry ({}, {}) is {value:e}, too large for {}; use --dtype {}",
                 args.matrix.display(),
                 row + 1,
                 u64::from(col) + 1,
-                T::DTYPE
+                T::DTYPE,
+                if value.abs() <= Dtype::F32.largest() { Dtype::F32 } else { Dtype::F64 }
             )
         }
         other => anyhow::Error::new(other),

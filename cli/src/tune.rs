@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use half::{bf16, f16};
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::kernel::Compiler;
 use sparserl_core::language::Program;
@@ -109,6 +110,16 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
             job.tune(rounded.view(), &mut gpu, Some(&compiler), end)?
         }
         Dtype::F64 => job.tune(matrix.view(), &mut gpu, Some(&compiler), end)?,
+        Dtype::F16 => {
+            let rounded = round::<f16>(&matrix, &args.matrix)?;
+            drop(matrix);
+            job.tune(rounded.view(), &mut gpu, Some(&compiler), end)?
+        }
+        Dtype::BF16 => {
+            let rounded = round::<bf16>(&matrix, &args.matrix)?;
+            drop(matrix);
+            job.tune(rounded.view(), &mut gpu, Some(&compiler), end)?
+        }
     };
     drop(line);
     if !args.quiet {

@@ -13,6 +13,7 @@ pub(crate) mod kernel;
 mod report;
 
 use anyhow::{Context, anyhow, bail};
+use half::{bf16, f16};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::plan::MatrixPlan;
@@ -69,6 +70,8 @@ fn verify<J: Judge>(
     let mut evaluation = match &given.matrix {
         Rounded::F32(matrix) => judge_one(&mut judge, matrix.view(), task, kernel)?,
         Rounded::F64(matrix) => judge_one(&mut judge, matrix.view(), task, kernel)?,
+        Rounded::F16(matrix) => judge_one(&mut judge, matrix.view(), task, kernel)?,
+        Rounded::BF16(matrix) => judge_one(&mut judge, matrix.view(), task, kernel)?,
     };
     drop(progress);
     given.say_note();
@@ -116,6 +119,8 @@ impl Given {
         let matrix = match task.precision.matrix() {
             Dtype::F32 => Rounded::F32(round(&matrix, &matrix_args)?),
             Dtype::F64 => Rounded::F64(matrix),
+            Dtype::F16 => Rounded::F16(round(&matrix, &matrix_args)?),
+            Dtype::BF16 => Rounded::BF16(round(&matrix, &matrix_args)?),
         };
         Ok(Self { file, kernel, task, facts, matrix, note })
     }
@@ -132,6 +137,8 @@ impl Given {
 enum Rounded {
     F32(Csr<f32>),
     F64(Csr<f64>),
+    F16(Csr<f16>),
+    BF16(Csr<bf16>),
 }
 
 fn judge_one<J: Judge, T: Scalar>(

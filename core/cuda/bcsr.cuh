@@ -5,7 +5,7 @@
 // marks the slots of a block without an entry.
 template <typename Part, typename Offset, typename Out>
 __device__ __forceinline__ void bcsr_rows(Part part, u32 block, u32 row_count, u32 column_count,
-                                          const Offset* block_row_offsets, const Scalar* x,
+                                          const Offset* block_row_offsets, const Dense* x,
                                           Out output) {
   constexpr u32 SIDE = Part::block_side, LANES = Part::lanes_per_row;
   const u32 position = block * (BLOCK / LANES) + threadIdx.x / LANES;

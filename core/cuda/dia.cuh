@@ -7,7 +7,7 @@
 // an entry and those past the last row.
 template <typename Part, typename Out>
 __device__ __forceinline__ void dia_rows(Part part, u32 block, u32 row_count, u32 column_count,
-                                         const int* diagonals, u32 diagonal_count, const Scalar* x,
+                                         const int* diagonals, u32 diagonal_count, const Dense* x,
                                          Out output) {
   constexpr u32 ROWS = Part::rows_per_thread, UNROLL = Part::unroll, SLICE = 32 * ROWS;
   const u32 thread = block * BLOCK + threadIdx.x;

@@ -29,7 +29,7 @@ __device__ __forceinline__ void reduce_lanes(Scalar& sum) {
 // Adds up entries i, i + STEP, ... before `end`, UNROLL at a time. Loads past the end repeat the
 // batch's first entry: a branch between two loads would make the second wait for the first.
 template <u32 STEP, typename Part, typename I, u32 UNROLL = Part::unroll>
-__device__ __forceinline__ void walk(Scalar& sum, Part part, I i, I end, const Scalar* x) {
+__device__ __forceinline__ void walk(Scalar& sum, Part part, I i, I end, const Dense* x) {
   for (; i < end; i += UNROLL * STEP) {
     Scalar value[UNROLL], factor[UNROLL];
     u32 column[UNROLL];

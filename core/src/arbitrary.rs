@@ -68,8 +68,8 @@ const VALUES: &[Values] = &[
 /// Matrices of up to `max_rows` × `max_cols` with up to `max_nnz` entries, of every shape that a
 /// kernel has to cope with: no rows, no columns, no entries, single rows or columns, one dense row
 /// or column, diagonals and bands, blocks, power laws, mostly empty rows; values that are all
-/// equal, few distinct ones, explicit zeros, −0, denormals and ± huge ones. Huge means 1e30 (f32)
-/// or 1e300 (f64), so that sums of a row stay finite.
+/// equal, few distinct ones, explicit zeros, −0, denormals and ± huge ones. Huge means 1e30 (f32,
+/// bf16), 1e300 (f64) or 100 (f16), so that sums of a row stay finite.
 ///
 /// Shrinks towards fewer entries, fewer rows and columns, the first pattern and ordinary values.
 pub fn csr<T: Scalar>(
@@ -156,9 +156,11 @@ fn place(
 
 /// A value from a random number.
 fn value<T: Scalar>(values: Values, random: u16) -> T {
-    let (denormal, huge) = match T::DTYPE {
-        Dtype::F64 => (f64::from_bits(1), 1e300),
-        _ => (f64::from(f32::from_bits(1)), 1e30),
+    let denormal = T::DTYPE.smallest();
+    let huge = match T::DTYPE {
+        Dtype::F64 => 1e300,
+        Dtype::F32 | Dtype::BF16 => 1e30,
+        Dtype::F16 => 100.0,
     };
     let ordinary = f64::from(i32::from(random) - 0x8000) / 1024.0;
     let sign = if random.is_multiple_of(2) { 1.0 } else { -1.0 };

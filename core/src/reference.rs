@@ -1,12 +1,12 @@
 //! The reference product that kernels are checked against, with a bound on the error of a right
 //! one.
 //!
-//! Each element of αAX + βY₀ is computed in `f64`: plainly for dense operands of `f32`, whose
-//! products are exact there; with a compensated dot product (Ogita, Rump and Oishi, Accurate Sum
-//! and Dot Product, 2005, algorithm Dot2) for those of `f64`, whatever the matrix is stored in.
+//! Each element of αAX + βY₀ is computed in `f64`: plainly for sums of `f32`, whose products are
+//! exact there; with a compensated dot product (Ogita, Rump and Oishi, Accurate Sum and Dot Product,
+//! 2005, algorithm Dot2) for those of `f64`, whatever the matrix is stored in.
 //!
-//! A kernel whose sums, like its dense operands, are of a type with unit roundoff u may sum in any
-//! order and fuse or not. The type of the matrix does not matter: it is never the wider one, so its
+//! A kernel whose sums are of a type with unit roundoff u may add in any order and fuse or not. The
+//! types of the matrix and of the dense operands do not matter: they are never wider, so their
 //! values enter a product as they are. A row of n entries then takes at most n + 2 roundings on the
 //! way of any term: one for the product, n − 1 for the sum, one each for α and for adding βy₀. The
 //! error is therefore at most
@@ -18,10 +18,16 @@
 //! covers the higher orders and the rounding of the reference itself, plus an absolute term for
 //! results that underflow: (n + 2) · max(1, |α|) times the smallest subnormal number.
 //!
+//! **Half precision.** Operands are numbers of the half type, which are exact in `f32`; sums are of
+//! `f32`, and the result y, which is off by at most the bound b above, is rounded to half once:
+//! with the half type's unit roundoff v and smallest subnormal number s by at most
+//! v · (|y| + b) + s / 2, which is added.
+//!
 //! **Overflow.** When max(1, |α|) Σ|a||x| + |β||y₀| exceeds a quarter of the largest finite number,
-//! a right kernel may overflow on the way, depending on its order of summation. Such an element is
-//! *unbounded*: its bound is +∞ and any result but NaN is accepted. [`Comparison::unbounded`]
-//! counts them, so that a verifier can tell inputs that show nothing.
+//! a right kernel may overflow on the way, depending on its order of summation. So it may where it
+//! rounds a result to half that may exceed the largest number there is, 65504 in `f16`. Such an
+//! element is *unbounded*: its bound is +∞ and any result but NaN is accepted.
+//! [`Comparison::unbounded`] counts them, so that a verifier can tell inputs that show nothing.
 //!
 //! **NaN** never passes, not even where ∞ − ∞ would explain it: it is the mark of an unwritten
 //! element. Verifiers must keep operands finite and small enough not to be unbounded.
@@ -117,8 +123,8 @@ impl Comparison {
 /// `dense` is X, row-major, `a.cols()` × `n` (for SpMV, n = 1). `initial` is Y₀, row-major,
 /// `a.rows()` × `n`; when `beta` is 0 it is not read at all and may be anything, even empty.
 ///
-/// `A` is the type of the matrix, `D` that of the dense operands, of α and β, and of the sums that
-/// are judged.
+/// `A` is the type of the matrix, `D` that of the dense operands and of the result that is judged;
+/// α and β, and the sums that are judged, are of its accumulator.
 ///
 /// # Errors
 /// [`OperandError`] when an operand has the wrong number of elements, or when the types form no
@@ -127,11 +133,11 @@ pub fn multiply<A: Scalar, D: Scalar>(
     a: CsrView<'_, A>,
     dense: &[D],
     n: usize,
-    alpha: D,
-    beta: D,
+    alpha: D::Accumulator,
+    beta: D::Accumulator,
     initial: &[D],
 ) -> Result<Reference, OperandError> {
-    Precision::new(A::DTYPE, D::DTYPE, D::DTYPE)?;
+    Precision::new(A::DTYPE, D::DTYPE, D::Accumulator::DTYPE)?;
     let (rows, cols) = (a.rows(), a.cols());
     let elements = rows.checked_mul(n).ok_or(OperandError::TooLarge { rows, columns: n })?;
     if cols.checked_mul(n) != Some(dense.len()) {
@@ -152,12 +158,12 @@ pub fn multiply<A: Scalar, D: Scalar>(
 
 /// Checked operands of a product.
 #[derive(Clone, Copy)]
-struct Product<'a, A, D> {
+struct Product<'a, A, D: Scalar> {
     a: CsrView<'a, A>,
     dense: &'a [D],
     n: usize,
-    alpha: D,
-    beta: D,
+    alpha: D::Accumulator,
+    beta: D::Accumulator,
     /// None when β is 0.
     initial: Option<&'a [D]>,
 }
@@ -201,11 +207,10 @@ impl<A: Scalar, D: Scalar> Product<'_, A, D> {
             for (j, (value, bound)) in values.iter_mut().zip(bounds).enumerate() {
                 let start = self.initial.map_or(0.0, |initial| initial[row * n + j].to_f64());
                 *value = sums.scaled(j, alpha, beta, start);
-                *bound = error_bound::<D>(
-                    columns.len(),
-                    alpha.abs(),
-                    sums.magnitude[j],
-                    (beta * start).abs(),
+                let (magnitude, start) = (sums.magnitude[j], (beta * start).abs());
+                *bound = rounded_bound::<D>(
+                    *value,
+                    error_bound::<D::Accumulator>(columns.len(), alpha.abs(), magnitude, start),
                 );
             }
         }
@@ -258,47 +263,33 @@ fn error_ratio(got: f64, value: f64, bound: f64) -> f64 {
 ///
 /// `magnitude` is Σ|a||x|, `start` is |β||y₀|.
 fn error_bound<D: Scalar>(n: usize, alpha: f64, magnitude: f64, start: f64) -> f64 {
-    let limits = Limits::of(D::DTYPE);
     let gain = alpha.max(1.0);
     let peak = gain * magnitude + start;
     // NaN comes from operands that are not finite.
-    if peak.is_nan() || peak > limits.largest / 4.0 {
+    if peak.is_nan() || peak > D::DTYPE.largest() / 4.0 {
         return f64::INFINITY;
     }
     let roundings = (n + 2) as f64;
-    SAFETY * limits.unit_roundoff * roundings * (alpha * magnitude + start)
-        + roundings * gain * limits.smallest
+    SAFETY * D::DTYPE.unit_roundoff() * roundings * (alpha * magnitude + start)
+        + roundings * gain * D::DTYPE.smallest()
 }
 
-/// What rounding does in an element type.
-struct Limits {
-    unit_roundoff: f64,
-    /// Smallest positive subnormal number.
-    smallest: f64,
-    largest: f64,
-}
-
-impl Limits {
-    fn of(dtype: Dtype) -> Self {
-        match dtype {
-            Dtype::F32 => Self {
-                unit_roundoff: f64::from(f32::EPSILON) / 2.0,
-                smallest: f64::from(f32::from_bits(1)),
-                largest: f64::from(f32::MAX),
-            },
-            Dtype::F64 => Self {
-                unit_roundoff: f64::EPSILON / 2.0,
-                smallest: f64::from_bits(1),
-                largest: f64::MAX,
-            },
-        }
+/// The error allowed in an element of type `D` whose sum may be off by `bound`.
+fn rounded_bound<D: Scalar>(value: f64, bound: f64) -> f64 {
+    if D::DTYPE == D::Accumulator::DTYPE {
+        return bound;
     }
+    let most = value.abs() + bound;
+    if most > D::DTYPE.largest() {
+        return f64::INFINITY;
+    }
+    bound + D::DTYPE.unit_roundoff() * most + D::DTYPE.smallest() / 2.0
 }
 
 /// The dot products of one row with each column of the dense operand, in progress.
 struct Sums {
     high: Vec<f64>,
-    /// What rounding has taken off `high`; stays 0 for dense operands of `f32`.
+    /// What rounding has taken off `high`; stays 0 for sums of `f32`.
     low: Vec<f64>,
     /// Σ|a||x|.
     magnitude: Vec<f64>,
@@ -320,9 +311,9 @@ impl Sums {
     fn add<D: Scalar>(&mut self, a: f64, x: &[D]) {
         let sums = self.high.iter_mut().zip(&mut self.magnitude).zip(x);
         match D::DTYPE {
-            // The matrix is of `f32` as well. 24 + 24 bits fit in 53: the product is exact, and the
-            // additions' 2⁻⁵³ is far below the 2⁻²⁴ allowed.
-            Dtype::F32 => {
+            // The matrix is no wider. 24 + 24 bits fit in 53: the product is exact, and the additions'
+            // 2⁻⁵³ is far below the 2⁻²⁴ allowed.
+            Dtype::F32 | Dtype::F16 | Dtype::BF16 => {
                 for ((high, magnitude), x) in sums {
                     let product = a * x.to_f64();
                     *high += product;

@@ -40,9 +40,9 @@ impl Task {
 
 /// Element types of a product, by the role of the elements.
 ///
-/// Only combinations that kernels exist for can be made: one type in all roles, or a matrix that is
-/// stored in single precision and multiplied in double, [`Precision::F32_IN_F64`]. Sums are of the
-/// type of the dense operands in all of them.
+/// Only combinations that kernels exist for can be made: matrix and dense operands of one type, or a
+/// matrix that is stored in single precision and multiplied in double, [`Precision::F32_IN_F64`].
+/// Sums, α and β are of the dense operands' [accumulator](Dtype::accumulator) in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Roles", into = "Roles")]
 pub struct Precision(Roles);
@@ -74,13 +74,18 @@ impl Precision {
         Self(Roles { matrix: Dtype::F32, dense: Dtype::F64, accumulator: Dtype::F64 });
 
     /// All of them.
-    pub const ALL: [Self; 3] =
-        [Self::uniform(Dtype::F32), Self::uniform(Dtype::F64), Self::F32_IN_F64];
+    pub const ALL: [Self; 5] = [
+        Self::uniform(Dtype::F32),
+        Self::uniform(Dtype::F64),
+        Self::F32_IN_F64,
+        Self::uniform(Dtype::F16),
+        Self::uniform(Dtype::BF16),
+    ];
 
-    /// One type in all roles.
+    /// One type for the matrix and the dense operands, and its accumulator.
     #[must_use]
     pub const fn uniform(dtype: Dtype) -> Self {
-        Self(Roles { matrix: dtype, dense: dtype, accumulator: dtype })
+        Self(Roles { matrix: dtype, dense: dtype, accumulator: dtype.accumulator() })
     }
 
     /// A type for each role.
@@ -103,16 +108,23 @@ impl Precision {
         self.0.matrix
     }
 
-    /// Type of x and y, or B and C, and of α and β.
+    /// Type of x and y, or B and C.
     #[must_use]
     pub fn dense(self) -> Dtype {
         self.0.dense
     }
 
-    /// Type in which products are added up; its unit roundoff is that of the error bound.
+    /// Type in which products are added up, and of α and β; its unit roundoff is that of the error
+    /// bound.
     #[must_use]
     pub fn accumulator(self) -> Dtype {
         self.0.accumulator
+    }
+
+    /// Whether results are rounded from the sums' type to that of the dense operands.
+    #[must_use]
+    pub fn rounds_results(self) -> bool {
+        self.0.dense != self.0.accumulator
     }
 }
 
@@ -162,10 +174,10 @@ impl From<Precision> for Roles {
 }
 
 impl fmt::Display for Precision {
-    /// `f32` when all roles have one type, else `matrix/dense/accumulator`.
+    /// `f32` or `f16` when matrix and dense operands have one type, else `matrix/dense/accumulator`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Roles { matrix, dense, accumulator } = self.0;
-        if matrix == dense && dense == accumulator {
+        if *self == Self::uniform(matrix) {
             write!(f, "{matrix}")
         } else {
             write!(f, "{matrix}/{dense}/{accumulator}")
@@ -229,11 +241,24 @@ pub enum Dtype {
     F32,
     /// IEEE 754 binary64.
     F64,
+    /// IEEE 754 binary16: 11 bits of precision, and no number above 65504.
+    F16,
+    /// The upper half of binary32: 8 bits of precision, and its range.
+    BF16,
 }
 
 impl Dtype {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::F32, Self::F64];
+    pub const ALL: [Self; 4] = [Self::F32, Self::F64, Self::F16, Self::BF16];
+
+    /// The type in which kernels add up products of this one, and that of α and β.
+    #[must_use]
+    pub const fn accumulator(self) -> Self {
+        match self {
+            Self::F32 | Self::F16 | Self::BF16 => Self::F32,
+            Self::F64 => Self::F64,
+        }
+    }
 
     /// Unit roundoff u: the largest relative error of rounding to nearest.
     #[must_use]
@@ -241,15 +266,41 @@ impl Dtype {
         match self {
             Self::F32 => f64::from(f32::EPSILON) / 2.0,
             Self::F64 => f64::EPSILON / 2.0,
+            Self::F16 => half::f16::EPSILON.to_f64_const() / 2.0,
+            Self::BF16 => half::bf16::EPSILON.to_f64_const() / 2.0,
         }
     }
 
-    /// Rust's name of the type.
+    /// Smallest positive subnormal number.
+    #[must_use]
+    pub fn smallest(self) -> f64 {
+        match self {
+            Self::F32 => f64::from(f32::from_bits(1)),
+            Self::F64 => f64::from_bits(1),
+            Self::F16 => half::f16::from_bits(1).to_f64_const(),
+            Self::BF16 => half::bf16::from_bits(1).to_f64_const(),
+        }
+    }
+
+    /// Largest finite number.
+    #[must_use]
+    pub fn largest(self) -> f64 {
+        match self {
+            Self::F32 => f64::from(f32::MAX),
+            Self::F64 => f64::MAX,
+            Self::F16 => half::f16::MAX.to_f64_const(),
+            Self::BF16 => half::bf16::MAX.to_f64_const(),
+        }
+    }
+
+    /// Name of the type, as Rust or the crate `half` has it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
             Self::F64 => "f64",
+            Self::F16 => "f16",
+            Self::BF16 => "bf16",
         }
     }
 
@@ -257,6 +308,7 @@ impl Dtype {
     #[must_use]
     pub fn size(self) -> usize {
         match self {
+            Self::F16 | Self::BF16 => 2,
             Self::F32 => 4,
             Self::F64 => 8,
         }
@@ -274,7 +326,7 @@ impl FromStr for Dtype {
 
 /// A text that names no element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected an element type: f32 or f64")]
+#[error("expected an element type: f32, f64, f16 or bf16")]
 pub struct UnknownDtype;
 
 impl fmt::Display for Dtype {
@@ -342,9 +394,12 @@ mod tests {
         for dtype in Dtype::ALL {
             let precision = Precision::uniform(dtype);
             let roles = (precision.matrix(), precision.dense(), precision.accumulator());
-            assert_eq!(roles, (dtype, dtype, dtype));
+            let accumulator = dtype.accumulator();
+            assert_eq!(roles, (dtype, dtype, accumulator));
+            assert_eq!(precision.rounds_results(), dtype.size() == 2);
             // The short form is the written one.
-            let roles: Result<Precision, _> = alloc::format!("{dtype}/{dtype}/{dtype}").parse();
+            let roles: Result<Precision, _> =
+                alloc::format!("{dtype}/{dtype}/{accumulator}").parse();
             assert_eq!(roles.map(|read| read.to_string()), Ok(dtype.to_string()));
         }
         let mixed: Precision = "f32/f64/f64".parse().unwrap();
@@ -354,12 +409,25 @@ mod tests {
             (Dtype::F64, Dtype::F32, Dtype::F32),
             (Dtype::F32, Dtype::F32, Dtype::F64),
             (Dtype::F32, Dtype::F64, Dtype::F32),
+            (Dtype::F16, Dtype::F16, Dtype::F16),
+            (Dtype::F16, Dtype::BF16, Dtype::F32),
+            (Dtype::BF16, Dtype::F32, Dtype::F32),
         ] {
             let unsupported = UnsupportedPrecision { matrix, dense, accumulator };
             let text = alloc::format!("{matrix}/{dense}/{accumulator}");
             assert_eq!(text.parse::<Precision>(), Err(unsupported.into()));
         }
-        assert_eq!("f16".parse::<Precision>(), Err(UnknownDtype.into()));
+        assert_eq!("f8".parse::<Precision>(), Err(UnknownDtype.into()));
         assert_eq!("f32/f32".parse::<Precision>(), Err(UnknownDtype.into()));
+    }
+
+    #[test]
+    fn limits_are_those_of_the_formats() {
+        let of = |dtype: Dtype| (dtype.unit_roundoff(), dtype.smallest(), dtype.largest());
+        assert_eq!(of(Dtype::F32), (2f64.powi(-24), 2f64.powi(-149), f64::from(f32::MAX)));
+        assert_eq!(of(Dtype::F64), (2f64.powi(-53), f64::from_bits(1), f64::MAX));
+        assert_eq!(of(Dtype::F16), (2f64.powi(-11), 2f64.powi(-24), 65504.0));
+        let largest = 255.0 * 2f64.powi(120);
+        assert_eq!(of(Dtype::BF16), (2f64.powi(-8), 2f64.powi(-133), largest));
     }
 }

@@ -90,10 +90,8 @@ fn source_is_complete<T: Scalar>(
                 precision.matrix()
             }
             ArgumentKind::Workspace if argument.name.ends_with("carry") => precision.accumulator(),
-            ArgumentKind::Input
-            | ArgumentKind::Output
-            | ArgumentKind::Alpha
-            | ArgumentKind::Beta => precision.dense(),
+            ArgumentKind::Input | ArgumentKind::Output => precision.dense(),
+            ArgumentKind::Alpha | ArgumentKind::Beta => precision.accumulator(),
             _ => continue,
         };
         prop_assert_eq!(argument.dtype, expected.name(), "{}", argument.name);
@@ -115,17 +113,17 @@ fn product_is_right<T: Scalar>(
     let mut random = random_bits(seed);
     let x: Vec<T> =
         (0..matrix.cols()).map(|_| T::from_f64(random() as f64 / u64::MAX as f64 - 0.5)).collect();
-    let one = T::from_f64(1.0);
-    let zero = T::from_f64(0.0);
-    let reference = multiply(matrix.view(), &x, 1, one, zero, &[]).unwrap();
+    let sum = T::Accumulator::from_f64;
+    let reference = multiply(matrix.view(), &x, 1, sum(1.0), sum(0.0), &[]).unwrap();
     let y: Vec<T> = (0..unpacked.rows())
         .map(|row| {
             let (columns, values) = unpacked.view().row(row);
             let products = columns.iter().zip(values).map(|(&column, value)| {
-                // In T: a product of two f32 is exact in f64, so rounding it once is rounding it.
-                T::from_f64(value.to_f64() * x[column as usize].to_f64())
+                // A product of two f32 is exact in f64, so rounding it once is rounding it.
+                sum(value.to_f64() * x[column as usize].to_f64())
             });
-            products.fold(zero, |sum, product| T::from_f64(sum.to_f64() + product.to_f64()))
+            let all = products.fold(sum(0.0), |all, one| sum(all.to_f64() + one.to_f64()));
+            T::from_f64(all.to_f64())
         })
         .collect();
     let comparison = compare(&reference, &y);
@@ -181,6 +179,16 @@ proptest! {
     fn legal_programs_pack_in_f32_for_products_in_f64(
         case in case_in::<f32>(Precision::F32_IN_F64, 50, 70, 200),
     ) {
+        packs(&case.matrix, &case.program)?;
+    }
+
+    #[test]
+    fn legal_programs_pack_in_f16(case in case::<half::f16>(50, 70, 200)) {
+        packs(&case.matrix, &case.program)?;
+    }
+
+    #[test]
+    fn legal_programs_pack_in_bf16(case in case::<half::bf16>(50, 70, 200)) {
         packs(&case.matrix, &case.program)?;
     }
 
@@ -297,4 +305,10 @@ fn sources_depend_on_programs_and_types_of_arrays_in_f32() {
 #[test]
 fn sources_depend_on_programs_and_types_of_arrays_in_f64() {
     sources_depend_on_programs_and_types_of_arrays::<f64>();
+}
+
+#[test]
+fn sources_depend_on_programs_and_types_of_arrays_in_half_precision() {
+    sources_depend_on_programs_and_types_of_arrays::<half::f16>();
+    sources_depend_on_programs_and_types_of_arrays::<half::bf16>();
 }

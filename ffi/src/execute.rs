@@ -92,13 +92,13 @@ impl Plan {
     }
 }
 
-/// The bits of a number, and whether it is 0.
+/// The bits of α or β for vectors of a type, and whether it is 0.
 ///
 /// # Safety
-/// There is a number of this type.
+/// There is a number of the type's accumulator.
 unsafe fn number(pointer: *const c_void, dtype: Dtype) -> (u64, bool) {
     match dtype {
-        Dtype::F32 => {
+        Dtype::F32 | Dtype::F16 | Dtype::BF16 => {
             // SAFETY: by the contract.
             let number = unsafe { pointer.cast::<f32>().read_unaligned() };
             (number.to_bits().into(), number == 0.0)

@@ -96,6 +96,7 @@ impl Matrix {
                 let values = unsafe { wanted.array(context, "values", given.values, nnz) }?;
                 Entries::F64(Csr::new(rows, cols, offsets, columns, values).map_err(invalid)?)
             }
+            Dtype::F16 | Dtype::BF16 => return Err(half_precision()),
         };
         let pattern = with_view!(&entries, view => pattern(view));
         Ok(Self { entries, pattern, transposed: OnceLock::new() })
@@ -114,6 +115,12 @@ impl Matrix {
             }
         })
     }
+}
+
+/// Kernels for half precision there are, but none for callers from C yet.
+pub(crate) fn half_precision() -> Failure {
+    let text = "half precision is not supported here: expected SPARSERL_F32 or SPARSERL_F64";
+    Failure::new(Status::Unsupported, text)
 }
 
 /// A description whose numbers make sense.
@@ -171,9 +178,7 @@ impl Description {
             api::SPARSERL_F32 => Dtype::F32,
             api::SPARSERL_F64 => Dtype::F64,
             api::SPARSERL_F16 | api::SPARSERL_BF16 => {
-                let text = "half precision is not supported: there are kernels for SPARSERL_F32 and \
-                            SPARSERL_F64";
-                return Err(Failure::new(Status::Unsupported, text));
+                return Err(half_precision());
             }
             other => {
                 return Err(Failure::argument(format_args!(

@@ -17,7 +17,7 @@ use sparserl_gpu::run::operator::{DeviceMemory, ForeignStream, SmallKernel, wait
 use crate::api;
 use crate::context::Context;
 use crate::kernel::{Loaded, PlanKernel};
-use crate::matrix::check_memory;
+use crate::matrix::{check_memory, half_precision};
 use crate::plan::Plan;
 use crate::status::{Failure, Status};
 
@@ -123,6 +123,7 @@ impl Scatter {
         let (known, scalar) = match dtype {
             Dtype::F32 => (&self.f32, "float"),
             Dtype::F64 => (&self.f64, "double"),
+            Dtype::F16 | Dtype::BF16 => return Err(half_precision()),
         };
         if let Some(kernel) = known.get() {
             return Ok(kernel);

@@ -1,13 +1,48 @@
 // What verifies kernels on the device: fresh operands, an independent product with error bounds, and digests of memory.
 //
-// The product is the reference of sparserl_core::reference, computed the same way: dense operands of float in double,
-// where products are exact, those of double with the compensated dot product Dot2 (Ogita, Rump and Oishi, Accurate Sum
-// and Dot Product, 2005). The intrinsics keep the compiler from fusing what must be rounded.
+// The product is the reference of sparserl_core::reference, computed the same way: sums of float in double, where
+// products are exact, those of double with the compensated dot product Dot2 (Ogita, Rump and Oishi, Accurate Sum and Dot
+// Product, 2005). The intrinsics keep the compiler from fusing what must be rounded.
 //
-// A is the type of the matrix, which is never wider than D, the type of the dense operands and of the sums judged.
+// A is the type of the matrix, which is never wider than D, the type of the dense operands and of the result. The sums
+// that are judged, alpha and beta are of the accumulator of D.
 
+typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+
+// ---- half precision: numbers of 16 bits, of which everything is computed in float
+
+struct f16 {
+  u16 bits;
+  f16() = default;
+  __device__ f16(float value) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); }
+  __device__ operator float() const {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+  }
+};
+
+// The upper half of a float.
+struct bf16 {
+  u16 bits;
+  bf16() = default;
+  __device__ bf16(float value) {
+    const u32 whole = __float_as_uint(value);
+    bits = u16((isnan(value) ? whole | 0x400000u : whole + 0x7fffu + (whole >> 16 & 1u)) >> 16);
+  }
+  __device__ operator float() const { return __uint_as_float(u32(bits) << 16); }
+};
+
+template <typename D>
+struct Accumulator {
+  typedef float type;
+};
+template <>
+struct Accumulator<double> {
+  typedef double type;
+};
 
 // ---- operands
 
@@ -23,6 +58,8 @@ __device__ u64 random_bits(u64 seed, u64 i) { return scramble(seed + (i + 1) * 0
 // Uniform in [-1, 1), with all the bits that the type has there.
 __device__ void uniform(float& out, u64 bits) { out = float(bits >> 40) * 0x1p-23f - 1.0f; }
 __device__ void uniform(double& out, u64 bits) { out = double(bits >> 11) * 0x1p-52 - 1.0; }
+__device__ void uniform(f16& out, u64 bits) { out = float(bits >> 53) * 0x1p-10f - 1.0f; }
+__device__ void uniform(bf16& out, u64 bits) { out = float(bits >> 56) * 0x1p-7f - 1.0f; }
 
 __device__ u64 first_index() { return u64(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ u64 stride() { return u64(gridDim.x) * blockDim.x; }
@@ -139,7 +176,7 @@ __device__ double two_sum(double a, double b, double& error) {
   return sum;
 }
 
-// The matrix is of float as well, so that the product is exact.
+// The matrix is no wider, so that the product is exact.
 __device__ void accumulate(Sum& sum, double a, float x) {
   const double product = __dmul_rn(a, x);
   sum.high = __dadd_rn(sum.high, product);
@@ -171,6 +208,14 @@ template <>
 struct Limits<double> {
   static constexpr double roundoff = 0x1p-53, smallest = 0x1p-1074, largest = 0x1.fffffffffffffp1023;
 };
+template <>
+struct Limits<f16> {
+  static constexpr double roundoff = 0x1p-11, smallest = 0x1p-24, largest = 65504;
+};
+template <>
+struct Limits<bf16> {
+  static constexpr double roundoff = 0x1p-8, smallest = 0x1p-133, largest = 0x1.fep127;
+};
 
 // What the comparison of a result found; zeros to begin with.
 struct Verdict {
@@ -199,7 +244,7 @@ struct Product {
   Verdict* verdict;
   u64 rows;
   u32 width;
-  D alpha, beta;
+  typename Accumulator<D>::type alpha, beta;
 };
 
 template <typename A, typename D, typename Offset>
@@ -218,10 +263,17 @@ __device__ void conclude(const Product<A, D, Offset>& p, u64 row, u32 column, co
   const double roundings = double(p.offsets[row + 1] - p.offsets[row]) + 2;
   const double gain = fmax(fabs(alpha), 1.0), offset = fabs(beta * start);
   const double peak = gain * sum.magnitude + offset;
-  const bool bounded = peak <= Limits<D>::largest / 4;
-  const double bound = bounded ? 2 * Limits<D>::roundoff * roundings * (fabs(alpha) * sum.magnitude + offset) +
-                                     roundings * gain * Limits<D>::smallest
-                               : __longlong_as_double(0x7ff0000000000000ll);
+  typedef typename Accumulator<D>::type S;
+  bool bounded = peak <= Limits<S>::largest / 4;
+  double bound = 2 * Limits<S>::roundoff * roundings * (fabs(alpha) * sum.magnitude + offset) +
+                 roundings * gain * Limits<S>::smallest;
+  if constexpr (sizeof(D) < sizeof(S)) {
+    // The result is rounded once more.
+    const double most = fabs(value + correction) + bound;
+    bounded = bounded && most <= Limits<D>::largest;
+    bound += Limits<D>::roundoff * most + Limits<D>::smallest / 2;
+  }
+  if (!bounded) bound = __longlong_as_double(0x7ff0000000000000ll);
   if (p.values) {
     const double corrected = value + correction;
     p.values[index] = isnan(corrected) ? value : corrected;
@@ -364,6 +416,8 @@ __device__ void judge_long(const Product<A, D, Offset>& p, const LongRow* long_r
 
 DEFINE_DENSE(float, f32)
 DEFINE_DENSE(double, f64)
+DEFINE_DENSE(f16, f16)
+DEFINE_DENSE(bf16, bf16)
 
 #define DEFINE(a, d, name)                                                                                     \
   extern "C" __global__ void __launch_bounds__(256)                                                            \
@@ -378,14 +432,16 @@ DEFINE_DENSE(double, f64)
   extern "C" __global__ void __launch_bounds__(256)                                                            \
       judge_##name##_##offset(const offset* offsets, const u32* columns, const a* entries, const d* dense,     \
                               const d* initial, const d* result, double* values, double* bounds, Verdict* v,   \
-                              u64 rows, u32 width, d alpha, d beta, u64 long_row) {                            \
+                              u64 rows, u32 width, Accumulator<d>::type alpha, Accumulator<d>::type beta,      \
+                              u64 long_row) {                                                                  \
     judge<a, d, offset>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows, width,    \
                          alpha, beta}, long_row);                                                              \
   }                                                                                                            \
   extern "C" __global__ void __launch_bounds__(256)                                                            \
       judge_long_##name##_##offset(const offset* offsets, const u32* columns, const a* entries,                \
                                    const d* dense, const d* initial, const d* result, double* values,          \
-                                   double* bounds, Verdict* v, u64 rows, u32 width, d alpha, d beta,           \
+                                   double* bounds, Verdict* v, u64 rows, u32 width,                            \
+                                   Accumulator<d>::type alpha, Accumulator<d>::type beta,                      \
                                    const LongRow* long_rows, u64 count, const Sum* sums) {                     \
     judge_long<a, d, offset>({offsets, columns, entries, dense, initial, result, values, bounds, v, rows,      \
                               width, alpha, beta}, long_rows, count, sums);                                    \
@@ -395,3 +451,5 @@ DEFINE_DENSE(double, f64)
 DEFINE(float, float, f32_f32)
 DEFINE(double, double, f64_f64)
 DEFINE(float, double, f32_f64)
+DEFINE(f16, f16, f16_f16)
+DEFINE(bf16, bf16, bf16_bf16)

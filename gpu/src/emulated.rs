@@ -18,6 +18,7 @@ mod verdict;
 
 use std::sync::Arc;
 
+use half::{bf16, f16};
 use rayon::prelude::*;
 use sparserl_core::codegen::{CudaSource, EmitError, emit};
 use sparserl_core::layout::{Packed, pack};
@@ -135,7 +136,7 @@ pub enum EmulatorError {
     Range {
         /// How many.
         elements: usize,
-        /// Type of the sums.
+        /// Type of the results.
         dtype: Dtype,
     },
 }
@@ -250,6 +251,10 @@ impl EmulatorEvaluator {
             Dtype::F32 => Trial::<T, f32>::new(&kernel, &prepared, matrix, task, foreign)?
                 .judge(&self.options),
             Dtype::F64 => Trial::<T, f64>::new(&kernel, &prepared, matrix, task, foreign)?
+                .judge(&self.options),
+            Dtype::F16 => Trial::<T, f16>::new(&kernel, &prepared, matrix, task, foreign)?
+                .judge(&self.options),
+            Dtype::BF16 => Trial::<T, bf16>::new(&kernel, &prepared, matrix, task, foreign)?
                 .judge(&self.options),
         }
     }

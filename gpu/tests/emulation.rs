@@ -7,6 +7,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
+use half::{bf16, f16};
 use libtest_mimic::{Arguments, Trial};
 
 use sparserl_core::language::Program;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-const CHECKS: [(&str, fn()); 9] = [
+const CHECKS: [(&str, fn()); 10] = [
     ("right_programs_are_verified", right_programs_are_verified),
     (
         "programs_for_another_matrix_or_element_type_do_not_compile",
@@ -51,6 +52,10 @@ const CHECKS: [(&str, fn()); 9] = [
     (
         "a_kernel_from_anywhere_is_judged_in_the_precision_of_its_task",
         a_kernel_from_anywhere_is_judged_in_the_precision_of_its_task,
+    ),
+    (
+        "sums_in_half_precision_and_results_that_are_cut_are_wrong",
+        sums_in_half_precision_and_results_that_are_cut_are_wrong,
     ),
     ("each_fault_is_told_for_what_it_is", each_fault_is_told_for_what_it_is),
     (
@@ -199,6 +204,71 @@ __global__ void spmv(const int* row_ptr, const int* col_idx, const {values}* val
         let refused = outcome(kernel, task);
         assert!(refused.contains(refusal), "{refused}");
     }
+}
+
+fn sums_in_half_precision_and_results_that_are_cut_are_wrong() {
+    const NEAREST: &str = "(bits + 0x7fffu + (bits >> 16 & 1u)) >> 16";
+    let kernel = |ty: &str, half: &str, each: &str| {
+        let source = format!(
+            "// launch: spmv<<<ceil(num_rows / 128), 128>>>
+{half}
+__global__ void spmv(const int* row_ptr, const int* col_idx, const {ty}* values, const {ty}* x,
+                     {ty}* y, float alpha, float beta, int num_rows) {{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < num_rows) {{
+        float sum = 0;
+        for (int i = row_ptr[row]; i < row_ptr[row + 1]; i++) {{
+            sum += wide(values[i]) * wide(x[col_idx[i]]);
+            {each}
+        }}
+        y[row] = narrow(alpha * sum + (beta == 0 ? 0 : beta * wide(y[row])));
+    }}
+}}
+"
+        );
+        RawKernel::parse(&source, None).unwrap()
+    };
+    let bf16 = |rounded: &str| {
+        format!(
+            "struct bf16 {{ unsigned short bits; }};
+__device__ float wide(bf16 half) {{ return __uint_as_float((unsigned)half.bits << 16); }}
+__device__ bf16 narrow(float value) {{
+    const unsigned bits = __float_as_uint(value);
+    return bf16{{(unsigned short)({rounded})}};
+}}"
+        )
+    };
+    let f16 = "struct f16 { unsigned short bits; };
+__device__ float wide(f16 half) {
+    float value;
+    asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(value) : \"h\"(half.bits));
+    return value;
+}
+__device__ f16 narrow(float value) {
+    f16 half;
+    asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(half.bits) : \"f\"(value));
+    return half;
+}";
+    let matrix = generate::uniform(200, 300, 60, 4);
+    let judged = |dtype: Dtype, half: &str, each: &str| {
+        let kernel = kernel(dtype.name(), half, each);
+        let candidate = Candidate::Cuda(&kernel, SPMV.with_precision(dtype.into()));
+        let judgement = match dtype {
+            Dtype::F16 => emulator().judge(matrix.cast::<f16>().unwrap().view(), candidate),
+            _ => emulator().judge(matrix.cast::<bf16>().unwrap().view(), candidate),
+        };
+        judgement.unwrap().outcome.to_string()
+    };
+    let each = "sum = wide(narrow(sum));";
+    let (nearest, cut) = (bf16(NEAREST), bf16("bits >> 16"));
+    for (dtype, half) in [(Dtype::F16, f16), (Dtype::BF16, nearest.as_str())] {
+        let right = judged(dtype, half, "");
+        assert!(right.starts_with("right in 7 checks"), "{dtype}: {right}");
+        let rounded = judged(dtype, half, each);
+        assert!(rounded.contains("inexact"), "{dtype}: {rounded}");
+    }
+    let cut = judged(Dtype::BF16, &cut, "");
+    assert!(cut.contains("inexact"), "{cut}");
 }
 
 fn each_fault_is_told_for_what_it_is() {

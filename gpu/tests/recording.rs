@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use half::{bf16, f16};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -241,11 +242,17 @@ proptest! {
         of_narrow in judged(Dtype::F32.into()),
         of_wide in judged(Dtype::F64.into()),
         of_mixed in judged(Precision::F32_IN_F64),
+        half in csr::<f16>(8, 8, 20),
+        of_half in judged(Dtype::F16.into()),
+        upper in csr::<bf16>(8, 8, 20),
+        of_upper in judged(Dtype::BF16.into()),
         context in context(),
     ) {
         round_trip(narrow.view(), &name, &of_narrow, &context)?;
         round_trip(wide.view(), &name, &of_wide, &context)?;
         round_trip(narrow.view(), &name, &of_mixed, &context)?;
+        round_trip(half.view(), &name, &of_half, &context)?;
+        round_trip(upper.view(), &name, &of_upper, &context)?;
     }
 }
 

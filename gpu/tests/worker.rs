@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use half::{bf16, f16};
 use kernels::{BAD, CHEATS, Expected, On, Section, sections};
 use libtest_mimic::{Arguments, Failed, Trial};
 use sparserl_core::decode::{CostRanker, Policy as _, PolicyInput, beam_search};
@@ -137,6 +138,10 @@ fn programs_are_right(gpu: &mut GpuEvaluator) -> Result<(), Failed> {
                     program_is_right(gpu, &single, task).map_err(failed)?;
                 }
                 program_is_right(gpu, &matrix, task(Dtype::F64.into())).map_err(failed)?;
+                let half = matrix.cast::<f16>()?;
+                program_is_right(gpu, &half, task(Dtype::F16.into())).map_err(failed)?;
+                let upper = matrix.cast::<bf16>()?;
+                program_is_right(gpu, &upper, task(Dtype::BF16.into())).map_err(failed)?;
             }
         }
     }

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
+use half::{bf16, f16};
 use sparserl_core::codegen::{self, Argument, ArgumentKind, CudaSource};
 use sparserl_core::language::Program;
 use sparserl_core::layout;
@@ -120,6 +121,8 @@ impl Golden {
         match self.program.task.precision.matrix() {
             Dtype::F32 => emit::<f32>(self),
             Dtype::F64 => emit::<f64>(self),
+            Dtype::F16 => emit::<f16>(self),
+            Dtype::BF16 => emit::<bf16>(self),
         }
         .with_context(|| format!("golden program {}", self.name))
     }

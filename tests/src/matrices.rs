@@ -110,9 +110,18 @@ fn ordinary(random: u64) -> f64 {
 /// The matrix with other values.
 fn revalue<T: Scalar>(matrix: &Csr<f64>, kind: &str) -> Result<Csr<T>> {
     let words: Vec<&str> = kind.split_whitespace().collect();
-    let (smallest, huge) = match T::DTYPE {
-        Dtype::F64 => (f64::from_bits(1), 1e300),
-        Dtype::F32 => (f64::from(f32::from_bits(1)), 1e30),
+    let smallest = T::DTYPE.smallest();
+    // Of which rows can be added up.
+    let huge = match T::DTYPE {
+        Dtype::F64 => 1e300,
+        Dtype::F32 | Dtype::BF16 => 1e30,
+        Dtype::F16 => 10.0,
+    };
+    // As many bits as subnormal numbers have, up to 20.
+    let denormal = match T::DTYPE {
+        Dtype::F32 | Dtype::F64 => 44,
+        Dtype::F16 => 64 - 10,
+        Dtype::BF16 => 64 - 7,
     };
     let mut random = random_bits(matrix.nnz() as u64);
     let mut special = |kind: &str| -> Option<f64> {
@@ -122,7 +131,7 @@ fn revalue<T: Scalar>(matrix: &Csr<f64>, kind: &str) -> Result<Csr<T>> {
             "constant" => -0.7,
             "zeros" if bits.is_multiple_of(3) => sign * 0.0,
             "zeros" => ordinary(bits),
-            "denormal" => sign * smallest * (1.0 + (bits >> 44) as f64),
+            "denormal" => sign * smallest * (1.0 + (bits >> denormal) as f64),
             "huge" => sign * huge,
             "mixed" => [0.0, huge, smallest, 3.25, ordinary(bits)][(bits >> 1) as usize % 5] * sign,
             _ => return None,

@@ -23,9 +23,11 @@ pub fn task(columns: u32, precision: impl Into<Precision>) -> Task {
 /// The task number `index` of a cycle through SpMV and SpMM of all widths, in all precisions.
 #[must_use]
 pub fn nth_task(index: usize) -> Task {
-    let precision = match index % 4 {
-        0 | 2 => Precision::uniform(Dtype::F32),
-        1 => Precision::uniform(Dtype::F64),
+    let precision = match index % 8 {
+        0 | 4 => Precision::uniform(Dtype::F32),
+        1 | 5 => Precision::uniform(Dtype::F64),
+        2 => Precision::uniform(Dtype::F16),
+        6 => Precision::uniform(Dtype::BF16),
         _ => Precision::F32_IN_F64,
     };
     // SpMV each third time: it is what most kernels are for.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Instant;
 
+use half::{bf16, f16};
 use sparserl_core::codegen::{self, CudaSource};
 use sparserl_core::language::Program;
 use sparserl_core::layout;
@@ -116,6 +117,8 @@ fn jobs() -> Vec<Job> {
         let (program, source) = match task.precision.matrix() {
             Dtype::F32 => random_program::<f32>(matrix, task, index),
             Dtype::F64 => random_program::<f64>(matrix, task, index),
+            Dtype::F16 => random_program::<f16>(matrix, task, index),
+            Dtype::BF16 => random_program::<bf16>(matrix, task, index),
         };
         Job { name: format!("program {index} for {matrix}"), source, program }
     });

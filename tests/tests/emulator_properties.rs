@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use half::{bf16, f16};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use sparserl_core::arbitrary::{Case, case, case_in, csr, free_case, mutated_tokens, task};
@@ -100,6 +101,8 @@ fn golden_programs_are_right() -> TestCaseResult {
         match golden.program.task.precision.matrix() {
             Dtype::F32 => check::<f32>(golden, &evaluator)?,
             Dtype::F64 => check::<f64>(golden, &evaluator)?,
+            Dtype::F16 => check::<f16>(golden, &evaluator)?,
+            Dtype::BF16 => check::<bf16>(golden, &evaluator)?,
         }
     }
     Ok(())
@@ -122,6 +125,16 @@ proptest! {
     fn legal_programs_are_right_for_a_matrix_in_f32_and_products_in_f64(
         case in case_in::<f32>(Precision::F32_IN_F64, ROWS, ROWS, ENTRIES),
     ) {
+        is_right(&case)?;
+    }
+
+    #[test]
+    fn legal_programs_are_right_in_f16(case in case::<f16>(ROWS, ROWS, ENTRIES)) {
+        is_right(&case)?;
+    }
+
+    #[test]
+    fn legal_programs_are_right_in_bf16(case in case::<bf16>(ROWS, ROWS, ENTRIES)) {
         is_right(&case)?;
     }
 

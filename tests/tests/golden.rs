@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 
+use half::{bf16, f16};
 use sparserl_core::codegen::emit;
 use sparserl_core::language::grammar::expand;
 use sparserl_core::language::{Derivation, Mask, Program, Slot, Token, Word};
@@ -187,6 +188,8 @@ fn programs_are_legal_and_use_the_whole_language() {
         match golden.program.task.precision.matrix() {
             Dtype::F32 => made::<f32>(&golden, &mut made_uses),
             Dtype::F64 => made::<f64>(&golden, &mut made_uses),
+            Dtype::F16 => made::<f16>(&golden, &mut made_uses),
+            Dtype::BF16 => made::<bf16>(&golden, &mut made_uses),
         }
     }
     let mut offered_uses = BTreeSet::new();

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use half::{bf16, f16};
 use sparserl_core::arbitrary::legal_program;
 use sparserl_core::codegen::emit;
 use sparserl_core::layout::pack;
@@ -62,6 +63,8 @@ fn every_golden_source_is_read_back() {
         match golden.program.task.precision.matrix() {
             Dtype::F32 => read_back::<f32>(&golden),
             Dtype::F64 => read_back::<f64>(&golden),
+            Dtype::F16 => read_back::<f16>(&golden),
+            Dtype::BF16 => read_back::<bf16>(&golden),
         }
     }
 }

@@ -108,7 +108,8 @@ pub enum MeasuredError {
 }
 
 impl MeasuredCase {
-    /// The cases of some recordings, in the order in which they were begun.
+    /// The cases of some recordings, in the order in which they were begun. Those in half precision,
+    /// which networks are not told of, are left out.
     ///
     /// # Errors
     /// When a recording is of another language or its matrix of no corpus.
@@ -117,7 +118,8 @@ impl MeasuredCase {
     ) -> Result<Vec<Self>, MeasuredError> {
         let mut cases: Vec<Self> = Vec::new();
         let mut numbers = BTreeMap::new();
-        for recording in recordings {
+        let is_told = |recording: &&Recording| !recording.task.precision.rounds_results();
+        for recording in recordings.into_iter().filter(is_told) {
             let key =
                 (recording.matrix.name.as_str(), recording.task, recording.context.device.target);
             let number = match numbers.get(&key) {

@@ -62,6 +62,7 @@ fn check(recording: &Recording) {
     let stats = match recording.task.precision.matrix() {
         Dtype::F32 => MatrixStats::new(single.view()),
         Dtype::F64 => MatrixStats::new(matrix.view()),
+        Dtype::F16 | Dtype::BF16 => unreachable!("no recording is in half precision"),
     };
     let mask = Mask::legal(&stats, recording.task);
     for (text, outcome) in recording.programs.iter().zip(&recording.evaluation.outcomes) {

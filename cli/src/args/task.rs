@@ -24,7 +24,8 @@ pub(crate) struct TaskArgs {
         value_parser = clap::value_parser!(u32).range(1..=MOST_COLUMNS)
     )]
     cols: Option<u32>,
-    /// Element types: one for all, or those of the matrix, the dense operands and the sums
+    /// Element types: one for matrix and dense operands, or those of the matrix, the dense operands
+    /// and the sums
     #[arg(long, value_parser = precision_parser(), default_value = "f32")]
     dtype: Precision,
     /// Whether the matrix's values may change after the kernel was made; a kernel for variable
@@ -65,8 +66,8 @@ pub(crate) struct AskedTaskArgs {
         value_parser = clap::value_parser!(u32).range(1..=MOST_COLUMNS)
     )]
     cols: Option<u32>,
-    /// Element types: one for all, or those of the matrix, the dense operands and the sums
-    /// [default: the program's own; for CUDA, f32]
+    /// Element types: one for matrix and dense operands, or those of the matrix, the dense operands
+    /// and the sums [default: the program's own; for CUDA, f32]
     #[arg(long, value_parser = precision_parser())]
     dtype: Option<Precision>,
     /// Whether the matrix's values may change [default: the program's own; for CUDA, fixed]
@@ -113,10 +114,12 @@ pub(super) enum OperationArg {
 }
 
 /// The precisions as they are written, and what they are for.
-const PRECISIONS: [(&str, &str); 3] = [
+const PRECISIONS: [(&str, &str); 5] = [
     ("f32", "Single precision"),
     ("f64", "Double precision"),
     ("f32/f64/f64", "Double precision, but for the matrix, which is rounded to single precision"),
+    ("f16", "Half precision, with sums, α and β in single precision; numbers up to 65504"),
+    ("bf16", "The same with 8 bits of precision and the range of single precision"),
 ];
 
 /// Reads a precision as programs and results write it.
@@ -164,7 +167,7 @@ mod tests {
             assert_eq!(asked(&precision.to_string()).unwrap(), precision);
         }
         let error = asked("f64/f32/f32").unwrap_err().to_string();
-        assert!(error.contains("[possible values: f32, f64, f32/f64/f64]"), "{error}");
+        assert!(error.contains("[possible values: f32, f64, f32/f64/f64, f16, bf16]"), "{error}");
     }
 
     #[test]

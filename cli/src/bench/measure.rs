@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
+use half::{bf16, f16};
 use indicatif::HumanCount;
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
@@ -99,31 +100,34 @@ impl<E: Instrument> Bench<'_, E> {
             HumanCount(facts.nnz as u64),
             time(start.elapsed().as_secs_f64())
         ))?;
-        for dtype in [Dtype::F32, Dtype::F64] {
+        for dtype in Dtype::ALL {
             let tasks =
                 self.settings.tasks.iter().copied().filter(|task| task.precision.matrix() == dtype);
             let tasks: Vec<Task> = tasks.collect();
             match (tasks.is_empty(), dtype) {
                 (true, _) => {}
-                (false, Dtype::F32) => self.in_single(&matrix, &facts, &tasks)?,
+                (false, Dtype::F32) => self.rounded::<f32>(&matrix, &facts, &tasks)?,
                 (false, Dtype::F64) => self.cases(matrix.view(), &facts, &tasks)?,
+                (false, Dtype::F16) => self.rounded::<f16>(&matrix, &facts, &tasks)?,
+                (false, Dtype::BF16) => self.rounded::<bf16>(&matrix, &facts, &tasks)?,
             }
         }
         Ok(())
     }
 
-    /// The tasks whose matrix is in single precision.
-    fn in_single(
+    /// The tasks whose matrix is in this type.
+    fn rounded<T: Scalar>(
         &mut self,
         matrix: &Csr<f64>,
         facts: &MatrixFacts,
         tasks: &[Task],
     ) -> anyhow::Result<()> {
-        match matrix.cast::<f32>() {
+        match matrix.cast::<T>() {
             Ok(rounded) => self.cases(rounded.view(), facts, tasks),
             Err(error) => {
                 self.progress.pass(2 * tasks.len());
-                let error = anyhow::Error::new(error).context("too large for f32");
+                let reason = format!("too large for {}", T::DTYPE);
+                let error = anyhow::Error::new(error).context(reason);
                 tasks.iter().try_for_each(|&task| self.skip(&facts.name, Some(task), &error))
             }
         }

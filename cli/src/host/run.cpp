@@ -23,7 +23,7 @@ enum Kind { INPUT, OUTPUT, ALPHA, BETA, MATRIX, WORKSPACE, SIZE };
 struct Argument {
   const char* name;
   Kind kind;
-  const char* dtype;  // f32, f64, i32, u8, u16, u32 or u64
+  const char* dtype;  // f32, f64, f16, bf16, i32, u8, u16, u32 or u64
   size_t bytes;       // of all elements
   uint64_t value;     // of a size
 };
@@ -32,13 +32,16 @@ static const Argument arguments[] = {
 static const char* const kernel_name = "@KERNEL@";
 static const unsigned grid = @GRID@, block = @BLOCK@;
 static const double operations = @OPERATIONS@;  // floating-point, of one product
-typedef @DENSE@ Dense;                          // elements of x and y, and the type of alpha and beta
+typedef @NUMBER@ Number;                        // alpha and beta
+
+// Elements of x and y.
+@DENSE@
 
 // The factors and operands that expected.txt was made with.
-static const Dense alpha = 1.5, beta = -0.5;
+static const Number alpha = 1.5, beta = -0.5;
 static Dense operand(uint64_t index, uint32_t seed) {
   uint32_t bits = (uint32_t)(index + seed) * 2654435761u;
-  return (Dense)((double)(bits >> 8) / 8388608.0 - 1.0);
+  return stored((double)(bits >> (32 - @BITS@)) / (1u << (@BITS@ - 1)) - 1.0);
 }
 
 static void fail(const std::string& message) {
@@ -174,11 +177,11 @@ int main(int count, char** words) {
   if (outputs) call("cuMemcpyDtoH_v2", (void*)y.data(), result, outputs * sizeof(Dense));
   double worst = 0;
   for (const Expected& one : expected) {
-    const double error = std::fabs((double)y[one.index] - one.value);
+    const double error = std::fabs(number_of(y[one.index]) - one.value);
     // Also where the result is no number.
     if (!(error <= one.bound))
       fail("wrong: element " + std::to_string(one.index) + " is " +
-           std::to_string((double)y[one.index]) + ", not " + std::to_string(one.value));
+           std::to_string(number_of(y[one.index])) + ", not " + std::to_string(one.value));
     if (one.bound > 0) worst = std::fmax(worst, error / one.bound);
   }
   printf("right      %zu elements, at most %.0f %% of the error bound\n", expected.size(),

@@ -2,7 +2,10 @@
 import json, cupy, numpy
 from safetensors.numpy import load_file
 
-plan, arrays = json.load(open("plan.json")), load_file("packed.safetensors")
+plan = json.load(open("plan.json"))
+if any(a["dtype"] == "bf16" for a in plan["arguments"]):
+    raise SystemExit("numpy has no bf16: use the program in C++, make run")
+arrays = load_file("packed.safetensors")
 kernel = cupy.RawModule(path="kernel.cubin").get_function(plan["kernel"]["name"])
 dtype = {a["kind"]: a["dtype"].replace("f", "float") for a in plan["arguments"]}
 shape = {a["kind"]: a["shape"] for a in plan["arguments"]}

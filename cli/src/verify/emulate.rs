@@ -34,6 +34,8 @@ fn report(args: &VerifyArgs) -> anyhow::Result<EmulationReport> {
     let judged = match &given.matrix {
         Rounded::F32(matrix) => judge(args, &given, matrix.view(), &emulator),
         Rounded::F64(matrix) => judge(args, &given, matrix.view(), &emulator),
+        Rounded::F16(matrix) => judge(args, &given, matrix.view(), &emulator),
+        Rounded::BF16(matrix) => judge(args, &given, matrix.view(), &emulator),
     };
     let Emulated { judgement, extent } =
         judged.with_context(|| args.kernel.display().to_string())?;

@@ -170,7 +170,7 @@ mod tests {
             "neither a program (.skl), CUDA (.cu) nor a folder that `gen` wrote"
         );
         assert_eq!(error(&[("a.skl", b"ab\xff")]), "is not UTF-8 text, from byte 2 on");
-        assert!(error(&[("a.skl", b"sparserl 3\nspmv f16")]).starts_with("line 2: "));
+        assert!(error(&[("a.skl", b"sparserl 3\nspmv f8")]).starts_with("line 2: "));
         assert_eq!(
             error(&[("a.cu", b""), ("a.json", b"\xff")]),
             "the .json file beside it is not UTF-8 text, from byte 0 on"

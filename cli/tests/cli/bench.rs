@@ -60,7 +60,7 @@ fn a_wrong_command_line_is_2() {
         "bench rmat:5,2 --cols 8",
         "bench rmat:5,2 --op spmm --cols 8,0",
         "bench rmat:5,2 --op gemm",
-        "bench rmat:5,2 --dtype f32,f16",
+        "bench rmat:5,2 --dtype f32,f8",
         "bench rmat:5,2 --budget 0",
         "bench rmat:5,2 --devices x",
         "bench rmat:5,2 --devices 0,1,0",

@@ -133,7 +133,7 @@ fn a_wrong_command_line_is_2() {
         format!("gen {beam} --cols 8"),
         format!("gen {beam} --op spmm --cols 0"),
         format!("gen {beam} --op spmm --cols 65537"),
-        format!("gen {beam} --dtype f16"),
+        format!("gen {beam} --dtype f8"),
         format!("gen {beam} --arch sm_91"),
         format!("tune {beam} --op spmm"),
         format!("tune {beam} --budget 5"),

@@ -10,7 +10,7 @@ use sparserl_core::matrix::{Duplicates, file};
 use crate::support::{MATRICES, Place, matrix, run};
 
 /// Arguments and how the default folder's name ends.
-const TASKS: [(&str, &str); 7] = [
+const TASKS: [(&str, &str); 9] = [
     ("--dtype f32", "spmv.f32"),
     ("--dtype f64", "spmv.f64"),
     ("--dtype f32/f64/f64", "spmv.f32-f64-f64"),
@@ -18,6 +18,8 @@ const TASKS: [(&str, &str); 7] = [
     ("--op spmm --cols 8 --dtype f64", "spmm8.f64"),
     ("--op spmm --cols 32 --dtype f32", "spmm32.f32"),
     ("--op spmm --cols 32 --dtype f64", "spmm32.f64"),
+    ("--dtype f16", "spmv.f16"),
+    ("--op spmm --cols 8 --dtype bf16", "spmm8.bf16"),
 ];
 
 #[test]
@@ -107,6 +109,8 @@ fn check_arguments(place: &Place, folder: &str) {
         let (cuda, size) = match text("dtype") {
             "f32" => ("float", 4),
             "f64" => ("double", 8),
+            "f16" => ("f16", 2),
+            "bf16" => ("bf16", 2),
             "i32" => ("int", 4),
             "u8" => ("u8", 1),
             "u16" => ("u16", 2),
@@ -182,6 +186,8 @@ fn check_packed(place: &Place, folder: &str) {
             "i32" => Dtype::I32,
             "f32" => Dtype::F32,
             "f64" => Dtype::F64,
+            "f16" => Dtype::F16,
+            "bf16" => Dtype::BF16,
             other => unreachable!("{other}"),
         };
         assert_eq!(tensor.dtype(), dtype, "{name}");

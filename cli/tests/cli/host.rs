@@ -7,14 +7,27 @@ use std::process::{Command, Output};
 
 use crate::support::{Place, matrix};
 
-/// A `libcuda.so.1` whose device memory is the host's. Where RIGHT is set, what is copied back from a
-/// kernel's output has the expected elements.
+/// A `libcuda.so.1` whose device memory is the host's. Where RIGHT is set, it names the type of a
+/// kernel's output, and what is copied back from there has the expected elements.
 const DRIVER: &str = r#"
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 typedef unsigned long long P;
+static uint16_t nearest_f16(double value) {
+  int exponent;
+  frexp(fabs(value), &exponent);
+  if (--exponent < -14) exponent = -14;
+  int bits = (exponent + 15) * 1024 + (int)nearbyint(ldexp(fabs(value), 10 - exponent)) - 1024;
+  return bits | (value < 0 ? 0x8000 : 0);
+}
+static uint16_t nearest_bf16(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
 #define NOTHING(name) int name(void) { return 0; }
 NOTHING(cuInit) NOTHING(cuDeviceGet) NOTHING(cuDevicePrimaryCtxRetain) NOTHING(cuCtxSetCurrent)
 NOTHING(cuModuleLoadData) NOTHING(cuModuleGetFunction) NOTHING(cuCtxSynchronize)
@@ -23,11 +36,15 @@ int cuMemAlloc_v2(P* p, size_t bytes) { *p = (P)(uintptr_t)malloc(bytes); return
 int cuMemcpyHtoD_v2(P to, const void* from, size_t bytes) { memcpy((void*)(uintptr_t)to, from, bytes); return 0; }
 int cuMemcpyDtoH_v2(void* to, P from, size_t bytes) {
   memcpy(to, (void*)(uintptr_t)from, bytes);
-  if (getenv("RIGHT")) {
+  const char* type = getenv("RIGHT");
+  if (type) {
     FILE* file = fopen("expected.txt", "r");
     size_t index; double value, bound;
     while (fscanf(file, "%zu %lf %lf", &index, &value, &bound) == 3)
-      if (getenv("DOUBLE")) ((double*)to)[index] = value; else ((float*)to)[index] = (float)value;
+      if (!strcmp(type, "f64")) ((double*)to)[index] = value;
+      else if (!strcmp(type, "f16")) ((uint16_t*)to)[index] = nearest_f16(value);
+      else if (!strcmp(type, "bf16")) ((uint16_t*)to)[index] = nearest_bf16(value);
+      else ((float*)to)[index] = (float)value;
     fclose(file);
   }
   return 0;
@@ -58,14 +75,16 @@ fn the_host_program_is_built_reads_its_arrays_and_tells_right_from_wrong() {
     fs::write(place.path("driver.c"), DRIVER).unwrap();
     let library = place.path("libcuda.so.1");
     let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-w", "-o"]).arg(&library).arg(place.path("driver.c"));
+    cc.args(["-shared", "-fPIC", "-w", "-o"]).arg(&library).arg(place.path("driver.c")).arg("-lm");
     assert!(cc.status().unwrap().success());
     let libraries = place.path("").to_str().unwrap().to_owned();
 
-    for (name, arguments, double) in [
-        ("beam.mtx", "", false),
-        ("rmat10.mtx.gz", "--op spmm --cols 8 --dtype f64", true),
-        ("poisson2d.mtx", "--dtype f32/f64/f64", true),
+    for (name, arguments, output) in [
+        ("beam.mtx", "", "f32"),
+        ("rmat10.mtx.gz", "--op spmm --cols 8 --dtype f64", "f64"),
+        ("poisson2d.mtx", "--dtype f32/f64/f64", "f64"),
+        ("poisson2d.mtx", "--dtype f16", "f16"),
+        ("rmat10.mtx.gz", "--op spmm --cols 16 --dtype bf16", "bf16"),
     ] {
         place.succeed(&format!("gen {} {arguments} -o out --force", matrix(name)));
         let folder = place.path("out");
@@ -85,10 +104,7 @@ fn the_host_program_is_built_reads_its_arrays_and_tells_right_from_wrong() {
         let wrong = make(&folder, "run", &variables);
         let stderr = String::from_utf8_lossy(&wrong.stderr);
         assert!(!wrong.status.success() && stderr.contains("error: wrong: element "), "{stderr}");
-        variables.push(("RIGHT", "1"));
-        if double {
-            variables.push(("DOUBLE", "1"));
-        }
+        variables.push(("RIGHT", output));
         let right = make(&folder, "run", &variables);
         let text = String::from_utf8_lossy(&right.stdout);
         assert!(right.status.success() && text.contains("time       10.00 µs"), "{text}");

@@ -18,9 +18,15 @@ pub(super) fn write_header(
     parameters: &[Parameter],
 ) -> fmt::Result {
     let task = program.task;
-    let (matrix, dense) = (task.precision.matrix(), task.precision.dense());
-    let dtype =
-        if matrix == dense { format!("{dense}") } else { format!("{dense}, A in {matrix}") };
+    let precision = task.precision;
+    let (matrix, dense) = (precision.matrix(), precision.dense());
+    let mut dtype = format!("{dense}");
+    if matrix != dense {
+        write!(dtype, ", A in {matrix}")?;
+    }
+    if precision.rounds_results() {
+        write!(dtype, ", sums in {}", precision.accumulator())?;
+    }
     let product = match task.operation {
         Operation::SpMV => format!("SpMV in {dtype}: y = alpha * A * x + beta * y."),
         Operation::SpMM { columns } => {

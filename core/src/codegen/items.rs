@@ -1,23 +1,32 @@
 //! The device library, `core/cuda/*.cuh`, by its definitions: a source holds those that it uses.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::layout::Layout;
+use crate::task::{Operation, Task};
 
-/// What the layouts share, each file after those that it uses. What SpMV and SpMM do differently is
-/// in a file for each.
-const SHARED: [(&str, &[Dense]); 7] = [
+/// What the layouts share, each file after those that it uses. What differs between SpMV and SpMM,
+/// or where results are rounded to half precision, is in a file for each.
+const SHARED: [(&str, &[Dense]); 11] = [
     (include_str!("../../cuda/types.cuh"), &Dense::ALL),
+    (include_str!("../../cuda/half.cuh"), &Dense::ALL),
     (include_str!("../../cuda/prefetch.cuh"), &Dense::ALL),
     (include_str!("../../cuda/output.cuh"), &[Dense::Vectors]),
     (include_str!("../../cuda/output_apart.cuh"), &[Dense::ApartVectors]),
     (include_str!("../../cuda/output_fused.cuh"), &[Dense::FusedVectors]),
+    (include_str!("../../cuda/output_half.cuh"), &[Dense::HalfVectors]),
     (
         include_str!("../../cuda/spmv.cuh"),
-        &[Dense::Vectors, Dense::ApartVectors, Dense::FusedVectors],
+        &[Dense::Vectors, Dense::ApartVectors, Dense::FusedVectors, Dense::HalfVectors],
     ),
-    (include_str!("../../cuda/spmm.cuh"), &[Dense::Matrices]),
+    (include_str!("../../cuda/matrices.cuh"), &[Dense::Matrices]),
+    (include_str!("../../cuda/matrices_half.cuh"), &[Dense::HalfMatrices]),
+    (include_str!("../../cuda/spmm.cuh"), &[Dense::Matrices, Dense::HalfMatrices]),
 ];
+
+/// The library's name for the type of the dense operands in memory.
+const DENSE: &str = "Dense";
 
 /// All files with what they are for: what is shared, then each layout's own.
 fn files() -> impl Iterator<Item = (&'static str, &'static [Dense])> {
@@ -36,10 +45,31 @@ pub(super) enum Dense {
     FusedVectors,
     /// B and C, of SpMM.
     Matrices,
+    /// x and y, in half precision.
+    HalfVectors,
+    /// B and C, in half precision.
+    HalfMatrices,
 }
 
 impl Dense {
-    const ALL: [Self; 4] = [Self::Vectors, Self::ApartVectors, Self::FusedVectors, Self::Matrices];
+    const ALL: [Self; 6] = [
+        Self::Vectors,
+        Self::ApartVectors,
+        Self::FusedVectors,
+        Self::Matrices,
+        Self::HalfVectors,
+        Self::HalfMatrices,
+    ];
+
+    /// Those of a task whose result is stored as usual.
+    pub(super) fn of(task: Task) -> Self {
+        match (task.operation, task.precision.rounds_results()) {
+            (Operation::SpMV, false) => Self::Vectors,
+            (Operation::SpMV, true) => Self::HalfVectors,
+            (Operation::SpMM { .. }, false) => Self::Matrices,
+            (Operation::SpMM { .. }, true) => Self::HalfMatrices,
+        }
+    }
 }
 
 /// A definition at the top level of the library, with the comment before it.
@@ -47,6 +77,13 @@ impl Dense {
 pub(super) struct Item {
     name: &'static str,
     pub(super) lines: Vec<&'static str>,
+}
+
+impl Item {
+    /// The lines with the type of the dense operands by this name.
+    pub(super) fn lines_in<'n>(&'n self, dense_type: &'n str) -> impl Iterator<Item = String> + 'n {
+        self.lines.iter().map(move |line| line.replace(DENSE, dense_type))
+    }
 }
 
 /// The definitions that `code` uses, and all that those use, each after what it uses.
@@ -153,7 +190,7 @@ mod tests {
     fn definitions_come_after_what_they_use_and_once() {
         for dense in Dense::ALL {
             let all = "csr_lanes csr_block sell dia_rows dia_columns bcsr_rows bcsr_columns \
-                       merge_rows merge_scan merge_columns chunk prefetch";
+                       merge_rows merge_scan merge_columns chunk prefetch f16 bf16";
             let items = used_by(all, dense);
             for (index, item) in items.iter().enumerate() {
                 let names = items.iter().filter(|other| other.name == item.name).count();
@@ -173,6 +210,7 @@ mod tests {
             used_by(code, dense).into_iter().map(|item| item.name).collect()
         };
         assert_eq!(names("Output{y}; // dia", Dense::Vectors), ["u32", "Output"]);
+        assert_eq!(names("const f16* y", Dense::HalfVectors), ["u16", "f16"]);
         assert_eq!(
             names("reduce_lanes<4, 1>(shuffle_up(sum, 1))", Dense::Vectors),
             ["u32", "FULL_WARP", "shuffle_up", "reduce_lanes"]

@@ -1,5 +1,6 @@
 //! The type of a part in device code: how its threads are mapped, and how it reads its entries.
 
+use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -107,17 +108,20 @@ impl PartCall<'_> {
         }
         let values_at = AtOnce { function: "values_at", ty: "Scalar", element: "value" };
         let stored = |array| (array, self.signature.element(array).unwrap_or(ElementType::U8));
+        let (values, table) = (stored("values"), stored("table"));
         match (self.call.values_at_once, access.values) {
             (Some(count), ValueCoding::Plain) => {
-                values_at.write(text, load, stored("values"), count, ToString::to_string)?;
+                let decoded = |stored: &str| typed(values.1, stored);
+                values_at.write(text, load, values, count, decoded)?;
             }
             (Some(count), ValueCoding::Dictionary) => {
-                let decoded = |code: &str| format!("__ldg(table + {code})");
+                let decoded = |code: &str| loaded("__ldg", table, code);
                 values_at.write(text, load, stored("codes"), count, decoded)?;
             }
             (Some(count), ValueCoding::Constant) => {
+                let constant = loaded("__ldg", values, "");
                 let each: Vec<String> =
-                    (0..count).map(|n| format!("value[{n}] = __ldg(values)")).collect();
+                    (0..count).map(|n| format!("value[{n}] = {constant}")).collect();
                 writeln!(
                     text,
                     "  __device__ void values_at(size_t, Scalar (&value)[{count}]) const {{"
@@ -126,15 +130,16 @@ impl PartCall<'_> {
                 writeln!(text, "  }}")?;
             }
             (None, ValueCoding::Plain) => {
-                let value = format!(" return {load}(values + i); ");
+                let value = format!(" return {}; ", loaded(load, values, "i"));
                 write_function(text, "Scalar value(size_t i) const", &value)?;
             }
             (None, ValueCoding::Constant) => {
-                let value = " return __ldg(values); ";
-                write_function(text, "Scalar value(size_t) const", value)?;
+                let value = format!(" return {}; ", loaded("__ldg", values, ""));
+                write_function(text, "Scalar value(size_t) const", &value)?;
             }
             (None, ValueCoding::Dictionary) => {
-                let value = format!(" return __ldg(table + {load}(codes + i)); ");
+                let code = format!("{load}(codes + i)");
+                let value = format!(" return {}; ", loaded("__ldg", table, &code));
                 write_function(text, "Scalar value(size_t i) const", &value)?;
             }
         }
@@ -151,6 +156,30 @@ impl PartCall<'_> {
 /// Writes a function of a part on one line.
 fn write_function(text: &mut String, declaration: &str, body: &str) -> fmt::Result {
     writeln!(text, "  __device__ {declaration} {{{body}}}")
+}
+
+/// An element of an array, at an index or, without one, the first.
+fn loaded(load: &str, (array, element): (&str, ElementType), index: &str) -> String {
+    let bits = loaded_bits(load, (array, element), index);
+    typed(element, &bits)
+}
+
+/// The same as it lies in memory: loads with a hint take no types of ours.
+fn loaded_bits(load: &str, (array, element): (&str, ElementType), index: &str) -> String {
+    match (element, index) {
+        (ElementType::F16 | ElementType::BF16, "") => format!("{load}(&{array}->bits)"),
+        (ElementType::F16 | ElementType::BF16, _) => format!("{load}(&{array}[{index}].bits)"),
+        (_, "") => format!("{load}({array})"),
+        _ => format!("{load}({array} + {index})"),
+    }
+}
+
+/// An element, given as it lies in memory.
+fn typed(element: ElementType, bits: &str) -> String {
+    match element {
+        ElementType::F16 | ElementType::BF16 => format!("{}{{{bits}}}", element.cuda_type()),
+        _ => bits.to_owned(),
+    }
 }
 
 /// Bytes of the widest load.
@@ -204,25 +233,25 @@ impl AtOnce {
         let Self { function, ty, element: name } = self;
         let width = vector_width(count, element);
         writeln!(text, "  __device__ void {function}(size_t i, {ty} (&{name})[{count}]) const {{")?;
-        let at = |array: &str, n: u32| match n {
-            0 => format!("{load}({array})"),
-            _ => format!("{load}({array} + {n})"),
-        };
         let elements: Vec<String> = if width == 1 {
-            let array = format!("{array} + i");
-            (0..count).map(|n| at(&array, n)).collect()
+            let index = |n: u32| if n == 0 { "i".to_owned() } else { format!("i + {n}") };
+            (0..count).map(|n| loaded_bits(load, (array, element), &index(n))).collect()
         } else {
             let vector = match element {
                 ElementType::F64 => "double",
                 ElementType::F32 => "float",
                 ElementType::U32 => "uint",
-                ElementType::U16 => "ushort",
+                ElementType::U16 | ElementType::F16 | ElementType::BF16 => "ushort",
                 _ => "uchar",
             };
             let ty = format!("{vector}{width}");
             writeln!(text, "    const auto* at = reinterpret_cast<const {ty}*>({array} + i);")?;
+            let at = |n: u32| match n {
+                0 => format!("{load}(at)"),
+                _ => format!("{load}(at + {n})"),
+            };
             let packs: Vec<String> =
-                (0..count / width).map(|n| format!("pack{n} = {}", at("at", n))).collect();
+                (0..count / width).map(|n| format!("pack{n} = {}", at(n))).collect();
             write_list(text, &format!("    const {ty} "), &packs, ";")?;
             let parts = ["x", "y", "z", "w"].iter().take(width as usize);
             (0..count / width)
@@ -246,6 +275,7 @@ mod tests {
         assert_eq!(widths(ElementType::F32), [1, 2, 1, 4, 2, 4]);
         assert_eq!(widths(ElementType::U8), [1, 2, 1, 4, 2, 4]);
         assert_eq!(widths(ElementType::F64), [1, 2, 1, 2, 2, 2]);
+        assert_eq!(widths(ElementType::BF16), [1, 2, 1, 4, 2, 4]);
     }
 
     #[test]
@@ -265,5 +295,15 @@ mod tests {
         let plain = ToString::to_string;
         function.write(&mut text, "__ldg", ("values", ElementType::F64), 3, plain).unwrap();
         assert!(text.contains("value[0] = __ldg(values + i), value[1] = __ldg(values + i + 1)"));
+        text.clear();
+        let half = |bits: &str| typed(ElementType::F16, bits);
+        function.write(&mut text, "__ldcs", ("values", ElementType::F16), 3, half).unwrap();
+        let loads = "value[0] = f16{__ldcs(&values[i].bits)}, \
+                     value[1] = f16{__ldcs(&values[i + 1].bits)}";
+        assert!(text.contains(loads), "{text}");
+        text.clear();
+        function.write(&mut text, "__ldg", ("values", ElementType::F16), 4, half).unwrap();
+        assert!(text.contains("const ushort4 pack0 = __ldg(at);"), "{text}");
+        assert!(text.contains("value[3] = f16{pack0.w}"), "{text}");
     }
 }

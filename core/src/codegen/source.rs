@@ -41,8 +41,8 @@ pub enum EmitError {
         /// The layout's word.
         layout: &'static str,
     },
-    /// Only SpMV has other endings.
-    #[error("only SpMV can end in another vector or in an epilogue")]
+    /// Only SpMV has other endings, and not in half precision.
+    #[error("only SpMV in f32 or f64 can end in another vector or in an epilogue")]
     Ending,
     /// Formatting failed.
     #[error("out of memory while writing the source")]
@@ -77,7 +77,8 @@ pub fn emit_ending(
     signature: &Signature,
     ending: &Ending,
 ) -> Result<CudaSource, EmitError> {
-    if program.task.operation != Operation::SpMV {
+    let Task { operation, precision, .. } = program.task;
+    if operation != Operation::SpMV || precision.rounds_results() {
         return Err(EmitError::Ending);
     }
     write(program, signature, Some(ending))
@@ -120,11 +121,15 @@ fn write(
         part.write_type(&mut code, task, parts.len())?;
     }
     write_kernel(&mut code, &kernel, (task, ending), &parameters, &parts)?;
-    let dense = match (task.operation, ending) {
-        (Operation::SpMV, None) => Dense::Vectors,
-        (Operation::SpMV, Some(Ending::Apart)) => Dense::ApartVectors,
-        (Operation::SpMV, Some(Ending::Fused(_))) => Dense::FusedVectors,
-        (Operation::SpMM { .. }, _) => Dense::Matrices,
+    let dense = match ending {
+        None => Dense::of(task),
+        Some(Ending::Apart) => Dense::ApartVectors,
+        Some(Ending::Fused(_)) => Dense::FusedVectors,
+    };
+    let scalar = ElementType::from(task.precision.accumulator()).cuda_type();
+    let dense_type = match task.precision.rounds_results() {
+        true => ElementType::from(task.precision.dense()).cuda_type(),
+        false => "Scalar",
     };
     let mut text = String::new();
     if let Some(ending) = ending {
@@ -132,7 +137,7 @@ fn write(
     }
     write_header(&mut text, program, &kernel, &parameters)?;
     writeln!(text, "namespace sparserl_{HASH} {{")?;
-    writeln!(text, "using Scalar = {};", ElementType::from(task.precision.dense()).cuda_type())?;
+    writeln!(text, "using Scalar = {scalar};")?;
     writeln!(text, "constexpr unsigned BLOCK = {block};  // threads of a block")?;
     if let Operation::SpMM { columns } = task.operation {
         writeln!(text, "constexpr unsigned COLUMNS = {columns};  // of B and C")?;
@@ -147,7 +152,7 @@ fn write(
         if !(was_short && is_short) {
             writeln!(text)?;
         }
-        for line in item.lines {
+        for line in item.lines_in(dense_type) {
             writeln!(text, "{line}")?;
         }
     }
@@ -162,13 +167,14 @@ fn write(
 
 fn parameters(task: Task, parts: &[PartCall<'_>]) -> Vec<Parameter> {
     let (input, output) = dense_names(task.operation);
-    let dense = ElementType::from(task.precision.dense());
-    let own = |name: &str, kind| Parameter { name: name.to_owned(), kind, element: dense };
+    let precision = task.precision;
+    let (dense, factor) = (precision.dense().into(), precision.accumulator().into());
+    let own = |name: &str, kind, element| Parameter { name: name.to_owned(), kind, element };
     let mut parameters = alloc::vec![
-        own(input, ParameterKind::Input),
-        own(output, ParameterKind::Output),
-        own("alpha", ParameterKind::Alpha),
-        own("beta", ParameterKind::Beta),
+        own(input, ParameterKind::Input, dense),
+        own(output, ParameterKind::Output, dense),
+        own("alpha", ParameterKind::Alpha, factor),
+        own("beta", ParameterKind::Beta, factor),
     ];
     for PartCall { index, signature, .. } in parts {
         parameters.extend(signature.arrays.iter().map(|array| {

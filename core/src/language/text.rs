@@ -23,7 +23,7 @@ pub enum TextError {
     },
     /// The task is not one of ours.
     #[error(
-        "line {line}: expected `spmv TYPES` or `spmm COLUMNS TYPES`, TYPES being f32, f64 or f32/f64/f64; found `{found}`"
+        "line {line}: expected `spmv TYPES` or `spmm COLUMNS TYPES`, TYPES being f32, f64, f32/f64/f64, f16 or bf16; found `{found}`"
     )]
     Task {
         /// Line, from 1.

@@ -3,6 +3,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use half::{bf16, f16};
+
 use crate::syntax::{Access, IndexCoding, ValueCoding};
 use crate::task::Dtype;
 
@@ -179,7 +181,7 @@ macro_rules! element_types {
                 match self { $(Self::$variant(_) => ElementType::$variant,)* }
             }
 
-            /// Rust's name of the element type.
+            /// Rust's name of the element type, for half precision that of the crate `half`.
             #[must_use]
             pub fn dtype(&self) -> &'static str {
                 self.element_type().name()
@@ -191,7 +193,7 @@ macro_rules! element_types {
         pub enum ElementType { $(#[doc = concat!("`", stringify!($rust), "`")] $variant,)* }
 
         impl ElementType {
-            /// Rust's name.
+            /// Rust's name, for half precision that of the crate `half`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($rust),)* }
@@ -220,6 +222,8 @@ element_types! {
     I32 i32 "int",
     F32 f32 "float",
     F64 f64 "double",
+    F16 f16 "f16",
+    BF16 bf16 "bf16",
 }
 
 impl From<Dtype> for ElementType {
@@ -227,6 +231,8 @@ impl From<Dtype> for ElementType {
         match dtype {
             Dtype::F32 => Self::F32,
             Dtype::F64 => Self::F64,
+            Dtype::F16 => Self::F16,
+            Dtype::BF16 => Self::BF16,
         }
     }
 }
@@ -237,6 +243,8 @@ impl ArrayData {
         match dtype {
             Dtype::F32 => Self::F32(alloc::vec![0.0; len]),
             Dtype::F64 => Self::F64(alloc::vec![0.0; len]),
+            Dtype::F16 => Self::F16(alloc::vec![f16::ZERO; len]),
+            Dtype::BF16 => Self::BF16(alloc::vec![bf16::ZERO; len]),
         }
     }
 
@@ -253,7 +261,7 @@ impl ArrayData {
             Self::U16(v) => v.get(i).map(|&n| u64::from(n)),
             Self::U32(v) => v.get(i).map(|&n| u64::from(n)),
             Self::U64(v) => v.get(i).copied(),
-            Self::I32(_) | Self::F32(_) | Self::F64(_) => None,
+            Self::I32(_) | Self::F32(_) | Self::F64(_) | Self::F16(_) | Self::BF16(_) => None,
         }
     }
 

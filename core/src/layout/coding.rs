@@ -1,5 +1,7 @@
 use alloc::vec::Vec;
 
+use half::{bf16, f16};
+
 use super::{Array, ArrayData, PackError, Table};
 use crate::matrix::Scalar;
 use crate::syntax::{IndexCoding, ValueCoding};
@@ -134,6 +136,8 @@ pub(crate) fn float_array<T: Scalar>(values: impl Iterator<Item = T>) -> ArrayDa
     match T::DTYPE {
         Dtype::F32 => ArrayData::F32(gather(values, |v| v.to_f64() as f32)),
         Dtype::F64 => ArrayData::F64(gather(values, Scalar::to_f64)),
+        Dtype::F16 => ArrayData::F16(gather(values, |v| f16::from_bits(v.bits() as u16))),
+        Dtype::BF16 => ArrayData::BF16(gather(values, |v| bf16::from_bits(v.bits() as u16))),
     }
 }
 
@@ -178,6 +182,8 @@ impl<'a> Decoder<'a> {
         match array {
             ArrayData::F32(v) => v.get(i).map(|&v| T::from_f64(f64::from(v))),
             ArrayData::F64(v) => v.get(i).map(|&v| T::from_f64(v)),
+            ArrayData::F16(v) => v.get(i).map(|&v| T::from_f64(v.to_f64())),
+            ArrayData::BF16(v) => v.get(i).map(|&v| T::from_f64(v.to_f64())),
             _ => None,
         }
     }

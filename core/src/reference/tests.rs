@@ -128,7 +128,58 @@ fn reference_mixed(case: &Case) -> Reference {
     multiply(matrix.view(), &case.dense, case.n, case.alpha, case.beta, &case.initial).unwrap()
 }
 
+/// The case with all operands but α and β as a half type holds them.
+fn in_half<D: Scalar>(case: &Case) -> (Csr<D>, Vec<D>, Vec<D>) {
+    // Of a size whose sums both types hold, and whose small ones are subnormal in `f16`.
+    let halved = |values: &[f64]| values.iter().map(|&v| D::from_f64(v.clamp(-8.0, 8.0))).collect();
+    let view = case.matrix.view();
+    let offsets = Offsets::U64((0..=view.rows()).map(|i| view.offsets().at(i) as u64).collect());
+    let (columns, values) = (view.columns().to_vec(), halved(view.values()));
+    let matrix = Csr::new(view.rows(), view.cols(), offsets, columns, values).unwrap();
+    (matrix, halved(&case.dense), halved(&case.initial))
+}
+
+/// What kernels do in half precision: sums in `f32`, each result rounded once; or sums that are
+/// rounded on the way.
+fn naive_half<D: Scalar>(case: &Case, rounds_sums: bool) -> (Reference, Vec<D>) {
+    let (matrix, dense, initial) = in_half::<D>(case);
+    let factor = |number: f64| number.clamp(-2.0, 2.0) as f32;
+    let (alpha, beta) = (factor(case.alpha), factor(case.beta));
+    let single = |value: D| value.to_f64() as f32;
+    let mut out = vec![];
+    for row in 0..matrix.rows() {
+        let (columns, values) = matrix.view().row(row);
+        for j in 0..case.n {
+            let mut sum = 0.0_f32;
+            for (&c, &v) in columns.iter().zip(values).rev() {
+                sum += single(v) * single(dense[c as usize * case.n + j]);
+                if rounds_sums {
+                    sum = single(D::from_f64(f64::from(sum)));
+                }
+            }
+            let y = beta.mul_add(single(initial[row * case.n + j]), alpha * sum);
+            out.push(D::from_f64(f64::from(y)));
+        }
+    }
+    let factor = |factor: f32| D::Accumulator::from_f64(f64::from(factor));
+    let (alpha, beta) = (factor(alpha), factor(beta));
+    (multiply(matrix.view(), &dense, case.n, alpha, beta, &initial).unwrap(), out)
+}
+
+fn half_passes<D: Scalar>(case: &Case) -> Result<(), TestCaseError> {
+    let (reference, got) = naive_half::<D>(case, false);
+    let comparison = compare(&reference, &got);
+    prop_assert!(comparison.passed() && comparison.unbounded == 0, "{:?}", comparison);
+    Ok(())
+}
+
 proptest! {
+    #[test]
+    fn half_precision_with_sums_in_single_passes(case in case()) {
+        half_passes::<half::f16>(&case)?;
+        half_passes::<half::bf16>(&case)?;
+    }
+
     #[test]
     fn another_order_passes(case in case()) {
         let single = compare(&reference_f32(&case), &naive_f32(&case));
@@ -229,7 +280,8 @@ fn shapes_are_checked() {
     let initial = OperandError::Initial { rows: 2, columns: 2, found: 3 };
     assert_eq!(multiply(matrix.view(), &[0.0; 6], 2, 1.0, 1.0, &[0.0; 3]), Err(initial));
     let large = OperandError::TooLarge { rows: 2, columns: usize::MAX };
-    assert_eq!(multiply(matrix.view(), &[], usize::MAX, 1.0, 0.0, &[]), Err(large));
+    let none: [f64; 0] = [];
+    assert_eq!(multiply(matrix.view(), &none, usize::MAX, 1.0, 0.0, &[]), Err(large));
 }
 
 #[test]
@@ -280,6 +332,48 @@ fn underflow_is_not_wrong() {
 
 #[test]
 fn an_empty_matrix_takes_any_number_of_columns() {
-    let reference = multiply(csr(0, 0, &[]).view(), &[], usize::MAX, 1.0, 0.0, &[]).unwrap();
+    let none: [f64; 0] = [];
+    let reference = multiply(csr(0, 0, &[]).view(), &none, usize::MAX, 1.0, 0.0, &[]).unwrap();
     assert!(reference.values.is_empty());
+}
+
+fn case_of(values: &[f64], dense: f64) -> Case {
+    let matrix = row(values);
+    let dense = vec![dense; values.len()];
+    Case { matrix, n: 1, dense, initial: vec![0.0], alpha: 1.0, beta: 0.0 }
+}
+
+#[test]
+fn the_bound_of_half_precision_is_that_of_its_sums_and_of_one_rounding() {
+    let case = case_of(&[1.0, -2.0, 3.0], 2.0);
+    let (reference, _) = naive_half::<half::f16>(&case, false);
+    assert_eq!(reference.values, [4.0]);
+    let sum = SAFETY * 2f64.powi(-24) * 5.0 * 12.0;
+    let expected = sum + 2f64.powi(-11) * (4.0 + sum) + 2f64.powi(-25);
+    assert!((reference.bounds[0] / expected - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn sums_in_half_precision_are_too_few_digits() {
+    // 300 of them lose what a sum of 256 in bf16 cannot hold.
+    let case = case_of(&[1.0; 300], 1.0);
+    for rounds_sums in [false, true] {
+        let (reference, got) = naive_half::<half::bf16>(&case, rounds_sums);
+        assert_eq!(compare(&reference, &got).passed(), !rounds_sums);
+    }
+    let case = case_of(&[1.0; 2100], 1.0);
+    for rounds_sums in [false, true] {
+        let (reference, got) = naive_half::<half::f16>(&case, rounds_sums);
+        assert_eq!(compare(&reference, &got).passed(), !rounds_sums);
+    }
+}
+
+#[test]
+fn results_past_the_largest_half_are_unbounded_and_those_below_are_not() {
+    let of = |value: f64| naive_half::<half::f16>(&case_of(&[8.0; 8190], value), false).0;
+    assert_eq!((of(1.0).values[0], of(1.0).bounds[0]), (65520.0, f64::INFINITY));
+    assert!(of(0.99).bounds[0].is_finite());
+    // Not in bf16, which has the range of f32.
+    let wide = naive_half::<half::bf16>(&case_of(&[8.0; 8190], 1.0), false).0;
+    assert!(wide.bounds[0].is_finite());
 }

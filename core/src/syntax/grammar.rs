@@ -269,7 +269,7 @@ fn vector_widths(task: Task) -> impl Iterator<Item = u32> {
     } else {
         16 / task.precision.dense().size() as u32
     };
-    [1, 2, 4].into_iter().filter(move |&n| n <= most && columns.is_multiple_of(n))
+    [1, 2, 4, 8].into_iter().filter(move |&n| n <= most && columns.is_multiple_of(n))
 }
 
 fn expand_rows<L: LayoutSet>(

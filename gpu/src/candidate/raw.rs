@@ -256,7 +256,11 @@ impl RawKernel {
     /// All parameters with floating-point elements have those of the task.
     fn check_element_types(&self, roles: &[Role], task: Precision) -> Result<(), RawError> {
         for (index, (parameter, role)) in self.parameters.iter().zip(roles).enumerate() {
-            let expected = if *role == Role::Values { task.matrix() } else { task.dense() };
+            let expected = match role {
+                Role::Values => task.matrix(),
+                Role::Alpha | Role::Beta => task.accumulator(),
+                _ => task.dense(),
+            };
             if let Some(found) = parameter.kind.dtype().filter(|found| *found != expected) {
                 let parameter = parameter.quoted(index);
                 return Err(RawError::ElementType { parameter, found, task });
@@ -329,6 +333,8 @@ fn values<T: Scalar>(values: &[T]) -> ArrayData {
     match T::DTYPE {
         Dtype::F32 => ArrayData::F32(bytemuck::cast_slice(values).to_vec()),
         Dtype::F64 => ArrayData::F64(bytemuck::cast_slice(values).to_vec()),
+        Dtype::F16 => ArrayData::F16(bytemuck::cast_slice(values).to_vec()),
+        Dtype::BF16 => ArrayData::BF16(bytemuck::cast_slice(values).to_vec()),
     }
 }
 

@@ -140,14 +140,16 @@ impl Foreign {
         format!("{} {}", self.name, self.version)
     }
 
-    /// Makes a product with α = 1 and β = 0 ready; `None` when it is none for the library.
+    /// Makes a product with α = 1 and β = 0 ready; `None` when it is none for the library. The
+    /// interface has no half precision: a number of bits would not tell which.
     pub(super) fn prepare<'c, T: Scalar>(
         &'c self,
         device: &Device,
         stream: &'c Stream,
         product: &Product<'c, T>,
     ) -> Result<Option<Plan<'c>>, ForeignError> {
-        if (product.alpha.to_f64(), product.beta.to_f64()) != (1.0, 0.0) {
+        let is_half = T::DTYPE != T::Accumulator::DTYPE;
+        if is_half || (product.alpha.to_f64(), product.beta.to_f64()) != (1.0, 0.0) {
             return Ok(None);
         }
         let (csr, host) = (product.csr, product.host);

@@ -40,7 +40,7 @@ const NOT_A_NUMBER: Check = Check {
 /// What inputs begin with. The same kernel is judged the same in every run.
 const FIRST_INPUT: u64 = 0x5EED;
 
-/// A kernel and what it is tried on: a matrix of type `A`, dense operands and sums of type `D`.
+/// A kernel and what it is tried on: a matrix of type `A`, dense operands of type `D`.
 pub(super) struct Trial<'a, A, D> {
     kernel: &'a Kernel,
     prepared: &'a Prepared,
@@ -54,12 +54,12 @@ pub(super) struct Trial<'a, A, D> {
 }
 
 /// The dense operands of a check.
-struct Operands<D> {
+struct Operands<D: Scalar> {
     input: Vec<D>,
     /// What the output holds before; absent where it was never written.
     initial: Option<Vec<D>>,
-    alpha: D,
-    beta: D,
+    alpha: D::Accumulator,
+    beta: D::Accumulator,
 }
 
 /// What a launch left.
@@ -254,7 +254,8 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             Before::OldResult => Some(output),
             Before::Patched => Some(patched(output, random)),
         };
-        Operands { input, initial, alpha: D::from_f64(alpha), beta: D::from_f64(beta) }
+        let [alpha, beta] = [alpha, beta].map(D::Accumulator::from_f64);
+        Operands { input, initial, alpha, beta }
     }
 
     fn launch(

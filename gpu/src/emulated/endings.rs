@@ -9,7 +9,9 @@
 
 use std::sync::Arc;
 
-use sparserl_core::codegen::{CudaSource, Ending, Epilogue, Extent, UserKind, emit, emit_ending};
+use sparserl_core::codegen::{
+    CudaSource, EmitError, Ending, Epilogue, Extent, UserKind, emit, emit_ending,
+};
 use sparserl_core::layout::Packed;
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Verification, Violation};
@@ -49,6 +51,8 @@ impl EmulatorEvaluator {
         match packed.program.task.precision.dense() {
             Dtype::F32 => self.judge_ending_in::<f32>(packed, ending),
             Dtype::F64 => self.judge_ending_in::<f64>(packed, ending),
+            // Which no kernel has.
+            Dtype::F16 | Dtype::BF16 => Err(EmitError::Ending.into()),
         }
     }
 

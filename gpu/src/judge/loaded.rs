@@ -7,7 +7,7 @@ use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Violation};
 
 use super::Stop;
-use super::oracle::{Region, scalar};
+use super::oracle::{Region, factor};
 use super::problem::Operands;
 use crate::candidate::executable::{ArrayKey, LaunchTemplate, Parameter};
 use crate::compile::nvrtc::Cubin;
@@ -96,8 +96,8 @@ impl LoadedKernel {
     pub(crate) fn bind<'k, D: Scalar>(
         &'k self,
         operands: &'k Operands,
-        alpha: D,
-        beta: D,
+        alpha: D::Accumulator,
+        beta: D::Accumulator,
     ) -> Result<BoundKernel<'k>, Stop> {
         let mut workspace = self.workspace.iter();
         let missing = || DeviceError::WrongArguments { reason: "no such array".into() };
@@ -106,8 +106,8 @@ impl LoadedKernel {
             arguments.push(match parameter {
                 Parameter::Input => Argument::Buffer(&operands.input),
                 Parameter::Output => Argument::Buffer(&operands.output),
-                Parameter::Alpha => scalar(alpha),
-                Parameter::Beta => scalar(beta),
+                Parameter::Alpha => factor::<D>(alpha),
+                Parameter::Beta => factor::<D>(beta),
                 Parameter::Array(index) => {
                     Argument::Buffer(self.arrays.get(index).ok_or_else(missing)?)
                 }

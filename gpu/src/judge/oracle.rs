@@ -47,10 +47,10 @@ const MOST_BLOCKS: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct Oracle {
     /// By the dense operands' type.
-    fill: [Kernel; 2],
-    corrupt: [Kernel; 2],
-    thin: [Kernel; 2],
-    gather: [Kernel; 2],
+    fill: [Kernel; 4],
+    corrupt: [Kernel; 4],
+    thin: [Kernel; 4],
+    gather: [Kernel; 4],
     products: Vec<ProductKernels>,
     /// Sums of slices: as many as any product needed so far.
     sums: RefCell<Option<DeviceBuffer>>,
@@ -107,31 +107,33 @@ pub(crate) struct Thinning {
 /// Memory to be digested, as (address, bytes); the address is a multiple of 4.
 pub(crate) type Region = (u64, u64);
 
-/// A product alpha · A · X + beta · Y₀ with its operands in place; all but A are of type `D`.
+/// A product alpha · A · X + beta · Y₀ with its operands in place; X and Y₀ are of type `D`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Product<'a, D> {
+pub(crate) struct Product<'a, D: Scalar> {
     pub(crate) csr: &'a DeviceCsr,
     /// Columns of X.
     pub(crate) width: u32,
     pub(crate) dense: &'a DeviceBuffer,
     /// Not read when beta is 0.
     pub(crate) initial: &'a DeviceBuffer,
-    pub(crate) alpha: D,
-    pub(crate) beta: D,
+    pub(crate) alpha: D::Accumulator,
+    pub(crate) beta: D::Accumulator,
 }
 
 impl Oracle {
     pub(crate) fn load(device: &Device, cubin: &Cubin) -> Result<Self, DeviceError> {
         let module = Module::load(device, cubin)?;
-        let both = |name: &str| -> Result<[Kernel; 2], DeviceError> {
-            Ok([module.kernel(&format!("{name}_f32"))?, module.kernel(&format!("{name}_f64"))?])
+        let each = |name: &str| -> Result<[Kernel; 4], DeviceError> {
+            let [f32, f64, f16, bf16] =
+                Dtype::ALL.map(|dtype| module.kernel(&format!("{name}_{dtype}")));
+            Ok([f32?, f64?, f16?, bf16?])
         };
         let products = Precision::ALL.map(|precision| ProductKernels::load(&module, precision));
         Ok(Self {
-            fill: both("fill")?,
-            corrupt: both("corrupt")?,
-            thin: both("thin")?,
-            gather: both("gather")?,
+            fill: each("fill")?,
+            corrupt: each("corrupt")?,
+            thin: each("thin")?,
+            gather: each("gather")?,
             products: products.into_iter().collect::<Result<_, _>>()?,
             sums: RefCell::new(None),
             digest: module.kernel(ORACLE_KERNEL)?,
@@ -287,8 +289,8 @@ impl Oracle {
             verdict,
             Argument::U64(rows),
             Argument::U32(width),
-            scalar(alpha),
-            scalar(beta),
+            factor::<D>(alpha),
+            factor::<D>(beta),
         ];
         let tiles = width.div_ceil(TILE).clamp(1, MOST_TILES);
         let short = [&arguments[..], &[Argument::U64(longest_short_row(csr.nnz) as u64)]].concat();
@@ -328,7 +330,8 @@ impl Oracle {
     /// The kernels for a matrix and dense operands of these types.
     fn kernels(&self, matrix: Dtype, dense: Dtype) -> Result<&ProductKernels, DeviceError> {
         let wrong = |reason| DeviceError::WrongArguments { reason };
-        let precision = Precision::new(matrix, dense, dense).map_err(|e| wrong(e.to_string()))?;
+        let precision = Precision::new(matrix, dense, dense.accumulator());
+        let precision = precision.map_err(|e| wrong(e.to_string()))?;
         let kernels = self.products.iter().find(|kernels| kernels.precision == precision);
         kernels.ok_or_else(|| wrong(format!("the oracle has no product in {precision}")))
     }
@@ -484,17 +487,20 @@ fn launch(
     })
 }
 
+/// The place in [`Dtype::ALL`].
 fn index(dtype: Dtype) -> usize {
     match dtype {
         Dtype::F32 => 0,
         Dtype::F64 => 1,
+        Dtype::F16 => 2,
+        Dtype::BF16 => 3,
     }
 }
 
-/// A factor as a kernel's argument.
-pub(crate) fn scalar<T: Scalar>(value: T) -> Argument<'static> {
-    match T::DTYPE {
-        Dtype::F32 => Argument::F32(value.to_f64() as f32),
+/// A factor of products with dense operands of type `D`, as a kernel's argument.
+pub(crate) fn factor<D: Scalar>(value: D::Accumulator) -> Argument<'static> {
+    match D::DTYPE.accumulator() {
         Dtype::F64 => Argument::F64(value.to_f64()),
+        Dtype::F32 | Dtype::F16 | Dtype::BF16 => Argument::F32(value.to_f64() as f32),
     }
 }

@@ -65,7 +65,7 @@ pub(crate) enum ProblemError {
     Range {
         /// Row of the matrix.
         row: usize,
-        /// Type of the sums.
+        /// Type of the sums or, where the sums do not overflow, of the results.
         dtype: Dtype,
     },
     /// The reference on the device is wrong, and so would be everything judged by it.
@@ -90,14 +90,15 @@ pub(crate) enum ProblemError {
 /// row.
 ///
 /// The error bound of a row of n entries allows about 2 n u of the sum of magnitudes, with u the
-/// unit roundoff of `D`: more than one entry of a long row adds when all are of a size. With h of
-/// them met, one adds about 1 / h.
+/// unit roundoff of the sums, and in half precision as much again as that type's: more than one
+/// entry of a long row adds when all are of a size. With h of them met, one adds about 1 / h.
 pub(crate) fn thinning<A: Scalar, D: Scalar>(matrix: CsrView<'_, A>) -> Thinning {
     let longest = (0..matrix.rows()).max_by_key(|&row| matrix.row_len(row)).unwrap_or(0);
     let columns = if matrix.rows() > 0 { matrix.row(longest).0 } else { &[] };
-    let roundoff = D::DTYPE.unit_roundoff();
+    let roundoff = D::Accumulator::DTYPE.unit_roundoff();
+    let of_result = if D::DTYPE == D::Accumulator::DTYPE { 0.0 } else { D::DTYPE.unit_roundoff() };
     let length = columns.len() as f64;
-    let met = (0.25 / (2.0 * roundoff * (length + 2.0))).clamp(2.0, 256.0);
+    let met = (0.25 / (2.0 * roundoff * (length + 2.0) + of_result)).clamp(2.0, 256.0);
     let column = |column: Option<&u32>| u64::from(column.copied().unwrap_or(0));
     Thinning {
         kept: [column(columns.first()), column(columns.last())],
@@ -105,16 +106,18 @@ pub(crate) fn thinning<A: Scalar, D: Scalar>(matrix: CsrView<'_, A>) -> Thinning
     }
 }
 
-/// Sees that no sum of type `D` can overflow, with which any result would be right.
+/// The sum of a row's magnitudes.
+fn magnitude<A: Scalar>(matrix: CsrView<'_, A>, row: usize) -> f64 {
+    matrix.row(row).1.iter().map(|value| value.to_f64().abs()).sum()
+}
+
+/// Sees that no sum for results of type `D` can overflow, with which any result would be right.
 fn check_range<A: Scalar, D: Scalar>(matrix: CsrView<'_, A>) -> Result<(), ProblemError> {
-    let largest = match D::DTYPE {
-        Dtype::F32 => f64::from(f32::MAX),
-        Dtype::F64 => f64::MAX,
-    };
-    let sum = |row: usize| matrix.row(row).1.iter().map(|value| value.to_f64().abs()).sum::<f64>();
+    let dtype = D::Accumulator::DTYPE;
     // Operands are at most 1, factors at most 2.
-    match (0..matrix.rows()).find(|&row| sum(row) > largest / 16.0) {
-        Some(row) => Err(ProblemError::Range { row, dtype: D::DTYPE }),
+    let most = dtype.largest() / 16.0;
+    match (0..matrix.rows()).find(|&row| magnitude(matrix, row) > most) {
+        Some(row) => Err(ProblemError::Range { row, dtype }),
         None => Ok(()),
     }
 }
@@ -169,7 +172,34 @@ impl<A: Scalar, D: Scalar> Problem<A, D> {
             initial: DeviceBuffer::new(device, bytes(rows))?,
         };
         problem.certify(device, stream, oracle, seed)?;
+        problem.check_results(stream, oracle, seed)?;
         Ok(problem)
+    }
+
+    /// Sees that no result is too large for half precision, with random operands and the largest
+    /// factors: 65504 is not far from what long rows of large values add up to.
+    fn check_results(
+        &self,
+        stream: &Stream,
+        oracle: &Oracle,
+        seed: u64,
+    ) -> Result<(), ProblemError> {
+        if D::DTYPE == D::Accumulator::DTYPE {
+            return Ok(());
+        }
+        let operands = &self.operands[0];
+        oracle.fill::<D>(stream, &operands.input, seed ^ 2)?;
+        oracle.fill::<D>(stream, &self.initial, seed ^ 3)?;
+        let two = D::Accumulator::from_f64(2.0);
+        // Which result is judged makes no difference to how many are unbounded.
+        let product = self.product(operands, two, two);
+        if oracle.judge(stream, product, &self.initial)?.unbounded == 0 {
+            return Ok(());
+        }
+        let matrix = self.host.view();
+        let larger = |a: &usize, b: &usize| magnitude(matrix, *a).total_cmp(&magnitude(matrix, *b));
+        let row = (0..matrix.rows()).max_by(larger).unwrap_or_default();
+        Err(ProblemError::Range { row, dtype: D::DTYPE })
     }
 
     /// Columns of the dense operands.
@@ -181,8 +211,8 @@ impl<A: Scalar, D: Scalar> Problem<A, D> {
     pub(crate) fn product<'a>(
         &'a self,
         operands: &'a Operands,
-        alpha: D,
-        beta: D,
+        alpha: D::Accumulator,
+        beta: D::Accumulator,
     ) -> Product<'a, D> {
         let dense = &operands.input;
         Product { csr: &self.csr, width: self.width(), dense, initial: &self.initial, alpha, beta }
@@ -223,9 +253,10 @@ impl<A: Scalar, D: Scalar> Problem<A, D> {
         let initial = DeviceBuffer::new(device, rows.len() * width * size_of::<D>())?;
         oracle.fill::<D>(stream, input, seed)?;
         oracle.fill::<D>(stream, &initial, seed ^ 1)?;
-        let (alpha, beta) = (D::from_f64(-1.75), D::from_f64(0.6));
+        let (alpha, beta) = (D::Accumulator::from_f64(-1.75), D::Accumulator::from_f64(0.6));
         let (columns, dense) = (self.width(), input);
-        let product = Product { csr: &csr, width: columns, dense, initial: &initial, alpha, beta };
+        let product: Product<'_, D> =
+            Product { csr: &csr, width: columns, dense, initial: &initial, alpha, beta };
         let (values, bounds) = oracle.product(stream, product)?;
 
         // The operand may be far larger than what these rows read of it.
@@ -305,6 +336,10 @@ mod tests {
         assert_eq!(thinning::<f64, f64>(long.view()).share, 256.0 / 1e5);
         // It is the sums whose error the bound allows.
         assert_eq!(thinning::<f32, f64>(single.view()).share, 256.0 / 1e5);
+        // And the result's, which is more than one of very many adds.
+        let half = generate::one_dense_row(10, 1000, 3).cast::<half::bf16>().unwrap();
+        let met = 1e3 * thinning::<half::bf16, half::bf16>(half.view()).share;
+        assert!((60.0..64.0).contains(&met), "{met}");
     }
 
     #[test]
@@ -329,5 +364,8 @@ mod tests {
         let error = check_range::<f32, f32>(matrix(2e37).view()).unwrap_err();
         assert!(error.to_string().contains("row 1 (from 0) may overflow in f32"), "{error}");
         assert!(check_range::<f32, f64>(matrix(2e37).view()).is_ok());
+        // Sums in half precision are of f32; that results fit is seen on the device.
+        let half = matrix(6e4).cast::<half::f16>().unwrap();
+        assert!(check_range::<half::f16, half::f16>(half.view()).is_ok());
     }
 }

@@ -94,7 +94,7 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
         let (problem, stream, oracle, kernel) = (*problem, *stream, *oracle, *kernel);
         let (takes_alpha, takes_beta) = (kernel.takes_alpha(), kernel.takes_beta());
         let (alpha, beta) = check.factors(takes_alpha, takes_beta, random);
-        let (alpha, beta) = (D::from_f64(alpha), D::from_f64(beta));
+        let (alpha, beta) = (D::Accumulator::from_f64(alpha), D::Accumulator::from_f64(beta));
         if check.input != Input::Kept {
             digests.forget(&operands.input);
         }
@@ -128,7 +128,7 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
             notes,
             When::Before,
         )?;
-        let bound = kernel.bind(operands, alpha, beta)?;
+        let bound = kernel.bind::<D>(operands, alpha, beta)?;
         stream.record(start)?;
         bound.enqueue(stream).map_err(Stop::of_launch)?;
         let product = problem.product(operands, alpha, beta);
@@ -176,8 +176,8 @@ pub(crate) fn wrong<A: Scalar, D: Scalar>(
     problem: &Problem<A, D>,
     operands: &Operands,
     when: &str,
-    alpha: D,
-    beta: D,
+    alpha: D::Accumulator,
+    beta: D::Accumulator,
     verdict: Verdict,
 ) -> Result<Stop, DeviceError> {
     let width = u64::from(problem.width());

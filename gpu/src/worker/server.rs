@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 
+use half::{bf16, f16};
 use sparserl_core::matrix::{Csr, Offsets, Scalar};
 use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing};
 use sparserl_core::task::{Dtype, Task};
@@ -76,6 +77,8 @@ struct Server {
 enum Matrix {
     F32(Arc<Csr<f32>>),
     F64(Arc<Csr<f64>>),
+    F16(Arc<Csr<f16>>),
+    BF16(Arc<Csr<bf16>>),
 }
 
 /// A problem in one of the precisions that there are.
@@ -83,6 +86,8 @@ enum AnyProblem {
     F32(Problem<f32, f32>),
     F64(Problem<f64, f64>),
     F32InF64(Problem<f32, f64>),
+    F16(Problem<f16, f16>),
+    BF16(Problem<bf16, bf16>),
 }
 
 /// Kernels to be judged together.
@@ -167,6 +172,8 @@ impl Server {
         self.matrix = Some(match header.dtype {
             Dtype::F32 => Matrix::F32(Arc::new(read(header, blobs)?)),
             Dtype::F64 => Matrix::F64(Arc::new(read(header, blobs)?)),
+            Dtype::F16 => Matrix::F16(Arc::new(read(header, blobs)?)),
+            Dtype::BF16 => Matrix::BF16(Arc::new(read(header, blobs)?)),
         });
         Ok(())
     }
@@ -188,6 +195,12 @@ impl Server {
             (Matrix::F32(host), Dtype::F32, Dtype::F64) => {
                 let problem = Problem::new(device, stream, oracle, host, operation, seed);
                 problem.map(AnyProblem::F32InF64)
+            }
+            (Matrix::F16(host), Dtype::F16, Dtype::F16) => {
+                Problem::new(device, stream, oracle, host, operation, seed).map(AnyProblem::F16)
+            }
+            (Matrix::BF16(host), Dtype::BF16, Dtype::BF16) => {
+                Problem::new(device, stream, oracle, host, operation, seed).map(AnyProblem::BF16)
             }
             _ => return Err(format!("the matrix that was sent is none for {task}")),
         };
@@ -252,6 +265,10 @@ impl Server {
             AnyProblem::F32(problem) => Judgement { tools, problem, random }.judge(kernels, client),
             AnyProblem::F64(problem) => Judgement { tools, problem, random }.judge(kernels, client),
             AnyProblem::F32InF64(problem) => {
+                Judgement { tools, problem, random }.judge(kernels, client)
+            }
+            AnyProblem::F16(problem) => Judgement { tools, problem, random }.judge(kernels, client),
+            AnyProblem::BF16(problem) => {
                 Judgement { tools, problem, random }.judge(kernels, client)
             }
         }
@@ -371,7 +388,8 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
 
         let mut contenders: Vec<Box<dyn Contender + '_>> = Vec::new();
         for (right, verified) in checked.iter().flatten().zip(&mut verified) {
-            let bound = match right.kernel.bind(operands, D::from_f64(1.0), D::from_f64(0.0)) {
+            let [one, zero] = [1.0, 0.0].map(D::Accumulator::from_f64);
+            let bound = match right.kernel.bind::<D>(operands, one, zero) {
                 Ok(bound) => bound,
                 Err(Stop::Broken(error)) => return Err(error),
                 // It was bound before, with the same arguments but for their values.
@@ -486,8 +504,8 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
             csr,
             input,
             output,
-            alpha: D::from_f64(1.0),
-            beta: D::from_f64(0.0),
+            alpha: D::Accumulator::from_f64(1.0),
+            beta: D::Accumulator::from_f64(0.0),
         };
         let announce = |opponent: &Opponent| announcer.announce(Some(opponent));
         let mut entries = contest.prepare(device, stream, &product, excluded, &announce);
@@ -544,7 +562,7 @@ where
 
     fn after_last(&mut self, stream: &Stream) -> Result<(), Stop> {
         let (problem, operands) = (self.problem, &self.problem.operands[0]);
-        let (alpha, beta) = (D::from_f64(1.0), D::from_f64(0.0));
+        let [alpha, beta] = [1.0, 0.0].map(D::Accumulator::from_f64);
         let product = problem.product(operands, alpha, beta);
         let verdict = self.oracle.judge(stream, product, &operands.output)?;
         if verdict.violations > 0 {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, ensure};
+use half::{bf16, f16};
 use sparserl_core::decode::{CostRanker, Policy as _, PolicyInput, beam_search};
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::{Csr, Duplicates, Scalar, file};
@@ -130,11 +131,15 @@ pub(crate) fn run(planned: &Planned, gpu: &mut GpuEvaluator) -> Outcome {
         Kind::Golden(golden) => match golden.program.task.precision.matrix() {
             Dtype::F32 => runner.golden::<f32>(golden),
             Dtype::F64 => runner.golden::<f64>(golden),
+            Dtype::F16 => runner.golden::<f16>(golden),
+            Dtype::BF16 => runner.golden::<bf16>(golden),
         },
         Kind::File { path, index } => runner.file(path, *index),
         Kind::Awkward { matrix, task } => match task.precision.matrix() {
             Dtype::F32 => runner.awkward::<f32>(matrix, *task),
             Dtype::F64 => runner.awkward::<f64>(matrix, *task),
+            Dtype::F16 => runner.awkward::<f16>(matrix, *task),
+            Dtype::BF16 => runner.awkward::<bf16>(matrix, *task),
         },
     }));
     let panicked = || Err(Error::msg("the host's side panicked; its message is above"));

@@ -43,6 +43,9 @@ pub enum MatrixError {
         /// The number.
         number: u32,
     },
+    /// No dataset has such cases.
+    #[error("the case is in half precision, which no network is trained for")]
+    Half,
     /// Its recipe is none.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
@@ -75,6 +78,7 @@ impl<'d> Matrices<'d> {
                 let place = self.double.get(number as usize).ok_or_else(absent)?;
                 TypedSubject::Double(self.get_or_make(place, case, |_, matrix| Ok(matrix))?)
             }
+            Dtype::F16 | Dtype::BF16 => return Err(MatrixError::Half),
         })
     }
 

@@ -24,7 +24,7 @@ pub enum Kind {
 /// Type of a number, or of an array's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
-    /// `float` or `double`.
+    /// `float`, `double`, or one of 16 bits.
     Float(Dtype),
     /// Signed or not.
     Integer {
@@ -60,6 +60,8 @@ impl Element {
         let bytes = match words {
             ["float"] => return Some(Self::Float(Dtype::F32)),
             ["double"] => return Some(Self::Float(Dtype::F64)),
+            ["f16" | "__half" | "half"] => return Some(Self::Float(Dtype::F16)),
+            ["bf16" | "__nv_bfloat16"] => return Some(Self::Float(Dtype::BF16)),
             ["u8" | "uint8_t" | "int8_t"] => 1,
             ["u16" | "uint16_t" | "int16_t"] => 2,
             ["u32" | "uint32_t" | "int32_t" | "uint"] => 4,
@@ -78,15 +80,15 @@ impl Element {
                 }
             }
         };
-        let is_integer = |word: &&str| !matches!(*word, "float" | "double" | "bool");
+        let is_integer =
+            |word: &&str| !matches!(*word, "float" | "double" | "bool") && !HALVES.contains(word);
         words.iter().all(is_integer).then_some(Self::Integer { bytes })
     }
 
     /// Its size.
     pub(super) fn bytes(self) -> usize {
         match self {
-            Self::Float(Dtype::F32) => 4,
-            Self::Float(Dtype::F64) => 8,
+            Self::Float(dtype) => dtype.size(),
             Self::Integer { bytes } => bytes,
         }
     }
@@ -111,6 +113,7 @@ impl fmt::Display for Kind {
         match element {
             Element::Float(Dtype::F32) => write!(f, "float{pointer}"),
             Element::Float(Dtype::F64) => write!(f, "double{pointer}"),
+            Element::Float(half @ (Dtype::F16 | Dtype::BF16)) => write!(f, "{half}{pointer}"),
             Element::Integer { bytes } => write!(f, "int{}_t{pointer}", 8 * bytes),
         }
     }
@@ -163,16 +166,19 @@ pub(super) fn is_type(word: &str) -> bool {
         "size_t", "u8", "u16", "u32", "u64", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t",
         "uint16_t", "uint32_t", "uint64_t",
     ];
-    words.contains(&word)
+    words.contains(&word) || HALVES.contains(&word)
 }
+
+/// Floating-point types of 16 bits, as generated kernels and CUDA call them.
+const HALVES: [&str; 5] = ["f16", "__half", "half", "bf16", "__nv_bfloat16"];
 
 /// It is not clear what a kernel's parameters are given, or they are none that can be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
     /// No array or number of this type can be given.
     #[error(
-        "the parameter `{declaration}` has a type that is not given: expected float, double or integers, or pointers to \
-         them"
+        "the parameter `{declaration}` has a type that is not given: expected float, double, f16, bf16 or integers, or \
+         pointers to them"
     )]
     Type {
         /// How it is declared.

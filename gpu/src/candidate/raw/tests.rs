@@ -93,7 +93,7 @@ fn what_is_not_declared_is_one_clear_error_that_says_what_to_add() {
             "`columns` is of type int32_t, which cannot be given columns",
         ),
         ("float* x, float* y, short* row_ptr", "`row_ptr` is of type int16_t*, which"),
-        ("float* x, half* y", "`half* y` has a type"),
+        ("float* x, float4* y", "`float4* y` has a type"),
         ("float* x, float& y", "`float& y` has a type"),
         ("float* x, float** y", "`float** y` has a type"),
         ("float* x, bool* y", "`bool* y` has a type"),

@@ -30,15 +30,15 @@ pub(super) struct Call<'c> {
 
 impl<'c> Call<'c> {
     /// An operation and its algorithm's number; A; input and output; α and β.
-    pub(super) fn new<T: Scalar>(
+    pub(super) fn new<S: Scalar>(
         cusparse: &'c Cusparse,
         (operation, number): (Operation, c_int),
         a: Description,
         dense: [Description; 2],
-        scalars: [T; 2],
+        scalars: [S; 2],
     ) -> Self {
         let scalars = Box::new(scalars.map(cell));
-        let compute = data_type(T::DTYPE);
+        let compute = data_type(S::DTYPE);
         Self { cusparse, operation, number, compute, scalars, a, dense, workspace: None }
     }
 

@@ -6,8 +6,8 @@ use sparserl_core::task::{Dtype, Operation};
 
 use super::CusparseError;
 use super::library::{
-    Address, DOUBLE, Descriptor, Destroy, FLOAT, FROM_ZERO, Functions, INDEX_32, INDEX_64,
-    ROW_MAJOR,
+    Address, BFLOAT, DOUBLE, Descriptor, Destroy, FLOAT, FROM_ZERO, Functions, HALF, INDEX_32,
+    INDEX_64, ROW_MAJOR,
 };
 use crate::run::device::DeviceBuffer;
 use crate::run::device_csr::DeviceCsr;
@@ -172,5 +172,7 @@ pub(super) fn data_type(dtype: Dtype) -> c_int {
     match dtype {
         Dtype::F32 => FLOAT,
         Dtype::F64 => DOUBLE,
+        Dtype::F16 => HALF,
+        Dtype::BF16 => BFLOAT,
     }
 }

@@ -52,6 +52,10 @@ pub(super) const INDEX_64: c_int = 3;
 pub(super) const FLOAT: c_int = 0;
 /// `cudaDataType`: `double`.
 pub(super) const DOUBLE: c_int = 1;
+/// `CUDA_R_16F`.
+pub(super) const HALF: c_int = 2;
+/// `CUDA_R_16BF`.
+pub(super) const BFLOAT: c_int = 14;
 
 /// A function of SpMV. The last argument is where the size goes, or the work buffer.
 pub(super) type SpMv<Last> = unsafe extern "C" fn(

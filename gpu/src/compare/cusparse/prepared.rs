@@ -15,7 +15,7 @@ use crate::run::device_csr::DeviceCsr;
 
 /// What is computed: `output = alpha * A * input + beta * output`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Product<'c, T> {
+pub(crate) struct Product<'c, T: Scalar> {
     /// SpMV or SpMM.
     pub(crate) operation: Operation,
     /// A on the host, for algorithms that need it in another format.
@@ -26,10 +26,10 @@ pub(crate) struct Product<'c, T> {
     pub(crate) input: &'c DeviceBuffer,
     /// `rows × N` elements of T, row-major.
     pub(crate) output: &'c DeviceBuffer,
-    /// α.
-    pub(crate) alpha: T,
+    /// α, of the type that is computed with.
+    pub(crate) alpha: T::Accumulator,
     /// β.
-    pub(crate) beta: T,
+    pub(crate) beta: T::Accumulator,
 }
 
 impl<T: Scalar> Product<'_, T> {
@@ -144,7 +144,7 @@ impl Cusparse {
             (Some(functions), Some(zeros)) => {
                 let y = dense(&zeros, matrix.rows())?;
                 let operands = Operands { a, x, y, z: output, _zeros: zeros };
-                let compute = data_type(T::DTYPE);
+                let compute = data_type(T::Accumulator::DTYPE);
                 let (planned, bytes) = SpMvOp::prepare(
                     self,
                     functions,

@@ -1,4 +1,5 @@
 use bytemuck::{bytes_of, cast_slice, pod_collect_to_vec};
+use half::{bf16, f16};
 use sparserl_core::matrix::{CsrView, generate};
 use sparserl_core::reference;
 use sparserl_emulator::launch as emulated;
@@ -75,7 +76,7 @@ impl Emulated {
         &self,
         matrix: CsrView<'_, A>,
         (dense, width): (&[D], u32),
-        (alpha, beta): (D, D),
+        (alpha, beta): (D::Accumulator, D::Accumulator),
         initial: &[D],
     ) -> (Vec<f64>, Vec<f64>) {
         use emulated::Argument::{Buffer, Value};
@@ -113,7 +114,7 @@ impl Emulated {
             value(bytes_of(&alpha)),
             value(bytes_of(&beta)),
         ];
-        let types = types(Precision::new(A::DTYPE, D::DTYPE, D::DTYPE).unwrap());
+        let types = types(Precision::new(A::DTYPE, D::DTYPE, D::Accumulator::DTYPE).unwrap());
         let name = |kernel: &str| format!("{kernel}_{types}");
         let tiles = width.div_ceil(TILE);
         let blocks = (matrix.rows() as u64).div_ceil(ROWS) as u32;
@@ -151,7 +152,7 @@ fn agrees<A: Scalar, D: Scalar>(emulated: &Emulated, matrix: CsrView<'_, A>, wid
         (0..rows * width as usize).map(|_| D::from_f64(2.0 * random.f64() - 1.0)).collect()
     };
     let (dense, initial) = (draw(matrix.cols()), draw(matrix.rows()));
-    let (alpha, beta) = (D::from_f64(-1.75), D::from_f64(0.6));
+    let [alpha, beta] = [-1.75, 0.6].map(D::Accumulator::from_f64);
     let (values, bounds) = emulated.product(matrix, (&dense, width), (alpha, beta), &initial);
     let host = reference::multiply(matrix, &dense, width as usize, alpha, beta, &initial).unwrap();
     assert_eq!(values.len(), host.values.len());
@@ -172,6 +173,10 @@ fn the_device_code_agrees_with_the_reference_on_short_rows_and_on_cut_ones() {
             let single = matrix.cast::<f32>().unwrap();
             agrees::<f32, f32>(&emulated, single.view(), width);
             agrees::<f32, f64>(&emulated, single.view(), width);
+            let half = matrix.cast::<f16>().unwrap();
+            agrees::<f16, f16>(&emulated, half.view(), width);
+            let upper = matrix.cast::<bf16>().unwrap();
+            agrees::<bf16, bf16>(&emulated, upper.view(), width);
         }
     }
 }

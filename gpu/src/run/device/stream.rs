@@ -97,21 +97,32 @@ impl Stream {
             .check("cuMemsetD8Async")
     }
 
-    /// Asks for a buffer of whole words to be filled with [`POISON_WORD`](super::POISON_WORD).
+    /// Asks for a buffer of whole halves of words to be filled with [`POISON_WORD`](super::POISON_WORD).
     ///
     /// # Errors
     /// When the driver fails.
     pub(crate) fn poison(&self, buffer: &super::DeviceBuffer) -> Result<(), DeviceError> {
         let words = buffer.len() / size_of::<u32>();
-        if words == 0 {
-            return Ok(());
-        }
+        let bytes = words * size_of::<u32>();
         self.context.bind()?;
-        // SAFETY: the words are the buffer's own, and aligned; it lives until the caller has waited
-        // for the stream.
-        unsafe { sys::cuMemsetD32Async(buffer.address(), super::POISON_WORD, words, self.handle) }
-            .result()
-            .check("cuMemsetD32Async")
+        if words > 0 {
+            let address = buffer.address();
+            // SAFETY: the words are the buffer's own, and aligned; it lives until the caller has
+            // waited for the stream.
+            unsafe { sys::cuMemsetD32Async(address, super::POISON_WORD, words, self.handle) }
+                .result()
+                .check("cuMemsetD32Async")?;
+        }
+        // An odd number of elements in half precision ends in the middle of a word.
+        let halves = (buffer.len() - bytes) / size_of::<u16>();
+        if halves > 0 {
+            let (address, half) = (buffer.address() + bytes as u64, super::POISON_WORD as u16);
+            // SAFETY: as above.
+            unsafe { sys::cuMemsetD16Async(address, half, halves, self.handle) }
+                .result()
+                .check("cuMemsetD16Async")?;
+        }
+        Ok(())
     }
 
     /// Asks for a copy of a whole buffer into another of the same length.

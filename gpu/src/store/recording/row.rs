@@ -455,7 +455,7 @@ pub(super) mod tests {
             (Row { cold: Some(vec![-1.0]), ..row() }, "samples"),
             (Row { matrix: "12".into(), ..row() }, "matrix"),
             (Row { operation: "spmm".into(), columns: 0, ..row() }, "operation"),
-            (Row { precision: "f16".into(), ..row() }, "precision"),
+            (Row { precision: "f8".into(), ..row() }, "precision"),
             (Row { values: "some".into(), ..row() }, "values"),
             (Row { driver: "13".into(), ..row() }, "driver"),
             (Row { architecture: "sm_1".into(), ..row() }, "architecture"),

@@ -1,0 +1,3 @@
+typedef Number Dense;
+static Dense stored(double number) { return (Dense)number; }
+static double number_of(Dense element) { return element; }

@@ -1,0 +1,85 @@
+#pragma once
+#include "types.cuh"
+
+// Sums of V neighbouring columns of C.
+template <u32 V>
+struct alignas(V < 4 ? sizeof(Scalar) * V : 16) Pack {
+  Scalar at[V];
+  __device__ __forceinline__ void operator+=(const Pack& other) {
+#pragma unroll
+    for (u32 v = 0; v < V; ++v) at[v] += other.at[v];
+  }
+};
+
+// sum += a * x where `live`. Elsewhere x may be anything, also infinite.
+template <u32 V>
+__device__ __forceinline__ void multiply_add(Pack<V>& sum, bool live, Scalar a, const Pack<V>& x) {
+#pragma unroll
+  for (u32 v = 0; v < V; ++v) sum.at[v] = live ? fma(a, x.at[v], sum.at[v]) : sum.at[v];
+}
+
+// V neighbouring columns of a row of B or C as they lie in memory, two to a word, the first below.
+template <u32 V>
+struct alignas(sizeof(Dense) * V) Stored {
+  u32 words[V / 2];
+};
+
+// Several columns are moved by one load or store of words: of elements the compiler would make
+// several.
+template <u32 V>
+__device__ __forceinline__ Pack<V> load_columns(const Dense* from) {
+  Pack<V> pack;
+  if constexpr (V == 1) {
+    pack.at[0] = *from;
+  } else {
+    const Stored<V> stored = *reinterpret_cast<const Stored<V>*>(from);
+#pragma unroll
+    for (u32 v = 0; v < V; ++v) pack.at[v] = Dense{u16(stored.words[v / 2] >> v % 2 * 16)};
+  }
+  return pack;
+}
+
+template <u32 V>
+__device__ __forceinline__ void store_columns(Dense* to, const Pack<V>& pack) {
+  if constexpr (V == 1) {
+    *to = Dense::nearest(pack.at[0]);
+  } else {
+    Stored<V> stored{};
+#pragma unroll
+    for (u32 v = 0; v < V; ++v) {
+      stored.words[v / 2] |= u32(Dense::nearest(pack.at[v]).bits) << v % 2 * 16;
+    }
+    *reinterpret_cast<Stored<V>*>(to) = stored;
+  }
+}
+
+// The dense matrix B, row-major. A thread handles V columns from `column`; threads past the last
+// column load zeros.
+template <u32 V>
+struct Input {
+  const Dense* __restrict__ B;
+  u32 column;
+  __device__ __forceinline__ Pack<V> operator[](u32 row) const {
+    static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
+    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return Pack<V>{};
+    return load_columns<V>(B + size_t(row) * COLUMNS + column);
+  }
+};
+
+// The dense matrix C = alpha * A * B + beta * C, row-major, whose elements are rounded when stored.
+// The old C is not read when beta is 0; threads past the last column store nothing.
+template <u32 V>
+struct Output {
+  Dense* __restrict__ C;
+  u32 column;
+  Scalar alpha, beta;
+  __device__ __forceinline__ void store(u32 row, const Pack<V>& sum) const {
+    if (column >= COLUMNS) return;
+    Dense* target = C + size_t(row) * COLUMNS + column;
+    Pack<V> result;
+#pragma unroll
+    for (u32 v = 0; v < V; ++v) result.at[v] = alpha * sum.at[v];
+    if (beta != 0) multiply_add(result, true, beta, load_columns<V>(target));
+    store_columns(target, result);
+  }
+};
