@@ -439,8 +439,8 @@ fn explanation() -> Markup {
                 "mixed in a ratio." }
             li { "Values are drawn at random in place of the file's unless said otherwise: files that list a pattern "
                 "only have the value 1 everywhere, which a kernel need not even store." }
-            li { "Of each case's candidates, the fastest right one is taken: by cold times where any right one "
-                "has them, else by warm ones. Wrong candidates are counted and never taken." }
+            li { "Of each case's candidates, the fastest right one is taken: by the geometric mean of cold and warm "
+                "times (both), or by those that the case names. Wrong candidates are counted and never taken." }
             li { "GFLOPS = 2 · nonzeros · columns of B / time. GB/s = (packed matrix + dense operands, each "
                 "element once) / time." }
             li { "Floor = those bytes / bandwidth of a device copy measured in the same run. With a warm cache "
