@@ -22,7 +22,7 @@ pub enum Regime {
 }
 
 impl Regime {
-    /// All of them, the one that decides first.
+    /// All of them.
     pub const ALL: [Self; 3] = [Self::Cold, Self::Warm, Self::BackToBack];
 
     /// For tables: `cold`, `warm`, `back to back`.
@@ -45,6 +45,7 @@ pub enum Objective {
     /// With a cold cache.
     Cold,
     /// In a chain, as in an iterative solver.
+    #[serde(alias = "back-to-back")]
     Warm,
     /// In both alike: the geometric mean of the two times decides.
     #[default]

@@ -30,7 +30,7 @@ pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle, Thinning};
 pub(crate) use problem::{Operands, Problem, thinning};
 pub(crate) use speed::too_fast;
 pub(crate) use timing::{Contender, Rounds, Stopwatch};
-pub(crate) use verify::{Verified, keeps_state, verify, wrong};
+pub(crate) use verify::{Verified, bounded, keeps_state, verify, wrong};
 
 use sparserl_core::outcome::{Outcome, Violation};
 

@@ -16,9 +16,10 @@ pub(crate) fn case_line(case: &Case) -> String {
         let _ = write!(line, "no right candidate ({})", totals::outcomes_text([case]));
         return line;
     };
-    for (number, &regime) in chosen.by.regimes().iter().enumerate() {
+    let start = line.len();
+    for &regime in chosen.by.regimes() {
         let Some(figures) = chosen.figures(regime) else { continue };
-        line.push_str(if number > 0 { "; " } else { "" });
+        line.push_str(if line.len() > start { "; " } else { "" });
         compare(&mut line, regime, figures);
     }
     line

@@ -51,8 +51,7 @@ pub(crate) struct Totals {
     pub(crate) failures: Vec<String>,
 }
 
-/// A fastest right candidate: with a cold cache where any right one was measured so, else with a
-/// warm one.
+/// The right candidate whose cold and warm times have the least geometric mean.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Best {
     pub(crate) file: String,

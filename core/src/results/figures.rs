@@ -13,8 +13,8 @@
 //!   analysis) / (t(opponent) − t(ours)), at least 0; there is none where ours is not faster.
 //!   `pack` is the packing on the host; search, compilation and copies to the device are not in it.
 //!
-//! Of several right kernels the *fastest* is taken: by cold times where any has them, else by warm
-//! ones, else by those back to back. Times of two regimes are never compared.
+//! Of several right kernels the *fastest* is taken, by the times of an [`Objective`]; those that lack
+//! them come last. Times of two regimes are never compared.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -169,7 +169,7 @@ impl Figures {
 pub struct Chosen {
     /// Among the candidates, from 0.
     pub index: usize,
-    /// Which times decided.
+    /// Which times decided, as far as there are any.
     pub by: Objective,
     /// Of the arrays of the packed matrix, workspace excluded.
     pub packed_bytes: u64,
@@ -224,7 +224,8 @@ pub fn ranking<'a>(
 ) -> Vec<usize> {
     let medians = |outcome: &Outcome| {
         let timing = &outcome.measurement()?.timing;
-        let [cold, warm, back_to_back] = Regime::ALL.map(|regime| timing.median(regime));
+        let others = [Regime::Cold, Regime::Warm, Regime::BackToBack];
+        let [cold, warm, back_to_back] = others.map(|regime| timing.median(regime));
         let keys = [objective.seconds(timing), cold, warm, back_to_back];
         Some(keys.map(|key| key.unwrap_or(f64::INFINITY)))
     };

@@ -104,7 +104,7 @@ pub(crate) struct Thinning {
     pub(crate) share: f64,
 }
 
-/// Memory to be digested, as (address, bytes); the address is a multiple of 4.
+/// Memory to be digested, as (address, bytes).
 pub(crate) type Region = (u64, u64);
 
 /// A product alpha · A · X + beta · Y₀ with its operands in place; X and Y₀ are of type `D`.

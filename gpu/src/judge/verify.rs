@@ -5,8 +5,9 @@
 //! input, the other operands, the guard zones of all buffers, and the variables that its machine
 //! code declares. What nobody has written to since the check before keeps its digest from there.
 //!
-//! All of a check is asked for at once, and waited for once. Not all checks are: the launch of one may
-//! fault or hang, and what was found before has to be known then.
+//! The digests from before a launch are on the host when it begins: a kernel could write to those on
+//! the device, too. All that comes after it is asked for at once and waited for once. Not all checks
+//! are: the launch of one may fault or hang, and what was found before has to be known then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,28 +48,13 @@ pub(crate) fn verify<A: Scalar, D: Scalar>(
     rounds: u32,
     random: &mut fastrand::Rng,
 ) -> Result<Verified, Stop> {
-    let mut verified = Verified::default();
     let events = [Event::new(device)?, Event::new(device)?];
     let digests = Digests::new(problem, kernel);
     let notes = oracle.notes(digests.places.len())?;
     let mut checker = Checker { problem, stream, oracle, kernel, events, digests, notes };
-    let [first, second] = &problem.operands;
-    for round in 0..rounds {
-        // Another launch finds its operands elsewhere.
-        let (here, there) = if round % 2 == 0 { (first, second) } else { (second, first) };
-        for check in Check::ALL {
-            let operands = match check.operands {
-                Place::Here => here,
-                Place::There => there,
-            };
-            let (verdict, seconds) = checker.check(check, operands, random)?;
-            verified.add(verdict);
-            let shortest = verified.shortest.unwrap_or(f64::INFINITY);
-            verified.shortest = Some(shortest.min(seconds));
-        }
-    }
+    let verified = checker.all(rounds, random);
     oracle.keep(checker.notes);
-    Ok(verified)
+    verified
 }
 
 struct Checker<'a, A, D> {
@@ -83,6 +69,26 @@ struct Checker<'a, A, D> {
 }
 
 impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
+    fn all(&mut self, rounds: u32, random: &mut fastrand::Rng) -> Result<Verified, Stop> {
+        let mut verified = Verified::default();
+        let [first, second] = &self.problem.operands;
+        for round in 0..rounds {
+            // Another launch finds its operands elsewhere.
+            let (here, there) = if round % 2 == 0 { (first, second) } else { (second, first) };
+            for check in Check::ALL {
+                let operands = match check.operands {
+                    Place::Here => here,
+                    Place::There => there,
+                };
+                let (verdict, seconds) = self.check(check, operands, random)?;
+                verified.add(verdict);
+                let shortest = verified.shortest.unwrap_or(f64::INFINITY);
+                verified.shortest = Some(shortest.min(seconds));
+            }
+        }
+        Ok(verified)
+    }
+
     /// How a result compares with the reference, and the seconds that the launch took.
     fn check(
         &mut self,
@@ -121,13 +127,15 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
         let watched = watched(problem, operands, std::iter::once(kernel));
         let unchanging = digests.placed(watched.iter().map(|&(_, region)| region));
         let variables = digests.placed(kernel.variables().iter().copied());
-        let unknown = digests.note_unknown(&unchanging);
+        let unknown = digests.unknown(&unchanging);
         oracle.enqueue_digests(
             stream,
             &[&unknown[..], &variables].concat(),
             notes,
             When::Before,
         )?;
+        let before = notes.read()?;
+        digests.remember(&unknown, &before);
         let bound = kernel.bind::<D>(operands, alpha, beta)?;
         stream.record(start)?;
         bound.enqueue(stream).map_err(Stop::of_launch)?;
@@ -147,22 +155,38 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
         asked?;
         let seconds = end.seconds_since(start)?;
         let noted = notes.read()?;
-        if noted.is_changed() {
-            return Err(Stop::Outcome(digests.first_changed(&watched, &noted).changed()));
+        if let Some(changed) = digests.first_changed(&watched, &noted) {
+            return Err(Stop::Outcome(changed.changed()));
         }
-        let verdict = noted.verdict();
+        let verdict = bounded::<D>(noted.verdict())?;
         if verdict.violations > 0 {
             return Err(wrong(problem, operands, check.name, alpha, beta, verdict)?);
         }
-        if variables.iter().any(|&(_, place)| is_changed(&noted, place)) {
+        let is_changed =
+            |place| before.digest(When::Before, place) != noted.digest(When::After, place);
+        if variables.iter().any(|&(_, place)| is_changed(place)) {
             return Err(Stop::Outcome(keeps_state()));
         }
         Ok((verdict, seconds))
     }
 }
 
-fn is_changed(noted: &Noted, place: usize) -> bool {
-    noted.digest(When::Before, place) != noted.digest(When::After, place)
+/// The verdict, if every element has a bound: one that may be too large for its type says nothing.
+/// Where operands from -1 to 1 give such results, that shows before the first launch; others may
+/// still be drawn.
+///
+/// # Errors
+/// Where one has none.
+pub(crate) fn bounded<D: Scalar>(verdict: Verdict) -> Result<Verdict, Stop> {
+    if verdict.unbounded == 0 {
+        return Ok(verdict);
+    }
+    let reason = format!(
+        "{} results may be too large for {}, so that nothing can be verified: scale the matrix down",
+        verdict.unbounded,
+        D::DTYPE
+    );
+    Err(Stop::Broken(DeviceError::WrongArguments { reason }))
 }
 
 /// What becomes of a kernel that changes variables of its own.
@@ -195,14 +219,14 @@ pub(crate) fn wrong<A: Scalar, D: Scalar>(
     Ok(Stop::Outcome(Outcome::WrongResult { violation: Violation::Inexact, reason }))
 }
 
-/// Where the digests of memory are noted, and which of those from before nobody has written to the
-/// memory of since they were made.
+/// Where the digests of memory are noted, and those that were made of memory that nobody has written
+/// to since, by what was read before the last launches.
 ///
 /// One that was not forgotten although its memory was written to makes a right kernel look wrong;
 /// it hides no wrong one.
 struct Digests {
     places: BTreeMap<Region, usize>,
-    known: BTreeSet<Region>,
+    known: BTreeMap<Region, u64>,
 }
 
 impl Digests {
@@ -217,7 +241,7 @@ impl Digests {
 
     fn of(regions: impl Iterator<Item = Region>) -> Self {
         let distinct: BTreeSet<Region> = regions.collect();
-        Self { places: distinct.into_iter().zip(0..).collect(), known: BTreeSet::new() }
+        Self { places: distinct.into_iter().zip(0..).collect(), known: BTreeMap::new() }
     }
 
     /// Each of some regions once, with its place.
@@ -232,18 +256,27 @@ impl Digests {
         self.known.remove(&buffer.whole());
     }
 
-    /// Those whose digest is not known. They are from now on.
-    fn note_unknown(&mut self, placed: &[(Region, usize)]) -> Vec<(Region, usize)> {
-        placed.iter().filter(|(region, _)| self.known.insert(*region)).copied().collect()
+    /// Those whose digest is not known.
+    fn unknown(&self, placed: &[(Region, usize)]) -> Vec<(Region, usize)> {
+        placed.iter().filter(|(region, _)| !self.known.contains_key(region)).copied().collect()
     }
 
-    /// The first region that a launch has changed. A launch may have written to the notes from before
-    /// it, too, which are outside of what it was given.
-    fn first_changed(&self, watched: &[(Watched, Region)], noted: &Noted) -> Watched {
-        let is_changed =
-            |region| self.places.get(region).is_some_and(|&place| is_changed(noted, place));
-        let first = watched.iter().find(|(_, region)| is_changed(region));
-        first.map_or(Watched::Elsewhere, |&(watched, _)| watched)
+    /// Takes digests that were made before a launch and read before it.
+    fn remember(&mut self, placed: &[(Region, usize)], noted: &Noted) {
+        let read = |&(region, place): &(Region, usize)| (region, noted.digest(When::Before, place));
+        self.known.extend(placed.iter().map(read));
+    }
+
+    /// What a launch has changed first, if anything, by what was remembered. The device compares, too,
+    /// with its own digests from before: where only these differ, the launch has written to them, which
+    /// are outside of what it was given. A region without a digest counts as changed.
+    fn first_changed(&self, watched: &[(Watched, Region)], noted: &Noted) -> Option<Watched> {
+        let is_same = |region: &Region| {
+            let after = self.places.get(region).map(|&place| noted.digest(When::After, place));
+            after.is_some() && after == self.known.get(region).copied()
+        };
+        let first = watched.iter().find(|(_, region)| !is_same(region));
+        first.map(|&(watched, _)| watched).or(noted.is_changed().then_some(Watched::Elsewhere))
     }
 }
 
@@ -257,9 +290,34 @@ mod tests {
         let mut digests = Digests::of(regions.into_iter());
         let placed = digests.placed(regions.into_iter());
         assert_eq!(placed, [((256, 8), 0), ((512, 8), 1), ((1024, 4), 2)]);
-        assert_eq!(digests.note_unknown(&placed[..2]), placed[..2]);
-        assert_eq!(digests.note_unknown(&placed), placed[2..]);
+        let nothing = Noted::of_digests(0, [&[0; 3], &[0; 3]]);
+        assert_eq!(digests.unknown(&placed[..2]), placed[..2]);
+        digests.remember(&placed[..2], &nothing);
+        assert_eq!(digests.unknown(&placed), placed[2..]);
         digests.known.remove(&(256, 8));
-        assert_eq!(digests.note_unknown(&placed), placed[..1]);
+        assert_eq!(digests.unknown(&placed), [placed[0], placed[2]]);
+    }
+
+    #[test]
+    fn a_change_shows_whatever_a_launch_writes_to_the_digests_on_the_device() {
+        let (array, guard) = ((256, 8), (512, 8));
+        let mut digests = Digests::of([array, guard].into_iter());
+        let watched = [(Watched::Array, array), (Watched::Elsewhere, guard)];
+        let before = Noted::of_digests(0, [&[7, 8], &[0, 0]]);
+        digests.remember(&digests.placed([array, guard].into_iter()), &before);
+        let first_changed = |noted| digests.first_changed(&watched, &noted);
+        assert_eq!(first_changed(Noted::of_digests(0, [&[7, 8], &[7, 8]])), None);
+        // An array was changed; then its digest from before was, too, so that the device sees nothing.
+        let changed = Some(Watched::Array);
+        assert_eq!(first_changed(Noted::of_digests(1, [&[7, 8], &[6, 8]])), changed);
+        assert_eq!(first_changed(Noted::of_digests(0, [&[6, 8], &[6, 8]])), changed);
+        // Only a digest from before was.
+        let outside = Some(Watched::Elsewhere);
+        assert_eq!(first_changed(Noted::of_digests(1, [&[6, 8], &[7, 8]])), outside);
+        assert_eq!(first_changed(Noted::of_digests(0, [&[7, 8], &[7, 9]])), outside);
+        // A region of which nothing is known is not passed over.
+        let other = [(Watched::Input, (1024, 4))];
+        let same = Noted::of_digests(0, [&[7, 8], &[7, 8]]);
+        assert_eq!(digests.first_changed(&other, &same), Some(Watched::Input));
     }
 }

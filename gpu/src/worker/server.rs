@@ -16,7 +16,7 @@ use crate::compile::nvrtc::{Cubin, CubinParts};
 use crate::isolate::Connection;
 use crate::judge::{
     Audit, Contender, Holdings, LoadedKernel, Operands, Oracle, Problem, Rounds, Stop, Stopwatch,
-    Verified, keeps_state, leaves_disorder, too_fast, verify, wrong,
+    Verified, bounded, keeps_state, leaves_disorder, too_fast, verify, wrong,
 };
 use crate::run::device::{Device, DeviceError, DeviceFacts, Stream};
 
@@ -565,6 +565,7 @@ where
         let [alpha, beta] = [1.0, 0.0].map(D::Accumulator::from_f64);
         let product = problem.product(operands, alpha, beta);
         let verdict = self.oracle.judge(stream, product, &operands.output)?;
+        let verdict = bounded::<D>(verdict)?;
         if verdict.violations > 0 {
             return Err(wrong(problem, operands, "after timing", alpha, beta, verdict)?);
         }

@@ -35,7 +35,8 @@ pub(crate) struct Evaluate {
     #[arg(long, value_name = "MODEL")]
     model: Vec<PathBuf>,
     /// The programs that fixed choices and trees choose among, as `portfolio` writes them: of the
-    /// dataset's cases, those in which all of them were measured are learned from. Without a list they
+    /// dataset's cases, those in which at least half of them were measured are learned from, the others'
+    /// matrices cannot have them. Without a list they
     /// choose among all programs, of which most were measured only where they were proposed.
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
@@ -75,10 +76,9 @@ impl Evaluate {
             Ok((objective, choosers(&settings, objective, &dataset, list.as_deref(), &models)?))
         });
         let contestants = contestants.collect::<anyhow::Result<Contestants<'_>>>()?;
-        let mut recorded = Vec::new();
-        for folder in &self.recorded {
-            recorded.extend(MeasuredCase::all(&read_recordings(folder)?)?);
-        }
+        let recordings = self.recorded.iter().map(|folder| read_recordings(folder));
+        let recordings = recordings.collect::<anyhow::Result<Vec<_>>>()?;
+        let recorded = MeasuredCase::all(recordings.iter().flatten())?;
         let asked = Asked {
             settings: &settings,
             dataset: dataset.fingerprint(),
@@ -116,9 +116,7 @@ fn choosers<'m>(
     };
     let fair: BTreeMap<Task, Experience> = all.iter().map(of_list).collect();
     if let Some((task, _)) = fair.iter().find(|(_, experience)| experience.cases.is_empty()) {
-        anyhow::bail!(
-            "the dataset has no case of {task} in which all programs of the list were measured"
-        );
+        anyhow::bail!("the dataset has no case of {task} in which half of the list was measured");
     }
     let mut choosers: Vec<Box<dyn Chooser + 'm>> = vec![
         Box::new(FixedPortfolio::new(&fair, settings.picks)),

@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use sparserl_onnx_models::speeds::SpeedModel;
 use sparserl_onnx_models::{Engine, Model, OnnxPolicy};
 use sparserl_trainer::corpus::Split;
@@ -18,12 +19,17 @@ pub(crate) struct NamedModel {
 
 /// The split that a model was trained by; that of one that does not say so has no real matrix.
 /// `provenance` is what the last stage of its training left.
-pub(crate) fn split(provenance: &str) -> Split {
-    let said = || -> Option<Split> {
+///
+/// # Errors
+/// When it says something that is no split.
+pub(crate) fn split(provenance: &str) -> anyhow::Result<Split> {
+    let said = || -> Option<serde_json::Value> {
         let mut provenance: serde_json::Value = serde_json::from_str(provenance).ok()?;
-        serde_json::from_value(provenance.get_mut("config")?.get_mut("split")?.take()).ok()
+        Some(provenance.get_mut("config")?.get_mut("split")?.take())
     };
-    said().unwrap_or(Split::NoReal)
+    let Some(said) = said() else { return Ok(Split::NoReal) };
+    let unknown = || format!("it says that it was trained by the split {said}: train it anew");
+    serde_json::from_value(said.clone()).with_context(unknown)
 }
 
 /// Refuses a model that says that it has learned from real matrices: what it chooses for them says
@@ -33,7 +39,7 @@ pub(crate) fn split(provenance: &str) -> Split {
 /// When it says so.
 pub(crate) fn ensure_no_real(name: &str, provenance: &str) -> anyhow::Result<()> {
     anyhow::ensure!(
-        split(provenance) == Split::NoReal,
+        split(provenance).with_context(|| format!("`{name}`"))? == Split::NoReal,
         "`{name}` has learned from real matrices: name one that was trained by the split `no_real`"
     );
     Ok(())
@@ -101,5 +107,8 @@ mod tests {
         let twin = model.provenance.replace("\"everything\"", "\"no_real\"");
         assert!(ensure_no_real("twin", &twin).is_ok());
         assert!(ensure_no_real("made", "by hand").is_ok());
+        let of_one = model.provenance.replace("\"everything\"", "{\"leave_out\":\"heat\"}");
+        let refused = format!("{:#}", ensure_no_real("older", &of_one).unwrap_err());
+        assert!(refused.starts_with("`older`: it says that it was trained by"), "{refused}");
     }
 }

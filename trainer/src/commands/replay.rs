@@ -1,9 +1,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
+
 use sparserl_trainer::corpus::Split;
 use sparserl_trainer::dataset::Dataset;
-use sparserl_trainer::evaluation::{COST_MODEL, CaseResult, Picks, Table, replay};
+use sparserl_trainer::evaluation::{COST_MODEL, CaseResult, Table, replay};
 use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
 
 use super::models::{ensure_no_real, names, split};
@@ -36,7 +38,7 @@ impl Replay {
             let file = ModelFile::read(path)?;
             let policy =
                 NetworkPolicy::<Processor>::new(&file, Modalities::ALL, Default::default());
-            match split(&file.provenance) {
+            match split(&file.provenance).with_context(|| path.display().to_string())? {
                 Split::LeaveOut(families) => folds.push((families, (LEFT_OUT.to_owned(), policy))),
                 Split::NoReal | Split::Everything => {
                     ensure_no_real(&name, &file.provenance)?;
@@ -55,13 +57,18 @@ impl Replay {
         };
         for (families, network) in &folds {
             let split = Split::LeaveOut(families.clone());
-            let mut of_fold = choices(&dataset, &split, std::slice::from_ref(network))?;
-            if !networks.is_empty() {
-                // It has its rows already.
-                let of_cost_model = |picks: &Picks| picks.chooser == COST_MODEL;
-                of_fold.iter_mut().for_each(|case| case.choosers.retain(|p| !of_cost_model(p)));
+            for mut case in choices(&dataset, &split, std::slice::from_ref(network))? {
+                let is_same =
+                    |known: &CaseResult| known.recipe == case.recipe && known.task == case.task;
+                match results.iter_mut().find(|known| is_same(known)) {
+                    // The cost model has chosen there already.
+                    Some(known) => {
+                        case.choosers.retain(|picks| picks.chooser != COST_MODEL);
+                        known.choosers.append(&mut case.choosers);
+                    }
+                    None => results.push(case),
+                }
             }
-            results.extend(of_fold);
         }
         anyhow::ensure!(
             !results.is_empty(),

@@ -3,8 +3,9 @@ use std::path::PathBuf;
 
 use sparserl_core::decode::{Chooser, PolicyInput};
 use sparserl_core::language::Program;
-use sparserl_core::outcome::{Objective, Outcome, Regime};
+use sparserl_core::outcome::{Objective, Regime};
 use sparserl_core::search::{Round, Search, SearchSettings};
+use sparserl_core::target::Target;
 use sparserl_core::task::Task;
 
 use super::result::write_case;
@@ -12,7 +13,7 @@ use super::{CaseResult, ONE_REGIME, Oracle, Picks, TimedProgram};
 use crate::collect::{Experiment, Measure, Stopped};
 use crate::configuration::Contests;
 use crate::corpus::Recipe;
-use crate::measured::{MeasuredCase, median};
+use crate::measured::{MeasuredCase, MeasuredProgram};
 use crate::proposals::reference;
 
 /// The fastest so many programs of the search are timed in the end, for each regime.
@@ -27,8 +28,15 @@ pub type Contestants<'a> = Vec<(Objective, Vec<Box<dyn Chooser + 'a>>)>;
 pub struct Contest<'a> {
     settings: &'a Contests,
     contestants: Contestants<'a>,
-    recorded: BTreeMap<(String, Task), &'a MeasuredCase>,
+    recorded: BTreeMap<(String, Task, Target), &'a MeasuredCase>,
     results: PathBuf,
+}
+
+/// What a chooser picks for a regime, best first; at least one program.
+struct Picked<'c> {
+    chooser: &'c str,
+    regime: Regime,
+    programs: Vec<Program>,
 }
 
 impl<'a> Contest<'a> {
@@ -41,25 +49,26 @@ impl<'a> Contest<'a> {
         recorded: &'a [MeasuredCase],
         results: PathBuf,
     ) -> Self {
-        let named = |case: &'a MeasuredCase| ((case.recipe.to_string(), case.task), case);
+        let named =
+            |case: &'a MeasuredCase| ((case.recipe.to_string(), case.task, case.target), case);
         let recorded = recorded.iter().map(named).collect();
         Self { settings, contestants, recorded, results }
     }
 
     /// What each chooser picks for each regime.
-    fn picks(&self, input: &PolicyInput<'_>) -> Result<Vec<(&str, Regime, Vec<Program>)>, Stopped> {
+    fn picks(&self, input: &PolicyInput<'_>) -> Result<Vec<Picked<'_>>, Stopped> {
         let mut picks = Vec::new();
         for (objective, regime) in ONE_REGIME {
             let asked = self.contestants.iter().filter(|(of, _)| *of == objective);
             for chooser in asked.flat_map(|(_, choosers)| choosers) {
                 let chosen = chooser.choose(input, objective, self.settings.picks)?;
-                let mut chosen: Vec<Program> =
+                let mut programs: Vec<Program> =
                     chosen.into_iter().map(|choice| choice.program).collect();
                 // Who has no idea still has to run something.
-                if chosen.is_empty() {
-                    chosen.extend(reference(input.task));
+                if programs.is_empty() {
+                    programs.extend(reference(input.task));
                 }
-                picks.push((chooser.name(), regime, chosen));
+                picks.push(Picked { chooser: chooser.name(), regime, programs });
             }
         }
         Ok(picks)
@@ -75,8 +84,8 @@ impl Experiment for Contest<'_> {
         measure: &mut Measure<'_>,
     ) -> Result<(), Stopped> {
         let picks = self.picks(input)?;
-        let picked: Vec<&Program> = picks.iter().flat_map(|(_, _, programs)| programs).collect();
-        let recorded = self.recorded.get(&(recipe.to_string(), input.task));
+        let picked: Vec<&Program> = picks.iter().flat_map(|picked| &picked.programs).collect();
+        let recorded = self.recorded.get(&(recipe.to_string(), input.task, input.target));
         let known = recorded.map_or(Vec::new(), |case| fastest_of(case));
         let first = distinct(picked.iter().copied().chain(known));
 
@@ -103,7 +112,7 @@ impl Experiment for Contest<'_> {
             task: input.task.to_string(),
             choosers: picks
                 .iter()
-                .map(|(chooser, regime, programs)| Picks {
+                .map(|Picked { chooser, regime, programs }| Picks {
                     chooser: (*chooser).to_owned(),
                     regime: *regime,
                     programs: programs.iter().map(timed).collect(),
@@ -145,24 +154,17 @@ fn search<'m>(
         let outcomes = measure(&programs)?;
         for (search, (objective, _)) in searches.iter_mut().zip(ONE_REGIME) {
             let times: Vec<_> =
-                outcomes.iter().map(|outcome| seconds(outcome, objective)).collect();
+                outcomes.iter().map(|o| objective.seconds(&o.measurement()?.timing)).collect();
             search.tell(&programs, &times);
         }
     }
     Ok(searches)
 }
 
-/// The seconds of an objective, or else those that were measured.
-fn seconds(outcome: &Outcome, objective: Objective) -> Option<f64> {
-    let timing = &outcome.measurement()?.timing;
-    let other = || median(outcome, Regime::Warm).or_else(|| median(outcome, Regime::Cold));
-    objective.seconds(timing).or_else(other)
-}
-
 /// The fastest programs of a case in each regime.
 fn fastest_of(case: &MeasuredCase) -> Vec<&Program> {
     let of_regime = |(_, regime)| {
-        let speed = |known: &crate::measured::MeasuredProgram| Some(known.speed(regime)?.relative);
+        let speed = |known: &MeasuredProgram| Some(known.speed(regime)?.relative);
         let right = case.programs.iter().filter(|known| known.is_right());
         let mut timed: Vec<_> = right.filter_map(|k| Some((speed(k)?, &k.program))).collect();
         timed.sort_by(|a, b| b.0.total_cmp(&a.0));

@@ -84,9 +84,9 @@ impl Experience {
         Ok(found.into_iter().map(|(task, (experience, _))| (task, experience)).collect())
     }
 
-    /// Of the cases in which nearly all of some programs were measured that the matrix can have, what
-    /// is known of these programs, still against the fastest of all: as often and as fairly of one as
-    /// of another, which programs that are proposed are not.
+    /// Of the cases in which at least half of some programs were measured, what is known of these
+    /// programs, still against the fastest of all: as often and as fairly of one as of another, which
+    /// programs that are proposed are not.
     #[must_use]
     pub fn of_programs(&self, listed: &[Program]) -> Self {
         let places: Vec<Option<usize>> = self
@@ -100,7 +100,8 @@ impl Experience {
             PastCase { scalars: case.scalars.clone(), regrets }
         };
         let mut cases: Vec<PastCase> = self.cases.iter().map(restricted).collect();
-        cases.retain(|case| case.regrets.len() as f32 >= LISTED * listed.len() as f32);
+        let share = |case: &PastCase| case.regrets.len() as f32 / listed.len().max(1) as f32;
+        cases.retain(|case| !case.regrets.is_empty() && share(case) >= LISTED);
         Self { programs: listed.to_vec(), cases }
     }
 

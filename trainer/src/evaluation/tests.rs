@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use sparserl_core::decode::{Choice, Chooser, CostChooser, PolicyError, PolicyInput, is_offered};
 use sparserl_core::language::{Mask, Program, Token};
 use sparserl_core::matrix::generate;
-use sparserl_core::outcome::{Measurement, Objective, Outcome, Regime, Samples, Timing};
+use sparserl_core::outcome::{Measurement, Objective, Outcome, Regime, Samples, Tier, Timing};
+use sparserl_core::results::ValueSource;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
@@ -18,7 +19,7 @@ use crate::collect::{Experiment as _, Stopped};
 use crate::configuration::Contests;
 use crate::corpus::{RealMatrices, Recipe, Role, Split};
 use crate::dataset::{Dataset, prepare};
-use crate::measured::MeasuredCase;
+use crate::measured::{MeasuredCase, MeasuredProgram, Speed};
 use crate::network::{Modalities, ModelFile, Network, NetworkConfig, NetworkPolicy, Processor};
 use crate::proposals::reference;
 
@@ -72,6 +73,23 @@ fn every_chooser_chooses_different_programs_that_are_offered() {
             assert!(!programs[..place].contains(program), "{}: {program}", chooser.name());
         }
     }
+}
+
+#[test]
+fn of_a_list_only_cases_are_learned_from_that_had_it_measured() {
+    let all = Experience::of(dataset(), &Split::Everything, Objective::Both).unwrap();
+    let all = &all[&Task::new(Operation::SpMV, Dtype::F32)];
+    let known = all.well_known(20);
+    let listed: Vec<Program> =
+        known.iter().take(3).map(|&(place, _)| all.programs[place].clone()).collect();
+    let fair = all.of_programs(&listed);
+    assert_eq!(fair.programs, listed);
+    assert!(!fair.cases.is_empty() && fair.cases.len() < all.cases.len());
+    assert!(fair.cases.iter().all(|case| (2..=3).contains(&case.regrets.len())));
+    // Against the fastest of all that was measured.
+    let meets = |case: &PastCase| case.regrets.iter().any(|(_, regret)| *regret == 0.0);
+    assert!(!fair.cases.iter().all(meets));
+    assert!(all.of_programs(&[]).cases.is_empty());
 }
 
 #[test]
@@ -137,8 +155,25 @@ fn the_oracle_is_at_least_as_fast_as_what_is_picked() {
     .unwrap();
     let choosers = || -> Vec<Box<dyn Chooser>> { vec![Box::new(CostChooser), Box::new(Plain)] };
     let contestants = ONE_REGIME.map(|(objective, _)| (objective, choosers())).into();
-    let contest = Contest::new(&settings, contestants, &[], folder.path().to_owned());
     let recipe = &dataset().matrices[0].recipe().unwrap();
+    // A recorded program, which no chooser picks and which is the fastest by far, takes part.
+    let smallest = "sparserl 3\nspmv f32\nblock 64\nkeep csr index=u16 values=plain cache=cached vector=1 \
+        lanes=1 unroll=1\n";
+    let speed = |relative| Some(Speed { relative, seconds: 1.0 });
+    let recorded = MeasuredCase {
+        recipe: recipe.clone(),
+        value_source: ValueSource::Random,
+        task: settings.tasks[0],
+        target: Target::H200,
+        programs: vec![MeasuredProgram {
+            program: Program::parse(smallest).unwrap(),
+            tier: Tier::Right,
+            cold: speed(1.0),
+            warm: speed(1.0),
+        }],
+    };
+    let recorded = [recorded];
+    let contest = Contest::new(&settings, contestants, &recorded, folder.path().to_owned());
     let matrix = generate::uniform(300, 300, 4, 9).cast::<f32>().unwrap();
     let stats = Arc::new(MatrixStats::new(matrix.view()));
     let input = PolicyInput::new(stats, settings.tasks[0], Target::H200);
@@ -155,7 +190,7 @@ fn the_oracle_is_at_least_as_fast_as_what_is_picked() {
         };
         let outcome = |program: &Program| {
             let samples = Samples::try_from(vec![time(program)]).ok();
-            let timing = Timing { warm: samples, ..Timing::default() };
+            let timing = Timing { cold: samples.clone(), warm: samples, ..Timing::default() };
             Outcome::Measured(Measurement { checks: 1, worst_ratio: 0.5, timing })
         };
         Ok(programs.iter().map(outcome).collect())
@@ -171,4 +206,5 @@ fn the_oracle_is_at_least_as_fast_as_what_is_picked() {
     assert_eq!(picks.len(), 2 * 5);
     assert!(picks.iter().all(|pick| seconds(pick) > oracle.seconds(Regime::Warm).unwrap()));
     assert!(*searched >= 5 + 30 && *searched == measured.len(), "{searched}");
+    assert!(measured.contains(&recorded[0].programs[0].program));
 }

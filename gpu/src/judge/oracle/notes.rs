@@ -1,4 +1,5 @@
-//! What the device finds out about a launch, all in one buffer, so that the host waits for it once.
+//! What the device finds out about a launch, all in one buffer, so that the host waits for it once
+//! before a launch and once after it.
 
 use crate::run::device::{Argument, Device, DeviceBuffer, DeviceError, Stream};
 
@@ -92,6 +93,13 @@ impl Noted {
     #[cfg(test)]
     pub(super) fn of(words: Vec<u64>) -> Self {
         Self { words, places: 0 }
+    }
+
+    /// How many regions differ to the device, and the digests from before and after.
+    #[cfg(test)]
+    pub(crate) fn of_digests(changed: u64, [before, after]: [&[u64]; 2]) -> Self {
+        let verdict = [changed, 0, 0, 0, 0];
+        Self { words: [&verdict, before, after].concat(), places: before.len() }
     }
 
     /// The digest of the region at a place.
