@@ -136,7 +136,10 @@ fn parameter(text: &str) -> Result<Parameter, ParameterError> {
         .collect();
     let pointers = declarator.matches(['*', '[']).count();
     let is_other = |c: char| !(is_name(c) || c.is_whitespace() || "*[]".contains(c));
-    let type_words = words.iter().take_while(|word| is_type(word)).count();
+    // Types of 16 bits are one word, and names behind another type.
+    let continues =
+        |&(place, word): &(usize, &&str)| is_type(word) && (place == 0 || !HALVES.contains(word));
+    let type_words = words.iter().enumerate().take_while(continues).count();
     let (types, names) = words.split_at(type_words);
     let has_other = declarator.contains(is_other) || names.len() > 1;
     let kind = match (Element::of_words(types).filter(|_| !has_other), pointers) {

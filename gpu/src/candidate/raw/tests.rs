@@ -63,6 +63,8 @@ fn all_else_is_declared() {
         // The launch goes before names.
         ("(y, x);", "float* x, float* y", &["y", "x"]),
         ("(B, C, row_ptr)", "float*, float*, unsigned*", &["x", "y", "row_offsets"]),
+        // A type of 16 bits behind another type is a name.
+        ("(x, y, num_rows)", "__half* a, half* b, int half", &["x", "y", "num_rows"]),
         (
             "( x, y,\n//   num_rows + 1,\n  //  ceil(nnz / 32), 7 ) ;",
             "float* a, float* b, int c, size_t d, int e",
