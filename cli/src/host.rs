@@ -48,14 +48,14 @@ pub(crate) fn write<T: Scalar>(
     };
     let makefile = include_str!("host/Makefile");
     let makefile = makefile.replace("@ARCHITECTURE@", &target.architecture.to_string());
-    folder.write(at.join(plan::HOST), program(matrix.nnz(), packed, source))?;
+    folder.write(at.join(plan::HOST), program(matrix.nnz(), packed, source, target))?;
     folder.write(at.join(plan::MAKEFILE), makefile)?;
     folder.write(at.join(plan::PYTHON), include_str!("host/run.py"))?;
     folder.write(at.join(plan::EXPECTED), expected)
 }
 
 /// The program in C++, with what plan.json says of the kernel.
-fn program(nnz: usize, packed: &Packed, source: &CudaSource) -> String {
+fn program(nnz: usize, packed: &Packed, source: &CudaSource, target: Target) -> String {
     let task = packed.program.task;
     let dense = task.precision.dense();
     let number = match task.precision.accumulator() {
@@ -75,6 +75,7 @@ fn program(nnz: usize, packed: &Packed, source: &CudaSource) -> String {
         ("@KERNEL@", source.kernel.clone()),
         ("@GRID@", grid.to_string()),
         ("@BLOCK@", block.to_string()),
+        ("@EARLY@", target.architecture.has_programmatic_launch().to_string()),
         ("@OPERATIONS@", format!("{operations:e}")),
         ("@DENSE@", half.trim_end().to_owned()),
         ("@NUMBER@", number.to_owned()),

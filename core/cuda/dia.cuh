@@ -46,9 +46,8 @@ __device__ __forceinline__ void dia_rows(Part part, u32 block, u32 row_count, u3
     }
   }
 #pragma unroll
-  for (u32 r = 0; r < ROWS; ++r) {
+  for (u32 r = 0; r < ROWS; ++r)
     if (first + r * 32 < row_count) output.store(row[r], sum[r]);
-  }
 }
 
 // DIA for SpMM: a diagonal's values lie by position. Value p of diagonal d belongs to column

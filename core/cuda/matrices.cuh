@@ -22,7 +22,7 @@ __device__ __forceinline__ void multiply_add(Pack<V>& sum, bool live, Scalar a, 
 // column load zeros.
 template <u32 V>
 struct Input {
-  const Scalar* __restrict__ B;
+  const Scalar* B;
   u32 column;
   __device__ __forceinline__ Pack<V> operator[](u32 row) const {
     static_assert(COLUMNS % V == 0, "vector loads need aligned rows");

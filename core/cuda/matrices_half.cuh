@@ -57,7 +57,7 @@ __device__ __forceinline__ void store_columns(Dense* to, const Pack<V>& pack) {
 // column load zeros.
 template <u32 V>
 struct Input {
-  const Dense* __restrict__ B;
+  const Dense* B;
   u32 column;
   __device__ __forceinline__ Pack<V> operator[](u32 row) const {
     static_assert(COLUMNS % V == 0, "vector loads need aligned rows");

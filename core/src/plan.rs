@@ -5,6 +5,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,7 @@ use crate::codegen::{Argument, ArgumentKind, CudaSource, loads_vectors};
 use crate::language::{LANGUAGE_VERSION, Program, grammar_hash, vocabulary_hash};
 use crate::layout::{CostModel, LinearGeometry, Packed, PackedPart};
 use crate::matrix::CsrView;
+use crate::target::Architecture;
 use crate::task::{Operation, Task, Values};
 
 /// What `plan.json` is; the number changes with the meaning of its fields.
@@ -134,6 +136,10 @@ pub struct LaunchPlan {
     pub static_shared: usize,
     /// Bytes of shared memory that the launch asks for.
     dynamic_shared: usize,
+    /// Whether the machine code may be launched with
+    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`, which lets it begin before the
+    /// kernels before it in the stream have ended: it waits for them itself. As measured, it is.
+    pub programmatic_stream_serialization: bool,
 }
 
 /// An argument of the kernel, in order.
@@ -238,6 +244,8 @@ impl Plan {
         files: Vec<&'static str>,
     ) -> Self {
         let geometry = packed.geometry;
+        let architecture =
+            machine_code.as_ref().and_then(|code| Architecture::from_str(&code.architecture).ok());
         let arguments = arguments(packed, source);
         let workspace = arguments.iter().filter(|a| a.kind == kind_name(ArgumentKind::Workspace));
         let workspace: usize = workspace.map(|a| a.bytes).sum();
@@ -257,6 +265,8 @@ impl Plan {
                 block: geometry.block,
                 static_shared: geometry.shared,
                 dynamic_shared: 0,
+                programmatic_stream_serialization: architecture
+                    .is_some_and(Architecture::has_programmatic_launch),
             },
             arguments,
             order: "row-major",

@@ -6,6 +6,7 @@
 //! // matrix: rows=100 columns=90 mean=5 band=4  a random matrix, the same everywhere; `band` may be missing
 //! // argument: row_ptr read-only i32 csr-offsets
 //! // argument: x read-only f32 90 random        or `writable`; then elements, and what they hold
+//! // argument: x input f32 90 random            read-only, but kernels before it may be writing it
 //! // argument: y output f32 100                 nothing yet
 //! // argument: rows i32 value 100               no buffer
 //! // expect: y spmv x                           the result, a rule, what it is computed from
@@ -144,6 +145,9 @@ impl Case {
                 Content::Value(numbers) => Argument::Value(element.encode(numbers)),
                 Content::ReadOnly(numbers) => {
                     Argument::Buffer(memory.read_only(name, &element.encode(numbers)))
+                }
+                Content::Input(numbers) => {
+                    Argument::Buffer(memory.input(name, &element.encode(numbers)))
                 }
                 Content::Writable(numbers) => {
                     Argument::Buffer(memory.writable(name, &element.encode(numbers)))

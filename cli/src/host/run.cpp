@@ -31,6 +31,7 @@ static const Argument arguments[] = {
 @ARGUMENTS@};
 static const char* const kernel_name = "@KERNEL@";
 static const unsigned grid = @GRID@, block = @BLOCK@;
+static const bool begins_early = @EARLY@;  // programmatic_stream_serialization
 static const double operations = @OPERATIONS@;  // floating-point, of one product
 typedef @NUMBER@ Number;                        // alpha and beta
 
@@ -89,6 +90,20 @@ static std::vector<Expected> read_expected() {
 // CUDA's driver API, as far as it is used.
 typedef int CUresult;
 typedef unsigned long long CUdeviceptr;
+enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+struct LaunchAttribute {  // CUlaunchAttribute
+  int id, padding;
+  union {
+    int allowed;
+    char bytes[64];
+  } value;
+};
+struct LaunchConfig {  // CUlaunchConfig
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  void* stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
 static void* driver;
 static void check(CUresult result, const char* call) {
   if (result != 0) fail(std::string(call) + " failed with CUDA error " + std::to_string(result));
@@ -167,9 +182,12 @@ int main(int count, char** words) {
       }
     }
   }
+  // Where the architecture has it, the kernel begins before those before it in the stream have ended,
+  // and waits for them itself.
+  LaunchAttribute attribute = {PROGRAMMATIC_STREAM_SERIALIZATION, 0, {1}};
+  const LaunchConfig config = {grid, 1, 1, block, 1, 1, 0, nullptr, &attribute, begins_early};
   const auto launch = [&] {
-    call("cuLaunchKernel", function, grid, 1u, 1u, block, 1u, 1u, 0u, (void*)nullptr,
-         passed.data(), (void**)nullptr);
+    call("cuLaunchKernelEx", &config, function, passed.data(), (void**)nullptr);
   };
 
   launch();

@@ -50,9 +50,9 @@ int cuMemcpyDtoH_v2(void* to, P from, size_t bytes) {
   return 0;
 }
 int cuEventElapsedTime(float* milliseconds, void* a, void* b) { *milliseconds = 1; return 0; }
-int cuLaunchKernel(void* f, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c,
-                   unsigned shared, void* stream, void** arguments, void** extra) {
-  return arguments && *arguments && x && a ? 0 : 1;
+typedef struct { unsigned x, y, z, a, b, c, shared; void *stream, *attributes; unsigned count; } Launch;
+int cuLaunchKernelEx(const Launch* launch, void* f, void** arguments, void** extra) {
+  return arguments && *arguments && launch->x && launch->a ? 0 : 1;
 }
 "#;
 

@@ -19,6 +19,11 @@ use crate::layout::{
 use crate::task::{Operation, Task};
 
 /// A CUDA translation unit with one kernel.
+///
+/// The kernel may be launched with programmatic stream serialization, from
+/// [`Architecture::has_programmatic_launch`](crate::target::Architecture::has_programmatic_launch) on: it then begins
+/// before those before it in the stream have ended, and waits for them before it touches memory
+/// (CUDA C++ Programming Guide, programmatic dependent launch).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CudaSource {
     /// The source; it includes nothing.
@@ -245,11 +250,16 @@ fn write_kernel(
     if scratch > 0 {
         writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{scratch}];")?;
     }
-    for size in prefetched(task, parts) {
+    let prefetch = |size: Size| {
         let lines = size.name(parts.len());
-        let array = lines.trim_end_matches("_lines");
-        writeln!(text, "  prefetch({array}, {lines});")?;
-    }
+        format!("prefetch({}, {lines})", lines.trim_end_matches("_lines"))
+    };
+    let prefetches: Vec<String> = prefetched(task, parts).into_iter().map(prefetch).collect();
+    write_list(text, "  ", &prefetches, ";")?;
+    // Before this, kernels may still be writing what is read, and reading what is written.
+    writeln!(text, "#if __CUDA_ARCH__ >= 900  // Earlier kernels may still run:")?;
+    writeln!(text, "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");")?;
+    writeln!(text, "#endif")?;
     // The last part is the first in the grid.
     for part in parts.iter().rev() {
         let nested = parts.len() > 1;
@@ -280,7 +290,9 @@ pub(super) fn declaration(parameter: &Parameter) -> String {
     let Parameter { name, kind, element } = parameter;
     let ty = element.cuda_type();
     match kind {
-        ParameterKind::Input => format!("const {ty}* __restrict__ {name}"),
+        // Not restricted: the compiler would take it for constant as long as the kernel runs, and
+        // might read it before the wait for those that write it.
+        ParameterKind::Input => format!("const {ty}* {name}"),
         // What the output is not restricts the others as well.
         ParameterKind::Output => format!("{ty}* __restrict__ {name}"),
         ParameterKind::Matrix { .. } => format!("const {ty}* {name}"),

@@ -72,6 +72,13 @@ impl Architecture {
         }
     }
 
+    /// Whether a kernel may begin before the one before it in its stream has ended, and wait for it
+    /// itself (CUDA C++ Programming Guide, programmatic dependent launch).
+    #[must_use]
+    pub fn has_programmatic_launch(self) -> bool {
+        self >= Self::Sm90
+    }
+
     /// The newest architecture whose cubins run on a device of this compute capability, if there is
     /// one.
     ///

@@ -95,6 +95,8 @@ pub enum Op {
     Exit,
     /// `trap`: stops the kernel with an error.
     Trap,
+    /// `griddepcontrol.wait`: waits for the kernels before this one in the stream.
+    WaitForGrids,
     /// Does nothing that can be seen: prefetches, hints, `nanosleep`.
     Nothing,
     /// Reads memory into one to four registers.
@@ -630,6 +632,7 @@ impl Op {
             Self::Branch { .. }
             | Self::Exit
             | Self::Trap
+            | Self::WaitForGrids
             | Self::Nothing
             | Self::CopyAsyncCommit
             | Self::CopyAsyncWait { .. }

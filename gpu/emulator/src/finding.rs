@@ -49,6 +49,9 @@ pub enum FindingKind {
     WriteToReadOnly,
     /// A branch, an address or a stored result depends on memory that was never written.
     Uninitialised,
+    /// A kernel that waits for those before it in the stream touches what they may be using before
+    /// it has waited.
+    BeforeWait,
     /// Two threads access the same place, at least one writes, and nothing orders them.
     Race,
     /// Not all threads that a barrier waits for arrive at it: some take another way, or have ended.
@@ -75,11 +78,12 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::OutOfBounds,
         Self::Misaligned,
         Self::WriteToReadOnly,
         Self::Uninitialised,
+        Self::BeforeWait,
         Self::Race,
         Self::DivergentBarrier,
         Self::MissingLanes,
@@ -106,6 +110,7 @@ impl fmt::Display for FindingKind {
             Self::Misaligned => "misaligned",
             Self::WriteToReadOnly => "write to a read-only buffer",
             Self::Uninitialised => "use of uninitialised memory",
+            Self::BeforeWait => "access before the wait for earlier kernels",
             Self::Race => "race",
             Self::DivergentBarrier => "divergent barrier",
             Self::MissingLanes => "missing lanes",

@@ -41,6 +41,8 @@ pub(crate) struct Buffer {
     address: u64,
     bytes: usize,
     is_writable: bool,
+    /// Whether kernels before the launch may have written it, or read it.
+    is_shared: bool,
     words: Vec<AtomicU32>,
     /// A bit for each byte that was written; without them all are.
     defined: Option<Vec<AtomicU32>>,
@@ -55,25 +57,31 @@ impl Memory {
 
     /// A buffer that kernels may only read.
     pub fn read_only(&mut self, name: &str, bytes: &[u8]) -> BufferId {
-        self.add(name, false, words(bytes), bytes.len(), None)
+        self.add(name, (false, false), words(bytes), bytes.len(), None)
+    }
+
+    /// The same, which kernels before it in the stream may be writing: one that waits for those has
+    /// to do so before it reads it.
+    pub fn input(&mut self, name: &str, bytes: &[u8]) -> BufferId {
+        self.add(name, (false, true), words(bytes), bytes.len(), None)
     }
 
     /// A buffer that kernels may read and write.
     pub fn writable(&mut self, name: &str, bytes: &[u8]) -> BufferId {
-        self.add(name, true, words(bytes), bytes.len(), None)
+        self.add(name, (true, true), words(bytes), bytes.len(), None)
     }
 
     /// A buffer that kernels have to write before they read it.
     pub fn uninitialised(&mut self, name: &str, bytes: usize) -> BufferId {
         let words = (0..bytes.div_ceil(4)).map(|_| AtomicU32::new(u32::MAX)).collect();
         let defined = (0..bytes.div_ceil(32)).map(|_| AtomicU32::new(0)).collect();
-        self.add(name, true, words, bytes, Some(defined))
+        self.add(name, (true, true), words, bytes, Some(defined))
     }
 
     fn add(
         &mut self,
         name: &str,
-        is_writable: bool,
+        (is_writable, is_shared): (bool, bool),
         words: Vec<AtomicU32>,
         bytes: usize,
         defined: Option<Vec<AtomicU32>>,
@@ -82,7 +90,7 @@ impl Memory {
         let address = BUFFERS + ((index as u64) << WINDOW_BITS) + (1 << (WINDOW_BITS - 1));
         let bytes = bytes.min(MOST_BYTES);
         let name = name.to_owned();
-        self.buffers.push(Buffer { name, address, bytes, is_writable, words, defined });
+        self.buffers.push(Buffer { name, address, bytes, is_writable, is_shared, words, defined });
         BufferId(index)
     }
 
@@ -157,7 +165,15 @@ impl Buffer {
     /// A variable of a module.
     pub(crate) fn variable(name: &str, address: u64, initial: &[u8], is_writable: bool) -> Self {
         let (name, bytes) = (name.to_owned(), initial.len());
-        Self { name, address, bytes, is_writable, words: words(initial), defined: None }
+        Self {
+            name,
+            address,
+            bytes,
+            is_writable,
+            is_shared: true,
+            words: words(initial),
+            defined: None,
+        }
     }
 
     pub(crate) fn address(&self) -> u64 {
@@ -170,6 +186,11 @@ impl Buffer {
 
     pub(crate) fn is_writable(&self) -> bool {
         self.is_writable
+    }
+
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// Where an access of so many bytes lies in the buffer, if it lies within.

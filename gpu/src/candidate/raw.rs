@@ -189,13 +189,14 @@ impl RawKernel {
             dense_cols: task.operation.columns().into(),
             blocks: None,
         };
-        match &self.arguments {
-            Arguments::Csr(roles) => self.over_csr(roles, matrix, task.precision, sizes),
+        let prepared = match &self.arguments {
+            Arguments::Csr(roles) => self.over_csr(roles, matrix, task.precision, sizes)?,
             Arguments::Packed(arguments) => {
                 let geometry = |blocks| self.launch.geometry(Sizes { blocks, ..sizes });
-                arguments.prepare(matrix, task, &self.parameters, &self.written, geometry)
+                arguments.prepare(matrix, task, &self.parameters, &self.written, geometry)?
             }
-        }
+        };
+        Ok(prepared.of_source(self.source()))
     }
 
     fn over_csr<T: Scalar>(

@@ -35,6 +35,7 @@ const NOT_A_NUMBER: Check = Check {
     random_alpha: false,
     random_beta: false,
     operands: Place::Here,
+    behind_late: false,
 };
 
 /// What inputs begin with. The same kernel is judged the same in every run.
@@ -274,7 +275,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             arguments.push(match parameter {
                 Parameter::Input => {
                     let bytes = bytemuck::cast_slice(&operands.input);
-                    Argument::Buffer(memory.read_only(name, bytes))
+                    Argument::Buffer(memory.input(name, bytes))
                 }
                 Parameter::Output => {
                     let buffer = match &operands.initial {

@@ -211,7 +211,7 @@ impl<D: Scalar> Trial<'_, D> {
     ) -> Result<Left<D>, Outcome> {
         let rows = self.packed.rows;
         let mut memory = Memory::new();
-        let product = memory.read_only("product", bytemuck::cast_slice(product));
+        let product = memory.input("product", bytemuck::cast_slice(product));
         let (old, result) = self.vectors(&mut memory, given);
         let (user, outputs) = self.user(&mut memory, given);
         let mut arguments = vec![
@@ -250,7 +250,7 @@ impl<D: Scalar> Trial<'_, D> {
         let old = match given.beta == self.zero {
             true => memory.uninitialised("y", bytes),
             false if given.in_place => memory.writable("y", bytemuck::cast_slice(&given.old)),
-            false => memory.read_only("y", bytemuck::cast_slice(&given.old)),
+            false => memory.input("y", bytemuck::cast_slice(&given.old)),
         };
         (old, if given.in_place { old } else { memory.uninitialised("z", bytes) })
     }
@@ -270,7 +270,7 @@ impl<D: Scalar> Trial<'_, D> {
                     }
                     continue;
                 }
-                UserKind::Input(_) => memory.read_only(&field.name, bytemuck::cast_slice(elements)),
+                UserKind::Input(_) => memory.input(&field.name, bytemuck::cast_slice(elements)),
                 UserKind::Output => {
                     let bytes = self.packed.rows * size_of::<D>();
                     let buffer = memory.uninitialised(&field.name, bytes);
@@ -297,7 +297,7 @@ impl<D: Scalar> Trial<'_, D> {
         let parameters = launch.parameters.iter().zip(names);
         let argument = |(parameter, name): (&Parameter, &String)| match *parameter {
             Parameter::Input => {
-                Argument::Buffer(memory.read_only(name, bytemuck::cast_slice(&given.input)))
+                Argument::Buffer(memory.input(name, bytemuck::cast_slice(&given.input)))
             }
             Parameter::Output => Argument::Buffer(output),
             Parameter::Alpha => value(&given.alpha),

@@ -16,6 +16,10 @@
 //! of the matrix, the variables that the machine code declares, and everything outside of the
 //! buffers that the kernel was given. Counters are zero after each launch.
 //!
+//! The first two come behind a kernel that writes the operands late, for kernels that begin before
+//! those before them have ended: one that does not wait computes with other numbers. The first is
+//! given what it is given when timed, so that none can wait in the checks alone.
+//!
 //! A device runs all of them. An emulator sees every read of an element that was not written, so
 //! the first three show it all that there is to show; it runs the others when it is asked for more.
 
@@ -31,6 +35,8 @@ pub(crate) struct Check {
     /// Whether β is random rather than 0, for kernels that take one.
     pub(crate) random_beta: bool,
     pub(crate) operands: Place,
+    /// Whether the kernel before it ends late.
+    pub(crate) behind_late: bool,
 }
 
 /// What the dense input holds.
@@ -75,6 +81,7 @@ impl Check {
             random_alpha: false,
             random_beta: false,
             operands: Place::Here,
+            behind_late: true,
         },
         Self {
             name: "adding to an output",
@@ -83,6 +90,7 @@ impl Check {
             random_alpha: true,
             random_beta: true,
             operands: Place::There,
+            behind_late: true,
         },
         Self {
             name: "on an input that is mostly 0",
@@ -91,6 +99,7 @@ impl Check {
             random_alpha: true,
             random_beta: false,
             operands: Place::There,
+            behind_late: false,
         },
         Self {
             name: "over an old result",
@@ -99,6 +108,7 @@ impl Check {
             random_alpha: false,
             random_beta: false,
             operands: Place::Here,
+            behind_late: false,
         },
         Self {
             name: "over a partly right result",
@@ -107,6 +117,7 @@ impl Check {
             random_alpha: false,
             random_beta: false,
             operands: Place::Here,
+            behind_late: false,
         },
     ];
 

@@ -12,7 +12,7 @@ use super::problem::Operands;
 use crate::candidate::executable::{ArrayKey, LaunchTemplate, Parameter};
 use crate::compile::nvrtc::Cubin;
 use crate::run::device::{
-    Argument, BoundKernel, Device, DeviceBuffer, DeviceError, Kernel, Module,
+    Argument, BoundKernel, Device, DeviceBuffer, DeviceError, Kernel, Module, Serialization,
 };
 
 /// Arrays that are on the device, by what they hold.
@@ -41,6 +41,7 @@ impl Holdings {
 #[derive(Debug)]
 pub(crate) struct LoadedKernel {
     kernel: Kernel,
+    serialization: Serialization,
     pub(crate) launch: LaunchTemplate,
     arrays: Vec<Arc<DeviceBuffer>>,
     workspace: Vec<DeviceBuffer>,
@@ -79,7 +80,12 @@ impl LoadedKernel {
             }
         }
         let variables = watched_variables(&module, cubin)?;
-        Ok(Self { kernel, launch, arrays, workspace, variables })
+        let may_overlap = cubin.architecture().has_programmatic_launch();
+        let serialization = match launch.waits_itself && may_overlap {
+            true => Serialization::Programmatic,
+            false => Serialization::Full,
+        };
+        Ok(Self { kernel, serialization, launch, arrays, workspace, variables })
     }
 
     /// Whether it computes with the α that it is given.
@@ -119,7 +125,13 @@ impl LoadedKernel {
                 Parameter::U64(value) => Argument::U64(value),
             });
         }
-        self.kernel.bind(self.launch.geometry, &arguments).map_err(Stop::of_launch)
+        let bound = self.kernel.bind(self.launch.geometry, &arguments).map_err(Stop::of_launch)?;
+        Ok(bound.serialized(self.serialization))
+    }
+
+    /// Whether it begins before the kernels before it have ended.
+    pub(crate) fn begins_early(&self) -> bool {
+        self.serialization == Serialization::Programmatic
     }
 
     /// The variables that its machine code declares; it must not change them.

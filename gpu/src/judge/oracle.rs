@@ -40,6 +40,10 @@ const REGION_WORDS: usize = 4;
 const FEWEST_PLACES: usize = 128;
 /// Bytes that a block digests at a time.
 const CHUNK: u64 = 1 << 16;
+/// Nanoseconds for which a kernel that ends late waits: the next one has begun by then.
+const LATENESS: u64 = 20_000;
+/// Its blocks, at most: they leave room for those of the next.
+const LATE_BLOCKS: u64 = 64;
 /// Enough blocks to fill any device; each goes on with the next share of the work.
 const MOST_BLOCKS: u64 = 4096;
 
@@ -58,6 +62,7 @@ pub(crate) struct Oracle {
     clear_digests: Kernel,
     compare_digests: Kernel,
     chain_link: Kernel,
+    write_late: Kernel,
     /// Notes that nobody uses now.
     notes: RefCell<Option<Notes>>,
     device: Device,
@@ -140,6 +145,7 @@ impl Oracle {
             clear_digests: module.kernel("clear_digests")?,
             compare_digests: module.kernel("compare_digests")?,
             chain_link: module.kernel("chain_link")?,
+            write_late: module.kernel("write_late")?,
             notes: RefCell::new(None),
             device: device.clone(),
         })
@@ -352,6 +358,26 @@ impl Oracle {
         launch(&self.chain_link, stream, geometry, &arguments)
     }
 
+    /// Asks for a kernel that lets the next one in the stream begin at once, and ends long after;
+    /// until then both operands hold other numbers.
+    pub(crate) fn write_late(
+        &self,
+        stream: &Stream,
+        input: &DeviceBuffer,
+        output: &DeviceBuffer,
+    ) -> Result<(), DeviceError> {
+        let words = |buffer: &DeviceBuffer| (buffer.len() / size_of::<u32>()) as u64;
+        let arguments = [
+            Argument::Buffer(input),
+            Argument::U64(words(input)),
+            Argument::Buffer(output),
+            Argument::U64(words(output)),
+            Argument::U64(LATENESS),
+        ];
+        let blocks = words(input).max(words(output)).div_ceil(u64::from(THREADS) * 16);
+        enqueue(&self.write_late, stream, blocks.min(LATE_BLOCKS), 1, &arguments)
+    }
+
     /// Waits for everything on the device.
     pub(crate) fn wait(&self) -> Result<(), DeviceError> {
         self.device.synchronize()
@@ -478,7 +504,7 @@ fn launch(
         match error {
             LaunchError::Device(error) => error,
             LaunchError::Refused { failure, .. } | LaunchError::Faulted { failure } => {
-                DeviceError::Driver { call: "cuLaunchKernel", failure }
+                DeviceError::Driver { call: "cuLaunchKernelEx", failure }
             }
             LaunchError::Arguments { .. } | LaunchError::ForeignBuffer { .. } => {
                 DeviceError::WrongArguments { reason: error.to_string() }

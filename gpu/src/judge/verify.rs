@@ -138,6 +138,10 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
         digests.remember(&unknown, &before);
         let bound = kernel.bind::<D>(operands, alpha, beta)?;
         stream.record(start)?;
+        let is_behind_late = check.behind_late && kernel.begins_early();
+        if is_behind_late {
+            oracle.write_late(stream, &operands.input, &operands.output)?;
+        }
         bound.enqueue(stream).map_err(Stop::of_launch)?;
         let product = problem.product(operands, alpha, beta);
         let ask = || -> Result<(), DeviceError> {
@@ -160,7 +164,11 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
         }
         let verdict = bounded::<D>(noted.verdict())?;
         if verdict.violations > 0 {
-            return Err(wrong(problem, operands, check.name, alpha, beta, verdict)?);
+            let when = match is_behind_late {
+                true => format!("{}, behind a kernel that ends late", check.name),
+                false => check.name.to_owned(),
+            };
+            return Err(wrong(problem, operands, &when, alpha, beta, verdict)?);
         }
         let is_changed =
             |place| before.digest(When::Before, place) != noted.digest(When::After, place);

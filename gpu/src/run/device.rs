@@ -26,8 +26,9 @@ pub use buffer::{Damage, DeviceBuffer, Fill, GUARD_BYTES, Guard, POISON_WORD, Si
 pub use clocks::Clocks;
 pub use driver::DriverFailure;
 pub use facts::DeviceFacts;
-pub(super) use kernel::parameter_sizes;
+pub(crate) use kernel::Serialization;
 pub use kernel::{Argument, BoundKernel, Geometry, Kernel, LaunchError, Module};
+pub(super) use kernel::{launch, parameter_sizes};
 pub use stream::{Event, Graph, Stream};
 
 use driver::Check;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use sparserl_core::codegen::{ArgumentKind, CudaSource};
 use sparserl_core::layout::Packed;
 
-use super::device::{Device, DeviceError};
+use super::device::{Device, DeviceError, Serialization};
 use crate::compile::nvrtc::Cubin;
 use function::Function;
 
@@ -183,7 +183,12 @@ impl Operator {
             words.push(0);
             sizes.push(bytes);
         }
-        let function = Function::load(&arrays.device, cubin, &source.kernel)?;
+        // Generated kernels wait for those before them.
+        let serialization = match cubin.architecture().has_programmatic_launch() {
+            true => Serialization::Programmatic,
+            false => Serialization::Full,
+        };
+        let function = Function::load(&arrays.device, cubin, &source.kernel, serialization)?;
         if function.parameters() != sizes || sizes.len() > MOST_PARAMETERS {
             return Err(OperatorError::Parameters { kernel: source.kernel.clone() });
         }
@@ -245,7 +250,7 @@ impl SmallKernel {
     /// # Errors
     /// When the driver refuses it.
     pub fn load(device: &Device, cubin: &Cubin) -> Result<Self, DeviceError> {
-        Function::load(device, cubin, cubin.kernel()).map(Self)
+        Function::load(device, cubin, cubin.kernel(), Serialization::Full).map(Self)
     }
 
     /// Asks a stream for a launch with parameters of 8 bytes each. Returns at once.

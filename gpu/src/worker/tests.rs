@@ -137,6 +137,7 @@ fn judge(worker: &mut Worker, kernels: usize) -> Result<Evaluation, WorkerError>
     let launch = LaunchTemplate {
         geometry: Geometry::linear(1, 32),
         parameters: Vec::new(),
+        waits_itself: false,
         compulsory_bytes: 0,
     };
     let executable = Executable { cubin: cubin(), launch, arrays: Vec::new() };

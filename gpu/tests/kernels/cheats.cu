@@ -306,3 +306,34 @@ __global__ void k(const int* row_ptr, const int* col_idx, const float* values, c
     C[row * dense_cols + column] = sum;
   }
 }
+
+// ---- never_waits
+// Begins early, as one that has griddepcontrol.wait in it, and reads an input that is still being written.
+KERNEL {
+  ROW;
+  if (CANNOT_BEGIN_EARLY) return;
+  y[row] = DOT(row);
+}
+
+// ---- waits_when_all_is_read
+KERNEL {
+  ROW;
+  if (CANNOT_BEGIN_EARLY) return;
+  const float sum = DOT(row);
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  y[row] = sum;
+}
+
+// ---- waits_when_all_is_written
+KERNEL {
+  ROW;
+  if (CANNOT_BEGIN_EARLY) return;
+  y[row] = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  const float sum = DOT(row);
+  if (sum != 0) y[row] += sum;
+}

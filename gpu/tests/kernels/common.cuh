@@ -16,3 +16,9 @@ __device__ float dot(const int* row_ptr, const int* col_idx, const float* values
 #define RIGHT \
   ROW;        \
   y[row] = DOT(row)
+// Whether a kernel begins when those before it have ended, however it is launched.
+#if __CUDA_ARCH__ >= 900
+#define CANNOT_BEGIN_EARLY false
+#else
+#define CANNOT_BEGIN_EARLY true
+#endif

@@ -56,3 +56,19 @@ __global__ void claimed(const int* row_ptr, const int* col_idx, const float* val
     y[row] = sum;
   }
 }
+
+// ---- waits
+// launch: <<<ceil(num_rows / 128), 128>>>
+// Begins early, and reads what no earlier kernel writes before it waits.
+__global__ void spmv(const int* row_ptr, const int* col_idx, const float* values, const float* x, float* y,
+                     int num_rows) {
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= num_rows) return;
+  const int first = row_ptr[row], end = row_ptr[row + 1];
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  float sum = 0;
+  for (int i = first; i < end; ++i) sum += values[i] * x[col_idx[i]];
+  y[row] = sum;
+}

@@ -24,6 +24,8 @@ pub enum Content {
     Value(Vec<f64>),
     /// A buffer that the kernel may only read.
     ReadOnly(Vec<f64>),
+    /// The same, which kernels before it in the stream may be writing.
+    Input(Vec<f64>),
     /// A buffer with something in it.
     Writable(Vec<f64>),
     /// A buffer of so many bytes that holds nothing yet.
@@ -35,7 +37,10 @@ impl Content {
     #[must_use]
     pub fn numbers(&self) -> &[f64] {
         match self {
-            Self::Value(numbers) | Self::ReadOnly(numbers) | Self::Writable(numbers) => numbers,
+            Self::Value(numbers)
+            | Self::ReadOnly(numbers)
+            | Self::Input(numbers)
+            | Self::Writable(numbers) => numbers,
             Self::Output(_) => &[],
         }
     }
@@ -45,7 +50,7 @@ impl CaseArgument {
     pub(super) fn parse(text: &str, matrix: Option<&Matrix>) -> Result<Self> {
         let words: Vec<_> = text.split(' ').collect();
         let (name, rights, element, fill) = match words.as_slice() {
-            [name, rights @ ("read-only" | "writable" | "output"), element, fill @ ..] => {
+            [name, rights @ ("read-only" | "input" | "writable" | "output"), element, fill @ ..] => {
                 (*name, *rights, *element, fill)
             }
             [name, element, fill @ ..] => (*name, "value", *element, fill),
@@ -70,8 +75,11 @@ impl CaseArgument {
                     fill => (None, fill),
                 };
                 let numbers = numbers(name, count, fill, matrix)?;
-                let is_read_only = rights == "read-only";
-                if is_read_only { Content::ReadOnly(numbers) } else { Content::Writable(numbers) }
+                match rights {
+                    "read-only" => Content::ReadOnly(numbers),
+                    "input" => Content::Input(numbers),
+                    _ => Content::Writable(numbers),
+                }
             }
         };
         Ok(Self { name: name.to_owned(), element, content })

@@ -23,6 +23,8 @@ pub(super) struct Request {
     pub(super) scope: Scope,
     /// Through the cache for what is only read.
     pub(super) read_only_path: bool,
+    /// Lanes that have yet to wait for the kernels before this one.
+    pub(super) early: u32,
 }
 
 /// What lanes read or write: by element and lane.
@@ -75,6 +77,7 @@ impl Core<'_> {
             order,
             scope,
             read_only_path: false,
+            early: warp.early,
         };
         match &instruction.op {
             Op::Load { address, access, destinations } => {

@@ -26,7 +26,8 @@ impl Core<'_> {
         let bytes = atomic.ty.bytes();
         let order = if atomic.order == Order::Weak { Order::Relaxed } else { atomic.order };
         let (index, scope) = (warp.index, atomic.scope);
-        let request = Request { counter, warp: index, bytes, order, scope, read_only_path: false };
+        let (read_only_path, early) = (false, warp.early);
+        let request = Request { counter, warp: index, bytes, order, scope, read_only_path, early };
         let (addresses, parts) = self.places(warp, counter, &atomic.address, lanes);
         let operands = warp.long(atomic.operand);
         let replacements = atomic.replacement.map_or([0; WARP], |register| warp.long(register));

@@ -89,6 +89,7 @@ impl<'g> Block<'g> {
             let threads = (grid.threads - index * WARP).min(WARP);
             let registers = Registers::new(kernel.registers);
             let mut warp = Warp::new(index, threads, registers, kernel.local_bytes);
+            warp.early = if grid.begins_early { u32::MAX } else { 0 };
             for &(register, constant) in &kernel.constants {
                 warp.set_constant(register, constant, &facts);
             }
@@ -307,6 +308,10 @@ impl Core<'_> {
                     None
                 }
                 Op::Nothing => Some(counter + 1),
+                Op::WaitForGrids => {
+                    warp.early &= !lanes;
+                    Some(counter + 1)
+                }
                 _ if lanes == 0 => Some(counter + 1),
                 _ => self.step(warp, counter, instruction, lanes, group, log),
             };
@@ -426,7 +431,7 @@ impl Core<'_> {
             | Op::WarpBarrier { members } => {
                 return self.collect(warp, counter, instruction, *members, lanes, group);
             }
-            Op::Compute(_) | Op::Branch { .. } | Op::Nothing => {}
+            Op::Compute(_) | Op::Branch { .. } | Op::WaitForGrids | Op::Nothing => {}
         }
         Some(next)
     }

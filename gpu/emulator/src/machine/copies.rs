@@ -177,6 +177,7 @@ impl Core<'_> {
                 order: Order::Weak,
                 scope: Scope::Device,
                 read_only_path: false,
+                early: 0,
             };
             for (index, word) in copy.data.chunks(4).enumerate().take(copy.bytes / 4) {
                 let value = word.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));

@@ -52,6 +52,8 @@ pub(crate) struct Grid<'l> {
     pub(crate) sizes: Vec<u8>,
     /// Whether any operation has the block's scope.
     pub(crate) has_near: bool,
+    /// Whether it waits for the kernels before it, which then have not ended when it begins.
+    pub(crate) begins_early: bool,
     /// Whether there are strong reads that are no atomics.
     pub(crate) has_strong_reads: bool,
 }
@@ -139,6 +141,7 @@ impl<'l> Grid<'l> {
                 _ => false,
             }),
             has_near: kernel.code.iter().any(|instruction| instruction.op.is_near()),
+            begins_early: kernel.code.iter().any(|instruction| instruction.op == Op::WaitForGrids),
         })
     }
 

@@ -37,6 +37,9 @@ impl<'g> Core<'g> {
             self.misaligned(request, lane, || global.place(address));
             return None;
         }
+        if request.early >> lane & 1 != 0 && near.is_some_and(|near| near.buffer.is_shared()) {
+            self.before_wait(request, lane, || global.place(address));
+        }
         offset
     }
 
@@ -117,6 +120,18 @@ impl<'g> Core<'g> {
     ) {
         self.report(FindingKind::Misaligned, request.counter, request.warp, lane, || {
             (Some(place()), format!("an access of {} bytes", request.bytes))
+        });
+    }
+
+    #[cold]
+    fn before_wait(
+        &mut self,
+        request: Request,
+        lane: usize,
+        place: impl FnOnce() -> PlacedAddress,
+    ) {
+        self.report(FindingKind::BeforeWait, request.counter, request.warp, lane, || {
+            (Some(place()), "kernels that it waits for later may be using it".to_owned())
         });
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct Warp {
     pub(crate) alive: u32,
     /// Lanes that can go on.
     pub(crate) ready: u32,
+    /// Lanes that have yet to wait for the kernels before this one, where it begins before they end.
+    pub(crate) early: u32,
     /// Lanes that wait at a warp-wide operation.
     pub(crate) collected: u32,
     /// Of each of those, the lanes that it waits for.
@@ -103,6 +105,7 @@ impl Warp {
             existing: lanes,
             alive: lanes,
             ready: lanes,
+            early: 0,
             collected: 0,
             members: [0; WARP],
             at_barrier: 0,

@@ -59,6 +59,7 @@ impl<'m> Lowering<'m> {
             "exit" if modifiers.is_empty() && operands.is_empty() => Op::Exit,
             "trap" | "brkpt" if modifiers.is_empty() && operands.is_empty() => Op::Trap,
             "call" if matches!(modifiers, [] | ["uni"]) => return self.call(operands),
+            "griddepcontrol" if matches!(modifiers, ["wait"]) => Op::WaitForGrids,
             "nanosleep" | "prefetch" | "prefetchu" | "discard" | "applypriority"
             | "griddepcontrol" | "pmevent" | "setmaxnreg" => Op::Nothing,
             "createpolicy" => {

@@ -35,7 +35,7 @@ const SYMBOLS: [&str; 54] = [
     "cuModuleGetGlobal_v2",
     "cuFuncGetParamInfo",
     "cuFuncSetAttribute",
-    "cuLaunchKernel",
+    "cuLaunchKernelEx",
     "cuMemGetInfo_v2",
     "cuMemsetD8Async",
     "cuMemsetD32Async",

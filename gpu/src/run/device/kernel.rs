@@ -196,7 +196,13 @@ impl Kernel {
             starts.push(values.len());
             argument.append_to(&mut values);
         }
-        Ok(BoundKernel { kernel: self, geometry, values, starts })
+        Ok(BoundKernel {
+            kernel: self,
+            geometry,
+            serialization: Serialization::Full,
+            values,
+            starts,
+        })
     }
 
     /// More dynamic shared memory than a kernel gets unasked.
@@ -264,17 +270,75 @@ impl fmt::Display for Geometry {
     }
 }
 
+/// What a launch waits for in its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Serialization {
+    /// The end of what comes before it.
+    Full,
+    /// Nothing: the kernel waits itself for those before it (CUDA C++ Programming Guide,
+    /// programmatic dependent launch). Only for those that do, on architectures that
+    /// [have it](sparserl_core::target::Architecture::has_programmatic_launch).
+    Programmatic,
+}
+
+/// Asks a stream for a launch; does not wait for it.
+///
+/// # Safety
+/// The function is of a loaded module, there is the address of an argument for each of its
+/// parameters, and what the kernel does with them is sound.
+pub(in crate::run) unsafe fn launch(
+    function: sys::CUfunction,
+    geometry: Geometry,
+    serialization: Serialization,
+    stream: sys::CUstream,
+    arguments: &mut [*mut c_void],
+) -> Result<(), result::DriverError> {
+    let Geometry { grid: [x, y, z], block, dynamic_shared } = geometry;
+    let mut attribute = sys::CUlaunchAttribute {
+        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        pad: [0; 4],
+        value: sys::CUlaunchAttributeValue { pad: [0; 64] },
+    };
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    let configuration = sys::CUlaunchConfig {
+        gridDimX: x,
+        gridDimY: y,
+        gridDimZ: z,
+        blockDimX: block[0],
+        blockDimY: block[1],
+        blockDimZ: block[2],
+        sharedMemBytes: dynamic_shared,
+        hStream: stream,
+        attrs: &raw mut attribute,
+        numAttrs: match serialization {
+            Serialization::Full => 0,
+            Serialization::Programmatic => 1,
+        },
+    };
+    let (arguments, nothing) = (arguments.as_mut_ptr(), std::ptr::null_mut());
+    // SAFETY: the configuration and its attribute live until the call returns; the rest is the
+    // contract.
+    unsafe { sys::cuLaunchKernelEx(&raw const configuration, function, arguments, nothing) }
+        .result()
+}
+
 /// A kernel with its arguments. Holds on to the buffers among them.
 #[derive(Clone, Debug)]
 pub struct BoundKernel<'k> {
     kernel: &'k Kernel,
     geometry: Geometry,
+    serialization: Serialization,
     values: Vec<u64>,
     /// Where among the values each argument begins.
     starts: Vec<usize>,
 }
 
 impl BoundKernel<'_> {
+    /// The same, with launches that wait otherwise.
+    pub(crate) fn serialized(self, serialization: Serialization) -> Self {
+        Self { serialization, ..self }
+    }
+
     /// Asks for one run; does not wait for it.
     ///
     /// # Errors
@@ -284,7 +348,6 @@ impl BoundKernel<'_> {
     }
 
     fn enqueue_on(&self, stream: sys::CUstream) -> Result<(), LaunchError> {
-        let Geometry { grid, block, dynamic_shared } = self.geometry;
         self.kernel.module.context.bind()?;
         let mut values = self.values.clone();
         let first = values.as_mut_ptr();
@@ -295,14 +358,7 @@ impl BoundKernel<'_> {
         // returns. What the kernel does on the device is the condition that this module's
         // documentation states.
         let launched = unsafe {
-            result::launch_kernel(
-                self.kernel.function,
-                grid.into(),
-                block.into(),
-                dynamic_shared,
-                stream,
-                &mut pointers,
-            )
+            launch(self.kernel.function, self.geometry, self.serialization, stream, &mut pointers)
         };
         launched.map_err(|error| LaunchError::Refused {
             geometry: self.geometry,

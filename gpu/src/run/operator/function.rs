@@ -7,7 +7,7 @@ use cudarc::driver::{result, sys};
 use super::ForeignStream;
 use crate::compile::nvrtc::Cubin;
 use crate::run::device::driver::Check as _;
-use crate::run::device::{Device, DeviceError, parameter_sizes};
+use crate::run::device::{Device, DeviceError, Geometry, Serialization, launch, parameter_sizes};
 
 /// A function with the module that it is of. Unloaded when dropped.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub(super) struct Function {
     device: Device,
     module: sys::CUmodule,
     handle: sys::CUfunction,
+    serialization: Serialization,
     /// Bytes of each parameter.
     parameters: Vec<usize>,
 }
@@ -27,13 +28,19 @@ unsafe impl Sync for Function {}
 impl Function {
     /// Loads the kernel called `name`, now and not at the first launch, which would wait for it and
     /// may be captured.
-    pub(super) fn load(device: &Device, cubin: &Cubin, name: &str) -> Result<Self, DeviceError> {
+    pub(super) fn load(
+        device: &Device,
+        cubin: &Cubin,
+        name: &str,
+        serialization: Serialization,
+    ) -> Result<Self, DeviceError> {
         let _entered = device.enter()?;
         // SAFETY: a cubin is a whole ELF image, and it outlives the call.
         let module = unsafe { result::module::load_data(cubin.bytes().as_ptr().cast()) }
             .check("cuModuleLoadData")?;
         let handle = std::ptr::null_mut();
-        let mut function = Self { device: device.clone(), module, handle, parameters: Vec::new() };
+        let device = device.clone();
+        let mut function = Self { device, module, handle, serialization, parameters: Vec::new() };
         // One that holds a NUL is not found.
         let name = CString::new(name).unwrap_or_default();
         // SAFETY: the module was just loaded.
@@ -61,24 +68,10 @@ impl Function {
         addresses: &mut [*mut c_void],
     ) -> Result<(), DeviceError> {
         let _entered = self.device.enter_unless_current()?;
+        let geometry = Geometry::linear(grid, block);
         // SAFETY: the function is loaded; the rest is the contract.
-        unsafe {
-            sys::cuLaunchKernel(
-                self.handle,
-                grid,
-                1,
-                1,
-                block,
-                1,
-                1,
-                0,
-                stream.handle(),
-                addresses.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
-        }
-        .result()
-        .check("cuLaunchKernel")
+        unsafe { launch(self.handle, geometry, self.serialization, stream.handle(), addresses) }
+            .check("cuLaunchKernelEx")
     }
 }
 

@@ -131,12 +131,17 @@ fn shared_variables_of_functions_are_the_same_in_each_call() {
 }
 
 #[test]
+fn kernels_wait_for_those_before_them() {
+    assert_eq!(op("griddepcontrol.wait;"), Op::WaitForGrids);
+}
+
+#[test]
 fn hints_do_nothing() {
     for statement in [
         "nanosleep.u32 10;",
         "prefetch.global.L2 [%rd1];",
         "discard.global.L2 [%rd1], 128;",
-        "griddepcontrol.wait;",
+        "griddepcontrol.launch_dependents;",
         "fence.proxy.async;",
     ] {
         assert_eq!(op(statement), Op::Nothing, "{statement}");
