@@ -141,7 +141,7 @@ class Argument:
     def __init__(self, text, matrix):
         words = text.split()
         self.name = words[0]
-        self.is_buffer = words[1] in ("read-only", "writable", "output")
+        self.is_buffer = words[1] in ("read-only", "input", "writable", "output")
         self.kind = words[2] if self.is_buffer else words[1]
         fill = words[3:] if self.is_buffer else words[2:]
         if words[1] == "output":

@@ -345,14 +345,22 @@ static void scatter(void **parameters) {
   for (uint64_t slot = 0; slot < count; ++slot)
     if (entries[slot] != ~UINT64_C(0)) slots[slot] = values[entries[slot]];
 }
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                        CUstream stream, void **parameters, void **extra) {
+/* Generated kernels, and they alone, wait for those before them, which may then run at the same time. */
+static int may_begin_early(const CUlaunchConfig *launch) {
+  const CUlaunchAttribute *attribute = launch->attrs;
+  return launch->numAttrs == 1 && attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+         attribute->value.programmaticStreamSerializationAllowed;
+}
+CUresult cuLaunchKernelEx(const CUlaunchConfig *launch, CUfunction function, void **parameters,
+                          void **extra) {
   NEED_CONTEXT();
   if (is_broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
-  if (function->context != current() || (stream && stream->context != current()))
+  if (function->context != current() || (launch->hStream && launch->hStream->context != current()))
     return CUDA_ERROR_INVALID_HANDLE;
-  if (!grid_x || !grid_y || !grid_z || block_x * block_y * block_z > 1024 || shared || extra)
+  const unsigned blocks = launch->gridDimX * launch->gridDimY * launch->gridDimZ;
+  const unsigned threads = launch->blockDimX * launch->blockDimY * launch->blockDimZ;
+  if (!blocks || threads > 1024 || launch->sharedMemBytes || extra) return CUDA_ERROR_INVALID_VALUE;
+  if (function->scatters ? launch->numAttrs != 0 : !may_begin_early(launch))
     return CUDA_ERROR_INVALID_VALUE;
   /* Every parameter can be read. */
   unsigned sum = 0;

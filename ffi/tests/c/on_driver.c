@@ -331,7 +331,7 @@ static void broken(void) {
   sparserl_plan *plan = plan_with(1, 0), *none = NULL;
   driver_break();
   FAILS(sparserl_execute(plan, stream, &one, x, &zero, NULL, z), SPARSERL_DEVICE_FAILED,
-        "cuLaunchKernel failed: an error");
+        "cuLaunchKernelEx failed: an error");
   FAILS(sparserl_plan_update_values(plan, stream, g.values, SPARSERL_HOST), SPARSERL_DEVICE_FAILED, "failed");
   FAILS(sparserl_plan_create(context, matrix, NULL, &none), SPARSERL_DEVICE_FAILED, "failed");
   REQUIRE(none == NULL);
