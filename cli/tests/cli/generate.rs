@@ -120,8 +120,7 @@ fn check_arguments(place: &Place, folder: &str) {
         };
         let expected = match text("kind") {
             "alpha" | "beta" | "size" => format!("{cuda} {}", text("name")),
-            "input" => format!("const {cuda}* __restrict__ {}", text("name")),
-            "matrix" => format!("const {cuda}* {}", text("name")),
+            "input" | "matrix" => format!("const {cuda}* {}", text("name")),
             "output" => format!("{cuda}* __restrict__ {}", text("name")),
             "workspace" => format!("{cuda}* {}", text("name")),
             other => unreachable!("{other}"),

@@ -50,9 +50,12 @@ impl CaseArgument {
     pub(super) fn parse(text: &str, matrix: Option<&Matrix>) -> Result<Self> {
         let words: Vec<_> = text.split(' ').collect();
         let (name, rights, element, fill) = match words.as_slice() {
-            [name, rights @ ("read-only" | "input" | "writable" | "output"), element, fill @ ..] => {
-                (*name, *rights, *element, fill)
-            }
+            [
+                name,
+                rights @ ("read-only" | "input" | "writable" | "output"),
+                element,
+                fill @ ..,
+            ] => (*name, *rights, *element, fill),
             [name, element, fill @ ..] => (*name, "value", *element, fill),
             _ => bail!("no argument"),
         };
