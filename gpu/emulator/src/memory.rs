@@ -41,8 +41,8 @@ pub(crate) struct Buffer {
     address: u64,
     bytes: usize,
     is_writable: bool,
-    /// Whether kernels before the launch may have written it, or read it.
-    is_shared: bool,
+    /// Whether kernels before the launch may still be reading or writing it.
+    is_in_use: bool,
     words: Vec<AtomicU32>,
     /// A bit for each byte that was written; without them all are.
     defined: Option<Vec<AtomicU32>>,
@@ -81,7 +81,7 @@ impl Memory {
     fn add(
         &mut self,
         name: &str,
-        (is_writable, is_shared): (bool, bool),
+        (is_writable, is_in_use): (bool, bool),
         words: Vec<AtomicU32>,
         bytes: usize,
         defined: Option<Vec<AtomicU32>>,
@@ -90,7 +90,7 @@ impl Memory {
         let address = BUFFERS + ((index as u64) << WINDOW_BITS) + (1 << (WINDOW_BITS - 1));
         let bytes = bytes.min(MOST_BYTES);
         let name = name.to_owned();
-        self.buffers.push(Buffer { name, address, bytes, is_writable, is_shared, words, defined });
+        self.buffers.push(Buffer { name, address, bytes, is_writable, is_in_use, words, defined });
         BufferId(index)
     }
 
@@ -170,7 +170,7 @@ impl Buffer {
             address,
             bytes,
             is_writable,
-            is_shared: true,
+            is_in_use: true,
             words: words(initial),
             defined: None,
         }
@@ -189,8 +189,8 @@ impl Buffer {
     }
 
     #[inline]
-    pub(crate) fn is_shared(&self) -> bool {
-        self.is_shared
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.is_in_use
     }
 
     /// Where an access of so many bytes lies in the buffer, if it lies within.

@@ -80,11 +80,7 @@ impl LoadedKernel {
             }
         }
         let variables = watched_variables(&module, cubin)?;
-        let may_overlap = cubin.architecture().has_programmatic_launch();
-        let serialization = match launch.waits_itself && may_overlap {
-            true => Serialization::Programmatic,
-            false => Serialization::Full,
-        };
+        let serialization = Serialization::of(launch.waits_itself, cubin.architecture());
         Ok(Self { kernel, serialization, launch, arrays, workspace, variables })
     }
 

@@ -184,10 +184,7 @@ impl Operator {
             sizes.push(bytes);
         }
         // Generated kernels wait for those before them.
-        let serialization = match cubin.architecture().has_programmatic_launch() {
-            true => Serialization::Programmatic,
-            false => Serialization::Full,
-        };
+        let serialization = Serialization::of(true, cubin.architecture());
         let function = Function::load(&arrays.device, cubin, &source.kernel, serialization)?;
         if function.parameters() != sizes || sizes.len() > MOST_PARAMETERS {
             return Err(OperatorError::Parameters { kernel: source.kernel.clone() });

@@ -37,7 +37,7 @@ impl<'g> Core<'g> {
             self.misaligned(request, lane, || global.place(address));
             return None;
         }
-        if request.early >> lane & 1 != 0 && near.is_some_and(|near| near.buffer.is_shared()) {
+        if request.early >> lane & 1 != 0 && near.is_some_and(|near| near.buffer.is_in_use()) {
             self.before_wait(request, lane, || global.place(address));
         }
         offset

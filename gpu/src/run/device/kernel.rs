@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
+use sparserl_core::target::Architecture;
 
 use super::driver::Check;
 use super::{Context, Device, DeviceBuffer, DeviceError, DriverFailure, Stream};
@@ -276,9 +277,18 @@ pub(crate) enum Serialization {
     /// The end of what comes before it.
     Full,
     /// Nothing: the kernel waits itself for those before it (CUDA C++ Programming Guide,
-    /// programmatic dependent launch). Only for those that do, on architectures that
-    /// [have it](sparserl_core::target::Architecture::has_programmatic_launch).
+    /// programmatic dependent launch).
     Programmatic,
+}
+
+impl Serialization {
+    /// What launches of a kernel wait for that waits itself for those before it, or does not.
+    pub(crate) fn of(waits_itself: bool, architecture: Architecture) -> Self {
+        match waits_itself && architecture.has_programmatic_launch() {
+            true => Self::Programmatic,
+            false => Self::Full,
+        }
+    }
 }
 
 /// Asks a stream for a launch; does not wait for it.
