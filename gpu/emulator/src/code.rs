@@ -5,8 +5,11 @@
 //! that do not change during a launch have become registers of their own, filled once for each
 //! warp, so that an instruction's operands are registers and nothing else.
 
+mod kernel;
+
 use std::ops::Range;
 
+pub use self::kernel::{Constant, Kernel, Parameter, SharedArray, SourceLocation, Variable};
 use crate::compute::Compute;
 
 /// Threads of a warp.
@@ -62,15 +65,6 @@ pub struct Guard {
     pub predicate: u16,
     /// The value with which the instruction takes effect.
     pub expected: bool,
-}
-
-/// A place in the source, as `-lineinfo` records it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SourceLocation {
-    /// The file, as it was named to the compiler.
-    pub file: String,
-    /// Line, from 1: where the code is written, not where it was inlined.
-    pub line: u32,
 }
 
 /// What an instruction does.
@@ -427,131 +421,6 @@ pub enum BarrierOperation {
     And,
     /// Whether any is.
     Or,
-}
-
-/// A register's value that is the same for a whole launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Constant {
-    /// The same bits in each lane.
-    Bits(u64),
-    /// A dimension (0 to 2) of `%tid`.
-    Thread(u8),
-    /// A dimension of `%ntid`.
-    BlockSize(u8),
-    /// A dimension of `%ctaid`.
-    Block(u8),
-    /// A dimension of `%nctaid`.
-    GridSize(u8),
-    /// `%laneid`
-    Lane,
-    /// `%warpid`
-    Warp,
-    /// `%nwarpid`
-    Warps,
-    /// `%lanemask_eq`
-    LanesEqual,
-    /// `%lanemask_le`
-    LanesUpTo,
-    /// `%lanemask_lt`
-    LanesBelow,
-    /// `%lanemask_ge`
-    LanesFrom,
-    /// `%lanemask_gt`
-    LanesAbove,
-    /// `%smid`: blocks take the multiprocessors in turn.
-    Multiprocessor,
-    /// `%dynamic_smem_size`
-    DynamicShared,
-    /// `%total_smem_size`
-    TotalShared,
-}
-
-/// A parameter of a kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// Where it lies among the kernel's parameters, in bytes.
-    pub bytes: Range<u32>,
-}
-
-/// A variable that the module keeps in device memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Variable {
-    /// Its name.
-    pub name: String,
-    /// Its address.
-    pub address: u64,
-    /// What it holds at first; as long as the variable.
-    pub initial: Vec<u8>,
-    /// `.const`: only read.
-    pub constant: bool,
-}
-
-/// A variable in shared memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedArray {
-    /// Its name.
-    pub name: String,
-    /// Its addresses.
-    pub bytes: Range<u32>,
-}
-
-/// A kernel that can be launched.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Kernel {
-    /// Its name.
-    pub name: String,
-    /// Its instructions; the last never falls through.
-    pub code: Vec<Instruction>,
-    /// Registers of a warp.
-    pub registers: RegisterCounts,
-    /// What some of them hold from the beginning.
-    pub constants: Vec<(Register, Constant)>,
-    /// Those that may be read before they are written: they hold nothing at first.
-    pub undefined: Vec<Register>,
-    /// In the order of the signature.
-    pub parameters: Vec<Parameter>,
-    /// Bytes of all parameters.
-    pub parameter_bytes: u32,
-    /// Bytes of shared memory besides what the launch adds, which comes after them.
-    pub shared_bytes: u32,
-    /// Where the memory that the launch adds begins among the addresses.
-    pub shared_dynamic: u32,
-    /// What lies before that, by address, with nothing in between.
-    pub shared_arrays: Vec<SharedArray>,
-    /// Bytes of each thread's own memory.
-    pub local_bytes: u32,
-    /// Variables of the module, by address.
-    pub variables: Vec<Variable>,
-    /// The places in the source that instructions come from.
-    pub locations: Vec<SourceLocation>,
-    /// Most threads of a block (`.maxntid`, `.reqntid`), where the kernel says so.
-    pub most_threads: Option<u32>,
-    /// Blocks of a cluster as x, y, z (`.reqnctapercluster`), where the kernel says so.
-    pub cluster: Option<[u32; 3]>,
-}
-
-impl Kernel {
-    /// Where the source has an instruction. The compiler puts those that it moves to the front of
-    /// everything nowhere; for them it is the first place after.
-    #[must_use]
-    pub fn location(&self, instruction: usize) -> Option<&SourceLocation> {
-        let from = self.code.get(instruction..)?;
-        let location = from.iter().find_map(|instruction| instruction.location)?;
-        self.locations.get(location as usize)
-    }
-
-    /// Where an instruction stands, in words.
-    #[must_use]
-    pub fn place(&self, number: u32) -> String {
-        let Some(instruction) = self.code.get(number as usize) else {
-            return "nowhere".to_owned();
-        };
-        let line = instruction.ptx_line;
-        match self.location(number as usize) {
-            Some(location) => format!("at {}:{} (PTX line {line})", location.file, location.line),
-            None => format!("at PTX line {line}"),
-        }
-    }
 }
 
 impl Op {
