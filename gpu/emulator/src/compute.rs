@@ -174,21 +174,24 @@ impl Compute {
                     signed: choose(a.pending.signed, b.pending.signed),
                     unsigned: choose(a.pending.unsigned, b.pending.unsigned),
                 },
+                read_by: p.read_by.or(a.read_by).or(b.read_by),
             };
         }
         if let Flow::Decide { value, sources } = self.flow {
             let of = |source: PredicateSource| {
-                let undefined = registers.marks(Register::Predicate(source.number)).undefined;
+                let marks = registers.marks(Register::Predicate(source.number));
                 let held = source.read(registers);
-                (undefined, !undefined & if value { held } else { !held })
+                (marks, !marks.undefined & if value { held } else { !held })
             };
             let [(a, a_decides), (b, b_decides)] = sources.map(of);
-            return Marks { undefined: (a | b) & !(a_decides | b_decides), ..Marks::default() };
+            let undefined = (a.undefined | b.undefined) & !(a_decides | b_decides);
+            return Marks { undefined, read_by: a.read_by.or(b.read_by), ..Marks::default() };
         }
         let mut all = Marks::default();
         for &register in &self.reads {
             let marks = registers.marks(register);
             all.undefined |= marks.undefined;
+            all.read_by = all.read_by.or(marks.read_by);
             all.wrapped |= marks.wrapped;
             all.pending.signed |= marks.pending.signed;
             all.pending.unsigned |= marks.pending.unsigned;

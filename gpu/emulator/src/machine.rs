@@ -55,4 +55,5 @@ mod stamp;
 mod store;
 mod touch;
 mod traffic;
+mod undefined;
 mod warp;

@@ -1,7 +1,7 @@
 //! The front end: from PTX text to code.
 //!
 //! ```text
-//! text ─► lexer ─► parser, statement ─► syntax ─► variables ─► Module
+//! text ─► lexer ─► parser (statement, local) ─► syntax ─► variables ─► Module
 //! Module ─► lower (names, operands, shared; memory_access, atomics, warp, control) ─► Kernel
 //! ```
 //!
@@ -13,6 +13,7 @@ mod atomics;
 mod control;
 mod lexer;
 mod liveness;
+mod local;
 mod lower;
 mod memory_access;
 mod names;

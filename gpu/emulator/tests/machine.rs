@@ -423,6 +423,23 @@ fn undefined_values_are_found_where_they_matter() {
 }
 
 #[test]
+fn an_undefined_value_is_told_where_it_was_read() {
+    let body = "ld.shared.u32 %r4, [%r2];
+        add.s32 %r5, %r4, 1;
+        shfl.sync.idx.b32 %r6, %r5, 0, 31, -1;
+        st.global.u32 [%rd1], %r6;";
+    let run = run_body(body, 1, 32, 32);
+    assert_eq!(run.kinds(), [Uninitialised]);
+    let finding = &run.report.findings[0];
+    let lines = source(body);
+    let line = |text: &str| 1 + lines.lines().position(|line| line.contains(text)).unwrap();
+    assert_eq!(finding.ptx_line as usize, line("ld.shared.u32 %r4"));
+    assert_eq!(finding.address.as_ref().unwrap().place, "shared `tile` + 0 of 1024 bytes");
+    let stored = format!("the value stored at PTX line {} depends on it", line("st.global.u32"));
+    assert_eq!(finding.detail, stored);
+}
+
+#[test]
 fn bad_addresses_are_found() {
     let run = run_body("st.global.u32 [%rd1], %r0;", 1, 32, 31);
     assert_eq!(run.kinds(), [OutOfBounds]);
@@ -435,6 +452,43 @@ fn bad_addresses_are_found() {
     assert_eq!(kinds("st.shared.u32 [%r2+1000], %r0;", 1, 32, 64), [OutOfBounds]);
     let product = "mul.lo.s32 %r4, %r0, 1000000000; mul.wide.u32 %rd3, %r4, 0; add.s64 %rd3, %rd3, %rd1; ld.global.u32 %r5, [%rd3];";
     assert_eq!(kinds(product, 1, 32, 32), [AddressOverflow]);
+}
+
+#[test]
+fn arrays_of_a_thread_have_bounds_of_their_own() {
+    // As the compiler writes `unsigned a[4], b[4]`, and an index into `a` that is known at run time.
+    let body = |index: &str, use_otherwise: &str| {
+        format!(
+            ".local .align 16 .b8 __local_depot0[32];
+            .reg .b64 %SP, %SPL;
+            mov.u64 %SPL, __local_depot0;
+            cvta.local.u64 %SP, %SPL;
+            add.u64 %rd2, %SPL, 0;
+            add.u64 %rd3, %SPL, 16;
+            st.local.v4.u32 [%rd2], {{%r0, %r0, %r0, %r0}};
+            st.local.v4.u32 [%rd3], {{%r0, %r0, %r0, %r0}};
+            {use_otherwise}
+            {index}
+            mul.wide.s32 %rd4, %r4, 4;
+            add.s64 %rd5, %rd2, %rd4;
+            ld.local.u32 %r5, [%rd5];
+            st.global.u32 [%rd1], %r5;"
+        )
+    };
+    let within = body("and.b32 %r4, %r0, 3;", "");
+    assert_eq!(run_body(&within, 1, 32, 32).report.findings, []);
+    assert_eq!(run_body(&within, 1, 32, 32).words(), (0..32).collect::<Vec<u32>>());
+    let past = run_body(&body("mov.u32 %r4, 4;", ""), 1, 32, 32);
+    assert_eq!(past.kinds(), [OutOfBounds]);
+    let place = &past.report.findings[0].address.as_ref().unwrap().place;
+    assert_eq!(place, "0 bytes past an array in the thread's own memory");
+    let text = body("mov.u32 %r4, -1;", "").replace("%rd5, %rd2", "%rd5, %rd3");
+    let before = run_body(&text, 1, 32, 32);
+    let place = &before.report.findings[0].address.as_ref().unwrap().place;
+    assert_eq!(place, "4 bytes before an array in the thread's own memory");
+    // Where the address goes elsewhere, nothing is known of arrays.
+    let elsewhere = body("mov.u32 %r4, 4;", "st.global.u64 [%rd0+128], %SP;");
+    assert_eq!(run_body(&elsewhere, 1, 32, 64).report.findings, []);
 }
 
 #[test]

@@ -11,7 +11,7 @@ extern "C" __global__ void tile_partly_filled(const int* row_ptr, const int* col
   const int lane = threadIdx.x, begin = row_ptr[blockIdx.x], length = row_ptr[blockIdx.x + 1] - begin;
   if (lane < length) products[lane] = values[begin + lane] * x[columns[begin + lane]];
   __syncwarp();
-  float sum = products[lane];
+  float sum = products[lane];  // BUG: uninitialised
   for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-  if (lane == 0) y[blockIdx.x] = sum;  // BUG: uninitialised
+  if (lane == 0) y[blockIdx.x] = sum;
 }

@@ -90,8 +90,9 @@ pub struct Kernel {
     pub registers: RegisterCounts,
     /// What some of them hold from the beginning.
     pub constants: Vec<(Register, Constant)>,
-    /// Those that may be read before they are written: they hold nothing at first.
-    pub undefined: Vec<Register>,
+    /// Those that may be read before they are written, each with the first instruction that reads
+    /// it: they hold nothing at first.
+    pub undefined: Vec<(Register, u32)>,
     /// In the order of the signature.
     pub parameters: Vec<Parameter>,
     /// Bytes of all parameters.
@@ -104,6 +105,8 @@ pub struct Kernel {
     pub shared_arrays: Vec<SharedArray>,
     /// Bytes of each thread's own memory.
     pub local_bytes: u32,
+    /// What of it lies between arrays, by address.
+    pub local_gaps: Vec<Range<u32>>,
     /// Variables of the module, by address.
     pub variables: Vec<Variable>,
     /// The places in the source that instructions come from.

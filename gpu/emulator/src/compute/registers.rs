@@ -32,6 +32,8 @@ pub(super) struct Marks {
     pub(super) undefined: u32,
     pub(super) wrapped: u32,
     pub(super) pending: Pending,
+    /// The instruction that read the memory that was never written, for any of the lanes.
+    pub(super) read_by: Option<u32>,
 }
 
 impl Registers {
@@ -64,11 +66,24 @@ impl Registers {
         self.marks(register).wrapped
     }
 
-    /// Says in which of the `lanes`, whose value was just set, it is undefined and in which
-    /// wrapped.
+    /// Number of the instruction where a register's undefined lanes come from: the one that read
+    /// what nobody had written.
+    #[must_use]
+    pub fn read_by(&self, register: Register) -> Option<u32> {
+        self.marks(register).read_by
+    }
+
+    /// Says in which of the `lanes`, whose value was just set, it is undefined, and by which
+    /// instruction it was read so.
     #[inline]
-    pub fn taint(&mut self, register: Register, lanes: u32, undefined: u32, wrapped: u32) {
-        self.set_marks(register, lanes, Marks { undefined, wrapped, ..Marks::default() });
+    pub fn taint(&mut self, register: Register, lanes: u32, undefined: u32, read_by: Option<u32>) {
+        self.set_marks(register, lanes, Marks { undefined, read_by, ..Marks::default() });
+    }
+
+    /// Says that the value of some lanes, which was just set, is what it seems.
+    #[inline]
+    pub fn clear(&mut self, register: Register, lanes: u32) {
+        self.set_marks(register, lanes, Marks::default());
     }
 
     #[inline]
@@ -83,6 +98,11 @@ impl Registers {
                 set(&mut marks.wrapped, new.wrapped);
                 set(&mut marks.pending.signed, signed);
                 set(&mut marks.pending.unsigned, unsigned);
+                if new.undefined & lanes != 0 {
+                    marks.read_by = new.read_by;
+                } else if marks.undefined == 0 {
+                    marks.read_by = None;
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::block::Core;
 use super::order::{Log, lanes_of};
+use super::undefined::Use;
 use super::warp::Warp;
 use crate::code::{
     Address, Instruction, LOCAL_WINDOW, Op, Order, Register, SHARED_WINDOW, Scope, Space, WARP,
@@ -28,11 +29,13 @@ pub(super) struct Request {
 }
 
 /// What lanes read or write: by element and lane.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Values {
     pub(super) values: [[u64; WARP]; MOST_ELEMENTS],
     /// A bit for each lane.
     pub(super) undefined: [u32; MOST_ELEMENTS],
+    /// The instruction that read what is undefined of what is written.
+    pub(super) read_by: [Option<u32>; MOST_ELEMENTS],
 }
 
 impl Core<'_> {
@@ -114,9 +117,8 @@ impl Core<'_> {
             let undefined = warp.registers.undefined(base) & lanes;
             if undefined != 0 {
                 let lane = undefined.trailing_zeros() as usize;
-                self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
-                    (None, "the address depends on it".to_owned())
-                });
+                let at = Use { counter, warp: warp.index, lane, what: "the address" };
+                self.report_undefined(at, warp.registers.read_by(base), || None);
             }
             let wrapped = warp.registers.wrapped(base) & lanes;
             if wrapped != 0 {

@@ -6,6 +6,7 @@ use super::access::Request;
 use super::block::Core;
 use super::order::{Effect, Log, Place, lanes_of};
 use super::touch::in_shared;
+use super::undefined::Use;
 use super::warp::Warp;
 use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Scope, Space, WARP};
 use crate::finding::FindingKind;
@@ -33,6 +34,9 @@ impl Core<'_> {
         let replacements = atomic.replacement.map_or([0; WARP], |register| warp.long(register));
         let undefined = warp.registers.undefined(atomic.operand)
             | atomic.replacement.map_or(0, |register| warp.registers.undefined(register));
+        let given = [Some(atomic.operand), atomic.replacement];
+        let operand_read_by =
+            given.into_iter().flatten().find_map(|register| warp.registers.read_by(register));
         let mut old_values = [0; WARP];
         let mut old_undefined = 0;
         for (space, lanes) in parts {
@@ -92,9 +96,9 @@ impl Core<'_> {
                     let needs_old = atomic.operation != AtomicOperation::Exchange;
                     old_undefined |= u32::from(!is_defined) << lane;
                     if is_undefined || !is_defined && needs_old {
-                        self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
-                            (Some(place()), "the new value depends on it".to_owned())
-                        });
+                        let at = Use { counter, warp: index, lane, what: "the new value" };
+                        let read_by = if is_undefined { operand_read_by } else { None };
+                        self.report_undefined(at, read_by, || Some(place()));
                     }
                     let old = region.buffer.read(offset, bytes);
                     old_values[lane] = old;
@@ -114,7 +118,7 @@ impl Core<'_> {
         if let Some(destination) = atomic.destination {
             warp.set(destination, lanes, &old_values);
             if old_undefined != 0 {
-                warp.registers.taint(destination, lanes, old_undefined, 0);
+                warp.registers.taint(destination, lanes, old_undefined, Some(counter));
             }
         }
     }

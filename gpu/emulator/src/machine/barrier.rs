@@ -30,6 +30,8 @@ pub(crate) struct Arrival {
     holds: u32,
     /// Whether any lane's predicate is undefined.
     is_undefined: bool,
+    /// The instruction that read it so.
+    read_by: Option<u32>,
 }
 
 /// Who has come to each barrier since it last opened.
@@ -58,6 +60,7 @@ impl Core<'_> {
         });
         let is_undefined = reduction
             .is_some_and(|reduction| warp.registers.undefined(reduction.source) & lanes != 0);
+        let read_by = reduction.and_then(|reduction| warp.registers.read_by(reduction.source));
         if *waits {
             warp.at_barrier |= lanes;
             warp.ready &= !lanes;
@@ -76,6 +79,7 @@ impl Core<'_> {
             reduction: *reduction,
             holds,
             is_undefined,
+            read_by,
         });
     }
 }
@@ -169,6 +173,7 @@ impl Block<'_> {
         let count: u32 = arrivals.iter().map(|arrival| arrival.holds.count_ones()).sum();
         let threads: u32 = arrivals.iter().map(|arrival| arrival.lanes.count_ones()).sum();
         let is_undefined = arrivals.iter().any(|arrival| arrival.is_undefined);
+        let read_by = arrivals.iter().find_map(|arrival| arrival.read_by);
         for arrival in arrivals.iter().filter(|arrival| arrival.waits) {
             let Some(warp) = self.warps.get_mut(arrival.warp) else { continue };
             warp.at_barrier &= !arrival.lanes;
@@ -182,7 +187,7 @@ impl Block<'_> {
                 warp.set(reduction.destination, arrival.lanes, &[result.into(); WARP]);
                 if is_undefined {
                     let lanes = arrival.lanes;
-                    warp.registers.taint(reduction.destination, lanes, lanes, 0);
+                    warp.registers.taint(reduction.destination, lanes, lanes, read_by);
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! A block: warps in turns.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use fastrand::Rng;
@@ -10,6 +11,7 @@ use super::grid::{Grid, MULTIPROCESSORS, position};
 use super::order::{BlockOrder, Log, Place, Releases, lanes_of};
 use super::polls::Watched;
 use super::shared::SharedMemory;
+use super::undefined::Use;
 use super::warp::{Facts, Group, PATIENCE, Warp};
 use crate::code::{Instruction, Op, WARP};
 use crate::compute::Registers;
@@ -56,6 +58,8 @@ pub(crate) struct Core<'g> {
     pub(crate) order: BlockOrder,
     pub(crate) counters: Counters,
     findings: Findings,
+    /// By instruction: what it was the first to read of what nobody has written.
+    pub(super) undefined_reads: BTreeMap<u32, Option<PlacedAddress>>,
     /// Where turns are taken at random.
     pub(crate) random: Option<Rng>,
     /// Whether lanes of a warp run one after the other at first, as far as each gets.
@@ -93,8 +97,8 @@ impl<'g> Block<'g> {
             for &(register, constant) in &kernel.constants {
                 warp.set_constant(register, constant, &facts);
             }
-            for &register in &kernel.undefined {
-                warp.registers.taint(register, u32::MAX, u32::MAX, 0);
+            for &(register, read_by) in &kernel.undefined {
+                warp.registers.taint(register, u32::MAX, u32::MAX, Some(read_by));
             }
             warp
         };
@@ -112,6 +116,7 @@ impl<'g> Block<'g> {
                 order: BlockOrder::new(index, grid.blocks(), grid.warps(), grid.has_near),
                 counters: Counters::default(),
                 findings: Findings::default(),
+                undefined_reads: BTreeMap::new(),
                 random,
                 is_serial,
                 watched: Vec::new(),
@@ -334,10 +339,9 @@ impl Core<'_> {
         let register = crate::code::Register::Predicate(guard.predicate);
         let undefined = warp.registers.undefined(register) & group;
         if undefined != 0 {
-            let lane = undefined.trailing_zeros() as usize;
-            self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
-                (None, "what is done next depends on it".to_owned())
-            });
+            let (warp_index, lane) = (warp.index, undefined.trailing_zeros() as usize);
+            let at = Use { counter, warp: warp_index, lane, what: "what is done next" };
+            self.report_undefined(at, warp.registers.read_by(register), || None);
         }
         let value = warp.predicate(register);
         group & if guard.expected { value } else { !value }

@@ -2,6 +2,7 @@
 
 use super::block::Core;
 use super::order::lanes_of;
+use super::undefined::Use;
 use super::warp::Warp;
 use crate::code::{Instruction, Op, Register, ShuffleMode, VoteMode, WARP};
 use crate::finding::FindingKind;
@@ -23,9 +24,8 @@ impl Core<'_> {
         let unknown = warp.registers.undefined(members) & lanes;
         if unknown != 0 {
             let lane = unknown.trailing_zeros() as usize;
-            self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
-                (None, "the lanes that take part depend on it".to_owned())
-            });
+            let at = Use { counter, warp: warp.index, lane, what: "the set of lanes" };
+            self.report_undefined(at, warp.registers.read_by(members), || None);
         }
         let first = named[lanes.trailing_zeros() as usize % WARP];
         let agree = lanes_of(lanes).all(|lane| named[lane] == first);
@@ -169,6 +169,7 @@ impl Core<'_> {
                 let value = warp.predicate(*source);
                 let holds = lanes & if *negated { !value } else { value };
                 let undefined = warp.registers.undefined(*source) & lanes;
+                let read_by = warp.registers.read_by(*source);
                 let result = match mode {
                     VoteMode::All => (holds == lanes).into(),
                     VoteMode::Any => (holds != 0).into(),
@@ -177,7 +178,7 @@ impl Core<'_> {
                 };
                 warp.set(*destination, lanes, &[result.into(); WARP]);
                 if undefined != 0 {
-                    warp.registers.taint(*destination, lanes, lanes, 0);
+                    warp.registers.taint(*destination, lanes, lanes, read_by);
                 }
             }
             Op::Match { all, destination, is_equal, source, .. } => {
@@ -187,6 +188,7 @@ impl Core<'_> {
                     equal.fold(0_u32, |mask, lane| mask | 1 << lane)
                 };
                 let undefined = warp.registers.undefined(*source) & lanes;
+                let read_by = warp.registers.read_by(*source);
                 let masks = values.map(|value| {
                     let equal = equal_to(value);
                     if *all && equal != lanes { 0 } else { equal }
@@ -197,21 +199,22 @@ impl Core<'_> {
                 }
                 // One value that nobody knows makes what is equal to it unknown to all.
                 if undefined != 0 {
-                    warp.registers.taint(*destination, lanes, lanes, 0);
+                    warp.registers.taint(*destination, lanes, lanes, read_by);
                     if let Some(is_equal) = is_equal {
-                        warp.registers.taint(*is_equal, lanes, lanes, 0);
+                        warp.registers.taint(*is_equal, lanes, lanes, read_by);
                     }
                 }
             }
             Op::Reduce { operation, destination, source, signed, .. } => {
                 let values = warp.word(*source);
                 let undefined = warp.registers.undefined(*source) & lanes;
+                let read_by = warp.registers.read_by(*source);
                 let values = lanes_of(lanes).map(|lane| values[lane]);
                 let reduced =
                     values.reduce(|a, b| super::atomic::combine_words(*operation, *signed, a, b));
                 warp.set(*destination, lanes, &[reduced.unwrap_or(0).into(); WARP]);
                 if undefined != 0 {
-                    warp.registers.taint(*destination, lanes, lanes, 0);
+                    warp.registers.taint(*destination, lanes, lanes, read_by);
                 }
             }
             Op::Elect { destination, is_elected, .. } => {
@@ -244,6 +247,9 @@ impl Core<'_> {
         // Where nobody knows which lane is read, nobody knows what is read.
         let elsewhere =
             warp.registers.undefined(operands.lane) | warp.registers.undefined(operands.clamp);
+        let read_by = [source, operands.lane, operands.clamp]
+            .into_iter()
+            .find_map(|register| warp.registers.read_by(register));
         let (mut result, mut is_undefined, mut within) = ([0; WARP], 0, [0; WARP]);
         for lane in lanes_of(lanes) {
             let (from, is_within) = operands.mode.source(lane as u32, wanted[lane], clamps[lane]);
@@ -270,13 +276,13 @@ impl Core<'_> {
         if let Some(destination) = destination {
             warp.set(destination, lanes, &result);
             if is_undefined != 0 {
-                warp.registers.taint(destination, lanes, is_undefined, 0);
+                warp.registers.taint(destination, lanes, is_undefined, read_by);
             }
         }
         if let Some(in_range) = in_range {
             warp.set(in_range, lanes, &within);
             if elsewhere & lanes != 0 {
-                warp.registers.taint(in_range, lanes, elsewhere & lanes, 0);
+                warp.registers.taint(in_range, lanes, elsewhere & lanes, read_by);
             }
         }
     }

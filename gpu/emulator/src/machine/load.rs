@@ -24,7 +24,7 @@ impl Core<'_> {
         lanes: u32,
         log: &mut Log<'_>,
     ) {
-        let mut read = Values { values: [[0; WARP]; MOST_ELEMENTS], undefined: [0; MOST_ELEMENTS] };
+        let mut read = Values::default();
         let elements = destinations.len().min(MOST_ELEMENTS);
         let (addresses, parts) = self.places(warp, request.counter, address, lanes);
         for (space, lanes) in parts {
@@ -85,8 +85,10 @@ impl Core<'_> {
                     values.map(|v| (v << shift).cast_signed() >> shift).map(i64::cast_unsigned);
             }
             warp.set(destination, lanes, values);
-            if read.undefined[element] != 0 {
-                warp.registers.taint(destination, lanes, read.undefined[element], 0);
+            let undefined = read.undefined[element];
+            if undefined != 0 {
+                self.remember_undefined(request.counter, undefined, &addresses, &parts);
+                warp.registers.taint(destination, lanes, undefined, Some(request.counter));
             }
         }
     }

@@ -6,6 +6,7 @@ use super::load::cut;
 use super::order::{Effect, Log, Place, lanes_of};
 use super::touch::in_shared;
 use super::traffic::sectors;
+use super::undefined::Use;
 use super::warp::Warp;
 use crate::code::{Access, Address, Order, Register, Scope, Space, WARP};
 use crate::finding::FindingKind;
@@ -28,11 +29,11 @@ impl Core<'_> {
         let grid = self.grid;
         let (addresses, parts) = self.places(warp, request.counter, address, lanes);
         let elements = sources.len().min(MOST_ELEMENTS);
-        let mut stored =
-            Values { values: [[0; WARP]; MOST_ELEMENTS], undefined: [0; MOST_ELEMENTS] };
+        let mut stored = Values::default();
         for (element, &source) in sources.iter().take(elements).enumerate() {
             stored.values[element] = warp.long(source);
             stored.undefined[element] = warp.registers.undefined(source) & lanes;
+            stored.read_by[element] = warp.registers.read_by(source);
         }
         for (space, lanes) in parts {
             if lanes == 0 {
@@ -146,13 +147,9 @@ impl Core<'_> {
                 });
             for element in 0..elements {
                 if stored.undefined[element] >> lane & 1 != 0 {
-                    self.report(
-                        FindingKind::Uninitialised,
-                        request.counter,
-                        request.warp,
-                        lane,
-                        || (Some(place()), "the value stored depends on it".to_owned()),
-                    );
+                    let Request { counter, warp, .. } = request;
+                    let at = Use { counter, warp, lane, what: "the value stored" };
+                    self.report_undefined(at, stored.read_by[element], || Some(place()));
                 }
                 let value = cut(stored.values[element][lane], bytes);
                 if request.order != Order::Weak {

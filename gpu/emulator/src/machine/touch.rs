@@ -1,5 +1,7 @@
 //! Whether an access may be made, and what is remembered of it.
 
+use std::ops::Range;
+
 use super::access::Request;
 use super::block::Core;
 use super::global::Region;
@@ -9,7 +11,7 @@ use super::polls::Watched;
 use super::races::{Conflict, SharedCells};
 use super::stamp::Stamp;
 use super::traffic::bank_conflicts;
-use crate::code::{Order, Scope, SharedArray, WARP};
+use crate::code::{Kernel, Order, Scope, SharedArray, WARP};
 use crate::finding::{FindingKind, PlacedAddress};
 
 impl<'g> Core<'g> {
@@ -83,12 +85,11 @@ impl<'g> Core<'g> {
         address: u64,
     ) -> Option<usize> {
         let bytes = u64::from(request.bytes);
-        let length = u64::from(self.grid.kernel.local_bytes);
-        let place = || PlacedAddress {
-            address,
-            place: format!("the thread's own memory + {address} of {length} bytes"),
-        };
-        if address.checked_add(bytes).is_none_or(|end| end > length) {
+        let kernel = self.grid.kernel;
+        let place = || PlacedAddress { address, place: in_local(kernel, address) };
+        let is_outside =
+            address.checked_add(bytes).is_none_or(|end| end > u64::from(kernel.local_bytes));
+        if is_outside || gap(kernel, address, bytes).is_some() {
             self.out_of_bounds(request, lane, place);
             return None;
         }
@@ -380,6 +381,28 @@ fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
     let mask = if bytes >= 4 { 0xF } else { ((1 << bytes) - 1) << (offset % 4) };
     let words = bytes.div_ceil(4) as usize;
     (offset / 4..offset / 4 + words).map(move |word| (word, mask))
+}
+
+/// What lies between two arrays of a thread's own memory and is touched by an access.
+fn gap(kernel: &Kernel, address: u64, bytes: u64) -> Option<&Range<u32>> {
+    let gaps = &kernel.local_gaps;
+    let after = gaps.partition_point(|gap| u64::from(gap.end) <= address);
+    gaps.get(after).filter(|gap| u64::from(gap.start) < address + bytes)
+}
+
+/// Puts an address of a thread's own memory in words: one between two arrays is behind the first
+/// or before the second, whichever is nearer.
+pub(super) fn in_local(kernel: &Kernel, address: u64) -> String {
+    match gap(kernel, address, 1) {
+        None => format!("the thread's own memory + {address} of {} bytes", kernel.local_bytes),
+        Some(gap) => {
+            let (past, before) = (address - u64::from(gap.start), u64::from(gap.end) - address);
+            match past <= before {
+                true => format!("{past} bytes past an array in the thread's own memory"),
+                false => format!("{before} bytes before an array in the thread's own memory"),
+            }
+        }
+    }
 }
 
 /// Puts an address of shared memory in words: with the variable that it lies in or after, as far as

@@ -289,24 +289,21 @@ impl Warp {
                 }
             }
         }
-        self.registers.taint(register, lanes, 0, 0);
+        self.registers.clear(register, lanes);
     }
 
-    /// A register's values, with the lanes in which they are undefined.
-    pub(crate) fn copy(&self, register: Register) -> ([u64; WARP], u32) {
-        (self.long(register), self.registers.undefined(register))
+    /// A register's values, with what is undefined of them.
+    pub(crate) fn copy(&self, register: Register) -> Copied {
+        let undefined = self.registers.undefined(register);
+        let read_by = self.registers.read_by(register);
+        Copied { values: self.long(register), undefined, read_by }
     }
 
     /// Sets some lanes of a register to values that were copied.
-    pub(crate) fn paste(
-        &mut self,
-        to: Register,
-        (values, undefined): &([u64; WARP], u32),
-        lanes: u32,
-    ) {
-        self.set(to, lanes, values);
-        if undefined & lanes != 0 {
-            self.registers.taint(to, lanes, *undefined, 0);
+    pub(crate) fn paste(&mut self, to: Register, copied: &Copied, lanes: u32) {
+        self.set(to, lanes, &copied.values);
+        if copied.undefined & lanes != 0 {
+            self.registers.taint(to, lanes, copied.undefined, copied.read_by);
         }
     }
 
@@ -342,6 +339,16 @@ impl Warp {
         });
         self.set(register, u32::MAX, &values);
     }
+}
+
+/// What a register held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copied {
+    values: [u64; WARP],
+    /// Lanes in which it is undefined.
+    undefined: u32,
+    /// The instruction that read it so.
+    read_by: Option<u32>,
 }
 
 /// What special registers tell of a launch.

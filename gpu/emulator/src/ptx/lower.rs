@@ -1,6 +1,7 @@
 //! Makes a kernel's code of its statements.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::liveness::read_before_written;
 use super::names::{Place, Scope};
@@ -36,6 +37,7 @@ pub(super) fn kernel(module: &Module, name: &str) -> Result<Kernel, PtxError> {
         locations: Vec::new(),
         location_numbers: HashMap::new(),
         local_bytes: 0,
+        local_gaps: Vec::new(),
         statements: 0,
         calls: Vec::new(),
         frame: Frame::default(),
@@ -85,6 +87,7 @@ pub(super) struct Lowering<'m> {
     locations: Vec<SourceLocation>,
     location_numbers: HashMap<(u32, u32), Option<u32>>,
     local_bytes: u64,
+    local_gaps: Vec<Range<u32>>,
     statements: usize,
     /// Functions that are being inlined, the kernel first.
     pub(super) calls: Vec<usize>,
@@ -225,7 +228,11 @@ impl<'m> Lowering<'m> {
                 let address = self.shared.of_bodies.get(&(function, at)).copied();
                 Place { space: Space::Shared, address: address.unwrap_or_default(), bytes }
             }
-            DeclaredSpace::Local | DeclaredSpace::Parameter => self.local(declaration)?,
+            DeclaredSpace::Local | DeclaredSpace::Parameter => {
+                let place = self.local(declaration)?;
+                self.add_gaps(function, declaration, place.address);
+                place
+            }
             DeclaredSpace::Global | DeclaredSpace::Constant => {
                 let reason = format!("`{}` has to be outside of the function", declaration.name);
                 return Err(self.error(reason));
@@ -246,6 +253,20 @@ impl<'m> Lowering<'m> {
             return Err(self.error("a thread's own memory is larger than 512 KiB"));
         }
         Ok(Place { space: Space::Local, address, bytes })
+    }
+
+    /// Notes what lies between the arrays of a variable at that address, if it is made of several.
+    fn add_gaps(&mut self, function: usize, declaration: &Declaration, address: u64) {
+        let Some(function) = self.module.source.functions.get(function) else { return };
+        let arrays = &function.local_arrays;
+        if arrays.last().is_some_and(|last| last.end == declaration.bytes()) {
+            let between = arrays.iter().zip(arrays.iter().skip(1));
+            self.local_gaps.extend(
+                between.map(|(array, next)| {
+                    (address + array.end) as u32..(address + next.start) as u32
+                }),
+            );
+        }
     }
 
     /// A label of the innermost scope that has one of that name.
@@ -350,8 +371,8 @@ impl<'m> Lowering<'m> {
         }
         debug_assert!(self.local_bytes <= LOCAL_WINDOW.end - LOCAL_WINDOW.start);
         let filled = |register: &Register| self.filled.iter().any(|(other, _)| other == register);
-        let undefined =
-            read_before_written(&self.code).into_iter().filter(|r| !filled(r)).collect();
+        let unwritten = read_before_written(&self.code).into_iter().filter(|r| !filled(r));
+        let undefined = unwritten.map(|r| (r, first_reader(&self.code, r))).collect();
         Ok(Kernel {
             name: function.name.clone(),
             undefined,
@@ -364,10 +385,24 @@ impl<'m> Lowering<'m> {
             shared_dynamic: self.shared.dynamic as u32,
             shared_arrays: self.shared.arrays,
             local_bytes: self.local_bytes as u32,
+            local_gaps: self.local_gaps,
             variables: self.module.variables.clone(),
             locations: self.locations,
             most_threads: function.most_threads,
             cluster: function.cluster,
         })
     }
+}
+
+/// Number of the first instruction that reads a register.
+fn first_reader(code: &[Instruction], register: Register) -> u32 {
+    let reads = |instruction: &Instruction| {
+        let guard = instruction.guard.map(|guard| Register::Predicate(guard.predicate));
+        let mut is_read = guard == Some(register);
+        instruction.op.registers(&mut |other, is_written| {
+            is_read |= !is_written && other == register;
+        });
+        is_read
+    };
+    code.iter().position(reads).unwrap_or_default() as u32
 }

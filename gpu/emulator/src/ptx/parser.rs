@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::PtxError;
 use super::lexer::{Placed, Token};
+use super::local;
 use super::syntax::{Declaration, DeclaredSpace, Function, Initial, Source, Type};
 
 /// Bytes that one variable may have.
@@ -113,7 +114,6 @@ impl<'t> Parser<'t> {
             match self.peek() {
                 Token::Mark(b';') => {
                     self.skip();
-                    let body = None;
                     return Ok(Function {
                         name,
                         line,
@@ -122,11 +122,12 @@ impl<'t> Parser<'t> {
                         parameters,
                         most_threads,
                         cluster,
-                        body,
+                        local_arrays: Vec::new(),
+                        body: None,
                     });
                 }
                 Token::Mark(b'{') => {
-                    let body = Some(self.body()?);
+                    let mut body = self.body()?;
                     return Ok(Function {
                         name,
                         line,
@@ -135,7 +136,8 @@ impl<'t> Parser<'t> {
                         parameters,
                         most_threads,
                         cluster,
-                        body,
+                        local_arrays: local::spread(&mut body),
+                        body: Some(body),
                     });
                 }
                 Token::Word(".pragma") => self.skip_past(b';')?,

@@ -1,6 +1,7 @@
 //! PTX as it is written.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// A module's text, taken apart.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,8 @@ pub(super) struct Function {
     pub(super) most_threads: Option<u32>,
     /// `.reqnctapercluster`
     pub(super) cluster: Option<[u32; 3]>,
+    /// Where the arrays lie that the compiler has joined to one variable, within that.
+    pub(super) local_arrays: Vec<Range<u64>>,
     /// None where it is only declared.
     pub(super) body: Option<Vec<Statement>>,
 }

@@ -9,9 +9,9 @@ __global__ void spmv(const int* rp, const int* ci, const float* va, const float*
     const unsigned to = (unsigned)__cvta_generic_to_shared(&first[threadIdx.x]);
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(&va[rp[row]]) : "memory");
     asm volatile("cp.async.commit_group;");
-    sum = first[threadIdx.x] * x[ci[rp[row]]];
+    sum = first[threadIdx.x] * x[ci[rp[row]]];  // BUG
     asm volatile("cp.async.wait_group 0;" ::: "memory");
   }
   for (int i = rp[row] + 1; i < rp[row + 1]; ++i) sum += va[i] * x[ci[i]];
-  y[row] = sum;  // BUG
+  y[row] = sum;
 }

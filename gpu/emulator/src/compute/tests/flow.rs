@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::registers::Marks;
 use super::{Warp, select};
 use crate::code::Register::{self, Long, Predicate, Word};
 
@@ -9,7 +10,7 @@ const LANES: u32 = 0x00ff_00f0;
 
 fn marked(register: Register, undefined: u32, wrapped: u32) -> Warp {
     let mut warp = Warp::new();
-    warp.0.taint(register, u32::MAX, undefined, wrapped);
+    warp.0.set_marks(register, u32::MAX, Marks { undefined, wrapped, ..Marks::default() });
     warp
 }
 
@@ -75,7 +76,7 @@ fn overwriting_defines() {
 #[test]
 fn selection_takes_the_chosen() {
     let mut warp = marked(Word(1), 0xffff, 0xff);
-    warp.0.taint(Word(2), u32::MAX, 0xf000_0000, 0);
+    warp.0.taint(Word(2), u32::MAX, 0xf000_0000, None);
     warp.0.predicates[1] = 0x0f0f_0f0f;
     warp.run("selp.b32 w0, w1, w2, p1");
     assert_eq!(warp.0.undefined(Word(0)), 0xf000_0f0f);

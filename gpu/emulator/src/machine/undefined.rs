@@ -1,0 +1,70 @@
+//! Uses of values that nobody has written. What is wrong is told where such a value was read, for
+//! it may have come a long way to where it matters.
+
+use super::block::Core;
+use super::order::lanes_of;
+use super::touch::{in_local, in_shared};
+use crate::code::{Space, WARP};
+use crate::finding::{FindingKind, PlacedAddress};
+
+/// Where the value of a register matters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    /// Number of the instruction.
+    pub(super) counter: u32,
+    pub(super) warp: usize,
+    pub(super) lane: usize,
+    /// What depends on the value.
+    pub(super) what: &'static str,
+}
+
+impl Core<'_> {
+    /// Notes what an instruction has read that was never written, the first time that it does.
+    #[cold]
+    pub(super) fn remember_undefined(
+        &mut self,
+        counter: u32,
+        undefined: u32,
+        addresses: &[u64; WARP],
+        parts: &[(Space, u32); 3],
+    ) {
+        let grid = self.grid;
+        self.undefined_reads.entry(counter).or_insert_with(|| {
+            let lane = lanes_of(undefined).next()?;
+            let (space, _) = parts.iter().find(|(_, lanes)| lanes >> lane & 1 != 0)?;
+            let address = addresses[lane];
+            match space {
+                Space::Global | Space::Generic => Some(grid.global.place(address)),
+                Space::Shared => Some(in_shared(grid, address)),
+                Space::Local => {
+                    Some(PlacedAddress { address, place: in_local(grid.kernel, address) })
+                }
+                Space::Parameter => None,
+            }
+        });
+    }
+
+    /// Reports that something depends on an undefined value: there where it was read, if that is
+    /// known, and else here.
+    #[cold]
+    pub(super) fn report_undefined(
+        &mut self,
+        at: Use,
+        read_by: Option<u32>,
+        place: impl FnOnce() -> Option<PlacedAddress>,
+    ) {
+        let Use { counter, warp, lane, what } = at;
+        let kind = FindingKind::Uninitialised;
+        match read_by.filter(|&read| read != counter) {
+            None => self
+                .report(kind, counter, warp, lane, || (place(), format!("{what} depends on it"))),
+            Some(read) => {
+                let kernel = self.grid.kernel;
+                let of = self.undefined_reads.get(&read).cloned().flatten();
+                self.report(kind, read, warp, lane, || {
+                    (of, format!("{what} {} depends on it", kernel.place(counter)))
+                });
+            }
+        }
+    }
+}
