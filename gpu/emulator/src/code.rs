@@ -6,10 +6,12 @@
 //! warp, so that an instruction's operands are registers and nothing else.
 
 mod kernel;
+mod mbarrier;
 
 use std::ops::Range;
 
 pub use self::kernel::{Constant, Kernel, Parameter, SharedArray, SourceLocation, Variable};
+pub use self::mbarrier::{MBarrier, MBarrierAction, Phase};
 use crate::compute::Compute;
 
 /// Threads of a warp.
@@ -125,6 +127,19 @@ pub enum Op {
         /// Bytes to read, in a 32-bit register; the rest is zero. All without one.
         source_bytes: Option<Register>,
     },
+    /// `cp.async.bulk`: the same of many bytes, done when an mbarrier has counted them.
+    CopyBulk {
+        /// In shared memory.
+        destination: Address,
+        /// In global memory.
+        source: Address,
+        /// 32-bit register: how many, a multiple of 16.
+        bytes: Register,
+        /// The mbarrier, in shared memory.
+        barrier: Address,
+    },
+    /// `mbarrier`: a barrier in shared memory at which copies arrive, too.
+    MBarrier(MBarrier),
     /// `cp.async.commit_group`.
     CopyAsyncCommit,
     /// `cp.async.wait_group` and, with 0, `cp.async.wait_all`: waits until at most so many groups
@@ -429,6 +444,7 @@ impl Op {
         match self {
             Self::Load { access, .. } | Self::Store { access, .. } => access.bytes as u8,
             Self::Atomic(atomic) => atomic.ty.bytes() as u8,
+            Self::MBarrier(_) => 8,
             _ => 0,
         }
     }
@@ -437,7 +453,7 @@ impl Op {
     pub(crate) fn is_strong(&self) -> bool {
         match self {
             Self::Load { access, .. } | Self::Store { access, .. } => access.order != Order::Weak,
-            Self::Atomic(_) => true,
+            Self::Atomic(_) | Self::MBarrier(_) => true,
             _ => false,
         }
     }
@@ -476,6 +492,26 @@ impl Op {
             }
             Self::CopyAsync { destination, source, source_bytes, .. } => {
                 all(&[destination.base, source.base, *source_bytes], &[]);
+            }
+            Self::CopyBulk { destination, source, bytes, barrier } => {
+                all(&[destination.base, source.base, Some(*bytes), barrier.base], &[]);
+            }
+            Self::MBarrier(MBarrier { address, action, .. }) => {
+                all(&[address.base], &[]);
+                match action {
+                    MBarrierAction::Initialise { count } => all(&[Some(*count)], &[]),
+                    MBarrierAction::Expect { bytes } | MBarrierAction::Complete { bytes } => {
+                        all(&[Some(*bytes)], &[]);
+                    }
+                    MBarrierAction::Arrive { state, count, bytes, .. } => {
+                        all(&[*count, *bytes], &[*state]);
+                    }
+                    MBarrierAction::Test { phase, is_complete } => {
+                        let (Phase::OfParity(phase) | Phase::OfState(phase)) = phase;
+                        all(&[Some(*phase)], &[Some(*is_complete)]);
+                    }
+                    MBarrierAction::Invalidate | MBarrierAction::ArriveBehindCopies { .. } => {}
+                }
             }
             Self::Shuffle { destination, in_range, source, lane, clamp, members, .. } => {
                 let read = [source, lane, clamp, members].map(|&register| Some(register));

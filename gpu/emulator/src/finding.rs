@@ -56,6 +56,8 @@ pub enum FindingKind {
     Race,
     /// Not all threads that a barrier waits for arrive at it: some take another way, or have ended.
     DivergentBarrier,
+    /// More arrivals at an mbarrier than it counts in a phase.
+    TooManyArrivals,
     /// A warp-wide operation (shuffle, vote, match) names lanes that never take part, or is
     /// executed by one that it does not name.
     MissingLanes,
@@ -78,7 +80,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::OutOfBounds,
         Self::Misaligned,
         Self::WriteToReadOnly,
@@ -86,6 +88,7 @@ impl FindingKind {
         Self::BeforeWait,
         Self::Race,
         Self::DivergentBarrier,
+        Self::TooManyArrivals,
         Self::MissingLanes,
         Self::InactiveLane,
         Self::AddressOverflow,
@@ -113,6 +116,7 @@ impl fmt::Display for FindingKind {
             Self::BeforeWait => "access before the wait for earlier kernels",
             Self::Race => "race",
             Self::DivergentBarrier => "divergent barrier",
+            Self::TooManyArrivals => "too many arrivals at an mbarrier",
             Self::MissingLanes => "missing lanes",
             Self::InactiveLane => "shuffle from an inactive lane",
             Self::AddressOverflow => "overflow in an address",

@@ -34,7 +34,7 @@ pub(super) struct Values {
     pub(super) values: [[u64; WARP]; MOST_ELEMENTS],
     /// A bit for each lane.
     pub(super) undefined: [u32; MOST_ELEMENTS],
-    /// The instruction that read what is undefined of what is written.
+    /// The instruction that read what is undefined, where that is known.
     pub(super) read_by: [Option<u32>; MOST_ELEMENTS],
 }
 
@@ -100,6 +100,10 @@ impl Core<'_> {
                 let of = [destination, source];
                 self.issue_copies(warp, request, of, *source_bytes, lanes);
             }
+            Op::CopyBulk { destination, source, bytes, barrier } => {
+                self.issue_bulk(warp, counter, [destination, source, barrier], *bytes, lanes);
+            }
+            Op::MBarrier(mbarrier) => self.mbarrier(warp, counter, mbarrier, lanes, log),
             _ => {}
         }
     }

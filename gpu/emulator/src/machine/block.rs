@@ -6,12 +6,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use fastrand::Rng;
 
 use super::barrier::{Arrival, Barriers};
+use super::copies::Copies;
 use super::findings::{Culprit, Findings};
 use super::grid::{Grid, MULTIPROCESSORS, position};
+use super::mbarrier::MBarriers;
 use super::order::{BlockOrder, Log, Place, Releases, lanes_of};
 use super::polls::Watched;
 use super::shared::SharedMemory;
-use super::undefined::Use;
+use super::undefined::{Stored, Use};
 use super::warp::{Facts, Group, PATIENCE, Warp};
 use crate::code::{Instruction, Op, WARP};
 use crate::compute::Registers;
@@ -58,6 +60,10 @@ pub(crate) struct Core<'g> {
     pub(crate) order: BlockOrder,
     pub(crate) counters: Counters,
     findings: Findings,
+    pub(super) undefined_stored: Stored,
+    /// Copies under way, by warp.
+    pub(super) copies: Vec<Copies>,
+    pub(super) mbarriers: MBarriers,
     /// By instruction: what it was the first to read of what nobody has written.
     pub(super) undefined_reads: BTreeMap<u32, Option<PlacedAddress>>,
     /// Where turns are taken at random.
@@ -116,7 +122,10 @@ impl<'g> Block<'g> {
                 order: BlockOrder::new(index, grid.blocks(), grid.warps(), grid.has_near),
                 counters: Counters::default(),
                 findings: Findings::default(),
+                copies: (0..grid.warps()).map(|_| Copies::default()).collect(),
+                mbarriers: MBarriers::new(),
                 undefined_reads: BTreeMap::new(),
+                undefined_stored: Stored::new(),
                 random,
                 is_serial,
                 watched: Vec::new(),
@@ -361,7 +370,12 @@ impl Core<'_> {
     ) -> Option<u32> {
         let next = counter + 1;
         match &instruction.op {
-            Op::Load { .. } | Op::Store { .. } | Op::Atomic(_) | Op::CopyAsync { .. } => {
+            Op::Load { .. }
+            | Op::Store { .. }
+            | Op::Atomic(_)
+            | Op::CopyAsync { .. }
+            | Op::CopyBulk { .. }
+            | Op::MBarrier(_) => {
                 if self.waits_for_turn(warp, instruction, lanes) {
                     warp.jump(group, next);
                     warp.keeps_waiting(group, STRONG_COST);
@@ -383,8 +397,14 @@ impl Core<'_> {
                     return None;
                 }
             }
-            Op::CopyAsyncCommit => warp.copies.commit(lanes),
-            Op::CopyAsyncWait { groups } => self.finish_copies(warp, counter, lanes, *groups),
+            Op::CopyAsyncCommit => {
+                if let Some(copies) = self.copies.get_mut(warp.index) {
+                    copies.commit(lanes);
+                }
+            }
+            Op::CopyAsyncWait { groups } => {
+                self.finish_copies(warp.index, counter, lanes, *groups);
+            }
             Op::Fence { scope, sequential } => {
                 self.order.fence(warp.index, lanes, *scope, *sequential);
             }

@@ -90,47 +90,62 @@ impl Core<'_> {
         warp.loads += 1;
         self.counters.global_load_sectors += sectors(&addresses, lanes);
         self.count_shared(&targets, lanes, request.bytes);
-        let grid = self.grid;
-        let mut near = None;
         for lane in lanes_of(lanes) {
-            let Some(target) = self.within_shared(request, lane, targets[lane]) else { continue };
             let count = counts.map_or(request.bytes, |counts| counts[lane].min(request.bytes));
-            let mut copy = Copy {
-                lane,
-                destination: target,
-                bytes: request.bytes as usize,
-                data: [0; 16],
-                defined: true,
-                source: (addresses[lane], count),
-            };
-            if count > 0 {
-                let part = Request { bytes: count, ..request };
-                let Some(offset) = self.within(&mut near, part, lane, addresses[lane]) else {
-                    continue;
-                };
-                let Some(region) = near else { continue };
-                // However few bytes are read.
-                if !addresses[lane].is_multiple_of(request.bytes.into()) {
-                    self.misaligned(request, lane, || grid.global.place(addresses[lane]));
-                    continue;
-                }
-                for (byte, to) in copy.data.iter_mut().enumerate().take(count as usize) {
-                    *to = region.buffer.read(offset + byte, 1) as u8;
-                    copy.defined &= region.buffer.is_defined(offset + byte, 1);
-                }
-                if let Some(cells) = region.cells {
-                    let conflict = self.observe_global(part, lane, cells, offset, false);
-                    self.report_race(part, lane, conflict, || grid.global.place(addresses[lane]));
-                }
+            let places = [targets[lane], addresses[lane]];
+            if let Some(copy) = self.begin_copy(request, lane, places, count)
+                && let Some(copies) = self.copies.get_mut(warp.index)
+            {
+                copies.issue(copy);
             }
-            // Until it is waited for, nobody can tell what is there.
-            for word in (0..copy.bytes).step_by(4) {
-                self.shared.write(target + word, 4, 0, false);
-            }
-            let conflict = self.observe_shared(request, lane, target, true);
-            self.report_race(request, lane, conflict, || in_shared(grid, target as u64));
-            warp.copies.issue(copy);
         }
+    }
+
+    /// Begins a lane's copy to a place in shared memory from one in device memory, of which `count`
+    /// bytes are read.
+    pub(super) fn begin_copy(
+        &mut self,
+        request: Request,
+        lane: usize,
+        [target, address]: [u64; 2],
+        count: u32,
+    ) -> Option<Copy> {
+        let grid = self.grid;
+        let target = self.within_shared(request, lane, target)?;
+        let mut copy = Copy {
+            lane,
+            destination: target,
+            bytes: request.bytes as usize,
+            data: [0; 16],
+            defined: true,
+            source: (address, count),
+        };
+        if count > 0 {
+            let part = Request { bytes: count, ..request };
+            let mut near = None;
+            let offset = self.within(&mut near, part, lane, address)?;
+            let region = near?;
+            // However few bytes are read.
+            if !address.is_multiple_of(request.bytes.into()) {
+                self.misaligned(request, lane, || grid.global.place(address));
+                return None;
+            }
+            for (byte, to) in copy.data.iter_mut().enumerate().take(count as usize) {
+                *to = region.buffer.read(offset + byte, 1) as u8;
+                copy.defined &= region.buffer.is_defined(offset + byte, 1);
+            }
+            if let Some(cells) = region.cells {
+                let conflict = self.observe_global(part, lane, cells, offset, false);
+                self.report_race(part, lane, conflict, || grid.global.place(address));
+            }
+        }
+        // Until it is waited for, nobody can tell what is there.
+        for word in (0..copy.bytes).step_by(4) {
+            self.shared.write(target + word, 4, 0, false);
+        }
+        let conflict = self.observe_shared(request, lane, target, true);
+        self.report_race(request, lane, conflict, || in_shared(grid, target as u64));
+        Some(copy)
     }
 
     /// A copy may read its source until it is waited for: whoever changed it before is told.
@@ -161,33 +176,36 @@ impl Core<'_> {
     /// Writes what copies have brought.
     pub(super) fn finish_copies(
         &mut self,
-        warp: &mut Warp,
+        warp: usize,
         counter: u32,
         lanes: u32,
         groups: Option<u32>,
     ) {
-        let grid = self.grid;
-        for copy in warp.copies.wait(lanes, groups) {
-            self.check_source(warp.index, &copy);
-            let bytes = copy.bytes as u32;
-            let request = Request {
-                counter,
-                warp: warp.index,
-                bytes,
-                order: Order::Weak,
-                scope: Scope::Device,
-                read_only_path: false,
-                early: 0,
-            };
-            for (index, word) in copy.data.chunks(4).enumerate().take(copy.bytes / 4) {
-                let value = word.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
-                self.shared.write(copy.destination + index * 4, 4, value, copy.defined);
-            }
-            let conflict = self.observe_shared(request, copy.lane, copy.destination, true);
-            self.report_race(request, copy.lane, conflict, || {
-                in_shared(grid, copy.destination as u64)
-            });
+        let done = self.copies.get_mut(warp).map(|copies| copies.wait(lanes, groups));
+        for copy in done.into_iter().flatten() {
+            self.end_copy(warp, counter, &copy);
         }
+    }
+
+    /// Writes what a copy of that warp has brought.
+    pub(super) fn end_copy(&mut self, warp: usize, counter: u32, copy: &Copy) {
+        let grid = self.grid;
+        self.check_source(warp, copy);
+        let request = Request {
+            counter,
+            warp,
+            bytes: copy.bytes as u32,
+            order: Order::Weak,
+            scope: Scope::Device,
+            read_only_path: false,
+            early: 0,
+        };
+        for (index, word) in copy.data.chunks(4).enumerate().take(copy.bytes / 4) {
+            let value = word.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+            self.shared.write(copy.destination + index * 4, 4, value, copy.defined);
+        }
+        let conflict = self.observe_shared(request, copy.lane, copy.destination, true);
+        self.report_race(request, copy.lane, conflict, || in_shared(grid, copy.destination as u64));
     }
 }
 

@@ -87,8 +87,11 @@ impl Core<'_> {
             warp.set(destination, lanes, values);
             let undefined = read.undefined[element];
             if undefined != 0 {
-                self.remember_undefined(request.counter, undefined, &addresses, &parts);
-                warp.registers.taint(destination, lanes, undefined, Some(request.counter));
+                let read_by = read.read_by[element].unwrap_or_else(|| {
+                    self.remember_undefined(request.counter, undefined, &addresses, &parts);
+                    request.counter
+                });
+                warp.registers.taint(destination, lanes, undefined, Some(read_by));
             }
         }
     }
@@ -157,7 +160,11 @@ impl Core<'_> {
                 let (value, is_defined) =
                     self.shared.read(offset + element * bytes as usize, bytes);
                 read.values[element][lane] = value;
-                read.undefined[element] |= u32::from(!is_defined) << lane;
+                if !is_defined {
+                    read.undefined[element] |= 1 << lane;
+                    let since = self.undefined_since(None, offset + element * bytes as usize);
+                    read.read_by[element] = read.read_by[element].or(since);
+                }
             }
             let conflict = self.observe_shared(request, lane, offset, false);
             self.report_race(request, lane, conflict, || in_shared(grid, offset as u64));
@@ -196,6 +203,8 @@ impl Core<'_> {
                 let defined = defined.iter().skip(offset % 4).take(bytes as usize);
                 if defined.fold(u32::MAX, |all, lanes| all & lanes) >> lane & 1 == 0 {
                     read.undefined[element] |= 1 << lane;
+                    let since = self.undefined_since(Some(warp.index * WARP + lane), offset);
+                    read.read_by[element] = read.read_by[element].or(since);
                 }
             }
         }

@@ -71,6 +71,9 @@ impl Core<'_> {
                         for element in 0..elements {
                             let offset = offset + element * access.bytes as usize;
                             let is_defined = stored.undefined[element] >> lane & 1 == 0;
+                            if !is_defined {
+                                self.store_undefined(None, offset, stored.read_by[element]);
+                            }
                             let value = stored.values[element][lane];
                             self.shared.write(offset, access.bytes, value, is_defined);
                         }
@@ -92,6 +95,10 @@ impl Core<'_> {
                             let offset = offset + element * access.bytes as usize;
                             let value = stored.values[element][lane];
                             let defined = stored.undefined[element] >> lane & 1 == 0;
+                            if !defined {
+                                let thread = Some(warp.index * WARP + lane);
+                                self.store_undefined(thread, offset, stored.read_by[element]);
+                            }
                             write_local(warp, lane, offset, access.bytes, value, defined);
                         }
                     }

@@ -1,6 +1,8 @@
 //! Uses of values that nobody has written. What is wrong is told where such a value was read, for
 //! it may have come a long way to where it matters.
 
+use std::collections::BTreeMap;
+
 use super::block::Core;
 use super::order::lanes_of;
 use super::touch::{in_local, in_shared};
@@ -18,7 +20,31 @@ pub(super) struct Use {
     pub(super) what: &'static str,
 }
 
+/// Where undefined values of shared memory and of threads' own come from, as far as they were
+/// stored: the instruction that read each, by thread for the latter, and by address.
+pub(crate) type Stored = BTreeMap<(Option<usize>, usize), u32>;
+
 impl Core<'_> {
+    /// Notes where an undefined value comes from that is stored in shared memory, or in that of a
+    /// thread.
+    #[cold]
+    pub(super) fn store_undefined(
+        &mut self,
+        thread: Option<usize>,
+        offset: usize,
+        read_by: Option<u32>,
+    ) {
+        if let Some(read) = read_by {
+            self.undefined_stored.insert((thread, offset), read);
+        }
+    }
+
+    /// The instruction that first read what is undefined there, if it has been stored since.
+    #[cold]
+    pub(super) fn undefined_since(&self, thread: Option<usize>, offset: usize) -> Option<u32> {
+        self.undefined_stored.get(&(thread, offset)).copied()
+    }
+
     /// Notes what an instruction has read that was never written, the first time that it does.
     #[cold]
     pub(super) fn remember_undefined(

@@ -2,7 +2,6 @@
 
 use fastrand::Rng;
 
-use super::copies::Copies;
 use super::grid::position;
 use super::order::lanes_of;
 use super::polls::{Polls, Watched};
@@ -45,7 +44,6 @@ pub(crate) struct Warp {
     pub(crate) loads: u64,
     /// Lanes' own memory.
     pub(crate) local: Vec<LocalWord>,
-    pub(crate) copies: Copies,
     pub(crate) polls: Polls,
     /// It waits for its turn, but can only go on when what it polls has changed.
     pub(crate) is_asleep: bool,
@@ -114,7 +112,6 @@ impl Warp {
             charged: 0,
             loads: 0,
             local: LocalWord::noise(index, local_bytes.div_ceil(4)),
-            copies: Copies::default(),
             polls: Polls::default(),
             is_asleep: false,
             dozes: false,

@@ -28,6 +28,7 @@ impl<'m> Lowering<'m> {
             "st" => self.store(modifiers, operands)?,
             "atom" | "red" => self.atomic(*first == "atom", modifiers, operands)?,
             "cp" => self.copy_async(modifiers, operands)?,
+            "mbarrier" => return self.mbarrier(modifiers, operands),
             "cvta" => return self.convert_address(modifiers, operands),
             "isspacep" => return self.is_space(modifiers, operands),
             "bra" => match (modifiers, operands) {

@@ -174,6 +174,10 @@ impl<'m> Lowering<'m> {
                 let groups = Some(u32::try_from(*groups).unwrap_or(u32::MAX));
                 return Ok(Op::CopyAsyncWait { groups });
             }
+            ["async", "mbarrier", "arrive", rest @ ..] => {
+                return self.arrive_behind_copies(rest, operands);
+            }
+            ["async", "bulk", rest @ ..] => return self.copy_bulk(rest, operands),
             ["async", "ca" | "cg", "shared" | "shared::cta", "global", hints @ ..] => hints,
             _ => return Err(self.error(unknown())),
         };

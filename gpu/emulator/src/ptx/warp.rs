@@ -97,7 +97,7 @@ impl<'m> Lowering<'m> {
                 // From sm_70 on it is `fence.sc`.
                 sequential: true,
             },
-            ("fence", ["proxy", ..], _) => Op::Nothing,
+            ("fence", ["proxy" | "mbarrier_init", ..], _) => Op::Nothing,
             ("fence", [.., scope], []) => {
                 let sequential = match modifiers {
                     ["sc", _] => true,

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod mbarrier;
+
 use sparserl_emulator::finding::FindingKind::{self, *};
 use sparserl_emulator::launch::{Argument, Launch, Options, Report, run};
 use sparserl_emulator::memory::{BufferId, Memory};

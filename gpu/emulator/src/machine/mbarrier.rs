@@ -1,0 +1,306 @@
+//! `mbarrier`: barriers in shared memory, at which asynchronous copies arrive as threads do.
+//!
+//! A phase ends when as many have arrived as it counts and all bytes that are expected have come.
+//! Copies come when somebody asks whether the phase has ended: until then a device need not have
+//! brought them either.
+
+use std::collections::BTreeMap;
+
+use super::access::Request;
+use super::block::Core;
+use super::copies::Copy;
+use super::order::{Effect, Log, Place, lanes_of};
+use super::touch::in_shared;
+use super::warp::Warp;
+use crate::code::{Address, MBarrier, MBarrierAction, Order, Phase, Register, Scope, WARP};
+use crate::finding::FindingKind;
+
+/// Bytes of an mbarrier.
+const BYTES: u32 = 8;
+/// Bytes of a part of a bulk copy.
+const PART: u32 = 16;
+
+const READ: Effect =
+    Effect { reads: true, writes: false, acquires: false, releases: false, scope: Scope::Block };
+const READ_WRITE: Effect = Effect { writes: true, ..READ };
+
+/// The mbarriers of a block, by address.
+pub(crate) type MBarriers = BTreeMap<u64, State>;
+
+/// What an mbarrier holds.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Arrivals that later phases count.
+    expected: u32,
+    /// Arrivals that this phase still waits for.
+    pending: u32,
+    /// Bytes that it waits for.
+    bytes: i64,
+    /// Phases that have ended.
+    phase: u32,
+    under_way: Vec<UnderWay>,
+}
+
+/// What will come to an mbarrier by itself.
+#[derive(Debug)]
+enum UnderWay {
+    /// A part of a bulk copy that a thread of the warp has issued.
+    Copy { warp: usize, copy: Copy },
+    /// An arrival of a thread behind its copies.
+    Arrival { warp: usize, lane: usize },
+}
+
+impl State {
+    /// What `ld` would read, if that were allowed.
+    fn bits(&self) -> u64 {
+        u64::from(self.phase) << 32 | u64::from(self.pending)
+    }
+
+    /// Begins the next phase if this one has ended.
+    fn turn(&mut self) {
+        if self.pending == 0 && self.bytes == 0 {
+            self.phase = self.phase.wrapping_add(1);
+            self.pending = self.expected;
+        }
+    }
+}
+
+impl Core<'_> {
+    /// Executes an instruction on an mbarrier, lane by lane.
+    pub(super) fn mbarrier(
+        &mut self,
+        warp: &mut Warp,
+        counter: u32,
+        at: &MBarrier,
+        lanes: u32,
+        log: &mut Log<'_>,
+    ) {
+        let (addresses, parts) = self.places(warp, counter, &at.address, lanes);
+        let request = Request {
+            counter,
+            warp: warp.index,
+            bytes: BYTES,
+            order: at.order,
+            scope: at.scope,
+            read_only_path: false,
+            early: 0,
+        };
+        let word = |register: Register| warp.word(register);
+        let (mut states, mut complete) = ([0_u64; WARP], [0_u64; WARP]);
+        for lane in lanes_of(lanes) {
+            let address = addresses[lane];
+            let is_shared = parts.iter().any(|(space, lanes)| {
+                *space == crate::code::Space::Shared && lanes >> lane & 1 != 0
+            });
+            if !is_shared {
+                self.out_of_bounds(request, lane, || self.grid.global.place(address));
+                continue;
+            }
+            let Some(offset) = self.within_shared(request, lane, address) else { continue };
+            if let MBarrierAction::Initialise { count } = at.action {
+                let weak = Request { order: Order::Weak, ..request };
+                let expected = word(count)[lane];
+                let state = State {
+                    expected,
+                    pending: expected,
+                    bytes: 0,
+                    phase: 0,
+                    under_way: Vec::new(),
+                };
+                self.shared.write(offset, BYTES, state.bits(), true);
+                self.mbarriers.insert(address, state);
+                self.touch_mbarrier(weak, lane, offset, true);
+                continue;
+            }
+            if !self.mbarriers.contains_key(&address) {
+                let grid = self.grid;
+                self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
+                    let place = in_shared(grid, address);
+                    (Some(place), "there is no mbarrier that was initialised".to_owned())
+                });
+                continue;
+            }
+            let writes = !matches!(at.action, MBarrierAction::Test { .. });
+            self.touch_mbarrier(request, lane, offset, writes);
+            match at.action {
+                MBarrierAction::Initialise { .. } => {}
+                MBarrierAction::Invalidate => drop(self.mbarriers.remove(&address)),
+                MBarrierAction::Expect { bytes } => {
+                    self.change(address, |state| state.bytes += i64::from(word(bytes)[lane]));
+                }
+                MBarrierAction::Complete { bytes } => {
+                    self.change(address, |state| {
+                        state.bytes -= i64::from(word(bytes)[lane]);
+                        state.turn();
+                    });
+                }
+                MBarrierAction::Arrive { count, bytes, drops, completes, .. } => {
+                    states[lane] = self.mbarriers.get(&address).map_or(0, State::bits);
+                    let count = count.map_or(1, |count| word(count)[lane]);
+                    let bytes = bytes.map_or(0, |bytes| word(bytes)[lane]);
+                    self.change(address, |state| state.bytes += i64::from(bytes));
+                    if drops {
+                        self.change(address, |state| {
+                            state.expected = state.expected.saturating_sub(count);
+                        });
+                    }
+                    self.arrive_at(request, lane, address, (count, completes), log);
+                }
+                MBarrierAction::ArriveBehindCopies { is_counted } => {
+                    let arrival = UnderWay::Arrival { warp: warp.index, lane };
+                    self.change(address, |state| {
+                        state.pending += u32::from(!is_counted);
+                        state.under_way.push(arrival);
+                    });
+                }
+                MBarrierAction::Test { phase, .. } => {
+                    self.land(counter, address, log);
+                    let Some(state) = self.mbarriers.get(&address) else { continue };
+                    let now = state.phase;
+                    let has_ended = match phase {
+                        Phase::OfParity(parity) => now % 2 != word(parity)[lane] % 2,
+                        Phase::OfState(of) => now != (warp.long(of)[lane] >> 32) as u32,
+                    };
+                    complete[lane] = has_ended.into();
+                    self.watch(Place::Shared(address), BYTES, now.into());
+                    if has_ended {
+                        self.order_strongly(request, lane, Place::Shared(address), READ, log);
+                    }
+                }
+            }
+        }
+        match at.action {
+            MBarrierAction::Arrive { state: Some(state), .. } => warp.set(state, lanes, &states),
+            MBarrierAction::Test { is_complete, .. } => warp.set(is_complete, lanes, &complete),
+            _ => {}
+        }
+    }
+
+    /// Issues bulk copies, whose bytes an mbarrier counts.
+    pub(super) fn issue_bulk(
+        &mut self,
+        warp: &Warp,
+        counter: u32,
+        [destination, source, barrier]: [&Address; 3],
+        bytes: Register,
+        lanes: u32,
+    ) {
+        let grid = self.grid;
+        let (targets, _) = self.places(warp, counter, destination, lanes);
+        let (addresses, _) = self.places(warp, counter, source, lanes);
+        let (barriers, _) = self.places(warp, counter, barrier, lanes);
+        let counts = warp.word(bytes);
+        let request = Request {
+            counter,
+            warp: warp.index,
+            bytes: PART,
+            order: Order::Weak,
+            scope: Scope::Device,
+            read_only_path: false,
+            early: warp.early,
+        };
+        self.counters.global_loads += 1;
+        for lane in lanes_of(lanes) {
+            if !counts[lane].is_multiple_of(PART) {
+                self.report(FindingKind::Misaligned, counter, warp.index, lane, || {
+                    let detail =
+                        format!("a bulk copy of {} bytes, no multiple of 16", counts[lane]);
+                    (Some(in_shared(grid, targets[lane])), detail)
+                });
+                continue;
+            }
+            self.counters.global_load_sectors += u64::from(counts[lane].div_ceil(32));
+            let mut parts = Vec::new();
+            for at in (0..u64::from(counts[lane])).step_by(PART as usize) {
+                let places = [targets[lane] + at, addresses[lane] + at];
+                let Some(copy) = self.begin_copy(request, lane, places, PART) else { break };
+                parts.push(UnderWay::Copy { warp: warp.index, copy });
+            }
+            match self.mbarriers.get_mut(&barriers[lane]) {
+                Some(state) => state.under_way.extend(parts),
+                None => self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
+                    let place = in_shared(grid, barriers[lane]);
+                    (Some(place), "there is no mbarrier that was initialised".to_owned())
+                }),
+            }
+        }
+    }
+
+    /// Changes an mbarrier.
+    fn change(&mut self, address: u64, change: impl FnOnce(&mut State)) {
+        self.has_changed = true;
+        if let Some(state) = self.mbarriers.get_mut(&address) {
+            change(state);
+            self.shared.write(address as usize, BYTES, state.bits(), true);
+        }
+    }
+
+    /// A thread arrives so many times, which may end the phase or not.
+    fn arrive_at(
+        &mut self,
+        request: Request,
+        lane: usize,
+        address: u64,
+        (count, completes): (u32, bool),
+        log: &mut Log<'_>,
+    ) {
+        let grid = self.grid;
+        let pending = self.mbarriers.get(&address).map_or(0, |state| state.pending);
+        if count > pending || !completes && count == pending {
+            let kind = FindingKind::TooManyArrivals;
+            self.report(kind, request.counter, request.warp, lane, || {
+                let detail = format!("{count} where the phase counts {pending} more");
+                (Some(in_shared(grid, address)), detail)
+            });
+        }
+        self.order_strongly(request, lane, Place::Shared(address), READ_WRITE, log);
+        self.change(address, |state| {
+            state.pending = state.pending.saturating_sub(count);
+            state.turn();
+        });
+    }
+
+    /// What is under way to an mbarrier comes.
+    fn land(&mut self, counter: u32, address: u64, log: &mut Log<'_>) {
+        let Some(state) = self.mbarriers.get_mut(&address) else { return };
+        for coming in std::mem::take(&mut state.under_way) {
+            let (UnderWay::Copy { warp, .. } | UnderWay::Arrival { warp, .. }) = coming;
+            let request = Request {
+                counter,
+                warp,
+                bytes: BYTES,
+                order: Order::Release,
+                scope: Scope::Block,
+                read_only_path: false,
+                early: 0,
+            };
+            match coming {
+                UnderWay::Copy { copy, .. } => {
+                    self.end_copy(warp, counter, &copy);
+                    self.order_strongly(
+                        request,
+                        copy.lane,
+                        Place::Shared(address),
+                        READ_WRITE,
+                        log,
+                    );
+                    self.change(address, |state| {
+                        state.bytes -= copy.bytes as i64;
+                        state.turn();
+                    });
+                }
+                UnderWay::Arrival { lane, .. } => {
+                    self.finish_copies(warp, counter, 1 << lane, None);
+                    self.arrive_at(request, lane, address, (1, true), log);
+                }
+            }
+        }
+    }
+
+    /// Remembers who accesses an mbarrier.
+    fn touch_mbarrier(&mut self, request: Request, lane: usize, offset: usize, writes: bool) {
+        let grid = self.grid;
+        let conflict = self.observe_shared(request, lane, offset, writes);
+        self.report_race(request, lane, conflict, || in_shared(grid, offset as u64));
+    }
+}
