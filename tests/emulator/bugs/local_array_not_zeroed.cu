@@ -8,7 +8,7 @@
 extern "C" __global__ void local_array_not_zeroed(const int* row_ptr, const int* columns, const float* values, float* y) {
   float sums[4];
   for (int i = row_ptr[threadIdx.x]; i < row_ptr[threadIdx.x + 1]; ++i) {
-    sums[columns[i] & 3] += values[i];
+    sums[columns[i] & 3] += values[i];  // BUG: uninitialised
   }
-  y[threadIdx.x] = sums[row_ptr[threadIdx.x] & 3];  // BUG: uninitialised
+  y[threadIdx.x] = sums[row_ptr[threadIdx.x] & 3];
 }
