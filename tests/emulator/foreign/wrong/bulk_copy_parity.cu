@@ -17,7 +17,7 @@ __device__ void wait(unsigned bar, unsigned parity) {
   unsigned done = 0;
   while (!done)  // BUG
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"  // BUG
-                 : "=r"(done) : "r"(bar), "r"(parity) : "memory");
+                 : "=r"(done) : "r"(bar), "r"(parity) : "memory");  // BUG
 }
 
 __global__ void spmv(const int* rp, const int* ci, const float* va, const float* x, float* y, int n) {
