@@ -30,6 +30,7 @@ pub mod matrix;
 pub mod outcome;
 pub mod pipeline;
 pub mod plan;
+mod quoted;
 pub mod random;
 pub mod reference;
 pub mod results;

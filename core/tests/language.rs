@@ -64,6 +64,21 @@ fn line_of(error: &TextError) -> usize {
     }
 }
 
+#[test]
+fn errors_quote_no_more_than_a_few_words() {
+    let long = "x".repeat(1_000_000);
+    for text in [
+        long.clone(),
+        format!("sparserl 3\n{long}"),
+        format!("sparserl 3\nspmv f32\n{long}"),
+        format!("sparserl 3\nspmv f32\nblock 128\nkeep {long}"),
+        format!("sparserl 3\nspmv f32\nblock 128\nkeep csr {long}"),
+    ] {
+        let error = Program::parse(&text).unwrap_err().to_string();
+        assert!(error.len() < 250 && error.contains("xxxx…`"), "{error}");
+    }
+}
+
 proptest! {
     #[test]
     fn free_programs_round_trip(task in any_task(), seed: u64) {
@@ -114,7 +129,10 @@ proptest! {
                 prop_assert!((1..=text.lines().count().max(1)).contains(&line), "{error}");
                 prop_assert!(error.to_string().starts_with(&format!("line {line}: ")), "{error}");
                 if let TextError::Word { found, .. } = &error {
-                    prop_assert!(text.lines().nth(line - 1).unwrap().contains(found), "{error}");
+                    // Bytes that no terminal should be given are question marks.
+                    let shown = |byte: u8| if byte.is_ascii_graphic() { byte.into() } else { '?' };
+                    let line: String = text.lines().nth(line - 1).unwrap().bytes().map(shown).collect();
+                    prop_assert!(line.contains(found.trim_end_matches('…')), "{error}");
                 }
             }
         }

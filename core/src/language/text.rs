@@ -9,6 +9,7 @@ use super::{
     LANGUAGE_VERSION, Layout, Node, OLDEST_VERSION, Order, Program, ProgramError, SplitRule, Token,
     Word,
 };
+use crate::quoted::quoted;
 
 /// A program file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -112,17 +113,18 @@ impl Program {
         let (line, found) = opening(&|index, _| index < 2);
         let versions = OLDEST_VERSION..=LANGUAGE_VERSION;
         let Some(version) = versions.into_iter().find(|v| found == format!("sparserl {v}")) else {
-            return Err(TextError::Version { line, found });
+            return Err(TextError::Version { line, found: quoted(found.as_bytes()) });
         };
         let (line, found) = opening(&|_, word| word != BLOCK);
-        let task = found.parse().map_err(|_| TextError::Task { line, found })?;
+        let task =
+            found.parse().map_err(|_| TextError::Task { line, found: quoted(found.as_bytes()) })?;
 
         let mut tokens = Vec::new();
         let mut token_lines = Vec::new();
         // Names of the fields that come next; `block` is a word of its own for the reader's sake.
         let mut fields: &[&str] = &[];
         for (i, (line, word)) in words.enumerate() {
-            let found = || String::from(word);
+            let found = || quoted(word.as_bytes());
             if i == 0 {
                 if word != BLOCK {
                     return Err(TextError::Block { line, found: found() });
@@ -143,7 +145,9 @@ impl Program {
                     value.ok_or_else(|| TextError::Field { line, expected, found: found() })?.1
                 }
             };
-            let token = text.parse().map_err(|_| TextError::Word { line, found: text.into() })?;
+            let token = text
+                .parse()
+                .map_err(|_| TextError::Word { line, found: quoted(text.as_bytes()) })?;
             if text.len() == word.len() {
                 fields = fields_of(token);
             }

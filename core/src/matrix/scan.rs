@@ -1,6 +1,6 @@
 //! Reading numbers and words from bytes, for the text formats.
 
-use alloc::string::String;
+pub(super) use crate::quoted::quoted;
 
 /// True for the bytes that separate words within a line. A carriage return is one of them, so that
 /// lines may end in CR LF.
@@ -37,21 +37,6 @@ pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
 /// Number of the line, from 1, that holds byte `at`.
 pub(super) fn line_number(bytes: &[u8], at: usize) -> usize {
     1 + bytes[..at.min(bytes.len())].iter().filter(|&&byte| byte == b'\n').count()
-}
-
-/// Bytes of the file as an error message quotes them: escaped, and cut to a readable length.
-pub(super) fn quoted(bytes: &[u8]) -> String {
-    const MOST: usize = 40;
-    let mut text: String = bytes.iter().take(MOST).copied().map(quoted_byte).collect();
-    if bytes.len() > MOST {
-        text.push('…');
-    }
-    text
-}
-
-/// Every byte that could disturb a terminal or a one-line message becomes `?`.
-fn quoted_byte(byte: u8) -> char {
-    if byte.is_ascii_graphic() || byte == b' ' { char::from(byte) } else { '?' }
 }
 
 /// The decimal number at `at` and the position after it; saturates. `None` without a digit.
@@ -133,7 +118,7 @@ fn unusual_float(word: &[u8]) -> Option<(f64, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::{format, string::ToString};
+    use alloc::format;
 
     use proptest::prelude::*;
 
@@ -175,11 +160,5 @@ mod tests {
         assert_eq!(float(b"+-1", 0), None);
         assert_eq!(float(b"", 0), None);
         assert_eq!(float(b"1.0D+03", 0), Some((1000.0, 7)));
-    }
-
-    #[test]
-    fn quoting_hides_control_bytes_and_cuts() {
-        assert_eq!(quoted(b"a\x1b\xff\n"), "a???".to_string());
-        assert_eq!(quoted(&[b'x'; 50]).chars().count(), 41);
     }
 }

@@ -110,7 +110,7 @@ impl RawKernel {
         if matches!(arguments, Arguments::Csr(_)) && launch.depends_on(Size::Blocks) {
             return Err(RuleError::Blocks.into());
         }
-        let mut written = code.with_c_linkage(&functions, function.name);
+        let mut written = Code::without_headers(&code.with_c_linkage(&functions, function.name));
         let integers = code.sized_integers();
         if !integers.is_empty() {
             written.insert_str(0, &format!("{integers}\n#line 1\n"));
@@ -136,7 +136,7 @@ impl RawKernel {
     }
 
     /// What to compile: the source, with `extern "C"` and integers of `<cstdint>` where they were
-    /// missing.
+    /// missing, and without CUDA's and C's own headers.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source

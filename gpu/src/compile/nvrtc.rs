@@ -309,7 +309,9 @@ pub enum CompileError {
     },
     /// The source includes a file. NVRTC would read any file of this machine and quote it in its
     /// log, and a cached cubin would not notice that the file changed.
-    #[error("the source has an #include directive: it must stand alone")]
+    #[error(
+        "the source has an #include directive: it must stand alone, but for CUDA's and C's own headers such as <cuda_runtime.h> and <stdint.h>"
+    )]
     Include,
     /// This NVRTC does not know the architecture.
     #[error("NVRTC {version} does not compile for {architecture}")]

@@ -7,6 +7,7 @@ use sparserl_core::matrix::Csr;
 use sparserl_core::matrix::generate::{self, uniform};
 use sparserl_core::task::Operation;
 
+use super::source::Code;
 use super::*;
 use crate::run::device::Geometry;
 
@@ -464,4 +465,12 @@ fn offsets_and_columns_have_the_width_that_they_are_declared_with() {
         let (rows, entries) = (matrix.rows(), matrix.nnz());
         assert_eq!(bytes, [width(offset) * (rows + 1), width(column) * entries, 8 * entries]);
     }
+}
+
+#[test]
+fn headers_of_cuda_and_c_are_left_out_and_lines_stay() {
+    let text = "#include <cuda_runtime.h>  // for threadIdx\n # include \"stdint.h\"\n\
+                #include <cub/cub.cuh>\nint x;\n#include<cmath>";
+    let kept = Code::without_headers(text);
+    assert_eq!(kept, "\n\n#include <cub/cub.cuh>\nint x;\n");
 }
