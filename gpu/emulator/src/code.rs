@@ -6,11 +6,13 @@
 //! warp, so that an instruction's operands are registers and nothing else.
 
 mod kernel;
+mod matrix;
 mod mbarrier;
 
 use std::ops::Range;
 
 pub use self::kernel::{Constant, Kernel, Parameter, SharedArray, SourceLocation, Variable};
+pub use self::matrix::{LoadMatrix, Mma, MmaShape, MmaType};
 pub use self::mbarrier::{MBarrier, MBarrierAction, Phase};
 use crate::compute::Compute;
 
@@ -204,6 +206,10 @@ pub enum Op {
         /// 32-bit register: lanes that take part.
         members: Register,
     },
+    /// `mma`: a product of small matrices.
+    Mma(Box<Mma>),
+    /// `ldmatrix`: loads small matrices.
+    LoadMatrix(LoadMatrix),
     /// `activemask`.
     ActiveMask {
         /// 32-bit register.
@@ -530,6 +536,16 @@ impl Op {
             Self::Barrier { barrier, threads, reduction, .. } => {
                 all(&[Some(*barrier), *threads, reduction.map(|r| r.source)], &[]);
                 all(&[], &[reduction.map(|r| r.destination)]);
+            }
+            Self::Mma(mma) => {
+                for sources in [&mma.a, &mma.b, &mma.c] {
+                    sources.iter().for_each(|&register| all(&[Some(register)], &[]));
+                }
+                mma.d.iter().for_each(|&register| all(&[Some(mma.members)], &[Some(register)]));
+            }
+            Self::LoadMatrix(LoadMatrix { address, destinations, members, .. }) => {
+                all(&[address.base, Some(*members)], &[]);
+                destinations.iter().for_each(|&register| all(&[], &[Some(register)]));
             }
             Self::WarpBarrier { members } => all(&[Some(*members)], &[]),
             Self::ActiveMask { destination } | Self::Clock { destination } => {

@@ -46,6 +46,7 @@ mod findings;
 mod global;
 pub(crate) mod grid;
 mod load;
+mod matrix;
 mod mbarrier;
 mod order;
 mod past;

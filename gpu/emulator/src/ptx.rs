@@ -15,6 +15,7 @@ mod lexer;
 mod liveness;
 mod local;
 mod lower;
+mod matrix;
 mod mbarrier;
 mod memory_access;
 mod names;

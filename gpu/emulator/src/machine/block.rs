@@ -15,7 +15,7 @@ use super::polls::Watched;
 use super::shared::SharedMemory;
 use super::undefined::{Stored, Use};
 use super::warp::{Facts, Group, PATIENCE, Warp};
-use crate::code::{Instruction, Op, WARP};
+use crate::code::{Instruction, LoadMatrix, Op, WARP};
 use crate::compute::Registers;
 use crate::counters::Counters;
 use crate::finding::{FindingKind, PlacedAddress};
@@ -452,8 +452,12 @@ impl Core<'_> {
             | Op::Match { members, .. }
             | Op::Reduce { members, .. }
             | Op::Elect { members, .. }
+            | Op::LoadMatrix(LoadMatrix { members, .. })
             | Op::WarpBarrier { members } => {
                 return self.collect(warp, counter, instruction, *members, lanes, group);
+            }
+            Op::Mma(mma) => {
+                return self.collect(warp, counter, instruction, mma.members, lanes, group);
             }
             Op::Compute(_) | Op::Branch { .. } | Op::WaitForGrids | Op::Nothing => {}
         }

@@ -225,6 +225,8 @@ impl Core<'_> {
                 let is = std::array::from_fn(|lane| u64::from(lane as u32 == elected));
                 warp.set(*is_elected, lanes, &is);
             }
+            Op::Mma(mma) => self.mma(warp, counter, mma, lanes),
+            Op::LoadMatrix(load) => self.load_matrix(warp, counter, load, lanes),
             Op::WarpBarrier { .. } => self.order.warp_barrier(warp.index, lanes, warp.alive),
             _ => {}
         }

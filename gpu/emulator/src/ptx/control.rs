@@ -28,6 +28,8 @@ impl<'m> Lowering<'m> {
             "st" => self.store(modifiers, operands)?,
             "atom" | "red" => self.atomic(*first == "atom", modifiers, operands)?,
             "cp" => self.copy_async(modifiers, operands)?,
+            "mma" => self.mma(modifiers, operands)?,
+            "ldmatrix" => self.load_matrix(modifiers, operands)?,
             "mbarrier" => return self.mbarrier(modifiers, operands),
             "cvta" => return self.convert_address(modifiers, operands),
             "isspacep" => return self.is_space(modifiers, operands),

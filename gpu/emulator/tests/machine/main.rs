@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod matrix;
 mod mbarrier;
 
 use sparserl_emulator::finding::FindingKind::{self, *};
