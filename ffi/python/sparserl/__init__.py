@@ -1,0 +1,18 @@
+"""SparseRL: CUDA kernels for sparse matrices, made for one matrix each.
+
+    import sparserl
+    plan = sparserl.plan(A)   # CSR of SciPy, CuPy or PyTorch
+    y = plan @ x              # CuPy, PyTorch, NumPy, or anything with DLPack
+
+`sparserl.plan` says which options there are, `sparserl.Plan` what a plan can do. What the library
+refuses raises `sparserl.Error`; wrong shapes and types raise ValueError and TypeError.
+
+A plan lives in the process that made it, not in its forks.
+"""
+
+from ._context import Context
+from ._library import Error, Status, version
+from ._plan import Plan, load, plan
+
+__all__ = ["Context", "Error", "Plan", "Status", "load", "plan"]
+__version__ = version()

@@ -1,0 +1,187 @@
+"""Vectors and matrices as NumPy, CuPy, PyTorch, and everything with `__cuda_array_interface__` or
+DLPack have them: addresses, types and streams. Nothing is copied.
+"""
+
+import ctypes
+import sys
+from typing import Any, NamedTuple
+
+import numpy
+
+# Types of DLPack's devices.
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
+# DLPack has no name for the default stream but the legacy one's handle.
+DLPACK_LEGACY_STREAM = 1
+# Letters of NumPy's kinds, by DLPack's type codes.
+KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
+
+
+class Memory(NamedTuple):
+    """Where an array is, and what it holds."""
+
+    pointer: int
+    shape: tuple
+    dtype: str  # as NumPy's, without the byte order: "f8"
+    on_host: bool
+    device: int | None  # None where it is not told, or on the host
+    owner: Any  # keeps it
+
+
+class Stream:
+    """A stream of somebody else's."""
+
+    def __init__(self, handle, owner=None):
+        self.handle, self.owner = handle, owner
+
+
+def is_torch(array):
+    """Whether it is a tensor of PyTorch, which is not imported for that."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def _is_cupy(array):
+    cupy = sys.modules.get("cupy")
+    return cupy is not None and isinstance(array, cupy.ndarray)
+
+
+def stream_of(array, given=None):
+    """The stream that products of an array are asked of: the one that is given, its library's
+    current one, or the default stream."""
+    if given is not None:
+        return _given_stream(given)
+    if is_torch(array):
+        if not array.is_cuda:
+            return Stream(0)
+        stream = sys.modules["torch"].cuda.current_stream(array.device)
+        return Stream(stream.cuda_stream, stream)
+    if _is_cupy(array):
+        stream = sys.modules["cupy"].cuda.get_current_stream(array.device.id)
+        return Stream(stream.ptr, stream)
+    interface = getattr(array, "__cuda_array_interface__", None)
+    return Stream((interface or {}).get("stream") or 0)
+
+
+def _given_stream(given):
+    if isinstance(given, int):
+        return Stream(given)
+    if hasattr(given, "__cuda_stream__"):
+        protocol = given.__cuda_stream__
+        return Stream(int((protocol() if callable(protocol) else protocol)[1]), given)
+    for name in ("cuda_stream", "ptr"):
+        if hasattr(given, name):
+            return Stream(int(getattr(given, name)), given)
+    raise TypeError(f"a {type(given).__name__} is no stream: expected one of PyTorch, CuPy or cuda.core, or its handle")
+
+
+def memory_of(name, array, stream):
+    """Where an array is; it must be contiguous, in C's order. What is written to it before a call on
+    `stream` is seen there: where its library orders by streams, it is told of this one."""
+    if is_torch(array):
+        found = _of_torch(name, array)
+    elif isinstance(array, numpy.ndarray):
+        _need(name, array.flags.c_contiguous and array.dtype.isnative)
+        found = Memory(array.ctypes.data, array.shape, array.dtype.str[1:], True, None, array)
+    elif hasattr(array, "__cuda_array_interface__"):
+        found = _of_interface(name, array)
+    elif hasattr(array, "__dlpack__"):
+        found = _of_dlpack(name, array, stream)
+    else:
+        raise TypeError(f"{name} is a {type(array).__name__}: expected an array of NumPy, CuPy or PyTorch, "
+                        "or one with __cuda_array_interface__ or __dlpack__")
+    return found
+
+
+def _need(name, is_contiguous):
+    if not is_contiguous:
+        raise ValueError(f"{name} is not contiguous, and nothing is copied here: give a contiguous one")
+
+
+def _of_torch(name, tensor):
+    torch = sys.modules["torch"]
+    _need(name, tensor.is_contiguous())
+    kind = tensor.device.type
+    if kind not in ("cpu", "cuda"):
+        raise TypeError(f"{name} is on {kind}: expected a tensor on cpu or cuda")
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    types = {"float32": "f4", "float64": "f8", "float16": "f2", "int32": "i4", "int64": "i8"}
+    device = tensor.device.index if kind == "cuda" else None
+    if device is None and kind == "cuda":
+        device = torch.cuda.current_device()
+    return Memory(tensor.data_ptr(), tuple(tensor.shape), types.get(dtype, dtype), kind == "cpu", device, tensor)
+
+
+def _of_interface(name, array):
+    interface = array.__cuda_array_interface__
+    shape, kind = tuple(interface["shape"]), interface["typestr"]
+    _need(name, _is_contiguous(shape, interface.get("strides"), int(kind[2:])))
+    device = getattr(getattr(array, "device", None), "id", None)
+    device = device if isinstance(device, int) else None
+    return Memory(interface["data"][0] or 0, shape, kind[1:], False, device, array)
+
+
+def _is_contiguous(shape, strides, step):
+    if strides is None or 0 in shape:
+        return True
+    for length, stride in zip(reversed(shape), reversed(tuple(strides))):
+        if length > 1 and stride != step:
+            return False
+        step *= length
+    return True
+
+
+class _Tensor(ctypes.Structure):
+    """`DLTensor`, with which a `DLManagedTensor` begins."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _of_dlpack(name, array, stream):
+    kind, device = array.__dlpack_device__()
+    if kind in (CUDA, CUDA_MANAGED):
+        capsule = array.__dlpack__(stream=stream.handle or DLPACK_LEGACY_STREAM)
+    elif kind in (CPU, CUDA_HOST):
+        capsule = array.__dlpack__()
+    else:
+        raise TypeError(f"{name} is on a device of DLPack's type {kind}: expected the host or CUDA")
+    # It is not consumed: when it is let go of, its library takes the tensor back.
+    tensor = _Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    shape, step = tuple(tensor.shape[:tensor.ndim]), tensor.bits // 8
+    strides = [stride * step for stride in tensor.strides[:tensor.ndim]] if tensor.strides else None
+    _need(name, tensor.lanes == 1 and _is_contiguous(shape, strides, step))
+    dtype, on_host = f"{KINDS.get(tensor.code, '?')}{step}", kind in (CPU, CUDA_HOST)
+    pointer = (tensor.data or 0) + tensor.byte_offset
+    return Memory(pointer, shape, dtype, on_host, None if on_host else device, (array, capsule))
+
+
+def empty_like(array, length, memory):
+    """A new array of a vector's kind, type and device."""
+    if is_torch(array):
+        return array.new_empty(length)
+    if isinstance(array, numpy.ndarray):
+        return numpy.empty(length, array.dtype)
+    if _is_cupy(array):
+        with array.device:
+            return sys.modules["cupy"].empty(length, array.dtype)
+    if memory.on_host:
+        return numpy.empty(length, memory.dtype)
+    raise TypeError(f"how to make another {type(array).__name__} is not known here: give the result's as out=")
+
+
+def on_host(memory):
+    """An array of the host as NumPy's, without a copy."""
+    kind = numpy.dtype(memory.dtype)
+    length = kind.itemsize * int(numpy.prod(memory.shape, dtype=numpy.int64))
+    if length == 0:
+        return numpy.empty(memory.shape, kind)
+    array = numpy.frombuffer((ctypes.c_char * length).from_address(memory.pointer), kind)
+    return array.reshape(memory.shape)

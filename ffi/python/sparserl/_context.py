@@ -1,0 +1,86 @@
+"""What plans share: a policy, compilers, and a GPU, if there is one."""
+
+import os
+import threading
+import weakref
+
+from . import _driver
+from ._library import LOG_FUNCTION, Log, Options, check, create, library
+
+
+class Context:
+    """A policy, compilers and a GPU, shared by plans; `sparserl.plan` makes one where it is given none.
+
+    The options are those of the header (SPARSERL_OPTION_...) in lower case: `policy`, `cache_folder`,
+    `device` (a number, or -1 for none), `target`, `server`; and `log`, which is called with lines of
+    text, from any thread.
+    """
+
+    def __init__(self, *, log=None, **options):
+        if log is not None:
+            # Kept with the context: the library calls it.
+            self._function = LOG_FUNCTION(lambda line, _: log(line.decode(errors="replace")))
+            options["log"] = Log(self._function)
+        with Options(options) as given:
+            self.handle = create(library.sparserl_context_create, given)
+        self.process = os.getpid()
+        self.has_log = log is not None
+        self._ordinal = options.get("device") or 0
+        self._destroy = weakref.finalize(self, _destroy, self.handle, self.process, getattr(self, "_function", None))
+        # At the end of the process nothing has to be waited for, unless Python is called by then.
+        self._destroy.atexit = self.has_log
+
+    @property
+    def device(self):
+        """The GPU's primary context, for waiting."""
+        return _driver.device(self._ordinal)
+
+    @property
+    def ordinal(self):
+        """The number of the GPU."""
+        return self._ordinal
+
+    def check_process(self):
+        """Refuses another process than the one that it was made in."""
+        if os.getpid() != self.process:
+            raise RuntimeError("it was made before this process was forked, and neither CUDA nor compilers live "
+                               "through that: make it anew here, or start processes by spawn")
+
+    def close(self):
+        """Destroys it, after what is searched for in the background has ended, which may take seconds.
+        Plans go on."""
+        self._destroy()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def _destroy(handle, process, function):
+    if os.getpid() == process:
+        check(library.sparserl_context_destroy(handle))
+    # Until here the library may have called it.
+    del function
+
+
+_defaults = {}
+_lock = threading.Lock()
+
+
+def default(ordinal):
+    """The context of a GPU, or of the first one, if there is one."""
+    with _lock:
+        if ordinal not in _defaults:
+            _defaults[ordinal] = Context(device=ordinal)
+        return _defaults[ordinal]
+
+
+def _forget():
+    global _lock
+    _defaults.clear()
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)

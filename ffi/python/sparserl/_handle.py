@@ -1,0 +1,83 @@
+"""The handle of a plan, destroyed when nobody can use it any more and no launch is left."""
+
+import collections
+import os
+import weakref
+
+from . import _driver
+from ._library import check, library
+
+# Plans that nobody has any more. They stay here while something is captured.
+_postponed = collections.deque()
+
+
+class Uses:
+    """What plans were used on."""
+
+    def __init__(self, context):
+        self._context = context
+        # By their handles. What owns a stream is kept, so that it can be waited for.
+        self.streams = {}
+        # Whether a graph has the kernels.
+        self.is_captured = False
+
+    def note(self, stream):
+        """Notes a stream that something was asked of, or will be."""
+        self.streams[stream.handle] = stream.owner
+        self.is_captured = self.is_captured or _driver.is_captured(stream.handle)
+
+    def wait(self):
+        """Waits for what was asked of the streams; false where that must not be done now."""
+        return not self.streams or self._context.device.wait(self.streams)
+
+
+class PlanHandle:
+    """A handle of a plan.
+
+    It is destroyed with the last view of it, or by `close`. Either waits for the streams that it was
+    used on; while one of them cannot be waited for, because something is captured, the plan waits until
+    another is made or destroyed. Where a graph has its kernels, only `close` destroys it.
+    """
+
+    def __init__(self, number, context):
+        self.number, self.context, self.uses = number, context, Uses(context)
+        self._destroy = weakref.finalize(self, _destroy, number, context.process, self.uses)
+        # A log must not be called when Python is gone.
+        self._destroy.atexit = context.has_log
+        destroy_postponed()
+
+    def close(self):
+        """Destroys it now."""
+        if self._destroy.detach() is None:
+            return
+        self.context.check_process()
+        if not self.uses.wait():
+            self._destroy = weakref.finalize(self, _destroy, self.number, self.context.process, self.uses)
+            raise RuntimeError("a plan cannot be closed while a stream that it was used on is captured")
+        check(library.sparserl_plan_destroy(self.number))
+
+    @property
+    def is_closed(self):
+        """Whether it was destroyed."""
+        return not self._destroy.alive
+
+
+def _destroy(number, process, uses):
+    if not uses.is_captured:
+        _postponed.append((number, process, uses))
+        destroy_postponed()
+
+
+def destroy_postponed():
+    """Destroys what nobody has any more, as far as it can be waited for."""
+    for _ in range(len(_postponed)):
+        try:
+            number, process, uses = _postponed.popleft()
+        except IndexError:
+            return  # another thread was faster
+        if os.getpid() != process:
+            continue
+        if uses.wait():
+            library.sparserl_plan_destroy(number)
+        else:
+            _postponed.append((number, process, uses))

@@ -1,0 +1,90 @@
+"""Products on the host, for where there is no GPU: SciPy's, on as many threads as there are cores."""
+
+import concurrent.futures
+import functools
+import os
+
+import numpy
+
+from . import _arrays
+
+# Entries from which another thread pays.
+ENTRIES_OF_A_THREAD = 100_000
+
+
+def _cores():
+    return len(os.sched_getaffinity(0))
+
+
+@functools.cache
+def _pool():
+    return concurrent.futures.ThreadPoolExecutor(_cores(), thread_name_prefix="sparserl")
+
+
+# Its threads are not in the child.
+os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+class HostMatrix:
+    """A matrix in CSR that nobody else changes, in blocks of rows with about as many entries each."""
+
+    def __init__(self, offsets, indices, values, shape):
+        self.offsets, self.indices, self.values, self.shape = offsets, indices, values, shape
+
+    @classmethod
+    def copy_of(cls, matrix):
+        """A copy of a matrix on the host."""
+        arrays = (matrix.offsets, matrix.indices, matrix.values)
+        return cls(*(_arrays.on_host(array).copy() for array in arrays), matrix.shape)
+
+    @functools.cached_property
+    def _blocks(self):
+        try:
+            from scipy.sparse import csr_array
+        except ImportError:
+            raise ImportError("there is no GPU, and products on the host are SciPy's: pip install scipy") from None
+        count = min(_cores(), len(self.values) // ENTRIES_OF_A_THREAD + 1)
+        ends = numpy.linspace(0, len(self.values), count + 1)[1:-1]
+        rows = self.shape[0]
+        cuts = numpy.unique([0, *numpy.searchsorted(self.offsets, ends), rows])
+        blocks = []
+        for first, end in zip(cuts[:-1], cuts[1:]):
+            offsets = self.offsets[first:end + 1]
+            entries = slice(offsets[0], offsets[-1])
+            arrays = (self.values[entries], self.indices[entries], offsets - offsets[0])
+            blocks.append((slice(first, end), csr_array(arrays, shape=(end - first, self.shape[1]))))
+        return blocks
+
+    @functools.cached_property
+    def transposed(self):
+        """The transposed matrix."""
+        rows, cols = self.shape
+        # Stable, so that entries of a column stay in the order of their rows.
+        order = numpy.argsort(self.indices, kind="stable")
+        offsets = numpy.concatenate(([0], numpy.cumsum(numpy.bincount(self.indices, minlength=cols))))
+        indices = numpy.repeat(numpy.arange(rows), numpy.diff(self.offsets))[order]
+        return HostMatrix(offsets, indices, self.values[order], (cols, rows))
+
+    def update(self, values):
+        """Puts other values in the place of those that there are."""
+        self.values = values.copy()
+        self.__dict__.pop("_blocks", None)
+        self.__dict__.pop("transposed", None)
+
+    def multiply(self, x, y, alpha, beta, out):
+        """out = alpha A x + beta y; y is not read where beta is 0."""
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)
+
+        def act(block):
+            rows, matrix = block
+            product = matrix @ x
+            product *= alpha
+            if beta != 0:
+                product += beta * y[rows]
+            out[rows] = product
+
+        blocks = self._blocks
+        if len(blocks) == 1:
+            act(blocks[0])
+        else:
+            list(_pool().map(act, blocks))

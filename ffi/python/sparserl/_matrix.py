@@ -1,0 +1,74 @@
+"""Matrices in CSR, as SciPy, CuPy and PyTorch have them."""
+
+import ctypes
+
+from . import _arrays
+from ._library import CONSTANTS, Csr, check, create, library
+
+VALUE_TYPES = {"f2": "SPARSERL_F16", "f4": "SPARSERL_F32", "f8": "SPARSERL_F64"}
+INTEGER_TYPES = {"i4": "SPARSERL_I32", "i8": "SPARSERL_I64"}
+
+
+class Matrix:
+    """The arrays of a matrix in CSR, where they are."""
+
+    def __init__(self, given):
+        offsets, indices, values, shape = _parts(given)
+        rows, cols = self.shape = tuple(int(size) for size in shape)
+        arrays = {"row offsets": offsets, "column indices": indices, "values": values}
+        streams = {name: _arrays.stream_of(array) for name, array in arrays.items()}
+        found = [_arrays.memory_of(name, array, streams[name]) for name, array in arrays.items()]
+        self.offsets, self.indices, self.values = found
+        if len({memory.on_host for memory in found}) > 1 or len({memory.device for memory in found}) > 1:
+            raise ValueError("the three arrays of the matrix are not all in one place")
+        for name, memory in zip(arrays, found):
+            types = VALUE_TYPES if memory is self.values else INTEGER_TYPES
+            if memory.dtype not in types:
+                raise TypeError(f"the {name} are {memory.dtype}: expected {' or '.join(types)}")
+        self.nnz, = self.values.shape
+        if self.offsets.shape != (rows + 1,) or self.indices.shape != (self.nnz,):
+            raise ValueError(f"a matrix of {rows} rows and {self.nnz} values has {self.offsets.shape} row "
+                             f"offsets and {self.indices.shape} column indices")
+        self.streams = {stream.handle: stream for stream in streams.values()}
+        self.dtype, self.on_host, self.device = self.values.dtype, self.values.on_host, self.values.device
+
+    def copy_into(self, context):
+        """A handle of a copy that the library checked."""
+        if not self.on_host:
+            context.device.wait(self.streams)
+        rows, cols = self.shape
+        csr = Csr(rows=rows, cols=cols, nnz=self.nnz)
+        csr.row_offsets, csr.offset_type = self.offsets.pointer, _number(INTEGER_TYPES, self.offsets)
+        csr.column_indices, csr.index_type = self.indices.pointer, _number(INTEGER_TYPES, self.indices)
+        csr.values, csr.value_type = self.values.pointer, _number(VALUE_TYPES, self.values)
+        csr.location = location(self.values)
+        return create(library.sparserl_matrix_create, context.handle, ctypes.byref(csr))
+
+
+def destroy(handle):
+    """Destroys a handle of a matrix."""
+    check(library.sparserl_matrix_destroy(handle))
+
+
+def location(memory):
+    """Where memory is, as the library calls it."""
+    return CONSTANTS["SPARSERL_HOST" if memory.on_host else "SPARSERL_DEVICE"].number
+
+
+def _number(types, memory):
+    return CONSTANTS[types[memory.dtype]].number
+
+
+def _parts(given):
+    if _arrays.is_torch(given):
+        if str(given.layout) != "torch.sparse_csr":
+            raise TypeError(f"the matrix is {given.layout}: give A.to_sparse_csr()")
+        return given.crow_indices(), given.col_indices(), given.values(), given.shape
+    # CSC has the same attributes, and means the transposed matrix by them.
+    if getattr(given, "format", "csr") != "csr":
+        raise TypeError(f"the matrix is {given.format}: give A.tocsr()")
+    try:
+        return given.indptr, given.indices, given.data, given.shape
+    except AttributeError:
+        raise TypeError(f"a {type(given).__name__} is no matrix in CSR: expected one of SciPy, CuPy or PyTorch, or "
+                        "anything with indptr, indices, data and shape") from None

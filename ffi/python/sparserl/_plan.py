@@ -1,0 +1,281 @@
+"""Plans: the kernels of one matrix, and their products."""
+
+import ctypes
+import os
+import sys
+
+import numpy
+
+from . import _arrays, _context, _matrix
+from ._handle import PlanHandle
+from ._host import HostMatrix
+from ._library import CONSTANTS, Error, Options, Status, check, create, group, library
+
+OP_NONE, OP_TRANSPOSE = (CONSTANTS[f"SPARSERL_OP_{name}"].number for name in ("NONE", "TRANSPOSE"))
+TEXTS, NUMBERS = group("SPARSERL_TEXT_"), group("SPARSERL_NUMBER_")
+# Machine code is no text.
+BYTES = {"cubin"}
+SCALARS = {"f4": ctypes.c_float, "f8": ctypes.c_double}
+
+
+def _text(plan, op, key):
+    length, buffer, size = ctypes.c_size_t(), None, 0
+    while True:
+        status = library.sparserl_plan_text(plan, op, key, buffer, size, ctypes.byref(length))
+        # A better kernel's may have become longer meanwhile.
+        if status != Status.BUFFER_TOO_SMALL:
+            check(status)
+            if buffer is not None:
+                return buffer.raw[:length.value]
+        size = length.value + 1
+        buffer = ctypes.create_string_buffer(size)
+
+
+class _Kernels:
+    """What the two views of a plan share."""
+
+    def __init__(self, number, context, matrix):
+        self.handle = PlanHandle(number, context)
+        self.context = context
+        self.shape, self.dtype, self.nnz = matrix.shape, matrix.dtype, matrix.nnz
+        self.scalar = SCALARS[matrix.dtype]
+        self.host = None if self._has_gpu() else HostMatrix.copy_of(matrix)
+        # The function that is fused into the kernel is defined in its source.
+        self.has_epilogue = b" epilogue(" in _text(number, OP_NONE, TEXTS["source"].number)
+        self.has_transposed = self._has(OP_TRANSPOSE)
+        self.number = number
+        if "torch" in sys.modules:
+            from . import _torch
+            _torch.register(number, self)
+
+    def _has_gpu(self):
+        # A product of nothing is refused anyway, first of all where there is no GPU.
+        status = library.sparserl_execute(self.handle.number, None, None, None, None, None, None)
+        return status != Status.NO_DEVICE
+
+    def _has(self, op):
+        key, value = NUMBERS["packed_bytes"].number, ctypes.c_double()
+        status = library.sparserl_plan_number(self.handle.number, op, key, ctypes.byref(value))
+        return status != Status.UNSUPPORTED
+
+    def view(self, op):
+        """The plan as it is seen from a side."""
+        return Plan(self, op)
+
+
+class Plan:
+    """The kernels of a matrix, made by `sparserl.plan` or `sparserl.load`.
+
+    `plan @ x` is A x; `plan(x, y, alpha, beta)` is alpha A x + beta y, or what the plan's epilogue makes
+    of it. On a GPU a product is asked of the caller's current stream and not waited for. Products of
+    one plan must not overlap on the GPU, as they may on two streams, unless `workspace_bytes` is 0 after
+    `wait()`. Every method may be called from every thread.
+
+    `plan.T` is the transposed matrix: the same plan, seen from the other side.
+
+    What is known of the plan: `why`, `program`, `source` (CUDA C++), `cubin` (bytes); `packed_bytes`,
+    `predicted_seconds`, `measured_seconds`, `csr_seconds`, `cusparse_seconds`, `planning_seconds`,
+    `calls`, `calls_to_pay`, `workspace_bytes`, which are None where they are not known, or not yet. The
+    header says what they are (SPARSERL_TEXT_..., SPARSERL_NUMBER_...).
+    """
+
+    def __init__(self, kernels, op=OP_NONE):
+        self._kernels, self._op = kernels, op
+        self.shape = kernels.shape if op == OP_NONE else kernels.shape[::-1]
+        self.dtype = numpy.dtype(kernels.dtype)
+
+    @property
+    def T(self):
+        """The transposed matrix; it has kernels if the plan was made with `transpose_too=True`."""
+        return Plan(self._kernels, OP_TRANSPOSE if self._op == OP_NONE else OP_NONE)
+
+    @property
+    def nnz(self):
+        """Stored entries."""
+        return self._kernels.nnz
+
+    def __repr__(self):
+        rows, cols = self.shape
+        return f"<sparserl.Plan of {rows} x {cols}, {self.nnz} entries, {self.dtype}>"
+
+    def __getattr__(self, name):
+        # Numbers and texts that the header has.
+        if name in NUMBERS:
+            return self._number(NUMBERS[name].number)
+        if name in TEXTS:
+            text = _text(self._handle(), self._op, TEXTS[name].number)
+            return text if name in BYTES else text.decode()
+        raise AttributeError(f"a plan has no {name!r}")
+
+    def __dir__(self):
+        return [*super().__dir__(), *TEXTS, *NUMBERS]
+
+    def _handle(self):
+        self._kernels.context.check_process()
+        return self._kernels.handle.number
+
+    def _number(self, key):
+        value = ctypes.c_double()
+        status = library.sparserl_plan_number(self._handle(), self._op, key, ctypes.byref(value))
+        if status == Status.NOT_KNOWN:
+            return None
+        check(status)
+        return int(value.value) if value.value.is_integer() else value.value
+
+    def __matmul__(self, x):
+        return self(x)
+
+    def __call__(self, x, y=None, alpha=1.0, beta=0.0, out=None, *, stream=None, user=None):
+        """alpha op(A) x + beta y, in `out` or a new array of x's kind; `out` may be y.
+
+        Vectors have the matrix's type, are contiguous, and are on the plan's GPU, or on the host where
+        it has none. y is not read where beta is 0. `user` has what an epilogue takes, in the order of its
+        members: vectors and numbers.
+        """
+        if out is None and _arrays.is_torch(x):
+            from . import _torch
+            if _torch.is_needed(x, y):
+                return _torch.product(self._kernels, self._op, x, y, alpha, beta)
+        stream = _arrays.stream_of(x, stream)
+        rows, cols = self.shape
+        given = self._vector("x", x, cols, stream)
+        old = None if y is None else self._vector("y", y, rows, stream)
+        if out is None:
+            out = _arrays.empty_like(x, rows, given)
+        result = self._vector("out", out, rows, stream)
+        if self._kernels.host is None:
+            self._execute(given, old, alpha, beta, result, stream, user)
+        else:
+            self._multiply(given, old, alpha, beta, result, user)
+        return out
+
+    def _vector(self, name, array, length, stream):
+        memory = _arrays.memory_of(name, array, stream)
+        if memory.shape != (length,):
+            raise ValueError(f"{name} has the shape {memory.shape}: expected ({length},)")
+        self._check_kind(name, memory)
+        return memory
+
+    def _check_kind(self, name, memory):
+        kernels = self._kernels
+        if memory.dtype != kernels.dtype:
+            raise TypeError(f"{name} holds {memory.dtype}, and the matrix {kernels.dtype}")
+        if memory.on_host != (kernels.host is not None):
+            where = "on the host" if memory.on_host else "on a GPU"
+            own = "the host" if kernels.host is not None else f"GPU {kernels.context.ordinal}"
+            raise ValueError(f"{name} is {where}, and the plan is for {own}")
+        if memory.device not in (None, kernels.context.ordinal):
+            raise ValueError(f"{name} is on GPU {memory.device}, and the plan is for GPU {kernels.context.ordinal}")
+
+    def _execute(self, x, y, alpha, beta, out, stream, user):
+        kernels = self._kernels
+        handle, scalar = self._handle(), kernels.scalar
+        block = None if user is None else self._user_block(user, stream)
+        # Before the call: nobody may destroy the plan between it and a note.
+        kernels.handle.uses.note(stream)
+        check(library.sparserl_execute_op(
+            handle, self._op, stream.handle, ctypes.byref(scalar(alpha)), x.pointer,
+            ctypes.byref(scalar(beta)), None if y is None else y.pointer, out.pointer, block))
+
+    def _user_block(self, user, stream):
+        # The members of a struct of C, as the compiler would place them.
+        scalar, fields, values = self._kernels.scalar, [], []
+        for place, member in enumerate(user):
+            is_number = isinstance(member, (int, float, numpy.number))
+            if not is_number:
+                memory = _arrays.memory_of(f"user[{place}]", member, stream)
+                self._check_kind(f"user[{place}]", memory)
+                member = memory.pointer
+            fields.append((f"member{place}", scalar if is_number else ctypes.c_void_p))
+            values.append(member)
+        return ctypes.byref(type("User", (ctypes.Structure,), {"_fields_": fields})(*values))
+
+    def _multiply(self, x, y, alpha, beta, out, user):
+        # Refuses what the plan was not made for, as it does on a GPU.
+        self._number(NUMBERS["packed_bytes"].number)
+        if self._kernels.has_epilogue:
+            raise Error(Status.NO_DEVICE, "an epilogue is CUDA C: nothing but a GPU executes it")
+        if y is None and beta != 0:
+            raise Error(Status.NULL_POINTER, "y is NULL")
+        x, out = _arrays.on_host(x), _arrays.on_host(out)
+        if numpy.may_share_memory(x, out):
+            raise Error(Status.INVALID_ARGUMENT, "x and out are the same vector: out may be y, but not x")
+        host = self._kernels.host
+        host = host if self._op == OP_NONE else host.transposed
+        host.multiply(x, None if y is None else _arrays.on_host(y), alpha, beta, out)
+
+    def update(self, values, *, stream=None):
+        """Gives a plan made with `values_variable=True` other values, in the order of the entries of the
+        matrix that it was made of: from a GPU in the order of the stream, from the host at once."""
+        kernels, stream = self._kernels, _arrays.stream_of(values, stream)
+        memory = _arrays.memory_of("values", values, stream)
+        if memory.shape != (kernels.nnz,) or memory.dtype != kernels.dtype:
+            raise ValueError(f"values are {memory.shape} of {memory.dtype}: expected ({kernels.nnz},) of {kernels.dtype}")
+        handle = self._handle()
+        if kernels.host is None:
+            kernels.handle.uses.note(stream)
+        status = library.sparserl_plan_update_values(handle, stream.handle, memory.pointer, _matrix.location(memory))
+        if status == Status.NO_DEVICE and memory.on_host:
+            kernels.host.update(_arrays.on_host(memory))
+        else:
+            check(status)
+
+    def wait(self):
+        """Waits until nothing better is searched for any more, and gives the plan."""
+        check(library.sparserl_plan_wait(self._handle()))
+        return self
+
+    def save(self, path):
+        """Writes the plan to a file, once nothing is searched for any more. It holds no matrix."""
+        check(library.sparserl_plan_save(self._handle(), os.fsencode(path)))
+
+    def close(self):
+        """Destroys the plan: waits for the streams that it was used on. Graphs with its products must not
+        be launched any more."""
+        self._kernels.handle.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def plan(A, op="spmv", cols=None, *, context=None, **options):
+    """A plan for products with a matrix in CSR of SciPy, CuPy or PyTorch, or of anything with `indptr`,
+    `indices`, `data` and `shape` (f32 or f64, 32- or 64-bit integers). Columns increase in each row.
+
+    On a GPU it is there as soon as plain CSR is compiled; a better kernel takes its place when it is
+    found in the background. Without a GPU all is done when this returns, and products are computed on
+    the host by SciPy. The GPU is the one of the arrays, that of the context, or the first.
+
+    The options are those of the header (SPARSERL_OPTION_...) in lower case: `expected_calls`, `measure`,
+    `deadline`, `memory_limit`, `deterministic`, `values_variable`, `transpose_too`, `epilogue`,
+    `epilogue_source`, `epilogue_user`, `check_pointers`.
+    """
+    if op != "spmv" or cols is not None:
+        raise Error(Status.UNSUPPORTED, f"op={op!r}, cols={cols!r}: SpMV alone is there")
+    matrix = _matrix.Matrix(A)
+    context = context or _context.default(matrix.device)
+    context.check_process()
+    copy = matrix.copy_into(context)
+    try:
+        with Options(options) as given:
+            number = create(library.sparserl_plan_create, context.handle, copy, given)
+    finally:
+        _matrix.destroy(copy)
+    return Plan(_Kernels(number, context, matrix))
+
+
+def load(path, A, *, context=None):
+    """A plan that was saved, for a matrix of the same pattern and a GPU of the same architecture. The file
+    holds machine code: read only files that you trust."""
+    matrix = _matrix.Matrix(A)
+    context = context or _context.default(matrix.device)
+    context.check_process()
+    copy = matrix.copy_into(context)
+    try:
+        number = create(library.sparserl_plan_load, context.handle, copy, os.fsencode(path))
+    finally:
+        _matrix.destroy(copy)
+    return Plan(_Kernels(number, context, matrix))

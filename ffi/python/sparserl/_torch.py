@@ -1,0 +1,63 @@
+"""Products as an operator of PyTorch, `sparserl::product`: differentiable with respect to the dense
+operand, and traceable by torch.compile.
+"""
+
+import weakref
+
+import torch
+
+from ._library import Error, Status
+
+# Tracing knows plans by the numbers of their handles, which are never given out again.
+_plans = weakref.WeakValueDictionary()
+
+
+def is_needed(*tensors):
+    """Whether a product has to be an operator of PyTorch: it is traced, or derivatives are asked for."""
+    if torch.compiler.is_compiling():
+        return True
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def register(number, kernels):
+    """Makes a plan known to the operator for as long as it lives."""
+    _plans[number] = kernels
+
+
+def product(kernels, op, x, y, alpha, beta):
+    """alpha op(A) x + beta y, differentiable with respect to x and y."""
+    if kernels.has_epilogue:
+        raise Error(Status.UNSUPPORTED, "the derivative of an epilogue is not known, nor is it traced")
+    if x.requires_grad and not kernels.has_transposed:
+        raise Error(Status.UNSUPPORTED, "the derivative is a product with the transposed matrix: make the plan with "
+                                        "transpose_too=True")
+    result = torch.ops.sparserl.product(x, kernels.number, op)
+    if alpha != 1:
+        result = alpha * result
+    if y is not None and beta != 0:
+        result = result + beta * y
+    return result
+
+
+@torch.library.custom_op("sparserl::product", mutates_args=())
+def _product(x: torch.Tensor, plan: int, op: int) -> torch.Tensor:
+    with torch.no_grad():
+        return _plans[plan].view(op)(x.detach().contiguous())
+
+
+@_product.register_fake
+def _fake(x, plan, op):
+    return x.new_empty(_plans[plan].view(op).shape[0])
+
+
+def _keep(ctx, inputs, output):
+    _, ctx.plan, ctx.op = inputs
+    # The derivative is asked for after everybody else may have let go of the plan.
+    ctx.kernels = _plans[ctx.plan]
+
+
+def _derivative(ctx, gradient):
+    return torch.ops.sparserl.product(gradient, ctx.plan, 1 - ctx.op), None, None
+
+
+_product.register_autograd(_derivative, setup_context=_keep)
