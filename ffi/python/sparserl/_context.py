@@ -8,6 +8,12 @@ from . import _driver
 from ._library import LOG_FUNCTION, Log, Options, check, create, library
 
 
+# CUDA, the library's threads and its locks do not live through a fork: calls would wait for ever.
+FORKED = "this process was forked from one that used sparserl: start processes by spawn, or before its first use"
+_made = []
+_is_fork = False
+
+
 class Context:
     """A policy, compilers and a GPU, shared by plans; `sparserl.plan` makes one where it is given none.
 
@@ -17,12 +23,15 @@ class Context:
     """
 
     def __init__(self, *, log=None, **options):
+        if _is_fork:
+            raise RuntimeError(FORKED)
         if log is not None:
             # Kept with the context: the library calls it.
             self._function = LOG_FUNCTION(lambda line, _: log(line.decode(errors="replace")))
             options["log"] = Log(self._function)
         with Options(options) as given:
             self.handle = create(library.sparserl_context_create, given)
+        _made.append(True)
         self.process = os.getpid()
         self.has_log = log is not None
         self._ordinal = options.get("device") or 0
@@ -43,8 +52,7 @@ class Context:
     def check_process(self):
         """Refuses another process than the one that it was made in."""
         if os.getpid() != self.process:
-            raise RuntimeError("it was made before this process was forked, and neither CUDA nor compilers live "
-                               "through that: make it anew here, or start processes by spawn")
+            raise RuntimeError(FORKED)
 
     def close(self):
         """Destroys it, after what is searched for in the background has ended, which may take seconds.
@@ -77,10 +85,9 @@ def default(ordinal):
         return _defaults[ordinal]
 
 
-def _forget():
-    global _lock
-    _defaults.clear()
-    _lock = threading.Lock()
+def _note_fork():
+    global _is_fork
+    _is_fork = bool(_made)
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_note_fork)

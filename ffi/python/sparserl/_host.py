@@ -21,10 +21,6 @@ def _pool():
     return concurrent.futures.ThreadPoolExecutor(_cores(), thread_name_prefix="sparserl")
 
 
-# Its threads are not in the child.
-os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
 class HostMatrix:
     """A matrix in CSR that nobody else changes, in blocks of rows with about as many entries each."""
 

@@ -47,13 +47,14 @@ def _product(x: torch.Tensor, plan: int, op: int) -> torch.Tensor:
 
 @_product.register_fake
 def _fake(x, plan, op):
-    return x.new_empty(_plans[plan].view(op).shape[0])
+    # What is traced for several plans has symbols for their numbers.
+    return x.new_empty(_plans[int(plan)].view(int(op)).shape[0])
 
 
 def _keep(ctx, inputs, output):
     _, ctx.plan, ctx.op = inputs
     # The derivative is asked for after everybody else may have let go of the plan.
-    ctx.kernels = _plans[ctx.plan]
+    ctx.kernels = _plans[int(ctx.plan)]
 
 
 def _derivative(ctx, gradient):

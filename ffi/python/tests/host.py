@@ -1,0 +1,266 @@
+"""The package where there is no GPU: plans are made, checked by emulation and saved, and products are
+computed on the host. Needs SciPy. `python3 host.py`
+"""
+
+import gc
+import os
+import re
+import tempfile
+import threading
+import types
+import unittest
+from pathlib import Path
+
+import matrix
+import numpy
+from numpy.testing import assert_allclose
+
+import sparserl
+from sparserl import Status, _library
+
+# Plain CSR at once, where the kernel does not matter.
+CONTEXT = sparserl.Context(device=-1, policy="cost")
+A = matrix.random(300, 200, 2_000)
+
+
+def plain(A, **options):
+    return sparserl.plan(A, context=CONTEXT, expected_calls=0, **options)
+
+
+class Products(unittest.TestCase):
+    def test_four_lines(self):
+        plan = sparserl.plan(A)
+        x = matrix.vector(200)
+        assert_allclose(plan @ x, A @ x, rtol=1e-13)
+        self.assertIn("emulated", plan.why)
+
+    def test_types_of_values_and_integers(self):
+        for dtype in (numpy.float32, numpy.float64):
+            for offsets in (numpy.int32, numpy.int64):
+                for indices in (numpy.int32, numpy.int64):
+                    given = types.SimpleNamespace(
+                        indptr=A.indptr.astype(offsets), indices=A.indices.astype(indices),
+                        data=A.data.astype(dtype), shape=A.shape)
+                    x = matrix.vector(200, dtype)
+                    y = plain(given) @ x
+                    self.assertEqual(y.dtype, dtype)
+                    assert_allclose(y, A.astype(dtype) @ x, rtol=1e-5 if dtype == numpy.float32 else 1e-13, atol=1e-5)
+
+    def test_all_arguments_of_both_sides(self):
+        plan = plain(A, transpose_too=True)
+        for side, reference in ((plan, A), (plan.T, A.T), (plan.T.T, A)):
+            rows, cols = side.shape
+            x, y = matrix.vector(cols), matrix.vector(rows, seed=3)
+            expected = 2 * (reference @ x) - 3 * y
+            assert_allclose(side(x, y, 2, -3), expected, rtol=1e-12)
+            out = numpy.full(rows, numpy.nan)
+            self.assertIs(side(x, y, alpha=2, beta=-3, out=out), out)
+            assert_allclose(out, expected, rtol=1e-12)
+            self.assertIs(side(x, y, 2, -3, out=y), y)
+            assert_allclose(y, expected, rtol=1e-12)
+            # What is not read may hold anything.
+            assert_allclose(side(x, numpy.full(rows, numpy.nan)), reference @ x, rtol=1e-13)
+
+    def test_matrices_for_several_threads(self):
+        large = matrix.random(40_000, 30_000, 900_000)
+        plan = plain(large, transpose_too=True)
+        x, y = matrix.vector(30_000), matrix.vector(40_000)
+        assert_allclose(plan(x, y, 1, 1), large @ x + y, rtol=1e-12)
+        assert_allclose(plan.T @ y, large.T @ y, rtol=1e-9, atol=1e-9)
+
+    def test_matrices_without_entries(self):
+        for shape in ((3, 2), (1, 1)):
+            plan = plain(matrix.random(*shape, 0), transpose_too=True)
+            assert_allclose(plan @ numpy.ones(shape[1]), numpy.zeros(shape[0]))
+            assert_allclose(plan.T @ numpy.ones(shape[0]), numpy.zeros(shape[1]))
+
+    def test_vectors_by_dlpack(self):
+        class Foreign:
+            def __init__(self, array):
+                self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+        x = matrix.vector(400)
+        assert_allclose(plain(A) @ Foreign(x[100:300]), A @ x[100:300], rtol=1e-13)
+        with self.assertRaisesRegex(ValueError, "x is not contiguous"):
+            plain(A) @ Foreign(x[::2])
+
+    def test_new_values(self):
+        plan = plain(A, transpose_too=True, values_variable=True)
+        x, y = matrix.vector(200), matrix.vector(300)
+        for seed in (5, 6):
+            changed = A.copy()
+            changed.data[:] = matrix.vector(A.nnz, seed=seed)
+            plan.update(changed.data)
+            assert_allclose(plan @ x, changed @ x, rtol=1e-12)
+            assert_allclose(plan.T @ y, changed.T @ y, rtol=1e-12)
+        with self.assertRaises(ValueError):
+            plan.update(changed.data[1:])
+
+    def test_the_matrix_is_copied(self):
+        changed = A.copy()
+        plan, x = plain(changed), matrix.vector(200)
+        changed.data[:] = 0
+        assert_allclose(plan @ x, A @ x, rtol=1e-13)
+
+    def test_threads(self):
+        plan, x = plain(A), matrix.vector(200)
+        expected, wrong = plan @ x, []
+
+        def work():
+            for _ in range(50):
+                if not numpy.array_equal(plan @ x, expected):
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        self.assertEqual(wrong, [])
+
+
+class Plans(unittest.TestCase):
+    def test_what_is_known(self):
+        plan = sparserl.plan(A, context=CONTEXT, transpose_too=True)
+        self.assertIn("chosen by the cost model", plan.why)
+        self.assertRegex(plan.program, "^sparserl \\d+\nspmv f64\n")
+        self.assertIn("__global__", plan.source)
+        self.assertTrue(plan.cubin.startswith(b"\x7fELF"))
+        self.assertNotEqual(plan.T.source, "")
+        self.assertGreater(plan.packed_bytes, 8 * A.nnz)
+        self.assertGreater(plan.predicted_seconds, 0)
+        self.assertGreater(plan.planning_seconds, 0)
+        # Nothing was measured.
+        self.assertIsNone(plan.measured_seconds)
+        self.assertIsNone(plan.cusparse_seconds)
+        self.assertEqual((plan.shape, plan.T.shape, plan.nnz, plan.dtype), ((300, 200), (200, 300), A.nnz, "f8"))
+        self.assertLessEqual({"why", "cubin", "calls_to_pay"}, set(dir(plan)))
+        self.assertIs(plan.wait(), plan)
+        with self.assertRaises(AttributeError):
+            plan.colour
+
+    def test_saved_and_loaded(self):
+        x = matrix.vector(200)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "a.plan"
+            plan = sparserl.plan(A, context=CONTEXT)
+            plan.save(path)
+            loaded = sparserl.load(path, A, context=CONTEXT)
+            self.assertEqual((loaded.program, loaded.cubin), (plan.program, plan.cubin))
+            assert_allclose(loaded @ x, A @ x, rtol=1e-13)
+            self.refused(Status.MISMATCH, "another pattern", sparserl.load, path, A[:299], context=CONTEXT)
+            path.write_bytes(b"nothing")
+            self.refused(Status.FILE, "no plan of SparseRL", sparserl.load, path, A, context=CONTEXT)
+            self.refused(Status.FILE, "cannot be written", plan.save, Path(folder) / "no" / "a.plan")
+
+    def refused(self, status, text, act, *arguments, **options):
+        with self.assertRaises(sparserl.Error) as caught:
+            act(*arguments, **options)
+        self.assertIs(caught.exception.status, status)
+        self.assertIn(text, caught.exception.text)
+        self.assertIn(text, str(caught.exception))
+
+    def test_wrong_use(self):
+        plan, x = plain(A), matrix.vector(200)
+        # The library's refusals.
+        self.refused(Status.UNSUPPORTED, "TRANSPOSE_TOO", lambda: plan.T @ matrix.vector(300))
+        self.refused(Status.UNSUPPORTED, "VALUES_VARIABLE", plan.update, A.data)
+        self.refused(Status.UNSUPPORTED, "half precision", plain, half())
+        self.refused(Status.INVALID_ARGUMENT, "expected 0, 1 or -1", plain, A, measure=5)
+        self.refused(Status.INVALID_ARGUMENT, "option of a context", plain, A, policy="cost")
+        self.refused(Status.EPILOGUE, "", plain, A, epilogue_source="no CUDA")
+        self.refused(Status.MEMORY_LIMIT, "may take 100", plain, A, memory_limit=100)
+        unsorted = A.copy()
+        unsorted.indices[:] = unsorted.indices[::-1]
+        self.refused(Status.INVALID_MATRIX, "row ", plain, unsorted)
+        self.refused(Status.NULL_POINTER, "y is NULL", plan, x, beta=1)
+        square = plain(A[:200])
+        self.refused(Status.INVALID_ARGUMENT, "same vector", square, x, out=x)
+        self.refused(Status.NO_DEVICE, "epilogue", plain(A, epilogue="relu"), x)
+        self.refused(Status.UNSUPPORTED, "spmm", sparserl.plan, A, op="spmm", cols=8)
+        plan.close()
+        self.refused(Status.INVALID_HANDLE, "destroyed", lambda: plan @ x)
+        self.refused(Status.INVALID_HANDLE, "destroyed", lambda: plan.why)
+        # What the package sees by itself.
+        plan = plain(A)
+        for error, text, act in [
+            (ValueError, "shape", lambda: plan @ x[1:]),
+            (ValueError, "shape", lambda: plan @ numpy.ones((200, 2))),
+            (ValueError, "shape", lambda: plan(x, out=numpy.empty(299))),
+            (ValueError, "contiguous", lambda: plan @ matrix.vector(400)[::2]),
+            (TypeError, "holds f4", lambda: plan @ x.astype("f4")),
+            (TypeError, "expected an array", lambda: plan @ list(x)),
+            (TypeError, "no option 'colour'", lambda: plain(A, colour=1)),
+            (OverflowError, "expected_calls", lambda: sparserl.plan(A, context=CONTEXT, expected_calls=-1)),
+            (TypeError, "give A.tocsr", lambda: plain(A.tocsc())),
+            (TypeError, "no matrix in CSR", lambda: plain(A.toarray())),
+            (TypeError, "values are i8", lambda: plain(A.astype(numpy.int64))),
+            (TypeError, "no stream", lambda: plan(x, stream="first")),
+        ]:
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                act()
+
+    def test_handles_end_with_their_plans(self):
+        with plain(A) as plan:
+            number = plan._kernels.number
+        plan.close()
+        other = plain(A)
+        numbers, side = [number, other._kernels.number], other.T
+        del other
+        gc.collect()
+        alive = _library.library.sparserl_plan_wait
+        self.assertEqual(alive(numbers[0]), Status.INVALID_HANDLE)
+        self.assertEqual(alive(numbers[1]), Status.SUCCESS)
+        # Its last view.
+        del side
+        gc.collect()
+        self.assertEqual(alive(numbers[1]), Status.INVALID_HANDLE)
+
+    def test_plans_do_not_go_to_forks(self):
+        plan, x = plain(A), matrix.vector(200)
+        child = os.fork()
+        if child == 0:
+            refusals = [lambda: plan.why, lambda: plan @ x, lambda: plain(A), lambda: sparserl.Context(device=-1)]
+            answer = 0
+            for act in refusals:
+                try:
+                    act()
+                    answer = 1
+                except RuntimeError as error:
+                    answer = answer or "forked" not in str(error)
+            del plan, refusals, act
+            gc.collect()
+            os._exit(answer)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        assert_allclose(plan @ x, A @ x, rtol=1e-13)
+
+    def test_the_context_talks_and_ends(self):
+        lines = []
+        with sparserl.Context(device=-1, policy="cost", log=lines.append) as context:
+            plan = sparserl.plan(A, context=context)
+        self.assertTrue(any("chosen by" in line for line in lines), lines)
+        assert_allclose(plan @ matrix.vector(200), A @ matrix.vector(200), rtol=1e-13)
+        self.refused(Status.INVALID_HANDLE, "context", sparserl.plan, A, context=context)
+        with self.assertRaisesRegex(TypeError, "no option"):
+            sparserl.Context(colour=1)
+
+
+class Header(unittest.TestCase):
+    def test_nothing_of_it_is_missed(self):
+        functions = set(re.findall(r"\b(sparserl_\w+)\(", re.sub("//.*", "", _library.HEADER)))
+        self.assertGreaterEqual(len(functions), 18)
+        for name in functions:
+            self.assertIsNotNone(getattr(_library.library, name).argtypes, name)
+        self.assertEqual(list(Status), list(range(len(Status))))
+        for status in Status:
+            self.assertNotEqual(_library.library.sparserl_status_text(status), b"unknown status")
+        kinds = {re.match(r"\w+", option.comment)[0] for option in _library.OPTIONS.values()}
+        self.assertLessEqual(kinds, {"Text", "sparserl_log", *_library.NUMBERS})
+        self.assertEqual(len(_library.Csr._fields_), 12)
+        self.assertRegex(sparserl.__version__, r"^\d+\.\d+\.\d+$")
+
+
+def half():
+    return types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=A.data.astype(numpy.float16), shape=A.shape)
+
+
+if __name__ == "__main__":
+    unittest.main()
