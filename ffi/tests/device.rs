@@ -1,6 +1,8 @@
 //! The C API on a real device: programs in C and C++ are compiled, linked and run as their users
 //! do. Without a driver or a GPU every test is reported as ignored, never as passed.
 //!
+//! The Python package is tested with the machine's own PyTorch, if it has one.
+//!
 //! It needs a C and a C++ compiler and CUDA's runtime (`SPARSERL_CUDA`, `/usr/local/cuda` or
 //! `.cudart`), and no Rust; `tests/build/mod.rs` says how it is told where things are.
 
@@ -58,8 +60,25 @@ fn main() -> ExitCode {
         };
         Trial::test(format!("examples::{file}"), run_example).with_ignored_flag(absent || lacks)
     });
-    let trials = parts.chain(examples).collect();
+    let python = || -> Result<(), Failed> {
+        for file in ["device.py", "pytorch.py"] {
+            let mut command = Command::new("python3");
+            command.arg(build::source("python/tests").join(file));
+            command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", build::source("python"));
+            print!("{}", run(command.env("SPARSERL_LIBRARY", build::library())).stderr);
+        }
+        Ok(())
+    };
+    let lacks = absent || !has_pytorch();
+    let python = Trial::test("python", python).with_ignored_flag(lacks);
+    let trials = parts.chain(examples).chain([python]).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Whether the machine's Python has what the package's tests need.
+fn has_pytorch() -> bool {
+    let import = Command::new("python3").args(["-c", "import torch, scipy"]).output();
+    import.is_ok_and(|output| output.status.success())
 }
 
 /// Builds a program and runs it.

@@ -47,13 +47,21 @@ class Device:
             driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
+    def is_captured(self, stream):
+        """Whether one of its streams is being captured into a graph."""
+        if stream in LEGACY:
+            return False
+        answer = _is_captured(stream)
+        if answer is None:
+            # Perhaps for want of a current context, which this thread may not have.
+            _check(_driver().cuCtxPushCurrent_v2(self._context))
+            answer = _is_captured(stream)
+            _driver().cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+        return answer is True
+
+
 # By ordinal.
 device = functools.cache(Device)
-
-
-def is_captured(stream):
-    """Whether a stream is being captured into a graph."""
-    return stream not in LEGACY and _is_captured(stream) is True
 
 
 def _is_captured(stream):

@@ -4,7 +4,6 @@ import collections
 import os
 import weakref
 
-from . import _driver
 from ._library import check, library
 
 # Plans that nobody has any more. They stay here while something is captured.
@@ -24,11 +23,11 @@ class Uses:
     def note(self, stream):
         """Notes a stream that something was asked of, or will be."""
         self.streams[stream.handle] = stream.owner
-        self.is_captured = self.is_captured or _driver.is_captured(stream.handle)
+        self.is_captured = self.is_captured or self._context.device.is_captured(stream.handle)
 
     def wait(self):
         """Waits for what was asked of the streams; false where that must not be done now."""
-        return not self.streams or self._context.device.wait(self.streams)
+        return not self.streams or self._context.device.wait(list(self.streams))
 
 
 class PlanHandle:
@@ -41,10 +40,13 @@ class PlanHandle:
 
     def __init__(self, number, context):
         self.number, self.context, self.uses = number, context, Uses(context)
-        self._destroy = weakref.finalize(self, _destroy, number, context.process, self.uses)
-        # A log must not be called when Python is gone.
-        self._destroy.atexit = context.has_log
+        self._finalize()
         destroy_postponed()
+
+    def _finalize(self):
+        self._destroy = weakref.finalize(self, _destroy, self.number, self.context.process, self.uses)
+        # A log must not be called when Python is gone.
+        self._destroy.atexit = self.context.has_log
 
     def close(self):
         """Destroys it now."""
@@ -52,14 +54,9 @@ class PlanHandle:
             return
         self.context.check_process()
         if not self.uses.wait():
-            self._destroy = weakref.finalize(self, _destroy, self.number, self.context.process, self.uses)
+            self._finalize()
             raise RuntimeError("a plan cannot be closed while a stream that it was used on is captured")
         check(library.sparserl_plan_destroy(self.number))
-
-    @property
-    def is_closed(self):
-        """Whether it was destroyed."""
-        return not self._destroy.alive
 
 
 def _destroy(number, process, uses):

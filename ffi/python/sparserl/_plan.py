@@ -94,6 +94,11 @@ class Plan:
         """Stored entries."""
         return self._kernels.nnz
 
+    @property
+    def device(self):
+        """The number of the GPU that products are made on, or None for the host."""
+        return None if self._kernels.host is not None else self._kernels.context.ordinal
+
     def __repr__(self):
         rows, cols = self.shape
         return f"<sparserl.Plan of {rows} x {cols}, {self.nnz} entries, {self.dtype}>"

@@ -1,0 +1,209 @@
+"""What the package asks of a GPU, without one: on the driver of ffi/tests/c/driver.c, whose memory is the
+host's and which keeps account. It multiplies by plain CSR in double precision. Needs SciPy, and the driver
+where the loader finds it. `python3 on_driver.py`
+"""
+
+import ctypes
+import gc
+import unittest
+
+import matrix
+import numpy
+from numpy.testing import assert_allclose
+
+import sparserl
+from sparserl import Status, _arrays
+
+driver = ctypes.CDLL("libcuda.so.1")
+driver.driver_taken.restype = driver.driver_launches.restype = ctypes.c_long
+driver.driver_stream.restype = ctypes.c_void_p
+driver.driver_capture.argtypes = [ctypes.c_void_p, ctypes.c_int]
+driver.driver_capture.restype = None
+STREAM, OTHER, ELSEWHERE = (driver.driver_stream(device) for device in (0, 0, 1))
+
+A = matrix.random(300, 200, 2_000)
+CONTEXT = sparserl.Context(policy="cost", device=0)
+
+
+class Array:
+    """An array in the driver's memory, as CuPy's: `host` is the same one."""
+
+    def __init__(self, content, device=0, stream=None):
+        context, self.address = ctypes.c_void_p(), ctypes.c_uint64()
+        driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+        driver.cuCtxPushCurrent_v2(context)
+        assert driver.cuMemAlloc_v2(ctypes.byref(self.address), ctypes.c_size_t(max(content.nbytes, 1))) == 0
+        driver.cuCtxPopCurrent_v2(ctypes.byref(context))
+        self.host = numpy.frombuffer((ctypes.c_char * content.nbytes).from_address(self.address.value), content.dtype)
+        self.host[:] = content
+        self.interface = {"data": (self.address.value, False), "shape": content.shape, "typestr": content.dtype.str,
+                          "version": 3, "stream": stream}
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.interface
+
+
+class ByDlpack:
+    """The same by DLPack, which knows no NumPy."""
+
+    def __init__(self, array):
+        self.array, self.streams = array, []
+
+    def __dlpack_device__(self):
+        return _arrays.CUDA, 0
+
+    def __dlpack__(self, stream):
+        self.streams.append(stream)
+        return self.array.host.__dlpack__()
+
+
+def empty(length, device=0):
+    return Array(numpy.full(length, numpy.nan), device)
+
+
+def plan_of(A, **options):
+    return sparserl.plan(A, context=CONTEXT, expected_calls=0, **options)
+
+
+class OnDriver(unittest.TestCase):
+    def test_all_arguments_of_both_sides(self):
+        plan = plan_of(A, transpose_too=True)
+        for side, reference in ((plan, A), (plan.T, A.T)):
+            rows, cols = side.shape
+            x, y = Array(matrix.vector(cols)), Array(matrix.vector(rows, seed=3))
+            old = y.host.copy()
+            for stream in (None, STREAM):
+                out = empty(rows)
+                self.assertIs(side(x, out=out, stream=stream), out)
+                assert_allclose(out.host, reference @ x.host, rtol=1e-12)
+                side(x, y, 2, -3, out=out, stream=stream)
+                assert_allclose(out.host, 2 * (reference @ x.host) - 3 * old, rtol=1e-12)
+            side(x, y, 2, -3, out=y)
+            assert_allclose(y.host, 2 * (reference @ x.host) - 3 * old, rtol=1e-12)
+
+    def test_matrices_and_values_from_the_device(self):
+        class Csr:
+            indptr, indices, data = Array(A.indptr.astype(numpy.int64)), Array(A.indices), Array(A.data)
+            shape = A.shape
+
+        plan = plan_of(Csr, values_variable=True)
+        x, out, changed = Array(matrix.vector(200)), empty(300), A.copy()
+        for seed, place in ((5, Array), (6, numpy.asarray)):
+            changed.data[:] = matrix.vector(A.nnz, seed=seed)
+            plan.update(place(changed.data))
+            plan(x, out=out)
+            assert_allclose(out.host, changed @ x.host, rtol=1e-12)
+
+    def test_streams(self):
+        plan, x, out = plan_of(A), Array(matrix.vector(200)), empty(300)
+
+        class OfCore:
+            def __cuda_stream__(self):
+                return 0, STREAM
+
+        class OfTorch:
+            cuda_stream = STREAM
+
+        class OfCupy:
+            ptr = STREAM
+
+        self.assertEqual(plan._kernels.handle.uses.streams, {})
+        for stream in (STREAM, OfCore(), OfTorch(), OfCupy()):
+            plan(x, out=out, stream=stream)
+        self.assertEqual(set(plan._kernels.handle.uses.streams), {STREAM})
+        # What the array says of itself, and the default stream.
+        plan(Array(x.host, stream=OTHER), out=out)
+        plan(x, out=out)
+        self.assertEqual(set(plan._kernels.handle.uses.streams), {STREAM, OTHER, 0})
+        self.refused(Status.WRONG_DEVICE, plan, x, out=out, stream=ELSEWHERE)
+
+    def test_dlpack(self):
+        plan, x, out = plan_of(A), Array(matrix.vector(200)), empty(300)
+        given = ByDlpack(x)
+        plan(given, out=ByDlpack(out), stream=STREAM)
+        assert_allclose(out.host, A @ x.host, rtol=1e-12)
+        plan(given, out=out)
+        # Their libraries order what they write by the stream, of which the default one is called 1.
+        self.assertEqual(given.streams, [STREAM, 1])
+
+    def refused(self, status, act, *arguments, **options):
+        with self.assertRaises(sparserl.Error) as caught:
+            act(*arguments, **options)
+        self.assertIs(caught.exception.status, status)
+
+    def test_wrong_use(self):
+        plan, x, out = plan_of(A), Array(matrix.vector(200)), empty(300)
+        before = driver.driver_launches()
+        with self.assertRaisesRegex(ValueError, "x is on the host, and the plan is for GPU 0"):
+            plan(x.host, out=out)
+        with self.assertRaisesRegex(ValueError, "out is on the host"):
+            plan(x, out=out.host)
+        with self.assertRaisesRegex(TypeError, "give the result's as out="):
+            plan @ x
+        with self.assertRaisesRegex(ValueError, "not contiguous"):
+            x.interface["strides"] = (16,)
+            plan(x, out=out)
+        del x.interface["strides"]
+        self.refused(Status.WRONG_DEVICE, plan, empty(200, device=1), out=out)
+        self.refused(Status.NULL_POINTER, plan, x, out=out, beta=1)
+        # It says more of itself than there is.
+        x.interface["data"] = (x.address.value + 8, False)
+        self.refused(Status.INVALID_ARGUMENT, plan, x, out=out)
+        self.assertEqual(driver.driver_launches(), before)
+
+    def test_epilogues(self):
+        plan = plan_of(A, epilogue="axpy")
+        x, vector, out = Array(matrix.vector(200)), Array(matrix.vector(300)), empty(300)
+        before = driver.driver_launches()
+        plan(x, out=out, user=(vector, 0.5))
+        self.assertEqual(driver.driver_launches(), before + 1)
+        block = plan._user_block((vector, 0.5), _arrays.Stream(0))._obj
+        self.assertEqual((ctypes.sizeof(block), block.member0, block.member1), (16, vector.address.value, 0.5))
+        self.refused(Status.NULL_POINTER, plan, x, out=out)
+        with self.assertRaisesRegex(TypeError, r"user\[0\] holds f4"):
+            plan(x, out=out, user=(Array(numpy.zeros(300, "f4")), 0.5))
+
+    def test_nothing_is_freed_that_a_graph_or_a_stream_may_use(self):
+        gc.collect()
+        x, out = Array(matrix.vector(200)), empty(300)
+        taken = driver.driver_taken()
+        # Done with: freed at once.
+        plan = plan_of(A)
+        plan(x, out=out, stream=STREAM)
+        self.assertGreater(driver.driver_taken(), taken)
+        del plan
+        self.assertEqual(driver.driver_taken(), taken)
+        # Something else is captured on its stream by now: freed when that is over.
+        plan = plan_of(A)
+        plan(x, out=out, stream=STREAM)
+        own = driver.driver_taken()
+        driver.driver_capture(STREAM, 1)
+        with self.assertRaisesRegex(RuntimeError, "captured"):
+            plan.close()
+        del plan
+        self.assertEqual(driver.driver_taken(), own)
+        driver.driver_capture(STREAM, 0)
+        with plan_of(A):
+            self.assertEqual(driver.driver_taken(), own)
+        self.assertEqual(driver.driver_taken(), taken)
+        # A graph has it: freed by `close` alone.
+        plan = plan_of(A)
+        driver.driver_capture(STREAM, 1)
+        plan(x, out=out, stream=STREAM)
+        driver.driver_capture(STREAM, 0)
+        number, own = plan._kernels.number, driver.driver_taken()
+        del plan
+        gc.collect()
+        self.assertEqual(driver.driver_taken(), own)
+        sparserl._library.library.sparserl_plan_destroy(number)
+        plan = plan_of(A)
+        driver.driver_capture(STREAM, 1)
+        plan(x, out=out, stream=STREAM)
+        driver.driver_capture(STREAM, 0)
+        plan.close()
+        self.assertEqual(driver.driver_taken(), taken)
+
+
+if __name__ == "__main__":
+    unittest.main()

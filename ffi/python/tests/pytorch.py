@@ -1,0 +1,87 @@
+"""Derivatives and tracing of products in PyTorch, on the GPU if there is one, else on the host. Needs
+PyTorch and SciPy. `python3 pytorch.py`
+"""
+
+import gc
+import unittest
+
+import matrix
+import torch
+
+import sparserl
+from sparserl import Status
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+CONTEXT = sparserl.Context(policy="cost", device=0 if DEVICE == "cuda" else -1)
+A = matrix.random(60, 40, 300)
+DENSE = torch.tensor(A.toarray(), device=DEVICE)
+
+
+def plan_of(A, **options):
+    return sparserl.plan(A, context=CONTEXT, expected_calls=0, **options)
+
+
+def vector(length, **options):
+    return torch.tensor(matrix.vector(length), device=DEVICE, **options)
+
+
+class PyTorch(unittest.TestCase):
+    def setUp(self):
+        self.plan = plan_of(A, transpose_too=True)
+        self.x = vector(40, requires_grad=True)
+
+    def test_derivatives(self):
+        gradcheck, y = torch.autograd.gradcheck, vector(60, requires_grad=True)
+        self.assertTrue(gradcheck(lambda x: self.plan @ x, self.x))
+        self.assertTrue(gradcheck(lambda y: self.plan.T @ y, y))
+        self.assertTrue(gradcheck(lambda x, y: self.plan(x, y, 2.0, 3.0), (self.x, y)))
+        self.assertTrue(torch.autograd.gradgradcheck(lambda x: self.plan @ x, self.x))
+        # A gradient that is not contiguous.
+        (self.plan @ self.x).sum().backward()
+        torch.testing.assert_close(self.x.grad, DENSE.T.sum(1))
+
+    def test_the_derivative_keeps_the_plan(self):
+        y = self.plan @ self.x
+        self.plan = None
+        gc.collect()
+        y.sum().backward()
+        torch.testing.assert_close(self.x.grad, DENSE.T.sum(1))
+
+    def test_matrices_in_csr(self):
+        plan = plan_of(DENSE.to_sparse_csr())
+        torch.testing.assert_close(plan @ self.x.detach(), DENSE @ self.x.detach())
+        with self.assertRaisesRegex(TypeError, "to_sparse_csr"):
+            plan_of(DENSE.to_sparse_coo())
+
+    def test_tracing(self):
+        # The code of the graph is PyTorch's own, so that no compiler is needed.
+        def compiled(function):
+            return torch.compile(function, fullgraph=True, backend="aot_eager")
+
+        act = compiled(lambda x: torch.relu(self.plan(2 * x)) + 1)
+        expected = torch.relu(DENSE @ (2 * self.x)) + 1
+        torch.testing.assert_close(act(self.x), expected)
+        own, = torch.autograd.grad(act(self.x).sum(), self.x)
+        other, = torch.autograd.grad(expected.sum(), self.x)
+        torch.testing.assert_close(own, other)
+        act = compiled(lambda plan, x: plan(x))
+        for plan, dense in ((self.plan, DENSE), (plan_of(2 * A), 2 * DENSE), (self.plan.T, DENSE.T)):
+            x = vector(plan.shape[1])
+            torch.testing.assert_close(act(plan, x), dense @ x)
+
+    def test_the_operator_is_what_pytorch_expects(self):
+        arguments = (self.x, self.plan._kernels.number, 0)
+        torch.library.opcheck(torch.ops.sparserl.product, arguments)
+
+    def test_wrong_use(self):
+        for options, text in (({}, "transpose_too=True"), ({"epilogue": "relu", "transpose_too": True}, "epilogue")):
+            with self.assertRaises(sparserl.Error) as caught:
+                plan_of(A, **options) @ self.x
+            self.assertIs(caught.exception.status, Status.UNSUPPORTED)
+            self.assertIn(text, caught.exception.text)
+        with self.assertRaisesRegex(TypeError, "x is on meta"):
+            self.plan @ torch.empty(40, dtype=torch.float64, device="meta")
+
+
+if __name__ == "__main__":
+    unittest.main()
