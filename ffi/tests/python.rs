@@ -8,6 +8,7 @@ mod build;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::{Arc, LazyLock};
 
 use build::{Build, Compiler, Language, run, run_installed, source};
 use libtest_mimic::{Arguments, Trial};
@@ -15,19 +16,24 @@ use tempfile::TempDir;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let tests: [(&str, fn(), bool); 3] = [
-        ("host", products_on_the_host, has_python()),
-        ("on_driver", products_on_a_driver_without_a_gpu, has_python()),
-        ("pytorch", derivatives_and_tracing, can_import("torch") && can_import("scipy")),
-    ];
-    let trial = |(name, test, is_possible): (&str, fn(), bool)| {
+    // Made when the first test needs it.
+    let environment = Arc::new(LazyLock::new(Environment::new as fn() -> Environment));
+    let tests: [(&str, fn(&Environment)); 2] =
+        [("host", products_on_the_host), ("on_driver", products_on_a_driver_without_a_gpu)];
+    let installed = tests.map(|(name, test)| {
+        let environment = Arc::clone(&environment);
         let run = move || {
-            test();
+            test(&environment);
             Ok(())
         };
-        Trial::test(name, run).with_ignored_flag(!is_possible)
-    };
-    let trials = tests.into_iter().map(trial).collect();
+        Trial::test(name, run).with_ignored_flag(!has_python())
+    });
+    let pytorch = Trial::test("pytorch", || {
+        derivatives_and_tracing();
+        Ok(())
+    });
+    let pytorch = pytorch.with_ignored_flag(!has_pytorch());
+    let trials = installed.into_iter().chain([pytorch]).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -37,10 +43,10 @@ fn has_python() -> bool {
     python("python3").args(["-c", recent]).status().is_ok_and(|status| status.success())
 }
 
-fn can_import(module: &str) -> bool {
-    let found = format!("import importlib.util as u, sys; sys.exit(u.find_spec('{module}') is None)");
-    has_python()
-        && python("python3").args(["-c", &found]).status().is_ok_and(|status| status.success())
+/// Whether the machine's Python has what the tests with PyTorch need.
+fn has_pytorch() -> bool {
+    let import = python("python3").args(["-c", "import torch, scipy"]).output();
+    has_python() && import.is_ok_and(|output| output.status.success())
 }
 
 /// A Python that leaves nothing behind in the sources.
@@ -50,62 +56,46 @@ fn python(program: impl AsRef<Path>) -> Command {
     command
 }
 
-fn products_on_the_host() {
-    let environment = Environment::with_package();
-    run_installed(python(environment.python()).arg(source("python/examples/spmv.py")));
-    run_installed(python(environment.python()).arg(source("python/tests/host.py")));
+fn products_on_the_host(environment: &Environment) {
+    for file in ["python/examples/spmv.py", "python/tests/host.py"] {
+        run_installed(python(environment.python()).arg(source(file)));
+    }
 }
 
 /// Everything about execution but the kernels, on a driver that keeps account.
-fn products_on_a_driver_without_a_gpu() {
+fn products_on_a_driver_without_a_gpu(environment: &Environment) {
     let folder = TempDir::new().unwrap();
-    let compiler = Compiler::first(Language::C);
-    Build::new(&compiler, "tests/c/driver.c").into_driver(folder.path());
-    let environment = Environment::new();
+    Build::new(&Compiler::first(Language::C), "tests/c/driver.c").into_driver(folder.path());
     let mut command = python(environment.python());
-    command.arg(source("python/tests/on_driver.py")).env("LD_LIBRARY_PATH", folder.path());
-    run(from_checkout(&mut command));
+    command.arg(source("python/tests/on_driver.py"));
+    run_installed(command.env("LD_LIBRARY_PATH", folder.path()));
 }
 
-/// With the machine's own PyTorch, which is too large to be installed for a test.
+/// With the machine's own PyTorch, which is too large to be installed for a test, and the package of
+/// the checkout.
 fn derivatives_and_tracing() {
     let mut command = python("python3");
-    run(from_checkout(command.arg(source("python/tests/pytorch.py"))));
+    command.arg(source("python/tests/pytorch.py")).env("PYTHONPATH", source("python"));
+    run(command.env("SPARSERL_LIBRARY", build::library()));
 }
 
-/// Without an installation: the package of the checkout with the library that was built.
-fn from_checkout(command: &mut Command) -> &mut Command {
-    command.env("PYTHONPATH", source("python")).env("SPARSERL_LIBRARY", build::library())
-}
-
-/// A virtual environment with NumPy and SciPy.
+/// A virtual environment with the package, installed from its wheel, NumPy and SciPy.
 struct Environment(TempDir);
 
 impl Environment {
     fn new() -> Self {
-        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        run(python("python3").args(["-m", "venv"]).arg(folder.path()));
-        let environment = Self(folder);
-        environment.install(&["numpy", "scipy"]);
-        environment
-    }
-
-    /// With the package, installed from its wheel.
-    fn with_package() -> Self {
-        let environment = Self::new();
-        let wheels = environment.0.path().join("wheels");
-        let mut pip = environment.pip("wheel");
-        pip.args(["--no-deps", "--wheel-dir"]).arg(&wheels).arg(source("python"));
-        run(pip.env("SPARSERL_LIBRARY", build::library().parent().unwrap()));
-        environment.install(&["sparserl", "--find-links", wheels.to_str().unwrap()]);
-        environment
-    }
-
-    /// Installs what was fetched before, and nothing else.
-    fn install(&self, arguments: &[&str]) {
         let fetched = source("../.python");
         assert!(fetched.is_dir(), "run tests/install-python.sh first");
-        run(self.pip("install").args(["--no-index", "--find-links"]).arg(fetched).args(arguments));
+        let environment = Self(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        run(python("python3").args(["-m", "venv"]).arg(environment.0.path()));
+        let wheels = environment.0.path().join("wheels");
+        let mut wheel = environment.pip("wheel");
+        wheel.args(["--no-deps", "--wheel-dir"]).arg(&wheels).arg(source("python"));
+        run(wheel.env("SPARSERL_LIBRARY", build::library().parent().unwrap()));
+        let mut install = environment.pip("install");
+        install.args(["--no-index", "--find-links"]).arg(fetched).arg("--find-links").arg(wheels);
+        run(install.arg("sparserl[host]"));
+        environment
     }
 
     fn pip(&self, what: &str) -> Command {

@@ -25,6 +25,7 @@ class Memory(NamedTuple):
     on_host: bool
     device: int | None  # None where it is not told, or on the host
     owner: Any  # keeps it
+    is_read_only: bool = False
 
 
 class Stream:
@@ -81,7 +82,8 @@ def memory_of(name, array, stream):
         found = _of_torch(name, array)
     elif isinstance(array, numpy.ndarray):
         _need(name, array.flags.c_contiguous and array.dtype.isnative)
-        found = Memory(array.ctypes.data, array.shape, array.dtype.str[1:], True, None, array)
+        found = Memory(array.ctypes.data, array.shape, array.dtype.str[1:], True, None, array,
+                       not array.flags.writeable)
     elif hasattr(array, "__cuda_array_interface__"):
         found = _of_interface(name, array)
     elif hasattr(array, "__dlpack__"):
@@ -117,7 +119,8 @@ def _of_interface(name, array):
     _need(name, _is_contiguous(shape, interface.get("strides"), int(kind[2:])))
     device = getattr(getattr(array, "device", None), "id", None)
     device = device if isinstance(device, int) else None
-    return Memory(interface["data"][0] or 0, shape, kind[1:], False, device, array)
+    pointer, is_read_only = interface["data"]
+    return Memory(pointer or 0, shape, kind[1:], False, device, array, is_read_only)
 
 
 def _is_contiguous(shape, strides, step):

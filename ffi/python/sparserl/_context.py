@@ -80,9 +80,11 @@ _lock = threading.Lock()
 def default(ordinal):
     """The context of a GPU, or of the first one, if there is one."""
     with _lock:
-        if ordinal not in _defaults:
-            _defaults[ordinal] = Context(device=ordinal)
-        return _defaults[ordinal]
+        # Where there is a GPU at all, the first one is meant by none, too.
+        key = ordinal or 0
+        if key not in _defaults:
+            _defaults[key] = Context(device=ordinal)
+        return _defaults[key]
 
 
 def _note_fork():

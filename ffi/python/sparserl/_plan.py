@@ -135,11 +135,14 @@ class Plan:
 
         Vectors have the matrix's type, are contiguous, and are on the plan's GPU, or on the host where
         it has none. y is not read where beta is 0. `user` has what an epilogue takes, in the order of its
-        members: vectors and numbers.
+        members: numbers, and vectors as long as it declares. The stream is CuPy's or PyTorch's current one;
+        of other arrays the one that `__cuda_array_interface__` names, or the default stream.
         """
-        if out is None and _arrays.is_torch(x):
+        if _arrays.is_torch(x):
             from . import _torch
             if _torch.is_needed(x, y):
+                if out is not None or stream is not None:
+                    raise ValueError("out= and stream= are not for products that are traced or have derivatives")
                 return _torch.product(self._kernels, self._op, x, y, alpha, beta)
         stream = _arrays.stream_of(x, stream)
         rows, cols = self.shape
@@ -148,6 +151,8 @@ class Plan:
         if out is None:
             out = _arrays.empty_like(x, rows, given)
         result = self._vector("out", out, rows, stream)
+        if result.is_read_only:
+            raise ValueError("out is read-only")
         if self._kernels.host is None:
             self._execute(given, old, alpha, beta, result, stream, user)
         else:
@@ -190,6 +195,9 @@ class Plan:
             if not is_number:
                 memory = _arrays.memory_of(f"user[{place}]", member, stream)
                 self._check_kind(f"user[{place}]", memory)
+                if len(memory.shape) != 1 or memory.shape[0] not in self.shape:
+                    raise ValueError(f"user[{place}] has the shape {memory.shape}: expected a vector with an element "
+                                     f"for each row ({self.shape[0]}) or column ({self.shape[1]})")
                 member = memory.pointer
             fields.append((f"member{place}", scalar if is_number else ctypes.c_void_p))
             values.append(member)
@@ -211,13 +219,16 @@ class Plan:
 
     def update(self, values, *, stream=None):
         """Gives a plan made with `values_variable=True` other values, in the order of the entries of the
-        matrix that it was made of: from a GPU in the order of the stream, from the host at once."""
+        matrix that it was made of: from a GPU in the order of the stream, from the host after all products
+        that were asked for, and waited for."""
         kernels, stream = self._kernels, _arrays.stream_of(values, stream)
         memory = _arrays.memory_of("values", values, stream)
         if memory.shape != (kernels.nnz,) or memory.dtype != kernels.dtype:
             raise ValueError(f"values are {memory.shape} of {memory.dtype}: expected ({kernels.nnz},) of {kernels.dtype}")
         handle = self._handle()
         if kernels.host is None:
+            if memory.on_host:
+                kernels.handle.uses.wait()
             kernels.handle.uses.note(stream)
         status = library.sparserl_plan_update_values(handle, stream.handle, memory.pointer, _matrix.location(memory))
         if status == Status.NO_DEVICE and memory.on_host:

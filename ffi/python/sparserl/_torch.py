@@ -16,7 +16,7 @@ def is_needed(*tensors):
     """Whether a product has to be an operator of PyTorch: it is traced, or derivatives are asked for."""
     if torch.compiler.is_compiling():
         return True
-    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+    return torch.is_grad_enabled() and any(getattr(tensor, "requires_grad", False) for tensor in tensors)
 
 
 def register(number, kernels):

@@ -69,7 +69,7 @@ class Products(unittest.TestCase):
         assert_allclose(plan.T @ y, large.T @ y, rtol=1e-9, atol=1e-9)
 
     def test_matrices_without_entries(self):
-        for shape in ((3, 2), (1, 1)):
+        for shape in ((3, 2), (1, 1), (0, 4), (4, 0)):
             plan = plain(matrix.random(*shape, 0), transpose_too=True)
             assert_allclose(plan @ numpy.ones(shape[1]), numpy.zeros(shape[0]))
             assert_allclose(plan.T @ numpy.ones(shape[0]), numpy.zeros(shape[1]))
@@ -180,11 +180,13 @@ class Plans(unittest.TestCase):
         self.refused(Status.INVALID_HANDLE, "destroyed", lambda: plan @ x)
         self.refused(Status.INVALID_HANDLE, "destroyed", lambda: plan.why)
         # What the package sees by itself.
-        plan = plain(A)
+        plan, read_only = plain(A), numpy.zeros(300)
+        read_only.flags.writeable = False
         for error, text, act in [
             (ValueError, "shape", lambda: plan @ x[1:]),
             (ValueError, "shape", lambda: plan @ numpy.ones((200, 2))),
             (ValueError, "shape", lambda: plan(x, out=numpy.empty(299))),
+            (ValueError, "read-only", lambda: plan(x, out=read_only)),
             (ValueError, "contiguous", lambda: plan @ matrix.vector(400)[::2]),
             (TypeError, "holds f4", lambda: plan @ x.astype("f4")),
             (TypeError, "expected an array", lambda: plan @ list(x)),

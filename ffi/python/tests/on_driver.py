@@ -163,6 +163,8 @@ class OnDriver(unittest.TestCase):
         self.refused(Status.NULL_POINTER, plan, x, out=out)
         with self.assertRaisesRegex(TypeError, r"user\[0\] holds f4"):
             plan(x, out=out, user=(Array(numpy.zeros(300, "f4")), 0.5))
+        with self.assertRaisesRegex(ValueError, r"user\[0\] has the shape \(299,\)"):
+            plan(x, out=out, user=(Array(numpy.zeros(299)), 0.5))
 
     def test_nothing_is_freed_that_a_graph_or_a_stream_may_use(self):
         gc.collect()

@@ -79,6 +79,8 @@ class PyTorch(unittest.TestCase):
                 plan_of(A, **options) @ self.x
             self.assertIs(caught.exception.status, Status.UNSUPPORTED)
             self.assertIn(text, caught.exception.text)
+        with self.assertRaisesRegex(ValueError, "out= and stream="):
+            self.plan(self.x, out=vector(60))
         with self.assertRaisesRegex(TypeError, "x is on meta"):
             self.plan @ torch.empty(40, dtype=torch.float64, device="meta")
 
