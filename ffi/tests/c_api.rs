@@ -18,11 +18,13 @@ const TESTS: [&str; 3] = ["plans", "misuse", "epilogue"];
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
-    let tests: [(&str, fn(), bool); 8] = [
+    let has_fortran = !Compiler::all(Language::Fortran).is_empty();
+    let tests: [(&str, fn(), bool); 9] = [
         ("on_driver", execution_on_a_driver_without_a_gpu, true),
         ("compilers", every_compiler_takes_the_header, true),
         ("examples", examples_run_as_far_as_they_go, true),
         ("gpu_programs", programs_for_a_gpu_compile_and_link, true),
+        ("fortran", the_example_in_fortran_runs, has_fortran),
         ("symbols", only_the_api_is_exported, true),
         ("static", it_links_statically, true),
         ("pkg_config", it_installs_for_pkg_config, has("pkg-config")),
@@ -90,6 +92,18 @@ fn examples_run_as_far_as_they_go() {
     let line =
         output.stderr.lines().find(|line| line.starts_with("sparserl: 3 x 3, 6 entries, f64"));
     assert!(line.is_some_and(|line| line.contains("| 0 calls |")), "{}", output.stderr);
+}
+
+fn the_example_in_fortran_runs() {
+    let folder = TempDir::new().unwrap();
+    let compiler = Compiler::first(Language::Fortran);
+    let build = || Build::new(&compiler, "examples/spmv.F90");
+    let cuda = Cuda::find().unwrap_or_else(|| panic!("run tests/install-cudart.sh first"));
+    build().with_cuda(&cuda).into_folder(folder.path());
+    let spmv = build().flags(&["-DWITHOUT_CUDA"]).into_folder(folder.path());
+    let output = run(Command::new(&spmv).env("CUDA_VISIBLE_DEVICES", ""));
+    assert!(output.stdout.contains("kernel: "), "{}", output.stdout);
+    assert!(output.stdout.contains("nothing can be executed: "), "{}", output.stdout);
 }
 
 fn programs_for_a_gpu_compile_and_link() {

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
     });
     let examples = [
         ("spmv.c", Language::C, None),
+        ("spmv.F90", Language::Fortran, None),
         ("pdhg.cpp", Language::Cpp, None),
         ("cg.cpp", Language::Cpp, Some("cublas")),
     ];
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         let link = library.map(|library| format!("-l{library}"));
         let lacks =
             library.is_some_and(|library| Cuda::find().is_none_or(|cuda| !cuda.has(library)));
+        let lacks = lacks || Compiler::all(language).is_empty();
         let run_example = move || -> Result<(), Failed> {
             let flags: Vec<&str> = link.as_deref().into_iter().collect();
             program(&format!("examples/{file}"), language, &flags, "");

@@ -18,23 +18,22 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     // Made when the first test needs it.
     let environment = Arc::new(LazyLock::new(Environment::new as fn() -> Environment));
-    let tests: [(&str, fn(&Environment)); 2] =
-        [("host", products_on_the_host), ("on_driver", products_on_a_driver_without_a_gpu)];
-    let installed = tests.map(|(name, test)| {
+    let installed = |name: &str, test: fn(&Environment)| {
         let environment = Arc::clone(&environment);
         let run = move || {
             test(&environment);
             Ok(())
         };
         Trial::test(name, run).with_ignored_flag(!has_python())
-    });
+    };
+    let host = installed("host", products_on_the_host);
+    let on_driver = installed("on_driver", products_on_a_driver_without_a_gpu);
     let pytorch = Trial::test("pytorch", || {
         derivatives_and_tracing();
         Ok(())
     });
     let pytorch = pytorch.with_ignored_flag(!has_pytorch());
-    let trials = installed.into_iter().chain([pytorch]).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    libtest_mimic::run(&arguments, vec![host, on_driver, pytorch]).exit_code()
 }
 
 /// Whether there is a Python that the package is for, and pip.

@@ -7,7 +7,6 @@ import weakref
 from . import _driver
 from ._library import LOG_FUNCTION, Log, Options, check, create, library
 
-
 # CUDA, the library's threads and its locks do not live through a fork: calls would wait for ever.
 FORKED = "this process was forked from one that used sparserl: start processes by spawn, or before its first use"
 _made = []
@@ -34,20 +33,16 @@ class Context:
         _made.append(True)
         self.process = os.getpid()
         self.has_log = log is not None
-        self._ordinal = options.get("device") or 0
+        # The number of the GPU, if there is one.
+        self.ordinal = options.get("device") or 0
         self._destroy = weakref.finalize(self, _destroy, self.handle, self.process, getattr(self, "_function", None))
         # At the end of the process nothing has to be waited for, unless Python is called by then.
         self._destroy.atexit = self.has_log
 
     @property
-    def device(self):
-        """The GPU's primary context, for waiting."""
-        return _driver.device(self._ordinal)
-
-    @property
-    def ordinal(self):
-        """The number of the GPU."""
-        return self._ordinal
+    def primary_context(self):
+        """The GPU's, for waiting."""
+        return _driver.device(self.ordinal)
 
     def check_process(self):
         """Refuses another process than the one that it was made in."""

@@ -23,11 +23,11 @@ class Uses:
     def note(self, stream):
         """Notes a stream that something was asked of, or will be."""
         self.streams[stream.handle] = stream.owner
-        self.is_captured = self.is_captured or self._context.device.is_captured(stream.handle)
+        self.is_captured = self.is_captured or self._context.primary_context.is_captured(stream.handle)
 
     def wait(self):
         """Waits for what was asked of the streams; false where that must not be done now."""
-        return not self.streams or self._context.device.wait(list(self.streams))
+        return not self.streams or self._context.primary_context.wait(list(self.streams))
 
 
 class PlanHandle:

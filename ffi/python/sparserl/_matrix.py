@@ -34,8 +34,8 @@ class Matrix:
 
     def copy_into(self, context):
         """A handle of a copy that the library checked."""
-        if not self.on_host:
-            context.device.wait(self.streams)
+        if not self.on_host and context.ordinal >= 0 and not context.primary_context.wait(self.streams):
+            raise RuntimeError("a matrix cannot be copied from a GPU while the stream of its arrays is captured")
         rows, cols = self.shape
         csr = Csr(rows=rows, cols=cols, nnz=self.nnz)
         csr.row_offsets, csr.offset_type = self.offsets.pointer, _number(INTEGER_TYPES, self.offsets)

@@ -224,7 +224,8 @@ class Plan:
         kernels, stream = self._kernels, _arrays.stream_of(values, stream)
         memory = _arrays.memory_of("values", values, stream)
         if memory.shape != (kernels.nnz,) or memory.dtype != kernels.dtype:
-            raise ValueError(f"values are {memory.shape} of {memory.dtype}: expected ({kernels.nnz},) of {kernels.dtype}")
+            raise ValueError(f"values are {memory.shape} of {memory.dtype}: expected ({kernels.nnz},) of "
+                             f"{kernels.dtype}")
         handle = self._handle()
         if kernels.host is None:
             if memory.on_host:
@@ -271,27 +272,30 @@ def plan(A, op="spmv", cols=None, *, context=None, **options):
     """
     if op != "spmv" or cols is not None:
         raise Error(Status.UNSUPPORTED, f"op={op!r}, cols={cols!r}: SpMV alone is there")
-    matrix = _matrix.Matrix(A)
-    context = context or _context.default(matrix.device)
-    context.check_process()
-    copy = matrix.copy_into(context)
-    try:
+
+    def make(context, matrix):
         with Options(options) as given:
-            number = create(library.sparserl_plan_create, context.handle, copy, given)
-    finally:
-        _matrix.destroy(copy)
-    return Plan(_Kernels(number, context, matrix))
+            return create(library.sparserl_plan_create, context, matrix, given)
+
+    return _made(A, context, make)
 
 
 def load(path, A, *, context=None):
     """A plan that was saved, for a matrix of the same pattern and a GPU of the same architecture. The file
     holds machine code: read only files that you trust."""
+    def make(context, matrix):
+        return create(library.sparserl_plan_load, context, matrix, os.fsencode(path))
+
+    return _made(A, context, make)
+
+
+def _made(A, context, make):
     matrix = _matrix.Matrix(A)
     context = context or _context.default(matrix.device)
     context.check_process()
     copy = matrix.copy_into(context)
     try:
-        number = create(library.sparserl_plan_load, context.handle, copy, os.fsencode(path))
+        number = make(context.handle, copy)
     finally:
         _matrix.destroy(copy)
     return Plan(_Kernels(number, context, matrix))

@@ -31,6 +31,9 @@ def product(kernels, op, x, y, alpha, beta):
     if x.requires_grad and not kernels.has_transposed:
         raise Error(Status.UNSUPPORTED, "the derivative is a product with the transposed matrix: make the plan with "
                                         "transpose_too=True")
+    if not torch.compiler.is_compiling():
+        # PyTorch may have been imported after the plan was made.
+        register(kernels.number, kernels)
     result = torch.ops.sparserl.product(x, kernels.number, op)
     if alpha != 1:
         result = alpha * result

@@ -88,6 +88,8 @@ class OnDriver(unittest.TestCase):
             shape = A.shape
 
         plan = plan_of(Csr, values_variable=True)
+        self.assertEqual(plan.device, 0)
+        self.refused(Status.NO_DEVICE, sparserl.plan, Csr, context=sparserl.Context(policy="cost", device=-1))
         x, out, changed = Array(matrix.vector(200)), empty(300), A.copy()
         for seed, place in ((5, Array), (6, numpy.asarray)):
             changed.data[:] = matrix.vector(A.nnz, seed=seed)

@@ -1,11 +1,11 @@
-//! Builds programs in C and C++ against the library, as its users do.
+//! Builds programs in C, C++ and Fortran against the library, as its users do.
 //!
 //! | variable | what |
 //! |---|---|
 //! | `SPARSERL_ROOT` | root of the repository, where it is not where this was built |
 //! | `SPARSERL_LIBRARY` | folder with the libraries, where it is not beside this program |
 //! | `SPARSERL_CUDA` | CUDA's folder, where it is not `/usr/local/cuda` or `.cudart` |
-//! | `CC`, `CXX` | the only compilers to be used |
+//! | `CC`, `CXX`, `FC` | the only compilers to be used |
 
 #![allow(dead_code, reason = "each suite uses a part")]
 
@@ -23,6 +23,7 @@ const SYSTEM: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ld
 pub(crate) enum Language {
     C,
     Cpp,
+    Fortran,
 }
 
 pub(crate) struct Compiler {
@@ -34,12 +35,13 @@ impl Compiler {
     /// Those that the machine has.
     pub(crate) fn all(language: Language) -> Vec<Self> {
         let (variable, usual) = match language {
-            Language::C => ("CC", ["gcc", "clang"]),
-            Language::Cpp => ("CXX", ["g++", "clang++"]),
+            Language::C => ("CC", &["gcc", "clang"][..]),
+            Language::Cpp => ("CXX", &["g++", "clang++"][..]),
+            Language::Fortran => ("FC", &["gfortran"][..]),
         };
         let programs = match env::var(variable) {
             Ok(program) => vec![program],
-            Err(_) => usual.map(str::to_owned).to_vec(),
+            Err(_) => usual.iter().map(|&program| program.to_owned()).collect(),
         };
         let is_there = |program: &String| Command::new(program).arg("--version").output().is_ok();
         let programs = programs.into_iter().filter(is_there);
@@ -140,6 +142,7 @@ impl<'a> Build<'a> {
         match self.compiler.language {
             Language::C => command.args(["-std=c11", "-D_POSIX_C_SOURCE=200809L"]),
             Language::Cpp => command.args(["-std=c++20", "-x", "c++"]),
+            Language::Fortran => command.arg("-std=f2008"),
         };
         command.args(WARNINGS).arg("-I").arg(source("")).arg(&self.source);
         if self.compiler.language == Language::Cpp {
