@@ -79,19 +79,19 @@ def memory_of(name, array, stream):
     """Where an array is; it must be contiguous, in C's order. What is written to it before a call on
     `stream` is seen there: where its library orders by streams, it is told of this one."""
     if is_torch(array):
-        found = _of_torch(name, array)
-    elif isinstance(array, numpy.ndarray):
+        return _of_torch(name, array)
+    if isinstance(array, numpy.ndarray):
         _need(name, array.flags.c_contiguous and array.dtype.isnative)
-        found = Memory(array.ctypes.data, array.shape, array.dtype.str[1:], True, None, array,
-                       not array.flags.writeable)
-    elif hasattr(array, "__cuda_array_interface__"):
-        found = _of_interface(name, array)
-    elif hasattr(array, "__dlpack__"):
-        found = _of_dlpack(name, array, stream)
-    else:
-        raise TypeError(f"{name} is a {type(array).__name__}: expected an array of NumPy, CuPy or PyTorch, "
-                        "or one with __cuda_array_interface__ or __dlpack__")
-    return found
+        is_read_only = not array.flags.writeable
+        return Memory(array.ctypes.data, array.shape, array.dtype.str[1:], True, None, array, is_read_only)
+    # Asked for once: it is made anew each time.
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _of_interface(name, array, interface)
+    if hasattr(array, "__dlpack__"):
+        return _of_dlpack(name, array, stream)
+    raise TypeError(f"{name} is a {type(array).__name__}: expected an array of NumPy, CuPy or PyTorch, "
+                    "or one with __cuda_array_interface__ or __dlpack__")
 
 
 def _need(name, is_contiguous):
@@ -113,8 +113,7 @@ def _of_torch(name, tensor):
     return Memory(tensor.data_ptr(), tuple(tensor.shape), types.get(dtype, dtype), kind == "cpu", device, tensor)
 
 
-def _of_interface(name, array):
-    interface = array.__cuda_array_interface__
+def _of_interface(name, array, interface):
     shape, kind = tuple(interface["shape"]), interface["typestr"]
     _need(name, _is_contiguous(shape, interface.get("strides"), int(kind[2:])))
     device = getattr(getattr(array, "device", None), "id", None)
