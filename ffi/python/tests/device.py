@@ -4,6 +4,7 @@
 
 import gc
 import importlib.util
+import os
 import sys
 import threading
 import time
@@ -91,7 +92,9 @@ class OnGpu(unittest.TestCase):
         self.assertFalse(done.query())
         stream.synchronize()
         check(y, expected)
-        check(plan(x, stream=stream.cuda_stream), expected)
+        y = plan(x, stream=stream.cuda_stream)
+        stream.synchronize()
+        check(y, expected)
 
     def test_graphs(self):
         plan = plan_of(A, transpose_too=True, values_variable=True)
@@ -196,6 +199,8 @@ class OnGpu(unittest.TestCase):
 
     @unittest.skipUnless(has("jax"), "needs JAX")
     def test_jax(self):
+        # It takes most of the memory otherwise.
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         import jax
 
         jax.config.update("jax_enable_x64", True)
