@@ -142,7 +142,8 @@ impl<'a> Build<'a> {
         match self.compiler.language {
             Language::C => command.args(["-std=c11", "-D_POSIX_C_SOURCE=200809L"]),
             Language::Cpp => command.args(["-std=c++20", "-x", "c++"]),
-            Language::Fortran => command.arg("-std=f2008"),
+            // Modules are written there.
+            Language::Fortran => command.args(["-std=f2008", "-J"]).arg(folder),
         };
         command.args(WARNINGS).arg("-I").arg(source("")).arg(&self.source);
         if self.compiler.language == Language::Cpp {
