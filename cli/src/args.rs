@@ -106,7 +106,7 @@ pub(crate) enum Command {
     /// without one: is it right, and what does it do wrong? Exits with 1 when it is not right
     Verify(VerifyArgs),
     /// Judge a folder of candidates on a GPU: how many compile and are right, pass@k, and how fast
-    /// the best of each matrix is beside cuSPARSE
+    /// the best of each matrix is beside cuSPARSE. Or emulated, without one: how many are right
     Eval(EvalArgs),
     /// Measure on a GPU how much faster than cuSPARSE the best of several candidates is, on many
     /// matrices; exits with 3 when one had to be skipped
