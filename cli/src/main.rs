@@ -43,6 +43,7 @@ mod load;
 mod output_folder;
 mod plan;
 mod policy;
+mod program_words;
 mod progress;
 mod recordings;
 mod setup;

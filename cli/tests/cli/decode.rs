@@ -13,43 +13,63 @@ use sparserl_core::matrix::{Csr, Scalar, generate};
 
 use crate::support::Place;
 
-/// Matrices and products whose candidates have all layouts and codings among them.
-const CASES: [(&str, &str); 9] = [
-    ("stencil", "--dtype f32"),
-    ("stencil", "--dtype f64 --op spmm --cols 4"),
-    ("blocks", "--dtype f64"),
-    ("blocks", "--dtype bf16 --op spmm --cols 8"),
-    ("graph", "--dtype f32"),
-    ("graph", "--dtype f16 --op spmm --cols 8"),
-    ("wide", "--dtype f32/f64/f64"),
-    ("wide", "--dtype f32 --op spmm --cols 16"),
-    ("wide", "--dtype bf16"),
+/// Patterns, values and products whose candidates have all layouts and codings among them.
+const CASES: [(&str, &str, &str); 14] = [
+    ("stencil", "few", "--dtype f32"),
+    ("stencil", "all", "--dtype f64 --op spmm --cols 4"),
+    ("stencil", "all", "--dtype f16"),
+    ("blocks", "all", "--dtype f64"),
+    ("blocks", "few", "--dtype bf16 --op spmm --cols 8"),
+    ("graph", "one", "--dtype f32"),
+    ("graph", "few", "--dtype f16 --op spmm --cols 8"),
+    ("graph", "all", "--dtype f64"),
+    ("wide", "all", "--dtype f32/f64/f64"),
+    ("wide", "few", "--dtype f32 --op spmm --cols 16"),
+    ("wide", "one", "--dtype bf16"),
+    ("far", "all", "--dtype f32"),
+    ("far", "few", "--dtype f64 --op spmm --cols 2"),
+    ("blocks of far columns", "all", "--dtype f32"),
 ];
-const CANDIDATES: usize = 40;
+const CANDIDATES: usize = 60;
 
-/// Row, column and value of each entry, in the order of CSR.
-type Entries = Vec<(usize, u32, f64)>;
+/// Rows, columns, and the entries in the order of CSR: row, column and value.
+type Entries = (usize, usize, Vec<(usize, u32, f64)>);
 
-/// A matrix by name, with its number of rows and of columns.
-fn matrix(name: &str) -> (usize, usize, Entries) {
-    match name {
-        // Zeros of both signs, and a number that is subnormal in single precision.
-        "stencil" => entries(&generate::stencil5(30, 31), |i| [4.0, 0.0, -0.0, 1e-40][i % 4]),
-        "blocks" => entries(&generate::fem_blocks(60, 3, 7), |i| (i as f64).sin()),
-        "graph" => entries(&generate::rmat(9, 8, 3), |_| 0.75),
-        "wide" => entries(&generate::uniform(300, 100_000, 9, 5), |i| (i as f64).cos() * 1e-3),
-        _ => unreachable!("no matrix {name}"),
-    }
+/// A pattern by its name, with values of a kind. Some are zeros of either sign, and some numbers that
+/// are subnormal in single precision.
+fn matrix(pattern: &str, values: &str) -> Entries {
+    let (rows, cols, entries): (usize, usize, Vec<(usize, u32)>) = match pattern {
+        "stencil" => pattern_of(&generate::stencil5(30, 31)),
+        "blocks" => pattern_of(&generate::fem_blocks(60, 3, 7)),
+        "graph" => pattern_of(&generate::rmat(9, 8, 3)),
+        "wide" => pattern_of(&generate::uniform(300, 100_000, 9, 5)),
+        "far" => {
+            let row = |row| (0..8).map(move |k| (row, (row * 300 + k * 1000) as u32));
+            (300, 100_000, (0..300).flat_map(row).collect())
+        }
+        "blocks of far columns" => {
+            let column = |row: usize, k: usize| (row / 4 * 1000 + k / 4 * 2000 + k % 4) as u32;
+            let row = |row| (0..16).map(move |k| (row, column(row, k)));
+            (160, 1_000_000, (0..160).flat_map(row).collect())
+        }
+        _ => unreachable!("no pattern {pattern}"),
+    };
+    let value = |i: usize| match values {
+        "one" => 0.75,
+        "few" => [4.0, 0.0, -0.0, 1e-40][i % 4],
+        _ => (i as f64).sin(),
+    };
+    let entries = entries.into_iter().enumerate();
+    (rows, cols, entries.map(|(i, (row, column))| (row, column, value(i))).collect())
 }
 
-fn entries(matrix: &Csr<f64>, value: impl Fn(usize) -> f64) -> (usize, usize, Entries) {
+fn pattern_of(matrix: &Csr<f64>) -> (usize, usize, Vec<(usize, u32)>) {
     let view = matrix.view();
     let rows = (0..view.rows()).flat_map(|row| view.row(row).0.iter().map(move |&c| (row, c)));
-    let entries = rows.enumerate().map(|(i, (row, column))| (row, column, value(i))).collect();
-    (view.rows(), view.cols(), entries)
+    (view.rows(), view.cols(), rows.collect())
 }
 
-fn write(path: &Path, (rows, cols, entries): &(usize, usize, Entries)) {
+fn write(path: &Path, (rows, cols, entries): &Entries) {
     let mut text = String::from("%%MatrixMarket matrix coordinate real general\n");
     writeln!(text, "{rows} {cols} {}", entries.len()).unwrap();
     for (row, column, value) in entries {
@@ -81,7 +101,7 @@ fn bits(value: f64, dtype: &str) -> u64 {
     }
 }
 
-fn check(folder: &Path, (rows, cols, entries): &(usize, usize, Entries), plan: &Value) {
+fn check(folder: &Path, (rows, cols, entries): &Entries, plan: &Value) {
     let dtype = plan["task"]["dtype"].as_str().unwrap();
     let text = decode(folder, &[]);
     let mut lines = text.lines().skip(1);
@@ -109,6 +129,24 @@ fn shown(plan: &Value) -> impl Iterator<Item = String> + '_ {
     })
 }
 
+/// The folders of a case's candidates that show something new, with their plans.
+fn candidates(place: &Place, task: &str, seen: &mut BTreeSet<String>) -> Vec<(String, Value)> {
+    place.succeed(&format!(
+        "gen a.mtx {task} --policy cost --candidates {CANDIDATES} --no-compile --force -o out"
+    ));
+    let folders = (1..=CANDIDATES).map(|candidate| format!("out/{candidate}"));
+    let plans = folders.map(|folder| {
+        let plan = place.json(&format!("{folder}/plan.json"));
+        (folder, plan)
+    });
+    let mut is_new = |plan: &Value| {
+        let count = seen.len();
+        seen.extend(shown(plan));
+        seen.len() > count
+    };
+    plans.filter(|(_, plan)| is_new(plan)).collect()
+}
+
 #[test]
 fn every_layout_and_coding_is_decoded() {
     if !has_python() {
@@ -116,21 +154,87 @@ fn every_layout_and_coding_is_decoded() {
     }
     let place = Place::new();
     let mut seen = BTreeSet::new();
-    for (name, task) in CASES {
-        let matrix = matrix(name);
+    for (pattern, values, task) in CASES {
+        let matrix = matrix(pattern, values);
         write(&place.path("a.mtx"), &matrix);
-        place.succeed(&format!(
-            "gen a.mtx {task} --policy cost --candidates {CANDIDATES} --no-compile --force -o out"
-        ));
-        for candidate in 1..=CANDIDATES {
-            let folder = format!("out/{candidate}");
-            let plan = place.json(&format!("{folder}/plan.json"));
-            let count = seen.len();
-            seen.extend(shown(&plan));
-            if seen.len() > count {
-                check(&place.path(&folder), &matrix, &plan);
-            }
+        for (folder, plan) in candidates(&place, task, &mut seen) {
+            check(&place.path(&folder), &matrix, &plan);
         }
     }
     println!("{seen:#?}");
+    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk"] {
+        let indices = if layout == "dia" { &[][..] } else { &["u32", "u16", "d16", "d8"] };
+        let is_padded = ["dia", "bcsr"].contains(&layout);
+        let values = if is_padded {
+            &["plain", "dictionary"][..]
+        } else {
+            &["plain", "dictionary", "constant"]
+        };
+        let indices = indices.iter().map(|index| format!("{layout} index={index}"));
+        let values = values.iter().map(|values| format!("{layout} values={values}"));
+        for coding in indices.chain(values) {
+            assert!(seen.contains(&coding), "no candidate has {coding}");
+        }
+    }
+    for coding in ["rows=list", "merge reduction=scan", "merge reduction=2", "dia rows=4"] {
+        assert!(seen.contains(coding), "no candidate has {coding}");
+    }
+}
+
+#[test]
+fn other_values_are_filled_into_every_layout() {
+    if !has_python() {
+        return;
+    }
+    let place = Place::new();
+    let mut seen = BTreeSet::new();
+    for (pattern, task) in [
+        ("stencil", "--dtype f32"),
+        ("blocks", "--dtype f64 --op spmm --cols 4"),
+        ("graph", "--dtype f16"),
+        ("far", "--dtype bf16"),
+    ] {
+        let task = format!("{task} --values variable");
+        let (_, _, others) = matrix(pattern, "few");
+        let values: String = others.iter().map(|(_, _, value)| format!("{value:e}\n")).collect();
+        fs::write(place.path("values.txt"), values).unwrap();
+        write(&place.path("a.mtx"), &matrix(pattern, "few"));
+        place.succeed(&format!(
+            "gen a.mtx {task} --policy cost --candidates {CANDIDATES} --no-compile -o {pattern}"
+        ));
+        write(&place.path("a.mtx"), &matrix(pattern, "all"));
+        for (folder, _) in candidates(&place, &task, &mut seen) {
+            let refilled = place.path("refilled.safetensors");
+            let values = place.path("values.txt");
+            let [values_flag, output_flag] = ["--values", "-o"].map(Path::new);
+            decode(&place.path(&folder), &[values_flag, &values, output_flag, &refilled]);
+            let expected = folder.replace("out/", &format!("{pattern}/"));
+            let program = |folder: &str| place.text(&format!("{folder}/program.skl"));
+            assert_eq!(program(&folder), program(&expected), "values do not count");
+            let packed = |path| fs::read(path).unwrap();
+            let expected = packed(place.path(&format!("{expected}/packed.safetensors")));
+            assert!(packed(refilled) == expected, "{folder} of {pattern}: {}", program(&folder));
+        }
+    }
+    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk"] {
+        assert!(seen.contains(&format!("{layout} values=plain")), "no candidate has {layout}");
+    }
+}
+
+#[test]
+fn what_cannot_be_filled_is_said() {
+    if !has_python() {
+        return;
+    }
+    let place = Place::new();
+    write(&place.path("a.mtx"), &matrix("graph", "one"));
+    place.succeed("gen a.mtx --no-compile -o out");
+    fs::write(place.path("values.txt"), "1\n").unwrap();
+    let mut script = Command::new("python3");
+    script.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("decode.py")).current_dir(place.path(""));
+    let output = script.args(["out", "--values", "values.txt", "-o", "new"]).output().unwrap();
+    assert!(!output.status.success());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.starts_with("error: 1 values for "), "{stderr}");
+    assert_eq!(place.names(""), ["a.mtx", "out", "values.txt"]);
 }

@@ -92,3 +92,30 @@ fn a_wrong_command_line_is_2() {
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{arguments}");
     }
 }
+
+/// A kernel for CSR whose body is given.
+fn cuda(body: &str) -> String {
+    format!(
+        "// launch: <<<ceil(num_rows / 128), 128>>>\nextern \"C\" __global__ void spmv(const int* row_ptr, \
+         const int* col_idx, const float* values, const float* x, float* y, int num_rows) {{\n\
+         int row = blockIdx.x * blockDim.x + threadIdx.x;\nif (row >= num_rows) return;\nfloat sum = 0;\n\
+         for (int k = row_ptr[row]; k < row_ptr[row + 1]; k++) sum += values[k] * x[col_idx[k]];\n\
+         {body}\n}}\n"
+    )
+}
+
+#[test]
+fn candidates_are_judged_without_a_gpu() {
+    let place = place();
+    for (name, body) in [
+        ("right", "y[row] = sum;"),
+        ("wrong", "y[row] = 2 * sum;"),
+        ("beyond", "y[row + 1] = sum;"),
+        ("unknown", "unsigned t; asm volatile(\"mov.u32 %0, %smid;\" : \"=r\"(t)); y[row] = sum + 0 * t;"),
+    ] {
+        fs::write(place.path(&format!("c/beam/{name}.cu")), cuda(body)).unwrap();
+    }
+    let command = format!("eval --emulate --candidates c --matrix {} -k 1", matrix("beam.mtx"));
+    let run = place.run(&command);
+    println!("{run:#?}");
+}

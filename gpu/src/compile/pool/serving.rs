@@ -8,7 +8,7 @@ use crate::isolate::Connection;
 
 /// Answers until there are no more requests.
 pub(crate) fn serve() -> io::Result<()> {
-    let mut client = Connection::<Request, Answer>::from_stdin()?;
+    let mut client = Connection::<Request, Answer>::inherited()?;
     let mut compilers = None;
     while let Some((request, _)) = client.receive()? {
         match answer(request, &mut compilers) {
