@@ -60,7 +60,11 @@ use args::{Cli, Command};
 use ending::Ending;
 
 fn main() -> ExitCode {
-    let Cli { threads, command } = Cli::parse_or_exit();
+    let Cli { threads, verbose, command, .. } = Cli::parse_or_exit();
+    // What a serving process says on standard error belongs to the message that it died with.
+    if !matches!(command, Command::Serve { .. }) {
+        console::log(verbose);
+    }
     match limit(threads).and_then(|()| run(command)) {
         Ok(ending) => ending.into(),
         Err(error) => {
