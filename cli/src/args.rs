@@ -70,8 +70,8 @@ pub(crate) struct Cli {
         help_heading = "Of every command"
     )]
     color: ColorChoice,
-    /// Say on standard error what is done, and how long it took; twice, what with. SPARSERL_LOG asks
-    /// for more or less, as in SPARSERL_LOG=sparserl_gpu=debug
+    /// Say on standard error what is done and when; twice, with what. SPARSERL_LOG asks for more or
+    /// less of some modules, as in SPARSERL_LOG=info,sparserl_gpu=debug
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Of every command")]
     pub(crate) verbose: u8,
     #[command(subcommand)]

@@ -1,10 +1,8 @@
 //! What goes to standard output and to standard error.
 
 use std::io::{self, Write};
-use std::time::Instant;
 
 use anstyle::{AnsiColor, Style};
-use log::LevelFilter;
 
 /// Writes a result to standard output. A reader that has seen enough, such as `head`, is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
@@ -47,23 +45,4 @@ pub(crate) fn set_color(when: clap::ColorChoice) {
         clap::ColorChoice::Never => anstream::ColorChoice::Never,
     }
     .write_global();
-}
-
-/// Names what is logged, by modules and levels.
-const LOG_VARIABLE: &str = "SPARSERL_LOG";
-
-/// Has what is done said on standard error, as verbosely as was asked for.
-pub(crate) fn log(verbosity: u8) {
-    let level = match verbosity {
-        0 => LevelFilter::Off,
-        1 => LevelFilter::Info,
-        _ => LevelFilter::Debug,
-    };
-    let start = Instant::now();
-    let mut logger = env_logger::Builder::new();
-    logger.filter_level(level).parse_env(LOG_VARIABLE);
-    logger.format(move |line, record| {
-        writeln!(line, "{:8.3} s  {}", start.elapsed().as_secs_f64(), record.args())
-    });
-    logger.init();
 }

@@ -40,6 +40,7 @@ mod host;
 mod inspect;
 mod interrupt;
 mod load;
+mod logging;
 mod output_folder;
 mod plan;
 mod policy;
@@ -62,10 +63,11 @@ use ending::Ending;
 fn main() -> ExitCode {
     let Cli { threads, verbose, command, .. } = Cli::parse_or_exit();
     // What a serving process says on standard error belongs to the message that it died with.
-    if !matches!(command, Command::Serve { .. }) {
-        console::log(verbose);
-    }
-    match limit(threads).and_then(|()| run(command)) {
+    let logging = match command {
+        Command::Serve { .. } => Ok(()),
+        _ => logging::begin(verbose),
+    };
+    match logging.and_then(|()| limit(threads)).and_then(|()| run(command)) {
         Ok(ending) => ending.into(),
         Err(error) => {
             console::say(&format!("error: {}", message::with_causes(error.as_ref())));
