@@ -16,17 +16,15 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// How a message begins, and in which colour.
-const KINDS: [(&str, AnsiColor); 3] = [
-    ("error:", AnsiColor::Red),
-    ("warning:", AnsiColor::Yellow),
-    ("note:", AnsiColor::Cyan),
-];
+const KINDS: [(&str, AnsiColor); 3] =
+    [("error:", AnsiColor::Red), ("warning:", AnsiColor::Yellow), ("note:", AnsiColor::Cyan)];
 
 /// Writes a message to standard error, in one line even when a file name in it holds a line break.
 /// That standard error is closed cannot be told to anyone.
 pub(crate) fn say(message: &str) {
     let line = message.replace(['\n', '\r'], " ");
-    let kind = KINDS.iter().find_map(|&(kind, color)| Some((kind, color, line.strip_prefix(kind)?)));
+    let kind =
+        KINDS.iter().find_map(|&(kind, color)| Some((kind, color, line.strip_prefix(kind)?)));
     let mut stderr = anstream::stderr().lock();
     let _ = match kind {
         Some((kind, color, rest)) => {

@@ -127,7 +127,7 @@ impl From<ValueSourceArg> for ValueSource {
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// The results.json of a bench run
+    /// The results.json of a bench run, also compressed (.gz)
     #[arg(value_name = "RESULTS.json")]
     pub(crate) results: PathBuf,
     /// File to write; one that is there is replaced

@@ -3,10 +3,12 @@
 //! The file is written anew after every case, under another name that is then changed, so that it
 //! is whole at every moment. Times are seconds; every sample is kept.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, bail};
+use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Deserializer, Serialize};
 use sparserl_core::matrix::CsrView;
 use sparserl_core::outcome::{Baseline, Outcome};
@@ -23,6 +25,8 @@ use crate::whole_file;
 pub(crate) const RESULTS: &str = "results.json";
 /// What the file is; the number changes with the meaning of its fields.
 const FORMAT: &str = "sparserl bench 2";
+/// What a file that gzip compressed begins with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// All of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -231,14 +235,20 @@ impl Results {
     /// Reads a file that a benchmark wrote.
     ///
     /// # Errors
-    /// When it cannot be read, is no such file, or is of another version.
+    /// When it cannot be read, is no such file, compressed by gzip or not, or is of another version.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         struct Marked {
             format: String,
         }
         let shown = path.display();
-        let text = std::fs::read(path).with_context(|| format!("{shown}: cannot read the file"))?;
+        let mut text =
+            std::fs::read(path).with_context(|| format!("{shown}: cannot read the file"))?;
+        if text.starts_with(&GZIP) {
+            let compressed = std::mem::take(&mut text);
+            let mut plain = MultiGzDecoder::new(compressed.as_slice());
+            plain.read_to_end(&mut text).with_context(|| format!("{shown}: cannot decompress"))?;
+        }
         let Ok(Marked { format }) = serde_json::from_slice(&text) else {
             bail!("{shown}: expected the {RESULTS} of a bench run");
         };

@@ -111,7 +111,10 @@ fn candidates_are_judged_without_a_gpu() {
         ("right", "y[row] = sum;"),
         ("wrong", "y[row] = 2 * sum;"),
         ("beyond", "y[row + 1] = sum;"),
-        ("unknown", "unsigned t; asm volatile(\"mov.u32 %0, %smid;\" : \"=r\"(t)); y[row] = sum + 0 * t;"),
+        (
+            "unknown",
+            "unsigned t; asm volatile(\"mov.u32 %0, %smid;\" : \"=r\"(t)); y[row] = sum + 0 * t;",
+        ),
     ] {
         fs::write(place.path(&format!("c/beam/{name}.cu")), cuda(body)).unwrap();
     }
