@@ -134,7 +134,7 @@ fn overlay(spots: &[Spot], width: u32) -> String {
 }
 
 /// Where a text is held that stands at this share of the width, so that it stays inside.
-pub(crate) fn anchor(share: f64) -> &'static str {
+fn anchor(share: f64) -> &'static str {
     match share {
         left if left < 0.35 => "start",
         right if right > 0.65 => "end",

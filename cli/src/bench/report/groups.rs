@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use sparserl_core::outcome::Regime;
-use sparserl_core::results::Rival;
+use sparserl_core::results::{Rival, Spread};
 
 use super::{optional, ratio_text};
 use crate::bench::results::Case;
@@ -14,20 +14,17 @@ use crate::bench::totals::TaskTotals;
 /// A table of each task's kinds.
 pub(super) fn groups(tasks: &[TaskTotals<'_>]) -> Markup {
     html! {
-        p { "Geometric means of the ratios, and the least of them. The values that were multiplied stand "
+        p { "Geometric means of the ratios, and in brackets the least of them. The values that were multiplied stand "
             "with the task where they are the file's own; else they are drawn at random." }
         div.wide { table {
-            thead {
-                tr {
-                    th.words rowspan="2" { "Task" }
-                    th.words rowspan="2" { "Matrices" }
-                    th rowspan="2" { "Cases" }
-                    @for rival in [Rival::Best, Rival::Default] { @for regime in Regime::ALL {
-                        th colspan="2" { (regime.name()) " vs " (rival.name()) }
-                    } }
-                }
-                tr { @for _ in 0..2 * Regime::ALL.len() { th { "mean" } th { "least" } } }
-            }
+            thead { tr {
+                th.words { "Task" }
+                th.words { "Matrices" }
+                th { "Cases" }
+                @for rival in [Rival::Best, Rival::Default] { @for regime in Regime::ALL {
+                    th { (regime.name()) br; "vs " (rival.name()) }
+                } }
+            } }
             tbody { @for totals in tasks {
                 @let groups = of(totals);
                 @for (index, (name, group)) in groups.iter().enumerate() { tr {
@@ -35,9 +32,9 @@ pub(super) fn groups(tasks: &[TaskTotals<'_>]) -> Markup {
                     td.left { (name) }
                     td { (group.cases.len()) }
                     @for rival in [Rival::Best, Rival::Default] { @for regime in Regime::ALL {
-                        @let spread = group.spread(regime, rival);
-                        td { (optional(spread.as_ref(), |spread| ratio_text(spread.geomean))) }
-                        td { (optional(spread.as_ref(), |spread| ratio_text(spread.least))) }
+                        td { (optional(group.spread(regime, rival), |Spread { geomean, least, .. }| html! {
+                            (ratio_text(geomean)) " (" (ratio_text(least)) ")"
+                        })) }
                     } }
                 } }
             } }

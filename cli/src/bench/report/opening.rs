@@ -16,7 +16,7 @@ use crate::text::times;
 /// Losses that are named here; the others stand in their section.
 const MOST_LOSSES: usize = 10;
 /// Of a strip, in CSS pixels.
-const WIDTH: f64 = 240.0;
+const WIDTH: f64 = 220.0;
 const HEIGHT: f64 = 26.0;
 
 /// A part of the page: where a link leads, and what it is called.
@@ -67,8 +67,8 @@ fn headline(tasks: &[TaskTotals<'_>]) -> Markup {
                 @for regime in Regime::ALL { th { (regime.name()) br; "vs best" } }
                 @for regime in Regime::ALL { th { (regime.name()) br; "vs DEFAULT" } }
                 th { "Losses" br; "to the best" }
-                th.words { "Each matrix against the best" br;
-                    (format!("{:.2}× to {:.1}×, the line is 1×", range.start, range.end)) }
+                th.words { "Each matrix vs best" br;
+                    (format!("{:.2}× to {:.1}×, line at 1×", range.start, range.end)) }
             } }
             tbody { @for totals in tasks {
                 @let regime = deciding(totals);
@@ -120,7 +120,7 @@ fn strip(totals: &TaskTotals<'_>, regime: Regime, least: f64, most: f64) -> Mark
                 g.spot tabindex="0" role="img" aria-label=(text) {
                     circle.dot cx=(format!("{at:.1}")) cy="18" r="4" {}
                     text.tip x=(format!("{:.1}", at.clamp(2.0, WIDTH - 2.0))) y="10"
-                        text-anchor=(charts::anchor(at / WIDTH)) { (text) }
+                        text-anchor=(if at < WIDTH / 2.0 { "start" } else { "end" }) { (text) }
                 }
             }
         }
