@@ -63,6 +63,9 @@ pub(crate) struct BenchArgs {
     /// what is asked for now is added to what was asked for before
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Print what results.json holds, at the end, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 impl BenchArgs {

@@ -79,7 +79,7 @@ fn sections(results: &Results, tasks: &[TaskTotals<'_>]) -> anyhow::Result<Vec<(
 fn deciding(totals: &TaskTotals<'_>) -> Regime {
     let is_cold =
         |case: &&Case| case.chosen.as_ref().is_some_and(|chosen| chosen.figures.cold.is_some());
-    if totals.cases.iter().any(|case| is_cold(case)) { Regime::Cold } else { Regime::Warm }
+    if totals.cases.iter().any(is_cold) { Regime::Cold } else { Regime::Warm }
 }
 
 fn what_was_run(results: &Results) -> Markup {

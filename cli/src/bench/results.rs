@@ -258,6 +258,11 @@ impl Results {
         serde_json::from_slice(&text).with_context(|| format!("{shown}: damaged"))
     }
 
+    /// The document, with a line break at its end.
+    pub(crate) fn json(&self) -> anyhow::Result<String> {
+        Ok(serde_json::to_string(self)? + "\n")
+    }
+
     /// The case that was measured for a matrix and a task as `settings` say.
     pub(crate) fn find(
         &self,
@@ -376,9 +381,7 @@ impl Store {
     }
 
     fn write(&self) -> anyhow::Result<()> {
-        let mut text = serde_json::to_string(&self.results)?;
-        text.push('\n');
-        whole_file::write(&self.path, text.as_bytes())
+        whole_file::write(&self.path, self.results.json()?.as_bytes())
     }
 }
 

@@ -28,6 +28,7 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     /// Bytes of address space. Not for CUDA, which reserves far more than it uses.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(crate) address_space: Option<u64>,
 }
 
