@@ -209,4 +209,10 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BrokenPipeError:
+        # Whoever reads has seen enough.
+        sys.stderr.close()
+    except OSError as error:
+        sys.exit(f"error: {error}")

@@ -1,7 +1,8 @@
 //! What is done, said on standard error: `--verbose`, and the variable `SPARSERL_LOG`.
 //!
 //! `SPARSERL_LOG=info` or `=debug` says how much, `sparserl_gpu=debug` for one crate or module only;
-//! several stand between commas, of which the last that fits a message decides.
+//! several stand between commas, of which the last that fits a message decides. What other crates do
+//! is said where one is named.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -11,6 +12,8 @@ use anyhow::anyhow;
 use log::{LevelFilter, Log, Metadata, Record};
 
 const VARIABLE: &str = "SPARSERL_LOG";
+/// What the names of our crates begin with.
+const OURS: &str = "sparserl";
 
 static LOGGER: OnceLock<Logger> = OnceLock::new();
 
@@ -23,7 +26,7 @@ struct Logger {
 /// How much is said of what.
 #[derive(Debug, PartialEq, Eq)]
 struct Rule {
-    /// What the modules' paths begin with; empty for all.
+    /// What the modules' paths begin with.
     modules: String,
     most: LevelFilter,
 }
@@ -38,7 +41,7 @@ pub(crate) fn begin(verbosity: u8) -> anyhow::Result<()> {
         1 => LevelFilter::Info,
         _ => LevelFilter::Debug,
     };
-    let mut rules = vec![Rule { modules: String::new(), most }];
+    let mut rules = vec![Rule { modules: OURS.to_owned(), most }];
     rules.extend(parse(&std::env::var(VARIABLE).unwrap_or_default())?);
     let all = rules.iter().map(|rule| rule.most).max().unwrap_or(LevelFilter::Off);
     let logger = LOGGER.get_or_init(|| Logger { start: Instant::now(), rules });
@@ -50,7 +53,7 @@ pub(crate) fn begin(verbosity: u8) -> anyhow::Result<()> {
 
 fn parse(text: &str) -> anyhow::Result<Vec<Rule>> {
     let rule = |rule: &str| {
-        let (modules, level) = rule.rsplit_once('=').unwrap_or(("", rule));
+        let (modules, level) = rule.rsplit_once('=').unwrap_or((OURS, rule));
         let most = level.trim().parse().map_err(|_| {
             anyhow!(
                 "{VARIABLE}: `{rule}` is none of off, error, warn, info, debug and trace, nor one of \
@@ -100,6 +103,8 @@ mod tests {
         assert!(!says(rules, "sparserl_gpu::judge", Level::Error));
         assert!(!says(rules, "sparserl_cli", Level::Debug));
         assert!(!says("sparserl_gpu=debug", "sparserl_cli", Level::Error));
+        assert!(!says("debug", "tract_core::model", Level::Warn));
+        assert!(says("tract_core=debug", "tract_core::model", Level::Debug));
     }
 
     #[test]
