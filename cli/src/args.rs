@@ -15,11 +15,12 @@ mod task;
 mod tune;
 mod verify;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{ArgAction, ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum};
 use sparserl_core::language::{LANGUAGE_VERSION, vocabulary_hash};
 
 pub(crate) use bench::{BenchArgs, ReportArgs};
@@ -35,6 +36,8 @@ pub(crate) use setup::{CudaArg, SetupArgs};
 pub(crate) use task::{AskedTaskArgs, TaskArgs};
 pub(crate) use tune::{StoreChoice, TuneArgs};
 pub(crate) use verify::VerifyArgs;
+
+use crate::console;
 
 /// More than anyone looks at.
 const MOST_CANDIDATES: i64 = 1000;
@@ -61,13 +64,25 @@ pub(crate) struct Cli {
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     pub(crate) threads: Option<u16>,
+    /// When messages are coloured; NO_COLOR has a say in `auto`
+    #[arg(
+        long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto,
+        help_heading = "Of every command"
+    )]
+    color: ColorChoice,
+    /// Say on standard error what is done and when; twice, with what. SPARSERL_LOG asks for more or
+    /// less of some modules, as in SPARSERL_LOG=info,sparserl_gpu=debug
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Of every command")]
+    pub(crate) verbose: u8,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 impl Cli {
-    /// Parses the command line; what is wrong with it ends the program, with exit code 2.
+    /// Parses the command line; what is wrong with it ends the program, with exit code 2. From now on
+    /// messages have colours as it says.
     pub(crate) fn parse_or_exit() -> Self {
+        console::set_color(color(std::env::args_os()));
         Self::try_parse().and_then(Self::checked).unwrap_or_else(|error| error.exit())
     }
 
@@ -93,6 +108,15 @@ impl Cli {
     }
 }
 
+/// What `--color` says, also on a command line that is wrong otherwise.
+fn color(arguments: impl Iterator<Item = OsString>) -> ColorChoice {
+    let words: Vec<OsString> = arguments.collect();
+    let joined = words.iter().filter_map(|word| word.to_str()?.strip_prefix("--color="));
+    let apart = words.windows(2).filter(|pair| pair[0] == "--color");
+    let mut said = joined.chain(apart.filter_map(|pair| pair[1].to_str()));
+    said.find_map(|when| ColorChoice::from_str(when, false).ok()).unwrap_or_default()
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Generate a kernel for a matrix and write it, with all that a caller needs, into a folder
@@ -106,7 +130,7 @@ pub(crate) enum Command {
     /// without one: is it right, and what does it do wrong? Exits with 1 when it is not right
     Verify(VerifyArgs),
     /// Judge a folder of candidates on a GPU: how many compile and are right, pass@k, and how fast
-    /// the best of each matrix is beside cuSPARSE
+    /// the best of each matrix is beside cuSPARSE. Or emulated, without one: how many are right
     Eval(EvalArgs),
     /// Measure on a GPU how much faster than cuSPARSE the best of several candidates is, on many
     /// matrices; exits with 3 when one had to be skipped
@@ -143,6 +167,15 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn colours_are_known_before_the_rest_is() {
+        let said = |line: &str| color(line.split(' ').map(OsString::from));
+        assert_eq!(said("x gen a.mtx --color never"), ColorChoice::Never);
+        assert_eq!(said("x --color=always nonsense"), ColorChoice::Always);
+        assert_eq!(said("x --color purple"), ColorChoice::Auto);
+        assert_eq!(said("x gen"), ColorChoice::Auto);
     }
 
     #[test]

@@ -72,9 +72,12 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         args.resume,
     )?;
     let recorder = recordings::open(args.record.as_deref())?;
-    let print = |line: &str| console::print(&format!("{line}\n"));
-    let results = measure(&sources, &policy, evaluators, store, recorder, true, &print)?;
-    finish(&results, &args.output)
+    let print = |line: &str| match args.json {
+        true => Ok(()),
+        false => console::print(&format!("{line}\n")),
+    };
+    let results = measure(&sources, &policy, evaluators, store, recorder, !args.json, &print)?;
+    finish(&results, args)
 }
 
 /// Judges programs, and says what with.
@@ -156,7 +159,12 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
 }
 
 /// Says what came out and writes the report.
-fn finish(results: &Results, folder: &Path) -> anyhow::Result<()> {
+fn finish(results: &Results, args: &BenchArgs) -> anyhow::Result<()> {
+    let folder = &args.output;
+    if args.json {
+        console::print(&results.json()?)?;
+        return complete(results, folder);
+    }
     console::print(&terminal::summary(results))?;
     let completed = complete(results, folder);
     console::print(&format!("written: {}: {RESULTS}, {REPORT}\n", folder.join("").display()))?;

@@ -2,58 +2,79 @@
 //!
 //! ```text
 //! candidates ─┐
-//! matrices ───┴─► judge, matrix by matrix ─► results ─► summary (statistics) ─► table
+//! matrices ───┴─► measuring or emulating, matrix by matrix ─► results ─► summary (statistics) ─► table
 //! ```
 //!
-//! Everything that was given is read before the GPU is opened. A candidate that is no kernel is a
-//! result.
+//! Everything that was given is read before the GPU or the emulator is opened. A candidate that is no
+//! kernel is a result; one that the emulator can say nothing of is none.
 
 mod candidates;
+mod emulating;
+mod measuring;
 mod results;
 mod summary;
 mod table;
 
-use anyhow::ensure;
 use half::{bf16, f16};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
-use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::plan::MatrixPlan;
 use sparserl_core::task::{Dtype, Task};
-use sparserl_gpu::candidate::raw::RawKernel;
-use sparserl_gpu::store::fingerprint::MatrixIdentity;
-use sparserl_gpu::store::fingerprint::matrix_plan;
-use sparserl_gpu::store::recording::Recorder;
+use sparserl_gpu::store::fingerprint::{MatrixIdentity, matrix_plan};
 
 use crate::args::{EvalArgs, MatrixArgs};
+use crate::ending::Ending;
 use crate::load::{load, round};
-
 use crate::progress::Progress;
 use crate::verify::judge::{self, Judge};
-use crate::verify::kernel::Kernel;
 use crate::{console, recordings};
 use candidates::{Candidate, Problem};
-use results::{CandidateResult, MatrixResult, Results, Round, Settings};
-use summary::Summary;
+use emulating::Emulating;
+use measuring::Measuring;
+use results::{CandidateResult, Instrument, MatrixResult, Method, Results, Round, Settings};
 
 /// CUDA kernels that are judged together, and so timed in turn.
 const TOGETHER: usize = 32;
 
-pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
-    let (results, notes) = evaluate(args, || judge::open(&args.judging))?;
+pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<Ending> {
+    let evaluated = match args.emulation.emulate {
+        true => evaluate(args, || Emulating::open(args))?,
+        false => evaluate(args, || measuring(args, judge::open(&args.judging)?))?,
+    };
+    let Evaluated { results, notes, unjudged } = evaluated;
     for note in notes {
         console::say(&format!("note: {note}"));
     }
-    console::print(&table::text(&Summary::new(&results, &args.sizes())))
+    console::print(&match args.json {
+        true => results.json(&args.sizes())?,
+        false => table::text(&results, &args.sizes()),
+    })?;
+    for warning in &unjudged {
+        console::say(&format!("warning: {warning}"));
+    }
+    Ok(if unjudged.is_empty() { Ending::Complete } else { Ending::Unjudged })
 }
 
-/// Judges the candidates of all matrices that have no results yet. Also gives notes on what was
-/// given.
-fn evaluate<J: Judge>(
+fn measuring<J: Judge>(args: &EvalArgs, judge: J) -> anyhow::Result<Measuring<J>> {
+    let recorder = recordings::open(args.record.as_deref())?;
+    Ok(Measuring { judge, recorder, task: args.task.task() })
+}
+
+/// What came out.
+struct Evaluated {
+    results: Results,
+    /// On what was given.
+    notes: Vec<String>,
+    /// Why candidates are not among the results, a line for each.
+    unjudged: Vec<String>,
+}
+
+/// Judges the candidates of all matrices that have no results yet.
+fn evaluate<J: Jury>(
     args: &EvalArgs,
     open: impl FnOnce() -> anyhow::Result<J>,
-) -> anyhow::Result<(Results, Vec<String>)> {
+) -> anyhow::Result<Evaluated> {
     let task = args.task.task();
-    let settings = Settings::new(task, args.judging.protocol());
+    let settings = Settings::new(task, Method::of(args));
     if let Some(path) = &args.output {
         results::check_folder(path)?;
     }
@@ -68,7 +89,7 @@ fn evaluate<J: Judge>(
     let (problems, note) = candidates::read(&args.candidates, args.matrices(), task)?;
     let mut notes: Vec<String> = note.into_iter().collect();
 
-    let progress = Progress::new(steps(&problems), true);
+    let progress = Progress::new(steps(&problems), !args.json);
     let mut pending = Vec::new();
     for problem in problems {
         progress.step(format!("reading {}", problem.matrix.file_name()));
@@ -86,24 +107,26 @@ fn evaluate<J: Judge>(
             pending.push((problem, facts));
         }
     }
+    let mut unjudged = Vec::new();
     let results = match earlier {
         Some(earlier) if pending.is_empty() => earlier,
         earlier => {
-            progress.step("opening the GPU");
-            let judge = open()?;
-            let results = match earlier {
-                Some(earlier) => earlier,
-                None => Results::new(settings, judge.device().clone()),
-            };
-            let recorder = recordings::open(args.record.as_deref())?;
-            let run = Run { judge, recorder, task, progress: &progress };
-            run.judge_all(results, pending, args)?
+            progress.step(if args.emulation.emulate {
+                "opening the emulator"
+            } else {
+                "opening the GPU"
+            });
+            let mut run = Run { jury: open()?, task, progress: &progress, unjudged: Vec::new() };
+            let results = earlier.unwrap_or_else(|| Results::new(settings, run.jury.instrument()));
+            let results = run.judge_all(results, pending, args)?;
+            unjudged = run.unjudged;
+            results
         }
     };
     if let Some(path) = &args.output {
         results.write(path, &args.sizes())?;
     }
-    Ok((results, notes))
+    Ok(Evaluated { results, notes, unjudged })
 }
 
 /// Steps of the progress, if nothing was measured before.
@@ -112,24 +135,49 @@ fn steps(problems: &[Problem]) -> usize {
     1 + problems.iter().map(of_one).sum::<usize>()
 }
 
-/// One run, once everything is read.
-struct Run<'a, J> {
-    judge: J,
-    /// Where outcomes of programs go, if they are recorded.
-    recorder: Option<Recorder>,
-    task: Task,
-    progress: &'a Progress,
+/// Says what becomes of candidates.
+trait Jury {
+    /// What it judges on.
+    fn instrument(&self) -> Instrument;
+
+    /// Judges all candidates for a matrix.
+    fn judge<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        identity: &MatrixIdentity,
+        candidates: &[Candidate],
+        progress: &Progress,
+    ) -> anyhow::Result<Verdicts>;
 }
 
-impl<J: Judge> Run<'_, J> {
+/// What became of the candidates for a matrix.
+#[derive(Default)]
+struct Verdicts {
+    /// In the order of the candidates; those that nothing is known of are missing.
+    candidates: Vec<CandidateResult>,
+    /// What was measured in turn with them.
+    rounds: Vec<Round>,
+    /// Why nothing is known of candidates, a line for each.
+    unjudged: Vec<String>,
+}
+
+/// One run, once everything is read.
+struct Run<'a, J> {
+    jury: J,
+    task: Task,
+    progress: &'a Progress,
+    unjudged: Vec<String>,
+}
+
+impl<J: Jury> Run<'_, J> {
     fn judge_all(
-        mut self,
+        &mut self,
         mut results: Results,
         pending: Vec<(Problem, MatrixPlan)>,
         args: &EvalArgs,
     ) -> anyhow::Result<Results> {
         if let Some(path) = &args.output {
-            results.check_device(path, self.judge.device())?;
+            results.check_instrument(path, &self.jury.instrument())?;
         }
         for (Problem { matrix, candidates }, facts) in pending {
             self.progress.step(format!("loading {}", matrix.file_name()));
@@ -149,81 +197,25 @@ impl<J: Judge> Run<'_, J> {
     ) -> anyhow::Result<MatrixResult> {
         let (matrix, _) = load(args)?;
         let identity = MatrixIdentity::of_plan(&facts)?;
-        let (candidates, rounds) = match self.task.precision.matrix() {
+        let (jury, progress) = (&mut self.jury, self.progress);
+        let verdicts = match self.task.precision.matrix() {
             Dtype::F32 => {
                 let matrix: Csr<f32> = round(&matrix, args)?;
-                self.judge_candidates(matrix.view(), &identity, candidates)?
+                jury.judge(matrix.view(), &identity, candidates, progress)?
             }
-            Dtype::F64 => self.judge_candidates(matrix.view(), &identity, candidates)?,
+            Dtype::F64 => jury.judge(matrix.view(), &identity, candidates, progress)?,
             Dtype::F16 => {
                 let matrix: Csr<f16> = round(&matrix, args)?;
-                self.judge_candidates(matrix.view(), &identity, candidates)?
+                jury.judge(matrix.view(), &identity, candidates, progress)?
             }
             Dtype::BF16 => {
                 let matrix: Csr<bf16> = round(&matrix, args)?;
-                self.judge_candidates(matrix.view(), &identity, candidates)?
+                jury.judge(matrix.view(), &identity, candidates, progress)?
             }
         };
+        let Verdicts { candidates, rounds, unjudged } = verdicts;
+        self.unjudged.extend(unjudged);
         Ok(MatrixResult { matrix: facts, candidates, rounds })
-    }
-
-    /// Judges all programs and then the CUDA kernels; the results are in the order of the
-    /// candidates.
-    fn judge_candidates<T: Scalar>(
-        &mut self,
-        matrix: CsrView<'_, T>,
-        identity: &MatrixIdentity,
-        candidates: &[Candidate],
-    ) -> anyhow::Result<(Vec<CandidateResult>, Vec<Round>)> {
-        let name = &identity.name;
-        let (mut programs, mut program_places) = (Vec::new(), Vec::new());
-        let mut cuda: Vec<(usize, &RawKernel)> = Vec::new();
-        let mut results: Vec<Option<CandidateResult>> = Vec::new();
-        for (place, candidate) in candidates.iter().enumerate() {
-            let unreadable = |reason: &String| Outcome::CompileFailed { reason: reason.clone() };
-            let failed = candidate.kernel.as_ref().err().map(unreadable);
-            results.push(failed.map(|outcome| CandidateResult::new(candidate, None, outcome)));
-            match &candidate.kernel {
-                Ok(Kernel::Program(program)) => {
-                    programs.push(program.clone());
-                    program_places.push(place);
-                }
-                Ok(Kernel::Cuda(kernel)) => cuda.push((place, kernel)),
-                Err(_) => {}
-            }
-        }
-
-        let mut rounds = Vec::new();
-        let mut keep = |places: Vec<usize>, evaluation: Evaluation| {
-            let Evaluation { outcomes, baselines, copy_bandwidth } = evaluation;
-            ensure!(outcomes.len() == places.len(), "not every candidate was judged");
-            for (place, outcome) in places.into_iter().zip(outcomes) {
-                if let Some((slot, candidate)) = results.get_mut(place).zip(candidates.get(place)) {
-                    *slot = Some(CandidateResult::new(candidate, Some(rounds.len()), outcome));
-                }
-            }
-            rounds.push(Round { baselines, copy_bandwidth });
-            Ok(())
-        };
-        if !programs.is_empty() {
-            self.progress.step(format!("{name}: judging {} programs", programs.len()));
-            let evaluation = self.judge.programs(matrix, &programs)?;
-            if let Some(recorder) = &mut self.recorder {
-                let context = self.judge.context()?;
-                recordings::record(recorder, matrix, identity, &programs, &evaluation, &context)?;
-            }
-            keep(program_places, evaluation)?;
-        }
-        let mut first = 1;
-        for batch in cuda.chunks(TOGETHER) {
-            let last = first + batch.len() - 1;
-            let of = cuda.len();
-            self.progress.step(format!("{name}: judging CUDA kernels {first} to {last} of {of}"));
-            first = last + 1;
-            let (places, kernels): (Vec<usize>, Vec<&RawKernel>) = batch.iter().copied().unzip();
-            keep(places, self.judge.cuda(matrix, self.task, &kernels)?)?;
-        }
-        Ok((results.into_iter().flatten().collect(), rounds))
     }
 }
 

@@ -12,6 +12,7 @@ use sparserl_onnx_models::OpenedPolicy;
 use sparserl_onnx_models::reference::reference;
 use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, SpeedModel as _, disagreement};
 
+use crate::program_words::in_words;
 use crate::text::{table, time, times};
 
 /// Programs of the policy that are considered.
@@ -21,6 +22,8 @@ const CONSIDERED: usize = 8;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Explanation {
     policy: String,
+    /// What the best program that was written does, part by part.
+    in_words: Vec<String>,
     /// What speeds are relative to.
     reference: String,
     programs: Vec<Predicted>,
@@ -120,6 +123,7 @@ impl Explanation {
         predicted.sort_by(|a, b| b.score(objective).total_cmp(&a.score(objective)));
         Ok(Self {
             policy: policy.in_words(),
+            in_words: written.first().map(in_words).unwrap_or_default(),
             reference: lines(&reference(input.task)?).join("; "),
             programs: predicted,
         })
@@ -133,6 +137,9 @@ fn lines(program: &Program) -> Vec<String> {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, line) in self.in_words.iter().enumerate() {
+            writeln!(f, "{:11}{line}", if index == 0 { "in words" } else { "" })?;
+        }
         let first_written = self.programs.iter().position(|p| p.written == Some(1));
         if let Some((place, chosen)) =
             first_written.and_then(|place| Some((place, self.programs.get(place)?)))

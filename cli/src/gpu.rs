@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use sparserl_core::message;
 use sparserl_gpu::Architecture;
 use sparserl_gpu::compare::Opponents;
 use sparserl_gpu::compile::CubinCompiler;
@@ -33,7 +34,7 @@ pub(crate) fn pool() -> anyhow::Result<Arc<CompilePool>> {
 /// one, in a line.
 pub(crate) fn compiler(architecture: Architecture) -> Result<CubinCompiler, String> {
     let compiler = pool().map(|pool| CubinCompiler::new(pool, architecture, None));
-    let compiler = compiler.map_err(|error| format!("{error:#}"))?;
+    let compiler = compiler.map_err(|error| message::with_causes(error.as_ref()))?;
     compiler.version().map_err(|error| error.to_string())?;
     Ok(compiler)
 }

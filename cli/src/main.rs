@@ -5,7 +5,7 @@
 //! tune     load, winners ─► search ⇄ measure, recordings ─► finals ─► output_folder ─► summary
 //! inspect  load ─► feature_table, JSON, spy_plot
 //! verify   kernel, load ─► judge ─► report, or emulate ─► emulation_report
-//! eval     candidates, load ─► judge ─► results ─► summary ─► table
+//! eval     candidates, load ─► judge or emulate ─► results ─► summary ─► table
 //! bench    source ─► search ─► measure ─► results ─► totals ─► terminal, report
 //! report   results ─► report
 //! setup    wheel ─► the user's data folder
@@ -23,6 +23,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
+use sparserl_core::message;
 
 mod args;
 mod bench;
@@ -39,9 +40,11 @@ mod host;
 mod inspect;
 mod interrupt;
 mod load;
+mod logging;
 mod output_folder;
 mod plan;
 mod policy;
+mod program_words;
 mod progress;
 mod recordings;
 mod setup;
@@ -58,11 +61,16 @@ use args::{Cli, Command};
 use ending::Ending;
 
 fn main() -> ExitCode {
-    let Cli { threads, command } = Cli::parse_or_exit();
-    match limit(threads).and_then(|()| run(command)) {
+    let Cli { threads, verbose, command, .. } = Cli::parse_or_exit();
+    // What a serving process says on standard error belongs to the message that it died with.
+    let logging = match command {
+        Command::Serve { .. } => Ok(()),
+        _ => logging::begin(verbose),
+    };
+    match logging.and_then(|()| limit(threads)).and_then(|()| run(command)) {
         Ok(ending) => ending.into(),
         Err(error) => {
-            console::say(&format!("error: {error:#}"));
+            console::say(&format!("error: {}", message::with_causes(error.as_ref())));
             ending::code(&error)
         }
     }
@@ -81,7 +89,7 @@ fn run(command: Command) -> anyhow::Result<Ending> {
         Command::Tune(args) => tune::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
-        Command::Eval(args) => eval::run(&args),
+        Command::Eval(args) => return eval::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => bench::report(&args),
         Command::Setup(args) => setup::run(&args),

@@ -43,8 +43,10 @@ impl Progress {
 
     /// Begins the next step.
     pub(crate) fn step(&self, what: impl Into<String>) {
+        let what = what.into();
+        log::info!("{what}");
         self.bar.inc(1);
-        self.bar.set_message(what.into());
+        self.bar.set_message(what);
     }
 
     /// Leaves out steps that are not needed.

@@ -6,7 +6,7 @@
 //!                        └─► emulate ─► emulation_report, where there is no GPU
 //! ```
 
-mod emulate;
+pub(crate) mod emulate;
 mod emulation_report;
 pub(crate) mod judge;
 pub(crate) mod kernel;
@@ -15,6 +15,7 @@ mod report;
 use anyhow::{Context, anyhow, bail};
 use half::{bf16, f16};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::message;
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::plan::MatrixPlan;
 use sparserl_core::task::{Dtype, Operation, Task};
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     let open = || {
         judge::open(&args.judging).map_err(|error| match device::count() {
             Err(no_gpu) if no_gpu.is_absence() => {
-                anyhow!("{error:#}; --emulate checks it without one")
+                anyhow!("{}; --emulate checks it without one", message::with_causes(error.as_ref()))
             }
             _ => error,
         })

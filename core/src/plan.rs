@@ -2,6 +2,7 @@
 //!
 //! Two runs on the same input write the same bytes, so nothing in here depends on time.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -10,8 +11,8 @@ use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::codegen::{Argument, ArgumentKind, CudaSource, loads_vectors};
-use crate::language::{LANGUAGE_VERSION, Program, grammar_hash, vocabulary_hash};
-use crate::layout::{CostModel, LinearGeometry, Packed, PackedPart};
+use crate::language::{LANGUAGE_VERSION, Program, Rows, Token, grammar_hash, vocabulary_hash};
+use crate::layout::{CostModel, Layout, LinearGeometry, Packed, PackedPart, part_name};
 use crate::matrix::CsrView;
 use crate::target::Architecture;
 use crate::task::{Operation, Task, Values};
@@ -187,13 +188,38 @@ struct WorkspacePlan {
 pub struct PartPlan {
     /// Word of its layout.
     pub layout: &'static str,
+    /// The layout's fields, by their names in program text.
+    fields: BTreeMap<&'static str, FieldPlan>,
     /// Its rows.
     pub rows: usize,
+    /// The first of them, where they are neighbours in the matrix's order; absent where the part has
+    /// an array of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_row: Option<u32>,
     /// Its entries.
     pub nnz: usize,
     /// First of its blocks in the grid.
     first_block: u32,
     blocks: u32,
+    /// Names of the arguments that are its arrays, by what the layout calls them.
+    arrays: BTreeMap<&'static str, String>,
+}
+
+/// What stands in a field of program text.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+enum FieldPlan {
+    Number(u32),
+    Word(&'static str),
+}
+
+impl From<Token> for FieldPlan {
+    fn from(token: Token) -> Self {
+        match token {
+            Token::Number(number) => Self::Number(number),
+            Token::Word(word) => Self::Word(word.text()),
+        }
+    }
 }
 
 /// What the cost model expects of one product.
@@ -383,14 +409,29 @@ pub fn launch_comment(source: &CudaSource, packed: &Packed) -> String {
 }
 
 fn parts(packed: &Packed) -> Vec<PartPlan> {
-    let plan = |part: &PackedPart| PartPlan {
-        layout: part.layout.word().text(),
-        rows: part.rows.len(),
-        nnz: part.nnz,
-        first_block: part.first_block,
-        blocks: part.blocks,
+    let count = packed.parts.len();
+    let plan = |(index, part): (usize, &PackedPart)| {
+        let word = part.layout.word();
+        let tokens = part.layout.tokens().into_iter().skip(1).map(FieldPlan::from);
+        PartPlan {
+            layout: word.text(),
+            fields: Layout::fields_of(word).iter().copied().zip(tokens).collect(),
+            rows: part.rows.len(),
+            first_row: match part.rows {
+                Rows::Range { first, .. } => Some(first),
+                Rows::List(_) => None,
+            },
+            nnz: part.nnz,
+            first_block: part.first_block,
+            blocks: part.blocks,
+            arrays: part
+                .arrays
+                .iter()
+                .map(|array| (array.name, part_name(count, index, array.name)))
+                .collect(),
+        }
     };
-    packed.parts.iter().map(plan).collect()
+    packed.parts.iter().enumerate().map(plan).collect()
 }
 
 /// `candidates.json`: the kernels of a folder with several, best first.

@@ -50,6 +50,9 @@ const fn sheet(
 impl Target {
     /// NVIDIA V100 (SXM2).
     pub const V100: Self = sheet(Architecture::Sm70, 80, 6, 96, 900);
+    /// NVIDIA Jetson AGX Xavier.
+    pub const XAVIER: Self =
+        Self { l2_bytes: 512 << 10, ..sheet(Architecture::Sm72, 8, 0, 96, 137) };
     /// NVIDIA T4.
     pub const T4: Self = sheet(Architecture::Sm75, 40, 4, 64, 320);
     /// NVIDIA A100 (SXM4, 80 GB).
@@ -68,14 +71,17 @@ impl Target {
     pub const B200: Self = sheet(Architecture::Sm100, 148, 126, 228, 8_000);
     /// NVIDIA B300, by the figures of the B200, which it shares all but arithmetic with.
     pub const B300: Self = sheet(Architecture::Sm103, 148, 126, 228, 8_000);
+    /// NVIDIA Jetson AGX Thor (T5000).
+    pub const THOR: Self = sheet(Architecture::Sm110, 20, 32, 228, 273);
     /// GeForce RTX 5090.
     pub const RTX5090: Self = sheet(Architecture::Sm120, 170, 96, 100, 1_792);
     /// NVIDIA GB10 (DGX Spark).
     pub const GB10: Self = sheet(Architecture::Sm121, 48, 24, 100, 273);
 
     /// The GPUs that are known by name, the default of each architecture before others of it.
-    pub const PRESETS: [(&str, Self); 12] = [
+    pub const PRESETS: [(&str, Self); 14] = [
         ("v100", Self::V100),
+        ("xavier", Self::XAVIER),
         ("t4", Self::T4),
         ("a100", Self::A100),
         ("rtx3090", Self::RTX3090),
@@ -85,6 +91,7 @@ impl Target {
         ("h100", Self::H100),
         ("b200", Self::B200),
         ("b300", Self::B300),
+        ("thor", Self::THOR),
         ("rtx5090", Self::RTX5090),
         ("gb10", Self::GB10),
     ];
@@ -95,14 +102,18 @@ impl From<Architecture> for Target {
     fn from(architecture: Architecture) -> Self {
         match architecture {
             Architecture::Sm70 => Self::V100,
+            Architecture::Sm72 => Self::XAVIER,
             Architecture::Sm75 => Self::T4,
             Architecture::Sm80 => Self::A100,
             Architecture::Sm86 => Self::RTX3090,
             Architecture::Sm87 => Self::ORIN,
+            Architecture::Sm88 => Self { architecture, ..Self::ORIN },
             Architecture::Sm89 => Self::RTX4090,
             Architecture::Sm90 => Self::H200,
             Architecture::Sm100 => Self::B200,
+            Architecture::Sm101 => Self { architecture, ..Self::THOR },
             Architecture::Sm103 => Self::B300,
+            Architecture::Sm110 => Self::THOR,
             Architecture::Sm120 => Self::RTX5090,
             Architecture::Sm121 => Self::GB10,
         }

@@ -6,10 +6,9 @@
 //!                 ◄── frame: answer, blobs ───
 //! ```
 //!
-//! The two talk over a socket that the child has as its standard input. Its standard output is
-//! thrown away, so that nothing printed there, as by a kernel's `printf`, can get between frames.
-//! The end of its standard error is kept for messages.
+//! The two talk over a `channel`. The end of the child's standard error is kept for messages.
 
+mod channel;
 mod connection;
 mod frame;
 mod serving_process;

@@ -8,6 +8,7 @@ mod interruption;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use sparserl_core::message;
 
 use commands::{
     Ablate, Archive, Collect, Evaluate, Export, FitCost, Iterate, PassAtK, Portfolio, Ppo, Prepare,
@@ -109,7 +110,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            console::say(&format!("error: {error:#}"));
+            console::say(&format!("error: {}", message::with_causes(error.as_ref())));
             ExitCode::FAILURE
         }
     }

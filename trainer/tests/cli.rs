@@ -299,6 +299,23 @@ fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
 }
 
 #[test]
+fn what_is_missing_is_named_with_its_cause_once() {
+    let missing = Path::new("missing");
+    for (command, arguments) in [
+        ("fit-cost", vec![missing, "-o".as_ref(), "fit.json".as_ref()]),
+        ("replay", vec![missing, "-d".as_ref(), missing]),
+        ("export", vec![missing, "-o".as_ref(), "policy".as_ref()]),
+        ("pretrain", vec![missing, "-d".as_ref(), missing, "-o".as_ref(), "x".as_ref()]),
+    ] {
+        let (code, results, said) = run(command, &arguments);
+        assert_eq!((code, results.as_str()), (Some(1), ""), "{said}");
+        assert!(said.starts_with("error: cannot read the ") || command == "fit-cost", "{said}");
+        assert_eq!(said.matches("No such file").count(), 1, "{said}");
+        assert_eq!(said.matches('\n').count(), 1, "{said}");
+    }
+}
+
+#[test]
 fn how_often_the_compiled_in_policy_is_right_is_found_by_emulation() {
     let folder = tempfile::tempdir().unwrap();
     let settings = folder.path().join("samples.toml");

@@ -63,6 +63,9 @@ pub(crate) struct BenchArgs {
     /// what is asked for now is added to what was asked for before
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Print what results.json holds, at the end, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 impl BenchArgs {
@@ -127,7 +130,7 @@ impl From<ValueSourceArg> for ValueSource {
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// The results.json of a bench run
+    /// The results.json of a bench run, also compressed (.gz)
     #[arg(value_name = "RESULTS.json")]
     pub(crate) results: PathBuf,
     /// File to write; one that is there is replaced

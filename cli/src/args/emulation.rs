@@ -13,9 +13,8 @@ const MOST_SEEDS: i64 = 1000;
 /// Whether and how a kernel is emulated.
 #[derive(Args, Debug)]
 pub(crate) struct EmulationArgs {
-    /// Check it on the CPU instead, by emulating its PTX: finds wrong results, accesses out of
-    /// bounds, uninitialised memory, races and barriers that not all threads reach; measures
-    /// nothing
+    /// Judge on the CPU instead, by emulating PTX: finds wrong results, accesses out of bounds,
+    /// uninitialised memory, races and barriers that not all threads reach; measures nothing
     #[arg(long, conflicts_with_all = ["device", "deadline", "no_baselines"])]
     pub(crate) emulate: bool,
     /// Orders in which threads take turns, all of which are tried [default: 2]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::matrix::ReadingArgs;
-use super::{JudgingArgs, MatrixArgs, TaskArgs};
+use super::{EmulationArgs, JudgingArgs, MatrixArgs, TaskArgs};
 
 #[derive(Args, Debug)]
 pub(crate) struct EvalArgs {
@@ -29,18 +29,23 @@ pub(crate) struct EvalArgs {
     k: Vec<u32>,
     #[command(flatten)]
     pub(crate) judging: JudgingArgs,
+    #[command(flatten)]
+    pub(crate) emulation: EmulationArgs,
     /// File to write with all results, as JSON; it is written after every matrix
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Folder of recordings (Parquet) to add every program to, with what became of it, all its
     /// samples and those of its opponents, for training and for replays without a GPU; CUDA sources
     /// are not recorded
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "emulate")]
     pub(crate) record: Option<PathBuf>,
     /// Go on with the results in the file: a matrix whose candidates are still the same is not
     /// measured again
     #[arg(long, requires = "output")]
     pub(crate) resume: bool,
+    /// Print the results as one JSON document, the one that --output writes
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 impl EvalArgs {

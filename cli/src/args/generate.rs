@@ -44,7 +44,8 @@ pub(crate) struct GenerateArgs {
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]
     pub(crate) regime: RegimeArgs,
-    /// Say why: what is predicted of what is written, and of the runners-up
+    /// Say what the program does in words, and why it was chosen: what is predicted of it, and of
+    /// the runners-up
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) explain: bool,
     /// Measure nothing: take the candidate that the policy finds best

@@ -15,13 +15,16 @@ How CUDA is launched, and what each parameter is given, a comment in the source 
   // launch: spmm<<<dim3(num_rows, ceil(dense_cols / 32)), 32, 4096>>>
 
 Blocks, threads of a block, and bytes of dynamic shared memory, 0 unless given; then what is passed:
-  row_offsets  columns  values         the matrix in CSR, as int* and float* or double*
+  row_offsets  columns  values         the matrix in CSR: integers of 32 or 64 bits, each as the
+                                       parameter is declared, and float* or double*
   x or B, y or C                       the dense operands, row-major
   alpha  beta                          their factors; 1 and 0 for kernels without
   num_rows  num_cols  nnz  dense_cols  sizes, also in expressions as C++ has them: / rounds down, as
                                        in (num_rows + 255) / 256; ceil(num_rows / 256) rounds up
 Where nothing is passed, the parameters have to bear these names (or row_ptr, col_idx, dense_matrix,
-output). A .json file of the source's name can say the same:
+output). A template is wrapped: a __device__ function, and a kernel that calls it for one type and
+size, as extern \"C\" __global__ void spmv_f32(...) { spmv<float, 128>(...); }. A .json file of the
+source's name can say how it is launched, too:
 
   {\"kernel\": \"spmv\", \"grid\": [\"ceil(num_rows / 256)\"], \"block\": [256], \"shared\": 0,
    \"arguments\": [\"row_offsets\", \"columns\", \"values\", \"x\", \"y\", \"num_rows\"]}

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use anyhow::Context;
+use maud::html;
 use plotters::coord::Shift;
 use plotters::coord::combinators::WithKeyPoints;
 use plotters::prelude::*;
@@ -48,6 +50,16 @@ impl Point {
             Rival::Default => self.default,
             Rival::Best => self.best,
         }
+    }
+
+    /// What it is, where somebody asks for it.
+    fn label(&self) -> String {
+        let ratios = [Rival::Best, Rival::Default]
+            .into_iter()
+            .filter_map(|rival| Some(format!("{:.2}× {}", self.against(rival)?, rival.name())));
+        let floor = self.floor_share.map(|share| format!("{:.0} % of the floor", 100.0 * share));
+        let facts: Vec<String> = ratios.chain(floor).collect();
+        format!("{}: {}", self.name, facts.join(", "))
     }
 
     fn ratios(&self) -> impl Iterator<Item = f64> {
@@ -99,6 +111,37 @@ pub(crate) fn colour(rival: Rival) -> RGBColor {
     }
 }
 
+/// A mark of a chart that says what it is, when somebody points at it or comes to it by keyboard.
+struct Spot {
+    at: (i32, i32),
+    label: String,
+    /// Of a point's several marks, one can be come to.
+    is_main: bool,
+}
+
+/// The spots as elements over the marks. What they say shows by style alone (`report.css`).
+fn overlay(spots: &[Spot], width: u32) -> String {
+    let markup = html! {
+        @for Spot { at: (x, y), label, is_main } in spots {
+            g.spot tabindex=[is_main.then_some("0")] role="img" aria-label=(label) {
+                circle.hit cx=(x) cy=(y) r="11" {}
+                text.tip x=((*x).clamp(4, width as i32 - 4)) y=(if *y < 30 { y + 28 } else { y - 14 })
+                    text-anchor=(anchor(f64::from(*x) / f64::from(width))) { (label) }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+/// Where a text is held that stands at this share of the width, so that it stays inside.
+fn anchor(share: f64) -> &'static str {
+    match share {
+        left if left < 0.35 => "start",
+        right if right > 0.65 => "end",
+        _ => "middle",
+    }
+}
+
 /// Both ratios of each matrix, a row each, the largest on top.
 ///
 /// # Errors
@@ -145,14 +188,15 @@ pub(crate) fn ranked(points: &[Point]) -> anyhow::Result<String> {
                 area.draw(&Text::new(shortened(&point.name), at, style))?;
             }
         }
+        let mut spots = Vec::new();
         for rival in Rival::ALL {
             let at = points
                 .iter()
                 .enumerate()
-                .filter_map(|(row, point)| Some((point.against(rival)?, row as f64)));
-            mark(&mut chart, rival, at)?;
+                .filter_map(|(row, &point)| Some((point, (point.against(rival)?, row as f64))));
+            spots.extend(mark(&mut chart, rival, at)?);
         }
-        Ok(())
+        Ok(spots)
     })
 }
 
@@ -178,11 +222,12 @@ pub(crate) fn scatter(points: &[Point], along: Along) -> anyhow::Result<String> 
             .draw()?;
         let ends = [(across.start, 1.0), (across.end, 1.0)];
         chart.draw_series([PathElement::new(ends, INK.stroke_width(2))])?;
+        let mut spots = Vec::new();
         for rival in Rival::ALL {
-            let at = points.iter().filter_map(|p| Some((along.of(p), p.against(rival)?)));
-            mark(&mut chart, rival, at)?;
+            let at = points.iter().filter_map(|p| Some((p, (along.of(p), p.against(rival)?))));
+            spots.extend(mark(&mut chart, rival, at)?);
         }
-        Ok(())
+        Ok(spots)
     })
 }
 
@@ -209,10 +254,16 @@ pub(crate) fn roofline(points: &[Point]) -> anyhow::Result<String> {
             .draw()?;
         let ends = [(across.start, 1.0), (across.end, 1.0)];
         chart.draw_series([PathElement::new(ends, INK.stroke_width(2))])?;
-        let at = points.iter().filter_map(|p| Some((Along::Nonzeros.of(p), p.floor_share?)));
+        let at = points.iter().filter_map(|p| Some((p, (Along::Nonzeros.of(p), p.floor_share?))));
+        let at: Vec<_> = at.collect();
         let green = RGBColor(0, 122, 90).mix(0.85).filled();
-        chart.draw_series(at.map(|at| Circle::new(at, 5, green)))?;
-        Ok(())
+        chart.draw_series(at.iter().map(|&(_, at)| Circle::new(at, 5, green)))?;
+        let spot = |&(point, at): &(&Point, _)| Spot {
+            at: chart.plotting_area().map_coordinate(&at),
+            label: point.label(),
+            is_main: true,
+        };
+        Ok(at.iter().map(spot).collect())
     })
 }
 
@@ -227,28 +278,32 @@ fn frame<'a, 'b>(area: &'a Area<'b>) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
 
 fn svg(
     size: (u32, u32),
-    draw: impl FnOnce(&Area<'_>) -> anyhow::Result<()>,
+    draw: impl FnOnce(&Area<'_>) -> anyhow::Result<Vec<Spot>>,
 ) -> anyhow::Result<String> {
     let mut svg = String::new();
-    {
+    let spots = {
         let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        draw(&area)?;
+        let spots = draw(&area)?;
         area.present()?;
-    }
-    Ok(svg)
+        spots
+    };
+    let drawn = svg.trim_end().strip_suffix("</svg>").context("a chart without an end")?;
+    Ok(format!("{drawn}{}</svg>\n", overlay(&spots, size.0)))
 }
 
-/// Draws a rival's marks: rings for the default, triangles for the best.
-fn mark<'a, X, Y>(
+/// Draws a rival's marks, rings for the default, triangles for the best, and says where they are.
+fn mark<'a, 'p, X, Y>(
     chart: &mut ChartContext<'_, SVGBackend<'a>, Cartesian2d<X, Y>>,
     rival: Rival,
-    at: impl Iterator<Item = (f64, f64)>,
-) -> anyhow::Result<()>
+    points: impl Iterator<Item = (&'p Point, (f64, f64))>,
+) -> anyhow::Result<Vec<Spot>>
 where
     X: Ranged<ValueType = f64>,
     Y: Ranged<ValueType = f64>,
 {
     let colour = colour(rival);
+    let points: Vec<(&Point, (f64, f64))> = points.collect();
+    let at = points.iter().map(|&(_, at)| at);
     match rival {
         // A triangle fits into a ring, so that both are seen where the two are equal.
         Rival::Default => {
@@ -259,7 +314,12 @@ where
             chart.draw_series(at.map(|at| TriangleMarker::new(at, 5, colour.filled())))?
         }
     };
-    Ok(())
+    let spot = |&(point, at): &(&Point, _)| Spot {
+        at: chart.plotting_area().map_coordinate(&at),
+        label: point.label(),
+        is_main: rival == Rival::Best || point.best.is_none(),
+    };
+    Ok(points.iter().map(spot).collect())
 }
 
 fn text(size: u32) -> TextStyle<'static> {
@@ -272,7 +332,7 @@ fn log_axis(range: &Range<f64>) -> WithKeyPoints<LogCoord<f64>> {
 }
 
 /// Around all ratios, 1 among them; to 10 where they come near, so that it is labelled.
-fn ratio_range(ratios: impl Iterator<Item = f64>) -> Range<f64> {
+pub(crate) fn ratio_range(ratios: impl Iterator<Item = f64>) -> Range<f64> {
     let Range { start, end } = padded(ratios.chain([0.8, 1.25]));
     start..if (7.0..10.5).contains(&end) { 10.5 } else { end }
 }

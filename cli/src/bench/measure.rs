@@ -11,6 +11,7 @@ use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{Csr, CsrView, Scalar, generate};
+use sparserl_core::message;
 use sparserl_core::outcome::{Evaluation, Objective};
 use sparserl_core::results::ValueSource;
 use sparserl_core::structure::MatrixStats;
@@ -244,7 +245,7 @@ impl<E: Instrument> Bench<'_, E> {
         task: Option<Task>,
         error: &anyhow::Error,
     ) -> anyhow::Result<()> {
-        let reason = format!("{error:#}").replace(['\n', '\r'], " ");
+        let reason = message::with_causes(error.as_ref()).replace(['\n', '\r'], " ");
         let what = task.map_or_else(String::new, |task| format!(" {task}"));
         (self.print)(&format!("{matrix}{what}: skipped: {reason}"))?;
         self.store().skip(Skipped { matrix: matrix.to_owned(), task, reason })

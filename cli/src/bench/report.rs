@@ -1,5 +1,8 @@
 //! `report.html`: the results for people, in one file that needs nothing else.
 
+mod groups;
+mod opening;
+
 use std::collections::BTreeSet;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -12,6 +15,7 @@ use super::names;
 use super::results::{Case, Generator, Results};
 use super::totals::{self, TaskTotals, ratio};
 use crate::text::{time, times};
+use opening::Section;
 
 /// With more matrices than this, the chart that has a row for each stands beside the others.
 const FEW: usize = 20;
@@ -24,7 +28,8 @@ const STYLE: &str = include_str!("report.css");
 pub(crate) fn html(results: &Results) -> anyhow::Result<String> {
     let results = &names::shortened(results);
     let tasks = totals::by_task(results);
-    let charts: Vec<Markup> = tasks.iter().map(task_charts).collect::<anyhow::Result<_>>()?;
+    let (contents, parts): (Vec<Section>, Vec<Markup>) =
+        sections(results, &tasks)?.into_iter().unzip();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -35,31 +40,46 @@ pub(crate) fn html(results: &Results) -> anyhow::Result<String> {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                h1 { "SparseRL against other libraries" }
-                (what_was_run(results))
-                h2 { "Summary" }
-                (summary(&tasks))
-                p { "Candidates: " (totals::outcomes_text(&results.cases)) "." }
-                h2 { "Losses" }
-                (losses(&tasks))
-                @if !results.skipped.is_empty() {
-                    h2 { "Skipped" }
-                    (skipped(results))
+                (opening::opening(results, &tasks, &contents))
+                @for ((id, name), part) in contents.iter().zip(&parts) {
+                    h2 id=(id) { (name) }
+                    (part)
                 }
-                @for (totals, charts) in tasks.iter().zip(&charts) {
-                    h2 { "Charts: " (totals.name()) }
-                    (charts)
-                }
-                @for totals in &tasks {
-                    h2 { "All cases: " (totals.name()) }
-                    (all_cases(totals))
-                }
-                h2 { "How to read this" }
-                (explanation())
             }
         }
     };
     Ok(page.into_string())
+}
+
+/// What follows the opening, each part with its place and name.
+fn sections(results: &Results, tasks: &[TaskTotals<'_>]) -> anyhow::Result<Vec<(Section, Markup)>> {
+    let section = |id: &str, name: &str| (id.to_owned(), name.to_owned());
+    let mut sections = vec![
+        (section("summary", "Summary"), summary(results, tasks)),
+        (section("kinds", "By kind of matrix"), groups::groups(tasks)),
+        (section("losses", "Losses"), losses(tasks)),
+    ];
+    if !results.skipped.is_empty() {
+        sections.push((section("skipped", "Skipped"), skipped(results)));
+    }
+    for (index, totals) in tasks.iter().enumerate() {
+        let section = (format!("charts-{index}"), format!("Charts: {}", totals.name()));
+        sections.push((section, task_charts(totals)?));
+    }
+    for (index, totals) in tasks.iter().enumerate() {
+        let section = (format!("cases-{index}"), format!("All cases: {}", totals.name()));
+        sections.push((section, all_cases(totals)));
+    }
+    sections.push((section("run", "What was run"), what_was_run(results)));
+    sections.push((section("reading", "How to read this"), explanation()));
+    Ok(sections)
+}
+
+/// The regime that decides for a task: cold, where it was measured.
+fn deciding(totals: &TaskTotals<'_>) -> Regime {
+    let is_cold =
+        |case: &&Case| case.chosen.as_ref().is_some_and(|chosen| chosen.figures.cold.is_some());
+    if totals.cases.iter().any(is_cold) { Regime::Cold } else { Regime::Warm }
 }
 
 fn what_was_run(results: &Results) -> Markup {
@@ -108,7 +128,7 @@ fn what_was_run(results: &Results) -> Markup {
     }
 }
 
-fn summary(tasks: &[TaskTotals<'_>]) -> Markup {
+fn summary(results: &Results, tasks: &[TaskTotals<'_>]) -> Markup {
     html! {
         p { "Time of the opponent over ours: above 1 we are faster. " b { "DEFAULT" }
             " is the algorithm that cuSPARSE takes unasked, called without analysis, as most people call it; "
@@ -142,7 +162,8 @@ fn summary(tasks: &[TaskTotals<'_>]) -> Markup {
                 }
             } } } }
         } }
-        p.note { "Means are geometric. “None right” counts cases without a right candidate; they have no ratio." }
+        p.note { "Means are geometric. “None right” counts cases without a right candidate; they have no ratio. "
+            "Candidates: " (totals::outcomes_text(&results.cases)) "." }
     }
 }
 
@@ -199,11 +220,7 @@ fn skipped(results: &Results) -> Markup {
 
 /// The charts of a task, for the regime that decides.
 fn task_charts(totals: &TaskTotals<'_>) -> anyhow::Result<Markup> {
-    let cold = totals
-        .cases
-        .iter()
-        .any(|case| case.chosen.as_ref().is_some_and(|chosen| chosen.figures.cold.is_some()));
-    let regime = if cold { Regime::Cold } else { Regime::Warm };
+    let regime = deciding(totals);
     let points: Vec<Point> = totals.cases.iter().filter_map(|case| point(case, regime)).collect();
     let rated = points.iter().filter(|p| p.default.is_some() || p.best.is_some()).count();
     let left_out = totals.cases.len() - rated;
@@ -272,7 +289,7 @@ fn figure(title: &str, caption: &str, legend: bool, svg: &str) -> Markup {
                     }
                 }
             }
-            div role="img" aria-label=(title) { (PreEscaped(svg)) }
+            div role="group" aria-label=(title) { (PreEscaped(svg)) }
         }
     }
 }
@@ -298,11 +315,11 @@ fn all_cases(totals: &TaskTotals<'_>) -> Markup {
         div.wide { table {
             thead { tr {
                 th.words { "Matrix" }
-                th { "Rows" } th { "Columns" } th { "Nonzeros" }
-                th { "Mean" br; "row" } th { "Variation" br; "of rows" } th { "Longest" br; "row" }
                 th { "Cache" }
-                th { "Ours" } th { "DEFAULT" } th { "Best" }
-                th { "Ratio" br; "DEFAULT" } th { "Ratio" br; "best" }
+                th { "Ratio" br; "best" } th { "Ratio" br; "DEFAULT" }
+                th { "Ours" } th { "Best" } th { "DEFAULT" }
+                th { "Nonzeros" } th { "Rows" } th { "Columns" }
+                th { "Mean" br; "row" } th { "Variation" br; "of rows" } th { "Longest" br; "row" }
                 th { "GFLOPS" } th { "GB/s" } th { "Of the" br; "floor" }
                 th { "Packed" } th { "Packing" }
                 th { "Pays after" br; "vs DEFAULT" } th { "Pays after" br; "vs best" }
@@ -314,13 +331,17 @@ fn all_cases(totals: &TaskTotals<'_>) -> Markup {
                     .collect();
                 @if states.is_empty() {
                     tr.loss {
+                        td.name { (case.matrix.name) }
+                        td colspan="6" { span.below { "no right candidate" } }
                         (matrix_cells(case, 1))
-                        td colspan="13" { span.below { "no right candidate" } }
+                        td colspan="7" {}
                         td.words { (details(case)) }
                     }
                 }
                 @for (i, &regime) in states.iter().enumerate() {
                     tr.loss[is_loss(case, regime)] {
+                        @if i == 0 { td.name rowspan=(states.len()) { (case.matrix.name) } }
+                        (ratio_cells(case, regime))
                         @if i == 0 { (matrix_cells(case, states.len())) }
                         (figure_cells(case, regime))
                         @if i == 0 { td.words rowspan=(states.len()) { (details(case)) } }
@@ -338,8 +359,7 @@ fn is_loss(case: &Case, regime: Regime) -> bool {
 fn matrix_cells(case: &Case, rows: usize) -> Markup {
     let matrix = &case.matrix;
     html! {
-        td.name rowspan=(rows) { (matrix.name) }
-        @for count in [matrix.rows, matrix.cols, matrix.nnz] {
+        @for count in [matrix.nnz, matrix.rows, matrix.cols] {
             td rowspan=(rows) { (grouped(count)) }
         }
         td rowspan=(rows) { (format!("{:.2}", matrix.row_mean)) }
@@ -348,7 +368,8 @@ fn matrix_cells(case: &Case, rows: usize) -> Markup {
     }
 }
 
-fn figure_cells(case: &Case, regime: Regime) -> Markup {
+/// What a reader looks for first: ratios and times.
+fn ratio_cells(case: &Case, regime: Regime) -> Markup {
     let Some(chosen) = &case.chosen else { return html! {} };
     let Some(figures) = chosen.figures(regime) else { return html! {} };
     let theirs =
@@ -356,14 +377,21 @@ fn figure_cells(case: &Case, regime: Regime) -> Markup {
     let rated = |found: &Option<Comparison>| optional(found.as_ref().map(|f| f.ratio), ratio_text);
     html! {
         td { (regime.name()) }
+        td.figure { (rated(&figures.best)) }
+        td.figure { (rated(&figures.default)) }
         td { (microseconds(figures.seconds)) }
-        td { (theirs(&figures.default)) }
         td {
             (theirs(&figures.best))
             @if let Some(best) = &figures.best { br; small { (best.algorithm) } }
         }
-        td { (rated(&figures.default)) }
-        td { (rated(&figures.best)) }
+        td { (theirs(&figures.default)) }
+    }
+}
+
+fn figure_cells(case: &Case, regime: Regime) -> Markup {
+    let Some(chosen) = &case.chosen else { return html! {} };
+    let Some(figures) = chosen.figures(regime) else { return html! {} };
+    html! {
         td { (format!("{:.1}", figures.gflops)) }
         td { (optional(figures.bytes_per_second, |speed| html! { (format!("{:.0}", speed / 1e9)) })) }
         td { (optional(figures.floor_share, |share| html! { (format!("{:.0} %", 100.0 * share)) })) }

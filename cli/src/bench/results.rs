@@ -3,10 +3,12 @@
 //! The file is written anew after every case, under another name that is then changed, so that it
 //! is whole at every moment. Times are seconds; every sample is kept.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, bail};
+use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Deserializer, Serialize};
 use sparserl_core::matrix::CsrView;
 use sparserl_core::outcome::{Baseline, Outcome};
@@ -23,6 +25,8 @@ use crate::whole_file;
 pub(crate) const RESULTS: &str = "results.json";
 /// What the file is; the number changes with the meaning of its fields.
 const FORMAT: &str = "sparserl bench 2";
+/// What a file that gzip compressed begins with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// All of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -231,14 +235,20 @@ impl Results {
     /// Reads a file that a benchmark wrote.
     ///
     /// # Errors
-    /// When it cannot be read, is no such file, or is of another version.
+    /// When it cannot be read, is no such file, compressed by gzip or not, or is of another version.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         struct Marked {
             format: String,
         }
         let shown = path.display();
-        let text = std::fs::read(path).with_context(|| format!("{shown}: cannot read the file"))?;
+        let mut text =
+            std::fs::read(path).with_context(|| format!("{shown}: cannot read the file"))?;
+        if text.starts_with(&GZIP) {
+            let compressed = std::mem::take(&mut text);
+            let mut plain = MultiGzDecoder::new(compressed.as_slice());
+            plain.read_to_end(&mut text).with_context(|| format!("{shown}: cannot decompress"))?;
+        }
         let Ok(Marked { format }) = serde_json::from_slice(&text) else {
             bail!("{shown}: expected the {RESULTS} of a bench run");
         };
@@ -246,6 +256,11 @@ impl Results {
             bail!("{shown}: is `{format}`, expected `{FORMAT}`");
         }
         serde_json::from_slice(&text).with_context(|| format!("{shown}: damaged"))
+    }
+
+    /// The document, with a line break at its end.
+    pub(crate) fn json(&self) -> anyhow::Result<String> {
+        Ok(serde_json::to_string(self)? + "\n")
     }
 
     /// The case that was measured for a matrix and a task as `settings` say.
@@ -366,9 +381,7 @@ impl Store {
     }
 
     fn write(&self) -> anyhow::Result<()> {
-        let mut text = serde_json::to_string(&self.results)?;
-        text.push('\n');
-        whole_file::write(&self.path, text.as_bytes())
+        whole_file::write(&self.path, self.results.json()?.as_bytes())
     }
 }
 

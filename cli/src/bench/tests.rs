@@ -391,8 +391,17 @@ fn the_report_has_every_number_and_no_foreign_text_runs_in_it() {
     }
     assert_eq!(page.matches("<figure>").count(), 4);
     assert!(page.contains("expected a &lt;brace&gt;"));
-    let fetches = ["src=", "href=", "url(", "@import"];
+    let fetches = ["src=", "href=\"h", "url(", "@import"];
     assert!(!fetches.iter().any(|word| page.contains(word)), "nothing is fetched");
+    for link in page.split("href=\"#").skip(1) {
+        let (id, _) = link.split_once('"').unwrap();
+        assert!(page.contains(&format!("id=\"{id}\"")), "no place {id}");
+    }
+    // Each point says what it is.
+    for case in results.cases.iter().filter(|case| case.chosen.is_some()).skip(1) {
+        let name = case.matrix.name.split('.').next().unwrap();
+        assert!(page.contains(&format!("aria-label=\"{name}")), "{name}");
+    }
 }
 
 #[test]

@@ -8,13 +8,17 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::{Baseline, Outcome};
 use sparserl_core::plan::MatrixPlan;
+use sparserl_core::target::Architecture;
 use sparserl_core::task::Task;
+use sparserl_gpu::compile::nvrtc::Version;
+use sparserl_gpu::emulated::EmulationOptions;
+use sparserl_gpu::emulated::ground::Extent;
 use sparserl_gpu::run::device::DeviceFacts;
 use sparserl_gpu::worker::Protocol;
 
 use super::candidates::Candidate;
 use super::summary::Summary;
-
+use crate::args::EvalArgs;
 use crate::software::Software;
 use crate::verify::kernel::Kind;
 use crate::whole_file;
@@ -28,17 +32,74 @@ pub(crate) struct Results {
     format: String,
     #[serde(flatten)]
     pub(crate) settings: Settings,
-    device: DeviceFacts,
+    #[serde(flatten)]
+    instrument: Instrument,
     /// In the order of measurement.
     pub(crate) matrices: Vec<MatrixResult>,
 }
 
-/// What results must share to be comparable, besides the device.
+/// What candidates are judged on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Instrument {
+    /// A GPU.
+    Device(DeviceFacts),
+    /// The CPU.
+    Emulator(Emulator),
+}
+
+/// What PTX is made for, and by what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Emulator {
+    pub(crate) architecture: Architecture,
+    pub(crate) nvrtc: Version,
+}
+
+/// What results must share to be comparable, besides the instrument.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     software: Software,
     pub(crate) task: Task,
-    pub(crate) protocol: Protocol,
+    #[serde(flatten)]
+    method: Method,
+}
+
+/// How thoroughly candidates are judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Method {
+    /// On a GPU.
+    Protocol(Protocol),
+    /// Emulated.
+    Emulation {
+        /// Orders in which threads take turns.
+        seeds: u32,
+        /// Launches in each.
+        checks: u32,
+        /// Entries of the rows that programs are emulated on, at most; absent for all.
+        programs: Option<usize>,
+        /// Likewise of CUDA.
+        cuda: Option<usize>,
+    },
+}
+
+impl Method {
+    pub(crate) fn of(args: &EvalArgs) -> Self {
+        if !args.emulation.emulate {
+            return Self::Protocol(args.judging.protocol());
+        }
+        let EmulationOptions { seeds, checks, .. } = args.emulation.options();
+        let [programs, cuda] = [Kind::Program, Kind::Cuda].map(|kind| args.emulation.sample(kind));
+        Self::Emulation { seeds, checks, programs, cuda }
+    }
+
+    /// Whether opponents are measured beside the candidates.
+    pub(crate) fn has_baselines(&self) -> bool {
+        match self {
+            Self::Protocol(protocol) => protocol.baselines,
+            Self::Emulation { .. } => false,
+        }
+    }
 }
 
 /// What became of the candidates for one matrix.
@@ -60,13 +121,26 @@ pub(crate) struct CandidateResult {
     blake3: String,
     /// Which of the rounds it was measured in, from 0; absent where it was not tried.
     pub(crate) round: Option<usize>,
+    /// The rows that it was emulated on; absent where it was not emulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) emulated: Option<Extent>,
     pub(crate) outcome: Outcome,
 }
 
 impl CandidateResult {
     pub(crate) fn new(candidate: &Candidate, round: Option<usize>, outcome: Outcome) -> Self {
         let Candidate { file, kind, blake3, .. } = candidate;
-        Self { file: file.clone(), kind: *kind, blake3: blake3.clone(), round, outcome }
+        let (file, blake3) = (file.clone(), blake3.clone());
+        Self { file, kind: *kind, blake3, round, emulated: None, outcome }
+    }
+
+    pub(crate) fn emulated(candidate: &Candidate, extent: Extent, outcome: Outcome) -> Self {
+        Self { emulated: Some(extent), ..Self::new(candidate, None, outcome) }
+    }
+
+    /// Of a candidate that is no kernel, and why.
+    pub(crate) fn unreadable(candidate: &Candidate, reason: &str) -> Self {
+        Self::new(candidate, None, Outcome::CompileFailed { reason: reason.to_owned() })
     }
 }
 
@@ -79,15 +153,20 @@ pub(crate) struct Round {
 }
 
 impl Settings {
-    pub(crate) fn new(task: Task, protocol: Protocol) -> Self {
-        Self { software: Software::this(), task, protocol }
+    pub(crate) fn new(task: Task, method: Method) -> Self {
+        Self { software: Software::this(), task, method }
+    }
+
+    /// Whether opponents are measured beside the candidates.
+    pub(crate) fn has_baselines(&self) -> bool {
+        self.method.has_baselines()
     }
 
     /// What differs from earlier results, if anything.
     fn difference(&self, earlier: &Self) -> Option<&'static str> {
         match earlier {
             Self { task, .. } if *task != self.task => Some("task"),
-            Self { protocol, .. } if *protocol != self.protocol => Some("protocol"),
+            Self { method, .. } if *method != self.method => Some("protocol"),
             Self { software, .. } if *software != self.software => Some("version of this program"),
             _ => None,
         }
@@ -95,8 +174,16 @@ impl Settings {
 }
 
 impl Results {
-    pub(crate) fn new(settings: Settings, device: DeviceFacts) -> Self {
-        Self { format: FORMAT.to_owned(), settings, device, matrices: Vec::new() }
+    pub(crate) fn new(settings: Settings, instrument: Instrument) -> Self {
+        Self { format: FORMAT.to_owned(), settings, instrument, matrices: Vec::new() }
+    }
+
+    /// What emulated the candidates, if they were not measured.
+    pub(crate) fn emulator(&self) -> Option<&Emulator> {
+        match &self.instrument {
+            Instrument::Device(_) => None,
+            Instrument::Emulator(emulator) => Some(emulator),
+        }
     }
 
     /// The results in a file to be continued, where there is one.
@@ -127,12 +214,20 @@ impl Results {
         Ok(Some(results))
     }
 
-    /// Refuses to continue on another device.
+    /// Refuses to continue on another instrument.
     ///
     /// # Errors
     /// When it is another.
-    pub(crate) fn check_device(&self, path: &Path, device: &DeviceFacts) -> anyhow::Result<()> {
-        if self.device == *device { Ok(()) } else { Err(other(path, "GPU or driver")) }
+    pub(crate) fn check_instrument(
+        &self,
+        path: &Path,
+        instrument: &Instrument,
+    ) -> anyhow::Result<()> {
+        match instrument {
+            same if self.instrument == *same => Ok(()),
+            Instrument::Device(_) => Err(other(path, "GPU or driver")),
+            Instrument::Emulator(_) => Err(other(path, "architecture or compiler")),
+        }
     }
 
     /// Whether there are results for this matrix and these candidates.
@@ -157,9 +252,13 @@ impl Results {
     /// # Errors
     /// When it cannot be written; then what was there is still there.
     pub(crate) fn write(&self, path: &Path, sizes: &[u32]) -> anyhow::Result<()> {
+        whole_file::write(path, self.json(sizes)?.as_bytes())
+    }
+
+    /// The document, with a line break at its end.
+    pub(crate) fn json(&self, sizes: &[u32]) -> anyhow::Result<String> {
         let document = Document { results: self, summary: Summary::new(self, sizes) };
-        let text = serde_json::to_string(&document)? + "\n";
-        whole_file::write(path, text.as_bytes())
+        Ok(serde_json::to_string(&document)? + "\n")
     }
 }
 

@@ -86,7 +86,7 @@ impl MatrixSummary {
             let ratio = |candidate: &CandidateResult| {
                 Some(figures_of(result, candidate, regime, work)?.against(Rival::Default)?.ratio)
             };
-            let measured = settings.protocol.baselines;
+            let measured = settings.has_baselines();
             fast_at_p(counts.candidates, right.map(ratio), 1.0).filter(|_| measured)
         };
         let outcomes = result.candidates.iter().map(|candidate| &candidate.outcome);
@@ -142,7 +142,7 @@ impl Totals {
             fast_1: ByRegime::of(|regime| mean(&|matrix| *matrix.fast_1.get(regime))),
             speedups: ByRegime::of(|regime| ByRival::of(|rival| spread(regime, rival))),
             losses: names(&MatrixSummary::loses),
-            failures: names(&|matrix| matrix.best.is_none()),
+            failures: names(&|matrix| matrix.counts.right == 0),
         }
     }
 }

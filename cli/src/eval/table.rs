@@ -5,7 +5,9 @@ use std::fmt::Write;
 use comfy_table::Table;
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::{Counts, Mean, Rival, Spread};
+use sparserl_gpu::emulated::ground::Extent;
 
+use super::results::{Emulator, Results};
 use super::summary::{MatrixSummary, Summary};
 use crate::text::{table, time, times};
 
@@ -14,8 +16,10 @@ const NONE: &str = "–";
 /// Name of the rows over all matrices.
 const ALL: &str = "all";
 
-/// Two tables, and under them what means would hide.
-pub(crate) fn text(summary: &Summary) -> String {
+/// What became of the candidates, how fast the best are if they were measured, and under that what
+/// means would hide. With pass@k for the given k.
+pub(crate) fn text(results: &Results, sizes: &[u32]) -> String {
+    let summary = &Summary::new(results, sizes);
     let mut text = format!("{}\nShares for all are means over the matrices.\n", ends(summary));
     let all = &summary.all;
     let too_large: Vec<String> = all
@@ -31,11 +35,16 @@ pub(crate) fn text(summary: &Summary) -> String {
             too_large.join(", ")
         );
     }
-    let _ = writeln!(text, "\n{}", speeds(summary));
-    text.push_str(
-        "vs: time of the opponent over that of the best candidate; for all, the geometric mean and the \
-         least.\nfast@1: share of candidates that are right and faster than DEFAULT.\n",
-    );
+    match results.emulator() {
+        Some(emulator) => text.push_str(&emulation(results, emulator)),
+        None => {
+            let _ = writeln!(text, "\n{}", speeds(summary));
+            text.push_str(
+                "vs: time of the opponent over that of the best candidate; for all, the geometric mean \
+                 and the least.\nfast@1: share of candidates that are right and faster than DEFAULT.\n",
+            );
+        }
+    }
     for matrix in summary.matrices.iter().filter(|m| all.losses.contains(&m.matrix)) {
         let _ = writeln!(text, "loss: {}: {}", matrix.matrix, losses(matrix));
     }
@@ -43,6 +52,20 @@ pub(crate) fn text(summary: &Summary) -> String {
         let _ = writeln!(text, "no right candidate: {name}");
     }
     text
+}
+
+/// How candidates were emulated.
+fn emulation(results: &Results, Emulator { architecture, nvrtc }: &Emulator) -> String {
+    let candidates = results.matrices.iter().flat_map(|matrix| &matrix.candidates);
+    let extents: Vec<Extent> = candidates.filter_map(|candidate| candidate.emulated).collect();
+    let sampled = extents.iter().filter(|extent| !extent.is_whole()).count();
+    let rows = match sampled {
+        0 => "on the whole matrix".to_owned(),
+        some => {
+            format!("{some} of {} on a sample of the rows (--sample 0 takes all)", extents.len())
+        }
+    };
+    format!("Emulated as {architecture}, compiled by NVRTC {nvrtc}, {rows}; no times.\n")
 }
 
 /// What became of the candidates.

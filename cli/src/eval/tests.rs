@@ -6,6 +6,7 @@ use sparserl_core::results::{Counts, Mean};
 use sparserl_gpu::store::recording::Recordings;
 use tempfile::TempDir;
 
+use super::summary::Summary;
 use super::*;
 use crate::args::{Cli, Command};
 use crate::verify::judge::fake::{FakeJudge, cuda};
@@ -49,7 +50,7 @@ fn eval_with(
     }));
     match Cli::try_parse_from(words).unwrap().command {
         Command::Eval(args) => {
-            let (results, _) = evaluate(&args, open)?;
+            let Evaluated { results, .. } = evaluate(&args, || measuring(&args, open()?))?;
             let summary = Summary::new(&results, &args.sizes());
             Ok((results, summary))
         }
@@ -87,7 +88,7 @@ fn every_end_is_counted() {
 
 #[test]
 fn pass_at_k_is_left_out_where_candidates_are_too_few() {
-    let (_, summary) = eval_with(&folder(), "-k 5,1,5", fake).unwrap();
+    let (results, summary) = eval_with(&folder(), "-k 5,1,5", fake).unwrap();
     let of = |i: usize| -> Vec<_> {
         summary.matrices[i].pass_at.iter().map(|pass| (pass.k, pass.value)).collect()
     };
@@ -96,7 +97,7 @@ fn pass_at_k_is_left_out_where_candidates_are_too_few() {
     assert_eq!(of(1), [(1, Some(0.0)), (5, None)]);
     let means: Vec<_> = summary.all.pass_at.iter().map(|pass| pass.value.matrices).collect();
     assert_eq!(means, [2, 1]);
-    let text = table::text(&summary);
+    let text = table::text(&results, &[1, 5]);
     assert!(
         text.contains("pass@5 not reported where") && text.contains("91.7 % (1 of 2)"),
         "{text}"
@@ -105,7 +106,7 @@ fn pass_at_k_is_left_out_where_candidates_are_too_few() {
 
 #[test]
 fn the_best_of_a_matrix_is_compared_and_its_losses_are_named() {
-    let (_, summary) = eval_with(&folder(), "", fake).unwrap();
+    let (results, summary) = eval_with(&folder(), "", fake).unwrap();
     let best = summary.matrices[0].best.as_ref().unwrap();
     assert_eq!(best.file, "a/6.cu");
     let default = summary.all.speedups.cold.default.as_ref().unwrap();
@@ -115,7 +116,7 @@ fn the_best_of_a_matrix_is_compared_and_its_losses_are_named() {
     assert_eq!(summary.all.fast_1.warm.value, Some(0.05));
     assert_eq!(summary.all.losses, ["a.mtx"]);
     assert_eq!(summary.all.failures, ["b.mtx"]);
-    let text = table::text(&summary);
+    let text = table::text(&results, &[1]);
     assert!(
         text.contains("loss: a.mtx: 0.89× best cold, 0.89× best warm, 0.89× best back to back\n"),
         "{text}"
@@ -126,12 +127,12 @@ fn the_best_of_a_matrix_is_compared_and_its_losses_are_named() {
 #[test]
 fn without_baselines_no_ratio_is_claimed() {
     let judge = || Ok(FakeJudge { baselines: false, ..FakeJudge::new() });
-    let (_, summary) = eval_with(&folder(), "--no-baselines", judge).unwrap();
+    let (results, summary) = eval_with(&folder(), "--no-baselines", judge).unwrap();
     assert_eq!(summary.matrices[0].fast_1.cold, None);
     assert_eq!(summary.all.fast_1.cold, Mean { value: None, interval: None, matrices: 0 });
     assert_eq!(summary.all.speedups.warm.best, None);
     assert!(summary.all.losses.is_empty());
-    assert!(!table::text(&summary).contains('×'));
+    assert!(!table::text(&results, &[1]).contains('×'));
 }
 
 #[test]

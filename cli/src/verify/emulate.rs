@@ -2,14 +2,15 @@
 
 use anyhow::{Context, bail};
 use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::task::Task;
 use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::emulated::EmulatorEvaluator;
-use sparserl_gpu::emulated::ground::{Emulated, Ground, fits};
+use sparserl_gpu::emulated::ground::{Emulated, Ground, GroundError, fits};
 
 use super::emulation_report::EmulationReport;
-use super::kernel::Kernel;
+use super::kernel::{Kernel, Kind};
 use super::{Given, Rounded};
-use crate::args::VerifyArgs;
+use crate::args::{EmulationArgs, VerifyArgs};
 use crate::console;
 use crate::ending::WrongKernel;
 use crate::gpu;
@@ -27,9 +28,7 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
 fn report(args: &VerifyArgs) -> anyhow::Result<EmulationReport> {
     let progress = Progress::new(2, !args.json);
     let given = Given::read(args, &progress)?;
-    let compilers = gpu::pool().context("emulation needs a compiler")?;
-    let (architecture, options) = (args.emulation.architecture(), args.emulation.options());
-    let emulator = EmulatorEvaluator::open(compilers, architecture, options)?;
+    let emulator = open(&args.emulation)?;
     progress.step("emulating");
     let judged = match &given.matrix {
         Rounded::F32(matrix) => judge(args, &given, matrix.view(), &emulator),
@@ -49,16 +48,52 @@ fn judge<T: Scalar>(
     given: &Given,
     matrix: CsrView<'_, T>,
     emulator: &EmulatorEvaluator,
-) -> anyhow::Result<Emulated> {
-    let candidate = match &given.kernel {
-        Kernel::Program(program) => Candidate::Program(program),
-        Kernel::Cuda(kernel) => Candidate::Cuda(kernel, given.task),
-    };
-    let ground = match (args.emulation.sample(given.file.kind), candidate) {
-        (None, _) => Ground::whole(matrix),
-        // It does not fit the matrix, whatever it does on a sample.
-        (_, Candidate::Program(program)) if !fits(matrix, program) => Ground::whole(matrix),
-        (Some(most), _) => Ground::sampled(matrix, most, given.task.operation),
-    };
-    Ok(ground.judge(emulator, candidate)?)
+) -> Result<Emulated, GroundError> {
+    Grounds::new(&args.emulation, matrix, given.task).judge(emulator, &given.kernel)
+}
+
+/// The emulator that was asked for.
+pub(crate) fn open(args: &EmulationArgs) -> anyhow::Result<EmulatorEvaluator> {
+    let compilers = gpu::pool().context("emulation needs a compiler")?;
+    Ok(EmulatorEvaluator::open(compilers, args.architecture(), args.options())?)
+}
+
+/// Where the kernels for a matrix are emulated.
+pub(crate) struct Grounds<'m, T> {
+    matrix: CsrView<'m, T>,
+    task: Task,
+    whole: Ground<'m, T>,
+    programs: Ground<'m, T>,
+    cuda: Ground<'m, T>,
+}
+
+impl<'m, T: Scalar> Grounds<'m, T> {
+    pub(crate) fn new(args: &EmulationArgs, matrix: CsrView<'m, T>, task: Task) -> Self {
+        let ground = |kind| match args.sample(kind) {
+            None => Ground::whole(matrix),
+            Some(most) => Ground::sampled(matrix, most, task.operation),
+        };
+        let (programs, cuda) = (ground(Kind::Program), ground(Kind::Cuda));
+        Self { matrix, task, whole: Ground::whole(matrix), programs, cuda }
+    }
+
+    /// Judges a kernel.
+    ///
+    /// # Errors
+    /// When the emulator cannot say anything about it.
+    pub(crate) fn judge(
+        &self,
+        emulator: &EmulatorEvaluator,
+        kernel: &Kernel,
+    ) -> Result<Emulated, GroundError> {
+        let (ground, candidate) = match kernel {
+            // It does not fit the matrix, whatever it does on a sample.
+            Kernel::Program(program) if !fits(self.matrix, program) => {
+                (&self.whole, Candidate::Program(program))
+            }
+            Kernel::Program(program) => (&self.programs, Candidate::Program(program)),
+            Kernel::Cuda(kernel) => (&self.cuda, Candidate::Cuda(kernel, self.task)),
+        };
+        ground.judge(emulator, candidate)
+    }
 }

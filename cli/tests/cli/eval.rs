@@ -87,8 +87,88 @@ fn a_wrong_command_line_is_2() {
         "eval --candidates c --matrix a.mtx --cols 3",
         "eval --candidates c --matrix a.mtx --resume",
         "eval --candidates c --matrix a.mtx --deadline -1",
+        "eval --candidates c --matrix a.mtx --emulate --record r",
+        "eval --candidates c --matrix a.mtx --emulate --no-baselines",
+        "eval --candidates c --matrix a.mtx --seeds 3",
     ] {
         let run = place.run(arguments);
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{arguments}");
     }
+}
+
+/// A kernel for CSR whose end is given.
+fn cuda(end: &str) -> String {
+    format!(
+        "// launch: <<<ceil(num_rows / 128), 128>>>\n\
+         extern \"C\" __global__ void spmv(const int* row_ptr, const int* col_idx, const float* values,\n\
+                                          const float* x, float* y, int num_rows) {{\n\
+         int row = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         if (row >= num_rows) return;\n\
+         float sum = 0;\n\
+         for (int k = row_ptr[row]; k < row_ptr[row + 1]; k++) sum += values[k] * x[col_idx[k]];\n\
+         {end}\n}}\n"
+    )
+}
+
+/// Candidates for `beam`: a program, a file that is none, and CUDA that is right, wrong, out of bounds.
+fn emulated() -> Place {
+    let place = place();
+    fs::remove_dir_all(place.path("c/rmat10")).unwrap();
+    for (name, end) in [
+        ("right", "y[row] = sum;"),
+        ("wrong", "y[row] = 2 * sum;"),
+        ("beyond", "y[row + 1] = sum;"),
+    ] {
+        fs::write(place.path(&format!("c/beam/{name}.cu")), cuda(end)).unwrap();
+    }
+    place
+}
+
+#[test]
+fn candidates_are_judged_without_a_gpu() {
+    let place = emulated();
+    let command = format!("eval --emulate --candidates c --matrix {} -k 1", matrix("beam.mtx"));
+    let text = place.succeed(&format!("{command} -o out.json"));
+    assert!(text.contains("beam.mtx ┆ 5 ┆ 4, 80.0 %"), "{text}");
+    assert!(
+        text.contains("2, 40.0 %") && text.contains("Emulated as sm_90, compiled by "),
+        "{text}"
+    );
+    assert!(text.contains("on the whole matrix; no times.") && !text.contains("GFLOPS"), "{text}");
+
+    let document = place.json("out.json");
+    let of = |file: &str| {
+        let candidates = document["matrices"][0]["candidates"].as_array().unwrap();
+        candidates.iter().find(|candidate| candidate["file"] == file).unwrap().clone()
+    };
+    assert!(of("beam/right.cu")["outcome"]["Verified"]["worst_ratio"].is_number());
+    assert_eq!(of("beam/right.cu")["emulated"]["whole"], true);
+    assert!(of("beam/1.skl")["outcome"]["Verified"].is_object());
+    assert!(of("beam/2.skl")["outcome"]["CompileFailed"].is_object());
+    assert!(of("beam/wrong.cu")["outcome"]["WrongResult"].is_object());
+    let reason = of("beam/beyond.cu")["outcome"]["Faulted"]["reason"].to_string();
+    assert!(reason.contains("out of bounds at beyond.cu:8"), "{reason}");
+    assert_eq!(document["emulation"]["seeds"], 2);
+    assert_eq!(document["summary"]["all"]["counts"]["right"], 2);
+
+    // The same document on standard output, from the file: nothing is emulated again.
+    let again = place.succeed(&format!("{command} -o out.json --resume --json"));
+    assert_eq!(again, place.text("out.json"));
+    let error = place.fail(&format!("{command} -o out.json --resume --seeds 3"));
+    assert!(error.contains("was measured with another protocol"), "{error}");
+}
+
+#[test]
+fn what_the_emulator_cannot_run_is_no_result_and_is_said() {
+    let place = emulated();
+    let end = "int a = 0, b, c; asm volatile(\"mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%2}, \
+               {%2,%2};\" : \"=r\"(b), \"=r\"(c) : \"r\"(a)); y[row] = sum + b;";
+    fs::write(place.path("c/beam/unknown.cu"), cuda(end)).unwrap();
+    let run =
+        place.run(&format!("eval --emulate --candidates c --matrix {} -k 1", matrix("beam.mtx")));
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    assert!(run.stdout.contains("beam.mtx ┆ 5 ┆ 4, 80.0 %"), "{}", run.stdout);
+    let start = "warning: beam/unknown.cu is not among the results: the emulator cannot run the kernel `spmv`: ";
+    assert!(run.stderr.starts_with(start), "{}", run.stderr);
+    assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
 }

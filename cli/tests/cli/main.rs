@@ -6,6 +6,7 @@ mod bench;
 #[path = "../../../core/tests/broken_files/table.rs"]
 mod broken_files;
 mod compile;
+mod decode;
 mod documentation;
 mod emulate;
 mod errors;

@@ -21,7 +21,7 @@ mod body;
 mod error;
 mod header;
 mod parse;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", unix))]
 mod pieces;
 #[cfg(test)]
 mod tests;
@@ -32,7 +32,7 @@ pub use header::{Field, Format, Header, Symmetry};
 pub use parse::parse;
 #[cfg(feature = "std")]
 pub(super) use parse::parse_with_header;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", unix))]
 pub(super) use pieces::parse_pieces;
 pub use write::{WriteError, write, write_as};
 

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub enum Architecture {
     /// Volta (V100).
     Sm70,
+    /// Volta (Jetson Xavier).
+    Sm72,
     /// Turing (T4, RTX 20).
     Sm75,
     /// Ampere (A100).
@@ -23,14 +25,20 @@ pub enum Architecture {
     Sm86,
     /// Ampere (Jetson Orin).
     Sm87,
+    /// Ampere, which NVRTC 13 knows and no GPU on sale has.
+    Sm88,
     /// Ada (L40, RTX 40).
     Sm89,
     /// Hopper (H100, H200).
     Sm90,
     /// Blackwell (B200).
     Sm100,
+    /// Blackwell (Jetson Thor), as CUDA 12 calls it.
+    Sm101,
     /// Blackwell (B300).
     Sm103,
+    /// Blackwell (Jetson Thor), as CUDA 13 calls it.
+    Sm110,
     /// Blackwell (RTX 50).
     Sm120,
     /// Blackwell (DGX Spark).
@@ -39,16 +47,20 @@ pub enum Architecture {
 
 impl Architecture {
     /// Every architecture, oldest first.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Sm70,
+        Self::Sm72,
         Self::Sm75,
         Self::Sm80,
         Self::Sm86,
         Self::Sm87,
+        Self::Sm88,
         Self::Sm89,
         Self::Sm90,
         Self::Sm100,
+        Self::Sm101,
         Self::Sm103,
+        Self::Sm110,
         Self::Sm120,
         Self::Sm121,
     ];
@@ -59,14 +71,18 @@ impl Architecture {
     pub fn number(self) -> u32 {
         match self {
             Self::Sm70 => 70,
+            Self::Sm72 => 72,
             Self::Sm75 => 75,
             Self::Sm80 => 80,
             Self::Sm86 => 86,
             Self::Sm87 => 87,
+            Self::Sm88 => 88,
             Self::Sm89 => 89,
             Self::Sm90 => 90,
             Self::Sm100 => 100,
+            Self::Sm101 => 101,
             Self::Sm103 => 103,
+            Self::Sm110 => 110,
             Self::Sm120 => 120,
             Self::Sm121 => 121,
         }
@@ -83,10 +99,13 @@ impl Architecture {
     /// one.
     ///
     /// Cubins run on devices of the same major compute capability and the same or a later minor
-    /// one.
+    /// one. `sm_88` and `sm_101` are passed over: what runs them runs an older one, which more
+    /// releases of the compiler know.
     #[must_use]
     pub fn for_compute_capability(major: u32, minor: u32) -> Option<Self> {
-        Self::ALL.into_iter().rev().find(|a| a.number() / 10 == major && a.number() % 10 <= minor)
+        let usual = |a: &Self| !matches!(a, Self::Sm88 | Self::Sm101);
+        let runs = |a: &Self| a.number() / 10 == major && a.number() % 10 <= minor;
+        Self::ALL.into_iter().rev().filter(usual).find(runs)
     }
 }
 
@@ -167,6 +186,8 @@ mod tests {
         assert_eq!(choose(10, 3), Some(Architecture::Sm103));
         assert_eq!(choose(12, 1), Some(Architecture::Sm121));
         assert_eq!(choose(6, 1), None);
-        assert_eq!(choose(11, 0), None);
+        assert_eq!(choose(11, 0), Some(Architecture::Sm110), "Thor since CUDA 13");
+        assert_eq!(choose(7, 2), Some(Architecture::Sm72));
+        assert_eq!(choose(13, 0), None);
     }
 }

@@ -86,7 +86,13 @@ impl CompilePool {
             builds: Mutex::new(HashMap::new()),
         };
         match pool.ask(&Request::Discover) {
-            Ok(_) => Ok(pool),
+            Ok((Answer::Discovered(found), _)) => {
+                for (version, path) in found {
+                    log::debug!("found NVRTC {version}: {}", path.display());
+                }
+                Ok(pool)
+            }
+            Ok(_) => Err(PoolError::Process { reason: unexpected().to_string() }),
             Err(PoolCompileError::Pool(error)) => Err(error),
             Err(error) => Err(PoolError::Process { reason: error.to_string() }),
         }
@@ -125,6 +131,7 @@ impl CompilePool {
     ) -> Result<Fetched, PoolCompileError> {
         let target = Target { architecture, driver_major };
         let compile = || {
+            log::debug!("compiling {kernel} for {architecture}");
             let (source, kernel) = (source.to_owned(), kernel.to_owned());
             let request = Request::Compile { source, kernel, target, options: options.clone() };
             match self.ask(&request)? {
@@ -208,6 +215,7 @@ impl CompilePool {
         let limits = Limits { address_space: Some(self.address_space) };
         let fresh = ServingProcess::start(&self.command, &[ROLE], limits)
             .map_err(|error| PoolError::Process { reason: error.to_string() })?;
+        log::debug!("process {} compiles", fresh.id());
         self.ask_process(fresh, request, &mut place)
     }
 
@@ -220,10 +228,11 @@ impl CompilePool {
     ) -> Result<(Answer, Option<Vec<u8>>), PoolCompileError> {
         let deadline = Instant::now() + self.deadline;
         let answer = process.send(request, &[], deadline).and_then(|()| process.receive(deadline));
-        let (answer, mut blobs) = answer.map_err(|error| match error {
+        let answer = answer.map_err(|error| match error {
             ServingError::TimedOut => PoolCompileError::TimedOut { deadline: self.deadline },
             other => PoolCompileError::Crashed { reason: other.to_string() },
-        })?;
+        });
+        let (answer, mut blobs) = answer.inspect_err(|error| log::debug!("{error}"))?;
         match answer {
             Answer::Failed(Failure::NoCompiler(error)) => Err(PoolError::NoCompiler(error).into()),
             // It may be a compiler that is out of memory or otherwise beyond repair.

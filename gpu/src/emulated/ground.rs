@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sparserl_core::language::{Derivation, Mask, Program};
 use sparserl_core::layout::{EmulatedCost, PackError, Packed, pack};
 use sparserl_core::matrix::{CsrView, RowSample, Scalar, middle_rows, sample_rows};
@@ -52,7 +52,7 @@ pub enum GroundError {
 }
 
 /// The rows that a kernel was emulated on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     /// All of the matrix.
     whole: bool,

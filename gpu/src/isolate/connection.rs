@@ -2,37 +2,30 @@
 
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 
-use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::channel::ChildEnd;
 use super::frame::{self, Blobs, FrameError};
 
 /// Takes requests of `Q` and gives answers of `A`.
 pub(crate) struct Connection<Q, A> {
-    stream: UnixStream,
+    stream: ChildEnd,
     kinds: PhantomData<fn(A) -> Q>,
 }
 
 impl<Q: DeserializeOwned, A: Serialize> Connection<Q, A> {
-    /// Takes over the connection that the parent left as standard input. From now on this process
-    /// dies with its parent.
+    /// Takes over the connection that the parent left. From now on this process dies with its parent,
+    /// where the system has that.
     ///
     /// # Errors
-    /// When standard input is no socket, as when the program was started by hand.
-    pub(crate) fn from_stdin() -> io::Result<Self> {
-        // Also where this process hangs. That the parent died before this line shows as the end of
-        // the stream.
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-        stream.peer_addr()?;
-        Ok(Self::over(stream))
+    /// When there is none, as when the program was started by hand.
+    pub(crate) fn inherited() -> io::Result<Self> {
+        Ok(Self::over(ChildEnd::inherited()?))
     }
 
-    fn over(stream: UnixStream) -> Self {
+    fn over(stream: ChildEnd) -> Self {
         Self { stream, kinds: PhantomData }
     }
 
@@ -64,13 +57,14 @@ impl From<FrameError> for io::Error {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::io::Write;
 
     #[test]
     fn requests_are_answered_until_the_stream_ends() {
-        let (mut parent, child) = UnixStream::pair().unwrap();
+        let (mut parent, child) = ChildEnd::pair().unwrap();
         let mut client = Connection::<u32, String>::over(child);
         frame::write(&mut parent, &7u32, &[b"seven", b""]).unwrap();
         assert_eq!(client.receive().unwrap(), Some((7, vec![b"seven".to_vec(), vec![]])));
@@ -83,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_an_error() {
-        let (mut parent, child) = UnixStream::pair().unwrap();
+        let (mut parent, child) = ChildEnd::pair().unwrap();
         parent.write_all(b"GET / HTTP/1.1\r\n").unwrap();
         let error = Connection::<u32, String>::over(child).receive().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);

@@ -1,23 +1,21 @@
 //! The parent's end of a connection, and the child behind it.
 
 use std::fmt;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::marker::PhantomData;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::net::{SendFlags, send};
-use rustix::process::{Pid, Resource, Rlimit, WaitOptions, getrlimit, prlimit, waitpid};
+#[cfg(unix)]
+use rustix::process::{Pid, WaitOptions, waitpid};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::ServerCommand;
+use super::channel::{ParentEnd, Unstarted};
 use super::frame::{self, Blobs, FrameError};
 
 /// How much of the child's standard error is kept, in bytes.
@@ -26,10 +24,11 @@ const KEPT_STDERR: usize = 4096;
 /// How long a child whose connection ended may take to exit by itself, and a killed one to be gone.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What the child may use.
+/// What the child may use, where the system can limit it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     /// Bytes of address space. Not for CUDA, which reserves far more than it uses.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(crate) address_space: Option<u64>,
 }
 
@@ -39,7 +38,7 @@ pub(crate) struct Limits {
 pub(crate) struct ServingProcess<Q, A> {
     child: Child,
     state: State,
-    stream: UnixStream,
+    channel: ParentEnd,
     stderr: Tail,
     kinds: PhantomData<fn(Q) -> A>,
 }
@@ -91,20 +90,17 @@ impl<Q: Serialize, A: DeserializeOwned> ServingProcess<Q, A> {
         limits: Limits,
     ) -> Result<Self, ServingError> {
         let start = || -> io::Result<Self> {
-            let (stream, theirs) = UnixStream::pair()?;
             let mut child = Command::new(&command.program);
-            child.args(&command.arguments).args(role);
-            child.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::piped());
-            // A terminal interrupts the processes of a group: that is for the parent to hear, which
-            // may want to finish its work first. The child ends with it in any case.
-            child.process_group(0);
+            child.args(&command.arguments).args(role).stderr(Stdio::piped());
+            let channel = Unstarted::new(&mut child)?;
             let mut child = spawn(child)?;
+            let channel = channel.started(&mut child)?;
             let stderr = Tail::of(child.stderr.take());
             let state = State::Running;
-            let server = Self { child, state, stream, stderr, kinds: PhantomData };
+            let server = Self { child, state, channel, stderr, kinds: PhantomData };
             // It has had no request yet, so it cannot have used much. On failure it is dropped and
             // thereby killed.
-            limits.apply(Pid::from_child(&server.child))?;
+            limits.apply(&server.child)?;
             Ok(server)
         };
         start().map_err(|source| ServingError::Start {
@@ -121,15 +117,15 @@ impl<Q: Serialize, A: DeserializeOwned> ServingProcess<Q, A> {
         deadline: Instant,
     ) -> Result<(), ServingError> {
         self.check_running()?;
-        frame::write(&mut Timed { stream: &self.stream, deadline }, request, blobs)
+        frame::write(&mut self.channel.until(deadline), request, blobs)
             .map_err(|error| self.fail(error))
     }
 
     /// Waits for an answer with its blobs.
     pub(crate) fn receive(&mut self, deadline: Instant) -> Result<(A, Blobs), ServingError> {
         self.check_running()?;
-        let answer = frame::read(&mut Timed { stream: &self.stream, deadline })
-            .map_err(|error| self.fail(error))?;
+        let answer =
+            frame::read(&mut self.channel.until(deadline)).map_err(|error| self.fail(error))?;
         answer.ok_or_else(|| self.died())
     }
 }
@@ -144,9 +140,13 @@ impl<Q, A> ServingProcess<Q, A> {
         let _ = self.child.kill();
         self.wait();
         if matches!(self.state, State::Running) {
-            let pid = Pid::from_child(&self.child);
-            // Without the thread it stays a zombie until this process ends.
-            let _ = thread::Builder::new().spawn(move || waitpid(Some(pid), WaitOptions::empty()));
+            #[cfg(unix)]
+            {
+                let pid = Pid::from_child(&self.child);
+                let wait = move || waitpid(Some(pid), WaitOptions::empty());
+                // Without the thread it stays a zombie until this process ends.
+                let _ = thread::Builder::new().spawn(wait);
+            }
             self.state = State::Stuck;
         }
     }
@@ -217,19 +217,28 @@ impl<Q, A> Drop for ServingProcess<Q, A> {
 }
 
 impl Limits {
-    fn apply(self, child: Pid) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    fn apply(self, child: &Child) -> io::Result<()> {
+        use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+
         let limit = |resource, most: u64| {
             // The child has this process's limits, which only the privileged may raise.
             let inherited = getrlimit(resource);
             let current = Some(inherited.current.map_or(most, |current| current.min(most)));
             let maximum = Some(inherited.maximum.map_or(most, |maximum| maximum.min(most)));
-            prlimit(Some(child), resource, Rlimit { current, maximum })
+            prlimit(Some(Pid::from_child(child)), resource, Rlimit { current, maximum })
         };
         // These children are expected to crash: no core files.
         limit(Resource::Core, 0)?;
         if let Some(bytes) = self.address_space {
             limit(Resource::As, bytes)?;
         }
+        Ok(())
+    }
+
+    /// Nobody can limit another process here.
+    #[cfg(not(target_os = "linux"))]
+    fn apply(self, _: &Child) -> io::Result<()> {
         Ok(())
     }
 }
@@ -255,52 +264,6 @@ fn spawn(command: Command) -> io::Result<Child> {
     let no_thread = || io::Error::other("no thread to start it from");
     STARTER.send((command, reply)).map_err(|_| no_thread())?;
     child.recv().map_err(|_| no_thread())?
-}
-
-/// The parent's end of a connection, until a deadline, however many reads and writes it takes.
-struct Timed<'a> {
-    stream: &'a UnixStream,
-    deadline: Instant,
-}
-
-impl Timed<'_> {
-    /// Repeats `call` while it is cut short before the deadline.
-    fn until_deadline(
-        &self,
-        set_timeout: impl Fn(Option<Duration>) -> io::Result<()>,
-        mut call: impl FnMut() -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        loop {
-            let left = self.deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(ErrorKind::TimedOut.into());
-            }
-            set_timeout(Some(left))?;
-            match call() {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                done => return done,
-            }
-        }
-    }
-}
-
-impl Read for Timed<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut stream = self.stream;
-        self.until_deadline(|left| self.stream.set_read_timeout(left), || stream.read(buffer))
-    }
-}
-
-impl Write for Timed<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A dead child must not send a signal to a host program that does not ignore it.
-        let call = || Ok(send(self.stream, bytes, SendFlags::NOSIGNAL)?);
-        self.until_deadline(|left| self.stream.set_write_timeout(left), call)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// The end of what a child writes to its standard error, read by a thread so that the child never
@@ -352,4 +315,5 @@ fn last_lines(stderr: &str) -> String {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests;

@@ -25,7 +25,7 @@ const HEAP_BYTES: usize = 8 << 20;
 
 /// Judges kernels on a device until the worker has no more.
 pub(crate) fn serve(ordinal: u32) -> io::Result<()> {
-    let mut client = Connection::<Request, Answer>::from_stdin()?;
+    let mut client = Connection::<Request, Answer>::inherited()?;
     let mut server = match Server::open(ordinal) {
         Ok(server) => server,
         Err(error) => return client.send(&Answer::Unable { reason: error.to_string() }, &[]),

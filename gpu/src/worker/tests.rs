@@ -47,7 +47,7 @@ fn scripted_server() {
     let script = SCRIPTS.into_iter().find(|script| words.contains(&format!("{script:?}")));
     // Absent when somebody runs all that is ignored.
     if let Some(script) = script {
-        follow(script, &mut Connection::from_stdin().unwrap());
+        follow(script, &mut Connection::inherited().unwrap());
     }
 }
 

@@ -14,7 +14,12 @@ use sparserl_core::target::Architecture;
 pub const SEARCH_VARIABLE: &str = "SPARSERL_NVRTC";
 
 /// Names in the loader's search path, newest first.
+#[cfg(not(windows))]
 const LOADER_NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+#[cfg(windows)]
+const LOADER_NAMES: [&str; 2] = ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"];
+/// What the names of its files begin with.
+const NAMES: &str = if cfg!(windows) { "nvrtc64_" } else { "libnvrtc.so" };
 
 /// The end of messages.
 const HOW_TO_GET_IT: &str = "run `sparserl-cli setup` or `pip install nvidia-cuda-nvrtc-cu12`, or \
@@ -171,9 +176,9 @@ impl Compilers {
     }
 }
 
-/// The `libnvrtc.so*` in a folder, sorted; none when it cannot be read.
+/// The files of NVRTC in a folder, sorted; none when it cannot be read.
 fn libraries(folder: &Path) -> Vec<PathBuf> {
-    let is_nvrtc = |name: &OsStr| name.to_string_lossy().starts_with("libnvrtc.so");
+    let is_nvrtc = |name: &OsStr| name.to_string_lossy().starts_with(NAMES);
     sorted(folder, |path| path.is_file() && path.file_name().is_some_and(is_nvrtc))
 }
 

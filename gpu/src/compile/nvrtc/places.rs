@@ -2,12 +2,10 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use etcetera::BaseStrategy;
-use rustix::process::geteuid;
 
 /// Where NVIDIA's installer puts toolkits, which are often not in the loader's search path.
 const TOOLKITS_PARENT: &str = "/usr/local";
@@ -18,7 +16,10 @@ const OTHER_TOOLKITS: [&str; 2] = ["/opt/cuda", "/usr/lib/cuda"];
 const TOOLKIT_VARIABLES: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
 
 /// Folders of a Python environment that hold NVRTC where NVIDIA's wheels are installed.
+#[cfg(not(windows))]
 const WHEEL_FOLDERS: [&str; 2] = ["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"];
+#[cfg(windows)]
+const WHEEL_FOLDERS: [&str; 2] = ["nvidia/cu13/bin/x86_64", "nvidia/cuda_nvrtc/bin"];
 
 /// Variables with the folder of a Python environment.
 const ENVIRONMENT_VARIABLES: [&str; 2] = ["VIRTUAL_ENV", "CONDA_PREFIX"];
@@ -59,9 +60,18 @@ fn upwards(start: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether it is a folder of the user's or of root's.
+#[cfg(unix)]
 fn is_trusted(folder: &Path) -> bool {
-    let owners = [geteuid().as_raw(), 0];
+    use std::os::unix::fs::MetadataExt;
+
+    let owners = [rustix::process::geteuid().as_raw(), 0];
     folder.metadata().is_ok_and(|found| found.is_dir() && owners.contains(&found.uid()))
+}
+
+/// Whether it is the user's data folder: whose others are is not known.
+#[cfg(not(unix))]
+fn is_trusted(folder: &Path) -> bool {
+    data_folder().is_some_and(|own| own == folder) && folder.is_dir()
 }
 
 /// Where the active Python environments have it.

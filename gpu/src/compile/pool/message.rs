@@ -1,5 +1,7 @@
 //! What the pool and its processes say to each other.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::compile::nvrtc::{
@@ -49,7 +51,8 @@ pub(super) struct Build {
 
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
-    Discovered,
+    /// Versions, and where they were found.
+    Discovered(Vec<(Version, PathBuf)>),
     Build(Build),
     /// The PTX follows as a blob.
     Ptx,

@@ -8,7 +8,7 @@ use crate::isolate::Connection;
 
 /// Answers until there are no more requests.
 pub(crate) fn serve() -> io::Result<()> {
-    let mut client = Connection::<Request, Answer>::from_stdin()?;
+    let mut client = Connection::<Request, Answer>::inherited()?;
     let mut compilers = None;
     while let Some((request, _)) = client.receive()? {
         match answer(request, &mut compilers) {
@@ -29,7 +29,10 @@ fn answer(
         None => compilers.insert(Compilers::discover()?),
     };
     match request {
-        Request::Discover => Ok((Answer::Discovered, Vec::new())),
+        Request::Discover => {
+            let found = |nvrtc: &Nvrtc| (nvrtc.version(), nvrtc.path().to_owned());
+            Ok((Answer::Discovered(compilers.all().iter().map(found).collect()), Vec::new()))
+        }
         Request::Build(target) => {
             let nvrtc = choose(compilers, target)?;
             let build = Build { version: nvrtc.version(), id: nvrtc.build()?.to_owned() };

@@ -1,8 +1,7 @@
 //! Parts of a store: files named after the hash of their content.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,10 +35,13 @@ pub(super) fn write(
 ) -> io::Result<PathBuf> {
     let bytes = encode(recordings, purpose).map_err(io::Error::other)?;
     let path = folder.join(name(&blake3::hash(&bytes)));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".part-");
     // For everyone to read, as far as the user's mask allows: stores are shared.
-    let permissions = Permissions::from_mode(0o666);
-    let mut file =
-        tempfile::Builder::new().prefix(".part-").permissions(permissions).tempfile_in(folder)?;
+    #[cfg(unix)]
+    builder
+        .permissions(<std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder)?;
     file.write_all(&bytes)?;
     // Else the new name could reach the disk before the content.
     file.as_file().sync_all()?;

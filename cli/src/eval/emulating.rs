@@ -1,0 +1,79 @@
+//! Judging candidates without a GPU.
+
+use rayon::prelude::*;
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::message;
+use sparserl_core::task::Task;
+use sparserl_gpu::emulated::EmulatorEvaluator;
+use sparserl_gpu::emulated::ground::Emulated;
+use sparserl_gpu::store::fingerprint::MatrixIdentity;
+
+use super::candidates::Candidate;
+use super::results::{CandidateResult, Emulator, Instrument};
+use super::{Jury, TOGETHER, Verdicts};
+use crate::args::{EmulationArgs, EvalArgs};
+use crate::progress::Progress;
+use crate::verify::emulate::{self, Grounds};
+
+/// Emulates.
+pub(super) struct Emulating<'a> {
+    args: &'a EmulationArgs,
+    emulator: EmulatorEvaluator,
+    task: Task,
+}
+
+impl<'a> Emulating<'a> {
+    pub(super) fn open(args: &'a EvalArgs) -> anyhow::Result<Self> {
+        let emulator = emulate::open(&args.emulation)?;
+        Ok(Self { args: &args.emulation, emulator, task: args.task.task() })
+    }
+}
+
+impl Jury for Emulating<'_> {
+    fn instrument(&self) -> Instrument {
+        Instrument::Emulator(Emulator {
+            architecture: self.emulator.architecture(),
+            nvrtc: self.emulator.nvrtc(),
+        })
+    }
+
+    fn judge<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        identity: &MatrixIdentity,
+        candidates: &[Candidate],
+        progress: &Progress,
+    ) -> anyhow::Result<Verdicts> {
+        let grounds = Grounds::new(self.args, matrix, self.task);
+        let judge = |candidate: &Candidate| -> Result<CandidateResult, String> {
+            let kernel = match &candidate.kernel {
+                Ok(kernel) => kernel,
+                Err(reason) => return Ok(CandidateResult::unreadable(candidate, reason)),
+            };
+            match grounds.judge(&self.emulator, kernel) {
+                Ok(Emulated { judgement, extent }) => {
+                    Ok(CandidateResult::emulated(candidate, extent, judgement.outcome))
+                }
+                Err(error) => Err(format!(
+                    "{} is not among the results: {}",
+                    candidate.file,
+                    message::with_causes(&error)
+                )),
+            }
+        };
+        let mut verdicts = Verdicts::default();
+        for (index, batch) in candidates.chunks(TOGETHER).enumerate() {
+            let (first, of) = (1 + index * TOGETHER, candidates.len());
+            let last = first + batch.len() - 1;
+            progress
+                .step(format!("{}: emulating kernels {first} to {last} of {of}", identity.name));
+            for judged in batch.par_iter().map(judge).collect::<Vec<_>>() {
+                match judged {
+                    Ok(result) => verdicts.candidates.push(result),
+                    Err(why) => verdicts.unjudged.push(why),
+                }
+            }
+        }
+        Ok(verdicts)
+    }
+}
