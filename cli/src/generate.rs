@@ -40,7 +40,7 @@ use crate::ending::Ending;
 use crate::explanation::Explanation;
 use crate::gpu::{self, Lack};
 use crate::host;
-use crate::load::{Matrix, load_whole, round};
+use crate::load::{Matrix, load_whole, lost, round};
 use crate::output_folder::{Edited, OutputFolder};
 use crate::plan;
 use crate::policy;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Ending> {
     let Matrix { matrix, note, is_pattern } = load_whole(&args.matrix)?;
     let task = args.task.task_for(is_pattern);
     let facts = matrix_plan(args.matrix.file_name(), matrix.view());
-    let notes = note.into_iter().collect();
+    let notes = note.into_iter().chain(lost(&matrix, task.precision.matrix())).collect();
     let job = Job {
         args,
         task,

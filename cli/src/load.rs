@@ -3,6 +3,7 @@
 use std::io;
 
 use anyhow::anyhow;
+use half::{bf16, f16};
 use sparserl_core::matrix::file::{self, Loaded, Member};
 use sparserl_core::matrix::{Csr, CsrError, Scalar};
 use sparserl_core::task::Dtype;
@@ -66,5 +67,27 @@ pub(crate) fn round<T: Scalar>(matrix: &Csr<f64>, args: &MatrixArgs) -> anyhow::
             )
         }
         other => anyhow::Error::new(other),
+    })
+}
+
+/// What to say of values that become zero in that type.
+pub(crate) fn lost(matrix: &Csr<f64>, dtype: Dtype) -> Option<String> {
+    fn count<T: Scalar>(matrix: &Csr<f64>) -> usize {
+        matrix
+            .view()
+            .values()
+            .iter()
+            .filter(|&&v| v != 0.0 && T::from_f64(v).to_f64() == 0.0)
+            .count()
+    }
+    let lost = match dtype {
+        Dtype::F16 => count::<f16>(matrix),
+        Dtype::BF16 => count::<bf16>(matrix),
+        Dtype::F32 => count::<f32>(matrix),
+        Dtype::F64 => 0,
+    };
+    let values = if lost == 1 { "value is" } else { "values are" };
+    (lost > 0).then(|| {
+        format!("{lost} {values} too small for {dtype} and taken as 0; --dtype f64 keeps them")
     })
 }

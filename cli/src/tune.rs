@@ -45,7 +45,7 @@ use sparserl_onnx_models::OpenedPolicy;
 use crate::args::TuneArgs;
 use crate::bench::Instrument;
 use crate::generate::{measured, pretty, write_kernel};
-use crate::load::{Matrix, load_whole, round};
+use crate::load::{Matrix, load_whole, lost, round};
 use crate::output_folder::{Edited, OutputFolder};
 use crate::policy;
 use crate::summary::{Kernel, Seconds, Summary};
@@ -88,7 +88,8 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
         target: gpu.facts().target,
         regime: args.regime(),
     };
-    let mut notes: Vec<String> = note.into_iter().collect();
+    let lost = lost(&matrix, task.precision.matrix());
+    let mut notes: Vec<String> = note.into_iter().chain(lost).collect();
     let store = WinnerStore::choose(args.store()).unwrap_or_else(|error| {
         notes.push(format!("no winners of other searches: {error}"));
         None

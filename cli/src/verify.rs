@@ -25,7 +25,7 @@ use sparserl_gpu::store::fingerprint::matrix_plan;
 use crate::args::VerifyArgs;
 use crate::console;
 use crate::ending::WrongKernel;
-use crate::load::{load, round};
+use crate::load::{load, lost, round};
 
 use crate::progress::Progress;
 use judge::Judge;
@@ -117,6 +117,9 @@ impl Given {
         progress.step(format!("loading {}", matrix_args.file_name()));
         let (matrix, note) = load(&matrix_args)?;
         let facts = matrix_plan(matrix_args.file_name(), matrix.view());
+        let lost = lost(&matrix, task.precision.matrix());
+        let notes: Vec<String> = note.into_iter().chain(lost).collect();
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
         let matrix = match task.precision.matrix() {
             Dtype::F32 => Rounded::F32(round(&matrix, &matrix_args)?),
             Dtype::F64 => Rounded::F64(matrix),

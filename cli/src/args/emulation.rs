@@ -28,6 +28,13 @@ pub(crate) struct EmulationArgs {
     /// for CUDA, which may rely on the matrix's sizes]
     #[arg(long, value_name = "ENTRIES", requires = "emulate")]
     sample: Option<usize>,
+    /// Instructions after which a warp is taken never to end [default: what the matrix implies if one
+    /// warp does all of the work]
+    #[arg(
+        long, value_name = "N", requires = "emulate",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    most_instructions: Option<u64>,
     /// GPU architecture to emulate, sm_70 to sm_121 [default: sm_90]
     #[arg(long, value_name = "SM", requires = "emulate")]
     arch: Option<Architecture>,
@@ -37,7 +44,8 @@ impl EmulationArgs {
     /// How thoroughly.
     pub(crate) fn options(&self) -> EmulationOptions {
         let default = EmulationOptions::default();
-        EmulationOptions { seeds: self.seeds.unwrap_or(default.seeds), ..default }
+        let seeds = self.seeds.unwrap_or(default.seeds);
+        EmulationOptions { seeds, budget: self.most_instructions, ..default }
     }
 
     /// Entries that are emulated at most of a kernel of this kind; absent for the whole matrix.
@@ -76,8 +84,10 @@ mod tests {
         assert_eq!(default.sample(Kind::Program), Some(DEFAULT_SAMPLE));
         assert_eq!(default.sample(Kind::Cuda), None);
         assert_eq!(emulation("--emulate --sample 9").unwrap().sample(Kind::Cuda), Some(9));
-        let asked = emulation("--emulate --seeds 5 --sample 0 --arch sm_70").unwrap();
+        let asked = "--emulate --seeds 5 --sample 0 --arch sm_70 --most-instructions 1000";
+        let asked = emulation(asked).unwrap();
         assert_eq!((asked.options().seeds, asked.sample(Kind::Program)), (5, None));
+        assert_eq!(asked.options().budget, Some(1000));
         assert_eq!(asked.architecture(), Architecture::Sm70);
     }
 
@@ -86,6 +96,7 @@ mod tests {
         for wrong in [
             "--seeds 2",
             "--sample 9",
+            "--most-instructions 9",
             "--arch sm_80",
             "--emulate --device 1",
             "--emulate --deadline 3",

@@ -66,6 +66,29 @@ fn values_too_large_for_single_precision_are_named() {
 }
 
 #[test]
+fn values_too_small_for_single_precision_are_counted() {
+    let place = Place::new();
+    let text = "%%MatrixMarket matrix coordinate real general\n9 9 3\n1 1 1\n7 3 1e-300\n8 8 0\n";
+    fs::write(place.path("small.mtx"), text).unwrap();
+    let said = "note: 1 value is too small for f32 and taken as 0; --dtype f64 keeps them";
+    let single = place.run("gen small.mtx --no-compile");
+    assert!(single.stderr.contains(said), "{}", single.stderr);
+    let double = place.run("gen small.mtx --dtype f64 --no-compile");
+    assert!(!double.stderr.contains("too small"), "{}", double.stderr);
+}
+
+#[test]
+fn a_file_name_tells_a_terminal_nothing() {
+    let place = Place::new();
+    let run = run(place.command("inspect").arg("no\x1b[2Jsuch.mtx"));
+    assert!(run.stderr.starts_with("error: no?[2Jsuch.mtx: "), "{}", run.stderr);
+    fs::copy(matrix("beam.mtx"), place.path("a\x1b[2Jb.mtx")).unwrap();
+    let run = self::run(place.command("inspect").arg("a\x1b[2Jb.mtx"));
+    assert_eq!(run.code, Some(0));
+    assert!(!run.stdout.contains('\x1b') && run.stdout.contains("a?[2Jb.mtx"), "{}", run.stdout);
+}
+
+#[test]
 fn a_folder_that_is_not_ours_is_kept() {
     let place = Place::new();
     let beam = matrix("beam.mtx");
