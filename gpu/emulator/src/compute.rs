@@ -251,7 +251,7 @@ fn selector(opcode: &[&str]) -> Option<Select> {
         "bmsk" => bits::ones,
         "szext" => bits::extend,
         "prmt" => bits::permute,
-        "fns" => |form| Err(form.unknown()),
+        "fns" => bits::find_nth,
         "testp" => bits::test,
         "setp" => compare::set_predicate,
         "set" => compare::set,
