@@ -315,7 +315,7 @@ pub enum Scope {
     Device,
 }
 
-/// An atomic read-modify-write.
+/// An atomic read-modify-write, of an element or of a vector of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atomic {
     /// Where.
@@ -328,10 +328,11 @@ pub struct Atomic {
     pub order: Order,
     /// Who it is atomic to.
     pub scope: Scope,
-    /// Receives the old value; none for `red`.
-    pub destination: Option<Register>,
-    /// The operand; the value to compare with for `cas`.
-    pub operand: Register,
+    /// Receive the old values, one for each element; none for `red`.
+    pub destinations: Box<[Register]>,
+    /// One operand for each element of a vector; the value to compare with for `cas`. Each element is
+    /// atomic by itself.
+    pub operands: Box<[Register]>,
     /// The new value for `cas`.
     pub replacement: Option<Register>,
 }
@@ -487,8 +488,10 @@ impl Op {
                 all(&[address.base], &[]);
                 sources.iter().for_each(|&register| all(&[Some(register)], &[]));
             }
-            Self::Atomic(Atomic { address, operand, replacement, destination, .. }) => {
-                all(&[address.base, Some(*operand), *replacement], &[*destination]);
+            Self::Atomic(Atomic { address, operands, replacement, destinations, .. }) => {
+                all(&[address.base, *replacement], &[]);
+                operands.iter().for_each(|&register| all(&[Some(register)], &[]));
+                destinations.iter().for_each(|&register| all(&[], &[Some(register)]));
             }
             Self::CopyAsync { destination, source, source_bytes, .. } => {
                 all(&[destination.base, source.base, *source_bytes], &[]);

@@ -144,7 +144,11 @@ impl<'m> Lowering<'m> {
     }
 
     /// The elements of a vector, or the operand itself.
-    fn elements(&self, operand: &'m Operand, count: usize) -> Result<&'m [Operand], PtxError> {
+    pub(super) fn elements(
+        &self,
+        operand: &'m Operand,
+        count: usize,
+    ) -> Result<&'m [Operand], PtxError> {
         let elements = match operand {
             Operand::Vector(elements) => elements.as_slice(),
             operand => std::slice::from_ref(operand),
