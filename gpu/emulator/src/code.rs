@@ -5,11 +5,13 @@
 //! that do not change during a launch have become registers of their own, filled once for each
 //! warp, so that an instruction's operands are registers and nothing else.
 
+mod call;
 mod kernel;
 mod mbarrier;
 
 use std::ops::Range;
 
+pub use self::call::{Call, Callee, FUNCTIONS, Function, STACK_BYTES};
 pub use self::kernel::{Constant, Kernel, Parameter, SharedArray, SourceLocation, Variable};
 pub use self::mbarrier::{MBarrier, MBarrierAction, Phase};
 use crate::compute::Compute;
@@ -87,6 +89,10 @@ pub enum Op {
         /// Numbers of instructions.
         targets: Box<[u32]>,
     },
+    /// Calls a function that is not inlined.
+    Call(Call),
+    /// Goes on behind the call.
+    Return,
     /// Ends the thread.
     Exit,
     /// `trap`: stops the kernel with an error.
@@ -480,6 +486,9 @@ impl Op {
         match self {
             Self::Compute(compute) => compute.registers(visit),
             Self::BranchIndexed { index, .. } => all(&[Some(*index)], &[]),
+            Self::Call(Call { callee: Callee::Pointer(pointer), .. }) => {
+                all(&[Some(*pointer)], &[]);
+            }
             Self::Load { address, destinations, .. } => {
                 all(&[address.base], &[]);
                 destinations.iter().for_each(|&register| all(&[], &[Some(register)]));
@@ -539,6 +548,8 @@ impl Op {
                 all(&[], &[Some(*destination)]);
             }
             Self::Branch { .. }
+            | Self::Call(_)
+            | Self::Return
             | Self::Exit
             | Self::Trap
             | Self::WaitForGrids

@@ -39,6 +39,7 @@ use crate::code::Register;
 use crate::ptx::PtxError;
 
 pub use self::registers::Registers;
+pub(crate) use self::registers::Saved;
 
 /// An instruction on registers alone.
 #[derive(Clone)]

@@ -69,8 +69,10 @@ pub enum FindingKind {
     Deadlock,
     /// More instructions than the budget allows: it may never end.
     OverBudget,
-    /// `trap`, or a jump to nowhere.
+    /// `trap`, a jump to nowhere, or a call of what is no such function.
     Trap,
+    /// Calls nest so deeply that a thread's stack cannot hold them.
+    StackOverflow,
     /// A remark: threads store to one place in no order, but all the same value.
     SameValue,
     /// A remark: a strong read and a strong write of another thread are in no order, so that the
@@ -80,7 +82,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::OutOfBounds,
         Self::Misaligned,
         Self::WriteToReadOnly,
@@ -95,6 +97,7 @@ impl FindingKind {
         Self::Deadlock,
         Self::OverBudget,
         Self::Trap,
+        Self::StackOverflow,
         Self::SameValue,
         Self::UnorderedRead,
     ];
@@ -123,6 +126,7 @@ impl fmt::Display for FindingKind {
             Self::Deadlock => "deadlock",
             Self::OverBudget => "over the instruction budget",
             Self::Trap => "trap",
+            Self::StackOverflow => "stack overflow",
             Self::SameValue => "the same value stored in no order",
             Self::UnorderedRead => "a strong read in no order with a write",
         })

@@ -39,6 +39,7 @@ mod access;
 mod atomic;
 mod barrier;
 mod block;
+mod calls;
 mod clock;
 mod collective;
 mod copies;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Instruction, Register, RegisterCounts};
+use super::{Function, Instruction, Register, RegisterCounts};
 
 /// A place in the source, as `-lineinfo` records it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,6 +107,8 @@ pub struct Kernel {
     pub local_bytes: u32,
     /// What of it lies between arrays, by address.
     pub local_gaps: Vec<Range<u32>>,
+    /// Functions that are called, not inlined, in the order of their code.
+    pub functions: Vec<Function>,
     /// Variables of the module, by address.
     pub variables: Vec<Variable>,
     /// The places in the source that instructions come from.

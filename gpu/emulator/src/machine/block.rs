@@ -428,6 +428,14 @@ impl Core<'_> {
                 }
                 return None;
             }
+            Op::Call(call) => {
+                self.call(warp, counter, call, lanes, group);
+                return None;
+            }
+            Op::Return => {
+                self.go_back(warp, lanes, group, counter);
+                return None;
+            }
             Op::Exit => {
                 warp.jump(group, next);
                 warp.alive &= !lanes;

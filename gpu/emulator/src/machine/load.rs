@@ -192,7 +192,10 @@ impl Core<'_> {
         read: &mut Values,
     ) {
         for lane in lanes_of(lanes) {
-            let Some(offset) = self.within_local(request, lane, addresses[lane]) else { continue };
+            let Some(offset) = self.within_local(&warp.calls, request, lane, addresses[lane])
+            else {
+                continue;
+            };
             for element in 0..elements {
                 let offset = offset + element * bytes as usize;
                 let word = |index: usize| warp.local.get(index).copied().unwrap_or_default();

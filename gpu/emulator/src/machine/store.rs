@@ -88,7 +88,9 @@ impl Core<'_> {
                 }
                 Space::Local => {
                     for lane in lanes_of(lanes) {
-                        let Some(offset) = self.within_local(request, lane, addresses[lane]) else {
+                        let Some(offset) =
+                            self.within_local(&warp.calls, request, lane, addresses[lane])
+                        else {
                             continue;
                         };
                         for element in 0..elements {

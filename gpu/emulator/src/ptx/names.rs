@@ -102,9 +102,6 @@ impl<'m> Lowering<'m> {
             let (space, bytes) = (Space::Shared, 0);
             return Ok(Named::Variable(Place { space, address, bytes }));
         }
-        if module.functions.contains_key(name) {
-            return Err(self.error(format!("addresses of functions (`{name}`) are not supported")));
-        }
         let declared = module.source.variables.iter().find(|d| d.name == name);
         Err(self.error(match declared {
             Some(Declaration { is_extern: true, .. }) => format!("`{name}` is defined elsewhere"),

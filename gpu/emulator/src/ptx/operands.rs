@@ -68,11 +68,27 @@ impl<'m> Lowering<'m> {
         offset: i64,
         bits: u32,
     ) -> Result<Register, PtxError> {
+        if let Some(frame) = self.frame_of(place) {
+            let address = place.address.wrapping_add_signed(offset);
+            let (long, within) = (self.fresh(64)?, self.constant(Constant::Bits(address), 64)?);
+            self.emit_compute(&["add", "s64"], &[long, frame, within])?;
+            if bits == 64 {
+                return Ok(long);
+            }
+            let word = self.fresh(32)?;
+            self.emit_compute(&["cvt", "u32", "u64"], &[word, long])?;
+            return Ok(word);
+        }
         if bits == 64 || bits == 32 && place.space != Space::Global {
             let address = place.address.wrapping_add_signed(offset);
             return self.constant(Constant::Bits(address), bits);
         }
         Err(self.error(format!("the address of `{name}` does not fit {bits} bits")))
+    }
+
+    /// The register that has the address of the frame in which a variable lies.
+    fn frame_of(&self, place: Place) -> Option<Register> {
+        self.own.as_ref().map(|own| own.frame).filter(|_| place.space == Space::Local)
     }
 
     /// A source that may be wider than what is used of it.
@@ -180,7 +196,7 @@ impl<'m> Lowering<'m> {
                     return Err(self.error(format!("`{name}` lies in another space")));
                 }
                 let offset = place.address.wrapping_add_signed(offset).cast_signed();
-                Ok(Address { space: place.space, base: None, offset })
+                Ok(Address { space: place.space, base: self.frame_of(place), offset })
             }
             _ => Err(self.error(format!("`{name}` is no address"))),
         }
