@@ -21,6 +21,11 @@ pub const WARP: usize = 32;
 
 /// Where generic addresses of shared memory lie.
 pub const SHARED_WINDOW: Range<u64> = 0x0100_0000_0000..0x0100_0100_0000;
+/// Bits of an address within the shared memory of a block. In addresses of the cluster's shared
+/// memory, the block's rank + 1 stands above them; 0 is the block itself.
+pub const SHARED_BITS: u32 = 24;
+/// Where generic addresses of the cluster's shared memory lie.
+pub const CLUSTER_WINDOW: Range<u64> = 0x0100_0000_0000..0x0101_0000_0000;
 /// Where generic addresses of a thread's own memory lie.
 pub const LOCAL_WINDOW: Range<u64> = 0x0200_0000_0000..0x0200_0100_0000;
 /// Where the module's variables lie, one after the other.
@@ -242,6 +247,15 @@ pub enum Op {
         /// 32-bit register: lanes that take part.
         members: Register,
     },
+    /// `barrier.cluster.arrive`.
+    ClusterArrive {
+        /// Whether it releases what was done before; not with `.relaxed`.
+        releases: bool,
+        /// Every thread of a warp has to execute this very instruction.
+        aligned: bool,
+    },
+    /// `barrier.cluster.wait`.
+    ClusterWait,
     /// `membar` and `fence`.
     Fence {
         /// Who sees the accesses before it.
@@ -270,12 +284,14 @@ pub struct Address {
 /// A state space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
-    /// Any of the next three, by the address: see [`SHARED_WINDOW`] and [`LOCAL_WINDOW`].
+    /// Any of the next four, by the address: see [`SHARED_WINDOW`] and [`LOCAL_WINDOW`].
     Generic,
     /// Device memory, and the module's own `.global` and `.const` variables.
     Global,
     /// Shared memory of the block; addresses begin at 0.
     Shared,
+    /// Shared memory of the blocks of the cluster: see [`SHARED_BITS`].
+    Cluster,
     /// A thread's own memory; addresses begin at 0.
     Local,
     /// The kernel's parameters; addresses begin at 0.
@@ -554,6 +570,8 @@ impl Op {
             | Self::Trap
             | Self::WaitForGrids
             | Self::Nothing
+            | Self::ClusterArrive { .. }
+            | Self::ClusterWait
             | Self::CopyAsyncCommit
             | Self::CopyAsyncWait { .. }
             | Self::Fence { .. } => {}

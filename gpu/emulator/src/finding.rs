@@ -41,6 +41,9 @@ pub struct PlacedAddress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
+    /// An access to the shared memory of another block of the cluster, which may not have begun or may
+    /// have ended.
+    AbsentBlock,
     /// An access outside of every buffer, of shared memory or of a thread's own memory.
     OutOfBounds,
     /// An address that is no multiple of the access's size.
@@ -82,7 +85,8 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
+        Self::AbsentBlock,
         Self::OutOfBounds,
         Self::Misaligned,
         Self::WriteToReadOnly,
@@ -112,6 +116,7 @@ impl FindingKind {
 impl fmt::Display for FindingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::AbsentBlock => "shared memory of a block that may not be there",
             Self::OutOfBounds => "out of bounds",
             Self::Misaligned => "misaligned",
             Self::WriteToReadOnly => "write to a read-only buffer",

@@ -41,6 +41,7 @@ mod barrier;
 mod block;
 mod calls;
 mod clock;
+mod cluster;
 mod collective;
 mod copies;
 mod findings;

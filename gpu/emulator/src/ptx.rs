@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! text ─► lexer ─► parser (statement, local) ─► syntax ─► variables ─► Module
-//! Module ─► lower (names, operands, reach, shared; memory_access, atomics, warp, control, calls) ─► Kernel
+//! Module ─► lower (names, operands, reach, shared; memory_access, atomics, warp, cluster, control, calls) ─► Kernel
 //! ```
 //!
 //! Functions are inlined where they are called, except for those that call themselves or are called
@@ -12,6 +12,7 @@
 
 mod atomics;
 mod calls;
+mod cluster;
 mod control;
 mod lexer;
 mod liveness;

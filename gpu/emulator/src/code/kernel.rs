@@ -26,6 +26,14 @@ pub enum Constant {
     Block(u8),
     /// A dimension of `%nctaid`.
     GridSize(u8),
+    /// A dimension of `%cluster_ctaid`.
+    ClusterBlock(u8),
+    /// `%cluster_ctarank`
+    ClusterRank,
+    /// A dimension of `%clusterid`.
+    Cluster(u8),
+    /// A dimension of `%nclusterid`.
+    Clusters(u8),
     /// `%laneid`
     Lane,
     /// `%warpid`

@@ -46,8 +46,10 @@ impl Core<'_> {
                 Space::Global | Space::Generic => {
                     self.counters.global_atomics += u64::from(lanes.count_ones());
                 }
-                Space::Shared if elements == 1 => self.counters.shared_accesses += 1,
-                Space::Shared | Space::Local | Space::Parameter => {
+                Space::Shared | Space::Cluster if elements == 1 => {
+                    self.counters.shared_accesses += 1;
+                }
+                Space::Shared | Space::Cluster | Space::Local | Space::Parameter => {
                     let lane = lanes.trailing_zeros() as usize;
                     self.report(FindingKind::OutOfBounds, counter, warp.index, lane, || {
                         let which =
@@ -65,6 +67,14 @@ impl Core<'_> {
                     if let [change] = changes.as_mut_slice() {
                         self.atomic_shared(request, lane, offset, change, log);
                     }
+                } else if space == Space::Cluster {
+                    let Some(visit) = self.visit(request, lane, address, log) else { continue };
+                    if let Some(offset) = self.within_shared(request, lane, visit.address)
+                        && let [change] = changes.as_mut_slice()
+                    {
+                        self.atomic_shared(request, lane, offset, change, log);
+                    }
+                    self.leave(&visit, log);
                 } else if let Some(offset) = self.within(&mut near, request, lane, address)
                     && let Some(region) = near
                 {

@@ -58,6 +58,23 @@ impl Core<'_> {
                         log,
                     );
                 }
+                Space::Cluster => {
+                    for lane in lanes_of(lanes) {
+                        let at = addresses[lane];
+                        let Some(visit) = self.visit(request, lane, at, log) else { continue };
+                        let addresses = [visit.address; WARP];
+                        self.load_shared(
+                            request,
+                            access.bytes,
+                            elements,
+                            &addresses,
+                            1 << lane,
+                            &mut read,
+                            log,
+                        );
+                        self.leave(&visit, log);
+                    }
+                }
                 Space::Local => self.load_local(
                     warp,
                     request,

@@ -37,6 +37,8 @@ pub(crate) struct Warp {
     pub(crate) members: [u32; WARP],
     /// Lanes that wait at a barrier.
     pub(crate) at_barrier: u32,
+    /// Lanes that wait at the barrier of the cluster.
+    pub(crate) at_cluster: u32,
     /// The lanes of a strong access of device memory that waits for its turn, and its instruction.
     pub(crate) strong: Option<(u32, u32)>,
     /// Instructions executed.
@@ -111,6 +113,7 @@ impl Warp {
             collected: 0,
             members: [0; WARP],
             at_barrier: 0,
+            at_cluster: 0,
             strong: None,
             executed: 0,
             charged: 0,
@@ -336,6 +339,16 @@ impl Warp {
             Constant::BlockSize(dimension) => pick(facts.block_size, dimension),
             Constant::Block(dimension) => pick(facts.block, dimension),
             Constant::GridSize(dimension) => pick(facts.grid_size, dimension),
+            Constant::ClusterBlock(dimension) => {
+                pick(std::array::from_fn(|i| facts.block[i] % facts.cluster[i]), dimension)
+            }
+            Constant::ClusterRank => facts.cluster_rank.into(),
+            Constant::Cluster(dimension) => {
+                pick(std::array::from_fn(|i| facts.block[i] / facts.cluster[i]), dimension)
+            }
+            Constant::Clusters(dimension) => {
+                pick(std::array::from_fn(|i| facts.grid_size[i] / facts.cluster[i]), dimension)
+            }
             Constant::Lane => lane as u64,
             Constant::Warp => self.index as u64,
             Constant::Warps => facts.block_size.iter().product::<u32>().div_ceil(32).into(),
@@ -368,6 +381,9 @@ pub(crate) struct Facts {
     pub(crate) grid_size: [u32; 3],
     pub(crate) block_size: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// Blocks of a cluster.
+    pub(crate) cluster: [u32; 3],
+    pub(crate) cluster_rank: u32,
     /// Where the block runs.
     pub(crate) multiprocessor: u32,
     pub(crate) dynamic_shared: u32,

@@ -24,11 +24,10 @@ impl<'m> Lowering<'m> {
                 "acquire" => order = Order::Acquire,
                 "release" => order = Order::Release,
                 "acq_rel" => order = Order::AcquireRelease,
-                // Every block is a cluster of its own.
-                "cta" | "cluster" => scope = Scope::Block,
-                "gpu" | "sys" => scope = Scope::Device,
-                "global" => space = Some(Space::Global),
-                "shared" | "shared::cta" => space = Some(Space::Shared),
+                _ if let Some(known) = self.scope(modifier) => scope = known,
+                "global" | "shared" | "shared::cta" | "shared::cluster" => {
+                    space = self.space(modifier);
+                }
                 "noftz" => {}
                 "L2::cache_hint" => has_policy = true,
                 "v2" => elements = 2,
@@ -83,7 +82,7 @@ impl<'m> Lowering<'m> {
         if matches!(address.space, Space::Local | Space::Parameter) {
             return Err(self.error("atomics are of global or shared memory"));
         }
-        if elements > 1 && address.space == Space::Shared {
+        if elements > 1 && matches!(address.space, Space::Shared | Space::Cluster) {
             return Err(self.error("atomics of vectors are of global memory"));
         }
         let operand = self.elements(operand, elements)?;

@@ -27,6 +27,8 @@ impl<'m> Lowering<'m> {
             "cp" => self.copy_async(modifiers, operands)?,
             "mbarrier" => return self.mbarrier(modifiers, operands),
             "cvta" => return self.convert_address(modifiers, operands),
+            "mapa" => return self.map_address(modifiers, operands),
+            "getctarank" => return self.rank_of_address(modifiers, operands),
             "isspacep" => return self.is_space(modifiers, operands),
             "bra" => match (modifiers, operands) {
                 ([] | ["uni"], [Operand::Name { name, negated: false, offset: 0 }]) => {

@@ -33,6 +33,7 @@ pub(super) fn kernel(module: &Module, name: &str) -> Result<Kernel, PtxError> {
         module,
         shared: shared::place(module, &reach.functions)?,
         reach,
+        cluster: function.cluster,
         code: Vec::new(),
         labels: Vec::new(),
         constants: HashMap::new(),
@@ -83,6 +84,8 @@ pub(super) struct Lowering<'m> {
     pub(super) module: &'m Module,
     pub(super) shared: Shared<'m>,
     pub(super) reach: Reach,
+    /// Blocks of a cluster, where the kernel says so.
+    pub(super) cluster: Option<[u32; 3]>,
     /// Targets of branches are numbers of labels until the end.
     code: Vec<Instruction>,
     /// Where labels stand.

@@ -178,7 +178,10 @@ impl<'m> Lowering<'m> {
         };
         match self.resolve(name)? {
             Named::Register(register, bits) => {
-                let has_32_bits = matches!(wanted, Space::Shared | Space::Local | Space::Parameter);
+                let has_32_bits = matches!(
+                    wanted,
+                    Space::Shared | Space::Cluster | Space::Local | Space::Parameter
+                );
                 if bits != 64 && !(bits == 32 && has_32_bits) {
                     return Err(
                         self.error(format!("`{name}` has {bits} bits, which no address has"))
@@ -192,7 +195,8 @@ impl<'m> Lowering<'m> {
             Named::Variable(place) => {
                 // Parameters of calls and of functions are part of the frame.
                 let is_frame = wanted == Space::Parameter && place.space == Space::Local;
-                if wanted != Space::Generic && wanted != place.space && !is_frame {
+                let is_own = wanted == Space::Cluster && place.space == Space::Shared;
+                if wanted != Space::Generic && wanted != place.space && !is_frame && !is_own {
                     return Err(self.error(format!("`{name}` lies in another space")));
                 }
                 let offset = place.address.wrapping_add_signed(offset).cast_signed();

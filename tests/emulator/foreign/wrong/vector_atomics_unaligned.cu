@@ -9,7 +9,7 @@ __global__ void spmv(const int* rp, const int* ci, const float* va, const float*
     const float first = va[i] * x[ci[i]], second = i + 1 < rp[row + 1] ? va[i + 1] * x[ci[i + 1]] : 0;
     asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(&sums[row].y), "f"(first),  // BUG
                  "f"(second)
-                 : "memory");
+                 : "memory");  // BUG
   }
   __syncthreads();
   if (threadIdx.x == 0) y[row] = sums[row].y + sums[row].z;

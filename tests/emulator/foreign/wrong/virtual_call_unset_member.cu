@@ -18,6 +18,6 @@ __global__ void spmv(const int* rp, const int* ci, const float* va, const float*
   const Product* product = row % 3 ? (const Product*)&forwards : (const Product*)&scaled;
   asm volatile("" : "+l"(product));
   float sum = 0;
-  for (int i = rp[row]; i < rp[row + 1]; ++i) sum += product->of(va[i], x[ci[i]]);
+  for (int i = rp[row]; i < rp[row + 1]; ++i) sum += product->of(va[i], x[ci[i]]);  // BUG
   y[row] = sum;
 }
