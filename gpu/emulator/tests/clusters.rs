@@ -135,10 +135,27 @@ fn barriers_that_not_all_come_to() {
     // The first block waits for a lane that never comes.
     let never = "LOOP: @%p0 bra ON; @!%p1 bra ON; bra.uni LOOP; ON: barrier.cluster.arrive; barrier.cluster.wait;";
     assert!(kinds(never).contains(&OverBudget));
+    // The first block has ended, the second polls.
+    let polls =
+        "@%p0 bra OUT; LOOP: ld.relaxed.gpu.global.u32 %r8, [%rd0]; setp.ne.u32 %p2, %r8, 0;
+        @!%p2 bra LOOP; OUT:";
+    assert_eq!(kinds(polls), [OverBudget]);
     let mut crossed = case(
         "setp.lt.u32 %p2, %r0, 32; @%p2 bra FIRST; bar.sync 0; bra.uni OUT;
         FIRST: barrier.cluster.arrive; barrier.cluster.wait; OUT:",
     );
     crossed.block = 64;
     assert_eq!(crossed.kinds(), [Deadlock, DivergentBarrier]);
+}
+
+#[test]
+fn without_clusters_a_block_is_alone() {
+    let text = case(
+        "mov.u32 %r7, 1; mapa.shared::cluster.u32 %r5, %r3, %r7; cvt.u64.u32 %rd2, %r5;
+        cvta.shared::cluster.u64 %rd2, %rd2; st.u32 [%rd2], 1;",
+    )
+    .text
+    .replace(".explicitcluster .reqnctapercluster 2, 1, 1", "");
+    let alone = Case { text, grid: 2, block: 32, words: 64 };
+    assert_eq!(alone.kinds(), [OutOfBounds]);
 }

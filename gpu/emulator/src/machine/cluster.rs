@@ -132,9 +132,8 @@ impl Core<'_> {
         address: u64,
         log: &mut Log<'_>,
     ) -> Option<Visit> {
-        let Log::Turn(releases) = log else { return None };
         let grid = self.grid;
-        let rank = ((address >> SHARED_BITS) as u32).saturating_sub(1);
+        let rank = u32::try_from(address >> SHARED_BITS).unwrap_or(u32::MAX).saturating_sub(1);
         let address = address & ((1 << SHARED_BITS) - 1);
         let place = || in_shared(grid, address);
         let Request { counter, warp, .. } = request;
@@ -145,6 +144,7 @@ impl Core<'_> {
             });
             return None;
         }
+        let Log::Turn(releases) = log else { return None };
         let first = std::array::from_fn(|i| self.position[i] / grid.cluster[i] * grid.cluster[i]);
         let block = grid.member(first, rank);
         let neighbour = releases.neighbours.get_mut(&block)?;
@@ -261,8 +261,8 @@ impl Block<'_> {
         self.warps.iter().all(waits)
     }
 
-    /// Reports accesses to its shared memory, which it no longer has, that nothing orders before its
-    /// end.
+    /// Reports accesses to its shared memory, which it no longer has, that nothing orders before
+    /// its end.
     pub(crate) fn report_late_visits(&mut self) {
         let Core { grid, shared, order, membership, .. } = &mut self.core;
         if !membership.is_visited {
@@ -289,8 +289,8 @@ impl Block<'_> {
     }
 }
 
-/// Opens the barrier of a cluster if all of its threads have come that have not ended. Gives whether
-/// it does.
+/// Opens the barrier of a cluster if all of its threads have come that have not ended. Gives
+/// whether it does.
 pub(crate) fn open(blocks: &mut [Block<'_>]) -> bool {
     let lanes = |block: &Block<'_>| -> Vec<(u32, u32)> {
         let own = block.core.membership.warps.iter();

@@ -221,7 +221,10 @@ impl<'l> Grid<'l> {
                     gets_further |= cluster::open(blocks);
                 }
             }
-            gets_further |= resident.iter().any(|block| block.is_stuck() || block.has_ended());
+            // The others of a cluster may still look for a block that has ended.
+            let have_ended = |blocks: &[Block<'_>]| blocks.iter().all(Block::has_ended);
+            gets_further |= resident.iter().any(Block::is_stuck);
+            gets_further |= resident.chunks(size).any(have_ended);
             if !gets_further {
                 // They may wait for blocks that have not begun, if a device has room for more.
                 if at_once < most && !waiting.is_empty() {
@@ -235,8 +238,6 @@ impl<'l> Grid<'l> {
             }
             // What cannot go on would only be found again by the blocks after it.
             is_over = resident.iter().any(Block::is_stuck);
-            // The others of a cluster may still look for a block that has ended.
-            let have_ended = |blocks: &[Block<'_>]| blocks.iter().all(Block::has_ended);
             let mut ended: VecDeque<bool> = resident
                 .chunks(size)
                 .flat_map(|blocks| std::iter::repeat_n(have_ended(blocks), blocks.len()))
@@ -255,9 +256,7 @@ impl<'l> Grid<'l> {
             findings.into_vec().into_iter().partition(|finding| finding.kind.is_remark());
         Report { findings, remarks, counters }
     }
-}
 
-impl<'l> Grid<'l> {
     /// Lets each block do something while it is its turn. Gives whether any says that it does.
     fn in_turn(
         &self,

@@ -1,7 +1,7 @@
 // Three blocks of a cluster arrive at its barrier twice before they wait.
 // launch: spmv<<<ceil(num_rows / 2) * 4, 64>>>(row_offsets, columns, values, x, y, num_rows)
 __device__ void cluster_sync() {
-  asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");  // BUG
 }
 __global__ void __cluster_dims__(4, 1, 1)
     spmv(const int* rp, const int* ci, const float* va, const float* x, float* y, int n) {
@@ -22,6 +22,6 @@ __global__ void __cluster_dims__(4, 1, 1)
     atomicAdd(first, sum);
   }
   if (rank != 0) asm volatile("barrier.cluster.arrive;" ::: "memory");
-  cluster_sync();  // BUG
+  cluster_sync();
   if (rank == 0 && threadIdx.x % 32 == 0 && row < n) y[row] = sums[which];
 }

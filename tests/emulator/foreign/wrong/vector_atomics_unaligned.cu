@@ -7,9 +7,8 @@ __global__ void spmv(const int* rp, const int* ci, const float* va, const float*
   __syncthreads();
   for (int i = rp[row] + threadIdx.x * 2; i < rp[row + 1]; i += 128) {
     const float first = va[i] * x[ci[i]], second = i + 1 < rp[row + 1] ? va[i + 1] * x[ci[i + 1]] : 0;
-    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(&sums[row].y), "f"(first),  // BUG
-                 "f"(second)
-                 : "memory");  // BUG
+    float* const pair = &sums[row].y;
+    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(pair), "f"(first), "f"(second));  // BUG
   }
   __syncthreads();
   if (threadIdx.x == 0) y[row] = sums[row].y + sums[row].z;
