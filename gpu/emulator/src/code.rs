@@ -5,12 +5,14 @@
 //! that do not change during a launch have become registers of their own, filled once for each
 //! warp, so that an instruction's operands are registers and nothing else.
 
+mod call;
 mod kernel;
 mod matrix;
 mod mbarrier;
 
 use std::ops::Range;
 
+pub use self::call::{Call, Callee, FUNCTIONS, Function, STACK_BYTES};
 pub use self::kernel::{Constant, Kernel, Parameter, SharedArray, SourceLocation, Variable};
 pub use self::matrix::{LoadMatrix, Mma, MmaShape, MmaType};
 pub use self::mbarrier::{MBarrier, MBarrierAction, Phase};
@@ -21,6 +23,11 @@ pub const WARP: usize = 32;
 
 /// Where generic addresses of shared memory lie.
 pub const SHARED_WINDOW: Range<u64> = 0x0100_0000_0000..0x0100_0100_0000;
+/// Bits of an address within the shared memory of a block. In addresses of the cluster's shared
+/// memory, the block's rank + 1 stands above them; 0 is the block itself.
+pub const SHARED_BITS: u32 = 24;
+/// Where generic addresses of the cluster's shared memory lie.
+pub const CLUSTER_WINDOW: Range<u64> = 0x0100_0000_0000..0x0101_0000_0000;
 /// Where generic addresses of a thread's own memory lie.
 pub const LOCAL_WINDOW: Range<u64> = 0x0200_0000_0000..0x0200_0100_0000;
 /// Where the module's variables lie, one after the other.
@@ -89,6 +96,10 @@ pub enum Op {
         /// Numbers of instructions.
         targets: Box<[u32]>,
     },
+    /// Calls a function that is not inlined.
+    Call(Call),
+    /// Goes on behind the call.
+    Return,
     /// Ends the thread.
     Exit,
     /// `trap`: stops the kernel with an error.
@@ -242,6 +253,15 @@ pub enum Op {
         /// 32-bit register: lanes that take part.
         members: Register,
     },
+    /// `barrier.cluster.arrive`.
+    ClusterArrive {
+        /// Whether it releases what was done before; not with `.relaxed`.
+        releases: bool,
+        /// Every thread of a warp has to execute this very instruction.
+        aligned: bool,
+    },
+    /// `barrier.cluster.wait`.
+    ClusterWait,
     /// `membar` and `fence`.
     Fence {
         /// Who sees the accesses before it.
@@ -270,12 +290,14 @@ pub struct Address {
 /// A state space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
-    /// Any of the next three, by the address: see [`SHARED_WINDOW`] and [`LOCAL_WINDOW`].
+    /// Any of the next four, by the address: see [`SHARED_WINDOW`] and [`LOCAL_WINDOW`].
     Generic,
     /// Device memory, and the module's own `.global` and `.const` variables.
     Global,
     /// Shared memory of the block; addresses begin at 0.
     Shared,
+    /// Shared memory of the blocks of the cluster: see [`SHARED_BITS`].
+    Cluster,
     /// A thread's own memory; addresses begin at 0.
     Local,
     /// The kernel's parameters; addresses begin at 0.
@@ -321,7 +343,7 @@ pub enum Scope {
     Device,
 }
 
-/// An atomic read-modify-write.
+/// An atomic read-modify-write, of an element or of a vector of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atomic {
     /// Where.
@@ -334,10 +356,11 @@ pub struct Atomic {
     pub order: Order,
     /// Who it is atomic to.
     pub scope: Scope,
-    /// Receives the old value; none for `red`.
-    pub destination: Option<Register>,
-    /// The operand; the value to compare with for `cas`.
-    pub operand: Register,
+    /// Receive the old values, one for each element; none for `red`.
+    pub destinations: Box<[Register]>,
+    /// One operand for each element of a vector; the value to compare with for `cas`. Each element is
+    /// atomic by itself.
+    pub operands: Box<[Register]>,
     /// The new value for `cas`.
     pub replacement: Option<Register>,
 }
@@ -485,6 +508,9 @@ impl Op {
         match self {
             Self::Compute(compute) => compute.registers(visit),
             Self::BranchIndexed { index, .. } => all(&[Some(*index)], &[]),
+            Self::Call(Call { callee: Callee::Pointer(pointer), .. }) => {
+                all(&[Some(*pointer)], &[]);
+            }
             Self::Load { address, destinations, .. } => {
                 all(&[address.base], &[]);
                 destinations.iter().for_each(|&register| all(&[], &[Some(register)]));
@@ -493,8 +519,10 @@ impl Op {
                 all(&[address.base], &[]);
                 sources.iter().for_each(|&register| all(&[Some(register)], &[]));
             }
-            Self::Atomic(Atomic { address, operand, replacement, destination, .. }) => {
-                all(&[address.base, Some(*operand), *replacement], &[*destination]);
+            Self::Atomic(Atomic { address, operands, replacement, destinations, .. }) => {
+                all(&[address.base, *replacement], &[]);
+                operands.iter().for_each(|&register| all(&[Some(register)], &[]));
+                destinations.iter().for_each(|&register| all(&[], &[Some(register)]));
             }
             Self::CopyAsync { destination, source, source_bytes, .. } => {
                 all(&[destination.base, source.base, *source_bytes], &[]);
@@ -552,10 +580,14 @@ impl Op {
                 all(&[], &[Some(*destination)]);
             }
             Self::Branch { .. }
+            | Self::Call(_)
+            | Self::Return
             | Self::Exit
             | Self::Trap
             | Self::WaitForGrids
             | Self::Nothing
+            | Self::ClusterArrive { .. }
+            | Self::ClusterWait
             | Self::CopyAsyncCommit
             | Self::CopyAsyncWait { .. }
             | Self::Fence { .. } => {}

@@ -39,6 +39,7 @@ use crate::code::Register;
 use crate::ptx::PtxError;
 
 pub use self::registers::Registers;
+pub(crate) use self::registers::Saved;
 
 /// An instruction on registers alone.
 #[derive(Clone)]
@@ -251,7 +252,7 @@ fn selector(opcode: &[&str]) -> Option<Select> {
         "bmsk" => bits::ones,
         "szext" => bits::extend,
         "prmt" => bits::permute,
-        "fns" => |form| Err(form.unknown()),
+        "fns" => bits::find_nth,
         "testp" => bits::test,
         "setp" => compare::set_predicate,
         "set" => compare::set,

@@ -41,6 +41,9 @@ pub struct PlacedAddress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
+    /// An access to the shared memory of another block of the cluster, which may not have begun or may
+    /// have ended.
+    AbsentBlock,
     /// An access outside of every buffer, of shared memory or of a thread's own memory.
     OutOfBounds,
     /// An address that is no multiple of the access's size.
@@ -69,8 +72,10 @@ pub enum FindingKind {
     Deadlock,
     /// More instructions than the budget allows: it may never end.
     OverBudget,
-    /// `trap`, or a jump to nowhere.
+    /// `trap`, a jump to nowhere, or a call of what is no such function.
     Trap,
+    /// Calls nest so deeply that a thread's stack cannot hold them.
+    StackOverflow,
     /// A remark: threads store to one place in no order, but all the same value.
     SameValue,
     /// A remark: a strong read and a strong write of another thread are in no order, so that the
@@ -80,7 +85,8 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
+        Self::AbsentBlock,
         Self::OutOfBounds,
         Self::Misaligned,
         Self::WriteToReadOnly,
@@ -95,6 +101,7 @@ impl FindingKind {
         Self::Deadlock,
         Self::OverBudget,
         Self::Trap,
+        Self::StackOverflow,
         Self::SameValue,
         Self::UnorderedRead,
     ];
@@ -109,6 +116,7 @@ impl FindingKind {
 impl fmt::Display for FindingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::AbsentBlock => "shared memory of a block that may not be there",
             Self::OutOfBounds => "out of bounds",
             Self::Misaligned => "misaligned",
             Self::WriteToReadOnly => "write to a read-only buffer",
@@ -123,6 +131,7 @@ impl fmt::Display for FindingKind {
             Self::Deadlock => "deadlock",
             Self::OverBudget => "over the instruction budget",
             Self::Trap => "trap",
+            Self::StackOverflow => "stack overflow",
             Self::SameValue => "the same value stored in no order",
             Self::UnorderedRead => "a strong read in no order with a write",
         })

@@ -27,6 +27,9 @@
 //! against its budget. When all resident blocks only wait, more blocks begin, as many as a device has
 //! room for; when there is no more room, all try again, which is counted dearly.
 //!
+//! Blocks of a cluster begin together and are done together, as each may look into the shared memory of
+//! the others; such accesses take place between rounds as well.
+//!
 //! # Memory
 //!
 //! Weak accesses that nothing orders are a race, whatever the interleaving: happens-before is
@@ -39,7 +42,9 @@ mod access;
 mod atomic;
 mod barrier;
 mod block;
+mod calls;
 mod clock;
+mod cluster;
 mod collective;
 mod copies;
 mod findings;

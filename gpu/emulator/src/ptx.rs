@@ -2,14 +2,17 @@
 //!
 //! ```text
 //! text ─► lexer ─► parser (statement, local) ─► syntax ─► variables ─► Module
-//! Module ─► lower (names, operands, shared; memory_access, atomics, warp, control) ─► Kernel
+//! Module ─► lower (names, operands, reach, shared; memory_access, atomics, warp, cluster, control, calls) ─► Kernel
 //! ```
 //!
-//! Functions are inlined where they are called. Instructions that no launch can tell apart from
+//! Functions are inlined where they are called, except for those that call themselves or are called
+//! by their address. Instructions that no launch can tell apart from
 //! nothing (prefetches, cache hints) become [`Op::Nothing`](crate::code::Op::Nothing); one that is
 //! not known is an error that names it.
 
 mod atomics;
+mod calls;
+mod cluster;
 mod control;
 mod lexer;
 mod liveness;
@@ -21,6 +24,7 @@ mod memory_access;
 mod names;
 mod operands;
 mod parser;
+mod reach;
 mod shared;
 mod statement;
 mod syntax;
@@ -39,7 +43,7 @@ pub struct Module {
     source: syntax::Source,
     /// Index of a function by name.
     functions: HashMap<String, usize>,
-    /// Addresses of the variables in device memory.
+    /// Addresses of the variables in device memory, and of the functions.
     addresses: HashMap<String, u64>,
     variables: Vec<Variable>,
 }
@@ -52,7 +56,7 @@ impl Module {
     pub fn parse(text: &str) -> Result<Self, PtxError> {
         let source = parser::parse(lexer::tokens(text)?)?;
         let functions = parser::index(&source)?;
-        let (addresses, variables) = variables::place(&source)?;
+        let (addresses, variables) = variables::place(&source, &functions)?;
         Ok(Self { source, functions, addresses, variables })
     }
 

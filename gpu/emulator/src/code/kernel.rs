@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Instruction, Register, RegisterCounts};
+use super::{Function, Instruction, Register, RegisterCounts};
 
 /// A place in the source, as `-lineinfo` records it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +26,14 @@ pub enum Constant {
     Block(u8),
     /// A dimension of `%nctaid`.
     GridSize(u8),
+    /// A dimension of `%cluster_ctaid`.
+    ClusterBlock(u8),
+    /// `%cluster_ctarank`
+    ClusterRank,
+    /// A dimension of `%clusterid`.
+    Cluster(u8),
+    /// A dimension of `%nclusterid`.
+    Clusters(u8),
     /// `%laneid`
     Lane,
     /// `%warpid`
@@ -107,6 +115,8 @@ pub struct Kernel {
     pub local_bytes: u32,
     /// What of it lies between arrays, by address.
     pub local_gaps: Vec<Range<u32>>,
+    /// Functions that are called, not inlined, in the order of their code.
+    pub functions: Vec<Function>,
     /// Variables of the module, by address.
     pub variables: Vec<Variable>,
     /// The places in the source that instructions come from.

@@ -180,6 +180,32 @@ pub(super) fn find(form: &mut Form<'_>) -> Result<Plan, PtxError> {
     }
 }
 
+/// `fns`: the n-th set bit from a bit on, upwards or downwards, or all ones. The manual leaves open what
+/// a bit past the highest gives; here that is all ones.
+pub(super) fn find_nth(form: &mut Form<'_>) -> Result<Plan, PtxError> {
+    if form.ty()? != Type::U32 {
+        return Err(form.unknown());
+    }
+    let run = form.ternary(|mask: u32, base: u32, offset: u32| {
+        let Some(up) = u32::MAX.checked_shl(base) else { return u32::MAX };
+        let (offset, down) = (offset.cast_signed(), !up | 1 << base);
+        // The bits in question, the nearest lowest.
+        let candidates = match offset {
+            0 => mask & 1 << base,
+            1.. => mask & up,
+            _ => (mask & down).reverse_bits(),
+        };
+        let others = 1..=offset.unsigned_abs().saturating_sub(1).min(u32::BITS);
+        let rest = others.fold(candidates, |rest, _| rest & rest.saturating_sub(1));
+        match rest.trailing_zeros() {
+            u32::BITS => u32::MAX,
+            bit if offset < 0 => u32::BITS - 1 - bit,
+            bit => bit,
+        }
+    })?;
+    Ok(Plan::clear(run))
+}
+
 /// `bfe`: bits of a field, extended by zeros or the field's highest bit.
 pub(super) fn extract(form: &mut Form<'_>) -> Result<Plan, PtxError> {
     fn run<T: Integer>(form: &mut Form<'_>) -> Result<Plan, PtxError> {

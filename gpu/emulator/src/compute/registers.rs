@@ -1,5 +1,7 @@
 //! A warp's registers, with what is known of their values.
 
+use std::ops::Range;
+
 use super::pending::Pending;
 use crate::code::{Register, RegisterCounts, WARP};
 
@@ -114,6 +116,75 @@ impl Registers {
         }
         let (bank, number) = place(register);
         self.marks[bank].get(number).copied().unwrap_or_default()
+    }
+}
+
+/// Some registers as they were, with what was known of them.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    from: RegisterCounts,
+    predicates: Vec<u32>,
+    words: Vec<[u32; WARP]>,
+    longs: Vec<[u64; WARP]>,
+    /// Empty where nothing was known.
+    marks: [Vec<Marks>; 3],
+}
+
+impl Registers {
+    /// A copy of the registers from so many of each bank to so many.
+    pub(crate) fn save(&self, range: &Range<RegisterCounts>) -> Saved {
+        fn part<T: Clone>(of: &[T], range: Range<usize>) -> Vec<T> {
+            of.get(range).unwrap_or_default().to_vec()
+        }
+        let Range { start: from, end } = range;
+        let ranges =
+            [from.predicates..end.predicates, from.words..end.words, from.longs..end.longs];
+        let [predicates, words, longs] = ranges.clone();
+        let mut marks = [const { Vec::new() }; 3];
+        if self.tainted {
+            for ((to, of), range) in marks.iter_mut().zip(&self.marks).zip(ranges) {
+                *to = part(of, range);
+            }
+        }
+        Saved {
+            from: *from,
+            predicates: part(&self.predicates, predicates),
+            words: part(&self.words, words),
+            longs: part(&self.longs, longs),
+            marks,
+        }
+    }
+
+    /// Sets some lanes to what was saved.
+    pub(crate) fn restore(&mut self, saved: &Saved, lanes: u32) {
+        let Saved { from, predicates, words, longs, marks } = saved;
+        for (to, was) in self.predicates.iter_mut().skip(from.predicates).zip(predicates) {
+            *to = *to & !lanes | was & lanes;
+        }
+        let is_meant = |lane: usize| lanes >> lane & 1 != 0;
+        for (to, was) in self.words.iter_mut().skip(from.words).zip(words) {
+            (0..WARP).filter(|&lane| is_meant(lane)).for_each(|lane| to[lane] = was[lane]);
+        }
+        for (to, was) in self.longs.iter_mut().skip(from.longs).zip(longs) {
+            (0..WARP).filter(|&lane| is_meant(lane)).for_each(|lane| to[lane] = was[lane]);
+        }
+        if !self.tainted {
+            return;
+        }
+        let [of_predicates, of_words, of_longs] = marks;
+        let mut known = |number: usize, bank: fn(u16) -> Register, marks: Option<&Marks>| {
+            let register = bank(number as u16);
+            self.set_marks(register, lanes, marks.copied().unwrap_or_default());
+        };
+        for index in 0..predicates.len() {
+            known(from.predicates + index, Register::Predicate, of_predicates.get(index));
+        }
+        for index in 0..words.len() {
+            known(from.words + index, Register::Word, of_words.get(index));
+        }
+        for index in 0..longs.len() {
+            known(from.longs + index, Register::Long, of_longs.get(index));
+        }
     }
 }
 

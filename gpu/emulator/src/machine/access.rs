@@ -5,7 +5,8 @@ use super::order::{Log, lanes_of};
 use super::undefined::Use;
 use super::warp::Warp;
 use crate::code::{
-    Address, Instruction, LOCAL_WINDOW, Op, Order, Register, SHARED_WINDOW, Scope, Space, WARP,
+    Address, CLUSTER_WINDOW, Instruction, LOCAL_WINDOW, Op, Order, Register, SHARED_BITS, Scope,
+    Space, WARP,
 };
 use crate::finding::FindingKind;
 
@@ -53,15 +54,32 @@ impl Core<'_> {
             Op::Atomic(atomic) => (&atomic.address, Order::Relaxed),
             _ => return false,
         };
-        order != Order::Weak
-            && match address.space {
-                Space::Global => true,
-                Space::Generic => {
-                    let addresses = addresses(warp, address);
-                    lanes_of(lanes).any(|lane| resolve(addresses[lane]).0 == Space::Global)
-                }
-                Space::Shared | Space::Local | Space::Parameter => false,
+        let is_strong = order != Order::Weak;
+        match address.space {
+            Space::Global => is_strong,
+            Space::Generic | Space::Cluster if is_strong || self.grid.has_clusters() => {
+                let addresses = addresses(warp, address);
+                lanes_of(lanes).any(|lane| match self.resolve(address.space, addresses[lane]).0 {
+                    Space::Global => is_strong,
+                    space => space == Space::Cluster,
+                })
             }
+            _ => false,
+        }
+    }
+
+    /// The space of a generic address or of one of the cluster's shared memory, and the address in
+    /// that: the own block's memory is not the cluster's.
+    fn resolve(&self, space: Space, address: u64) -> (Space, u64) {
+        let (space, address) = match space {
+            Space::Generic => resolve(address),
+            space => (space, address),
+        };
+        let rank = address >> SHARED_BITS;
+        if space == Space::Cluster && (rank == 0 || rank == u64::from(self.membership.rank) + 1) {
+            return (Space::Shared, address & ((1 << SHARED_BITS) - 1));
+        }
+        (space, address)
     }
 
     /// Executes a load, a store, an atomic or a copy for some lanes.
@@ -116,7 +134,7 @@ impl Core<'_> {
         counter: u32,
         address: &Address,
         lanes: u32,
-    ) -> ([u64; WARP], [(Space, u32); 3]) {
+    ) -> ([u64; WARP], [(Space, u32); 4]) {
         if let Some(base) = address.base {
             let undefined = warp.registers.undefined(base) & lanes;
             if undefined != 0 {
@@ -136,12 +154,13 @@ impl Core<'_> {
         }
         let mut addresses = addresses(warp, address);
         let none = (Space::Global, 0);
-        if address.space != Space::Generic {
-            return (addresses, [(address.space, lanes), none, none]);
+        if !matches!(address.space, Space::Generic | Space::Cluster) {
+            return (addresses, [(address.space, lanes), none, none, none]);
         }
-        let mut parts = [(Space::Global, 0), (Space::Shared, 0), (Space::Local, 0)];
+        let mut parts =
+            [Space::Global, Space::Shared, Space::Cluster, Space::Local].map(|space| (space, 0));
         for lane in lanes_of(lanes) {
-            let (space, at) = resolve(addresses[lane]);
+            let (space, at) = self.resolve(address.space, addresses[lane]);
             addresses[lane] = at;
             for part in &mut parts {
                 if part.0 == space {
@@ -167,8 +186,8 @@ fn addresses(warp: &Warp, address: &Address) -> [u64; WARP] {
 
 /// The space of a generic address, and the address in that.
 fn resolve(address: u64) -> (Space, u64) {
-    if SHARED_WINDOW.contains(&address) {
-        (Space::Shared, address - SHARED_WINDOW.start)
+    if CLUSTER_WINDOW.contains(&address) {
+        (Space::Cluster, address - CLUSTER_WINDOW.start)
     } else if LOCAL_WINDOW.contains(&address) {
         (Space::Local, address - LOCAL_WINDOW.start)
     } else {

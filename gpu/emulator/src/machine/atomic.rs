@@ -4,18 +4,19 @@ use half::{bf16, f16};
 
 use super::access::Request;
 use super::block::Core;
+use super::global::Region;
 use super::order::{Effect, Log, Place, lanes_of};
 use super::touch::in_shared;
 use super::undefined::Use;
 use super::warp::Warp;
-use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Scope, Space, WARP};
+use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Register, Scope, Space, WARP};
 use crate::finding::FindingKind;
 
 const READ_WRITE: Effect =
     Effect { reads: true, writes: true, acquires: false, releases: false, scope: Scope::Device };
 
 impl Core<'_> {
-    /// Executes an atomic, lane by lane.
+    /// Executes an atomic, lane by lane and element by element.
     pub(super) fn atomic(
         &mut self,
         warp: &mut Warp,
@@ -24,110 +25,184 @@ impl Core<'_> {
         lanes: u32,
         log: &mut Log<'_>,
     ) {
-        let bytes = atomic.ty.bytes();
-        let order = if atomic.order == Order::Weak { Order::Relaxed } else { atomic.order };
-        let (index, scope) = (warp.index, atomic.scope);
-        let (read_only_path, early) = (false, warp.early);
-        let request = Request { counter, warp: index, bytes, order, scope, read_only_path, early };
+        let elements = atomic.operands.len() as u32;
+        let request = Request {
+            counter,
+            warp: warp.index,
+            bytes: atomic.ty.bytes() * elements,
+            order: if atomic.order == Order::Weak { Order::Relaxed } else { atomic.order },
+            scope: atomic.scope,
+            read_only_path: false,
+            early: warp.early,
+        };
         let (addresses, parts) = self.places(warp, counter, &atomic.address, lanes);
-        let operands = warp.long(atomic.operand);
-        let replacements = atomic.replacement.map_or([0; WARP], |register| warp.long(register));
-        let undefined = warp.registers.undefined(atomic.operand)
-            | atomic.replacement.map_or(0, |register| warp.registers.undefined(register));
-        let given = [Some(atomic.operand), atomic.replacement];
-        let operand_read_by =
-            given.into_iter().flatten().find_map(|register| warp.registers.read_by(register));
-        let mut old_values = [0; WARP];
-        let mut old_undefined = 0;
+        let mut changes: Vec<Change<'_>> =
+            atomic.operands.iter().map(|&operand| Change::new(atomic, warp, operand)).collect();
         for (space, lanes) in parts {
+            if lanes == 0 {
+                continue;
+            }
             match space {
                 Space::Global | Space::Generic => {
                     self.counters.global_atomics += u64::from(lanes.count_ones());
                 }
-                Space::Shared if lanes != 0 => self.counters.shared_accesses += 1,
-                Space::Local | Space::Parameter if lanes != 0 => {
+                Space::Shared | Space::Cluster if elements == 1 => {
+                    self.counters.shared_accesses += 1;
+                }
+                Space::Shared | Space::Cluster | Space::Local | Space::Parameter => {
                     let lane = lanes.trailing_zeros() as usize;
                     self.report(FindingKind::OutOfBounds, counter, warp.index, lane, || {
-                        (None, "an atomic on memory that is neither global nor shared".to_owned())
+                        let which =
+                            if elements == 1 { "neither global nor shared" } else { "not global" };
+                        (None, format!("an atomic on memory that is {which}"))
                     });
+                    continue;
                 }
-                _ => {}
             }
             let mut near = None;
             for lane in lanes_of(lanes) {
-                let new = |old| {
-                    atomic.operation.apply(atomic.ty, old, operands[lane], replacements[lane])
-                };
                 let address = addresses[lane];
-                let is_undefined = undefined >> lane & 1 != 0;
-                let grid = self.grid;
                 if space == Space::Shared {
                     let Some(offset) = self.within_shared(request, lane, address) else { continue };
-                    let (old, is_defined) = self.shared.read(offset, bytes);
-                    old_values[lane] = old;
-                    old_undefined |= u32::from(!is_defined) << lane;
-                    let needs_old = atomic.operation != AtomicOperation::Exchange;
-                    let is_sound = !is_undefined && (is_defined || !needs_old);
-                    self.watch(Place::Shared(address), bytes, old);
-                    self.has_changed |= old != new(old) & mask(bytes);
-                    self.shared.write(offset, bytes, new(old), is_sound);
-                    let effect =
-                        Effect { writes: atomic.writes(old, operands[lane]), ..READ_WRITE };
-                    let conflict = self.observe_shared(request, lane, offset, effect.writes);
-                    self.report_race(request, lane, conflict, || in_shared(grid, offset as u64));
-                    self.order_strongly(request, lane, Place::Shared(address), effect, log);
-                } else if space == Space::Global {
-                    let place = || grid.global.place(address);
-                    let Some(offset) = self.within(&mut near, request, lane, address) else {
-                        continue;
-                    };
-                    let Some(region) = near else { continue };
-                    let Some(cells) = region.cells else {
-                        self.report(
-                            FindingKind::WriteToReadOnly,
-                            counter,
-                            warp.index,
-                            lane,
-                            || (Some(place()), String::new()),
-                        );
-                        continue;
-                    };
-                    let is_defined = region.buffer.is_defined(offset, bytes);
-                    let needs_old = atomic.operation != AtomicOperation::Exchange;
-                    old_undefined |= u32::from(!is_defined) << lane;
-                    if is_undefined || !is_defined && needs_old {
-                        let at = Use { counter, warp: index, lane, what: "the new value" };
-                        let read_by = if is_undefined { operand_read_by } else { None };
-                        self.report_undefined(at, read_by, || Some(place()));
+                    if let [change] = changes.as_mut_slice() {
+                        self.atomic_shared(request, lane, offset, change, log);
                     }
-                    let old = region.buffer.read(offset, bytes);
-                    old_values[lane] = old;
-                    self.watch(Place::Global(address), bytes, old);
-                    self.has_changed |= old != new(old) & mask(bytes);
-                    let values = [old, new(old) & mask(bytes)];
-                    self.remember_write(request, lane, address, bytes, values, log);
-                    region.buffer.write(offset, bytes, new(old));
-                    let effect =
-                        Effect { writes: atomic.writes(old, operands[lane]), ..READ_WRITE };
-                    let conflict = self.observe_global(request, lane, cells, offset, effect.writes);
-                    self.report_race(request, lane, conflict, place);
-                    self.order_strongly(request, lane, Place::Global(address), effect, log);
+                } else if space == Space::Cluster {
+                    let Some(visit) = self.visit(request, lane, address, log) else { continue };
+                    if let Some(offset) = self.within_shared(request, lane, visit.address)
+                        && let [change] = changes.as_mut_slice()
+                    {
+                        self.atomic_shared(request, lane, offset, change, log);
+                    }
+                    self.leave(&visit, log);
+                } else if let Some(offset) = self.within(&mut near, request, lane, address)
+                    && let Some(region) = near
+                {
+                    self.atomic_global(request, lane, (address, offset), region, &mut changes, log);
                 }
             }
         }
-        if let Some(destination) = atomic.destination {
-            warp.set(destination, lanes, &old_values);
-            if old_undefined != 0 {
-                warp.registers.taint(destination, lanes, old_undefined, Some(counter));
+        for (&destination, change) in atomic.destinations.iter().zip(&changes) {
+            warp.set(destination, lanes, &change.old);
+            if change.old_undefined != 0 {
+                warp.registers.taint(destination, lanes, change.old_undefined, Some(counter));
             }
+        }
+    }
+
+    fn atomic_shared(
+        &mut self,
+        request: Request,
+        lane: usize,
+        offset: usize,
+        change: &mut Change<'_>,
+        log: &mut Log<'_>,
+    ) {
+        let (grid, bytes, at) = (self.grid, request.bytes, offset as u64);
+        let (old, is_defined) = self.shared.read(offset, bytes);
+        let (new, writes) = change.apply(lane, old, is_defined);
+        let is_sound = !change.takes_undefined(lane, is_defined);
+        self.watch(Place::Shared(at), bytes, old);
+        self.has_changed |= old != new;
+        self.shared.write(offset, bytes, new, is_sound);
+        let effect = Effect { writes, ..READ_WRITE };
+        let conflict = self.observe_shared(request, lane, offset, writes);
+        self.report_race(request, lane, conflict, || in_shared(grid, at));
+        self.order_strongly(request, lane, Place::Shared(at), effect, log);
+    }
+
+    fn atomic_global(
+        &mut self,
+        request: Request,
+        lane: usize,
+        (address, offset): (u64, usize),
+        region: Region<'_>,
+        changes: &mut [Change<'_>],
+        log: &mut Log<'_>,
+    ) {
+        let grid = self.grid;
+        let Request { counter, warp, .. } = request;
+        let place = || grid.global.place(address);
+        let Some(cells) = region.cells else {
+            self.report(FindingKind::WriteToReadOnly, counter, warp, lane, || {
+                (Some(place()), String::new())
+            });
+            return;
+        };
+        let bytes = request.bytes / changes.len().max(1) as u32;
+        let mut effects = Vec::with_capacity(changes.len());
+        for (element, change) in changes.iter_mut().enumerate() {
+            let step = element * bytes as usize;
+            let (address, offset) = (address + step as u64, offset + step);
+            let is_defined = region.buffer.is_defined(offset, bytes);
+            if change.takes_undefined(lane, is_defined) {
+                let at = Use { counter, warp, lane, what: "the new value" };
+                self.report_undefined(at, change.read_by(lane), || Some(place()));
+            }
+            let old = region.buffer.read(offset, bytes);
+            let (new, writes) = change.apply(lane, old, is_defined);
+            self.watch(Place::Global(address), bytes, old);
+            self.has_changed |= old != new;
+            self.remember_write(request, lane, address, bytes, [old, new], log);
+            region.buffer.write(offset, bytes, new);
+            effects.push((address, Effect { writes, ..READ_WRITE }));
+        }
+        let writes = effects.iter().any(|(_, effect)| effect.writes);
+        let conflict = self.observe_global(request, lane, cells, offset, writes);
+        self.report_race(request, lane, conflict, place);
+        for (address, effect) in effects {
+            self.order_strongly(request, lane, Place::Global(address), effect, log);
         }
     }
 }
 
-impl Atomic {
-    /// Whether it writes: a comparison that fails does not.
-    fn writes(&self, old: u64, operand: u64) -> bool {
-        self.operation != AtomicOperation::CompareAndSwap || old == operand & mask(self.ty.bytes())
+/// What an atomic does to one element, in all lanes.
+struct Change<'a> {
+    atomic: &'a Atomic,
+    operands: [u64; WARP],
+    replacements: [u64; WARP],
+    /// Lanes in which an operand is undefined, and the instruction that read it so.
+    undefined: u32,
+    read_by: Option<u32>,
+    /// What was there before.
+    old: [u64; WARP],
+    /// Lanes in which nobody had written it.
+    old_undefined: u32,
+}
+
+impl<'a> Change<'a> {
+    fn new(atomic: &'a Atomic, warp: &Warp, operand: Register) -> Self {
+        let given = || [Some(operand), atomic.replacement].into_iter().flatten();
+        Self {
+            atomic,
+            operands: warp.long(operand),
+            replacements: atomic.replacement.map_or([0; WARP], |register| warp.long(register)),
+            undefined: given().fold(0, |all, one| all | warp.registers.undefined(one)),
+            read_by: given().find_map(|register| warp.registers.read_by(register)),
+            old: [0; WARP],
+            old_undefined: 0,
+        }
+    }
+
+    /// The new value, and whether it is written: a comparison that fails does not.
+    fn apply(&mut self, lane: usize, old: u64, is_defined: bool) -> (u64, bool) {
+        let Atomic { operation, ty, .. } = *self.atomic;
+        self.old[lane] = old;
+        self.old_undefined |= u32::from(!is_defined) << lane;
+        let (operand, mask) = (self.operands[lane], mask(ty.bytes()));
+        let new = operation.apply(ty, old, operand, self.replacements[lane]) & mask;
+        (new, operation != AtomicOperation::CompareAndSwap || old == operand & mask)
+    }
+
+    /// Whether the new value depends on what nobody has written.
+    fn takes_undefined(&self, lane: usize, is_defined: bool) -> bool {
+        let needs_old = self.atomic.operation != AtomicOperation::Exchange;
+        self.undefined >> lane & 1 != 0 || needs_old && !is_defined
+    }
+
+    /// The instruction that read an undefined operand of a lane.
+    fn read_by(&self, lane: usize) -> Option<u32> {
+        self.read_by.filter(|_| self.undefined >> lane & 1 != 0)
     }
 }
 

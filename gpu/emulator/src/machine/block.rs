@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use fastrand::Rng;
 
 use super::barrier::{Arrival, Barriers};
+use super::cluster::Membership;
 use super::copies::Copies;
 use super::findings::{Culprit, Findings};
 use super::grid::{Grid, MULTIPROCESSORS, position};
@@ -13,6 +14,7 @@ use super::mbarrier::MBarriers;
 use super::order::{BlockOrder, Log, Place, Releases, lanes_of};
 use super::polls::Watched;
 use super::shared::SharedMemory;
+use super::stamp::Stamp;
 use super::undefined::{Stored, Use};
 use super::warp::{Facts, Group, PATIENCE, Warp};
 use crate::code::{Instruction, LoadMatrix, Op, WARP};
@@ -55,7 +57,9 @@ pub(crate) struct Block<'g> {
 #[derive(Debug)]
 pub(crate) struct Core<'g> {
     pub(crate) grid: &'g Grid<'g>,
-    position: [u32; 3],
+    pub(super) position: [u32; 3],
+    /// Its part in its cluster.
+    pub(super) membership: Membership,
     pub(crate) shared: SharedMemory,
     pub(crate) order: BlockOrder,
     pub(crate) counters: Counters,
@@ -89,6 +93,8 @@ impl<'g> Block<'g> {
             grid_size: grid.size,
             block_size: grid.block_size,
             block: position,
+            cluster: grid.cluster,
+            cluster_rank: grid.rank(position),
             // Another one in each order that is tried.
             multiprocessor: ((u64::from(index) + grid.options.seed * 7) % MULTIPROCESSORS as u64)
                 as u32,
@@ -118,6 +124,7 @@ impl<'g> Block<'g> {
             core: Core {
                 grid,
                 position,
+                membership: Membership::new(grid.rank(position), grid.warps()),
                 shared: SharedMemory::new(kernel.shared_dynamic + grid.dynamic_shared, index),
                 order: BlockOrder::new(index, grid.blocks(), grid.warps(), grid.has_near),
                 counters: Counters::default(),
@@ -162,7 +169,8 @@ impl<'g> Block<'g> {
             }
             self.open_barriers();
         }
-        let waits = self.warps.iter().any(|warp| warp.strong.is_some() || warp.dozes);
+        let waits = |warp: &Warp| warp.strong.is_some() || warp.dozes || warp.at_cluster != 0;
+        let waits = self.warps.iter().any(waits);
         if !self.core.is_stuck && !waits && !self.has_ended() {
             self.report_deadlock();
         }
@@ -214,15 +222,17 @@ impl<'g> Block<'g> {
         gets_further
     }
 
-    /// Lets every warp try again that can only wait: nothing else can go on.
-    pub(crate) fn wake(&mut self, releases: &mut Releases) {
+    /// Lets every warp try again that can only wait: nothing else can go on. Gives whether any does.
+    pub(crate) fn wake(&mut self, releases: &mut Releases) -> bool {
+        let mut any = false;
         let charge = self.core.grid.options.budget / MOST_TRIES + 1;
         for index in 0..self.warps.len() {
             if let Some(warp) = self.warps.get_mut(index).filter(|w| w.is_asleep || w.dozes) {
                 warp.charge_try(charge);
             }
-            self.access_of(index, releases);
+            any |= self.access_of(index, releases);
         }
+        any
     }
 
     /// Executes the strong access that a warp waits for; gives whether there is one.
@@ -234,6 +244,9 @@ impl<'g> Block<'g> {
             self.core.watched.clear();
             self.core.has_changed = false;
             self.has_stored |= matches!(instruction.op, Op::Store { .. });
+            if !instruction.op.is_strong() {
+                warp.polls.work();
+            }
             self.core.access(warp, counter, instruction, lanes, &mut Log::Turn(releases));
             warp.jump(lanes, counter + 1);
             warp.is_asleep = warp.poll(counter, lanes, &self.core.watched, self.core.has_changed);
@@ -428,6 +441,14 @@ impl Core<'_> {
                 }
                 return None;
             }
+            Op::Call(call) => {
+                self.call(warp, counter, call, lanes, group);
+                return None;
+            }
+            Op::Return => {
+                self.go_back(warp, lanes, group, counter);
+                return None;
+            }
             Op::Exit => {
                 warp.jump(group, next);
                 warp.alive &= !lanes;
@@ -445,6 +466,16 @@ impl Core<'_> {
                 warp.polls.work();
                 warp.jump(group, next);
                 self.arrive(warp, counter, instruction, lanes);
+                return None;
+            }
+            Op::ClusterArrive { releases, aligned } => {
+                warp.polls.work();
+                self.arrive_at_cluster(warp, counter, lanes, *releases, *aligned);
+            }
+            Op::ClusterWait => {
+                warp.polls.work();
+                warp.jump(group, next);
+                self.wait_for_cluster(warp, counter, lanes);
                 return None;
             }
             Op::Shuffle { members, .. }
@@ -495,6 +526,20 @@ impl Core<'_> {
     ) {
         let thread = self.grid.thread(warp * WARP + lane);
         let culprit = Culprit { instruction: counter as usize, block: self.position, thread };
+        self.findings.add(kind, culprit, self.grid.kernel, describe);
+    }
+
+    /// The same about an access that is remembered.
+    pub(crate) fn report_of(
+        &mut self,
+        kind: FindingKind,
+        instruction: u32,
+        stamp: Stamp,
+        describe: impl FnOnce() -> (Option<PlacedAddress>, String),
+    ) {
+        let block = position(stamp.block(), self.grid.size);
+        let thread = self.grid.thread(stamp.thread() as usize);
+        let culprit = Culprit { instruction: instruction as usize, block, thread };
         self.findings.add(kind, culprit, self.grid.kernel, describe);
     }
 }

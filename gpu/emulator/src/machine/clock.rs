@@ -75,6 +75,15 @@ impl Clock {
         }
     }
 
+    /// Whether anything of a block is known.
+    pub(crate) fn knows(&self, block: u32) -> bool {
+        let mut node = self.0.as_deref();
+        while let Some(Node::Branch { shift, children }) = node {
+            node = children[child(block, *shift)].as_deref();
+        }
+        node.is_some()
+    }
+
     /// Adds what another one knows.
     pub(crate) fn join(&mut self, other: &Self) {
         self.0 = match (self.0.take(), &other.0) {

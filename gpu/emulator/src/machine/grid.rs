@@ -8,6 +8,7 @@ use fastrand::Rng;
 use rayon::prelude::*;
 
 use super::block::Block;
+use super::cluster;
 use super::findings::Findings;
 use super::global::Global;
 use super::order::Releases;
@@ -32,6 +33,8 @@ const RESIDENT_SHARED: usize = 228 << 10;
 const MOST_BYTES: usize = 1 << 30;
 /// Threads that a block may have.
 const MOST_THREADS: u32 = 1024;
+/// Blocks that a cluster may have on every device that has clusters.
+const MOST_CLUSTER: u32 = 8;
 /// Bytes of shared memory that a block may have, on the largest devices.
 const MOST_SHARED: u32 = 227 * 1024;
 
@@ -41,6 +44,8 @@ pub(crate) struct Grid<'l> {
     pub(crate) kernel: &'l Kernel,
     pub(crate) size: [u32; 3],
     pub(crate) block_size: [u32; 3],
+    /// Blocks of a cluster.
+    pub(crate) cluster: [u32; 3],
     pub(crate) threads: usize,
     pub(crate) dynamic_shared: u32,
     pub(crate) parameters: Vec<u8>,
@@ -92,6 +97,12 @@ impl<'l> Grid<'l> {
                 launch.grid
             ));
         }
+        let cluster = kernel.cluster.unwrap_or([1; 3]);
+        if cluster.iter().product::<u32>() > MOST_CLUSTER {
+            return refuse(format!(
+                "clusters of {cluster:?} blocks: a launch takes up to {MOST_CLUSTER} unless the host allows more"
+            ));
+        }
         let shared = kernel.shared_bytes.saturating_add(launch.dynamic_shared);
         if shared > MOST_SHARED {
             return refuse(format!("{shared} bytes of shared memory: there are {MOST_SHARED}"));
@@ -129,6 +140,7 @@ impl<'l> Grid<'l> {
             kernel,
             size: launch.grid,
             block_size: launch.block,
+            cluster,
             threads,
             dynamic_shared: launch.dynamic_shared,
             parameters,
@@ -179,7 +191,8 @@ impl<'l> Grid<'l> {
 
     /// Runs all blocks.
     pub(crate) fn run(&self) -> Report {
-        let mut waiting: VecDeque<u32> = (0..self.blocks()).collect();
+        let size = self.cluster_blocks();
+        let mut waiting: VecDeque<u32> = (0..self.blocks() / size as u32).collect();
         if self.options.seed != 0 {
             Rng::with_seed(self.options.seed).shuffle(waiting.make_contiguous());
         }
@@ -188,11 +201,12 @@ impl<'l> Grid<'l> {
         let mut counters = Counters::default();
         let mut resident: Vec<Block<'_>> = Vec::new();
         let mut is_over = false;
-        let most = (MOST_BYTES / self.block_bytes().max(1)).clamp(1, self.room());
-        let mut at_once = most.min(RESIDENT);
+        let most = (MOST_BYTES / self.block_bytes().max(1)).clamp(1, self.room()).max(size);
+        let mut at_once = most.min(RESIDENT).max(size);
         while !is_over {
-            let free = at_once.saturating_sub(resident.len());
-            let next: Vec<u32> = waiting.drain(..free.min(waiting.len())).collect();
+            let free = at_once.saturating_sub(resident.len()) / size;
+            let next = waiting.drain(..free.min(waiting.len()));
+            let next: Vec<u32> = next.flat_map(|number| self.blocks_of_cluster(number)).collect();
             resident.par_extend(next.into_par_iter().map(|index| Block::new(self, index)));
             if resident.is_empty() {
                 break;
@@ -200,23 +214,39 @@ impl<'l> Grid<'l> {
             releases.past.time += 2;
             let time = releases.past.time - 1;
             resident.par_iter_mut().for_each(|block| block.run(time));
-            let mut gets_further = false;
-            for block in &mut resident {
-                gets_further |= block.access_strongly(&mut releases);
+            let mut gets_further =
+                self.in_turn(&mut resident, &mut releases, Block::access_strongly);
+            if self.has_clusters() {
+                for blocks in resident.chunks_mut(size) {
+                    gets_further |= cluster::open(blocks);
+                }
             }
-            gets_further |= resident.iter().any(|block| block.is_stuck() || block.has_ended());
+            // The others of a cluster may still look for a block that has ended.
+            let have_ended = |blocks: &[Block<'_>]| blocks.iter().all(Block::has_ended);
+            gets_further |= resident.iter().any(Block::is_stuck);
+            gets_further |= resident.chunks(size).any(have_ended);
             if !gets_further {
                 // They may wait for blocks that have not begun, if a device has room for more.
                 if at_once < most && !waiting.is_empty() {
                     at_once = most.min(at_once + RESIDENT);
                     continue;
                 }
-                resident.iter_mut().for_each(|block| block.wake(&mut releases));
+                if self.has_clusters() {
+                    resident.chunks_mut(size).for_each(cluster::report_deadlock);
+                }
+                self.in_turn(&mut resident, &mut releases, Block::wake);
             }
             // What cannot go on would only be found again by the blocks after it.
             is_over = resident.iter().any(Block::is_stuck);
-            let ended = |block: &mut Block<'_>| is_over || block.has_ended();
-            for block in resident.extract_if(.., ended) {
+            let mut ended: VecDeque<bool> = resident
+                .chunks(size)
+                .flat_map(|blocks| std::iter::repeat_n(have_ended(blocks), blocks.len()))
+                .collect();
+            let ended = |_: &mut Block<'_>| ended.pop_front().is_some_and(|ended| ended || is_over);
+            for mut block in resident.extract_if(.., ended) {
+                if !is_over {
+                    block.report_late_visits();
+                }
                 let (block_findings, block_counters) = block.into_results();
                 findings.extend(block_findings);
                 counters.add(&block_counters);
@@ -225,6 +255,27 @@ impl<'l> Grid<'l> {
         let (remarks, findings) =
             findings.into_vec().into_iter().partition(|finding| finding.kind.is_remark());
         Report { findings, remarks, counters }
+    }
+
+    /// Lets each block do something while it is its turn. Gives whether any says that it does.
+    fn in_turn(
+        &self,
+        resident: &mut [Block<'l>],
+        releases: &mut Releases,
+        act: impl Fn(&mut Block<'l>, &mut Releases) -> bool,
+    ) -> bool {
+        if !self.has_clusters() {
+            return resident.iter_mut().fold(false, |any, block| act(block, releases) || any);
+        }
+        let mut any = false;
+        resident.iter_mut().for_each(|block| block.lend(releases));
+        for block in resident.iter_mut() {
+            block.take_back(releases);
+            any |= act(block, releases);
+            block.lend(releases);
+        }
+        resident.iter_mut().for_each(|block| block.take_back(releases));
+        any
     }
 }
 

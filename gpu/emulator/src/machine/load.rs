@@ -58,6 +58,23 @@ impl Core<'_> {
                         log,
                     );
                 }
+                Space::Cluster => {
+                    for lane in lanes_of(lanes) {
+                        let at = addresses[lane];
+                        let Some(visit) = self.visit(request, lane, at, log) else { continue };
+                        let addresses = [visit.address; WARP];
+                        self.load_shared(
+                            request,
+                            access.bytes,
+                            elements,
+                            &addresses,
+                            1 << lane,
+                            &mut read,
+                            log,
+                        );
+                        self.leave(&visit, log);
+                    }
+                }
                 Space::Local => self.load_local(
                     warp,
                     request,
@@ -192,7 +209,10 @@ impl Core<'_> {
         read: &mut Values,
     ) {
         for lane in lanes_of(lanes) {
-            let Some(offset) = self.within_local(request, lane, addresses[lane]) else { continue };
+            let Some(offset) = self.within_local(&warp.calls, request, lane, addresses[lane])
+            else {
+                continue;
+            };
             for element in 0..elements {
                 let offset = offset + element * bytes as usize;
                 let word = |index: usize| warp.local.get(index).copied().unwrap_or_default();

@@ -24,125 +24,21 @@
 //! strong write is ordered before what follows the strong read that observes it, which is
 //! *observation order*: the stamps of strong accesses lie half an epoch before those of weak ones.
 
+mod cluster;
+mod known;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use self::known::{Knowledge, Spread};
 use super::clock::{Clock, WarpClock, levels};
+use super::cluster::Neighbours;
 use super::past::Past;
 use super::stamp::{LAST_EPOCH, Stamp};
 use crate::code::{Scope, WARP};
 
 /// Lanes of a warp as an index.
 type Lane = usize;
-
-/// What a warp knows of its block.
-#[derive(Clone, Debug)]
-struct Knowledge {
-    /// Accesses of an own lane before this epoch are known to that lane; the present epoch, while
-    /// this is live. Even.
-    epoch: u32,
-    /// Accesses of own lanes before this epoch are known to all of them.
-    together: u32,
-    /// By lane and lane, where lanes know more of each other than that.
-    lanes: Option<Box<[[u32; WARP]; WARP]>>,
-    /// By warp: its accesses before this epoch are known.
-    warps: Box<[u32]>,
-}
-
-impl Knowledge {
-    /// Whether an access by a thread of the block was ordered before what lane `reader` of `warp`
-    /// did next.
-    #[inline]
-    fn covers(&self, warp: usize, reader: Lane, access: Stamp) -> bool {
-        let (thread, epoch) = (access.thread() as usize, access.epoch());
-        let (other_warp, lane) = (thread / WARP, thread % WARP);
-        if other_warp != warp {
-            return self.warps.get(other_warp).is_some_and(|&known| epoch < known);
-        }
-        if lane == reader {
-            return epoch < self.epoch;
-        }
-        epoch < self.together
-            || self.lanes.as_ref().is_some_and(|lanes| epoch < lanes[reader % WARP][lane])
-    }
-
-    /// The next epoch. What was done before is known below the one returned, which is less than the
-    /// stamp of anything that is done after.
-    fn advance(&mut self) -> u32 {
-        self.epoch = self.epoch.saturating_add(2);
-        self.epoch - 1
-    }
-
-    /// What some lanes of a warp know together.
-    fn leaf(&self, warp: usize, of: u32) -> Box<[WarpClock]> {
-        let clock = |(number, &known): (usize, &u32)| {
-            if number != warp {
-                return WarpClock { all: known, lanes: None };
-            }
-            let mut lanes = [self.together; WARP];
-            for lane in lanes_of(of) {
-                for (joined, &known) in
-                    lanes.iter_mut().zip(self.lanes.iter().flat_map(|l| &l[lane]))
-                {
-                    *joined = known.max(*joined);
-                }
-            }
-            lanes_of(of).for_each(|lane| lanes[lane] = self.epoch);
-            WarpClock { all: self.together, lanes: Some(Arc::new(lanes)) }
-        };
-        self.warps.iter().enumerate().map(clock).collect()
-    }
-}
-
-/// A clock that lanes of a warp have each for itself, or all together.
-#[derive(Clone, Debug, Default)]
-struct Spread {
-    all: Clock,
-    /// What lanes know besides.
-    lanes: Option<Box<[Clock; WARP]>>,
-}
-
-impl Spread {
-    fn add(&mut self, lane: Lane, clock: &Clock) {
-        if !clock.is_empty() {
-            self.lanes.get_or_insert_default()[lane % WARP].join(clock);
-        }
-    }
-
-    fn of(&self, lane: Lane) -> Clock {
-        let mut clock = self.all.clone();
-        if let Some(lanes) = &self.lanes {
-            clock.join(&lanes[lane % WARP]);
-        }
-        clock
-    }
-
-    #[inline]
-    fn covers(&self, lane: Lane, access: Stamp) -> bool {
-        self.all.covers(access)
-            || self.lanes.as_ref().is_some_and(|lanes| lanes[lane % WARP].covers(access))
-    }
-
-    /// Some lanes tell each other what they know.
-    fn meet(&mut self, met: u32, are_all: bool) {
-        let Some(lanes) = &mut self.lanes else { return };
-        let mut joined = Clock::default();
-        lanes_of(met).for_each(|lane| joined.join(&lanes[lane]));
-        if are_all {
-            self.all.join(&joined);
-            self.lanes = None;
-        } else {
-            lanes_of(met).for_each(|lane| lanes[lane] = joined.clone());
-        }
-    }
-
-    /// What all lanes know together.
-    fn joined(&self) -> Clock {
-        let mut joined = self.all.clone();
-        self.lanes.iter().flat_map(|lanes| lanes.iter()).for_each(|lane| joined.join(lane));
-        joined
-    }
-}
 
 /// What a lane had fenced at its last fence of a scope: its knowledge then.
 #[derive(Clone, Debug)]
@@ -171,6 +67,8 @@ pub(crate) struct Releases {
     places: HashMap<u64, Release>,
     /// In device memory, except in the plain order.
     pub(crate) past: Past,
+    /// Blocks that share clusters.
+    pub(crate) neighbours: Neighbours,
 }
 
 /// A place where something is released.

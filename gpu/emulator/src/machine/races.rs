@@ -54,6 +54,12 @@ impl Cell {
         })
     }
 
+    /// The accesses that are remembered, with their instructions.
+    pub(crate) fn accesses(&self) -> impl Iterator<Item = (Stamp, u32)> {
+        let all = self.stamps.into_iter().zip(self.instructions);
+        all.filter(|(stamp, _)| stamp.is_somebody())
+    }
+
     /// [`write`](Self::write) or [`read`](Self::read); `sizes` are those of the elements that
     /// instructions access.
     #[inline]

@@ -3,7 +3,7 @@
 use super::races::Cell;
 
 /// Its words, which of their bytes were written, and who touched them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SharedMemory {
     bytes: usize,
     words: Vec<u32>,

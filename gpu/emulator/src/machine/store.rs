@@ -26,7 +26,6 @@ impl Core<'_> {
         lanes: u32,
         log: &mut Log<'_>,
     ) {
-        let grid = self.grid;
         let (addresses, parts) = self.places(warp, request.counter, address, lanes);
         let elements = sources.len().min(MOST_ELEMENTS);
         let mut stored = Values::default();
@@ -55,40 +54,23 @@ impl Core<'_> {
                 }
                 Space::Shared => {
                     self.count_shared(&addresses, lanes, request.bytes);
+                    self.store_shared(request, access.bytes, &addresses, lanes, &stored, log);
+                }
+                Space::Cluster => {
                     for lane in lanes_of(lanes) {
-                        let Some(offset) = self.within_shared(request, lane, addresses[lane])
-                        else {
-                            continue;
-                        };
-                        self.has_changed = true;
-                        let conflict = self.observe_shared(request, lane, offset, true);
-                        let is_same_value = conflict.is_some()
-                            && (0..elements).all(|element| {
-                                let value = cut(stored.values[element][lane], access.bytes);
-                                let offset = offset + element * access.bytes as usize;
-                                self.shared.read(offset, access.bytes) == (value, true)
-                            });
-                        for element in 0..elements {
-                            let offset = offset + element * access.bytes as usize;
-                            let is_defined = stored.undefined[element] >> lane & 1 == 0;
-                            if !is_defined {
-                                self.store_undefined(None, offset, stored.read_by[element]);
-                            }
-                            let value = stored.values[element][lane];
-                            self.shared.write(offset, access.bytes, value, is_defined);
-                        }
-                        self.report_race_of_write(request, lane, conflict, is_same_value, || {
-                            in_shared(grid, offset as u64)
-                        });
-                        if request.order != Order::Weak {
-                            let place = Place::Shared(offset as u64);
-                            self.order_strongly(request, lane, place, WRITE, log);
-                        }
+                        let at = addresses[lane];
+                        let Some(visit) = self.visit(request, lane, at, log) else { continue };
+                        let addresses = [visit.address; WARP];
+                        let bytes = access.bytes;
+                        self.store_shared(request, bytes, &addresses, 1 << lane, &stored, log);
+                        self.leave(&visit, log);
                     }
                 }
                 Space::Local => {
                     for lane in lanes_of(lanes) {
-                        let Some(offset) = self.within_local(request, lane, addresses[lane]) else {
+                        let Some(offset) =
+                            self.within_local(&warp.calls, request, lane, addresses[lane])
+                        else {
                             continue;
                         };
                         for element in 0..elements {
@@ -113,6 +95,48 @@ impl Core<'_> {
                         || (None, "parameters are only read".to_owned()),
                     );
                 }
+            }
+        }
+    }
+
+    fn store_shared(
+        &mut self,
+        request: Request,
+        bytes: u32,
+        addresses: &[u64; WARP],
+        lanes: u32,
+        stored: &Values,
+        log: &mut Log<'_>,
+    ) {
+        let grid = self.grid;
+        let elements = (request.bytes / bytes) as usize;
+        for lane in lanes_of(lanes) {
+            let Some(offset) = self.within_shared(request, lane, addresses[lane]) else {
+                continue;
+            };
+            self.has_changed = true;
+            let conflict = self.observe_shared(request, lane, offset, true);
+            let is_same_value = conflict.is_some()
+                && (0..elements).all(|element| {
+                    let value = cut(stored.values[element][lane], bytes);
+                    let offset = offset + element * bytes as usize;
+                    self.shared.read(offset, bytes) == (value, true)
+                });
+            for element in 0..elements {
+                let offset = offset + element * bytes as usize;
+                let is_defined = stored.undefined[element] >> lane & 1 == 0;
+                if !is_defined {
+                    self.store_undefined(None, offset, stored.read_by[element]);
+                }
+                let value = stored.values[element][lane];
+                self.shared.write(offset, bytes, value, is_defined);
+            }
+            self.report_race_of_write(request, lane, conflict, is_same_value, || {
+                in_shared(grid, offset as u64)
+            });
+            if request.order != Order::Weak {
+                let place = Place::Shared(offset as u64);
+                self.order_strongly(request, lane, place, WRITE, log);
             }
         }
     }

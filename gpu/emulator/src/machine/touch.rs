@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::access::Request;
 use super::block::Core;
+use super::calls::Calls;
 use super::global::Region;
 use super::grid::{Grid, position};
 use super::order::{Effect, Log, Place, Releases};
@@ -80,6 +81,7 @@ impl<'g> Core<'g> {
 
     pub(super) fn within_local(
         &mut self,
+        calls: &Calls,
         request: Request,
         lane: usize,
         address: u64,
@@ -87,9 +89,17 @@ impl<'g> Core<'g> {
         let bytes = u64::from(request.bytes);
         let kernel = self.grid.kernel;
         let place = || PlacedAddress { address, place: in_local(kernel, address) };
-        let is_outside =
-            address.checked_add(bytes).is_none_or(|end| end > u64::from(kernel.local_bytes));
-        if is_outside || gap(kernel, address, bytes).is_some() {
+        let is_within = |at: u64, gaps: &[Range<u32>], length: u32| {
+            at.checked_add(bytes).is_some_and(|end| end <= length.into())
+                && gap(gaps, at, bytes).is_none()
+        };
+        let is_inside = match calls.frame(kernel, lane, address) {
+            Some((function, frame)) => {
+                is_within(address - frame, &function.gaps, function.frame_bytes)
+            }
+            None => is_within(address, &kernel.local_gaps, kernel.local_bytes),
+        };
+        if !is_inside {
             self.out_of_bounds(request, lane, place);
             return None;
         }
@@ -384,8 +394,7 @@ fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
 }
 
 /// What lies between two arrays of a thread's own memory and is touched by an access.
-fn gap(kernel: &Kernel, address: u64, bytes: u64) -> Option<&Range<u32>> {
-    let gaps = &kernel.local_gaps;
+fn gap(gaps: &[Range<u32>], address: u64, bytes: u64) -> Option<&Range<u32>> {
     let after = gaps.partition_point(|gap| u64::from(gap.end) <= address);
     gaps.get(after).filter(|gap| u64::from(gap.start) < address + bytes)
 }
@@ -393,7 +402,10 @@ fn gap(kernel: &Kernel, address: u64, bytes: u64) -> Option<&Range<u32>> {
 /// Puts an address of a thread's own memory in words: one between two arrays is behind the first
 /// or before the second, whichever is nearer.
 pub(super) fn in_local(kernel: &Kernel, address: u64) -> String {
-    match gap(kernel, address, 1) {
+    if address > kernel.local_bytes.into() && !kernel.functions.is_empty() {
+        return format!("the thread's stack + {}", address - u64::from(kernel.local_bytes));
+    }
+    match gap(&kernel.local_gaps, address, 1) {
         None => format!("the thread's own memory + {address} of {} bytes", kernel.local_bytes),
         Some(gap) => {
             let (past, before) = (address - u64::from(gap.start), u64::from(gap.end) - address);

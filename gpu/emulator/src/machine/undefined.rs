@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::block::Core;
 use super::order::lanes_of;
 use super::touch::{in_local, in_shared};
-use crate::code::{Space, WARP};
+use crate::code::{SHARED_BITS, Space, WARP};
 use crate::finding::{FindingKind, PlacedAddress};
 
 /// Where the value of a register matters.
@@ -52,7 +52,7 @@ impl Core<'_> {
         counter: u32,
         undefined: u32,
         addresses: &[u64; WARP],
-        parts: &[(Space, u32); 3],
+        parts: &[(Space, u32)],
     ) {
         let grid = self.grid;
         self.undefined_reads.entry(counter).or_insert_with(|| {
@@ -61,7 +61,9 @@ impl Core<'_> {
             let address = addresses[lane];
             match space {
                 Space::Global | Space::Generic => Some(grid.global.place(address)),
-                Space::Shared => Some(in_shared(grid, address)),
+                Space::Shared | Space::Cluster => {
+                    Some(in_shared(grid, address & ((1 << SHARED_BITS) - 1)))
+                }
                 Space::Local => {
                     Some(PlacedAddress { address, place: in_local(grid.kernel, address) })
                 }

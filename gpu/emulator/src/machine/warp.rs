@@ -1,7 +1,10 @@
 //! A warp: 32 lanes, each with its own program counter.
 
+use std::ops::Range;
+
 use fastrand::Rng;
 
+use super::calls::Calls;
 use super::grid::position;
 use super::order::lanes_of;
 use super::polls::{Polls, Watched};
@@ -34,6 +37,8 @@ pub(crate) struct Warp {
     pub(crate) members: [u32; WARP],
     /// Lanes that wait at a barrier.
     pub(crate) at_barrier: u32,
+    /// Lanes that wait at the barrier of the cluster.
+    pub(crate) at_cluster: u32,
     /// The lanes of a strong access of device memory that waits for its turn, and its instruction.
     pub(crate) strong: Option<(u32, u32)>,
     /// Instructions executed.
@@ -44,6 +49,7 @@ pub(crate) struct Warp {
     pub(crate) loads: u64,
     /// Lanes' own memory.
     pub(crate) local: Vec<LocalWord>,
+    pub(crate) calls: Calls,
     pub(crate) polls: Polls,
     /// It waits for its turn, but can only go on when what it polls has changed.
     pub(crate) is_asleep: bool,
@@ -68,13 +74,13 @@ pub(crate) struct LocalWord {
 }
 
 impl LocalWord {
-    /// So many of a warp, none of them written.
-    fn noise(warp: usize, words: u32) -> Vec<Self> {
+    /// Those of a warp with these numbers, none of them written.
+    fn noise(warp: usize, words: Range<u32>) -> Vec<Self> {
         let word = |number: u32| {
             let of = |lane: usize| noise((warp * WARP + lane) as u32 ^ number << 10);
             Self { values: std::array::from_fn(of), defined: [0; 4] }
         };
-        (0..words).map(word).collect()
+        words.map(word).collect()
     }
 }
 
@@ -107,11 +113,13 @@ impl Warp {
             collected: 0,
             members: [0; WARP],
             at_barrier: 0,
+            at_cluster: 0,
             strong: None,
             executed: 0,
             charged: 0,
             loads: 0,
-            local: LocalWord::noise(index, local_bytes.div_ceil(4)),
+            local: LocalWord::noise(index, 0..local_bytes.div_ceil(4)),
+            calls: Calls::default(),
             polls: Polls::default(),
             is_asleep: false,
             dozes: false,
@@ -129,26 +137,29 @@ impl Warp {
             return None;
         }
         let of = |lanes: u32| lanes_of(lanes).map(|lane| self.counters[lane]);
-        let least = of(self.ready).min()?;
+        // Those that have called a function are behind those that have returned from it.
+        let mut ready = self.calls.deepest(self.ready);
+        let least = of(ready).min()?;
         let mut counter = least;
         let mut chosen = u32::MAX;
         if self.waited >= PATIENCE {
             self.waited = 0;
             let last = self.aged;
-            counter = of(self.ready).filter(|&other| other > last).min().unwrap_or(least);
+            ready = self.ready;
+            counter = of(ready).filter(|&other| other > last).min().unwrap_or(least);
             self.aged = counter;
         } else if serial {
-            let lane = self.ready.trailing_zeros() as usize;
+            let lane = ready.trailing_zeros() as usize;
             let (lanes, counter) = (1 << lane, self.counters[lane]);
             return Some(Group { lanes, counter, until: u32::MAX });
         } else if let Some(random) = random {
             if random.u8(..) < 64 {
-                let place = random.usize(..self.ready.count_ones() as usize);
-                counter = of(self.ready).nth(place).unwrap_or(least);
+                let place = random.usize(..ready.count_ones() as usize);
+                counter = of(ready).nth(place).unwrap_or(least);
             }
             // Nothing promises that lanes at the same instruction execute it together.
             if random.u8(..) < 16 {
-                let here = lanes_of(self.ready).filter(|&lane| self.counters[lane] == counter);
+                let here = lanes_of(ready).filter(|&lane| self.counters[lane] == counter);
                 let here = here.fold(0, |mask, lane| mask | 1_u32 << lane);
                 let some = here & random.u32(..);
                 chosen = if some == 0 { here } else { some };
@@ -156,7 +167,7 @@ impl Warp {
         }
         let mut lanes = 0;
         let mut until = u32::MAX;
-        for lane in lanes_of(self.ready) {
+        for lane in lanes_of(ready) {
             let other = self.counters[lane];
             if other == counter && chosen >> lane & 1 != 0 {
                 lanes |= 1 << lane;
@@ -167,6 +178,12 @@ impl Warp {
             }
         }
         Some(Group { lanes, counter, until })
+    }
+
+    /// Makes the lanes' own memory so many words long.
+    pub(crate) fn grow_local(&mut self, words: usize) {
+        let more = self.local.len() as u32..words as u32;
+        self.local.extend(LocalWord::noise(self.index, more));
     }
 
     /// Counts so many instructions of a group against it, if other lanes are ready: those have
@@ -322,6 +339,16 @@ impl Warp {
             Constant::BlockSize(dimension) => pick(facts.block_size, dimension),
             Constant::Block(dimension) => pick(facts.block, dimension),
             Constant::GridSize(dimension) => pick(facts.grid_size, dimension),
+            Constant::ClusterBlock(dimension) => {
+                pick(std::array::from_fn(|i| facts.block[i] % facts.cluster[i]), dimension)
+            }
+            Constant::ClusterRank => facts.cluster_rank.into(),
+            Constant::Cluster(dimension) => {
+                pick(std::array::from_fn(|i| facts.block[i] / facts.cluster[i]), dimension)
+            }
+            Constant::Clusters(dimension) => {
+                pick(std::array::from_fn(|i| facts.grid_size[i] / facts.cluster[i]), dimension)
+            }
             Constant::Lane => lane as u64,
             Constant::Warp => self.index as u64,
             Constant::Warps => facts.block_size.iter().product::<u32>().div_ceil(32).into(),
@@ -354,6 +381,9 @@ pub(crate) struct Facts {
     pub(crate) grid_size: [u32; 3],
     pub(crate) block_size: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// Blocks of a cluster.
+    pub(crate) cluster: [u32; 3],
+    pub(crate) cluster_rank: u32,
     /// Where the block runs.
     pub(crate) multiprocessor: u32,
     pub(crate) dynamic_shared: u32,

@@ -17,19 +17,22 @@ impl<'m> Lowering<'m> {
         let unknown = || format!("unknown instruction `{name}.{}`", modifiers.join("."));
         let (mut order, mut scope, mut space) = (Order::Relaxed, Scope::Device, None);
         let (mut operation, mut ty, mut has_policy) = (None, None, false);
+        let mut elements = 1;
         for &modifier in modifiers {
             match modifier {
                 "relaxed" => order = Order::Relaxed,
                 "acquire" => order = Order::Acquire,
                 "release" => order = Order::Release,
                 "acq_rel" => order = Order::AcquireRelease,
-                // Every block is a cluster of its own.
-                "cta" | "cluster" => scope = Scope::Block,
-                "gpu" | "sys" => scope = Scope::Device,
-                "global" => space = Some(Space::Global),
-                "shared" | "shared::cta" => space = Some(Space::Shared),
+                _ if let Some(known) = self.scope(modifier) => scope = known,
+                "global" | "shared" | "shared::cta" | "shared::cluster" => {
+                    space = self.space(modifier);
+                }
                 "noftz" => {}
                 "L2::cache_hint" => has_policy = true,
+                "v2" => elements = 2,
+                "v4" => elements = 4,
+                "v8" => elements = 8,
                 _ if operation.is_none() => {
                     operation = Some(named_operation(modifier).ok_or_else(|| {
                         self.error(format!("unknown modifier `.{modifier}`: {}", unknown()))
@@ -46,20 +49,23 @@ impl<'m> Lowering<'m> {
         let (Some(operation), Some((ty, bits, is_bits))) = (operation, ty) else {
             return Err(self.error(unknown()));
         };
-        if !exists(operation, ty, is_bits) {
+        let is_known = match elements {
+            1 => exists(operation, ty, is_bits),
+            elements => exists_for_vectors(operation, ty, elements),
+        };
+        if !is_known {
             return Err(self.error(unknown()));
         }
         let mut operands = operands;
         if let ([rest @ .., _], true) = (operands, has_policy) {
             operands = rest;
         }
-        let mut destination = None;
+        let mut destinations = Vec::new();
         if let ([first, rest @ ..], true) = (operands, has_destination) {
-            destination = match first {
-                Operand::Ignored => None,
+            for element in self.elements(first, elements)? {
                 // A narrower element leaves the register's upper bits zero.
-                first => Some(self.write_bits(first, bits)?),
-            };
+                destinations.push(self.write_bits(element, bits)?);
+            }
             operands = rest;
         }
         let (address, operand, replacement) = match (operands, operation) {
@@ -76,14 +82,25 @@ impl<'m> Lowering<'m> {
         if matches!(address.space, Space::Local | Space::Parameter) {
             return Err(self.error("atomics are of global or shared memory"));
         }
-        let operand = self.read(operand, bits)?;
+        if elements > 1 && matches!(address.space, Space::Shared | Space::Cluster) {
+            return Err(self.error("atomics of vectors are of global memory"));
+        }
+        let operand = self.elements(operand, elements)?;
+        let operands: Result<_, _> = operand.iter().map(|one| self.read(one, bits)).collect();
         let replacement = match replacement {
             Some(new) => Some(self.read(new, bits)?),
             None => None,
         };
-        let atomic =
-            Atomic { address, operation, ty, order, scope, destination, operand, replacement };
-        Ok(Op::Atomic(atomic))
+        Ok(Op::Atomic(Atomic {
+            address,
+            operation,
+            ty,
+            order,
+            scope,
+            destinations: destinations.into(),
+            operands: operands?,
+            replacement,
+        }))
     }
 }
 
@@ -138,5 +155,18 @@ fn exists(operation: AtomicOperation, ty: AtomicType, is_bits: bool) -> bool {
             matches!(ty, B16 | U32 | S32 | U64 | S64 | F32 | F64)
         }
         AtomicOperation::Increment | AtomicOperation::Decrement => ty == U32 && !is_bits,
+    }
+}
+
+/// Whether PTX has the operation for vectors of so many elements.
+fn exists_for_vectors(operation: AtomicOperation, ty: AtomicType, elements: usize) -> bool {
+    use AtomicType::{BF16, BF16x2, F16, F16x2, F32};
+    let is_half_operation =
+        matches!(operation, AtomicOperation::Add | AtomicOperation::Min | AtomicOperation::Max);
+    match ty {
+        F32 => operation == AtomicOperation::Add && elements <= 4,
+        F16x2 | BF16x2 => is_half_operation && elements <= 4,
+        F16 | BF16 => is_half_operation,
+        _ => false,
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::code::{Instruction, Op, Register};
 
-/// The registers of code that some way through it reads before it writes them. Most kernels have
-/// none.
-pub(super) fn read_before_written(code: &[Instruction]) -> BTreeSet<Register> {
-    let blocks = Block::all(code);
+/// The registers of code that some way through it, or through a function that begins at one of the
+/// `entries`, reads before it writes them. Most kernels have none.
+pub(super) fn read_before_written(code: &[Instruction], entries: &[usize]) -> BTreeSet<Register> {
+    let blocks = Block::all(code, entries);
     let mut live: Vec<BTreeSet<Register>> =
         blocks.iter().map(|block| block.reads.clone()).collect();
     // Backwards, until nothing changes: what a block's successors read, and it does not write, it
@@ -27,11 +27,15 @@ pub(super) fn read_before_written(code: &[Instruction]) -> BTreeSet<Register> {
             live[index].extend(new);
         }
     }
-    live.into_iter().next().unwrap_or_default()
+    let begins = |block: &Block| block.start == 0 || entries.contains(&block.start);
+    let live = blocks.iter().zip(live).filter(|(block, _)| begins(block));
+    live.flat_map(|(_, live)| live).collect()
 }
 
 /// Instructions that are executed one after the other.
 struct Block {
+    /// Number of the first.
+    start: usize,
     /// What it reads before it writes.
     reads: BTreeSet<Register>,
     /// What it writes for certain.
@@ -40,7 +44,7 @@ struct Block {
 }
 
 impl Block {
-    fn all(code: &[Instruction]) -> Vec<Self> {
+    fn all(code: &[Instruction], entries: &[usize]) -> Vec<Self> {
         let targets = |instruction: &Instruction| match &instruction.op {
             Op::Branch { target } => vec![*target as usize],
             Op::BranchIndexed { targets, .. } => targets.iter().map(|&t| t as usize).collect(),
@@ -49,10 +53,11 @@ impl Block {
         let ends = |instruction: &Instruction| {
             matches!(
                 instruction.op,
-                Op::Branch { .. } | Op::BranchIndexed { .. } | Op::Exit | Op::Trap
+                Op::Branch { .. } | Op::BranchIndexed { .. } | Op::Return | Op::Exit | Op::Trap
             )
         };
         let mut starts = BTreeSet::from([0]);
+        starts.extend(entries);
         for (at, instruction) in code.iter().enumerate() {
             starts.extend(targets(instruction));
             if ends(instruction) {
@@ -82,7 +87,7 @@ impl Block {
                 last.map(targets).unwrap_or_default().into_iter().filter_map(number).collect();
             let falls_through = last.is_none_or(|last| !ends(last) || last.guard.is_some());
             successors.extend(falls_through.then(|| number(end)).flatten());
-            Self { reads, writes, successors }
+            Self { start, reads, writes, successors }
         };
         starts.iter().enumerate().map(block).collect()
     }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::calls::{Outlined, Own};
 use super::liveness::read_before_written;
 use super::names::{Place, Scope};
+use super::reach::Reach;
 use super::shared::{self, Shared};
 use super::syntax::{Declaration, DeclaredSpace, Function, Statement, StatementKind};
 use super::{Module, PtxError};
@@ -26,9 +28,12 @@ pub(super) fn kernel(module: &Module, name: &str) -> Result<Kernel, PtxError> {
         let reason = format!("no kernel `{name}`; there is {}", module.kernels().join(", "));
         return Err(PtxError::new(0, reason));
     };
+    let reach = Reach::of(module, number);
     let mut lowering = Lowering {
         module,
-        shared: shared::place(module, number)?,
+        shared: shared::place(module, &reach.functions)?,
+        reach,
+        cluster: function.cluster,
         code: Vec::new(),
         labels: Vec::new(),
         constants: HashMap::new(),
@@ -40,6 +45,8 @@ pub(super) fn kernel(module: &Module, name: &str) -> Result<Kernel, PtxError> {
         local_gaps: Vec::new(),
         statements: 0,
         calls: Vec::new(),
+        outlined: Vec::new(),
+        own: None,
         frame: Frame::default(),
         here: Here { guard: None, line: function.line, location: None },
     };
@@ -76,6 +83,9 @@ pub(super) struct Label(pub(super) usize);
 pub(super) struct Lowering<'m> {
     pub(super) module: &'m Module,
     pub(super) shared: Shared<'m>,
+    pub(super) reach: Reach,
+    /// Blocks of a cluster, where the kernel says so.
+    pub(super) cluster: Option<[u32; 3]>,
     /// Targets of branches are numbers of labels until the end.
     code: Vec<Instruction>,
     /// Where labels stand.
@@ -89,8 +99,12 @@ pub(super) struct Lowering<'m> {
     local_bytes: u64,
     local_gaps: Vec<Range<u32>>,
     statements: usize,
-    /// Functions that are being inlined, the kernel first.
+    /// Functions that are being inlined, the kernel or the function with code of its own first.
     pub(super) calls: Vec<usize>,
+    /// Functions with code of their own.
+    pub(super) outlined: Vec<Outlined>,
+    /// The one whose code is made; none while it is the kernel's.
+    pub(super) own: Option<Own>,
     pub(super) frame: Frame<'m>,
     pub(super) here: Here,
 }
@@ -245,7 +259,7 @@ impl<'m> Lowering<'m> {
     }
 
     /// Room in a thread's own memory.
-    fn local(&mut self, declaration: &Declaration) -> Result<Place, PtxError> {
+    pub(super) fn local(&mut self, declaration: &Declaration) -> Result<Place, PtxError> {
         let (address, bytes) =
             (self.local_bytes.next_multiple_of(declaration.align), declaration.bytes());
         self.local_bytes = address.saturating_add(bytes);
@@ -333,6 +347,27 @@ impl<'m> Lowering<'m> {
         Ok(register(number))
     }
 
+    /// How many registers there are so far.
+    pub(super) fn counts(&self) -> RegisterCounts {
+        self.counts
+    }
+
+    /// Where a label stands.
+    pub(super) fn place_of(&self, label: Label) -> u32 {
+        self.labels.get(label.0).copied().flatten().unwrap_or_default()
+    }
+
+    /// Begins the frame of a function, and its code at that line.
+    pub(super) fn begin_frame(&mut self, line: u32) {
+        (self.local_bytes, self.local_gaps) = (0, Vec::new());
+        self.here = Here { guard: None, line, location: None };
+    }
+
+    /// The size of the frame, and what lies between its arrays.
+    pub(super) fn end_frame(&mut self) -> (u32, Vec<Range<u32>>) {
+        (self.local_bytes as u32, std::mem::take(&mut self.local_gaps))
+    }
+
     fn location(&mut self, file: u32, line: u32) -> Option<u32> {
         let (module, locations) = (self.module, &mut self.locations);
         *self.location_numbers.entry((file, line)).or_insert_with(|| {
@@ -359,6 +394,8 @@ impl<'m> Lowering<'m> {
             self.here.guard = None;
             self.emit(Op::Exit)?;
         }
+        let (local_bytes, local_gaps) = self.end_frame();
+        let functions = self.outlined()?;
         let place = |label: &mut u32| {
             *label = self.labels.get(*label as usize).copied().flatten().unwrap_or(end);
         };
@@ -369,9 +406,14 @@ impl<'m> Lowering<'m> {
                 _ => {}
             }
         }
-        debug_assert!(self.local_bytes <= LOCAL_WINDOW.end - LOCAL_WINDOW.start);
-        let filled = |register: &Register| self.filled.iter().any(|(other, _)| other == register);
-        let unwritten = read_before_written(&self.code).into_iter().filter(|r| !filled(r));
+        debug_assert!(u64::from(local_bytes) <= LOCAL_WINDOW.end - LOCAL_WINDOW.start);
+        let filled = |register: &Register| {
+            self.filled.iter().any(|(other, _)| other == register)
+                || functions.iter().any(|function| function.frame == *register)
+        };
+        let entries: Vec<usize> = functions.iter().map(|f| f.entry as usize).collect();
+        let unwritten =
+            read_before_written(&self.code, &entries).into_iter().filter(|r| !filled(r));
         let undefined = unwritten.map(|r| (r, first_reader(&self.code, r))).collect();
         Ok(Kernel {
             name: function.name.clone(),
@@ -384,8 +426,9 @@ impl<'m> Lowering<'m> {
             shared_bytes: self.shared.bytes as u32,
             shared_dynamic: self.shared.dynamic as u32,
             shared_arrays: self.shared.arrays,
-            local_bytes: self.local_bytes as u32,
-            local_gaps: self.local_gaps,
+            local_bytes,
+            local_gaps,
+            functions,
             variables: self.module.variables.clone(),
             locations: self.locations,
             most_threads: function.most_threads,

@@ -5,7 +5,8 @@ use super::lower::Lowering;
 
 use super::syntax::{Kind, Operand, Type};
 use crate::code::{
-    Access, Constant, LOCAL_WINDOW, Op, Order, SHARED_WINDOW, Scope, Space, VARIABLES,
+    Access, CLUSTER_WINDOW, Constant, LOCAL_WINDOW, Op, Order, SHARED_WINDOW, Scope, Space,
+    VARIABLES,
 };
 
 /// What the modifiers of `ld` and `st` say.
@@ -83,9 +84,7 @@ impl<'m> Lowering<'m> {
             match modifier {
                 "nc" => read_only_path = true,
                 "weak" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "unified" => {}
-                // Every block is a cluster of its own.
-                "cta" | "cluster" => scope = Scope::Block,
-                "gpu" | "sys" => {}
+                _ if let Some(known) = self.scope(modifier) => scope = known,
                 "volatile" | "relaxed" | "mmio" => order = Order::Relaxed,
                 "acquire" if name == "ld" => order = Order::Acquire,
                 "release" if name == "st" => order = Order::Release,
@@ -108,11 +107,23 @@ impl<'m> Lowering<'m> {
         Ok(Modifiers { space, order, scope, read_only_path, elements, ty, has_policy })
     }
 
+    /// Whom an access is strong to. A block may be a cluster of its own; one of several is taken to
+    /// reach all, so that messages between clusters may pass that should not.
+    pub(super) fn scope(&self, modifier: &str) -> Option<Scope> {
+        Some(match modifier {
+            "cta" => Scope::Block,
+            "cluster" if self.cluster.is_none_or(|size| size == [1; 3]) => Scope::Block,
+            "cluster" | "gpu" | "sys" => Scope::Device,
+            _ => return None,
+        })
+    }
+
     /// A state space; constant variables lie among the global ones.
     pub(super) fn space(&self, modifier: &str) -> Option<Space> {
         Some(match modifier {
             "global" | "const" => Space::Global,
             "shared" | "shared::cta" => Space::Shared,
+            "shared::cluster" => Space::Cluster,
             "local" => Space::Local,
             "param" => Space::Parameter,
             "param::entry" if self.frame.is_kernel => Space::Parameter,
@@ -144,7 +155,11 @@ impl<'m> Lowering<'m> {
     }
 
     /// The elements of a vector, or the operand itself.
-    fn elements(&self, operand: &'m Operand, count: usize) -> Result<&'m [Operand], PtxError> {
+    pub(super) fn elements(
+        &self,
+        operand: &'m Operand,
+        count: usize,
+    ) -> Result<&'m [Operand], PtxError> {
         let elements = match operand {
             Operand::Vector(elements) => elements.as_slice(),
             operand => std::slice::from_ref(operand),
@@ -221,7 +236,7 @@ impl<'m> Lowering<'m> {
         };
         let start = match space {
             "global" | "const" => None,
-            "shared" | "shared::cta" => Some(SHARED_WINDOW.start),
+            "shared" | "shared::cta" | "shared::cluster" => Some(SHARED_WINDOW.start),
             "local" => Some(LOCAL_WINDOW.start),
             _ => return Err(self.error(unknown())),
         };
@@ -248,6 +263,7 @@ impl<'m> Lowering<'m> {
     ) -> Result<(), PtxError> {
         let (window, compare) = match modifiers {
             ["shared" | "shared::cta"] => (SHARED_WINDOW, "lt"),
+            ["shared::cluster"] => (CLUSTER_WINDOW, "lt"),
             ["local"] => (LOCAL_WINDOW, "lt"),
             // What lies between shared memory and the variables is not global.
             ["global"] => (SHARED_WINDOW.start..VARIABLES.start, "ge"),

@@ -86,7 +86,7 @@ impl<'m> Lowering<'m> {
                 return Ok(Named::Register(register, ty.bits));
             }
         }
-        if let Some(special) = special(name) {
+        if let Some(special) = special(name, self.cluster) {
             return Ok(special);
         }
         self.module_variable(name)
@@ -101,9 +101,6 @@ impl<'m> Lowering<'m> {
         if let Some(&address) = self.shared.of_module.get(name) {
             let (space, bytes) = (Space::Shared, 0);
             return Ok(Named::Variable(Place { space, address, bytes }));
-        }
-        if module.functions.contains_key(name) {
-            return Err(self.error(format!("addresses of functions (`{name}`) are not supported")));
         }
         let declared = module.source.variables.iter().find(|d| d.name == name);
         Err(self.error(match declared {
@@ -125,8 +122,8 @@ impl<'m> Lowering<'m> {
     }
 }
 
-/// Special registers.
-fn special(name: &str) -> Option<Named> {
+/// Special registers of a kernel with clusters of that size, where it says so.
+fn special(name: &str, cluster: Option<[u32; 3]>) -> Option<Named> {
     let dimension = |suffix: &str| match suffix {
         "x" => Some(0),
         "y" => Some(1),
@@ -139,11 +136,15 @@ fn special(name: &str) -> Option<Named> {
         return match vector {
             "%tid" => word(Constant::Thread(dimension)),
             "%ntid" => word(Constant::BlockSize(dimension)),
-            // Every block is a cluster of its own.
-            "%ctaid" | "%clusterid" => word(Constant::Block(dimension)),
-            "%nctaid" | "%nclusterid" => word(Constant::GridSize(dimension)),
-            "%cluster_ctaid" => word(Constant::Bits(0)),
-            "%cluster_nctaid" => word(Constant::Bits(1)),
+            "%ctaid" => word(Constant::Block(dimension)),
+            "%nctaid" => word(Constant::GridSize(dimension)),
+            "%clusterid" => word(Constant::Cluster(dimension)),
+            "%nclusterid" => word(Constant::Clusters(dimension)),
+            "%cluster_ctaid" => word(Constant::ClusterBlock(dimension)),
+            "%cluster_nctaid" => {
+                let blocks = cluster.and_then(|size| size.get(usize::from(dimension)).copied());
+                word(Constant::Bits(blocks.unwrap_or(1).into()))
+            }
             _ => None,
         };
     }
@@ -160,8 +161,14 @@ fn special(name: &str) -> Option<Named> {
         "%total_smem_size" => word(Constant::TotalShared),
         "%smid" => word(Constant::Multiprocessor),
         "%nsmid" => word(Constant::Bits(MULTIPROCESSORS as u64)),
-        "%cluster_ctarank" => word(Constant::Bits(0)),
-        "%cluster_nctarank" => word(Constant::Bits(1)),
+        "%cluster_ctarank" => word(Constant::ClusterRank),
+        "%cluster_nctarank" => {
+            let blocks = cluster.map_or(1, |size| size.iter().map(|&n| u64::from(n)).product());
+            word(Constant::Bits(blocks))
+        }
+        "%is_explicit_cluster" => {
+            Some(Named::Constant(Constant::Bits(cluster.is_some().into()), 1))
+        }
         "%gridid" => Some(Named::Constant(Constant::Bits(0), 64)),
         "WARP_SZ" => word(Constant::Bits(32)),
         "%clock" | "%clock_hi" | "%globaltimer_lo" | "%globaltimer_hi" => Some(Named::Clock(32)),

@@ -68,11 +68,27 @@ impl<'m> Lowering<'m> {
         offset: i64,
         bits: u32,
     ) -> Result<Register, PtxError> {
+        if let Some(frame) = self.frame_of(place) {
+            let address = place.address.wrapping_add_signed(offset);
+            let (long, within) = (self.fresh(64)?, self.constant(Constant::Bits(address), 64)?);
+            self.emit_compute(&["add", "s64"], &[long, frame, within])?;
+            if bits == 64 {
+                return Ok(long);
+            }
+            let word = self.fresh(32)?;
+            self.emit_compute(&["cvt", "u32", "u64"], &[word, long])?;
+            return Ok(word);
+        }
         if bits == 64 || bits == 32 && place.space != Space::Global {
             let address = place.address.wrapping_add_signed(offset);
             return self.constant(Constant::Bits(address), bits);
         }
         Err(self.error(format!("the address of `{name}` does not fit {bits} bits")))
+    }
+
+    /// The register that has the address of the frame in which a variable lies.
+    fn frame_of(&self, place: Place) -> Option<Register> {
+        self.own.as_ref().map(|own| own.frame).filter(|_| place.space == Space::Local)
     }
 
     /// A source that may be wider than what is used of it.
@@ -162,7 +178,10 @@ impl<'m> Lowering<'m> {
         };
         match self.resolve(name)? {
             Named::Register(register, bits) => {
-                let has_32_bits = matches!(wanted, Space::Shared | Space::Local | Space::Parameter);
+                let has_32_bits = matches!(
+                    wanted,
+                    Space::Shared | Space::Cluster | Space::Local | Space::Parameter
+                );
                 if bits != 64 && !(bits == 32 && has_32_bits) {
                     return Err(
                         self.error(format!("`{name}` has {bits} bits, which no address has"))
@@ -176,11 +195,12 @@ impl<'m> Lowering<'m> {
             Named::Variable(place) => {
                 // Parameters of calls and of functions are part of the frame.
                 let is_frame = wanted == Space::Parameter && place.space == Space::Local;
-                if wanted != Space::Generic && wanted != place.space && !is_frame {
+                let is_own = wanted == Space::Cluster && place.space == Space::Shared;
+                if wanted != Space::Generic && wanted != place.space && !is_frame && !is_own {
                     return Err(self.error(format!("`{name}` lies in another space")));
                 }
                 let offset = place.address.wrapping_add_signed(offset).cast_signed();
-                Ok(Address { space: place.space, base: None, offset })
+                Ok(Address { space: place.space, base: self.frame_of(place), offset })
             }
             _ => Err(self.error(format!("`{name}` is no address"))),
         }

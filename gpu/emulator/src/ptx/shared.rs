@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::syntax::{Declaration, DeclaredSpace, Function, Instruction, Operand, StatementKind};
+use super::reach::{instructions, names};
+use super::syntax::{Declaration, DeclaredSpace, StatementKind};
 use super::{Module, PtxError};
 use crate::code::SharedArray;
 
@@ -27,9 +28,9 @@ pub(super) struct Shared<'m> {
     pub(super) arrays: Vec<SharedArray>,
 }
 
-/// Places the shared variables of the kernel that is the module's function of that number.
-pub(super) fn place(module: &Module, kernel: usize) -> Result<Shared<'_>, PtxError> {
-    let functions = reachable(module, kernel);
+/// Places the shared variables of a kernel and what it may call: the module's functions of those
+/// numbers.
+pub(super) fn place<'m>(module: &'m Module, functions: &[usize]) -> Result<Shared<'m>, PtxError> {
     let bodies = || functions.iter().filter_map(|&n| Some((n, module.source.functions.get(n)?)));
     let names: HashSet<&str> =
         bodies().flat_map(|(_, function)| instructions(function)).flat_map(names).collect();
@@ -89,47 +90,4 @@ impl Shared<'_> {
         self.arrays.push(SharedArray { name: declaration.name.clone(), bytes });
         Ok(start)
     }
-}
-
-/// The kernel and the functions that it names, directly or not.
-fn reachable(module: &Module, kernel: usize) -> Vec<usize> {
-    let mut found = vec![kernel];
-    let mut seen = HashSet::from([kernel]);
-    let mut next = 0;
-    while let Some(&number) = found.get(next) {
-        next += 1;
-        let Some(function) = module.source.functions.get(number) else { continue };
-        for name in instructions(function).filter(|i| i.opcode.starts_with("call")).flat_map(names)
-        {
-            if let Some(&called) = module.functions.get(name)
-                && seen.insert(called)
-            {
-                found.push(called);
-            }
-        }
-    }
-    found
-}
-
-fn instructions(function: &Function) -> impl Iterator<Item = &Instruction> {
-    function.body.iter().flatten().filter_map(|statement| match &statement.kind {
-        StatementKind::Instruction(instruction) => Some(instruction),
-        _ => None,
-    })
-}
-
-/// Names in an instruction's operands.
-fn names(instruction: &Instruction) -> impl Iterator<Item = &str> {
-    instruction.operands.iter().flat_map(|operand| {
-        let parts = match operand {
-            Operand::Vector(parts) | Operand::List(parts) => parts.as_slice(),
-            Operand::Pair(parts) => parts.as_slice(),
-            _ => std::slice::from_ref(operand),
-        };
-        parts.iter().filter_map(|part| match part {
-            Operand::Name { name, .. } => Some(name.as_str()),
-            Operand::Address { base, .. } => base.as_deref(),
-            _ => None,
-        })
-    })
 }

@@ -4,19 +4,23 @@ use std::collections::HashMap;
 
 use super::PtxError;
 use super::syntax::{Declaration, DeclaredSpace, Initial, Kind, Source};
-use crate::code::{VARIABLES, Variable};
+use crate::code::{FUNCTIONS, VARIABLES, Variable};
 
 /// Bytes between variables, so that no access past one falls into another unseen.
 const GAP: u64 = 1 << 20;
 /// Bytes that all variables may have together.
 const MOST_BYTES: u64 = 1 << 26;
 
-/// Addresses by name, and the variables by address.
-pub(super) fn place(source: &Source) -> Result<(HashMap<String, u64>, Vec<Variable>), PtxError> {
+/// Addresses by name, those of functions among them, and the variables by address.
+pub(super) fn place(
+    source: &Source,
+    functions: &HashMap<String, usize>,
+) -> Result<(HashMap<String, u64>, Vec<Variable>), PtxError> {
     let is_placed =
         |d: &&Declaration| matches!(d.space, DeclaredSpace::Global | DeclaredSpace::Constant);
     let declared = || source.variables.iter().filter(is_placed).filter(|d| !d.is_extern);
-    let mut addresses = HashMap::new();
+    let address = |(name, &number): (&String, &usize)| (name.clone(), function_address(number));
+    let mut addresses: HashMap<String, u64> = functions.iter().map(address).collect();
     let (mut next, mut bytes) = (VARIABLES.start, 0_u64);
     for declaration in declared() {
         let address = next.next_multiple_of(declaration.align);
@@ -41,6 +45,11 @@ pub(super) fn place(source: &Source) -> Result<(HashMap<String, u64>, Vec<Variab
         });
     }
     Ok((addresses, variables))
+}
+
+/// What pointers to the module's function of that number hold.
+pub(super) fn function_address(number: usize) -> u64 {
+    FUNCTIONS.start + 16 * number as u64
 }
 
 fn initial_bytes(

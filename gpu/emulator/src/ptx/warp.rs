@@ -85,6 +85,20 @@ impl<'m> Lowering<'m> {
             ("bar", ["warp", "sync"], [members]) => {
                 Op::WarpBarrier { members: self.read(members, 32)? }
             }
+            ("barrier", ["cluster", modifiers @ ..], []) => {
+                let (aligned, modifiers) = match modifiers {
+                    [rest @ .., "aligned"] => (true, rest),
+                    rest => (false, rest),
+                };
+                match modifiers {
+                    ["arrive"] | ["arrive", "release"] => {
+                        Op::ClusterArrive { releases: true, aligned }
+                    }
+                    ["arrive", "relaxed"] => Op::ClusterArrive { releases: false, aligned },
+                    ["wait"] | ["wait", "acquire"] => Op::ClusterWait,
+                    _ => return Ok(None),
+                }
+            }
             ("bar" | "barrier", modifiers, operands) => {
                 return self.barrier(name == "bar", modifiers, operands);
             }
@@ -106,11 +120,9 @@ impl<'m> Lowering<'m> {
                 };
                 Op::Fence {
                     sequential,
-                    scope: match *scope {
-                        // Every block is a cluster of its own.
-                        "cta" | "cluster" => Scope::Block,
-                        "gpu" | "sys" => Scope::Device,
-                        _ => return Ok(None),
+                    scope: match self.scope(scope) {
+                        Some(scope) => scope,
+                        None => return Ok(None),
                     },
                 }
             }

@@ -120,6 +120,42 @@ fn threads_loop_and_diverge() {
 }
 
 #[test]
+fn each_element_of_a_vector_is_added_atomically() {
+    let body = "
+        cvt.rn.f32.u32 %f0, %r1;
+        mov.f32 %f1, 0f3F800000;
+        red.relaxed.gpu.global.add.v4.f32 [%rd0], {%f1, %f0, %f1, %f0};
+        atom.global.add.v2.f32 {%f2, _}, [%rd0+16], {%f1, %f0};
+        cvt.rzi.u32.f32 %r4, %f2;
+        setp.gt.u32 %p0, %r4, 63;
+        @%p0 trap;
+        mov.u32 %r5, 0x40003C00;
+        red.global.add.noftz.v4.f16x2 [%rd0+32], {%r5, 0, %r5, 0};";
+    let run = run_body(body, 2, 32, 12);
+    assert_eq!(run.report.findings, []);
+    let [sum, ones] = [32_f32.to_bits(), 64_f32.to_bits()];
+    let expected = [ones, sum, ones, sum, ones, sum, 0, 0, 0x5800_5400, 0, 0x5800_5400, 0];
+    assert_eq!(run.words(), expected);
+}
+
+#[test]
+fn vectors_of_atomics_are_aligned_and_race_with_weak_accesses() {
+    let add = |offset| {
+        format!(
+            "mov.f32 %f1, 0f3F800000; red.global.add.v4.f32 [%rd0+{offset}], {{%f1, %f1, %f1, %f1}};"
+        )
+    };
+    assert_eq!(kinds(&add(8), 1, 32, 8), [Misaligned]);
+    assert_eq!(kinds(&add(32), 1, 32, 8), [OutOfBounds]);
+    let last = format!("{} ld.global.f32 %f2, [%rd0+12];", add(0));
+    assert_eq!(kinds(&last, 1, 32, 8), [Race]);
+    assert_eq!(kinds(&format!("{} ld.global.f32 %f2, [%rd0+16];", add(0)), 1, 32, 8), []);
+    let shared =
+        "mov.u64 %rd4, tile; cvta.shared.u64 %rd4, %rd4; red.add.v2.f32 [%rd4], {%f1, %f1};";
+    assert!(kinds(shared, 1, 32, 8).contains(&OutOfBounds));
+}
+
+#[test]
 fn every_seed_gives_the_same_results() {
     let body = "
         st.shared.u32 [%r2], %r0;

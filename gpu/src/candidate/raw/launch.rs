@@ -76,8 +76,12 @@ impl LaunchRule {
         let (kernel, rest) = text.split_once("<<<").ok_or_else(form)?;
         let (configuration, rest) = rest.split_once(">>>").ok_or_else(form)?;
         let kernel = Some(kernel.trim()).filter(|kernel| !kernel.is_empty());
-        if kernel.is_some_and(|kernel| !kernel.chars().all(is_name)) {
-            return Err(form());
+        match kernel.and_then(|kernel| kernel.split_once('<')) {
+            Some((name, _)) if name.chars().all(is_name) => {
+                return Err(RuleError::Template { instance: shortened(kernel.unwrap_or(name)) });
+            }
+            _ if kernel.is_some_and(|kernel| !kernel.chars().all(is_name)) => return Err(form()),
+            _ => {}
         }
         let rest = rest.trim();
         let rest = rest.strip_suffix(';').unwrap_or(rest).trim_end();
@@ -294,6 +298,15 @@ pub enum RuleError {
     Form {
         /// What is there.
         found: String,
+    },
+    /// It is one of a template.
+    #[error(
+        "the launch names `{instance}`, which is of a template: make that a `__device__` function, and call it in a \
+         kernel without template parameters, which the launch names instead"
+    )]
+    Template {
+        /// The kernel's name with the arguments of the template.
+        instance: String,
     },
     /// The blocks of a kernel without a program.
     #[error(

@@ -283,6 +283,8 @@ fn wrong_launches_are_one_clear_error() {
         ("<<<1, dim3(1,1,65)>>>", "expected 1 to 64"),
         ("<<<1, dim3(32,33)>>>", "blocks of 1056 threads"),
         ("<<<1, 1, 99999999999>>>", "shared = 99999999999"),
+        ("spmv<64, float><<<1, 1>>>(x)", "names `spmv<64, float>`, which is of a template"),
+        ("a b<64><<<1, 1>>>", "the launch is `a b<64><<<1, 1>>>`"),
     ] {
         let error = LaunchRule::from_comment(text).and_then(|rule| rule.geometry(sizes));
         let error = error.unwrap_err().to_string();

@@ -36,6 +36,26 @@ fn bits() {
     assert_eq!(word("bfind.s32 w0, w1", &[0xffff_ffef]), 4);
     assert_eq!(word("bfind.shiftamt.u32 w0, w1", &[0x10]), 27);
     assert_eq!(word_of_longs("bfind.s64 w0, l1", &[1 << 40]), 40);
+    // Bits 3, 4 and 9 are set.
+    for (base, offset, expected) in [
+        (3, 0, 3),
+        (5, 0, u32::MAX),
+        (0, 1, 3),
+        (4, 1, 4),
+        (0, 3, 9),
+        (0, 4, u32::MAX),
+        (31, -1, 9),
+        (9, -2, 4),
+        (4, -2, 3),
+        (2, -1, u32::MAX),
+        (0, i32::MIN, u32::MAX),
+        (32, 1, u32::MAX),
+    ] {
+        let operands = [0b10_0001_1000, base, offset as u32];
+        assert_eq!(word("fns.b32 w0, w1, w2, w3", &operands), expected, "{base}, {offset}");
+    }
+    assert_eq!(word("fns.b32 w0, w1, 0, 32", &[u32::MAX]), 31);
+    assert_eq!(word("fns.b32 w0, w1, 31, -32", &[u32::MAX]), 0);
     assert_eq!(word("bfe.u32 w0, w1, 4, 8", &[0x0000_abc0]), 0xbc);
     assert_eq!(word("bfe.s32 w0, w1, 4, 8", &[0x0000_abc0]), 0xffff_ffbc);
     assert_eq!(word("bfe.s32 w0, w1, 28, 8", &[0x8000_0000]), 0xffff_fff8);

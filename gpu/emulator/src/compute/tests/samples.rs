@@ -146,7 +146,7 @@ fn unknown_forms() {
         "setp.ltu.s32 p0, w1, w2",
         "setp.lo.s32 p0, w1, w2",
         "shf.l.b32 w0, w1, w2, w3",
-        "fns.b32 w0, w1, w2, w3",
+        "fns.b64 w0, w1, w2, w3",
         "cvt.rn.e4m3x2.f32 w0, w1, w2",
         "cvt.s32.f32 w0, w1",
         "cvt.rzi.relu.s32.f32 w0, w1",

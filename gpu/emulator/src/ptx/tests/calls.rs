@@ -1,7 +1,7 @@
 //! Branches and calls.
 
 use super::{error, kernel, kernel_of, op, ops};
-use crate::code::{Guard, Op, Register, Space};
+use crate::code::{Callee, Guard, Op, Register, Space};
 
 #[test]
 fn branches_go_forwards_and_backwards() {
@@ -90,9 +90,9 @@ fn what_cannot_be_called() {
     for (statements, reason) in [
         ("call helper;", "another number of parameters"),
         ("call (%r1), helper, (%r1, %r2);", "is no `.param` variable"),
-        ("call %r1, ();", "indirect calls"),
+        ("call %r1, ();", "has 32 bits, not 64"),
         ("call k;", "is a kernel"),
-        ("call printf;", "indirect calls (`printf`)"),
+        ("call printf;", "`printf` is not part of the module"),
     ] {
         let error = calling(statements).unwrap_err();
         assert!(error.contains(reason), "{error}");
@@ -105,10 +105,48 @@ fn what_cannot_be_called() {
 }
 
 #[test]
-fn recursion_and_growth_are_refused() {
-    let recursive =
-        ".func g();\n.func f() { call g; }\n.func g() { call f; }\n.entry k() { call f; }";
-    assert_eq!(kernel_of(recursive).unwrap_err(), "PTX line 6: recursion (`f`) is not supported");
+fn functions_that_call_themselves_have_code_of_their_own() {
+    let text = ".func (.param .b32 r) g(.param .b32 n);\n\
+        .func (.param .b32 r) f(.param .b32 n) { .local .b32 l; .param .b32 a; .param .b32 b;\n\
+        call (b), g, (a); }\n\
+        .func (.param .b32 r) g(.param .b32 n) { .param .b32 a; .param .b32 b; call (b), f, (a); }\n\
+        .entry k() { .param .b32 a; .param .b32 b; call (b), f, (a); call (b), f, (a); }";
+    let kernel = kernel_of(text).unwrap();
+    let [function] = kernel.functions.as_slice() else { panic!("{:?}", kernel.functions) };
+    assert_eq!((function.name.as_str(), function.stack_bytes), ("f", 12));
+    assert_eq!([&function.results[..], &function.parameters[..]], [&[0..4], &[4..8]]);
+    let calls = kernel.code.iter().filter_map(|i| match &i.op {
+        Op::Call(call) => Some((call.callee, call.caller)),
+        _ => None,
+    });
+    let callee = Callee::Function(0);
+    assert_eq!(calls.collect::<Vec<_>>(), [(callee, None), (callee, None), (callee, Some(0))]);
+    assert_eq!(kernel.code[function.entry as usize - 1].op, Op::Exit);
+    assert_eq!(kernel.code.last().unwrap().op, Op::Return);
+}
+
+#[test]
+fn functions_whose_address_is_taken() {
+    let text = ".func (.param .b32 r) f(.param .b32 n);\n\
+        .func other() { }\n\
+        .global .u64 inner[2] = {0, f};\n.global .u64 table[1] = {inner};\n\
+        .func (.param .b32 r) f(.param .b32 n) { ret; }\n\
+        .entry k() { .reg .b64 %rd<2>; .param .b32 a; .param .b32 b; mov.u64 %rd1, table;\n\
+        P: .callprototype (.param .b32 _) _ (.param .b32 _);\ncall (b), %rd1, (a), P; }\n\
+        .entry direct() { .reg .b64 %rd<2>; mov.u64 %rd1, other; }";
+    let module = crate::ptx::Module::parse(text).unwrap();
+    let kernel = module.kernel("k").unwrap();
+    let [function] = kernel.functions.as_slice() else { panic!("{:?}", kernel.functions) };
+    assert_eq!(function.name, "f");
+    assert_eq!(kernel.variables[0].initial[8..], function.address.to_le_bytes());
+    let Op::Call(call) = &kernel.code[1].op else { panic!("{:?}", kernel.code) };
+    assert!(matches!(call.callee, Callee::Pointer(Register::Long(_))));
+    // What is not called needs no code.
+    assert!(module.kernel("direct").unwrap().functions.is_empty());
+}
+
+#[test]
+fn growth_is_refused() {
     let mut doubling = ".func f0() { }\n".to_owned();
     for n in 1..30 {
         doubling += &format!(".func f{n}() {{ call f{}; call f{}; }}\n", n - 1, n - 1);

@@ -95,7 +95,7 @@ fn atomics() {
     };
     assert_eq!((atomic.operation, atomic.ty), (AtomicOperation::CompareAndSwap, AtomicType::U64));
     assert_eq!((atomic.order, atomic.scope), (Order::AcquireRelease, Scope::Block));
-    assert!(atomic.destination.is_some() && atomic.replacement.is_some());
+    assert!(!atomic.destinations.is_empty() && atomic.replacement.is_some());
     for (statement, operation, ty) in [
         ("red.global.add.f64 [%rd1], %fd1;", AtomicOperation::Add, AtomicType::F64),
         ("atom.add.noftz.f16x2 %r1, [%rd1], %r2;", AtomicOperation::Add, AtomicType::F16x2),
@@ -112,12 +112,32 @@ fn atomics() {
         let Op::Atomic(atomic) = op(statement) else { panic!() };
         assert_eq!((atomic.operation, atomic.ty), (operation, ty), "{statement}");
         assert_eq!((atomic.order, atomic.scope), (Order::Relaxed, Scope::Device));
-        let has_destination = statement.starts_with("atom") && !statement.contains('_');
-        assert_eq!(atomic.destination.is_some(), has_destination, "{statement}");
+        let has_destination = statement.starts_with("atom");
+        assert_eq!(atomic.destinations.len(), usize::from(has_destination), "{statement}");
+    }
+    for (statement, ty, elements) in [
+        ("atom.global.add.v2.f32 {%f1, _}, [%rd1], {%f2, %f3};", AtomicType::F32, 2),
+        ("red.global.add.v4.f32 [%rd1], {%f1, %f2, %f3, %f1};", AtomicType::F32, 4),
+        ("red.global.max.noftz.v4.bf16x2 [%rd1], {%r1, %r2, %r3, %r1};", AtomicType::BF16x2, 4),
+        (
+            "red.add.noftz.v8.f16 [%rd1], {%rs1, %rs2, %rs3, %rs1, %rs2, %rs3, %rs1, %rs2};",
+            AtomicType::F16,
+            8,
+        ),
+    ] {
+        let Op::Atomic(atomic) = op(statement) else { panic!() };
+        assert_eq!((atomic.ty, atomic.operands.len()), (ty, elements), "{statement}");
+        let results = if statement.starts_with("atom") { elements } else { 0 };
+        assert_eq!(atomic.destinations.len(), results, "{statement}");
     }
     for statement in [
         "red.global.inc.s32 [%rd1], %r1;",
-        "red.global.add.v2.f32 [%rd1], {%f1, %f2};",
+        "red.global.add.v8.f32 [%rd1], {%f1, %f2, %f3, %f1, %f2, %f3, %f1, %f2};",
+        "red.global.min.v2.f32 [%rd1], {%f1, %f2};",
+        "red.global.add.v2.u32 [%rd1], {%r1, %r2};",
+        "red.global.add.noftz.v8.f16x2 [%rd1], {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1};",
+        "red.global.add.v4.f32 [%rd1], {%f1, %f2};",
+        "red.shared.add.v2.f32 [%r1], {%f1, %f2};",
         "atom.global.and.f32 %f1, [%rd1], %f2;",
         "atom.global.add.b128 %rd1, [%rd1], %rd2;",
         "atom.global.cas.b32 %r1, [%rd1], %r2;",
