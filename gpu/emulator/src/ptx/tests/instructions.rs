@@ -241,7 +241,17 @@ fn barriers_and_fences() {
     ] {
         assert_eq!(op(statement), Op::Fence { scope, sequential }, "{statement}");
     }
-    for statement in ["bar.arrive 1;", "barrier.cluster.arrive;", "membar.frob;", "bar.sync;"] {
+    for (statement, expected) in [
+        ("barrier.cluster.arrive;", Op::ClusterArrive { releases: true, aligned: false }),
+        (
+            "barrier.cluster.arrive.relaxed.aligned;",
+            Op::ClusterArrive { releases: false, aligned: true },
+        ),
+        ("barrier.cluster.wait.acquire.aligned;", Op::ClusterWait),
+    ] {
+        assert_eq!(op(statement), expected, "{statement}");
+    }
+    for statement in ["bar.arrive 1;", "barrier.cluster.sync;", "membar.frob;", "bar.sync;"] {
         assert!(error(statement).contains("unknown instruction `"), "{statement}");
     }
 }
@@ -283,7 +293,7 @@ fn special_registers_and_addresses_are_constants() {
 
 #[test]
 fn unknown_instructions_are_named() {
-    for opcode in ["frobnicate.s32", "mma.sync.aligned.m16n8k8", "mapa.u64", "tcgen05.st"] {
+    for opcode in ["frobnicate.s32", "mma.sync.aligned.m16n8k8", "mapa.b32", "tcgen05.st"] {
         let expected = format!("PTX line 7: unknown instruction `{opcode}`");
         assert_eq!(error(&format!("{opcode} %r1, %r2;")), expected);
     }
