@@ -1,18 +1,35 @@
 #!/usr/bin/env bash
-# Whether the programs type-check for every system that they are meant for (or for the targets given). Nothing
-# is linked, so no C compiler for them is needed: where a crate calls one, `true` stands for it.
+# Whether the programs type-check for every system that they are meant for, or for the targets given. Nothing
+# is linked, so no C compiler for them is needed: where a crate calls one, a program that does nothing stands
+# for it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 targets=("$@")
 if ((${#targets[@]} == 0)); then
     targets=(x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-apple-darwin aarch64-apple-darwin
-        x86_64-pc-windows-msvc x86_64-pc-windows-gnu)
+        x86_64-pc-windows-gnu x86_64-pc-windows-msvc)
 fi
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+# Makes the library that it is asked for, empty.
+cat >"$temporary/ar" <<'AR'
+#!/bin/sh
+for word; do
+    case $word in
+    *.a | *.lib) : >"${word#-out:}" ;;
+    esac
+done
+AR
+chmod +x "$temporary/ar"
+
 rustup target add "${targets[@]}"
 for target in "${targets[@]}"; do
+    package=sparserl-cli
+    # The engine that runs the policy is assembled by Microsoft's ml64 there, which only Windows has.
+    if [[ $target == *-msvc ]]; then package=sparserl-gpu; fi
+    echo "checking $package for $target" >&2
     name=${target//-/_}
-    echo "checking $target" >&2
-    env "CC_$name=true" "CXX_$name=true" "AR_$name=true" \
-        cargo check --locked --quiet --package sparserl-cli --target "$target"
+    env "CC_$name=true" "CXX_$name=true" "AR_$name=$temporary/ar" \
+        cargo check --locked --quiet --package "$package" --target "$target"
 done
