@@ -114,7 +114,8 @@ fn functions_that_call_themselves_have_code_of_their_own() {
     let kernel = kernel_of(text).unwrap();
     let [function] = kernel.functions.as_slice() else { panic!("{:?}", kernel.functions) };
     assert_eq!((function.name.as_str(), function.stack_bytes), ("f", 12));
-    assert_eq!([&function.results[..], &function.parameters[..]], [&[0..4], &[4..8]]);
+    assert_eq!((&function.results[0], &function.parameters[0]), (&(0..4), &(4..8)));
+    assert_eq!((function.results.len(), function.parameters.len()), (1, 1));
     let calls = kernel.code.iter().filter_map(|i| match &i.op {
         Op::Call(call) => Some((call.callee, call.caller)),
         _ => None,
