@@ -127,6 +127,13 @@ fn functions_that_call_themselves_have_code_of_their_own() {
 }
 
 #[test]
+fn what_does_not_fit_the_registers_is_passed_on_the_stack() {
+    let text = ".func f(.param .b8 n[3000]) { .param .b8 a[3000]; call f, (a); }\n\
+        .entry k() { .param .b8 a[3000]; call f, (a); }";
+    assert_eq!(kernel_of(text).unwrap().functions[0].stack_bytes, 6000 - 1020);
+}
+
+#[test]
 fn functions_whose_address_is_taken() {
     let text = ".func (.param .b32 r) f(.param .b32 n);\n\
         .func other() { }\n\
