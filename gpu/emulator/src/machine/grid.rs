@@ -264,17 +264,22 @@ impl<'l> Grid<'l> {
         releases: &mut Releases,
         act: impl Fn(&mut Block<'l>, &mut Releases) -> bool,
     ) -> bool {
-        if !self.has_clusters() {
-            return resident.iter_mut().fold(false, |any, block| act(block, releases) || any);
-        }
         let mut any = false;
-        resident.iter_mut().for_each(|block| block.lend(releases));
-        for block in resident.iter_mut() {
-            block.take_back(releases);
-            any |= act(block, releases);
-            block.lend(releases);
+        if self.has_clusters() {
+            resident.iter_mut().for_each(|block| block.lend(releases));
         }
-        resident.iter_mut().for_each(|block| block.take_back(releases));
+        for block in resident.iter_mut() {
+            if self.has_clusters() {
+                block.take_back(releases);
+            }
+            any |= act(block, releases);
+            if self.has_clusters() {
+                block.lend(releases);
+            }
+        }
+        if self.has_clusters() {
+            resident.iter_mut().for_each(|block| block.take_back(releases));
+        }
         any
     }
 }

@@ -14,6 +14,9 @@ const MOST_CALLS: usize = 32;
 /// Bytes of the stack that the address takes to which a call returns.
 const RETURN_ADDRESS: u64 = 8;
 
+/// Bytes of all registers that a thread may have; what is passed beyond that lies on the stack.
+const MOST_PASSED: u64 = 255 * 4;
+
 /// A function that gets code of its own.
 #[derive(Debug)]
 pub(super) struct Outlined {
@@ -173,6 +176,8 @@ impl<'m> Lowering<'m> {
             self.stand(end);
             self.emit(Op::Return)?;
             let (frame_bytes, gaps) = self.end_frame();
+            let between: u64 = gaps.iter().map(|gap| u64::from(gap.end - gap.start)).sum();
+            let held = u64::from(frame_bytes).saturating_sub(between + MOST_PASSED);
             functions.push(code::Function {
                 name: function.name.clone(),
                 address: function_address(number),
@@ -181,7 +186,7 @@ impl<'m> Lowering<'m> {
                 frame,
                 frame_bytes,
                 gaps,
-                stack_bytes: stack_bytes(function),
+                stack_bytes: stack_bytes(function).max(held) as u32,
                 results,
                 parameters,
             });
@@ -219,7 +224,7 @@ fn range(place: Place) -> Range<u32> {
 }
 
 /// What a call takes of a device's stack at least, whatever the compiler keeps there besides.
-fn stack_bytes(function: &Function) -> u32 {
+fn stack_bytes(function: &Function) -> u64 {
     let arrays: u64 = function.local_arrays.iter().map(|array| array.end - array.start).sum();
     let of = |declaration: &Declaration| match function.local_arrays.last() {
         // The arrays lie apart in it.
@@ -232,5 +237,5 @@ fn stack_bytes(function: &Function) -> u32 {
         }
         _ => None,
     });
-    (RETURN_ADDRESS + variables.sum::<u64>()) as u32
+    RETURN_ADDRESS + variables.sum::<u64>()
 }

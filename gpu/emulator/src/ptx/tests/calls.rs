@@ -114,7 +114,8 @@ fn functions_that_call_themselves_have_code_of_their_own() {
     let kernel = kernel_of(text).unwrap();
     let [function] = kernel.functions.as_slice() else { panic!("{:?}", kernel.functions) };
     assert_eq!((function.name.as_str(), function.stack_bytes), ("f", 12));
-    assert_eq!([&function.results[..], &function.parameters[..]], [&[0..4], &[4..8]]);
+    assert_eq!((&function.results[0], &function.parameters[0]), (&(0..4), &(4..8)));
+    assert_eq!((function.results.len(), function.parameters.len()), (1, 1));
     let calls = kernel.code.iter().filter_map(|i| match &i.op {
         Op::Call(call) => Some((call.callee, call.caller)),
         _ => None,
@@ -123,6 +124,13 @@ fn functions_that_call_themselves_have_code_of_their_own() {
     assert_eq!(calls.collect::<Vec<_>>(), [(callee, None), (callee, None), (callee, Some(0))]);
     assert_eq!(kernel.code[function.entry as usize - 1].op, Op::Exit);
     assert_eq!(kernel.code.last().unwrap().op, Op::Return);
+}
+
+#[test]
+fn what_does_not_fit_the_registers_is_passed_on_the_stack() {
+    let text = ".func f(.param .b8 n[3000]) { .param .b8 a[3000]; call f, (a); }\n\
+        .entry k() { .param .b8 a[3000]; call f, (a); }";
+    assert_eq!(kernel_of(text).unwrap().functions[0].stack_bytes, 6000 - 1020);
 }
 
 #[test]
