@@ -139,7 +139,8 @@ fn shown(plan: &Value) -> impl Iterator<Item = String> + '_ {
 /// The folders of a case's candidates that show something new, with their plans.
 fn candidates(place: &Place, task: &str, seen: &mut BTreeSet<String>) -> Vec<(String, Value)> {
     place.succeed(&format!(
-        "gen a.mtx {task} --policy cost --candidates {CANDIDATES} --no-compile --force -o out"
+        "gen a.mtx {task} --quiet --policy cost --candidates {CANDIDATES} --no-compile --force \
+         -o out"
     ));
     let folders = (1..=CANDIDATES).map(|candidate| format!("out/{candidate}"));
     let plans = folders.map(|folder| {
@@ -205,7 +206,7 @@ fn other_values_are_filled_into_every_layout() {
         fs::write(place.path("values.txt"), values).unwrap();
         write(&place.path("a.mtx"), &matrix(pattern, "few"));
         place.succeed(&format!(
-            "gen a.mtx {task} --policy cost --candidates {CANDIDATES} --no-compile -o {pattern}"
+            "gen a.mtx {task} --quiet --policy cost --candidates {CANDIDATES} --no-compile -o {pattern}"
         ));
         write(&place.path("a.mtx"), &matrix(pattern, "all"));
         for (folder, _) in candidates(&place, &task, &mut seen) {
