@@ -307,7 +307,7 @@ KERNEL { RIGHT; }
 #error "not this one"
 KERNEL { RIGHT; }
 // ---- include
-#include <cuda_runtime.h>
+#include <vector>
 KERNEL { RIGHT; }
 // ---- assembly_error
 KERNEL { RIGHT; asm volatile("this.is.no.instruction;"); }
