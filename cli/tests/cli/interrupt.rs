@@ -64,9 +64,8 @@ fn interrupted_at_any_moment_it_leaves_nothing_and_does_not_crash() {
 fn an_unfinished_folder_is_taken_away() {
     for (signal, number) in SIGNALS {
         let place = Place::new();
-        // As many as can be asked for, so that it is not done before the signal comes.
         let arguments =
-            format!("gen {} --no-compile --packed --candidates 1000", matrix("beam.mtx"));
+            format!("gen {} --no-compile --packed --candidates 300", matrix("beam.mtx"));
         let mut child = place.command(&arguments).spawn().unwrap();
         while place.names("").is_empty() {
             assert!(child.try_wait().unwrap().is_none(), "ended before it wrote");
