@@ -171,7 +171,7 @@ mod tests {
         {
             let error = text.parse::<Architecture>().unwrap_err().to_string();
             assert!(
-                error.contains(&format!("`{text}`")) && error.contains("sm_70, sm_75"),
+                error.contains(&format!("`{text}`")) && error.contains("sm_70, sm_72, sm_75"),
                 "{error}"
             );
         }
