@@ -8,7 +8,8 @@ use std::fs;
 
 use half::{bf16, f16};
 use sparserl_core::arbitrary::legal_program;
-use sparserl_core::codegen::emit;
+use sparserl_core::codegen::{Argument, ArgumentKind, emit};
+use sparserl_core::language::Program;
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::{Csr, Duplicates, Scalar, file};
 use sparserl_core::task::{Dtype, Operation, Task};
@@ -55,6 +56,27 @@ fn read_back<T: Scalar>(golden: &Golden) {
     assert!(kernel.parameters().eq(names), "{}", golden.name);
     let prepared = kernel.prepare(matrix.view(), golden.program.task);
     assert!(prepared.is_ok(), "{}: {prepared:?}", golden.name);
+}
+
+/// Large matrices keep the memory busy without it, and their kernels have the time for nothing else.
+#[test]
+fn arrays_of_large_matrices_are_not_prefetched() {
+    let prefetched = |matrix: &str| {
+        let matrix: Csr<f32> = matrices::build(matrix).unwrap();
+        let text = "sparserl 3\nspmv f32\nblock 128\nkeep csr index=u32 values=plain cache=cached \
+                    vector=1 lanes=4 unroll=4";
+        let program = Program::parse(text).unwrap();
+        let packed = pack(matrix.view(), &program).unwrap();
+        let source = emit(&program, &packed.signature()).unwrap();
+        let lines = |argument: &Argument| match argument.kind {
+            ArgumentKind::Size(lines) if argument.name.ends_with("_lines") => Some(lines),
+            _ => None,
+        };
+        source.arguments(&packed).iter().filter_map(lines).collect::<Vec<_>>()
+    };
+    // x, then columns and values: 5 of 4 bytes a row; the offsets make the second too large.
+    assert_eq!(prefetched("banded 20000 2 1"), [625, 3_125, 3_125]);
+    assert_eq!(prefetched("banded 200000 2 1"), [0, 0, 0]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::CudaSource;
 use crate::language::Rows;
-use crate::layout::{ArrayData, ElementType, Packed, PackedPart, PartSize, part_name};
+use crate::layout::{ArrayData, ArrayRole, ElementType, Packed, PackedPart, PartSize, part_name};
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,8 @@ pub enum Size {
 
 /// Bytes of a prefetched line.
 const LINE_BYTES: u64 = 128;
-/// Arrays up to this size are prefetched; larger ones keep the memory busy anyway.
+/// Of a matrix up to this packed size, arrays and an input up to this size are prefetched. Larger ones
+/// keep the memory busy anyway: on an H200 prefetching gains them nothing cold, and costs 2 % warm.
 const MOST_PREFETCHED: u64 = 8 << 20;
 
 impl Size {
@@ -124,7 +125,7 @@ impl Size {
         match self {
             Self::InputLines(_) => Some(input_lines(packed)),
             Self::ArrayLines { part, array } => {
-                Some(lines(packed.parts.get(part)?.array(array)?.bytes().len() as u64))
+                Some(lines(packed, packed.parts.get(part)?.array(array)?.bytes().len() as u64))
             }
             Self::Part { part, what } => part_size(packed, packed.parts.get(part)?, what),
         }
@@ -157,11 +158,15 @@ fn input_lines(packed: &Packed) -> u64 {
     let task = packed.program.task;
     let nnz: usize = packed.parts.iter().map(|part| part.nnz).sum();
     let elements = packed.cols as u64 * u64::from(task.operation.columns());
-    if nnz >= packed.cols { lines(elements * task.precision.dense().size() as u64) } else { 0 }
+    let is_used = nnz >= packed.cols;
+    if is_used { lines(packed, elements * task.precision.dense().size() as u64) } else { 0 }
 }
 
-fn lines(bytes: u64) -> u64 {
-    if (LINE_BYTES..=MOST_PREFETCHED).contains(&bytes) { bytes.div_ceil(LINE_BYTES) } else { 0 }
+/// Lines of an array of so many bytes to prefetch, where it is one for a packed matrix.
+fn lines(packed: &Packed, bytes: u64) -> u64 {
+    let is_small = packed.bytes(ArrayRole::Matrix) <= MOST_PREFETCHED;
+    let has_room = (LINE_BYTES..=MOST_PREFETCHED).contains(&bytes);
+    if is_small && has_room { bytes.div_ceil(LINE_BYTES) } else { 0 }
 }
 
 /// An argument of a kernel for one packed matrix.
