@@ -62,25 +62,40 @@
 
 // Text: an epilogue that is ready, applied to v = alpha op(A) x + beta y before it is stored:
 // "relu": max(v, 0). "bias": v + bias[row], user { const T *bias; }.
+// "column_bias", of matrices: v + bias[column], user { const T *bias; }.
 // "clamp": v between bounds, user { const T *lower, *upper; }.
-// "axpy": v + factor * vector[row], user { const T *vector; T factor; }.
+// "axpy": v + factor * vector, user { const T *vector; S factor; }.
+// "dot": v, and partials = v * vector, whose sum is their dot product, user { const T *vector;
+// S *partials; }.
+// T is the type of the dense operands and S that of sums; bounds, vectors and partials have an
+// element for each of the result's, in its order.
 #define SPARSERL_OPTION_EPILOGUE 107
 
 // Text: an epilogue in CUDA C, which is fused into the kernel:
 // __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user)
-// where Scalar is the type of the vectors, product is alpha op(A) x and old is beta y (0 if beta
-// is 0). It is emulated on some 2,000 rows of the matrix before it is used, counted from 0: one
-// that reads or writes outside of the declared arrays there is refused.
+// or, with SPARSERL_OPTION_COLUMNS,
+// __device__ Scalar epilogue(unsigned row, unsigned column, Scalar product, Scalar old,
+//                            const User& user)
+// where Scalar is the type of sums, product is alpha op(A) x and old is beta y (0 if beta is 0).
+// It is emulated on some rows of the matrix before it is used, counted from 0: one that reads or
+// writes outside of the declared arrays there is refused.
 #define SPARSERL_OPTION_EPILOGUE_SOURCE 108
 
 // Text: the members of User, in order: "const Scalar a[rows]; const Scalar b[columns]; Scalar c;
-// Scalar d[rows];". The user block is the C struct { const T *a, *b; T c; T *d; }; rows and
-// columns are those of op(A). Arrays that are not const are written, each element by its own row.
+// Scalar d[rows];". The user block is the C struct { const S *a, *b; S c; S *d; }; rows and
+// columns are those of op(A). Arrays that are not const are written, each element for its own
+// row. Of matrices there are arrays [N] and [rows][N], too, and N is a constant in the text. Arrays
+// of Dense instead of Scalar have the type of the dense operands, which becomes Scalar by itself;
+// in half precision Dense::nearest(v) makes one of a Scalar.
 #define SPARSERL_OPTION_EPILOGUE_USER 109
 
 // int32_t: 0 takes vectors and new values as they are given; 1 (default) asks the driver whether
 // they are device memory that is large enough.
 #define SPARSERL_OPTION_CHECK_POINTERS 110
+
+// uint64_t: columns of the dense operands, 1 to 1048576: the plan is for products with matrices
+// (SpMM), by sparserl_execute_matrices(). Without it, for products with vectors.
+#define SPARSERL_OPTION_COLUMNS 111
 
 // 32-bit signed integers.
 #define SPARSERL_I32 0
@@ -94,10 +109,10 @@
 // IEEE 754 binary64.
 #define SPARSERL_F64 1
 
-// IEEE 754 binary16; not supported.
+// IEEE 754 binary16. Sums are in SPARSERL_F32.
 #define SPARSERL_F16 2
 
-// bfloat16; not supported.
+// bfloat16, the upper half of SPARSERL_F32. Sums are in SPARSERL_F32.
 #define SPARSERL_BF16 3
 
 // Memory of the host.
@@ -184,7 +199,7 @@ typedef struct sparserl_csr {
   int32_t offset_type;
   // SPARSERL_I32 or SPARSERL_I64.
   int32_t index_type;
-  // SPARSERL_F32 or SPARSERL_F64; the vectors have it, too.
+  // SPARSERL_F32, SPARSERL_F64, SPARSERL_F16 or SPARSERL_BF16; the dense operands have it, too.
   int32_t value_type;
   // What the first row offset and the first column are: 0 or 1.
   int32_t index_base;
@@ -323,7 +338,8 @@ sparserl_status sparserl_plan_wait(struct sparserl_plan *plan);
 sparserl_status sparserl_plan_destroy(struct sparserl_plan *plan);
 
 // z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
-// CUstream or cudaStream_t). It returns at once, allocates nothing, and may be captured into a
+// CUstream or cudaStream_t). The vectors have the matrix's type, and alpha and beta that of sums,
+// which is float where the matrix is in half precision. It returns at once, allocates nothing, and may be captured into a
 // graph, which keeps the kernel that the plan had then. z may be y, and must not overlap x. y is
 // not read where beta is 0, and may be NULL then. Products of one plan must not overlap on the
 // device, unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after
@@ -347,6 +363,25 @@ sparserl_status sparserl_execute_op(struct sparserl_plan *plan,
                                     const void *y,
                                     void *z,
                                     const void *user);
+
+// D = alpha op(A) B + beta C, or what the plan's epilogue makes of it, for plans made with
+// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D are row-major
+// and have N columns; B has as many rows as op(A) has columns, C and D as many as op(A) has rows.
+// `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next, which
+// must be N: others are refused as unsupported. The matrices are aligned to 16 bytes, or to the
+// largest power of 2 that divides the bytes of a row, where that is less. D may be C.
+sparserl_status sparserl_execute_matrices(struct sparserl_plan *plan,
+                                          int32_t op,
+                                          void *stream,
+                                          const void *alpha,
+                                          const void *b,
+                                          int64_t ldb,
+                                          const void *beta,
+                                          const void *c,
+                                          int64_t ldc,
+                                          void *d,
+                                          int64_t ldd,
+                                          const void *user);
 
 // Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries
 // of the matrix it was made of, and in the order of `stream`. From the host (SPARSERL_HOST) it

@@ -65,21 +65,3 @@ struct Input {
     return load_columns<V>(B + size_t(row) * COLUMNS + column);
   }
 };
-
-// The dense matrix C = alpha * A * B + beta * C, row-major, whose elements are rounded when stored.
-// The old C is not read when beta is 0; threads past the last column store nothing.
-template <u32 V>
-struct Output {
-  Dense* __restrict__ C;
-  u32 column;
-  Scalar alpha, beta;
-  __device__ __forceinline__ void store(u32 row, const Pack<V>& sum) const {
-    if (column >= COLUMNS) return;
-    Dense* target = C + size_t(row) * COLUMNS + column;
-    Pack<V> result;
-#pragma unroll
-    for (u32 v = 0; v < V; ++v) result.at[v] = alpha * sum.at[v];
-    if (beta != 0) multiply_add(result, true, beta, load_columns<V>(target));
-    store_columns(target, result);
-  }
-};

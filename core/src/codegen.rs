@@ -14,7 +14,9 @@ mod part;
 mod signature;
 mod source;
 
-pub use epilogue::{Ending, Epilogue, Extent, UserField, UserFieldError, UserKind};
+pub use epilogue::{
+    Ending, Epilogue, Extent, UserArray, UserElement, UserField, UserFieldError, UserKind,
+};
 pub use parameter::{Argument, ArgumentKind, Parameter, ParameterKind, Size};
 pub(crate) use part::loads_vectors;
 pub use signature::Signature;

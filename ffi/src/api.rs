@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::context::Context;
-use crate::execute::Product;
+use crate::execute::{Form, Product};
 use crate::handle::Handles;
 use crate::matrix::Matrix;
 use crate::options::Options;
@@ -221,14 +221,15 @@ pub unsafe extern "C" fn sparserl_plan_destroy(plan: *mut sparserl_plan) -> spar
 }
 
 /// z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
-/// CUstream or cudaStream_t). It returns at once, allocates nothing, and may be captured into a
+/// CUstream or cudaStream_t). The vectors have the matrix's type, and alpha and beta that of sums,
+/// which is float where the matrix is in half precision. It returns at once, allocates nothing, and may be captured into a
 /// graph, which keeps the kernel that the plan had then. z may be y, and must not overlap x. y is
 /// not read where beta is 0, and may be NULL then. Products of one plan must not overlap on the
 /// device, unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after
 /// sparserl_plan_wait().
 ///
 /// # Safety
-/// `alpha` and `beta` point to numbers of the matrix's type on the host; the vectors are device
+/// `alpha` and `beta` point to numbers of the type of sums on the host; the vectors are device
 /// memory of the matrix's sizes, which stays until the stream has come past the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sparserl_execute(
@@ -240,9 +241,18 @@ pub unsafe extern "C" fn sparserl_execute(
     y: *const c_void,
     z: *mut c_void,
 ) -> sparserl_status {
-    let user = std::ptr::null();
     call(|| {
-        let product = Product { op: Op::None, stream, alpha, x, beta, y, z, user };
+        let product = Product {
+            op: Op::None,
+            stream,
+            alpha,
+            input: x,
+            beta,
+            old: y,
+            output: z,
+            user: std::ptr::null(),
+            form: Form::Vectors,
+        };
         // SAFETY: by the contract.
         unsafe { PLANS.get(plan)?.execute(&product) }
     })
@@ -266,7 +276,58 @@ pub unsafe extern "C" fn sparserl_execute_op(
     user: *const c_void,
 ) -> sparserl_status {
     call(|| {
-        let product = Product { op: read_op(op)?, stream, alpha, x, beta, y, z, user };
+        let product = Product {
+            op: read_op(op)?,
+            stream,
+            alpha,
+            input: x,
+            beta,
+            old: y,
+            output: z,
+            user,
+            form: Form::Vectors,
+        };
+        // SAFETY: by the contract.
+        unsafe { PLANS.get(plan)?.execute(&product) }
+    })
+}
+
+/// D = alpha op(A) B + beta C, or what the plan's epilogue makes of it, for plans made with
+/// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D are row-major
+/// and have N columns; B has as many rows as op(A) has columns, C and D as many as op(A) has rows.
+/// `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next, which
+/// must be N: others are refused as unsupported. The matrices are aligned to 16 bytes, or to the
+/// largest power of 2 that divides the bytes of a row, where that is less. D may be C.
+///
+/// # Safety
+/// As sparserl_execute_op(), with matrices in the place of vectors.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_execute_matrices(
+    plan: *mut sparserl_plan,
+    op: i32,
+    stream: *mut c_void,
+    alpha: *const c_void,
+    b: *const c_void,
+    ldb: i64,
+    beta: *const c_void,
+    c: *const c_void,
+    ldc: i64,
+    d: *mut c_void,
+    ldd: i64,
+    user: *const c_void,
+) -> sparserl_status {
+    call(|| {
+        let product = Product {
+            op: read_op(op)?,
+            stream,
+            alpha,
+            input: b,
+            beta,
+            old: c,
+            output: d,
+            user,
+            form: Form::Matrices([ldb, ldc, ldd]),
+        };
         // SAFETY: by the contract.
         unsafe { PLANS.get(plan)?.execute(&product) }
     })

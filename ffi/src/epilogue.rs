@@ -1,29 +1,44 @@
 //! Epilogues: those that are ready, and those that callers write.
 
 use sparserl_core::codegen::{Epilogue, UserField};
+use sparserl_core::task::Operation;
 
 use crate::options::PlanOptions;
 use crate::status::Failure;
 
-/// A name, the caller's values, and what is done. What is no number stays none.
-const READY: [(&str, &str, &str); 4] = [
+/// A name, the caller's values, and what is done to element `at` of the result. What is no number
+/// stays none.
+const READY: [(&str, &str, &str); 6] = [
     ("relu", "", "const Scalar v = product + old;\n  return v < 0 ? Scalar(0) : v;"),
-    ("bias", "const Scalar bias[rows]", "return product + old + user.bias[row];"),
+    ("bias", "const Dense bias[rows]", "return product + old + Scalar(user.bias[row]);"),
+    (COLUMN_BIAS, "const Dense bias[N]", "return product + old + Scalar(user.bias[column]);"),
     (
         "clamp",
-        "const Scalar lower[rows]; const Scalar upper[rows]",
-        "const Scalar v = product + old, lower = user.lower[row], upper = user.upper[row];\n  \
+        "const Dense lower[rows][N]; const Dense upper[rows][N]",
+        "const Scalar v = product + old, lower = user.lower[at], upper = user.upper[at];\n  \
          return v < lower ? lower : v > upper ? upper : v;",
     ),
     (
         "axpy",
-        "const Scalar vector[rows]; Scalar factor",
-        "return fma(user.factor, user.vector[row], product + old);",
+        "const Dense vector[rows][N]; Scalar factor",
+        "return fma(user.factor, Scalar(user.vector[at]), product + old);",
+    ),
+    (
+        "dot",
+        "const Dense vector[rows][N]; Scalar partials[rows][N]",
+        "const Scalar v = product + old;\n  \
+         user.partials[at] = v * Scalar(user.vector[at]);\n  return v;",
     ),
 ];
 
+/// The one that only matrices have.
+const COLUMN_BIAS: &str = "column_bias";
+
 /// The epilogue that a plan is to have, if any.
-pub(crate) fn of(options: &PlanOptions) -> Result<Option<Epilogue>, Failure> {
+pub(crate) fn of(
+    options: &PlanOptions,
+    operation: Operation,
+) -> Result<Option<Epilogue>, Failure> {
     let (text, user) = match (&options.epilogue, &options.epilogue_source) {
         (Some(_), Some(_)) => {
             return Err(Failure::argument(
@@ -49,9 +64,20 @@ pub(crate) fn of(options: &PlanOptions) -> Result<Option<Epilogue>, Failure> {
                      SPARSERL_OPTION_EPILOGUE_USER"
                 )));
             }
+            let (place, at) = match operation {
+                Operation::SpMV if name == COLUMN_BIAS => {
+                    return Err(Failure::argument(format_args!(
+                        "the epilogue {name} is for matrices: set SPARSERL_OPTION_COLUMNS"
+                    )));
+                }
+                Operation::SpMV => ("unsigned row", "row"),
+                Operation::SpMM { .. } => {
+                    ("unsigned row, unsigned column", "size_t(row) * N + column")
+                }
+            };
             let text = format!(
-                "__device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& \
-                 user) {{\n  {body}\n}}"
+                "__device__ Scalar epilogue({place}, Scalar product, Scalar old, const User& user) \
+                 {{\n  const size_t at = {at};\n  {body}\n}}"
             );
             (text, user.to_owned())
         }

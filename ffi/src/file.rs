@@ -14,7 +14,7 @@ use sparserl_core::codegen::{CudaSource, Ending, Epilogue, UserField, emit, emit
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::task::Dtype;
+use sparserl_core::task::{Operation, Task, Values};
 use sparserl_gpu::compile::cache::{decode, encode};
 use sparserl_gpu::compile::nvrtc::Cubin;
 
@@ -26,7 +26,9 @@ use crate::plan::{Op, Plan, Side, entries, origins};
 use crate::status::{Failure, Status};
 
 /// What a file begins with; the number changes with the meaning of what follows.
-const MAGIC: &str = "sparserl plan file 1\n";
+const MAGIC: &str = "sparserl plan file 2\n";
+/// What those of all versions begin with.
+const ANY_MAGIC: &str = "sparserl plan file ";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
@@ -34,8 +36,7 @@ struct Header {
     grammar: u64,
     architecture: String,
     pattern: String,
-    dtype: Dtype,
-    values_variable: bool,
+    task: Task,
     expected_calls: u64,
     epilogue: Option<EpilogueText>,
     sides: Vec<SideHeader>,
@@ -90,8 +91,7 @@ impl Plan {
             grammar: grammar_hash(),
             architecture: self.context.target.architecture.to_string(),
             pattern: self.pattern.clone(),
-            dtype: self.dtype,
-            values_variable: self.options.values_variable,
+            task: self.task,
             expected_calls: self.options.expected_calls,
             epilogue,
             sides,
@@ -142,8 +142,8 @@ impl Plan {
                 "is a plan for {other}, and the context's is {architecture}"
             )));
         }
-        if header.dtype != matrix.entries.dtype() {
-            let (other, own) = (header.dtype, matrix.entries.dtype());
+        let (other, own) = (header.task.precision.matrix(), matrix.entries.dtype());
+        if other != own {
             return Err(mismatch(format!("is a plan for {other}, and the matrix holds {own}")));
         }
         if header.pattern != matrix.pattern {
@@ -159,7 +159,11 @@ impl Plan {
         };
         let options = PlanOptions {
             expected_calls: header.expected_calls,
-            values_variable: header.values_variable,
+            values_variable: header.task.values == Values::Variable,
+            columns: match header.task.operation {
+                Operation::SpMV => None,
+                Operation::SpMM { columns } => Some(columns),
+            },
             transpose_too: header.sides.len() > 1,
             ..PlanOptions::default()
         };
@@ -203,7 +207,12 @@ impl Plan {
 
 /// Header and code of a file; else what is wrong with it.
 fn parse(bytes: &[u8]) -> Result<(Header, &[u8]), &'static str> {
-    let rest = bytes.strip_prefix(MAGIC.as_bytes()).ok_or("is no plan of SparseRL")?;
+    let rest = bytes.strip_prefix(MAGIC.as_bytes()).ok_or_else(|| {
+        match bytes.starts_with(ANY_MAGIC.as_bytes()) {
+            true => "is a plan of another version: plan anew",
+            false => "is no plan of SparseRL",
+        }
+    })?;
     let (body, checksum) = bytes.split_last_chunk::<{ blake3::OUT_LEN }>().ok_or("is damaged")?;
     if blake3::hash(body) != *checksum {
         return Err("is damaged");

@@ -17,8 +17,13 @@ use crate::context::Context;
 use crate::status::{Failure, Status};
 use crate::update::Map;
 
-/// Entries that an epilogue is tried on, about.
+/// Entries that an epilogue is tried on, about; fewer where each is multiplied by a row of many
+/// columns.
 const EPILOGUE_SAMPLE: usize = 2_000;
+/// Columns up to which it is that many.
+const SAMPLE_COLUMNS: usize = 16;
+/// Entries, at least.
+const LEAST_SAMPLE: usize = 100;
 
 /// A kernel, and what is known of it.
 pub(crate) struct PlanKernel {
@@ -199,12 +204,14 @@ impl Recipe<'_> {
         let options = EmulationOptions::default();
         let emulator = EmulatorEvaluator::open(pool, context.target.architecture, options);
         let emulator = emulator.map_err(|error| Failure::new(Status::NoCompiler, error))?;
-        let sample = sample_rows(matrix, EPILOGUE_SAMPLE).matrix;
+        let columns = program.task.operation.columns() as usize;
+        let entries = (EPILOGUE_SAMPLE * SAMPLE_COLUMNS / columns).clamp(LEAST_SAMPLE, EPILOGUE_SAMPLE);
+        let sample = sample_rows(matrix, entries).matrix;
         // Few programs fit one run of rows only.
         let packed = match pack(sample.view(), program) {
             Ok(packed) => packed,
             Err(_) => {
-                let sample = middle_rows(matrix, EPILOGUE_SAMPLE).matrix;
+                let sample = middle_rows(matrix, entries).matrix;
                 pack(sample.view(), program).map_err(|error| misfit(&error))?
             }
         };
@@ -235,22 +242,25 @@ impl From<OperatorError> for Failure {
     }
 }
 
-/// Plain CSR, with as many threads for a row as the cost model finds best: the kernel that is there
-/// at once. Its predicted seconds come with it.
+/// Plain CSR, with as many threads for a row, and of matrices as many columns for a thread, as the
+/// cost model finds best: the kernel that is there at once. Its predicted seconds come with it.
 pub(crate) fn plain_csr(costs: &CostModel<'_>, task: Task) -> Result<(Program, f64), Failure> {
-    let program = |lanes: u32, unroll: u32| {
+    let program = |vector: u32, lanes: u32, unroll: u32| {
         Program::parse(&format!(
             "sparserl {LANGUAGE_VERSION}\n{task}\nblock 256\nkeep csr index=u32 values=plain \
-             cache=cached vector=1 lanes={lanes} unroll={unroll}\n"
+             cache=cached vector={vector} lanes={lanes} unroll={unroll}\n"
         ))
     };
     let mut best: Option<(Program, f64)> = None;
-    for lanes in [1, 2, 4, 8, 16, 32] {
-        for unroll in [1, 4] {
-            let program = program(lanes, unroll).map_err(Failure::internal)?;
-            let seconds = costs.cost(&program).seconds;
-            if best.as_ref().is_none_or(|(_, least)| seconds < *least) {
-                best = Some((program, seconds));
+    for vector in [1, 2, 4, 8] {
+        for lanes in [1, 2, 4, 8, 16, 32] {
+            for unroll in [1, 4] {
+                // Not every task has every vector.
+                let Ok(program) = program(vector, lanes, unroll) else { continue };
+                let seconds = costs.cost(&program).seconds;
+                if best.as_ref().is_none_or(|(_, least)| seconds < *least) {
+                    best = Some((program, seconds));
+                }
             }
         }
     }

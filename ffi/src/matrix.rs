@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
+use half::{bf16, f16};
 use sparserl_core::matrix::{Csr, CsrError, CsrView, Offsets, OffsetsView, Scalar};
 use sparserl_core::task::Dtype;
 use sparserl_gpu::run::operator::{self, MemoryAt};
@@ -24,6 +25,8 @@ pub(crate) struct Matrix {
 pub(crate) enum Entries {
     F32(Csr<f32>),
     F64(Csr<f64>),
+    F16(Csr<f16>),
+    BF16(Csr<bf16>),
 }
 
 /// Calls generic code with the view of a matrix.
@@ -38,6 +41,14 @@ macro_rules! with_view {
                 let $view = csr.view();
                 $act
             }
+            $crate::matrix::Entries::F16(csr) => {
+                let $view = csr.view();
+                $act
+            }
+            $crate::matrix::Entries::BF16(csr) => {
+                let $view = csr.view();
+                $act
+            }
         }
     };
 }
@@ -48,6 +59,8 @@ impl Entries {
         match self {
             Self::F32(_) => Dtype::F32,
             Self::F64(_) => Dtype::F64,
+            Self::F16(_) => Dtype::F16,
+            Self::BF16(_) => Dtype::BF16,
         }
     }
 
@@ -64,6 +77,23 @@ impl Entries {
     }
 }
 
+macro_rules! entries {
+    ($($scalar:ty => $variant:ident,)*) => {
+        $(impl From<Csr<$scalar>> for Entries {
+            fn from(csr: Csr<$scalar>) -> Self {
+                Self::$variant(csr)
+            }
+        })*
+    };
+}
+
+entries! {
+    f32 => F32,
+    f64 => F64,
+    f16 => F16,
+    bf16 => BF16,
+}
+
 impl Matrix {
     /// Copies what a description says.
     ///
@@ -72,7 +102,7 @@ impl Matrix {
     /// device where nothing writes them.
     pub(crate) unsafe fn copy(context: &Context, given: &sparserl_csr) -> Result<Self, Failure> {
         let wanted = Description::read(given)?;
-        let Description { rows, cols, nnz, base, .. } = wanted;
+        let Description { rows, nnz, base, .. } = wanted;
         // SAFETY: by the contract, as are the arrays that follow.
         let offsets = unsafe {
             wanted.integers(context, "row_offsets", given.row_offsets, rows + 1, wanted.offsets)
@@ -84,43 +114,28 @@ impl Matrix {
             wanted.integers(context, "column_indices", given.column_indices, nnz, wanted.indices)
         }?;
         let columns = indices(&columns, &wanted, offsets.view())?;
-        let invalid = |error: CsrError| Failure::new(Status::InvalidMatrix, error);
-        let entries = match wanted.values {
-            Dtype::F32 => {
-                // SAFETY: as above.
-                let values = unsafe { wanted.array(context, "values", given.values, nnz) }?;
-                Entries::F32(Csr::new(rows, cols, offsets, columns, values).map_err(invalid)?)
+        // SAFETY: as above.
+        let entries = unsafe {
+            match wanted.values {
+                Dtype::F32 => wanted.entries::<f32>(context, given.values, offsets, columns),
+                Dtype::F64 => wanted.entries::<f64>(context, given.values, offsets, columns),
+                Dtype::F16 => wanted.entries::<f16>(context, given.values, offsets, columns),
+                Dtype::BF16 => wanted.entries::<bf16>(context, given.values, offsets, columns),
             }
-            Dtype::F64 => {
-                // SAFETY: as above.
-                let values = unsafe { wanted.array(context, "values", given.values, nnz) }?;
-                Entries::F64(Csr::new(rows, cols, offsets, columns, values).map_err(invalid)?)
-            }
-            Dtype::F16 | Dtype::BF16 => return Err(half_precision()),
-        };
+        }?;
         let pattern = with_view!(&entries, view => pattern(view));
         Ok(Self { entries, pattern, transposed: OnceLock::new() })
     }
 
     /// Aᵀ, and which entry of A each of its entries is.
     pub(crate) fn transposed(&self) -> &(Entries, Vec<u64>) {
-        self.transposed.get_or_init(|| match &self.entries {
-            Entries::F32(csr) => {
-                let (csr, origins) = transpose(csr.view());
-                (Entries::F32(csr), origins)
-            }
-            Entries::F64(csr) => {
-                let (csr, origins) = transpose(csr.view());
-                (Entries::F64(csr), origins)
-            }
+        self.transposed.get_or_init(|| {
+            with_view!(&self.entries, view => {
+                let (csr, origins) = transpose(view);
+                (Entries::from(csr), origins)
+            })
         })
     }
-}
-
-/// Kernels for half precision there are, but none for callers from C yet.
-pub(crate) fn half_precision() -> Failure {
-    let text = "half precision is not supported here: expected SPARSERL_F32 or SPARSERL_F64";
-    Failure::new(Status::Unsupported, text)
 }
 
 /// A description whose numbers make sense.
@@ -177,12 +192,12 @@ impl Description {
         let values = match given.value_type {
             api::SPARSERL_F32 => Dtype::F32,
             api::SPARSERL_F64 => Dtype::F64,
-            api::SPARSERL_F16 | api::SPARSERL_BF16 => {
-                return Err(half_precision());
-            }
+            api::SPARSERL_F16 => Dtype::F16,
+            api::SPARSERL_BF16 => Dtype::BF16,
             other => {
                 return Err(Failure::argument(format_args!(
-                    "value_type is {other}: expected SPARSERL_F32 or SPARSERL_F64"
+                    "value_type is {other}: expected SPARSERL_F32, SPARSERL_F64, SPARSERL_F16 or \
+                     SPARSERL_BF16"
                 )));
             }
         };
@@ -208,6 +223,26 @@ impl Description {
             values,
             on_device,
         })
+    }
+
+    /// The matrix with these values.
+    ///
+    /// # Safety
+    /// As [`array`](Self::array).
+    unsafe fn entries<T: Scalar>(
+        &self,
+        context: &Context,
+        values: *const c_void,
+        offsets: Offsets,
+        columns: Vec<u32>,
+    ) -> Result<Entries, Failure>
+    where
+        Entries: From<Csr<T>>,
+    {
+        // SAFETY: by the contract.
+        let values: Vec<T> = unsafe { self.array(context, "values", values, self.nnz) }?;
+        let invalid = |error: CsrError| Failure::new(Status::InvalidMatrix, error);
+        Ok(Csr::new(self.rows, self.cols, offsets, columns, values).map_err(invalid)?.into())
     }
 
     /// An array of offsets or indices, on the host.

@@ -1,6 +1,7 @@
 //! Options, by keys that later versions may add to.
 
 use std::ffi::{c_char, c_void};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -57,6 +58,7 @@ keys! {
     EpilogueSource = SPARSERL_OPTION_EPILOGUE_SOURCE,
     EpilogueUser = SPARSERL_OPTION_EPILOGUE_USER,
     CheckPointers = SPARSERL_OPTION_CHECK_POINTERS,
+    Columns = SPARSERL_OPTION_COLUMNS,
 }
 
 /// Receives what the library has to say.
@@ -103,6 +105,8 @@ pub(crate) struct PlanOptions {
     pub(crate) epilogue_source: Option<String>,
     pub(crate) epilogue_user: Option<String>,
     pub(crate) check_pointers: bool,
+    /// Those of the dense operands, for SpMM; absent for SpMV.
+    pub(crate) columns: Option<NonZeroU32>,
 }
 
 /// Whether programs are measured.
@@ -113,6 +117,9 @@ pub(crate) enum Measure {
     Never,
     Always,
 }
+
+/// Columns of dense operands, at most: bytes of a whole operand fit 64 bits.
+const MOST_COLUMNS: u32 = 1 << 20;
 
 /// Calls that are expected where nothing is said of them.
 const USUAL_CALLS: u64 = 100_000;
@@ -144,6 +151,7 @@ impl Default for PlanOptions {
             epilogue_source: None,
             epilogue_user: None,
             check_pointers: true,
+            columns: None,
         }
     }
 }
@@ -250,6 +258,11 @@ impl Options {
             }
             Key::CheckPointers => {
                 plan.check_pointers = given.flag()?;
+            }
+            Key::Columns => {
+                let columns = u32::try_from(given.u64()?).ok().and_then(NonZeroU32::new);
+                let columns = columns.filter(|columns| columns.get() <= MOST_COLUMNS);
+                plan.columns = Some(columns.ok_or_else(|| given.refused("1 to 1048576"))?);
             }
         }
         *(if key.is_of_context() { of_context } else { of_plan }) = Some(key);
@@ -363,10 +376,12 @@ mod tests {
         set(&options, 102, &0.5_f64).unwrap();
         set(&options, 105, &1_i32).unwrap();
         set(&options, 107, b"relu").unwrap();
+        set(&options, 111, &32_u64).unwrap();
         let plan = options.plan().unwrap();
         assert_eq!((plan.expected_calls, plan.values_variable), (7, true));
         assert_eq!(plan.deadline, Some(Duration::from_millis(500)));
         assert_eq!(plan.epilogue.as_deref(), Some("relu"));
+        assert_eq!(plan.columns, NonZeroU32::new(32));
         let text = |result: Result<(), Failure>| result.unwrap_err().text;
         assert_eq!(text(set(&options, 99, &0_i32)), "there is no option 99");
         assert_eq!(
@@ -378,6 +393,10 @@ mod tests {
             "SPARSERL_OPTION_DETERMINISTIC: expected 0 or 1"
         );
         assert!(text(set(&options, 102, &f64::NAN)).contains("seconds"));
+        for columns in [0, u64::MAX] {
+            let refused = "SPARSERL_OPTION_COLUMNS: expected 1 to 1048576";
+            assert_eq!(text(set(&options, 111, &columns)), refused);
+        }
         assert!(text(set(&options, 107, b"a\0b\0")).contains("a text"));
         // What was refused changed nothing.
         assert_eq!(options.plan().unwrap(), plan);

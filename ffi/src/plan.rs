@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) nnz: usize,
-    pub(crate) dtype: Dtype,
+    pub(crate) task: Task,
     /// Of the matrix's pattern.
     pub(crate) pattern: String,
     pub(crate) forward: Side,
@@ -159,8 +159,8 @@ impl Plan {
         searching: Searching,
     ) -> Result<Arc<Self>, Failure> {
         let created = Instant::now();
-        let epilogue = epilogue::of(&options)?;
         let task = task(&options, matrix.entries.dtype());
+        let epilogue = epilogue::of(&options, task.operation)?;
         let mut limit = options.memory_limit;
         let mut side = |op: Op| {
             let kernel = csr_kernel(context, matrix, op, &options, epilogue.as_ref(), limit, task)?;
@@ -193,13 +193,13 @@ impl Plan {
     ) -> Self {
         Self {
             context: Arc::clone(context),
-            options,
             epilogue,
             rows: matrix.entries.rows(),
             cols: matrix.entries.cols(),
             nnz: matrix.entries.nnz(),
-            dtype: matrix.entries.dtype(),
+            task: task(&options, matrix.entries.dtype()),
             pattern: matrix.pattern.clone(),
+            options,
             forward,
             backward,
             calls: AtomicU64::new(0),
@@ -313,10 +313,6 @@ impl Plan {
         Err(Failure::new(Status::WrongDevice, text))
     }
 
-    pub(crate) fn task(&self) -> Task {
-        task(&self.options, self.dtype)
-    }
-
     /// Bytes of device memory that another kernel may take.
     pub(crate) fn memory_left(&self) -> Option<u64> {
         // Those that are there stay: a graph may have them.
@@ -337,7 +333,11 @@ impl Plan {
 
 fn task(options: &PlanOptions, dtype: Dtype) -> Task {
     let values = if options.values_variable { Values::Variable } else { Values::Fixed };
-    Task::new(Operation::SpMV, dtype).with_values(values)
+    let operation = match options.columns {
+        Some(columns) => Operation::SpMM { columns },
+        None => Operation::SpMV,
+    };
+    Task::new(operation, dtype).with_values(values)
 }
 
 /// The entries of A or Aᵀ.

@@ -96,7 +96,7 @@ impl Plan {
             self.rows,
             self.cols,
             self.nnz,
-            self.dtype,
+            self.task,
             body.join(" "),
             1e6 * kernel.seconds(),
             self.calls.load(Ordering::Relaxed),

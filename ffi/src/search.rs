@@ -55,8 +55,8 @@ pub(crate) fn better<T: Scalar>(
 ) -> Result<Found, Failure> {
     let context = &*plan.context;
     let stats = Arc::new(MatrixStats::new(matrix));
-    let input = PolicyInput::new(Arc::clone(&stats), plan.task(), context.target);
-    let costs = CostModel::new(stats, plan.task(), context.target);
+    let input = PolicyInput::new(Arc::clone(&stats), plan.task, context.target);
+    let costs = CostModel::new(stats, plan.task, context.target);
     let policy = context.policy().map_err(Failure::internal)?;
     let side = plan.side(op)?;
     let (csr, csr_predicted) = {
@@ -185,7 +185,7 @@ fn checked<T: Scalar>(
         Arc::clone(&context.pool),
         context.target.architecture,
         matrix,
-        plan.task().operation,
+        plan.task.operation,
     );
     let checker = checker.map_err(|error| error.to_string())?;
     let budget = Budget::Candidates(0);

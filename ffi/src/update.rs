@@ -17,22 +17,22 @@ use sparserl_gpu::run::operator::{DeviceMemory, ForeignStream, SmallKernel, wait
 use crate::api;
 use crate::context::Context;
 use crate::kernel::{Loaded, PlanKernel};
-use crate::matrix::{check_memory, half_precision};
+use crate::matrix::check_memory;
 use crate::plan::Plan;
 use crate::status::{Failure, Status};
 
 /// Threads of a block of the kernel that puts values in their places.
 const BLOCK: u64 = 256;
-/// Numbers that fit the mantissa of a single-precision number: entries are counted by two of them.
-const DIGIT: u64 = 1 << 24;
+/// Numbers that a digit has at most.
+const MOST_IN_A_DIGIT: f64 = (1_u64 << 52) as f64;
 /// What stands in a map where a slot has no entry.
 const NO_ENTRY: u64 = u64::MAX;
 
-/// The kernels that put values in their places, compiled when they are first needed.
+/// The kernels that put values in their places, compiled when they are first needed: for elements of
+/// 2, 4 and 8 bytes.
 #[derive(Default)]
 pub(crate) struct Scatter {
-    f32: OnceLock<SmallKernel>,
-    f64: OnceLock<SmallKernel>,
+    kernels: [OnceLock<SmallKernel>; 3],
 }
 
 /// For each array of values, which entry of A each of its elements is.
@@ -88,7 +88,9 @@ fn entries<T: Scalar>(
     matrix: CsrView<'_, T>,
     packed: &Packed,
 ) -> Result<Vec<(usize, Vec<u64>)>, Failure> {
-    // From 1, because padding may be 0, in digits that the element type holds exactly.
+    // From 1, because padding may be 0, in digits that the element type holds exactly, as it does
+    // all integers up to 1 / u.
+    let base = (1.0 / T::DTYPE.unit_roundoff()).min(MOST_IN_A_DIGIT) as u64;
     let digits = |digit: &dyn Fn(u64) -> u64| -> Result<Vec<(usize, Vec<u64>)>, Failure> {
         let numbers = (1..=matrix.nnz() as u64).map(|entry| T::from_f64(digit(entry) as f64));
         let offsets = (0..=matrix.rows()).map(|row| matrix.offsets().at(row) as u64).collect();
@@ -101,16 +103,20 @@ fn entries<T: Scalar>(
         let read = |(index, data): (usize, &ArrayData)| match data {
             ArrayData::F32(v) => Ok((index, v.iter().map(|&n| number(n.into())).collect())),
             ArrayData::F64(v) => Ok((index, v.iter().map(|&n| number(n)).collect())),
+            ArrayData::F16(v) => Ok((index, v.iter().map(|&n| number(n.to_f64())).collect())),
+            ArrayData::BF16(v) => Ok((index, v.iter().map(|&n| number(n.to_f64())).collect())),
             _ => Err(Failure::internal("values are no numbers")),
         };
         value_arrays(&packed).map(read).collect()
     };
-    let mut entries = digits(&|entry| entry % DIGIT)?;
-    if matrix.nnz() as u64 >= DIGIT {
-        let high = digits(&|entry| entry / DIGIT)?;
-        for ((_, low), (_, high)) in entries.iter_mut().zip(high) {
-            low.iter_mut().zip(high).for_each(|(low, high)| *low += high * DIGIT);
+    let mut entries = digits(&|entry| entry % base)?;
+    let mut place = base;
+    while matrix.nnz() as u64 >= place {
+        let higher = digits(&|entry| entry / place % base)?;
+        for ((_, entries), (_, higher)) in entries.iter_mut().zip(higher) {
+            entries.iter_mut().zip(higher).for_each(|(entry, digit)| *entry += digit * place);
         }
+        place *= base;
     }
     for (_, entries) in &mut entries {
         entries.iter_mut().for_each(|entry| *entry = entry.checked_sub(1).unwrap_or(NO_ENTRY));
@@ -120,18 +126,19 @@ fn entries<T: Scalar>(
 
 impl Scatter {
     fn kernel(&self, context: &Context, dtype: Dtype) -> Result<&SmallKernel, Failure> {
-        let (known, scalar) = match dtype {
-            Dtype::F32 => (&self.f32, "float"),
-            Dtype::F64 => (&self.f64, "double"),
-            Dtype::F16 | Dtype::BF16 => return Err(half_precision()),
+        let [two, four, eight] = &self.kernels;
+        let (known, word) = match dtype {
+            Dtype::F16 | Dtype::BF16 => (two, "unsigned short"),
+            Dtype::F32 => (four, "unsigned"),
+            Dtype::F64 => (eight, "unsigned long long"),
         };
         if let Some(kernel) = known.get() {
             return Ok(kernel);
         }
         let name = "sparserl_scatter_values";
         let source = format!(
-            "extern \"C\" __global__ void {name}({scalar}* slots, const unsigned long long* entries,\n    \
-             const {scalar}* values, unsigned long long count) {{\n  \
+            "extern \"C\" __global__ void {name}({word}* slots, const unsigned long long* entries,\n    \
+             const {word}* values, unsigned long long count) {{\n  \
              const unsigned long long slot = blockIdx.x * {BLOCK}ull + threadIdx.x;\n  \
              if (slot < count && entries[slot] != ~0ull) slots[slot] = values[entries[slot]];\n}}\n"
         );
@@ -194,11 +201,12 @@ impl Plan {
         if self.nnz == 0 {
             return Ok(());
         }
-        let bytes = self.nnz * self.dtype.size();
+        let dtype = self.task.precision.matrix();
+        let bytes = self.nnz * dtype.size();
         if !from_host && self.options.check_pointers {
             check_memory(&gpu.device, "values", values, bytes)?;
         }
-        let kernel = self.context.scatter.kernel(&self.context, self.dtype)?;
+        let kernel = self.context.scatter.kernel(&self.context, dtype)?;
         let staged = if from_host {
             // SAFETY: by the contract, and `values` is not NULL where there are entries.
             let given = unsafe { std::slice::from_raw_parts(values.cast::<u8>(), bytes) };
@@ -270,6 +278,21 @@ mod tests {
     use sparserl_core::matrix::generate;
 
     use super::*;
+
+    #[test]
+    fn entries_are_told_apart_by_few_digits_of_few_bits() {
+        // 1,205 entries, and 8 bits to a number.
+        let matrix = generate::stencil5(20, 13).cast::<half::bf16>().unwrap();
+        assert!(matrix.nnz() > 1_000);
+        for task in ["spmv bf16", "spmm 8 bf16"] {
+            let layout = "keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=1";
+            let text = format!("sparserl 3\n{task} variable\nblock 128\n{layout}\n");
+            let packed = pack(matrix.view(), &Program::parse(&text).unwrap()).unwrap();
+            let found = entries(matrix.view(), &packed).unwrap();
+            let expected: Vec<u64> = (0..matrix.nnz() as u64).collect();
+            assert_eq!(found.iter().map(|(_, entries)| entries).collect::<Vec<_>>(), [&expected]);
+        }
+    }
 
     #[test]
     fn every_layout_says_where_each_entry_is() {

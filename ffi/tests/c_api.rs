@@ -19,8 +19,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     let has_fortran = !Compiler::all(Language::Fortran).is_empty();
-    let tests: [(&str, fn(), bool); 9] = [
-        ("on_driver", execution_on_a_driver_without_a_gpu, true),
+    let tests: [(&str, fn(), bool); 10] = [
+        ("on_driver", || on_a_driver_without_a_gpu("on_driver"), true),
+        ("matrices", || on_a_driver_without_a_gpu("matrices"), true),
         ("compilers", every_compiler_takes_the_header, true),
         ("examples", examples_run_as_far_as_they_go, true),
         ("gpu_programs", programs_for_a_gpu_compile_and_link, true),
@@ -58,12 +59,12 @@ fn under_sanitizers(test: &str) {
 }
 
 /// Everything about execution but the kernels, on a driver that keeps account.
-fn execution_on_a_driver_without_a_gpu() {
+fn on_a_driver_without_a_gpu(test: &str) {
     let folder = TempDir::new().unwrap();
     let compiler = Compiler::first(Language::C);
     let driver = Build::new(&compiler, "tests/c/driver.c").into_driver(folder.path());
     let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"];
-    let built = Build::new(&compiler, "tests/c/on_driver.c")
+    let built = Build::new(&compiler, &format!("tests/c/{test}.c"))
         .flags(&flags)
         .flags(&["-pthread", driver.to_str().unwrap()])
         .into_folder(folder.path());
@@ -90,7 +91,7 @@ fn examples_run_as_far_as_they_go() {
     assert!(output.stdout.contains("kernel: "), "{}", output.stdout);
     assert!(output.stdout.contains("nothing can be executed: "), "{}", output.stdout);
     let line =
-        output.stderr.lines().find(|line| line.starts_with("sparserl: 3 x 3, 6 entries, f64"));
+        output.stderr.lines().find(|line| line.starts_with("sparserl: 3 x 3, 6 entries, spmv f64"));
     assert!(line.is_some_and(|line| line.contains("| 0 calls |")), "{}", output.stderr);
 }
 
@@ -110,6 +111,7 @@ fn programs_for_a_gpu_compile_and_link() {
     let cuda = Cuda::find().unwrap_or_else(|| panic!("run tests/install-cudart.sh first"));
     let programs = [
         ("tests/c/device.c", Language::C),
+        ("tests/c/device_matrices.c", Language::C),
         ("examples/spmv.c", Language::C),
         ("examples/pdhg.cpp", Language::Cpp),
     ];

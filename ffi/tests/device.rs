@@ -44,6 +44,11 @@ fn main() -> ExitCode {
         };
         Trial::test(part, run_part).with_ignored_flag(absent)
     });
+    let matrices = || -> Result<(), Failed> {
+        program("tests/c/device_matrices.c", Language::C, &[], "all");
+        Ok(())
+    };
+    let matrices = Trial::test("matrices", matrices).with_ignored_flag(absent);
     let examples = [
         ("spmv.c", Language::C, None),
         ("spmv.F90", Language::Fortran, None),
@@ -73,7 +78,7 @@ fn main() -> ExitCode {
     };
     let lacks = absent || !has_pytorch();
     let python = Trial::test("python", python).with_ignored_flag(lacks);
-    let trials = parts.chain(examples).chain([python]).collect();
+    let trials = parts.chain(examples).chain([matrices, python]).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

@@ -1,10 +1,11 @@
-//! Every golden program for SpMV, with its result elsewhere and with an epilogue, emulated. Needs no
+//! Every golden program, with its result elsewhere and with an epilogue, emulated. Needs no
 //! GPU.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "test code")]
 
 use std::sync::Arc;
 
+use half::{bf16, f16};
 use sparserl_core::codegen::{Ending, Epilogue, UserField};
 use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{Scalar, middle_rows, sample_rows};
@@ -14,8 +15,8 @@ use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_tests::golden::{self, Golden};
 
-/// Entries of the rows that programs are tried on, about.
-const SAMPLE: usize = 2_000;
+/// Products with entries of the rows that programs are tried on, about.
+const SAMPLE: usize = 4_000;
 
 fn emulator() -> EmulatorEvaluator {
     let compilers = Arc::new(Compilers::discover().unwrap());
@@ -23,9 +24,13 @@ fn emulator() -> EmulatorEvaluator {
     EmulatorEvaluator::in_process(compilers, Architecture::Sm90, options).unwrap()
 }
 
-fn epilogue(user: &str, body: &str) -> Ending {
+fn epilogue(operation: Operation, user: &str, body: &str) -> Ending {
+    let place = match operation {
+        Operation::SpMV => "unsigned row",
+        Operation::SpMM { .. } => "unsigned row, unsigned column",
+    };
     let text = format!(
-        "__device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user) {{\n\
+        "__device__ Scalar epilogue({place}, Scalar product, Scalar old, const User& user) {{\n\
          {body}\n}}"
     );
     Ending::Fused(Epilogue { text, user: UserField::parse_all(user).unwrap() })
@@ -33,8 +38,9 @@ fn epilogue(user: &str, body: &str) -> Ending {
 
 fn packed<T: Scalar>(golden: &Golden) -> Packed {
     let matrix = golden.build::<T>().unwrap();
-    let sample = sample_rows(matrix.view(), SAMPLE).matrix;
-    let in_one_run = || middle_rows(matrix.view(), SAMPLE).matrix;
+    let entries = (SAMPLE / golden.program.task.operation.columns() as usize).clamp(400, 2_000);
+    let sample = sample_rows(matrix.view(), entries).matrix;
+    let in_one_run = || middle_rows(matrix.view(), entries).matrix;
     let packed = pack(sample.view(), &golden.program);
     packed.or_else(|_| pack(in_one_run().view(), &golden.program)).unwrap()
 }
@@ -42,31 +48,38 @@ fn packed<T: Scalar>(golden: &Golden) -> Packed {
 #[test]
 fn every_layout_ends_elsewhere_and_in_an_epilogue() {
     let emulator = emulator();
-    let step = epilogue(
-        "const Scalar shift[rows]; Scalar factor; Scalar moved[rows]",
-        "const Scalar v = product + old + user.shift[row];\n\
-         user.moved[row] = user.factor * v;\n\
-         return v > 0 ? v : Scalar(0);",
-    );
     let mut tried = 0;
     for golden in golden::load().unwrap() {
         let task = golden.program.task;
-        if task.operation != Operation::SpMV {
-            continue;
-        }
         let packed = Arc::new(match task.precision.matrix() {
             Dtype::F32 => packed::<f32>(&golden),
             Dtype::F64 => packed::<f64>(&golden),
-            // Which have no other endings.
-            Dtype::F16 | Dtype::BF16 => continue,
+            Dtype::F16 => packed::<f16>(&golden),
+            Dtype::BF16 => packed::<bf16>(&golden),
         });
+        let step = match task.operation {
+            Operation::SpMV => epilogue(
+                task.operation,
+                "const Dense shift[rows]; Scalar factor; Scalar moved[rows]",
+                "const Scalar v = product + old + user.shift[row];\n\
+                 user.moved[row] = user.factor * v;\n\
+                 return v > 0 ? v : Scalar(0);",
+            ),
+            Operation::SpMM { .. } => epilogue(
+                task.operation,
+                "const Dense shift[N]; const Scalar weight[rows]; Scalar moved[rows][N]",
+                "const Scalar v = product + old + user.shift[column];\n\
+                 user.moved[size_t(row) * N + column] = user.weight[row] * v;\n\
+                 return v > 0 ? v : Scalar(0);",
+            ),
+        };
         for ending in [&Ending::Apart, &step] {
             let judged = emulator.judge_ending(&packed, ending).unwrap();
             assert!(judged.outcome.is_right(), "{}: {}", golden.name, judged.outcome);
             tried += 1;
         }
     }
-    assert!(tried > 60, "{tried}");
+    assert!(tried > 150, "{tried}");
 }
 
 #[test]
@@ -88,8 +101,43 @@ fn an_epilogue_that_does_harm_is_refused() {
         ("", "return blockDim.x == 128 ? product : product + 1;", "by itself its epilogue gives"),
     ];
     for (user, body, words) in cases {
-        let outcome = emulator.judge_ending(&packed, &epilogue(user, body)).unwrap().outcome;
+        let ending = epilogue(Operation::SpMV, user, body);
+        let outcome = emulator.judge_ending(&packed, &ending).unwrap().outcome;
         assert!(!outcome.is_right(), "{body}");
         assert!(outcome.to_string().contains(words), "{body}: {outcome}");
+    }
+}
+
+#[test]
+fn an_epilogue_of_matrices_that_does_harm_is_refused() {
+    let emulator = emulator();
+    let goldens = golden::load().unwrap();
+    let of = |dtype| {
+        let is_wanted = |golden: &&Golden| {
+            let task = golden.program.task;
+            // The epilogue by itself has blocks of 128 threads.
+            let has_other_blocks = golden.program.block.threads() != 128;
+            task.operation != Operation::SpMV && task.precision.dense() == dtype && has_other_blocks
+        };
+        goldens.iter().find(is_wanted).unwrap()
+    };
+    let (single, half) = (of(Dtype::F32), of(Dtype::BF16));
+    let packings = [(single, packed::<f32>(single)), (half, packed::<bf16>(half))];
+    let cases = [
+        ("const Scalar a[N]", "return product + user.a[N + column];", "epilogue:2"),
+        // A row has several columns, which write at the same time.
+        ("Scalar a[rows]", "user.a[row] = product;\nreturn product;", "race"),
+        ("Dense a[rows][N]", "return product + user.a[row * N + column];", "uninitialised memory"),
+        // A result that depends on who computes it.
+        ("", "return blockDim.x == 128 ? product : product + 1;", "in row 0, column 0,"),
+    ];
+    for (golden, packed) in packings {
+        let packed = Arc::new(packed);
+        for (user, body, words) in cases {
+            let ending = epilogue(golden.program.task.operation, user, body);
+            let outcome = emulator.judge_ending(&packed, &ending).unwrap().outcome;
+            assert!(!outcome.is_right(), "{}: {body}", golden.name);
+            assert!(outcome.to_string().contains(words), "{}: {body}: {outcome}", golden.name);
+        }
     }
 }

@@ -53,6 +53,14 @@ pub(super) fn dense_names(operation: Operation) -> (&'static str, &'static str) 
     }
 }
 
+/// Name of what is written where it may be another than the old output.
+pub(super) fn result_name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::SpMV => "z",
+        Operation::SpMM { .. } => "D",
+    }
+}
+
 struct Context<'a> {
     part: &'a PartCall<'a>,
     parts: usize,
@@ -113,13 +121,17 @@ impl Context<'_> {
                 self.name("tickets")?,
             ),
             Operand::Input if is_spmv => input.into(),
-            Operand::Output if is_spmv => match self.ending {
-                None => format!("Output{{{output}, alpha, beta}}"),
-                Some(ending) => ending.output().into(),
-            },
             Operand::Input => format!("Input<{vector}>{{{input}, column}}"),
             Operand::Output => {
-                format!("Output<{vector}>{{{output}, column, alpha, beta}}")
+                let ty = if is_spmv { "Output".into() } else { format!("Output<{vector}>") };
+                let column = if is_spmv { "" } else { "column, " };
+                match self.ending {
+                    None => format!("{ty}{{{output}, {column}alpha, beta}}"),
+                    Some(ending) => {
+                        let (result, user) = (result_name(self.task.operation), ending.user());
+                        format!("{ty}{{{result}, {output}, {column}alpha, beta{user}}}")
+                    }
+                }
             }
             Operand::Scratch => "scratch".into(),
         })

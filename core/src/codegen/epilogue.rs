@@ -1,7 +1,7 @@
-//! SpMV whose result goes elsewhere, or through a function of the caller's before it is stored.
+//! Products whose result goes elsewhere, or through a function of the caller's before it is stored.
 //!
-//! Such a kernel has the parameters of the plain one, of which `y` is called `z`, and behind them
-//! the old vector and, with an epilogue, the caller's values.
+//! Such a kernel has the parameters of the plain one, of which `y` is called `z` and `C` is called
+//! `D`, and behind them the old operand and, with an epilogue, the caller's values.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -11,27 +11,33 @@ use core::fmt::Write as _;
 
 use thiserror::Error;
 
-use super::CudaSource;
+use super::call::{dense_names, result_name};
+use super::items;
+use super::source::{CudaSource, EmitError, write_items};
 use crate::layout::ElementType;
-use crate::task::{Dtype, Task};
+use crate::task::{Dtype, Operation, Task};
 
-/// What becomes of αAx before it is stored.
+/// What becomes of a product before it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// `z = αAx + βy`.
+    /// `z = αAx + βy`, or `D = αAB + βC`.
     Apart,
-    /// `z = epilogue(row, αAx, βy, user)`.
+    /// `z = epilogue(row, αAx, βy, user)`, or `D = epilogue(row, column, αAB, βC, user)`.
     Fused(Epilogue),
 }
 
-/// A function in CUDA C that is applied to each element before it is stored:
+/// A function in CUDA C that is applied to each element before it is stored, for SpMV and SpMM:
 ///
 /// ```text
 /// __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user)
+/// __device__ Scalar epilogue(unsigned row, unsigned column, Scalar product, Scalar old,
+///                            const User& user)
 /// ```
 ///
-/// `Scalar` is the type of the dense vectors, `product` an element of αAx, `old` one of βy, or 0
-/// where β is 0; `User` has the members that were declared.
+/// `Scalar` is the type of sums, `product` an element of αAx or αAB, `old` one of βy or βC, or 0
+/// where β is 0; `User` has the members that were declared. `Dense` is the type of the dense
+/// operands, which becomes a `Scalar` by itself and is made of one by `Dense::nearest` where it is
+/// another; for SpMM `N` is their number of columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epilogue {
     /// The function, and whatever it uses.
@@ -52,13 +58,31 @@ pub struct UserField {
 /// What a member of the caller's values is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserKind {
-    /// A number of the dense vectors' type.
+    /// A number of the type of sums.
     Number,
     /// A pointer to an array in device memory that is only read.
-    Input(Extent),
-    /// A pointer to an array in device memory with an element for each row, each of which is
-    /// written for its own row only.
-    Output,
+    Input(UserArray),
+    /// A pointer to an array in device memory, each element of which is written for its own element
+    /// of the result only.
+    Output(UserArray),
+}
+
+/// An array among the caller's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserArray {
+    /// Type of its elements.
+    pub element: UserElement,
+    /// How many it has.
+    pub extent: Extent,
+}
+
+/// Type of the elements of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserElement {
+    /// That of sums.
+    Scalar,
+    /// That of the dense operands.
+    Dense,
 }
 
 /// How many elements an array has.
@@ -68,13 +92,61 @@ pub enum Extent {
     Rows,
     /// As many as the matrix has columns.
     Columns,
+    /// As many as the dense operands have columns.
+    DenseColumns,
+    /// As many as the result has elements, row-major.
+    Result,
+}
+
+impl Extent {
+    const WRITTEN: [(&str, Self); 4] = [
+        ("[rows]", Self::Rows),
+        ("[columns]", Self::Columns),
+        ("[N]", Self::DenseColumns),
+        ("[rows][N]", Self::Result),
+    ];
+
+    fn written(self) -> &'static str {
+        Self::WRITTEN.iter().find(|(_, extent)| *extent == self).map_or("", |(text, _)| text)
+    }
+
+    /// How many elements these are for a matrix of `rows` and `cols`, and dense operands of
+    /// `dense_columns`.
+    #[must_use]
+    pub fn elements(self, rows: usize, cols: usize, dense_columns: usize) -> usize {
+        match self {
+            Self::Rows => rows,
+            Self::Columns => cols,
+            Self::DenseColumns => dense_columns,
+            Self::Result => rows * dense_columns,
+        }
+    }
+}
+
+impl UserElement {
+    /// Its run-time name, for dense operands of a type.
+    #[must_use]
+    pub fn dtype(self, dense: Dtype) -> Dtype {
+        match self {
+            Self::Scalar => dense.accumulator(),
+            Self::Dense => dense,
+        }
+    }
+
+    fn written(self) -> &'static str {
+        match self {
+            Self::Scalar => "Scalar",
+            Self::Dense => "Dense",
+        }
+    }
 }
 
 /// A text that declares no values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{declaration}` declares no value of an epilogue: expected `Scalar NAME`, \
-     `const Scalar NAME[rows]`, `const Scalar NAME[columns]` or `Scalar NAME[rows]`, each followed by `;`"
+    "`{declaration}` declares no value of an epilogue: expected `Scalar NAME`, or \
+     `const Scalar NAME[rows]`, `[columns]`, `[N]` or `[rows][N]`, or without `const` \
+     `Scalar NAME[rows]` or `[rows][N]`, arrays also of `Dense`, each followed by `;`"
 )]
 pub struct UserFieldError {
     declaration: String,
@@ -93,17 +165,25 @@ impl UserField {
                 Some(rest) => (true, rest.trim_start()),
                 None => (false, declaration),
             };
-            let rest = rest.strip_prefix("Scalar ").ok_or_else(refused)?.trim();
-            let (name, extent) = match rest.strip_suffix(']').map(|rest| rest.split_once('[')) {
+            let (element, rest) = [UserElement::Scalar, UserElement::Dense]
+                .into_iter()
+                .find_map(|element| Some((element, rest.strip_prefix(element.written())?)))
+                .filter(|(_, rest)| rest.starts_with(' '))
+                .ok_or_else(refused)?;
+            let (name, extent) = match rest.split_once('[') {
                 None => (rest, None),
-                Some(Some((name, "rows"))) => (name, Some(Extent::Rows)),
-                Some(Some((name, "columns"))) => (name, Some(Extent::Columns)),
-                Some(_) => return Err(refused()),
+                Some((name, _)) => {
+                    let written = rest[name.len()..].trim();
+                    let known = Extent::WRITTEN.iter().find(|(text, _)| *text == written);
+                    (name, Some(known.ok_or_else(refused)?.1))
+                }
             };
             let kind = match (is_const, extent) {
-                (false, None) => UserKind::Number,
-                (true, Some(extent)) => UserKind::Input(extent),
-                (false, Some(Extent::Rows)) => UserKind::Output,
+                (false, None) if element == UserElement::Scalar => UserKind::Number,
+                (true, Some(extent)) => UserKind::Input(UserArray { element, extent }),
+                (false, Some(extent @ (Extent::Rows | Extent::Result))) => {
+                    UserKind::Output(UserArray { element, extent })
+                }
                 _ => return Err(refused()),
             };
             let name = name.trim();
@@ -120,26 +200,23 @@ impl UserField {
 }
 
 impl Epilogue {
-    /// Bytes of the caller's values, as C lays the struct of them out: 0 where there are none.
+    /// Bytes of the caller's values, as C lays the struct of them out, for dense operands of a type:
+    /// 0 where there are none.
     #[must_use]
-    pub fn user_bytes(&self, dtype: Dtype) -> usize {
-        let size = |field: &UserField| match field.kind {
-            UserKind::Number => dtype.size(),
-            UserKind::Input(_) | UserKind::Output => size_of::<u64>(),
-        };
+    pub fn user_bytes(&self, dense: Dtype) -> usize {
         let end = |end: usize, field: &UserField| {
-            let size = size(field);
+            let size = field.kind.size(dense);
             end.next_multiple_of(size) + size
         };
-        let alignment = self.user.iter().map(size).max().unwrap_or(1);
-        self.user.iter().fold(0, end).next_multiple_of(alignment)
+        let sizes = self.user.iter().map(|field| field.kind.size(dense));
+        self.user.iter().fold(0, end).next_multiple_of(sizes.max().unwrap_or(1))
     }
 
     /// Where each of the caller's values begins in the struct of them.
     #[must_use]
-    pub fn user_offsets(&self, dtype: Dtype) -> Vec<usize> {
+    pub fn user_offsets(&self, dense: Dtype) -> Vec<usize> {
         let end = |end: &mut usize, field: &UserField| {
-            let size = if field.kind == UserKind::Number { dtype.size() } else { 8 };
+            let size = field.kind.size(dense);
             let start = end.next_multiple_of(size);
             *end = start + size;
             Some(start)
@@ -152,21 +229,29 @@ impl Epilogue {
     pub fn declarations(&self) -> String {
         let declaration = |UserField { name, kind }: &UserField| match kind {
             UserKind::Number => format!("Scalar {name};"),
-            UserKind::Input(Extent::Rows) => format!("const Scalar {name}[rows];"),
-            UserKind::Input(Extent::Columns) => format!("const Scalar {name}[columns];"),
-            UserKind::Output => format!("Scalar {name}[rows];"),
+            UserKind::Input(UserArray { element, extent }) => {
+                format!("const {} {name}{};", element.written(), extent.written())
+            }
+            UserKind::Output(UserArray { element, extent }) => {
+                format!("{} {name}{};", element.written(), extent.written())
+            }
         };
         self.user.iter().map(declaration).collect()
     }
 
     /// The caller's values and function, as they stand in a source.
-    fn definitions(&self) -> String {
-        let mut text = "\n// What the caller hands to the epilogue.\nstruct User {\n".to_owned();
+    fn definitions(&self, task: Task) -> String {
+        let dense = dense_type(task);
+        let mut text = format!("\n// Types of the epilogue.\nusing Dense = {dense};\n");
+        if let Operation::SpMM { columns } = task.operation {
+            text.push_str(&format!("constexpr unsigned N = {columns};\n"));
+        }
+        text.push_str("\n// What the caller hands to the epilogue.\nstruct User {\n");
         for UserField { name, kind } in &self.user {
             let declaration = match kind {
                 UserKind::Number => format!("Scalar {name};"),
-                UserKind::Input(_) => format!("const Scalar* {name};"),
-                UserKind::Output => format!("Scalar* {name};"),
+                UserKind::Input(array) => format!("const {}* {name};", array.element.written()),
+                UserKind::Output(array) => format!("{}* {name};", array.element.written()),
             };
             text.push_str(&format!("  {declaration}\n"));
         }
@@ -176,56 +261,91 @@ impl Epilogue {
         text
     }
 
-    /// A kernel that applies the epilogue to a product that is there already: what a fused kernel
-    /// has to agree with. Its parameters are `product`, `y`, `z`, `beta`, `rows` and, where there
-    /// are any, the caller's values.
-    #[must_use]
-    pub fn unfused(&self, task: Task) -> CudaSource {
-        let scalar = ElementType::from(task.precision.dense()).cuda_type();
+    /// A kernel that applies the epilogue to a product that is there already, in the type of sums:
+    /// what a fused kernel has to agree with. Its parameters are `product`, `old`, `result`,
+    /// `beta`, the number of elements and, where there are any, the caller's values.
+    ///
+    /// # Errors
+    /// When memory does not suffice.
+    pub fn unfused(&self, task: Task) -> Result<CudaSource, EmitError> {
+        let scalar = ElementType::from(task.precision.accumulator()).cuda_type();
+        let dense = dense_type(task);
+        let ending = Ending::Fused(self.clone());
         let kernel = "sparserl_unfused_epilogue";
-        let definitions = self.definitions();
         let (parameter, user) =
             if self.user.is_empty() { ("", "User{}") } else { (", User user", "user") };
-        let text = format!(
-            "namespace {{\nusing Scalar = {scalar};\n{definitions}\n\
-             __device__ float rounded(float a, float b) {{ return __fmul_rn(a, b); }}\n\
-             __device__ double rounded(double a, double b) {{ return __dmul_rn(a, b); }}\n\n\
-             }}  // namespace\n\n\
-             extern \"C\" __global__ void {kernel}(const {scalar}* product, const {scalar}* y,\n    \
-             {scalar}* z, {scalar} beta, unsigned rows{parameter}) {{\n  \
-             const unsigned row = blockIdx.x * blockDim.x + threadIdx.x;\n  \
-             if (row >= rows) return;\n  \
-             const {scalar} old = beta == 0 ? {scalar}(0) : rounded(beta, y[row]);\n  \
-             z[row] = epilogue(row, product[row], old, {user});\n}}\n"
-        );
-        CudaSource { text, kernel: kernel.to_string(), parameters: Vec::new() }
+        let place = match task.operation {
+            Operation::SpMV => "element",
+            Operation::SpMM { .. } => "element / N, element % N",
+        };
+        let is_for = items::Dense::of(task, Some(&ending));
+        let types = items::used_by(dense, is_for);
+        let functions = items::used_by("rounded to_dense", is_for);
+        let mut text = format!("namespace {{\nusing Scalar = {scalar};\n");
+        write_items(&mut text, &types, dense)?;
+        text.push_str(&self.definitions(task));
+        let functions: Vec<_> =
+            functions.into_iter().filter(|item| !types.contains(item)).collect();
+        write_items(&mut text, &functions, dense)?;
+        write!(
+            text,
+            "\n}}  // namespace\n\n\
+             extern \"C\" __global__ void {kernel}(const {scalar}* product, const {dense}* old,\n    \
+             {dense}* result, {scalar} beta, unsigned elements{parameter}) {{\n  \
+             const unsigned element = blockIdx.x * blockDim.x + threadIdx.x;\n  \
+             if (element >= elements) return;\n  \
+             const Scalar scaled = beta == 0 ? Scalar(0) : rounded(beta, old[element]);\n  \
+             result[element] = to_dense(epilogue({place}, product[element], scaled, {user}));\n}}\n"
+        )?;
+        Ok(CudaSource { text, kernel: kernel.to_string(), parameters: Vec::new() })
+    }
+}
+
+impl UserKind {
+    /// Bytes in the struct of the caller's values, which are its alignment, too.
+    fn size(self, dense: Dtype) -> usize {
+        match self {
+            Self::Number => dense.accumulator().size(),
+            Self::Input(_) | Self::Output(_) => size_of::<u64>(),
+        }
+    }
+}
+
+/// The dense operands' type in device code.
+fn dense_type(task: Task) -> &'static str {
+    match task.precision.rounds_results() {
+        true => ElementType::from(task.precision.dense()).cuda_type(),
+        false => "Scalar",
     }
 }
 
 impl Ending {
-    /// What a source defines for it before its own definitions.
-    pub(super) fn definitions(&self) -> String {
+    /// What a source defines for it before its own definitions, behind the type of the dense
+    /// operands.
+    pub(super) fn definitions(&self, task: Task) -> String {
         match self {
             Self::Apart => String::new(),
-            Self::Fused(epilogue) => epilogue.definitions(),
+            Self::Fused(epilogue) => epilogue.definitions(task),
         }
     }
 
     /// Declarations of the parameters that follow those of the plain kernel.
-    pub(super) fn declarations(&self, scalar: &str) -> Vec<String> {
-        let mut declarations = alloc::vec![format!("const {scalar}* y")];
+    pub(super) fn declarations(&self, task: Task) -> Vec<String> {
+        let (_, old) = dense_names(task.operation);
+        let dense = ElementType::from(task.precision.dense()).cuda_type();
+        let mut declarations = alloc::vec![format!("const {dense}* {old}")];
         if self.has_user() {
             declarations.push("User user".to_owned());
         }
         declarations
     }
 
-    /// The output as the kernel makes it.
-    pub(super) fn output(&self) -> &'static str {
+    /// The last member of the output as the kernel makes it.
+    pub(super) fn user(&self) -> &'static str {
         match self {
-            Self::Apart => "Output{z, y, alpha, beta}",
-            Self::Fused(_) if self.has_user() => "Output{z, y, alpha, beta, user}",
-            Self::Fused(_) => "Output{z, y, alpha, beta, User{}}",
+            Self::Apart => "",
+            Self::Fused(_) if self.has_user() => ", user",
+            Self::Fused(_) => ", User{}",
         }
     }
 
@@ -234,15 +354,24 @@ impl Ending {
     }
 
     /// What the kernel computes, in words.
-    pub(super) fn write_header(&self, text: &mut String) -> core::fmt::Result {
-        let product = match self {
-            Self::Apart => "z = alpha * A * x + beta * y",
-            Self::Fused(_) => "z = epilogue(row, alpha * A * x, beta * y, user)",
+    pub(super) fn write_header(
+        &self,
+        text: &mut String,
+        operation: Operation,
+    ) -> core::fmt::Result {
+        let product = match (self, operation) {
+            (Self::Apart, Operation::SpMV) => "z = alpha * A * x + beta * y",
+            (Self::Fused(_), Operation::SpMV) => "z = epilogue(row, alpha * A * x, beta * y, user)",
+            (Self::Apart, Operation::SpMM { .. }) => "D = alpha * A * B + beta * C",
+            (Self::Fused(_), Operation::SpMM { .. }) => {
+                "D = epilogue(row, column, alpha * A * B, beta * C, user)"
+            }
         };
+        let (result, (_, old)) = (result_name(operation), dense_names(operation));
         writeln!(
             text,
-            "// Here {product}, where z may be y. Behind the arguments below, of which z is the\n\
-             // output, come y and the caller's values, where there are any."
+            "// Here {product}, where {result} may be {old}. Behind the arguments below, of which\n\
+             // {result} is the output, come {old} and the caller's values, where there are any."
         )
     }
 }
@@ -253,17 +382,20 @@ mod tests {
 
     #[test]
     fn values_are_declared_like_members() {
-        let text =
-            "const Scalar lower[rows]; const Scalar at[columns];Scalar step ; Scalar out[rows];";
+        let text = "const Scalar lower[rows]; const Dense at[columns];Scalar step ; Scalar out[rows];\
+                    const Dense bias [N]; Dense all[rows][N]";
+        let array = |element, extent| UserArray { element, extent };
         let fields = UserField::parse_all(text).unwrap();
         let kinds: Vec<_> = fields.iter().map(|field| (field.name.as_str(), field.kind)).collect();
         assert_eq!(
             kinds,
             [
-                ("lower", UserKind::Input(Extent::Rows)),
-                ("at", UserKind::Input(Extent::Columns)),
+                ("lower", UserKind::Input(array(UserElement::Scalar, Extent::Rows))),
+                ("at", UserKind::Input(array(UserElement::Dense, Extent::Columns))),
                 ("step", UserKind::Number),
-                ("out", UserKind::Output),
+                ("out", UserKind::Output(array(UserElement::Scalar, Extent::Rows))),
+                ("bias", UserKind::Input(array(UserElement::Dense, Extent::DenseColumns))),
+                ("all", UserKind::Output(array(UserElement::Dense, Extent::Result))),
             ]
         );
         let epilogue = Epilogue { text: String::new(), user: fields.clone() };
@@ -273,6 +405,11 @@ mod tests {
             "double a",
             "const Scalar a",
             "Scalar a[columns]",
+            "Scalar a[N]",
+            "Dense a",
+            "ScalarA a",
+            "const Scalar a[N][rows]",
+            "const Scalar a[rows][N",
             "Scalar a[3]",
             "Scalar 1a",
             "Scalar a; Scalar a",
@@ -290,6 +427,11 @@ mod tests {
         let epilogue = Epilogue { text: String::new(), user: fields };
         assert_eq!((epilogue.user_bytes(Dtype::F32), epilogue.user_bytes(Dtype::F64)), (24, 24));
         assert_eq!(epilogue.user_offsets(Dtype::F32), [0, 8, 16]);
+        // Numbers are of the type of sums.
+        assert_eq!(epilogue.user_bytes(Dtype::F16), 24);
+        let fields = UserField::parse_all("Scalar a; Scalar b").unwrap();
+        let numbers = Epilogue { text: String::new(), user: fields };
+        assert_eq!((numbers.user_bytes(Dtype::BF16), numbers.user_bytes(Dtype::F64)), (8, 16));
         let none = Epilogue { text: String::new(), user: Vec::new() };
         assert_eq!(none.user_bytes(Dtype::F64), 0);
     }

@@ -3,72 +3,98 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::epilogue::Ending;
 use crate::layout::Layout;
 use crate::task::{Operation, Task};
 
+/// A file of the library, and which dense operands it is for.
+type File = (&'static str, fn(Dense) -> bool);
+
 /// What the layouts share, each file after those that it uses. What differs between SpMV and SpMM,
-/// or where results are rounded to half precision, is in a file for each.
-const SHARED: [(&str, &[Dense]); 11] = [
-    (include_str!("../../cuda/types.cuh"), &Dense::ALL),
-    (include_str!("../../cuda/half.cuh"), &Dense::ALL),
-    (include_str!("../../cuda/prefetch.cuh"), &Dense::ALL),
-    (include_str!("../../cuda/output.cuh"), &[Dense::Vectors]),
-    (include_str!("../../cuda/output_apart.cuh"), &[Dense::ApartVectors]),
-    (include_str!("../../cuda/output_fused.cuh"), &[Dense::FusedVectors]),
-    (include_str!("../../cuda/output_half.cuh"), &[Dense::HalfVectors]),
-    (
-        include_str!("../../cuda/spmv.cuh"),
-        &[Dense::Vectors, Dense::ApartVectors, Dense::FusedVectors, Dense::HalfVectors],
-    ),
-    (include_str!("../../cuda/matrices.cuh"), &[Dense::Matrices]),
-    (include_str!("../../cuda/matrices_half.cuh"), &[Dense::HalfMatrices]),
-    (include_str!("../../cuda/spmm.cuh"), &[Dense::Matrices, Dense::HalfMatrices]),
+/// where results are rounded to half precision, or by where results go, is in a file for each.
+const SHARED: [File; 18] = [
+    (include_str!("../../cuda/types.cuh"), |_| true),
+    (include_str!("../../cuda/half.cuh"), |_| true),
+    (include_str!("../../cuda/prefetch.cuh"), |_| true),
+    (include_str!("../../cuda/to_dense.cuh"), |dense| !dense.is_half),
+    (include_str!("../../cuda/to_dense_half.cuh"), |dense| dense.is_half),
+    (include_str!("../../cuda/rounded.cuh"), |dense| dense.result == DenseResult::Fused),
+    (include_str!("../../cuda/output.cuh"), |dense| {
+        dense.is_vectors_to(DenseResult::Updated) && !dense.is_half
+    }),
+    (include_str!("../../cuda/output_half.cuh"), |dense| {
+        dense.is_vectors_to(DenseResult::Updated) && dense.is_half
+    }),
+    (include_str!("../../cuda/output_apart.cuh"), |dense| dense.is_vectors_to(DenseResult::Apart)),
+    (include_str!("../../cuda/output_fused.cuh"), |dense| dense.is_vectors_to(DenseResult::Fused)),
+    (include_str!("../../cuda/spmv.cuh"), |dense| !dense.is_matrices),
+    (include_str!("../../cuda/matrices.cuh"), |dense| dense.is_matrices && !dense.is_half),
+    (include_str!("../../cuda/matrices_half.cuh"), |dense| dense.is_matrices && dense.is_half),
+    (include_str!("../../cuda/matrices_output.cuh"), |dense| {
+        dense.is_matrices_to(DenseResult::Updated) && !dense.is_half
+    }),
+    (include_str!("../../cuda/matrices_output_half.cuh"), |dense| {
+        dense.is_matrices_to(DenseResult::Updated) && dense.is_half
+    }),
+    (include_str!("../../cuda/matrices_apart.cuh"), |dense| {
+        dense.is_matrices_to(DenseResult::Apart)
+    }),
+    (include_str!("../../cuda/matrices_fused.cuh"), |dense| {
+        dense.is_matrices_to(DenseResult::Fused)
+    }),
+    (include_str!("../../cuda/spmm.cuh"), |dense| dense.is_matrices),
 ];
 
 /// The library's name for the type of the dense operands in memory.
 const DENSE: &str = "Dense";
 
 /// All files with what they are for: what is shared, then each layout's own.
-fn files() -> impl Iterator<Item = (&'static str, &'static [Dense])> {
+fn files() -> impl Iterator<Item = File> {
     let own = Layout::DEVICE_CODE.iter().copied().flatten();
-    SHARED.into_iter().chain(own.map(|text| (*text, &Dense::ALL[..])))
+    let for_all: fn(Dense) -> bool = |_| true;
+    SHARED.into_iter().chain(own.map(move |text| (*text, for_all)))
 }
 
 /// What the dense operands are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dense {
-    /// x and y, of SpMV.
-    Vectors,
-    /// x, y and z, of SpMV whose result may lie elsewhere.
-    ApartVectors,
-    /// The same, with an epilogue.
-    FusedVectors,
-    /// B and C, of SpMM.
-    Matrices,
-    /// x and y, in half precision.
-    HalfVectors,
-    /// B and C, in half precision.
-    HalfMatrices,
+pub(super) struct Dense {
+    /// B and C, of SpMM; else x and y.
+    is_matrices: bool,
+    /// In half precision.
+    is_half: bool,
+    result: DenseResult,
+}
+
+/// Where results go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DenseResult {
+    /// In the place of the old ones.
+    Updated,
+    /// Perhaps elsewhere.
+    Apart,
+    /// The same, through an epilogue.
+    Fused,
 }
 
 impl Dense {
-    const ALL: [Self; 6] = [
-        Self::Vectors,
-        Self::ApartVectors,
-        Self::FusedVectors,
-        Self::Matrices,
-        Self::HalfVectors,
-        Self::HalfMatrices,
-    ];
-
-    /// Those of a task whose result is stored as usual.
-    pub(super) fn of(task: Task) -> Self {
-        match (task.operation, task.precision.rounds_results()) {
-            (Operation::SpMV, false) => Self::Vectors,
-            (Operation::SpMV, true) => Self::HalfVectors,
-            (Operation::SpMM { .. }, false) => Self::Matrices,
-            (Operation::SpMM { .. }, true) => Self::HalfMatrices,
+    pub(super) fn of(task: Task, ending: Option<&Ending>) -> Self {
+        Self {
+            is_matrices: task.operation != Operation::SpMV,
+            is_half: task.precision.rounds_results(),
+            result: match ending {
+                None => DenseResult::Updated,
+                Some(Ending::Apart) => DenseResult::Apart,
+                Some(Ending::Fused(_)) => DenseResult::Fused,
+            },
         }
+    }
+
+    fn is_vectors_to(self, result: DenseResult) -> bool {
+        !self.is_matrices && self.result == result
+    }
+
+    fn is_matrices_to(self, result: DenseResult) -> bool {
+        self.is_matrices && self.result == result
     }
 }
 
@@ -89,7 +115,7 @@ impl Item {
 /// The definitions that `code` uses, and all that those use, each after what it uses.
 pub(super) fn used_by(code: &str, dense: Dense) -> Vec<Item> {
     let mut items: Vec<Item> =
-        files().filter(|(_, of)| of.contains(&dense)).flat_map(|(text, _)| split(text)).collect();
+        files().filter(|(_, is_for)| is_for(dense)).flat_map(|(text, _)| split(text)).collect();
     let mut is_used = alloc::vec![false; items.len()];
     let mut open: Vec<&str> = identifiers(code).collect();
     while let Some(name) = open.pop() {
@@ -160,6 +186,18 @@ fn identifiers(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
+    fn all() -> impl Iterator<Item = Dense> {
+        let results = [DenseResult::Updated, DenseResult::Apart, DenseResult::Fused];
+        let forms = [(false, false), (false, true), (true, false), (true, true)];
+        forms.into_iter().flat_map(move |(is_matrices, is_half)| {
+            results.map(|result| Dense { is_matrices, is_half, result })
+        })
+    }
+
+    fn vectors(is_half: bool) -> Dense {
+        Dense { is_matrices: false, is_half, result: DenseResult::Updated }
+    }
+
     #[test]
     fn every_file_is_split_into_definitions_with_their_names() {
         for (text, _) in files() {
@@ -188,9 +226,10 @@ mod tests {
 
     #[test]
     fn definitions_come_after_what_they_use_and_once() {
-        for dense in Dense::ALL {
+        for dense in all() {
             let all = "csr_lanes csr_block sell dia_rows dia_columns bcsr_rows bcsr_columns \
-                       merge_rows merge_scan merge_columns chunk prefetch f16 bf16";
+                       merge_rows merge_scan merge_columns chunk prefetch f16 bf16 \
+                       Output";
             let items = used_by(all, dense);
             for (index, item) in items.iter().enumerate() {
                 let names = items.iter().filter(|other| other.name == item.name).count();
@@ -209,10 +248,10 @@ mod tests {
         let names = |code, dense| -> Vec<&str> {
             used_by(code, dense).into_iter().map(|item| item.name).collect()
         };
-        assert_eq!(names("Output{y}; // dia", Dense::Vectors), ["u32", "Output"]);
-        assert_eq!(names("const f16* y", Dense::HalfVectors), ["u16", "f16"]);
+        assert_eq!(names("Output{y}; // dia", vectors(false)), ["u32", "Output"]);
+        assert_eq!(names("const f16* y", vectors(true)), ["u16", "f16"]);
         assert_eq!(
-            names("reduce_lanes<4, 1>(shuffle_up(sum, 1))", Dense::Vectors),
+            names("reduce_lanes<4, 1>(shuffle_up(sum, 1))", vectors(false)),
             ["u32", "FULL_WARP", "shuffle_up", "reduce_lanes"]
         );
     }

@@ -6,10 +6,10 @@ use core::fmt::{self, Write};
 
 use thiserror::Error;
 
-use super::call::dense_names;
+use super::call::{dense_names, result_name};
 use super::epilogue::Ending;
 use super::header::write_header;
-use super::items::{self, Dense};
+use super::items::{self, Dense, Item};
 use super::parameter::{Parameter, ParameterKind, Size};
 use super::signature::{PartSignature, Signature};
 use crate::language::{Fnv, Part, Program};
@@ -46,9 +46,6 @@ pub enum EmitError {
         /// The layout's word.
         layout: &'static str,
     },
-    /// Only SpMV has other endings, and not in half precision.
-    #[error("only SpMV in f32 or f64 can end in another vector or in an epilogue")]
-    Ending,
     /// Formatting failed.
     #[error("out of memory while writing the source")]
     Format(#[from] fmt::Error),
@@ -73,19 +70,15 @@ pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, Emit
     write(program, signature, None)
 }
 
-/// Writes the kernel of a program for SpMV that ends otherwise than with `y = αAx + βy`.
+/// Writes the kernel of a program that ends otherwise than with `y = αAx + βy` or `C = αAB + βC`.
 ///
 /// # Errors
-/// As [`emit`], and for other operations.
+/// As [`emit`].
 pub fn emit_ending(
     program: &Program,
     signature: &Signature,
     ending: &Ending,
 ) -> Result<CudaSource, EmitError> {
-    let Task { operation, precision, .. } = program.task;
-    if operation != Operation::SpMV || precision.rounds_results() {
-        return Err(EmitError::Ending);
-    }
     write(program, signature, Some(ending))
 }
 
@@ -113,7 +106,7 @@ fn write(
     let mut parameters = parameters(task, &parts);
     if ending.is_some() {
         let outputs = parameters.iter_mut().filter(|p| p.kind == ParameterKind::Output);
-        outputs.for_each(|output| "z".clone_into(&mut output.name));
+        outputs.for_each(|output| result_name(task.operation).clone_into(&mut output.name));
     }
     let word = match task.operation {
         Operation::SpMV => "spmv",
@@ -126,11 +119,7 @@ fn write(
         part.write_type(&mut code, task, parts.len())?;
     }
     write_kernel(&mut code, &kernel, (task, ending), &parameters, &parts)?;
-    let dense = match ending {
-        None => Dense::of(task),
-        Some(Ending::Apart) => Dense::ApartVectors,
-        Some(Ending::Fused(_)) => Dense::FusedVectors,
-    };
+    let dense = Dense::of(task, ending);
     let scalar = ElementType::from(task.precision.accumulator()).cuda_type();
     let dense_type = match task.precision.rounds_results() {
         true => ElementType::from(task.precision.dense()).cuda_type(),
@@ -138,7 +127,7 @@ fn write(
     };
     let mut text = String::new();
     if let Some(ending) = ending {
-        ending.write_header(&mut text)?;
+        ending.write_header(&mut text, task.operation)?;
     }
     write_header(&mut text, program, &kernel, &parameters)?;
     writeln!(text, "namespace sparserl_{HASH} {{")?;
@@ -147,11 +136,28 @@ fn write(
     if let Operation::SpMM { columns } = task.operation {
         writeln!(text, "constexpr unsigned COLUMNS = {columns};  // of B and C")?;
     }
+    let mut items = items::used_by(&code, dense);
     if let Some(ending) = ending {
-        text.push_str(&ending.definitions());
+        // The caller's values may be of the dense operands' type.
+        let types = items::used_by(dense_type, dense);
+        write_items(&mut text, &types, dense_type)?;
+        text.push_str(&ending.definitions(task));
+        items.retain(|item| !types.contains(item));
     }
+    write_items(&mut text, &items, dense_type)?;
+    writeln!(text, "\n{code}\n}}  // namespace sparserl_{HASH}")?;
+
+    let mut hash = Fnv::new();
+    hash.add(format_args!("{text}"));
+    let hash = format!("{:08x}", (hash.0 ^ hash.0 >> 32) as u32);
+    let named = |text: &str| text.replace(HASH, &hash);
+    Ok(CudaSource { text: named(&text), kernel: named(&kernel), parameters })
+}
+
+/// Writes definitions of the library.
+pub(super) fn write_items(text: &mut String, items: &[Item], dense_type: &str) -> fmt::Result {
     let mut is_short = true;
-    for item in items::used_by(&code, dense) {
+    for item in items {
         // Aliases and constants stand together.
         let was_short = core::mem::replace(&mut is_short, item.lines.len() == 1);
         if !(was_short && is_short) {
@@ -161,13 +167,7 @@ fn write(
             writeln!(text, "{line}")?;
         }
     }
-    writeln!(text, "\n{code}\n}}  // namespace sparserl_{HASH}")?;
-
-    let mut hash = Fnv::new();
-    hash.add(format_args!("{text}"));
-    let hash = format!("{:08x}", (hash.0 ^ hash.0 >> 32) as u32);
-    let named = |text: &str| text.replace(HASH, &hash);
-    Ok(CudaSource { text: named(&text), kernel: named(&kernel), parameters })
+    Ok(())
 }
 
 fn parameters(task: Task, parts: &[PartCall<'_>]) -> Vec<Parameter> {
@@ -242,8 +242,7 @@ fn write_kernel(
         if let Some(output) = output.and_then(|output| declarations.get_mut(output)) {
             *output = output.replace(" __restrict__", "");
         }
-        let scalar = ElementType::from(task.precision.dense()).cuda_type();
-        declarations.extend(ending.declarations(scalar));
+        declarations.extend(ending.declarations(task));
     }
     write_list(text, "    ", &declarations, ") {")?;
     let scratch = parts.iter().map(|part| part.call.scratch).max().unwrap_or(0);

@@ -96,22 +96,36 @@ pub const SPARSERL_OPTION_VALUES_VARIABLE: i32 = 105;
 pub const SPARSERL_OPTION_TRANSPOSE_TOO: i32 = 106;
 /// Text: an epilogue that is ready, applied to v = alpha op(A) x + beta y before it is stored:
 /// "relu": max(v, 0). "bias": v + bias[row], user { const T *bias; }.
+/// "column_bias", of matrices: v + bias[column], user { const T *bias; }.
 /// "clamp": v between bounds, user { const T *lower, *upper; }.
-/// "axpy": v + factor * vector[row], user { const T *vector; T factor; }.
+/// "axpy": v + factor * vector, user { const T *vector; S factor; }.
+/// "dot": v, and partials = v * vector, whose sum is their dot product, user { const T *vector;
+/// S *partials; }.
+/// T is the type of the dense operands and S that of sums; bounds, vectors and partials have an
+/// element for each of the result's, in its order.
 pub const SPARSERL_OPTION_EPILOGUE: i32 = 107;
 /// Text: an epilogue in CUDA C, which is fused into the kernel:
 /// __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user)
-/// where Scalar is the type of the vectors, product is alpha op(A) x and old is beta y (0 if beta
-/// is 0). It is emulated on some 2,000 rows of the matrix before it is used, counted from 0: one
-/// that reads or writes outside of the declared arrays there is refused.
+/// or, with SPARSERL_OPTION_COLUMNS,
+/// __device__ Scalar epilogue(unsigned row, unsigned column, Scalar product, Scalar old,
+///                            const User& user)
+/// where Scalar is the type of sums, product is alpha op(A) x and old is beta y (0 if beta is 0).
+/// It is emulated on some rows of the matrix before it is used, counted from 0: one that reads or
+/// writes outside of the declared arrays there is refused.
 pub const SPARSERL_OPTION_EPILOGUE_SOURCE: i32 = 108;
 /// Text: the members of User, in order: "const Scalar a[rows]; const Scalar b[columns]; Scalar c;
-/// Scalar d[rows];". The user block is the C struct { const T *a, *b; T c; T *d; }; rows and
-/// columns are those of op(A). Arrays that are not const are written, each element by its own row.
+/// Scalar d[rows];". The user block is the C struct { const S *a, *b; S c; S *d; }; rows and
+/// columns are those of op(A). Arrays that are not const are written, each element for its own
+/// row. Of matrices there are arrays [N] and [rows][N], too, and N is a constant in the text. Arrays
+/// of Dense instead of Scalar have the type of the dense operands, which becomes Scalar by itself;
+/// in half precision Dense::nearest(v) makes one of a Scalar.
 pub const SPARSERL_OPTION_EPILOGUE_USER: i32 = 109;
 /// int32_t: 0 takes vectors and new values as they are given; 1 (default) asks the driver whether
 /// they are device memory that is large enough.
 pub const SPARSERL_OPTION_CHECK_POINTERS: i32 = 110;
+/// uint64_t: columns of the dense operands, 1 to 1048576: the plan is for products with matrices
+/// (SpMM), by sparserl_execute_matrices(). Without it, for products with vectors.
+pub const SPARSERL_OPTION_COLUMNS: i32 = 111;
 
 /// Receives a line of text. It may be called from any thread until the context is destroyed, and
 /// must not wait for a plan or destroy anything.
@@ -131,9 +145,9 @@ pub const SPARSERL_I64: i32 = 1;
 pub const SPARSERL_F32: i32 = 0;
 /// IEEE 754 binary64.
 pub const SPARSERL_F64: i32 = 1;
-/// IEEE 754 binary16; not supported.
+/// IEEE 754 binary16. Sums are in SPARSERL_F32.
 pub const SPARSERL_F16: i32 = 2;
-/// bfloat16; not supported.
+/// bfloat16, the upper half of SPARSERL_F32. Sums are in SPARSERL_F32.
 pub const SPARSERL_BF16: i32 = 3;
 /// Memory of the host.
 pub const SPARSERL_HOST: i32 = 0;
@@ -164,7 +178,7 @@ pub struct sparserl_csr {
     pub offset_type: i32,
     /// SPARSERL_I32 or SPARSERL_I64.
     pub index_type: i32,
-    /// SPARSERL_F32 or SPARSERL_F64; the vectors have it, too.
+    /// SPARSERL_F32, SPARSERL_F64, SPARSERL_F16 or SPARSERL_BF16; the dense operands have it, too.
     pub value_type: i32,
     /// What the first row offset and the first column are: 0 or 1.
     pub index_base: i32,

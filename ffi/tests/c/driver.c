@@ -1,7 +1,9 @@
-/* A CUDA driver without a GPU: two devices whose memory is the host's. Of kernels it knows plain CSR in
- * double precision and the one that puts values in their places, which it does itself; others do
- * nothing. It keeps account of what is taken and given back, and is as strict as the real one about contexts
+/* A CUDA driver without a GPU: two devices whose memory is the host's. Of kernels it knows plain CSR, of
+ * the type and with the columns that it is told, and the one that puts values in their places, which it
+ * does itself; others do nothing. It keeps account of what is taken and given back, and is as strict as the real one about contexts
  * and captures, so that all of the library but the kernels is tested where there is no GPU. */
+#include "element.h"
+
 #include <cuda.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -38,7 +40,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks;
 static long taken_blocks, taken_modules, taken_streams, launches;
 static size_t memory_left = (size_t)1 << 40;
-static int captures, is_broken;
+static int captures, is_broken, type = ELEMENT_F64;
+static unsigned columns = 1;
 static _Thread_local CUcontext stack[16];
 static _Thread_local int depth;
 static _Thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -48,6 +51,11 @@ long driver_taken(void) { return taken_blocks + taken_modules + taken_streams; }
 long driver_launches(void) { return launches; }
 int driver_depth(void) { return depth; }
 void driver_set_memory(size_t bytes) { memory_left = bytes; }
+/* Kernels launched from now on are of this type, and for dense operands of so many columns. */
+void driver_multiply_as(int value_type, unsigned dense_columns) {
+  type = value_type;
+  columns = dense_columns;
+}
 void driver_break(void) { is_broken = 1; }
 void driver_set_current(int device) {
   depth = 1;
@@ -322,28 +330,34 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
 }
 /* Plain CSR takes x, z, alpha, beta, the three arrays, rows and three numbers of lines, and perhaps y. */
 static int is_plain_csr(CUfunction function) {
-  static const size_t sizes[] = {8, 8, 8, 8, 8, 8, 8, 4, 4, 4, 4, 8};
+  const size_t sum = type == ELEMENT_F64 ? 8 : 4;
+  const size_t sizes[] = {8, 8, sum, sum, 8, 8, 8, 4, 4, 4, 4, 8};
   return (function->count == 11 || function->count == 12) &&
          memcmp(function->sizes, sizes, function->count * sizeof *sizes) == 0;
 }
-static void multiply(void **parameters, const double *y) {
-  const double *x = *(double **)parameters[0], alpha = *(double *)parameters[2];
-  double *z = *(double **)parameters[1], beta = *(double *)parameters[3];
-  const unsigned *offsets = *(unsigned **)parameters[4], *columns = *(unsigned **)parameters[5];
-  const double *values = *(double **)parameters[6];
-  const unsigned rows = *(unsigned *)parameters[7];
-  for (unsigned row = 0; row < rows; ++row) {
-    double sum = 0;
-    for (unsigned k = offsets[row]; k < offsets[row + 1]; ++k) sum += values[k] * x[columns[k]];
-    z[row] = alpha * sum + (beta == 0 ? 0 : beta * y[row]);
-  }
+static void multiply(void **parameters, const void *y) {
+  const int sum_type = type == ELEMENT_F64 ? ELEMENT_F64 : ELEMENT_F32;
+  const void *x = *(void **)parameters[0], *values = *(void **)parameters[6];
+  void *z = *(void **)parameters[1];
+  const double alpha = element_get(sum_type, parameters[2], 0), beta = element_get(sum_type, parameters[3], 0);
+  const unsigned *offsets = *(unsigned **)parameters[4], *indices = *(unsigned **)parameters[5];
+  const size_t rows = *(unsigned *)parameters[7];
+  for (size_t row = 0; row < rows; ++row)
+    for (size_t column = 0; column < columns; ++column) {
+      const size_t at = row * columns + column;
+      double sum = 0;
+      for (unsigned k = offsets[row]; k < offsets[row + 1]; ++k)
+        sum += element_get(type, values, k) * element_get(type, x, indices[k] * (size_t)columns + column);
+      element_put(type, z, at, alpha * sum + (beta == 0 ? 0 : beta * element_get(type, y, at)));
+    }
 }
 static void scatter(void **parameters) {
-  double *slots = *(double **)parameters[0];
+  char *slots = *(char **)parameters[0];
   const uint64_t *entries = *(uint64_t **)parameters[1], count = *(uint64_t *)parameters[3];
-  const double *values = *(double **)parameters[2];
+  const char *values = *(char **)parameters[2];
+  const size_t size = element_size(type);
   for (uint64_t slot = 0; slot < count; ++slot)
-    if (entries[slot] != ~UINT64_C(0)) slots[slot] = values[entries[slot]];
+    if (entries[slot] != ~UINT64_C(0)) memcpy(slots + slot * size, values + entries[slot] * size, size);
 }
 /* Generated kernels, and they alone, wait for those before them, which may then run at the same time. */
 static int may_begin_early(const CUlaunchConfig *launch) {
@@ -367,7 +381,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *launch, CUfunction function, voi
   for (size_t i = 0; i < function->count; ++i)
     for (size_t k = 0; k < function->sizes[i]; ++k) sum += ((unsigned char *)parameters[i])[k];
   const int has_y = function->count == 12;
-  if (is_plain_csr(function)) multiply(parameters, *(double **)parameters[has_y ? 11 : 1]);
+  if (is_plain_csr(function)) multiply(parameters, *(void **)parameters[has_y ? 11 : 1]);
   if (function->scatters) scatter(parameters);
   pthread_mutex_lock(&lock);
   launches += 1 + 0 * (long)sum;

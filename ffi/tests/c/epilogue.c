@@ -6,9 +6,10 @@ static sparserl_context *context;
 static sparserl_matrix *matrix;
 
 /* Plans with an epilogue by its text. */
-static sparserl_status plan_with(const char *user, const char *text, sparserl_plan **plan) {
+static sparserl_status plan_for(uint64_t columns, const char *user, const char *text, sparserl_plan **plan) {
   sparserl_options *options = NULL;
   OK(sparserl_options_create(&options));
+  if (columns) OK(sparserl_options_set(options, SPARSERL_OPTION_COLUMNS, &columns, sizeof columns));
   set_calls(options, 0);
   set_int(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
   set_text(options, SPARSERL_OPTION_EPILOGUE_SOURCE, text);
@@ -18,8 +19,42 @@ static sparserl_status plan_with(const char *user, const char *text, sparserl_pl
   return status;
 }
 
+static sparserl_status plan_with(const char *user, const char *text, sparserl_plan **plan) {
+  return plan_for(0, user, text, plan);
+}
+
 #define FUNCTION(body) \
   "__device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user) {\n" body "\n}"
+
+#define OF_MATRICES(body) \
+  "__device__ Scalar epilogue(unsigned row, unsigned column, Scalar product, Scalar old, const User& user) {\n" \
+  body "\n}"
+
+/* Of matrices, which are given the column, too. */
+static void matrices(const char *folder) {
+  sparserl_plan *plan = NULL, *loaded = NULL;
+  OK(plan_for(6, "const Dense bias[N]; Scalar step; Dense moved[rows][N]",
+              OF_MATRICES("const Scalar v = product + old + user.bias[column];\n"
+                          "user.moved[row * N + column] = v - user.step;\n"
+                          "return v;"),
+              &plan));
+  REQUIRE(text_has(plan, SPARSERL_OP_TRANSPOSE, SPARSERL_TEXT_PROGRAM, "spmm 6 f64"));
+  REQUIRE(text_has(plan, SPARSERL_OP_TRANSPOSE, SPARSERL_TEXT_SOURCE, "epilogue(row, column + v,"));
+  char path[4096];
+  snprintf(path, sizeof path, "%s/columns.plan", folder);
+  OK(sparserl_plan_save(plan, path));
+  OK(sparserl_plan_load(context, matrix, path, &loaded));
+  REQUIRE(text_has(loaded, SPARSERL_OP_NONE, SPARSERL_TEXT_SOURCE, "user.moved[row * N + column]"));
+  OK(sparserl_plan_destroy(loaded));
+  OK(sparserl_plan_destroy(plan));
+  plan = NULL;
+  FAILS(plan_for(6, NULL, FUNCTION("return product;"), &plan), SPARSERL_EPILOGUE, "epilogue");
+  FAILS(plan_for(6, "const Scalar a[N]", OF_MATRICES("return product + user.a[column + 1];"), &plan),
+        SPARSERL_EPILOGUE, "epilogue:2");
+  FAILS(plan_for(6, "Scalar a[rows]", OF_MATRICES("return user.a[row] = product;"), &plan), SPARSERL_EPILOGUE,
+        "race");
+  REQUIRE(plan == NULL);
+}
 
 int main(int count, char **arguments) {
   REQUIRE(count == 2);
@@ -65,19 +100,33 @@ int main(int count, char **arguments) {
         "`double x[rows]` declares no value");
   REQUIRE(plan == NULL);
 
-  static const char *const ready[] = {"relu", "bias", "clamp", "axpy"};
+  matrices(arguments[1]);
+
+  static const char *const ready[] = {"relu", "bias", "clamp", "axpy", "dot", "column_bias"};
   sparserl_options *options = NULL;
   OK(sparserl_options_create(&options));
   set_calls(options, 0);
-  for (size_t i = 0; i < sizeof ready / sizeof *ready; ++i) {
+  const size_t of_both = sizeof ready / sizeof *ready - 1;
+  for (size_t i = 0; i < of_both; ++i) {
     set_text(options, SPARSERL_OPTION_EPILOGUE, ready[i]);
     OK(sparserl_plan_create(context, matrix, options, &plan));
     REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_SOURCE, "epilogue(row, rounded(alpha, sum)"));
     OK(sparserl_plan_destroy(plan));
   }
+  set_text(options, SPARSERL_OPTION_EPILOGUE, ready[of_both]);
+  FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_INVALID_ARGUMENT,
+        "the epilogue column_bias is for matrices: set SPARSERL_OPTION_COLUMNS");
   set_text(options, SPARSERL_OPTION_EPILOGUE, "softmax");
   FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_INVALID_ARGUMENT,
-        "there is no epilogue softmax: expected one of relu, bias, clamp, axpy");
+        "there is no epilogue softmax: expected one of relu, bias, column_bias, clamp, axpy, dot");
+  const uint64_t columns = 5;
+  OK(sparserl_options_set(options, SPARSERL_OPTION_COLUMNS, &columns, sizeof columns));
+  for (size_t i = 0; i <= of_both; ++i) {
+    set_text(options, SPARSERL_OPTION_EPILOGUE, ready[i]);
+    OK(sparserl_plan_create(context, matrix, options, &plan));
+    REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_SOURCE, "epilogue(row, column + v,"));
+    OK(sparserl_plan_destroy(plan));
+  }
   set_text(options, SPARSERL_OPTION_EPILOGUE_SOURCE, "x");
   FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_INVALID_ARGUMENT, "exclude");
   OK(sparserl_options_destroy(options));

@@ -27,8 +27,6 @@ static void matrices(void) {
   REFUSED(csr.offset_type = 9, SPARSERL_INVALID_ARGUMENT, "offset_type is 9");
   REFUSED(csr.index_type = 9, SPARSERL_INVALID_ARGUMENT, "index_type is 9");
   REFUSED(csr.value_type = 9, SPARSERL_INVALID_ARGUMENT, "value_type is 9");
-  REFUSED(csr.value_type = SPARSERL_F16, SPARSERL_UNSUPPORTED, "half precision");
-  REFUSED(csr.value_type = SPARSERL_BF16, SPARSERL_UNSUPPORTED, "half precision");
   REFUSED(csr.location = 2, SPARSERL_INVALID_ARGUMENT, "location is 2");
   REFUSED(csr.location = SPARSERL_DEVICE, SPARSERL_NO_DEVICE, "without a device");
   REFUSED(csr.reserved[1] = 1, SPARSERL_INVALID_ARGUMENT, "reserved");
@@ -108,6 +106,8 @@ static void handles(void) {
   const double one = 1;
   FAILS(sparserl_execute(plan, NULL, &one, &one, &one, &one, &number), SPARSERL_INVALID_HANDLE,
         "plan: this handle was destroyed");
+  FAILS(sparserl_execute_matrices(plan, op, NULL, &one, &one, 1, &one, &one, 1, &number, 1, NULL),
+        SPARSERL_INVALID_HANDLE, "plan: this handle was destroyed");
   OK(sparserl_options_destroy(options));
 }
 
@@ -121,6 +121,9 @@ static void options(void) {
   OK(sparserl_options_create(&options));
   FAILS(sparserl_options_set(options, 1234, "x", 1), SPARSERL_INVALID_ARGUMENT, "no option 1234");
   FAILS(sparserl_options_set(options, SPARSERL_OPTION_POLICY, NULL, 0), SPARSERL_NULL_POINTER, "value");
+  const uint64_t none = 0;
+  FAILS(sparserl_options_set(options, SPARSERL_OPTION_COLUMNS, &none, sizeof none), SPARSERL_INVALID_ARGUMENT,
+        "SPARSERL_OPTION_COLUMNS: expected 1 to 1048576");
   set_text(options, SPARSERL_OPTION_TARGET, "banana");
   set_int(options, SPARSERL_OPTION_DEVICE, -1);
   FAILS(sparserl_context_create(options, &made), SPARSERL_INVALID_ARGUMENT, "unknown GPU `banana`");

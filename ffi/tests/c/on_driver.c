@@ -1,40 +1,14 @@
 /* Execution without a GPU: what is asked of a driver (driver.c), and that all is given back. The
  * first argument is a folder to write to. */
-#include "check.h"
+#include "driver.h"
 
 #include <pthread.h>
-
-/* Of driver.c. */
-typedef struct CUstream_st *stream_t;
-long driver_taken(void);
-long driver_launches(void);
-int driver_depth(void);
-void driver_set_memory(size_t bytes);
-void driver_set_current(int device);
-void driver_break(void);
-stream_t driver_stream(int device);
-void driver_capture(stream_t stream, int begin);
-int cuMemAlloc_v2(unsigned long long *address, size_t bytes);
-int cuMemFree_v2(unsigned long long address);
-int cuDevicePrimaryCtxRetain(void **primary, int device);
-int cuDevicePrimaryCtxRelease_v2(int device);
 
 static struct grid g;
 static sparserl_context *context;
 static sparserl_matrix *matrix;
 static stream_t stream, elsewhere;
 static const double one = 1, zero = 0;
-
-static void *device_memory(size_t bytes) {
-  unsigned long long address = 0;
-  REQUIRE(cuMemAlloc_v2(&address, bytes) == 0);
-  memset((void *)(uintptr_t)address, 0, bytes);
-  return (void *)(uintptr_t)address;
-}
-
-static void device_free(const void *memory) {
-  REQUIRE(cuMemFree_v2((unsigned long long)(uintptr_t)memory) == 0);
-}
 
 static sparserl_plan *plan_with(int32_t variable, uint64_t calls) {
   sparserl_options *options = NULL;

@@ -134,8 +134,37 @@ static void at_once(sparserl_context *context, const struct grid *g) {
   OK(sparserl_plan_create(context, matrix, options, &plan));
   REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_PROGRAM, "spmv f32 variable"));
   OK(sparserl_plan_destroy(plan));
-  OK(sparserl_options_destroy(options));
+
+  /* For matrices a program is chosen and emulated like for vectors. */
+  const uint64_t dense_columns = 8;
+  OK(sparserl_options_set(options, SPARSERL_OPTION_COLUMNS, &dense_columns, sizeof dense_columns));
+  OK(sparserl_plan_create(context, matrix, options, &plan));
+  REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_PROGRAM, "spmm 8 f32 variable"));
+  REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_WHY, "emulated on "));
+  OK(sparserl_plan_destroy(plan));
   OK(sparserl_matrix_destroy(matrix));
+
+  /* In half precision, too: these bits are a number in either type. */
+  uint16_t *halves = (uint16_t *)malloc(nnz * sizeof *halves);
+  REQUIRE(halves);
+  for (size_t i = 0; i < nnz; ++i) halves[i] = 0x3e00;
+  csr.values = halves;
+  for (csr.value_type = SPARSERL_F16; csr.value_type <= SPARSERL_BF16; ++csr.value_type) {
+    OK(sparserl_matrix_create(context, &csr, &matrix));
+    OK(sparserl_plan_create(context, matrix, options, &plan));
+    REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_PROGRAM,
+                     csr.value_type == SPARSERL_F16 ? "spmm 8 f16 variable" : "spmm 8 bf16 variable"));
+    REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_WHY, "emulated on "));
+    OK(sparserl_plan_destroy(plan));
+    OK(sparserl_matrix_destroy(matrix));
+  }
+  halves[0] = 0x7c00;
+  csr.value_type = SPARSERL_F16;
+  matrix = NULL;
+  FAILS(sparserl_matrix_create(context, &csr, &matrix), SPARSERL_INVALID_MATRIX, "is not finite");
+  REQUIRE(matrix == NULL);
+  free(halves);
+  OK(sparserl_options_destroy(options));
 
   /* A matrix without entries, or without anything. */
   sparserl_csr empty;

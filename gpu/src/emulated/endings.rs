@@ -2,6 +2,10 @@
 //! gives in place, or what its caller's epilogue makes of the plain kernel's product, and to leave
 //! everything else alone.
 //!
+//! In half precision the plain kernel rounds its product, and an epilogue is given it unrounded: an
+//! epilogue of ours, which only tells what it is given, says what that is, and rounded it has to be
+//! the plain kernel's.
+//!
 //! Nobody knows what an epilogue should compute but its text, so that the text is run twice: within
 //! the kernel, and by itself on the product of the plain kernel, which is judged elsewhere. What
 //! the epilogue does on the way is watched as in every kernel: accesses outside of the caller's
@@ -9,13 +13,15 @@
 
 use std::sync::Arc;
 
+use half::{bf16, f16};
 use sparserl_core::codegen::{
-    CudaSource, EmitError, Ending, Epilogue, Extent, UserKind, emit, emit_ending,
+    CudaSource, Ending, Epilogue, Extent, UserArray, UserElement, UserField, UserKind, emit,
+    emit_ending,
 };
 use sparserl_core::layout::Packed;
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Verification, Violation};
-use sparserl_core::task::Dtype;
+use sparserl_core::task::{Dtype, Operation};
 use sparserl_emulator::code::Kernel;
 use sparserl_emulator::launch::{Argument, Launch, Options, run};
 use sparserl_emulator::memory::{BufferId, Memory};
@@ -51,8 +57,8 @@ impl EmulatorEvaluator {
         match packed.program.task.precision.dense() {
             Dtype::F32 => self.judge_ending_in::<f32>(packed, ending),
             Dtype::F64 => self.judge_ending_in::<f64>(packed, ending),
-            // Which no kernel has.
-            Dtype::F16 | Dtype::BF16 => Err(EmitError::Ending.into()),
+            Dtype::F16 => self.judge_ending_in::<f16>(packed, ending),
+            Dtype::BF16 => self.judge_ending_in::<bf16>(packed, ending),
         }
     }
 
@@ -61,27 +67,37 @@ impl EmulatorEvaluator {
         packed: &Arc<Packed>,
         ending: &Ending,
     ) -> Result<Judgement, EmulatorError> {
+        let task = packed.program.task;
         let signature = packed.signature();
-        let plain = emit(&packed.program, &signature)?;
-        let fused = emit_ending(&packed.program, &signature, ending)?;
+        let plain_source = emit(&packed.program, &signature)?;
+        let mut sources = vec![plain_source.clone(), emit_ending(&packed.program, &signature, ending)?];
         let nothing = Epilogue { text: String::new(), user: Vec::new() };
         // Without an epilogue, the plain kernel itself says what is right.
-        let (epilogue, unfused) = match ending {
-            Ending::Fused(epilogue) => (epilogue, epilogue.unfused(packed.program.task)),
-            Ending::Apart => (&nothing, plain.clone()),
+        let epilogue = match ending {
+            Ending::Fused(epilogue) => {
+                sources.push(epilogue.unfused(task)?);
+                epilogue
+            }
+            Ending::Apart => &nothing,
         };
+        let telling = telling(task.operation);
+        if task.precision.rounds_results() {
+            let ending = Ending::Fused(telling.clone());
+            sources.push(emit_ending(&packed.program, &signature, &ending)?);
+        }
         let mut kernels = Vec::new();
-        for source in [&plain, &fused, &unfused] {
+        for source in &sources {
             match self.parsed(source)? {
                 Ok(kernel) => kernels.push(kernel),
                 Err(reason) => return Ok(Judgement::unlaunched(not_compiled(reason))),
             }
         }
-        let [plain, fused, unfused] = kernels.as_slice() else {
+        let [plain, fused, others @ ..] = kernels.as_slice() else {
             return Ok(Judgement::unlaunched(not_compiled("a kernel is missing".to_owned())));
         };
-        let prepared = Prepared::of_program(packed, &emit(&packed.program, &signature)?);
-        let trial = Trial::<D> { prepared: &prepared, packed, epilogue, zero: D::from_f64(0.0) };
+        let prepared = Prepared::of_program(packed, &plain_source);
+        let trial = Trial::<D>::new(&prepared, packed, epilogue);
+        let teller = Trial::<D>::new(&prepared, packed, &telling);
         let mut random = fastrand::Rng::with_seed(FIRST_INPUT);
         let mut counters = None;
         let judged = |outcome, findings, counters| Judgement {
@@ -94,20 +110,23 @@ impl EmulatorEvaluator {
         for (seed, (alpha, beta, in_place)) in (0..).zip(LAUNCHES) {
             let given = trial.given(alpha, beta, in_place, &mut random);
             let how = Options { seed, budget: BUDGET };
-            let product = match trial.plain(plain, &given, &how) {
-                Ok(product) => product,
-                Err(outcome) => return Ok(judged(outcome, Vec::new(), counters)),
-            };
-            let expected = match ending {
-                Ending::Fused(_) => trial.unfused(unfused, &given, &product, &how),
-                Ending::Apart => trial.in_place(plain, &given, &how),
-            };
-            let found = expected.and_then(|expected| {
+            let mut ratio = || {
+                let rounded = trial.plain(plain, &given, &how)?;
+                let product = match (task.precision.rounds_results(), others.last()) {
+                    (true, Some(kernel)) => teller.told(kernel, &given, &rounded, &how)?,
+                    _ => rounded.iter().map(|n| D::Accumulator::from_f64(n.to_f64())).collect(),
+                };
+                let expected = match (ending, others.first()) {
+                    (Ending::Fused(_), Some(unfused)) => {
+                        trial.unfused(unfused, &given, &product, &how)?
+                    }
+                    _ => trial.in_place(plain, &given, &how)?,
+                };
                 let (found, counted) = trial.fused(fused, &given, &how)?;
                 counters.get_or_insert(counted);
                 trial.compare(&given, &product, &expected, &found)
-            });
-            match found {
+            };
+            match ratio() {
                 Ok(ratio) => verified.worst_ratio = verified.worst_ratio.max(ratio),
                 Err(outcome) => return Ok(judged(outcome, Vec::new(), counters)),
             }
@@ -135,70 +154,118 @@ impl EmulatorEvaluator {
     }
 }
 
+/// An epilogue that stores what it is given.
+fn telling(operation: Operation) -> Epilogue {
+    let (place, element) = match operation {
+        Operation::SpMV => ("unsigned row", "row"),
+        Operation::SpMM { .. } => ("unsigned row, unsigned column", "size_t(row) * N + column"),
+    };
+    let text = format!(
+        "__device__ Scalar epilogue({place}, Scalar product, Scalar, const User& user) {{\n  \
+         return user.products[{element}] = product;\n}}"
+    );
+    let array = UserArray { element: UserElement::Scalar, extent: Extent::Result };
+    let products = UserField { name: "products".to_owned(), kind: UserKind::Output(array) };
+    Epilogue { text, user: vec![products] }
+}
+
 /// What kernels are tried with.
-struct Trial<'a, D> {
+struct Trial<'a, D: Scalar> {
     prepared: &'a Prepared,
     packed: &'a Packed,
     epilogue: &'a Epilogue,
-    zero: D,
+    /// Columns of the dense operands.
+    columns: usize,
+    zero: D::Accumulator,
 }
 
 /// What a launch is given.
-struct Given<D> {
-    alpha: D,
-    beta: D,
+struct Given<D: Scalar> {
+    alpha: D::Accumulator,
+    beta: D::Accumulator,
     in_place: bool,
     input: Vec<D>,
     old: Vec<D>,
     /// For each of the caller's values: one number, or the elements of an array that is read.
-    user: Vec<Vec<D>>,
+    user: Vec<Vec<f64>>,
 }
 
-/// What a launch left: the result, and the caller's arrays that it writes.
-struct Left<D> {
-    result: Vec<D>,
-    outputs: Vec<Vec<D>>,
+/// What a launch left: the result, and the caller's arrays that it writes, by their names.
+struct Left {
+    result: Vec<f64>,
+    outputs: Vec<(String, Vec<f64>)>,
 }
 
-impl<D: Scalar> Trial<'_, D> {
+/// An array of the caller's that a launch writes.
+struct UserOutput {
+    name: String,
+    buffer: BufferId,
+    dtype: Dtype,
+}
+
+impl<'a, D: Scalar> Trial<'a, D> {
+    fn new(prepared: &'a Prepared, packed: &'a Packed, epilogue: &'a Epilogue) -> Self {
+        let columns = packed.program.task.operation.columns() as usize;
+        Self { prepared, packed, epilogue, columns, zero: D::Accumulator::from_f64(0.0) }
+    }
+
     fn given(&self, alpha: f64, beta: f64, in_place: bool, random: &mut fastrand::Rng) -> Given<D> {
         let mut numbers = |count: usize| -> Vec<D> {
             (0..count).map(|_| D::from_f64(2.0 * random.f64() - 1.0)).collect()
         };
-        let (rows, cols) = (self.packed.rows, self.packed.cols);
-        let (input, old) = (numbers(cols), numbers(rows));
-        let user = self.epilogue.user.iter().map(|field| match field.kind {
-            UserKind::Number => numbers(1),
-            UserKind::Input(Extent::Rows) => numbers(rows),
-            UserKind::Input(Extent::Columns) => numbers(cols),
-            UserKind::Output => Vec::new(),
+        let Packed { rows, cols, .. } = *self.packed;
+        let (input, old) = (numbers(cols * self.columns), numbers(rows * self.columns));
+        let user = self.epilogue.user.iter().map(|field| {
+            let count = match field.kind {
+                UserKind::Number => 1,
+                UserKind::Input(array) => array.extent.elements(rows, cols, self.columns),
+                UserKind::Output(_) => 0,
+            };
+            numbers(count).into_iter().map(Scalar::to_f64).collect()
         });
         let user = user.collect();
-        Given { alpha: D::from_f64(alpha), beta: D::from_f64(beta), in_place, input, old, user }
+        let number = D::Accumulator::from_f64;
+        Given { alpha: number(alpha), beta: number(beta), in_place, input, old, user }
     }
 
     /// The product of the plain kernel.
     fn plain(&self, kernel: &Kernel, given: &Given<D>, how: &Options) -> Result<Vec<D>, Outcome> {
         let mut memory = Memory::new();
-        let bytes = self.packed.rows * size_of::<D>();
-        let output = memory.uninitialised("y", bytes);
+        let output = memory.uninitialised("y", size_of_val(given.old.as_slice()));
         let arguments = self.arguments(&mut memory, given, output, self.zero);
         self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
         Ok(bytemuck::pod_collect_to_vec(&memory.bytes(output)))
     }
 
-    /// What the plain kernel gives where the old vector is.
-    fn in_place(
+    /// The product as a kernel with the [telling] epilogue has it, which is that of the plain one
+    /// before it is rounded.
+    fn told(
         &self,
         kernel: &Kernel,
         given: &Given<D>,
+        rounded: &[D],
         how: &Options,
-    ) -> Result<Left<D>, Outcome> {
+    ) -> Result<Vec<D::Accumulator>, Outcome> {
+        let (left, _) = self.fused(kernel, given, how)?;
+        let products = left.outputs.first().map_or(&[][..], |(_, products)| products);
+        let differs = |(&exact, &rounded): (&f64, &D)| {
+            let own = D::from_f64(exact);
+            own.bits() != rounded.bits() && !(exact.is_nan() && rounded.to_f64().is_nan())
+        };
+        if products.len() != rounded.len() || products.iter().zip(rounded).any(differs) {
+            let reason = "with an epilogue the kernel has another product than without".to_owned();
+            return Err(Outcome::WrongResult { violation: Violation::Inexact, reason });
+        }
+        Ok(products.iter().map(|&product| D::Accumulator::from_f64(product)).collect())
+    }
+
+    /// What the plain kernel gives where the old operand is.
+    fn in_place(&self, kernel: &Kernel, given: &Given<D>, how: &Options) -> Result<Left, Outcome> {
         let mut memory = Memory::new();
         let output = memory.writable("y", bytemuck::cast_slice(&given.old));
         let arguments = self.arguments(&mut memory, given, output, given.beta);
         self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
-        Ok(left(&memory, output, &[]))
+        Ok(left::<D>(&memory, output, &[]))
     }
 
     /// What the epilogue makes of a product.
@@ -206,10 +273,10 @@ impl<D: Scalar> Trial<'_, D> {
         &self,
         kernel: &Kernel,
         given: &Given<D>,
-        product: &[D],
+        product: &[D::Accumulator],
         how: &Options,
-    ) -> Result<Left<D>, Outcome> {
-        let rows = self.packed.rows;
+    ) -> Result<Left, Outcome> {
+        let elements = product.len() as u32;
         let mut memory = Memory::new();
         let product = memory.input("product", bytemuck::cast_slice(product));
         let (old, result) = self.vectors(&mut memory, given);
@@ -219,12 +286,12 @@ impl<D: Scalar> Trial<'_, D> {
             Argument::Buffer(old),
             Argument::Buffer(result),
             value(&given.beta),
-            value(&(rows as u32)),
+            value(&elements),
         ];
         arguments.extend(user);
-        let grid = (rows as u32).div_ceil(BLOCK).max(1);
+        let grid = elements.div_ceil(BLOCK).max(1);
         self.launch(kernel, (grid, BLOCK), arguments, &mut memory, how)?;
-        Ok(left(&memory, result, &outputs))
+        Ok(left::<D>(&memory, result, &outputs))
     }
 
     /// What the fused kernel gives, with its counters.
@@ -233,7 +300,7 @@ impl<D: Scalar> Trial<'_, D> {
         kernel: &Kernel,
         given: &Given<D>,
         how: &Options,
-    ) -> Result<(Left<D>, super::Counters), Outcome> {
+    ) -> Result<(Left, super::Counters), Outcome> {
         let mut memory = Memory::new();
         let (old, result) = self.vectors(&mut memory, given);
         let (user, outputs) = self.user(&mut memory, given);
@@ -241,12 +308,12 @@ impl<D: Scalar> Trial<'_, D> {
         arguments.push(Argument::Buffer(old));
         arguments.extend(user);
         let counters = self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
-        Ok((left(&memory, result, &outputs), counters))
+        Ok((left::<D>(&memory, result, &outputs), counters))
     }
 
-    /// The old vector, which is never written where β is 0, and the result.
+    /// The old operand, which is never written where β is 0, and the result.
     fn vectors(&self, memory: &mut Memory, given: &Given<D>) -> (BufferId, BufferId) {
-        let bytes = self.packed.rows * size_of::<D>();
+        let bytes = size_of_val(given.old.as_slice());
         let old = match given.beta == self.zero {
             true => memory.uninitialised("y", bytes),
             false if given.in_place => memory.writable("y", bytemuck::cast_slice(&given.old)),
@@ -256,30 +323,31 @@ impl<D: Scalar> Trial<'_, D> {
     }
 
     /// The caller's values as an argument, where there are any, and those of them that are written.
-    fn user(&self, memory: &mut Memory, given: &Given<D>) -> (Option<Argument>, Vec<BufferId>) {
-        let dtype = D::DTYPE;
-        let mut bytes = vec![0_u8; self.epilogue.user_bytes(dtype)];
+    fn user(&self, memory: &mut Memory, given: &Given<D>) -> (Option<Argument>, Vec<UserOutput>) {
+        let mut bytes = vec![0_u8; self.epilogue.user_bytes(D::DTYPE)];
         let mut outputs = Vec::new();
-        let fields = self.epilogue.user.iter().zip(self.epilogue.user_offsets(dtype));
-        for ((field, offset), elements) in fields.zip(&given.user) {
-            let buffer = match field.kind {
-                UserKind::Number => {
-                    let number = bytemuck::cast_slice(elements);
-                    if let Some(place) = bytes.get_mut(offset..offset + number.len()) {
-                        place.copy_from_slice(number);
-                    }
-                    continue;
+        let fields = self.epilogue.user.iter().zip(self.epilogue.user_offsets(D::DTYPE));
+        for (place, (UserField { name, kind }, offset)) in fields.enumerate() {
+            // What is only written is given nothing, as by the [telling] epilogue.
+            let elements = given.user.get(place).map_or(&[][..], Vec::as_slice);
+            let member = match kind {
+                UserKind::Number => stored(D::DTYPE.accumulator(), elements),
+                UserKind::Input(array) => {
+                    let elements = stored(array.element.dtype(D::DTYPE), elements);
+                    let buffer = memory.input(name, &elements);
+                    memory.address(buffer).to_le_bytes().to_vec()
                 }
-                UserKind::Input(_) => memory.input(&field.name, bytemuck::cast_slice(elements)),
-                UserKind::Output => {
-                    let bytes = self.packed.rows * size_of::<D>();
-                    let buffer = memory.uninitialised(&field.name, bytes);
-                    outputs.push(buffer);
-                    buffer
+                UserKind::Output(UserArray { element, extent }) => {
+                    let dtype = element.dtype(D::DTYPE);
+                    let Packed { rows, cols, .. } = *self.packed;
+                    let elements = extent.elements(rows, cols, self.columns);
+                    let buffer = memory.uninitialised(name, elements * dtype.size());
+                    outputs.push(UserOutput { name: name.clone(), buffer, dtype });
+                    memory.address(buffer).to_le_bytes().to_vec()
                 }
             };
-            if let Some(place) = bytes.get_mut(offset..offset + size_of::<u64>()) {
-                place.copy_from_slice(&memory.address(buffer).to_le_bytes());
+            if let Some(place) = bytes.get_mut(offset..offset + member.len()) {
+                place.copy_from_slice(&member);
             }
         }
         ((!bytes.is_empty()).then_some(Argument::Value(bytes)), outputs)
@@ -291,7 +359,7 @@ impl<D: Scalar> Trial<'_, D> {
         memory: &mut Memory,
         given: &Given<D>,
         output: BufferId,
-        beta: D,
+        beta: D::Accumulator,
     ) -> Vec<Argument> {
         let Prepared { launch, arrays, names } = self.prepared;
         let parameters = launch.parameters.iter().zip(names);
@@ -345,27 +413,43 @@ impl<D: Scalar> Trial<'_, D> {
     fn compare(
         &self,
         given: &Given<D>,
-        product: &[D],
-        expected: &Left<D>,
-        found: &Left<D>,
+        product: &[D::Accumulator],
+        expected: &Left,
+        found: &Left,
     ) -> Result<f64, Outcome> {
-        let roundoff = D::DTYPE.unit_roundoff() * ROUNDINGS;
-        let largest = given.user.iter().flatten().map(|n| n.to_f64().abs()).fold(1.0, f64::max);
+        let roundoff = D::Accumulator::DTYPE.unit_roundoff() * ROUNDINGS;
+        // What is stored in fewer bits may have been rounded to either side.
+        let stored = match D::DTYPE == D::Accumulator::DTYPE {
+            true => 0.0,
+            false => 2.0 * D::DTYPE.unit_roundoff(),
+        };
+        let largest = given.user.iter().flatten().map(|n| n.abs()).fold(1.0, f64::max);
         let mut worst: f64 = 0.0;
         let all = [("z", &expected.result, &found.result)].into_iter();
         let outputs = expected.outputs.iter().zip(&found.outputs);
-        for (name, expected, found) in
-            all.chain(outputs.map(|(one, other)| ("an array", one, other)))
-        {
-            for (row, (one, other)) in expected.iter().zip(found).enumerate() {
-                let (one, other) = (one.to_f64(), other.to_f64());
+        let outputs = outputs.map(|((name, one), (_, other))| (name.as_str(), one, other));
+        for (name, expected, found) in all.chain(outputs) {
+            // An array has an element for each of the result's, or for each row.
+            let products = (product.len() / expected.len().max(1)).max(1);
+            let within = product.chunks(products);
+            for (element, ((&one, &other), into)) in
+                expected.iter().zip(found).zip(within).enumerate()
+            {
                 let same = one.to_bits() == other.to_bits() || (one.is_nan() && other.is_nan());
-                let into = product.get(row).map_or(0.0, |product| product.to_f64().abs());
-                let allowed = roundoff * (one.abs() + other.abs() + into + largest);
+                let into = into.iter().map(|product| product.to_f64().abs()).fold(0.0, f64::max);
+                let sizes = one.abs() + other.abs();
+                let allowed = roundoff * (sizes + into + largest) + stored * sizes;
                 let distance = if same { 0.0 } else { (one - other).abs() / allowed };
                 if distance.is_nan() || distance > 1.0 {
+                    let elements_of_row = (expected.len() / self.packed.rows.max(1)).max(1);
+                    let row = element / elements_of_row;
+                    let column = match elements_of_row {
+                        1 => String::new(),
+                        count => format!(", column {},", element % count),
+                    };
                     let reason = format!(
-                        "the kernel gives {other:e} in row {row} of {name}, and by itself its epilogue gives {one:e}"
+                        "the kernel gives {other:e} in row {row}{column} of {name}, and by itself its \
+                         epilogue gives {one:e}"
                     );
                     return Err(Outcome::WrongResult { violation: Violation::Inexact, reason });
                 }
@@ -376,9 +460,38 @@ impl<D: Scalar> Trial<'_, D> {
     }
 }
 
-fn left<D: Scalar>(memory: &Memory, result: BufferId, outputs: &[BufferId]) -> Left<D> {
-    let read = |buffer: BufferId| bytemuck::pod_collect_to_vec(&memory.bytes(buffer));
-    Left { result: read(result), outputs: outputs.iter().map(|&buffer| read(buffer)).collect() }
+fn left<D: Scalar>(memory: &Memory, result: BufferId, outputs: &[UserOutput]) -> Left {
+    let outputs = outputs.iter().map(|UserOutput { name, buffer, dtype }| {
+        (name.clone(), numbers(*dtype, &memory.bytes(*buffer)))
+    });
+    Left { result: numbers(D::DTYPE, &memory.bytes(result)), outputs: outputs.collect() }
+}
+
+/// Numbers of a type as they lie in memory.
+fn numbers(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
+    fn read<T: Scalar>(bytes: &[u8]) -> Vec<f64> {
+        bytemuck::pod_collect_to_vec::<u8, T>(bytes).into_iter().map(Scalar::to_f64).collect()
+    }
+    match dtype {
+        Dtype::F32 => read::<f32>(bytes),
+        Dtype::F64 => read::<f64>(bytes),
+        Dtype::F16 => read::<f16>(bytes),
+        Dtype::BF16 => read::<bf16>(bytes),
+    }
+}
+
+/// Numbers as a type lies in memory.
+fn stored(dtype: Dtype, numbers: &[f64]) -> Vec<u8> {
+    fn written<T: Scalar>(numbers: &[f64]) -> Vec<u8> {
+        let numbers: Vec<T> = numbers.iter().map(|&number| T::from_f64(number)).collect();
+        bytemuck::cast_slice(&numbers).to_vec()
+    }
+    match dtype {
+        Dtype::F32 => written::<f32>(numbers),
+        Dtype::F64 => written::<f64>(numbers),
+        Dtype::F16 => written::<f16>(numbers),
+        Dtype::BF16 => written::<bf16>(numbers),
+    }
 }
 
 fn value(number: &impl bytemuck::NoUninit) -> Argument {
