@@ -37,7 +37,8 @@
 #define SPARSERL_OPTION_SERVER 6
 
 // uint64_t: products that are expected; they decide what planning may cost. 0 is plain CSR at
-// once, and nothing else. Default 100000. For plans, like all that follow.
+// once, and nothing else. Default 100000. Kernels are chosen by their times in a chain of products,
+// with a warm cache. For plans, like all that follow.
 #define SPARSERL_OPTION_EXPECTED_CALLS 100
 
 // int32_t: 1 measures programs on the GPU, 0 never does, -1 (default) where the expected calls are

@@ -35,10 +35,7 @@ const READY: [(&str, &str, &str); 6] = [
 const COLUMN_BIAS: &str = "column_bias";
 
 /// The epilogue that a plan is to have, if any.
-pub(crate) fn of(
-    options: &PlanOptions,
-    operation: Operation,
-) -> Result<Option<Epilogue>, Failure> {
+pub(crate) fn of(options: &PlanOptions, operation: Operation) -> Result<Option<Epilogue>, Failure> {
     let (text, user) = match (&options.epilogue, &options.epilogue_source) {
         (Some(_), Some(_)) => {
             return Err(Failure::argument(

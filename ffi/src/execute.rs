@@ -76,8 +76,11 @@ impl Plan {
         };
         let [input_name, old_name, output_name] = names;
         let has_user = self.epilogue.as_ref().is_some_and(|epilogue| !epilogue.user.is_empty());
-        let dense = |name, address, rows, is_used| {
-            Dense { name, address, rows, is_needed: is_used && rows > 0 }
+        let dense = |name, address, rows, is_used| Dense {
+            name,
+            address,
+            rows,
+            is_needed: is_used && rows > 0,
         };
         let operands = [
             dense(input_name, input, cols, true),

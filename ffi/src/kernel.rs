@@ -205,7 +205,8 @@ impl Recipe<'_> {
         let emulator = EmulatorEvaluator::open(pool, context.target.architecture, options);
         let emulator = emulator.map_err(|error| Failure::new(Status::NoCompiler, error))?;
         let columns = program.task.operation.columns() as usize;
-        let entries = (EPILOGUE_SAMPLE * SAMPLE_COLUMNS / columns).clamp(LEAST_SAMPLE, EPILOGUE_SAMPLE);
+        let entries =
+            (EPILOGUE_SAMPLE * SAMPLE_COLUMNS / columns).clamp(LEAST_SAMPLE, EPILOGUE_SAMPLE);
         let sample = sample_rows(matrix, entries).matrix;
         // Few programs fit one run of rows only.
         let packed = match pack(sample.view(), program) {

@@ -19,13 +19,14 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     let has_fortran = !Compiler::all(Language::Fortran).is_empty();
-    let tests: [(&str, fn(), bool); 10] = [
+    let tests: [(&str, fn(), bool); 11] = [
         ("on_driver", || on_a_driver_without_a_gpu("on_driver"), true),
         ("matrices", || on_a_driver_without_a_gpu("matrices"), true),
         ("compilers", every_compiler_takes_the_header, true),
         ("examples", examples_run_as_far_as_they_go, true),
         ("gpu_programs", programs_for_a_gpu_compile_and_link, true),
         ("fortran", the_example_in_fortran_runs, has_fortran),
+        ("petsc", the_example_of_petsc_solves, Compiler::with_petsc().is_some()),
         ("symbols", only_the_api_is_exported, true),
         ("static", it_links_statically, true),
         ("pkg_config", it_installs_for_pkg_config, has("pkg-config")),
@@ -105,6 +106,23 @@ fn the_example_in_fortran_runs() {
     let output = run(Command::new(&spmv).env("CUDA_VISIBLE_DEVICES", ""));
     assert!(output.stdout.contains("kernel: "), "{}", output.stdout);
     assert!(output.stdout.contains("nothing can be executed: "), "{}", output.stdout);
+}
+
+fn the_example_of_petsc_solves() {
+    let folder = TempDir::new().unwrap();
+    let (compiler, flags) = Compiler::with_petsc().unwrap();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let build = || Build::new(&compiler, "examples/petsc.c").flags(&flags);
+    let cuda = Cuda::find().unwrap_or_else(|| panic!("run tests/install-cudart.sh first"));
+    build().with_cuda(&cuda).into_folder(folder.path());
+    let petsc = build().flags(&["-DWITHOUT_CUDA"]).into_folder(folder.path());
+    let mut command = Command::new(&petsc);
+    // Open MPI refuses root, as which tests may run, unless it is told otherwise.
+    let allowed = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"];
+    command.env("CUDA_VISIBLE_DEVICES", "").envs(allowed.map(|name| (name, "1")));
+    let output = run(command.args(["-side", "40"]));
+    assert!(output.stdout.contains("kernel: "), "{}", output.stdout);
+    assert!(output.stdout.contains(" iterations, off by "), "{}", output.stdout);
 }
 
 fn programs_for_a_gpu_compile_and_link() {

@@ -67,6 +67,15 @@ fn main() -> ExitCode {
         };
         Trial::test(format!("examples::{file}"), run_example).with_ignored_flag(absent || lacks)
     });
+    let petsc = Compiler::with_petsc();
+    let lacks_petsc = absent || petsc.is_none();
+    let petsc = move || -> Result<(), Failed> {
+        let (compiler, flags) = petsc.unwrap();
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        program_of(&compiler, "examples/petsc.c", &flags, "");
+        Ok(())
+    };
+    let petsc = Trial::test("examples::petsc.c", petsc).with_ignored_flag(lacks_petsc);
     let python = || -> Result<(), Failed> {
         for file in ["device.py", "pytorch.py"] {
             let mut command = Command::new("python3");
@@ -78,7 +87,7 @@ fn main() -> ExitCode {
     };
     let lacks = absent || !has_pytorch();
     let python = Trial::test("python", python).with_ignored_flag(lacks);
-    let trials = parts.chain(examples).chain([matrices, python]).collect();
+    let trials = parts.chain(examples).chain([matrices, petsc, python]).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -90,10 +99,13 @@ fn has_pytorch() -> bool {
 
 /// Builds a program and runs it.
 fn program(source: &str, language: Language, flags: &[&str], part: &str) {
+    program_of(&Compiler::first(language), source, flags, part);
+}
+
+fn program_of(compiler: &Compiler, source: &str, flags: &[&str], part: &str) {
     let folder = TempDir::new().unwrap();
-    let compiler = Compiler::first(language);
     let cuda = Cuda::find().unwrap();
-    let built = Build::new(&compiler, source).with_cuda(&cuda).flags(flags);
+    let built = Build::new(compiler, source).with_cuda(&cuda).flags(flags);
     let mut command = Command::new(built.into_folder(folder.path()));
     if !part.is_empty() {
         command.arg(part).arg(folder.path());

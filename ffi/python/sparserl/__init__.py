@@ -3,6 +3,7 @@
     import sparserl
     plan = sparserl.plan(A)   # CSR of SciPy, CuPy or PyTorch
     y = plan @ x              # CuPy, PyTorch, NumPy, or anything with DLPack
+    sparserl.plan(A, op="spmm", cols=32) @ X
 
 `sparserl.plan` says which options there are, `sparserl.Plan` what a plan can do. What the library
 refuses raises `sparserl.Error`; wrong shapes and types raise ValueError and TypeError.

@@ -12,8 +12,10 @@ import numpy
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 # DLPack has no name for the default stream but the legacy one's handle.
 DLPACK_LEGACY_STREAM = 1
-# Letters of NumPy's kinds, by DLPack's type codes.
-KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
+# Letters of NumPy's kinds, by DLPack's type codes; NumPy has no bfloat16.
+KINDS = {0: "i", 1: "u", 2: "f", 4: "b", 5: "c"}
+# How types are called here that NumPy has not, and what it takes their bits for.
+BFLOAT16, BFLOAT16_BITS = "b2", "u2"
 
 
 class Memory(NamedTuple):
@@ -21,7 +23,7 @@ class Memory(NamedTuple):
 
     pointer: int
     shape: tuple
-    dtype: str  # as NumPy's, without the byte order: "f8"
+    dtype: str  # as NumPy's, without the byte order: "f8"; or BFLOAT16
     on_host: bool
     device: int | None  # None where it is not told, or on the host
     owner: Any  # keeps it
@@ -106,7 +108,8 @@ def _of_torch(name, tensor):
     if kind not in ("cpu", "cuda"):
         raise TypeError(f"{name} is on {kind}: expected a tensor on cpu or cuda")
     dtype = str(tensor.dtype).removeprefix("torch.")
-    types = {"float32": "f4", "float64": "f8", "float16": "f2", "int32": "i4", "int64": "i8"}
+    types = {"float32": "f4", "float64": "f8", "float16": "f2", "bfloat16": BFLOAT16,
+             "int32": "i4", "int64": "i8"}
     device = tensor.device.index if kind == "cuda" else None
     if device is None and kind == "cuda":
         device = torch.cuda.current_device()
@@ -165,23 +168,23 @@ def _of_dlpack(name, array, stream):
     return Memory(pointer, shape, dtype, on_host, None if on_host else device, (array, capsule))
 
 
-def empty_like(array, length, memory):
-    """A new array of a vector's kind, type and device."""
+def empty_like(array, shape, memory):
+    """A new array of an operand's kind, type and device."""
     if is_torch(array):
-        return array.new_empty(length)
+        return array.new_empty(shape)
     if isinstance(array, numpy.ndarray):
-        return numpy.empty(length, array.dtype)
+        return numpy.empty(shape, array.dtype)
     if _is_cupy(array):
         with array.device:
-            return sys.modules["cupy"].empty(length, array.dtype)
-    if memory.on_host:
-        return numpy.empty(length, memory.dtype)
+            return sys.modules["cupy"].empty(shape, array.dtype)
+    if memory.on_host and memory.dtype != BFLOAT16:
+        return numpy.empty(shape, memory.dtype)
     raise TypeError(f"how to make another {type(array).__name__} is not known here: give the result's as out=")
 
 
 def on_host(memory):
-    """An array of the host as NumPy's, without a copy."""
-    kind = numpy.dtype(memory.dtype)
+    """An array of the host as NumPy's, without a copy; of BFLOAT16 it has the bits."""
+    kind = numpy.dtype(BFLOAT16_BITS if memory.dtype == BFLOAT16 else memory.dtype)
     length = kind.itemsize * int(numpy.prod(memory.shape, dtype=numpy.int64))
     if length == 0:
         return numpy.empty(memory.shape, kind)

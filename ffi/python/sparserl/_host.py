@@ -21,8 +21,28 @@ def _pool():
     return concurrent.futures.ThreadPoolExecutor(_cores(), thread_name_prefix="sparserl")
 
 
+def numbers(memory):
+    """An array of the host in the type of sums: without a copy where that is its own."""
+    array = _arrays.on_host(memory)
+    if memory.dtype == _arrays.BFLOAT16:
+        return (array.astype(numpy.uint32) << 16).view(numpy.float32)
+    return array.astype(numpy.float32) if memory.dtype == "f2" else array
+
+
+def store(memory, rows, result):
+    """Puts rows of a result, in the type of sums, into an array of the host, rounded to its type."""
+    array = _arrays.on_host(memory)
+    if memory.dtype == _arrays.BFLOAT16:
+        whole = result.view(numpy.uint32)
+        # To nearest, of two that are equally near the even one; NaN stays NaN.
+        result = numpy.where(numpy.isnan(result), 0x7fc0, (whole + 0x7fff + (whole >> 16 & 1)) >> 16)
+    with numpy.errstate(over="ignore"):
+        array[rows] = result.astype(array.dtype, copy=False)
+
+
 class HostMatrix:
-    """A matrix in CSR that nobody else changes, in blocks of rows with about as many entries each."""
+    """A matrix in CSR that nobody else changes, in blocks of rows with about as many entries each. Its
+    values are in the type of sums."""
 
     def __init__(self, offsets, indices, values, shape):
         self.offsets, self.indices, self.values, self.shape = offsets, indices, values, shape
@@ -30,8 +50,8 @@ class HostMatrix:
     @classmethod
     def copy_of(cls, matrix):
         """A copy of a matrix on the host."""
-        arrays = (matrix.offsets, matrix.indices, matrix.values)
-        return cls(*(_arrays.on_host(array).copy() for array in arrays), matrix.shape)
+        offsets, indices = (_arrays.on_host(array).copy() for array in (matrix.offsets, matrix.indices))
+        return cls(offsets, indices, numbers(matrix.values).copy(), matrix.shape)
 
     @functools.cached_property
     def _blocks(self):
@@ -61,15 +81,17 @@ class HostMatrix:
         indices = numpy.repeat(numpy.arange(rows), numpy.diff(self.offsets))[order]
         return HostMatrix(offsets, indices, self.values[order], (cols, rows))
 
-    def update(self, values):
+    def update(self, memory):
         """Puts other values in the place of those that there are."""
-        self.values = values.copy()
+        self.values = numbers(memory).copy()
         self.__dict__.pop("_blocks", None)
         self.__dict__.pop("transposed", None)
 
     def multiply(self, x, y, alpha, beta, out):
-        """out = alpha A x + beta y; y is not read where beta is 0."""
-        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)
+        """out = alpha A x + beta y, of vectors or matrices; y is not read where beta is 0."""
+        scalar = self.values.dtype.type
+        alpha, beta, x = scalar(alpha), scalar(beta), numbers(x)
+        y = numbers(y) if beta != 0 else None
 
         def act(block):
             rows, matrix = block
@@ -77,7 +99,7 @@ class HostMatrix:
             product *= alpha
             if beta != 0:
                 product += beta * y[rows]
-            out[rows] = product
+            store(out, rows, product)
 
         blocks = self._blocks
         if len(blocks) == 1:

@@ -5,7 +5,8 @@ import ctypes
 from . import _arrays
 from ._library import CONSTANTS, Csr, check, create, library
 
-VALUE_TYPES = {"f2": "SPARSERL_F16", "f4": "SPARSERL_F32", "f8": "SPARSERL_F64"}
+VALUE_TYPES = {"f2": "SPARSERL_F16", "f4": "SPARSERL_F32", "f8": "SPARSERL_F64",
+               _arrays.BFLOAT16: "SPARSERL_BF16"}
 INTEGER_TYPES = {"i4": "SPARSERL_I32", "i8": "SPARSERL_I64"}
 
 

@@ -15,7 +15,8 @@ OP_NONE, OP_TRANSPOSE = (CONSTANTS[f"SPARSERL_OP_{name}"].number for name in ("N
 TEXTS, NUMBERS = group("SPARSERL_TEXT_"), group("SPARSERL_NUMBER_")
 # Machine code is no text.
 BYTES = {"cubin"}
-SCALARS = {"f4": ctypes.c_float, "f8": ctypes.c_double}
+# Types of sums, by those of matrices.
+SCALARS = {"f2": ctypes.c_float, "f4": ctypes.c_float, "f8": ctypes.c_double, _arrays.BFLOAT16: ctypes.c_float}
 
 
 def _text(plan, op, key):
@@ -42,6 +43,9 @@ class _Kernels:
         self.host = None if self._has_gpu() else HostMatrix.copy_of(matrix)
         # The function that is fused into the kernel is defined in its source.
         self.has_epilogue = b" epilogue(" in _text(number, OP_NONE, TEXTS["source"].number)
+        # The second line of a program: "spmv f64", "spmm 32 f64 variable".
+        operation = _text(number, OP_NONE, TEXTS["program"].number).decode().splitlines()[1].split()
+        self.columns = int(operation[1]) if operation[0] == "spmm" else None
         self.has_transposed = self._has(OP_TRANSPOSE)
         self.number = number
         if "torch" in sys.modules:
@@ -67,7 +71,7 @@ class Plan:
     """The kernels of a matrix, made by `sparserl.plan` or `sparserl.load`.
 
     `plan @ x` is A x; `plan(x, y, alpha, beta)` is alpha A x + beta y, or what the plan's epilogue makes
-    of it. On a GPU a product is asked of the caller's current stream and not waited for. Products of
+    of it. Of a plan for SpMM, x and y are matrices of `plan.columns` columns, which is None for SpMV. On a GPU a product is asked of the caller's current stream and not waited for. Products of
     one plan must not overlap on the GPU, as they may on two streams, unless `workspace_bytes` is 0 after
     `wait()`. Every method may be called from every thread.
 
@@ -82,12 +86,18 @@ class Plan:
     def __init__(self, kernels, op=OP_NONE):
         self._kernels, self._op = kernels, op
         self.shape = kernels.shape if op == OP_NONE else kernels.shape[::-1]
-        self.dtype = numpy.dtype(kernels.dtype)
+        # NumPy has no bfloat16.
+        self.dtype = "bfloat16" if kernels.dtype == _arrays.BFLOAT16 else numpy.dtype(kernels.dtype)
 
     @property
     def T(self):
         """The transposed matrix; it has kernels if the plan was made with `transpose_too=True`."""
         return Plan(self._kernels, OP_TRANSPOSE if self._op == OP_NONE else OP_NONE)
+
+    @property
+    def columns(self):
+        """Columns of the dense matrices, or None where operands are vectors."""
+        return self._kernels.columns
 
     @property
     def nnz(self):
@@ -133,9 +143,9 @@ class Plan:
     def __call__(self, x, y=None, alpha=1.0, beta=0.0, out=None, *, stream=None, user=None):
         """alpha op(A) x + beta y, in `out` or a new array of x's kind; `out` may be y.
 
-        Vectors have the matrix's type, are contiguous, and are on the plan's GPU, or on the host where
-        it has none. y is not read where beta is 0. `user` has what an epilogue takes, in the order of its
-        members: numbers, and vectors as long as it declares. The stream is CuPy's or PyTorch's current one;
+        Operands have the matrix's type, are contiguous, row after row, and are on the plan's GPU, or on
+        the host where it has none. y is not read where beta is 0. `user` has what an epilogue takes, in the
+        order of its members: numbers, and arrays as long as it declares. The stream is CuPy's or PyTorch's current one;
         of other arrays the one that `__cuda_array_interface__` names, or the default stream.
         """
         if _arrays.is_torch(x):
@@ -146,11 +156,11 @@ class Plan:
                 return _torch.product(self._kernels, self._op, x, y, alpha, beta)
         stream = _arrays.stream_of(x, stream)
         rows, cols = self.shape
-        given = self._vector("x", x, cols, stream)
-        old = None if y is None else self._vector("y", y, rows, stream)
+        given = self._operand("x", x, cols, stream)
+        old = None if y is None else self._operand("y", y, rows, stream)
         if out is None:
-            out = _arrays.empty_like(x, rows, given)
-        result = self._vector("out", out, rows, stream)
+            out = _arrays.empty_like(x, self._operand_shape(rows), given)
+        result = self._operand("out", out, rows, stream)
         if result.is_read_only:
             raise ValueError("out is read-only")
         if self._kernels.host is None:
@@ -159,17 +169,20 @@ class Plan:
             self._multiply(given, old, alpha, beta, result, user)
         return out
 
-    def _vector(self, name, array, length, stream):
-        memory = _arrays.memory_of(name, array, stream)
-        if memory.shape != (length,):
-            raise ValueError(f"{name} has the shape {memory.shape}: expected ({length},)")
-        self._check_kind(name, memory)
+    def _operand_shape(self, rows):
+        return (rows,) if self.columns is None else (rows, self.columns)
+
+    def _operand(self, name, array, rows, stream):
+        memory, expected = _arrays.memory_of(name, array, stream), self._operand_shape(rows)
+        if memory.shape != expected:
+            raise ValueError(f"{name} has the shape {memory.shape}: expected {expected}")
+        if memory.dtype != self._kernels.dtype:
+            raise TypeError(f"{name} holds {memory.dtype}, and the matrix {self._kernels.dtype}")
+        self._check_place(name, memory)
         return memory
 
-    def _check_kind(self, name, memory):
+    def _check_place(self, name, memory):
         kernels = self._kernels
-        if memory.dtype != kernels.dtype:
-            raise TypeError(f"{name} holds {memory.dtype}, and the matrix {kernels.dtype}")
         if memory.on_host != (kernels.host is not None):
             where = "on the host" if memory.on_host else "on a GPU"
             own = "the host" if kernels.host is not None else f"GPU {kernels.context.ordinal}"
@@ -183,9 +196,15 @@ class Plan:
         block = None if user is None else self._user_block(user, stream)
         # Before the call: nobody may destroy the plan between it and a note.
         kernels.handle.uses.note(stream)
-        check(library.sparserl_execute_op(
-            handle, self._op, stream.handle, ctypes.byref(scalar(alpha)), x.pointer,
-            ctypes.byref(scalar(beta)), None if y is None else y.pointer, out.pointer, block))
+        alpha, beta, old = ctypes.byref(scalar(alpha)), ctypes.byref(scalar(beta)), None if y is None else y.pointer
+        columns = kernels.columns
+        if columns is None:
+            check(library.sparserl_execute_op(
+                handle, self._op, stream.handle, alpha, x.pointer, beta, old, out.pointer, block))
+        else:
+            check(library.sparserl_execute_matrices(
+                handle, self._op, stream.handle, alpha, x.pointer, columns, beta, old, columns, out.pointer, columns,
+                block))
 
     def _user_block(self, user, stream):
         # The members of a struct of C, as the compiler would place them.
@@ -194,14 +213,22 @@ class Plan:
             is_number = isinstance(member, (int, float, numpy.number))
             if not is_number:
                 memory = _arrays.memory_of(f"user[{place}]", member, stream)
-                self._check_kind(f"user[{place}]", memory)
-                if len(memory.shape) != 1 or memory.shape[0] not in self.shape:
-                    raise ValueError(f"user[{place}] has the shape {memory.shape}: expected a vector with an element "
-                                     f"for each row ({self.shape[0]}) or column ({self.shape[1]})")
+                own = {self._kernels.dtype, numpy.dtype(scalar).str[1:]}
+                if memory.dtype not in own:
+                    raise TypeError(f"user[{place}] holds {memory.dtype}: expected {' or '.join(sorted(own))}")
+                self._check_place(f"user[{place}]", memory)
+                if memory.shape not in self._user_shapes():
+                    known = ", ".join(map(str, self._user_shapes()))
+                    raise ValueError(f"user[{place}] has the shape {memory.shape}: expected one of {known}")
                 member = memory.pointer
             fields.append((f"member{place}", scalar if is_number else ctypes.c_void_p))
             values.append(member)
         return ctypes.byref(type("User", (ctypes.Structure,), {"_fields_": fields})(*values))
+
+    def _user_shapes(self):
+        rows, cols = self.shape
+        of_matrices = [] if self.columns is None else [(self.columns,), (rows, self.columns)]
+        return [(rows,), (cols,), *of_matrices]
 
     def _multiply(self, x, y, alpha, beta, out, user):
         # Refuses what the plan was not made for, as it does on a GPU.
@@ -210,12 +237,11 @@ class Plan:
             raise Error(Status.NO_DEVICE, "an epilogue is CUDA C: nothing but a GPU executes it")
         if y is None and beta != 0:
             raise Error(Status.NULL_POINTER, "y is NULL")
-        x, out = _arrays.on_host(x), _arrays.on_host(out)
-        if numpy.may_share_memory(x, out):
+        if numpy.may_share_memory(_arrays.on_host(x), _arrays.on_host(out)):
             raise Error(Status.INVALID_ARGUMENT, "x and out are the same vector: out may be y, but not x")
         host = self._kernels.host
         host = host if self._op == OP_NONE else host.transposed
-        host.multiply(x, None if y is None else _arrays.on_host(y), alpha, beta, out)
+        host.multiply(x, y, alpha, beta, out)
 
     def update(self, values, *, stream=None):
         """Gives a plan made with `values_variable=True` other values, in the order of the entries of the
@@ -233,7 +259,7 @@ class Plan:
             kernels.handle.uses.note(stream)
         status = library.sparserl_plan_update_values(handle, stream.handle, memory.pointer, _matrix.location(memory))
         if status == Status.NO_DEVICE and memory.on_host:
-            kernels.host.update(_arrays.on_host(memory))
+            kernels.host.update(memory)
         else:
             check(status)
 
@@ -260,7 +286,8 @@ class Plan:
 
 def plan(A, op="spmv", cols=None, *, context=None, **options):
     """A plan for products with a matrix in CSR of SciPy, CuPy or PyTorch, or of anything with `indptr`,
-    `indices`, `data` and `shape` (f32 or f64, 32- or 64-bit integers). Columns increase in each row.
+    `indices`, `data` and `shape` (f16, bf16, f32 or f64, 32- or 64-bit integers). Columns increase in each
+    row. With `op="spmm"` the products are with dense matrices of `cols` columns, row-major.
 
     On a GPU it is there as soon as plain CSR is compiled; a better kernel takes its place when it is
     found in the background. Without a GPU all is done when this returns, and products are computed on
@@ -270,8 +297,10 @@ def plan(A, op="spmv", cols=None, *, context=None, **options):
     `deadline`, `memory_limit`, `deterministic`, `values_variable`, `transpose_too`, `epilogue`,
     `epilogue_source`, `epilogue_user`, `check_pointers`.
     """
-    if op != "spmv" or cols is not None:
-        raise Error(Status.UNSUPPORTED, f"op={op!r}, cols={cols!r}: SpMV alone is there")
+    if (op, cols is None) not in (("spmv", True), ("spmm", False)):
+        raise ValueError(f"op={op!r}, cols={cols!r}: expected op='spmv', or op='spmm' and a number of columns")
+    if cols is not None:
+        options["columns"] = cols
 
     def make(context, matrix):
         with Options(options) as given:

@@ -25,7 +25,7 @@ def register(number, kernels):
 
 
 def product(kernels, op, x, y, alpha, beta):
-    """alpha op(A) x + beta y, differentiable with respect to x and y."""
+    """alpha op(A) x + beta y, of vectors or matrices, differentiable with respect to x and y."""
     if kernels.has_epilogue:
         raise Error(Status.UNSUPPORTED, "the derivative of an epilogue is not known, nor is it traced")
     if x.requires_grad and not kernels.has_transposed:
@@ -51,7 +51,7 @@ def _product(x: torch.Tensor, plan: int, op: int) -> torch.Tensor:
 @_product.register_fake
 def _fake(x, plan, op):
     # What is traced for several plans has symbols for their numbers.
-    return x.new_empty(_plans[int(plan)].view(int(op)).shape[0])
+    return x.new_empty((_plans[int(plan)].view(int(op)).shape[0], *x.shape[1:]))
 
 
 def _keep(ctx, inputs, output):

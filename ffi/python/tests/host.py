@@ -61,6 +61,48 @@ class Products(unittest.TestCase):
             # What is not read may hold anything.
             assert_allclose(side(x, numpy.full(rows, numpy.nan)), reference @ x, rtol=1e-13)
 
+    def test_dense_matrices(self):
+        for dtype in (numpy.float16, numpy.float32, numpy.float64):
+            tolerance = {"rtol": 1e-12} if dtype == numpy.float64 else {"rtol": 2e-3, "atol": 2e-2}
+            typed = types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=A.data.astype(dtype), shape=A.shape)
+            plan = sparserl.plan(typed, op="spmm", cols=6, context=CONTEXT, expected_calls=0, transpose_too=True,
+                                 values_variable=True)
+            self.assertEqual((plan.columns, plan.dtype), (6, dtype))
+            self.assertIn("spmm 6 ", plan.program)
+            for values in (A.data, matrix.vector(A.nnz, seed=9)):
+                plan.update(values.astype(dtype))
+                exact = A.astype(numpy.float64)
+                exact.data[:] = values.astype(dtype)
+                for side, reference in ((plan, exact), (plan.T, exact.T)):
+                    rows, cols = side.shape
+                    x = matrix.vector(6 * cols, dtype).reshape(cols, 6)
+                    y = matrix.vector(6 * rows, dtype, seed=3).reshape(rows, 6)
+                    product = side @ x
+                    self.assertEqual((product.dtype, product.shape), (dtype, (rows, 6)))
+                    assert_allclose(product, reference @ x.astype(float), **tolerance)
+                    expected = 2 * (reference @ x.astype(float)) - 3 * y
+                    self.assertIs(side(x, y, 2, -3, out=y), y)
+                    assert_allclose(y, expected, **tolerance)
+
+    def test_bfloat16(self):
+        given = types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=matrix.Bfloat16(A.data), shape=A.shape)
+        exact = A.astype(numpy.float64)
+        exact.data[:] = given.data.wide
+        x, out = matrix.Bfloat16(matrix.vector(200)), matrix.Bfloat16(numpy.zeros(300))
+        plan = plain(given)
+        self.assertEqual(plan.dtype, "bfloat16")
+        plan(x, out=out)
+        assert_allclose(out.wide, exact @ x.wide.astype(float), rtol=2**-8, atol=1e-5)
+        with self.assertRaisesRegex(TypeError, "give the result's as out="):
+            plan @ x
+        # Rounded to nearest, and of two that are equally near to the even one.
+        ones = types.SimpleNamespace(indptr=numpy.arange(5), indices=numpy.zeros(4, int),
+                                     data=matrix.Bfloat16(numpy.ones(4)), shape=(4, 1))
+        y = matrix.Bfloat16(numpy.array([2.0**-8, 2.0**-7 + 2.0**-8, 2.0**-9, numpy.nan]))
+        out = matrix.Bfloat16(numpy.zeros(4))
+        plain(ones)(matrix.Bfloat16(numpy.ones(1)), y, beta=1, out=out)
+        numpy.testing.assert_array_equal(out.wide, numpy.array([1, 1 + 2.0**-6, 1, numpy.nan], numpy.float32))
+
     def test_matrices_for_several_threads(self):
         large = matrix.random(40_000, 30_000, 900_000)
         plan = plain(large, transpose_too=True)
@@ -146,6 +188,9 @@ class Plans(unittest.TestCase):
             loaded = sparserl.load(path, A, context=CONTEXT)
             self.assertEqual((loaded.program, loaded.cubin), (plan.program, plan.cubin))
             assert_allclose(loaded @ x, A @ x, rtol=1e-13)
+            dense = sparserl.plan(A, op="spmm", cols=5, context=CONTEXT, expected_calls=0)
+            dense.save(path)
+            self.assertEqual(sparserl.load(path, A, context=CONTEXT).columns, 5)
             self.refused(Status.MISMATCH, "another pattern", sparserl.load, path, A[:299], context=CONTEXT)
             path.write_bytes(b"nothing")
             self.refused(Status.FILE, "no plan of SparseRL", sparserl.load, path, A, context=CONTEXT)
@@ -163,7 +208,6 @@ class Plans(unittest.TestCase):
         # The library's refusals.
         self.refused(Status.UNSUPPORTED, "TRANSPOSE_TOO", lambda: plan.T @ matrix.vector(300))
         self.refused(Status.UNSUPPORTED, "VALUES_VARIABLE", plan.update, A.data)
-        self.refused(Status.UNSUPPORTED, "half precision", plain, half())
         self.refused(Status.INVALID_ARGUMENT, "expected 0, 1 or -1", plain, A, measure=5)
         self.refused(Status.INVALID_ARGUMENT, "option of a context", plain, A, policy="cost")
         self.refused(Status.EPILOGUE, "", plain, A, epilogue_source="no CUDA")
@@ -175,7 +219,7 @@ class Plans(unittest.TestCase):
         square = plain(A[:200])
         self.refused(Status.INVALID_ARGUMENT, "same vector", square, x, out=x)
         self.refused(Status.NO_DEVICE, "epilogue", plain(A, epilogue="relu"), x)
-        self.refused(Status.UNSUPPORTED, "spmm", sparserl.plan, A, op="spmm", cols=8)
+        self.refused(Status.INVALID_ARGUMENT, "COLUMNS: expected 1 to 1048576", sparserl.plan, A, op="spmm", cols=0)
         plan.close()
         self.refused(Status.INVALID_HANDLE, "destroyed", lambda: plan @ x)
         self.refused(Status.INVALID_HANDLE, "destroyed", lambda: plan.why)
@@ -196,6 +240,10 @@ class Plans(unittest.TestCase):
             (TypeError, "no matrix in CSR", lambda: plain(A.toarray())),
             (TypeError, "values are i8", lambda: plain(A.astype(numpy.int64))),
             (TypeError, "no stream", lambda: plan(x, stream="first")),
+            (ValueError, "a number of columns", lambda: sparserl.plan(A, op="spmm")),
+            (ValueError, "a number of columns", lambda: sparserl.plan(A, cols=8)),
+            (ValueError, r"expected \(200, 8\)", lambda: plain(A, op="spmm", cols=8) @ x),
+            (ValueError, "contiguous", lambda: plain(A, op="spmm", cols=8) @ numpy.ones((8, 200)).T),
         ]:
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 act()
@@ -258,10 +306,6 @@ class Header(unittest.TestCase):
         self.assertLessEqual(kinds, {"Text", "sparserl_log", *_library.NUMBERS})
         self.assertEqual(len(_library.Csr._fields_), 12)
         self.assertRegex(sparserl.__version__, r"^\d+\.\d+\.\d+$")
-
-
-def half():
-    return types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=A.data.astype(numpy.float16), shape=A.shape)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
 """Matrices to test with."""
 
+import ctypes
+
 import numpy
 import scipy.sparse
+
+from sparserl import _arrays
 
 
 def random(rows, cols, nnz, dtype=numpy.float64, seed=1):
@@ -11,6 +15,33 @@ def random(rows, cols, nnz, dtype=numpy.float64, seed=1):
     at[0][at[0] % 7 == 3] = rows // 2
     matrix = scipy.sparse.coo_array((draw.standard_normal(nnz), at), shape=(rows, cols)).tocsr()
     return matrix.astype(dtype)
+
+
+class Bfloat16:
+    """Numbers as bfloat16, which NumPy has not, by DLPack; `wide` is what they are."""
+
+    class _Managed(ctypes.Structure):
+        _fields_ = [*_arrays._Tensor._fields_, ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+    def __init__(self, numbers):
+        # Cut off, which is as good as rounded here.
+        self.bits = (numpy.ascontiguousarray(numbers, numpy.float32).view(numpy.uint32) >> 16).astype(numpy.uint16)
+        self.shape = self.bits.shape
+
+    @property
+    def wide(self):
+        return (self.bits.astype(numpy.uint32) << 16).view(numpy.float32)
+
+    def __dlpack_device__(self):
+        return _arrays.CPU, 0
+
+    def __dlpack__(self):
+        self.lengths = (ctypes.c_int64 * len(self.shape))(*self.shape)
+        self.managed = self._Managed(data=self.bits.ctypes.data, device_type=_arrays.CPU, ndim=len(self.shape),
+                                     code=4, bits=16, lanes=1, shape=self.lengths)
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.managed), b"dltensor", None)
 
 
 def vector(length, dtype=numpy.float64, seed=2):

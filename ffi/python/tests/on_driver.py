@@ -5,6 +5,7 @@ where the loader finds it. `python3 on_driver.py`
 
 import ctypes
 import gc
+import types
 import unittest
 
 import matrix
@@ -34,7 +35,8 @@ class Array:
         driver.cuCtxPushCurrent_v2(context)
         assert driver.cuMemAlloc_v2(ctypes.byref(self.address), ctypes.c_size_t(max(content.nbytes, 1))) == 0
         driver.cuCtxPopCurrent_v2(ctypes.byref(context))
-        self.host = numpy.frombuffer((ctypes.c_char * content.nbytes).from_address(self.address.value), content.dtype)
+        memory = (ctypes.c_char * content.nbytes).from_address(self.address.value)
+        self.host = numpy.frombuffer(memory, content.dtype).reshape(content.shape)
         self.host[:] = content
         self.interface = {"data": (self.address.value, False), "shape": content.shape, "typestr": content.dtype.str,
                           "version": 3, "stream": stream}
@@ -81,6 +83,32 @@ class OnDriver(unittest.TestCase):
                 assert_allclose(out.host, 2 * (reference @ x.host) - 3 * old, rtol=1e-12)
             side(x, y, 2, -3, out=y)
             assert_allclose(y.host, 2 * (reference @ x.host) - 3 * old, rtol=1e-12)
+
+    def test_dense_matrices(self):
+        # The driver multiplies by what it is told, the numbers of SPARSERL_F32, SPARSERL_F64 and SPARSERL_F16.
+        for number, dtype in enumerate((numpy.float32, numpy.float64, numpy.float16)):
+            driver.driver_multiply_as(number, 8)
+            small = A.copy()
+            small.data[:] = numpy.arange(A.nnz) % 3 - 1
+            typed = types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=small.data.astype(dtype),
+                                          shape=A.shape)
+            plan = plan_of(typed, op="spmm", cols=8, transpose_too=True)
+            for side, reference in ((plan, small), (plan.T, small.T)):
+                rows, cols = side.shape
+                x = Array((numpy.arange(8 * cols) % 4).reshape(cols, 8).astype(dtype))
+                y = Array((numpy.arange(8 * rows) % 5).reshape(rows, 8).astype(dtype))
+                expected = 2 * (reference @ x.host.astype(float)) - 3 * y.host
+                for out in (Array(numpy.zeros((rows, 8), dtype)), y):
+                    side(x, y, 2, -3, out=out, stream=STREAM)
+                    numpy.testing.assert_array_equal(out.host, expected)
+        driver.driver_multiply_as(1, 1)
+        plan = plan_of(A, op="spmm", cols=8, epilogue="column_bias")
+        x, out, bias = Array(numpy.zeros((200, 8))), Array(numpy.zeros((300, 8))), Array(numpy.zeros(8))
+        before = driver.driver_launches()
+        plan(x, out=out, user=(bias,))
+        self.assertEqual(driver.driver_launches(), before + 1)
+        with self.assertRaisesRegex(ValueError, r"expected one of \(300,\), \(200,\), \(8,\), \(300, 8\)"):
+            plan(x, out=out, user=(Array(numpy.zeros((200, 8))),))
 
     def test_matrices_and_values_from_the_device(self):
         class Csr:
@@ -163,7 +191,7 @@ class OnDriver(unittest.TestCase):
         block = plan._user_block((vector, 0.5), _arrays.Stream(0))._obj
         self.assertEqual((ctypes.sizeof(block), block.member0, block.member1), (16, vector.address.value, 0.5))
         self.refused(Status.NULL_POINTER, plan, x, out=out)
-        with self.assertRaisesRegex(TypeError, r"user\[0\] holds f4"):
+        with self.assertRaisesRegex(TypeError, r"user\[0\] holds f4: expected f8"):
             plan(x, out=out, user=(Array(numpy.zeros(300, "f4")), 0.5))
         with self.assertRaisesRegex(ValueError, r"user\[0\] has the shape \(299,\)"):
             plan(x, out=out, user=(Array(numpy.zeros(299)), 0.5))

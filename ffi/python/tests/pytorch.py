@@ -40,6 +40,30 @@ class PyTorch(unittest.TestCase):
         (self.plan @ self.x).sum().backward()
         torch.testing.assert_close(self.x.grad, DENSE.T.sum(1))
 
+    def test_dense_matrices(self):
+        plan = plan_of(A, op="spmm", cols=3, transpose_too=True)
+        x, y = vector(120, requires_grad=True), vector(180, requires_grad=True)
+        act = lambda x, y: plan(x.view(40, 3), y.view(60, 3), 2.0, 3.0)
+        torch.testing.assert_close(act(x, y), 2 * DENSE @ x.view(40, 3) + 3 * y.view(60, 3))
+        self.assertTrue(torch.autograd.gradcheck(act, (x, y)))
+        self.assertTrue(torch.autograd.gradgradcheck(act, (x, y)))
+        compiled = torch.compile(lambda x: torch.relu(plan(x)), fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(compiled(x.view(40, 3)), torch.relu(DENSE @ x.view(40, 3)))
+        torch.library.opcheck(torch.ops.sparserl.product, (x.detach().view(40, 3), plan._kernels.number, 0))
+
+    def test_half_precision(self):
+        for dtype in (torch.float16, torch.bfloat16):
+            dense = DENSE.to(dtype)
+            plan = plan_of(dense.to_sparse_csr(), op="spmm", cols=8, transpose_too=True)
+            self.assertEqual(str(plan.dtype), str(dtype).removeprefix("torch."))
+            x = vector(320).view(40, 8).to(dtype).requires_grad_()
+            product = plan @ x
+            self.assertIs(product.dtype, dtype)
+            torch.testing.assert_close(product.double(), dense.double() @ x.double(), rtol=1e-2, atol=1e-2)
+            product.sum().backward()
+            expected = dense.double().T.sum(1, keepdim=True).expand(40, 8)
+            torch.testing.assert_close(x.grad.double(), expected, rtol=2e-2, atol=5e-2)
+
     def test_the_derivative_keeps_the_plan(self):
         y = self.plan @ self.x
         self.plan = None

@@ -78,7 +78,8 @@ pub const SPARSERL_OPTION_LOG: i32 = 5;
 /// Text: the program sparserl-server, where it is not installed beside the library. For contexts.
 pub const SPARSERL_OPTION_SERVER: i32 = 6;
 /// uint64_t: products that are expected; they decide what planning may cost. 0 is plain CSR at
-/// once, and nothing else. Default 100000. For plans, like all that follow.
+/// once, and nothing else. Default 100000. Kernels are chosen by their times in a chain of products,
+/// with a warm cache. For plans, like all that follow.
 pub const SPARSERL_OPTION_EXPECTED_CALLS: i32 = 100;
 /// int32_t: 1 measures programs on the GPU, 0 never does, -1 (default) where the expected calls are
 /// worth it.

@@ -48,6 +48,21 @@ impl Compiler {
         programs.map(|program| Self { program, language }).collect()
     }
 
+    /// The one that knows MPI, where it and PETSc are installed, and PETSc's flags.
+    pub(crate) fn with_petsc() -> Option<(Self, Vec<String>)> {
+        let compiler = Self { program: "mpicc".to_owned(), language: Language::C };
+        Command::new(&compiler.program).arg("--version").output().ok()?;
+        let asked =
+            Command::new("pkg-config").args(["--cflags", "--libs", "PETSc"]).output().ok()?;
+        let flags = String::from_utf8_lossy(&asked.stdout).into_owned();
+        // Not its warnings.
+        let flags = flags.split_whitespace().map(|flag| match flag.strip_prefix("-I") {
+            Some(folder) => format!("-isystem{folder}"),
+            None => flag.to_owned(),
+        });
+        asked.status.success().then(|| (compiler, flags.collect()))
+    }
+
     pub(crate) fn first(language: Language) -> Self {
         Self::all(language).into_iter().next().unwrap()
     }

@@ -70,7 +70,8 @@ impl EmulatorEvaluator {
         let task = packed.program.task;
         let signature = packed.signature();
         let plain_source = emit(&packed.program, &signature)?;
-        let mut sources = vec![plain_source.clone(), emit_ending(&packed.program, &signature, ending)?];
+        let mut sources =
+            vec![plain_source.clone(), emit_ending(&packed.program, &signature, ending)?];
         let nothing = Epilogue { text: String::new(), user: Vec::new() };
         // Without an epilogue, the plain kernel itself says what is right.
         let epilogue = match ending {

@@ -1,0 +1,130 @@
+"""A graph convolutional network of two layers (Kipf and Welling, 2017), forward and backward, on three graphs:
+by SparseRL, by torch.sparse, and by PyG where it is installed. All must agree; then each is timed.
+`python3 gcn.py [NODES]`, with PyTorch and SciPy; on a GPU where there is one.
+"""
+
+import sys
+import time
+
+import numpy
+import scipy.sparse
+import torch
+
+import sparserl
+
+try:
+    from torch_geometric.nn import GCNConv
+except ImportError:
+    GCNConv = None
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+FEATURES, HIDDEN, CLASSES = 64, 32, 16
+STEPS = 20
+
+
+def graphs(nodes):
+    """Edges of a grid, of a graph whose nodes have about equally many, and of one where few have most."""
+    draw, side = numpy.random.default_rng(1), int(nodes**0.5)
+    node = numpy.arange(side * side).reshape(side, side)
+    right, below = (node[:, :-1], node[:, 1:]), (node[:-1], node[1:])
+    grid = [numpy.concatenate([right[end].ravel(), below[end].ravel()]) for end in (0, 1)]
+    uniform = draw.integers(0, nodes, (2, 8 * nodes))
+    skewed = (nodes * draw.random((2, 8 * nodes))**3).astype(int)
+    return {"grid": (side * side, grid), "uniform": (nodes, uniform), "skewed": (nodes, skewed)}
+
+
+def normalised(nodes, edges):
+    """D^-1/2 (A + I) D^-1/2, in both directions of each edge."""
+    one = scipy.sparse.coo_array((numpy.ones(len(edges[0])), tuple(edges)), shape=(nodes, nodes)).tocsr()
+    A = ((one + one.T + scipy.sparse.eye_array(nodes)) > 0).astype(numpy.float32).tocsr()
+    scale = scipy.sparse.diags_array(1 / numpy.sqrt(A.sum(axis=1))).astype(numpy.float32)
+    A = (scale @ A @ scale).tocsr()
+    A.sort_indices()
+    return A
+
+
+class Network(torch.nn.Module):
+    """Two layers; `products` multiply by the graph's matrix, one for each layer."""
+
+    def __init__(self, products):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = torch.nn.Linear(FEATURES, HIDDEN, bias=False)
+        self.second = torch.nn.Linear(HIDDEN, CLASSES, bias=False)
+        self.biases = torch.nn.ParameterList([torch.zeros(HIDDEN), torch.zeros(CLASSES)])
+        self.products = products
+
+    def forward(self, x):
+        x = torch.relu(self.products[0](self.first(x)) + self.biases[0])
+        return self.products[1](self.second(x)) + self.biases[1]
+
+
+def by_sparserl(A):
+    # The derivative is the product with the transposed matrix.
+    plans = [sparserl.plan(A, op="spmm", cols=cols, transpose_too=True) for cols in (HIDDEN, CLASSES)]
+    return [plan.wait() for plan in plans]
+
+
+def by_torch(A):
+    arrays = (torch.from_numpy(array) for array in (A.indptr, A.indices, A.data))
+    matrix = torch.sparse_csr_tensor(*arrays, size=A.shape, device=DEVICE)
+    return [lambda x: torch.sparse.mm(matrix, x)] * 2
+
+
+def by_pyg(A):
+    row, column = (torch.from_numpy(array.astype(numpy.int64)).to(DEVICE) for array in A.tocoo().coords)
+    edges, weights = torch.stack([column, row]), torch.from_numpy(A.tocoo().data).to(DEVICE)
+
+    def product(cols):
+        # Only what passes messages: the weights are the network's own.
+        layer = GCNConv(cols, cols, normalize=False, bias=False)
+        layer.lin = torch.nn.Identity()
+        return lambda x: layer(x, edges, weights)
+
+    return [product(HIDDEN), product(CLASSES)]
+
+
+def step(network, x, labels):
+    """A step of training, up to the gradients."""
+    network.zero_grad()
+    loss = torch.nn.functional.cross_entropy(network(x), labels)
+    loss.backward()
+    return [loss.detach(), *(parameter.grad for parameter in network.parameters())]
+
+
+def timed(act):
+    """Seconds of a step, on average, after some that are not timed."""
+    def wait():
+        if DEVICE.type == "cuda":
+            torch.cuda.synchronize()
+
+    for _ in range(3):
+        act()
+    wait()
+    start = time.perf_counter()
+    for _ in range(STEPS):
+        act()
+    wait()
+    return (time.perf_counter() - start) / STEPS
+
+
+def main():
+    nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000 if DEVICE.type == "cuda" else 5_000
+    ways = {"SparseRL": by_sparserl, "torch.sparse": by_torch} | ({"PyG": by_pyg} if GCNConv else {})
+    for name, (count, edges) in graphs(nodes).items():
+        A = normalised(count, edges)
+        draw = torch.Generator().manual_seed(2)
+        x = torch.randn(count, FEATURES, generator=draw).to(DEVICE)
+        labels = torch.randint(CLASSES, (count,), generator=draw).to(DEVICE)
+        print(f"{name}: {count} nodes, {A.nnz} entries")
+        expected = None
+        for way, products in ways.items():
+            network = Network(products(A)).to(DEVICE)
+            found = step(network, x, labels)
+            expected = expected or found
+            torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
+            print(f"  {way}: {1e3 * timed(lambda: step(network, x, labels)):.3f} ms a step")
+
+
+if __name__ == "__main__":
+    main()
