@@ -37,8 +37,7 @@ pub(crate) struct Context {
     /// The GPU, or why there is none.
     pub(crate) gpu: Result<Gpu, String>,
     log: Option<Log>,
-    searches: Mutex<Searches>,
-    ended: Condvar,
+    searches: Arc<Searches>,
     /// Held while programs are measured: two at once would measure each other.
     pub(crate) measuring: Mutex<()>,
     pub(crate) scatter: Scatter,
@@ -87,8 +86,7 @@ impl Context {
             target,
             gpu,
             log: options.log,
-            searches: Mutex::new(Searches::default()),
-            ended: Condvar::new(),
+            searches: Arc::default(),
             measuring: Mutex::new(()),
             scatter: Scatter::default(),
         })
@@ -120,29 +118,37 @@ impl Context {
     }
 
     /// Counts a search until what is returned is dropped; none begins once the context is closed.
-    pub(crate) fn search(self: &Arc<Self>) -> Result<Searching, Failure> {
-        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn search(&self) -> Result<Searching, Failure> {
+        let mut searches = self.searches.count.lock().unwrap_or_else(PoisonError::into_inner);
         if searches.is_closed {
             let text = "context: this handle was destroyed";
             return Err(Failure::new(Status::InvalidHandle, text));
         }
         searches.left += 1;
-        Ok(Searching(Arc::clone(self)))
+        Ok(Searching(Arc::clone(&self.searches)))
     }
 
     /// Lets no search begin any more, and waits until none is left.
     pub(crate) fn close(&self) {
-        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        let Searches { count, ended } = &*self.searches;
+        let mut searches = count.lock().unwrap_or_else(PoisonError::into_inner);
         searches.is_closed = true;
         while searches.left > 0 {
-            searches = self.ended.wait(searches).unwrap_or_else(PoisonError::into_inner);
+            searches = ended.wait(searches).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
-/// The plans that are being made, and the searches of those that were.
+/// The plans that are being made, and the searches of those that were. A search shares this, and not
+/// the context: whoever has waited for its end finds nothing kept by it.
 #[derive(Default)]
 struct Searches {
+    count: Mutex<SearchCount>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct SearchCount {
     /// Those that have not ended.
     left: usize,
     /// No further one begins.
@@ -150,11 +156,11 @@ struct Searches {
 }
 
 /// A search that has not ended.
-pub(crate) struct Searching(Arc<Context>);
+pub(crate) struct Searching(Arc<Searches>);
 
 impl Drop for Searching {
     fn drop(&mut self) {
-        self.0.searches.lock().unwrap_or_else(PoisonError::into_inner).left -= 1;
+        self.0.count.lock().unwrap_or_else(PoisonError::into_inner).left -= 1;
         self.0.ended.notify_all();
     }
 }

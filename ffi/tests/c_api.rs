@@ -5,8 +5,8 @@
 
 mod build;
 
-use std::fs;
 use std::process::{Command, ExitCode};
+use std::{env, fs};
 
 use build::{Build, Compiler, Cuda, Language, run};
 use libtest_mimic::{Arguments, Trial};
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     let has_fortran = !Compiler::all(Language::Fortran).is_empty();
-    let tests: [(&str, fn(), bool); 11] = [
+    let tests: [(&str, fn(), bool); 14] = [
         ("on_driver", || on_a_driver_without_a_gpu("on_driver"), true),
         ("matrices", || on_a_driver_without_a_gpu("matrices"), true),
         ("compilers", every_compiler_takes_the_header, true),
@@ -28,6 +28,9 @@ fn main() -> ExitCode {
         ("fortran", the_example_in_fortran_runs, has_fortran),
         ("petsc", the_example_of_petsc_solves, Compiler::with_petsc().is_some()),
         ("symbols", only_the_api_is_exported, true),
+        ("fuzz", calls_are_fuzzed, Compiler::with_fuzzer().is_some()),
+        ("valgrind", under_valgrind, has("valgrind")),
+        ("symbol_versions", installed_symbols_have_versions, true),
         ("static", it_links_statically, true),
         ("pkg_config", it_installs_for_pkg_config, has("pkg-config")),
         ("cmake", it_installs_for_cmake, has("cmake")),
@@ -59,6 +62,19 @@ fn under_sanitizers(test: &str) {
     run(Command::new(built).arg(folder.path()));
 }
 
+/// Memory of the library too, which the sanitizers of C do not see, as the machine has it. That values
+/// are read which nobody wrote is not asked: what LLVM makes of Rust branches on such values where
+/// the branch makes no difference.
+fn under_valgrind() {
+    let folder = TempDir::new().unwrap();
+    let compiler = Compiler::first(Language::C);
+    let built = Build::new(&compiler, "tests/c/misuse.c").flags(&["-g"]);
+    let mut command = Command::new("valgrind");
+    command.args(["--quiet", "--error-exitcode=9", "--undef-value-errors=no", "--leak-check=full"]);
+    command.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
+    run(command.arg(built.into_folder(folder.path())).arg(folder.path()));
+}
+
 /// Everything about execution but the kernels, on a driver that keeps account.
 fn on_a_driver_without_a_gpu(test: &str) {
     let folder = TempDir::new().unwrap();
@@ -71,6 +87,37 @@ fn on_a_driver_without_a_gpu(test: &str) {
         .into_folder(folder.path());
     // The library loads the driver by its name.
     run(Command::new(built).arg(folder.path()).env("LD_LIBRARY_PATH", folder.path()));
+}
+
+/// Calls as bytes say. `SPARSERL_FUZZ_SECONDS` fuzzes for so long; else few inputs are tried, always
+/// the same.
+fn calls_are_fuzzed() {
+    let folder = TempDir::new().unwrap();
+    let compiler = Compiler::with_fuzzer().unwrap();
+    let driver = Build::new(&compiler, "tests/c/driver.c").into_driver(folder.path());
+    let built = Build::new(&compiler, "tests/c/fuzz.c")
+        .flags(&["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g"])
+        .flags(&["-pthread", driver.to_str().unwrap()])
+        .into_folder(folder.path());
+    let corpus = folder.path().join("corpus");
+    fs::create_dir(&corpus).unwrap();
+    let mut state = 1_u32;
+    let mut byte = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    for number in 0..16 {
+        let bytes: Vec<u8> = (0..1_500).map(|_| byte()).collect();
+        fs::write(corpus.join(number.to_string()), bytes).unwrap();
+    }
+    let length = match env::var("SPARSERL_FUZZ_SECONDS") {
+        Ok(seconds) => format!("-max_total_time={seconds}"),
+        Err(_) => "-runs=40".to_owned(),
+    };
+    let mut command = Command::new(built);
+    command.args(["-seed=1", "-max_len=2000", "-len_control=0", &length]).arg(corpus);
+    command.current_dir(folder.path()).env("LD_LIBRARY_PATH", folder.path());
+    run(command.env("SPARSERL_FUZZ_FOLDER", folder.path()));
 }
 
 fn every_compiler_takes_the_header() {
@@ -167,6 +214,29 @@ fn install() -> TempDir {
     let folder = build::library().parent().unwrap().canonicalize().unwrap();
     run(Command::new(build::source("install/install.sh")).arg(prefix.path()).arg(folder));
     prefix
+}
+
+/// Programs remember of which version a function was, and a library without it says so when they
+/// start.
+fn installed_symbols_have_versions() {
+    let prefix = install();
+    let library = prefix.path().join("lib/libsparserl.so");
+    let output = run(Command::new("nm")
+        .args(["-D", "--defined-only", "--with-symbol-versions"])
+        .arg(library));
+    let symbols = output.stdout.lines().filter_map(|line| line.split(' ').nth(2));
+    let mut found: Vec<&str> = symbols.filter(|symbol| !symbol.starts_with("SPARSERL_")).collect();
+    found.sort_unstable();
+    let header = fs::read_to_string(build::source("sparserl.h")).unwrap();
+    let declared = header.lines().filter(|line| !line.starts_with("//"));
+    let declared =
+        declared.filter_map(|line| line.split('(').next()?.split([' ', '*']).next_back());
+    let mut wanted: Vec<String> = declared
+        .filter(|name| name.starts_with("sparserl_") && header.contains(&format!("{name}(")))
+        .map(|name| format!("{name}@@SPARSERL_0"))
+        .collect();
+    wanted.sort_unstable();
+    assert!(found.len() >= 19 && found == wanted, "{found:?} for {wanted:?}");
 }
 
 fn it_installs_for_pkg_config() {

@@ -48,6 +48,11 @@ impl Compiler {
         programs.map(|program| Self { program, language }).collect()
     }
 
+    /// The one that has a fuzzer, where it is installed.
+    pub(crate) fn with_fuzzer() -> Option<Self> {
+        Self::all(Language::C).into_iter().find(|compiler| compiler.program.contains("clang"))
+    }
+
     /// The one that knows MPI, where it and PETSc are installed, and PETSc's flags.
     pub(crate) fn with_petsc() -> Option<(Self, Vec<String>)> {
         let compiler = Self { program: "mpicc".to_owned(), language: Language::C };

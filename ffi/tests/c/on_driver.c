@@ -1,6 +1,6 @@
 /* Execution without a GPU: what is asked of a driver (driver.c), and that all is given back. The
  * first argument is a folder to write to. */
-#include "driver.h"
+#include "calls.h"
 
 #include <pthread.h>
 
@@ -356,90 +356,16 @@ static void threads(void) {
   for (size_t i = 0; i < THREADS; ++i) REQUIRE(pthread_join(all[i], NULL) == 0);
 }
 
-static uint32_t state = 7;
-static uint32_t random_below(uint32_t limit) {
-  state = state * 1664525u + 1013904223u;
-  return (state >> 8) % limit;
+static uint32_t random_below(void *state, uint32_t limit) {
+  uint32_t *number = (uint32_t *)state;
+  *number = *number * 1664525u + 1013904223u;
+  return (*number >> 8) % limit;
 }
 
-/* Any calls in any order, with handles that are live, dead, of another kind, or none. */
 static void sequences(const char *folder) {
-  enum { KEPT = 24, CALLS = 3000 };
-  void *handles[KEPT] = {0};
-  sparserl_options *cost = NULL;
-  OK(sparserl_options_create(&cost));
-  set_text(cost, SPARSERL_OPTION_POLICY, "cost");
-  const size_t bytes = (size_t)g.csr.nnz * sizeof(double);
-  double *x = device_memory(bytes), *z = device_memory(bytes), number;
-  char path[4096], text[64];
-  size_t length;
-  snprintf(path, sizeof path, "%s/d.plan", folder);
-  for (int i = 0; i < CALLS; ++i) {
-    /* Mostly of the kind that the call wants: six places for each. */
-    void *any[4], **place = NULL;
-    for (uint32_t kind = 0; kind < 4; ++kind)
-      any[kind] = random_below(12) ? handles[6 * kind + random_below(6)] : handles[random_below(KEPT)];
-    sparserl_context *c = (sparserl_context *)any[0];
-    sparserl_options *o = (sparserl_options *)any[1];
-    sparserl_matrix *m = (sparserl_matrix *)any[2];
-    sparserl_plan *p = (sparserl_plan *)any[3];
-    void *made = NULL;
-    const uint64_t calls = random_below(3) ? 0 : 100000000;
-    const int32_t flag = (int32_t)random_below(2), op = (int32_t)random_below(2);
-    sparserl_status status = SPARSERL_SUCCESS;
-    switch (random_below(20)) {
-      case 0:
-        if (random_below(20)) break;
-        place = &handles[random_below(6)];
-        status = sparserl_context_create(cost, (sparserl_context **)&made);
-        break;
-      case 1:
-      case 2: place = &handles[6 + random_below(6)]; status = sparserl_options_create((sparserl_options **)&made); break;
-      case 3: status = sparserl_options_set(o, SPARSERL_OPTION_EXPECTED_CALLS, &calls, sizeof calls); break;
-      case 4: status = sparserl_options_set(o, SPARSERL_OPTION_VALUES_VARIABLE, &flag, sizeof flag); break;
-      case 5: status = sparserl_options_set(o, SPARSERL_OPTION_TRANSPOSE_TOO, &flag, sizeof flag); break;
-      case 6:
-      case 7: place = &handles[12 + random_below(6)]; status = sparserl_matrix_create(c, &g.csr, (sparserl_matrix **)&made); break;
-      case 8:
-      case 9:
-      case 10: place = &handles[18 + random_below(6)]; status = sparserl_plan_create(c, m, o, (sparserl_plan **)&made); break;
-      case 11:
-      case 12:
-      case 13: status = sparserl_execute_op(p, op, stream, &one, x, random_below(2) ? &one : &zero, z, z, NULL); break;
-      case 14: status = sparserl_plan_update_values(p, stream, random_below(2) ? x : g.values, (int32_t)random_below(3)); break;
-      case 15: status = sparserl_plan_save(p, path); break;
-      case 16: place = &handles[18 + random_below(6)]; status = sparserl_plan_load(c, m, path, (sparserl_plan **)&made); break;
-      case 17: status = sparserl_plan_text(p, op, (int32_t)random_below(6), text, sizeof text, &length); break;
-      case 18: status = sparserl_plan_number(p, op, (int32_t)random_below(10), &number); break;
-      default:
-        switch (random_below(5)) {
-          case 0: status = random_below(20) ? 0 : sparserl_context_destroy(c); break;
-          case 1: status = sparserl_options_destroy(o); break;
-          case 2: status = sparserl_matrix_destroy(m); break;
-          case 3: status = sparserl_plan_destroy(p); break;
-          default: status = sparserl_plan_wait(p);
-        }
-    }
-    REQUIRE(status >= 0 && status < SPARSERL_INTERNAL);
-    REQUIRE(status == SPARSERL_SUCCESS || made == NULL);
-    if (made) {
-      /* What is forgotten here is destroyed, mostly; dead handles stay to be tried. */
-      if (place < handles + 6) (void)sparserl_context_destroy((sparserl_context *)*place);
-      else if (place < handles + 12) (void)sparserl_options_destroy((sparserl_options *)*place);
-      else if (place < handles + 18) (void)sparserl_matrix_destroy((sparserl_matrix *)*place);
-      else (void)sparserl_plan_destroy((sparserl_plan *)*place);
-      *place = made;
-    }
-  }
-  for (int i = 0; i < KEPT; ++i) {
-    (void)sparserl_plan_destroy((sparserl_plan *)handles[i]);
-    (void)sparserl_matrix_destroy((sparserl_matrix *)handles[i]);
-    (void)sparserl_options_destroy((sparserl_options *)handles[i]);
-    (void)sparserl_context_destroy((sparserl_context *)handles[i]);
-  }
-  OK(sparserl_options_destroy(cost));
-  device_free(x);
-  device_free(z);
+  uint32_t state = 7;
+  struct calls calls = {random_below, &state, &g, stream, NULL, folder};
+  make_calls(&calls, 3000);
 }
 
 int main(int count, char **arguments) {

@@ -1,0 +1,43 @@
+/* A target of libFuzzer: calls as bytes say, on the driver without a GPU (driver.c). Each input has to give
+ * back all that it took. SPARSERL_FUZZ_FOLDER names a folder to write to. */
+#include "calls.h"
+
+enum { MOST_CALLS = 60 };
+
+struct bytes {
+  const uint8_t *next;
+  size_t left;
+};
+
+/* The last of all choices when the bytes have ended: to wait, which costs nothing. */
+static uint32_t byte_below(void *state, uint32_t limit) {
+  struct bytes *bytes = (struct bytes *)state;
+  if (!bytes->left) return limit - 1;
+  --bytes->left;
+  return *bytes->next++ % limit;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  const char *folder = getenv("SPARSERL_FUZZ_FOLDER");
+  REQUIRE(folder);
+  struct grid g = make_grid(6);
+  sparserl_options *options = NULL;
+  sparserl_context *context = NULL;
+  OK(sparserl_options_create(&options));
+  set_text(options, SPARSERL_OPTION_POLICY, "cost");
+  OK(sparserl_context_create(options, &context));
+  OK(sparserl_options_destroy(options));
+  driver_set_current(0);
+  const stream_t stream = driver_stream(0);
+  struct bytes bytes = {data, size};
+  const struct calls calls = {byte_below, &bytes, &g, stream, context, folder};
+  make_calls(&calls, MOST_CALLS);
+  /* Waits for what is still searched for. */
+  OK(sparserl_context_destroy(context));
+  REQUIRE(driver_taken() == 0 && driver_depth() == 1);
+  free(stream);
+  free_grid(&g);
+  return 0;
+}
