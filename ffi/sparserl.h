@@ -340,10 +340,10 @@ sparserl_status sparserl_plan_destroy(struct sparserl_plan *plan);
 
 // z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
 // CUstream or cudaStream_t). The vectors have the matrix's type, and alpha and beta that of sums,
-// which is float where the matrix is in half precision. It returns at once, allocates nothing, and may be captured into a
-// graph, which keeps the kernel that the plan had then. z may be y, and must not overlap x. y is
-// not read where beta is 0, and may be NULL then. Products of one plan must not overlap on the
-// device, unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after
+// which is float where the matrix is in half precision. It returns at once, allocates nothing, and
+// may be captured into a graph, which keeps the kernel that the plan had then. z may be y, and must
+// not overlap x. y is not read where beta is 0, and may be NULL then. Products of one plan must not
+// overlap on the device, unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after
 // sparserl_plan_wait().
 sparserl_status sparserl_execute(struct sparserl_plan *plan,
                                  void *stream,

@@ -77,9 +77,9 @@ fn main() -> ExitCode {
     };
     let petsc = Trial::test("examples::petsc.c", petsc).with_ignored_flag(lacks_petsc);
     let python = || -> Result<(), Failed> {
-        for file in ["device.py", "pytorch.py"] {
+        for file in ["tests/device.py", "tests/pytorch.py", "examples/gcn.py"] {
             let mut command = Command::new("python3");
-            command.arg(build::source("python/tests").join(file));
+            command.arg(build::source("python").join(file));
             command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", build::source("python"));
             print!("{}", run(command.env("SPARSERL_LIBRARY", build::library())).stderr);
         }

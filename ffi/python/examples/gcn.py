@@ -65,15 +65,33 @@ def by_sparserl(A):
     return [plan.wait() for plan in plans]
 
 
+class TorchProduct(torch.autograd.Function):
+    """A X by torch.sparse, whose derivative is a product with the transposed matrix, made before."""
+
+    @staticmethod
+    def forward(ctx, x, matrix, transposed):
+        ctx.transposed = transposed
+        return matrix @ x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.transposed @ gradient, None, None
+
+
 def by_torch(A):
-    arrays = (torch.from_numpy(array) for array in (A.indptr, A.indices, A.data))
-    matrix = torch.sparse_csr_tensor(*arrays, size=A.shape, device=DEVICE)
-    return [lambda x: torch.sparse.mm(matrix, x)] * 2
+    def tensor(A):
+        arrays = (torch.from_numpy(array) for array in (A.indptr, A.indices, A.data))
+        return torch.sparse_csr_tensor(*arrays, size=A.shape, device=DEVICE)
+
+    matrix, transposed = tensor(A), tensor(A.T.tocsr())
+    return [lambda x: TorchProduct.apply(x, matrix, transposed)] * 2
 
 
 def by_pyg(A):
-    row, column = (torch.from_numpy(array.astype(numpy.int64)).to(DEVICE) for array in A.tocoo().coords)
-    edges, weights = torch.stack([column, row]), torch.from_numpy(A.tocoo().data).to(DEVICE)
+    A = A.tocoo()
+    # From the nodes of columns to those of rows.
+    edges = torch.from_numpy(numpy.stack([A.col, A.row]).astype(numpy.int64)).to(DEVICE)
+    weights = torch.from_numpy(A.data).to(DEVICE)
 
     def product(cols):
         # Only what passes messages: the weights are the network's own.

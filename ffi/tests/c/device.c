@@ -1,19 +1,9 @@
 /* The product on a GPU, in all its forms. The first argument says which part to run. */
 #define _POSIX_C_SOURCE 200809L
-#include "check.h"
-#include <cuda_runtime_api.h>
+#include "check_cuda.h"
 #include <math.h>
 #include <pthread.h>
 #include <time.h>
-
-#define CUDA(call)                                                                          \
-  do {                                                                                      \
-    const cudaError_t error = (call);                                                       \
-    if (error != cudaSuccess) {                                                             \
-      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error)); \
-      exit(EXIT_FAILURE);                                                                   \
-    }                                                                                       \
-  } while (0)
 
 static struct grid g;
 static sparserl_context *context;

@@ -1,17 +1,7 @@
 /* Products with dense matrices, and in each type, on a GPU. All numbers are so small that every order of
  * additions gives the same result. The second argument is a folder to write to. */
-#include "check.h"
+#include "check_cuda.h"
 #include "element.h"
-#include <cuda_runtime_api.h>
-
-#define CUDA(call)                                                                          \
-  do {                                                                                      \
-    const cudaError_t error = (call);                                                       \
-    if (error != cudaSuccess) {                                                             \
-      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error)); \
-      exit(EXIT_FAILURE);                                                                   \
-    }                                                                                       \
-  } while (0)
 
 static struct grid g;
 static sparserl_context *context;
