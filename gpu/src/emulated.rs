@@ -262,10 +262,9 @@ impl EmulatorEvaluator {
         let is_foreign = foreign.is_some();
         let mut judgement =
             run_trial(&kernel, &prepared, matrix, (task, is_foreign), &self.options)?;
-        // What a program takes is packed for one matrix.
-        let Some(raw) = foreign.filter(|raw| raw.task().is_none()) else { return Ok(judgement) };
+        let Some(raw) = foreign else { return Ok(judgement) };
         let options = EmulationOptions { seeds: 1, checks: 1, ..self.options };
-        for (what, small) in awkward::matrices(matrix)? {
+        for (what, small) in awkward::matrices(matrix, raw.is_told())? {
             if !judgement.outcome.is_right() {
                 break;
             }

@@ -177,6 +177,14 @@ impl Core<'_> {
         });
     }
 
+    /// A thread has written to shared memory, which copies from there need not see.
+    #[inline]
+    pub(super) fn needs_fence(&mut self, offset: usize, bytes: u32) {
+        if self.grid.has_bulk_stores {
+            self.unfenced.extend(offset / 4..(offset + bytes as usize).div_ceil(4));
+        }
+    }
+
     /// `fence.proxy.async` of some lanes.
     fn fence_copies(&mut self, warp: usize, lanes: u32) {
         let Self { order, shared, unfenced, .. } = self;

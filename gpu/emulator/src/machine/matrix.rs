@@ -178,6 +178,7 @@ impl Core<'_> {
         for lane in lanes_of(giving) {
             let Some(offset) = self.within_shared(request, lane, addresses[lane]) else { continue };
             let conflict = self.observe_shared(request, lane, offset, true);
+            self.needs_fence(offset, ROW_BYTES);
             self.report_race(request, lane, conflict, || in_shared(grid, offset as u64));
             for (column, &(bits, is_defined)) in rows[lane].iter().enumerate() {
                 self.shared.write(offset + column * 2, 2, bits, is_defined);

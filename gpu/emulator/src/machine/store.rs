@@ -131,9 +131,7 @@ impl Core<'_> {
                 let value = stored.values[element][lane];
                 self.shared.write(offset, bytes, value, is_defined);
             }
-            if grid.has_bulk_stores {
-                self.unfenced.extend(offset / 4..(offset + request.bytes as usize).div_ceil(4));
-            }
+            self.needs_fence(offset, request.bytes);
             self.report_race_of_write(request, lane, conflict, is_same_value, || {
                 in_shared(grid, offset as u64)
             });
