@@ -8,8 +8,10 @@
 //! A GPU shows what a kernel computed; the emulator also shows what it did on the way: accesses
 //! outside of the arrays, use of memory that nobody wrote, races, barriers that not all threads
 //! reach. Any of these makes a kernel faulty, whether its result is right or not. What it cannot
-//! show is how fast the kernel is.
+//! show is how fast the kernel is. A kernel from anywhere is tried on other matrices, too, which are
+//! cut out of the one that it is judged on.
 
+mod awkward;
 pub mod checker;
 mod checks;
 mod endings;
@@ -22,10 +24,11 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 use sparserl_core::codegen::{CudaSource, EmitError, emit};
 use sparserl_core::layout::{Packed, pack};
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::{CsrError, CsrView, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator, Outcome};
 use sparserl_core::reference::OperandError;
 use sparserl_core::task::{Dtype, Task};
+use sparserl_emulator::code::Kernel;
 pub use sparserl_emulator::code::SourceLocation;
 pub use sparserl_emulator::counters::Counters;
 pub use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
@@ -38,7 +41,7 @@ use crate::compile::nvrtc::{
     CompileError, CompileOptions, Compilers, Cubin, UnsupportedByAll, Version,
 };
 use crate::compile::pool::{CompilePool, PoolCompileError};
-use checks::Trial;
+use checks::{Trial, is_short};
 use sparserl_core::target::Architecture;
 
 /// How thoroughly kernels are judged.
@@ -121,6 +124,15 @@ pub enum EmulatorError {
     /// The operands do not fit the matrix.
     #[error(transparent)]
     Shape(#[from] OperandError),
+    /// A launch would take too long.
+    #[error("a launch of {warps} warps is too large to emulate")]
+    Launch {
+        /// Its warps.
+        warps: u64,
+    },
+    /// A matrix to try it on is none.
+    #[error(transparent)]
+    Matrix(#[from] CsrError),
     /// A dense operand is larger than what a check may take.
     #[error("a dense operand of {rows} × {columns} elements is too large to emulate on")]
     TooLarge {
@@ -226,7 +238,7 @@ impl EmulatorEvaluator {
     fn judge_made<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        made: Result<Emulable, Outcome>,
+        made: Result<Emulable<'_>, Outcome>,
     ) -> Result<Judgement, EmulatorError> {
         let Emulable { ptx, name, prepared, task, foreign } = match made {
             Ok(made) => made,
@@ -247,16 +259,26 @@ impl EmulatorEvaluator {
                 *file = name.to_owned();
             }
         }
-        match task.precision.dense() {
-            Dtype::F32 => Trial::<T, f32>::new(&kernel, &prepared, matrix, task, foreign)?
-                .judge(&self.options),
-            Dtype::F64 => Trial::<T, f64>::new(&kernel, &prepared, matrix, task, foreign)?
-                .judge(&self.options),
-            Dtype::F16 => Trial::<T, f16>::new(&kernel, &prepared, matrix, task, foreign)?
-                .judge(&self.options),
-            Dtype::BF16 => Trial::<T, bf16>::new(&kernel, &prepared, matrix, task, foreign)?
-                .judge(&self.options),
+        let is_foreign = foreign.is_some();
+        let mut judgement =
+            run_trial(&kernel, &prepared, matrix, (task, is_foreign), &self.options)?;
+        let Some(raw) = foreign else { return Ok(judgement) };
+        let options = EmulationOptions { seeds: 1, checks: 1, ..self.options };
+        for (what, small) in awkward::matrices(matrix, raw.is_told())? {
+            if !judgement.outcome.is_right() {
+                break;
+            }
+            // Some launches take what such a matrix has none of, as a grid of a block for each entry.
+            let Some(prepared) = raw.prepare(small.view(), task).ok().filter(is_short) else {
+                continue;
+            };
+            let on_it = run_trial(&kernel, &prepared, small.view(), (task, true), &options)?;
+            if matches!(on_it.outcome, Outcome::Faulted { .. } | Outcome::WrongResult { .. }) {
+                judgement.outcome = verdict::on_matrix(what, on_it.outcome);
+                judgement.findings = on_it.findings;
+            }
         }
+        Ok(judgement)
     }
 
     /// The kernel of a program; an `Err` within says what became of it.
@@ -264,7 +286,7 @@ impl EmulatorEvaluator {
         &self,
         packed: &Arc<Packed>,
         source: &CudaSource,
-    ) -> Result<Result<Emulable, Outcome>, EmulatorError> {
+    ) -> Result<Result<Emulable<'static>, Outcome>, EmulatorError> {
         let options = CompileOptions { line_information: true, ..CompileOptions::generated() };
         let ptx = self.compile(&source.text, &source.kernel, &options)?;
         Ok(ptx.map_err(not_compiled).map(|ptx| Emulable {
@@ -272,17 +294,17 @@ impl EmulatorEvaluator {
             prepared: Prepared::of_program(packed, source),
             name: source.kernel.clone(),
             task: packed.program.task,
-            foreign: false,
+            foreign: None,
         }))
     }
 
     /// A kernel from anywhere; an `Err` within says what became of it.
-    fn cuda<T: Scalar>(
+    fn cuda<'k, T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        kernel: &RawKernel,
+        kernel: &'k RawKernel,
         task: Task,
-    ) -> Result<Result<Emulable, Outcome>, EmulatorError> {
+    ) -> Result<Result<Emulable<'k>, Outcome>, EmulatorError> {
         let PtxCompiler::Pool(pool) = &self.compiler else { return Err(EmulatorError::Foreign) };
         let options = CompileOptions { line_information: true, ..CompileOptions::default() };
         let ptx = match self.compile(kernel.source(), kernel.kernel(), &options)? {
@@ -302,7 +324,7 @@ impl EmulatorEvaluator {
         }
         let name = kernel.kernel().to_owned();
         Ok(match kernel.prepare(matrix, task) {
-            Ok(prepared) => Ok(Emulable { ptx, name, prepared, task, foreign: true }),
+            Ok(prepared) => Ok(Emulable { ptx, name, prepared, task, foreign: Some(kernel) }),
             Err(RawError::Launch(error)) => {
                 Err(Outcome::LaunchFailed { reason: error.to_string() })
             }
@@ -333,13 +355,31 @@ impl EmulatorEvaluator {
 }
 
 /// A kernel's PTX, and how it is launched on a matrix.
-struct Emulable {
+struct Emulable<'k> {
     ptx: String,
     name: String,
     prepared: Prepared,
     task: Task,
-    /// Whether it was not written here.
-    foreign: bool,
+    /// What it was made from, if it was not written here.
+    foreign: Option<&'k RawKernel>,
+}
+
+/// Launches a kernel as often as the options say, and compares.
+fn run_trial<T: Scalar>(
+    kernel: &Kernel,
+    prepared: &Prepared,
+    matrix: CsrView<'_, T>,
+    (task, foreign): (Task, bool),
+    options: &EmulationOptions,
+) -> Result<Judgement, EmulatorError> {
+    match task.precision.dense() {
+        Dtype::F32 => Trial::<T, f32>::new(kernel, prepared, matrix, task, foreign)?.judge(options),
+        Dtype::F64 => Trial::<T, f64>::new(kernel, prepared, matrix, task, foreign)?.judge(options),
+        Dtype::F16 => Trial::<T, f16>::new(kernel, prepared, matrix, task, foreign)?.judge(options),
+        Dtype::BF16 => {
+            Trial::<T, bf16>::new(kernel, prepared, matrix, task, foreign)?.judge(options)
+        }
+    }
 }
 
 fn not_compiled(reason: String) -> Outcome {

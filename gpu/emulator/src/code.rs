@@ -5,6 +5,7 @@
 //! that do not change during a launch have become registers of their own, filled once for each
 //! warp, so that an instruction's operands are registers and nothing else.
 
+mod bulk_stores;
 mod call;
 mod kernel;
 mod matrix;
@@ -12,9 +13,10 @@ mod mbarrier;
 
 use std::ops::Range;
 
+pub use self::bulk_stores::BulkStore;
 pub use self::call::{Call, Callee, FUNCTIONS, Function, STACK_BYTES};
 pub use self::kernel::{Constant, Kernel, Parameter, SharedArray, SourceLocation, Variable};
-pub use self::matrix::{LoadMatrix, Mma, MmaShape, MmaType};
+pub use self::matrix::{LoadMatrix, Mma, MmaShape, MmaType, StoreMatrix};
 pub use self::mbarrier::{MBarrier, MBarrierAction, Phase};
 use crate::compute::Compute;
 
@@ -151,6 +153,8 @@ pub enum Op {
         /// The mbarrier, in shared memory.
         barrier: Address,
     },
+    /// `cp.async.bulk` from shared to global memory.
+    BulkStore(BulkStore),
     /// `mbarrier`: a barrier in shared memory at which copies arrive, too.
     MBarrier(MBarrier),
     /// `cp.async.commit_group`.
@@ -221,6 +225,8 @@ pub enum Op {
     Mma(Box<Mma>),
     /// `ldmatrix`: loads small matrices.
     LoadMatrix(LoadMatrix),
+    /// `stmatrix`.
+    StoreMatrix(StoreMatrix),
     /// `activemask`.
     ActiveMask {
         /// 32-bit register.
@@ -530,6 +536,9 @@ impl Op {
             Self::CopyBulk { destination, source, bytes, barrier } => {
                 all(&[destination.base, source.base, Some(*bytes), barrier.base], &[]);
             }
+            Self::BulkStore(BulkStore::Issue { destination, source, bytes }) => {
+                all(&[destination.base, source.base, Some(*bytes)], &[]);
+            }
             Self::MBarrier(MBarrier { address, action, .. }) => {
                 all(&[address.base], &[]);
                 match action {
@@ -575,6 +584,10 @@ impl Op {
                 all(&[address.base, Some(*members)], &[]);
                 destinations.iter().for_each(|&register| all(&[], &[Some(register)]));
             }
+            Self::StoreMatrix(StoreMatrix { address, sources, members, .. }) => {
+                all(&[address.base, Some(*members)], &[]);
+                sources.iter().for_each(|&register| all(&[Some(register)], &[]));
+            }
             Self::WarpBarrier { members } => all(&[Some(*members)], &[]),
             Self::ActiveMask { destination } | Self::Clock { destination } => {
                 all(&[], &[Some(*destination)]);
@@ -590,6 +603,7 @@ impl Op {
             | Self::ClusterWait
             | Self::CopyAsyncCommit
             | Self::CopyAsyncWait { .. }
+            | Self::BulkStore(_)
             | Self::Fence { .. } => {}
         }
     }

@@ -42,6 +42,7 @@ mod access;
 mod atomic;
 mod barrier;
 mod block;
+mod bulk_stores;
 mod calls;
 mod clock;
 mod cluster;

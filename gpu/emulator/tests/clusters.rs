@@ -159,3 +159,25 @@ fn without_clusters_a_block_is_alone() {
     let alone = Case { text, grid: 2, block: 32, words: 64 };
     assert_eq!(alone.kinds(), [OutOfBounds]);
 }
+
+#[test]
+fn threads_arrive_at_barriers_of_other_blocks() {
+    // Each block has a barrier that counts the 32 lanes of the other, which have stored their numbers there.
+    let exchange = |arrive: &str| {
+        format!(
+            ".shared .align 8 .b64 full; mov.u32 %r10, full; mapa.shared::cluster.u32 %r11, %r10, %r7;
+            st.shared.u32 [%r3], 0; @%p1 mbarrier.init.shared.b64 [%r10], 32; {BARRIER}
+            {arrive}
+            WAIT: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r10], 0; @!%p2 bra WAIT;
+            ld.shared.u32 %r8, [%r3]; st.global.u32 [%rd1], %r8; {BARRIER}"
+        )
+    };
+    let store = "st.shared::cluster.u32 [%r5], %r2;";
+    let arrives = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11];";
+    let expected: Vec<u32> = (0..192).map(|i| i ^ 32).collect();
+    assert_eq!(case(&exchange(&format!("{store} {arrives}"))).results(), expected);
+    assert_eq!(kinds(&exchange(&format!("{arrives} {store}"))), [Race]);
+    let relaxed = arrives.replace("release", "relaxed");
+    assert_eq!(kinds(&exchange(&format!("{store} {relaxed}"))), [Race]);
+    assert!(kinds(&exchange(&format!("{store} @%p1 {arrives}"))).contains(&OverBudget));
+}

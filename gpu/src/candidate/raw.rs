@@ -156,6 +156,19 @@ impl RawKernel {
         }
     }
 
+    /// Whether its launch or an argument says how many rows the matrix has, and how many columns: it may
+    /// rely on what it is not told. Neither for what takes the arrays of a program.
+    pub(crate) fn is_told(&self) -> [bool; 2] {
+        let Arguments::Csr(roles) = &self.arguments else { return [false; 2] };
+        [Size::NumRows, Size::NumCols].map(|size| {
+            let is_of = |role: &Role| match role {
+                Role::Number(expression) => expression.depends_on(size),
+                _ => false,
+            };
+            self.launch.depends_on(size) || roles.iter().any(is_of)
+        })
+    }
+
     /// The kernel for a matrix; `cubin` was compiled from [`source`](Self::source).
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use sparserl_emulator::memory::{BufferId, Memory, Variables};
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
 use crate::judge::{Before, Check, Input, Place, Thinning, thinning};
+use crate::run::device::Geometry;
 
 /// Most elements of a dense operand: 2 GiB in double precision.
 const MOST_ELEMENTS: usize = 1 << 28;
@@ -27,6 +28,11 @@ const LEAST_BUDGET: u64 = 10_000_000;
 /// And however large it is, unless the caller says more: a minute or so.
 const MOST_BUDGET: u64 = 200_000_000;
 
+/// Warps that a launch may have: one takes microseconds, whatever it does.
+const MOST_WARPS: u64 = 1 << 22;
+/// Of which there may be more than two launches.
+const MANY_WARPS: u64 = 1 << 18;
+
 /// For kernels from anywhere, and where all checks are made: what a row does not name is nothing to it, whatever that holds.
 const NOT_A_NUMBER: Check = Check {
     name: "with NaN in rows of the input that a row of the matrix does not name",
@@ -37,6 +43,9 @@ const NOT_A_NUMBER: Check = Check {
     operands: Place::Here,
     behind_late: false,
 };
+
+/// For kernels from anywhere: numbers that are too small to be normal are numbers.
+const SUBNORMAL: Check = Check { name: "on subnormal inputs", ..NOT_A_NUMBER };
 
 /// What inputs begin with. The same kernel is judged the same in every run.
 const FIRST_INPUT: u64 = 0x5EED;
@@ -98,6 +107,13 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
 
     /// Checks the kernel until something is wrong.
     pub(super) fn judge(&self, options: &EmulationOptions) -> Result<Judgement, EmulatorError> {
+        let warps = warps(&self.prepared.launch.geometry);
+        if self.foreign && warps > MOST_WARPS {
+            return Err(EmulatorError::Launch { warps });
+        }
+        let is_long = self.foreign && warps > MANY_WARPS;
+        let least = EmulationOptions { seeds: 1, checks: 2, budget: options.budget };
+        let options = if is_long { &least } else { options };
         let mut random = fastrand::Rng::with_seed(FIRST_INPUT);
         let mut kept;
         let (mut input, mut output) = (Vec::new(), Vec::new());
@@ -114,9 +130,11 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             kept = Kept { workspace: self.fresh_workspace(), ..Kept::default() };
             let checks = Check::ALL.into_iter().cycle().take(options.checks.max(1) as usize);
             // Generated kernels leave out what they pad with, which a thorough check goes into.
+            let is_first = seed == 0 && !is_long;
             let thorough = self.foreign || options.checks as usize >= Check::ALL.len();
-            let strange = (thorough && seed == 0).then_some(NOT_A_NUMBER);
-            for check in checks.chain(strange) {
+            let strange = (thorough && is_first).then_some(NOT_A_NUMBER);
+            let small = (self.foreign && is_first).then_some(SUBNORMAL);
+            for check in checks.chain(strange).chain(small) {
                 let mut operands = self.operands(check, input, output, &mut random);
                 let is_strange = check.name == NOT_A_NUMBER.name;
                 let unnamed =
@@ -130,6 +148,9 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                     }
                 };
                 let counters = *counters.get_or_insert(launched.report.counters);
+                if self.foreign {
+                    verdict::forgive_wraps(&mut launched.report);
+                }
                 if let Some(outcome) = verdict::of_findings(&launched.report.findings) {
                     let mut findings = launched.report.findings;
                     findings.extend(launched.report.remarks);
@@ -238,6 +259,10 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             Input::Kept => input,
             Input::Fresh | Input::Thinned => numbers(self.matrix.cols() * self.width, random),
         };
+        if check.name == SUBNORMAL.name {
+            let scale = D::DTYPE.smallest() / D::DTYPE.unit_roundoff() / 2.0;
+            input.iter_mut().for_each(|x| *x = D::from_f64(scale * x.to_f64()));
+        }
         if check.input == Input::Thinned {
             let Thinning { kept, share } = self.thinning;
             for (row, elements) in (0..).zip(input.chunks_mut(self.width)) {
@@ -369,6 +394,17 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         );
         Outcome::WrongResult { violation: Violation::Inexact, reason }
     }
+}
+
+/// Warps of a launch.
+fn warps(geometry: &Geometry) -> u64 {
+    let count = |of: [u32; 3]| of.iter().fold(1_u64, |n, &size| n.saturating_mul(size.into()));
+    count(geometry.grid).saturating_mul(count(geometry.block).div_ceil(32))
+}
+
+/// Whether a kernel is launched on more matrices than the one that it is judged on.
+pub(super) fn is_short(prepared: &Prepared) -> bool {
+    warps(&prepared.launch.geometry) <= MANY_WARPS
 }
 
 /// A result with every sixteenth element or so changed, and the first.

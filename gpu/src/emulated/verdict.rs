@@ -2,6 +2,7 @@
 
 use sparserl_core::outcome::{Outcome, Violation};
 use sparserl_emulator::finding::{Finding, FindingKind};
+use sparserl_emulator::launch::Report;
 
 /// What becomes of a kernel with these findings; `None` when there are none.
 ///
@@ -20,6 +21,26 @@ pub(super) fn of_findings(findings: &[Finding]) -> Option<Outcome> {
         Some(_) => Outcome::Faulted { reason },
         None => Outcome::WrongResult { violation: Violation::InputChanged, reason },
     })
+}
+
+/// Numbers that wrap in what comes from anywhere may do so on purpose, as where two share a word: that is
+/// a remark.
+pub(super) fn forgive_wraps(report: &mut Report) {
+    let wraps = |finding: &mut Finding| finding.kind == FindingKind::AddressOverflow;
+    report.remarks.extend(report.findings.extract_if(.., wraps));
+}
+
+/// The same outcome of a kernel that is right on the matrix that it was judged on, but not on one that
+/// is `what`.
+pub(super) fn on_matrix(what: &str, outcome: Outcome) -> Outcome {
+    let on = |reason: String| format!("on a matrix {what}: {reason}");
+    match outcome {
+        Outcome::Faulted { reason } => Outcome::Faulted { reason: on(reason) },
+        Outcome::WrongResult { violation, reason } => {
+            Outcome::WrongResult { violation, reason: on(reason) }
+        }
+        outcome => outcome,
+    }
 }
 
 /// A wrong result, with what may be why.
@@ -59,6 +80,16 @@ mod tests {
             let is_fault = matches!(outcome, Outcome::Faulted { .. });
             assert_eq!(is_fault, kind != FindingKind::WriteToReadOnly, "{kind}");
         }
+    }
+
+    #[test]
+    fn what_wraps_is_why_at_most() {
+        let findings = [FindingKind::Race, FindingKind::AddressOverflow].map(finding).to_vec();
+        let mut report = Report { findings, ..Report::default() };
+        forgive_wraps(&mut report);
+        let kinds = |of: &[Finding]| of.iter().map(|finding| finding.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(&report.findings), [FindingKind::Race]);
+        assert_eq!(kinds(&report.remarks), [FindingKind::AddressOverflow]);
     }
 
     #[test]

@@ -70,3 +70,16 @@ pub struct LoadMatrix {
     /// 32-bit register: all lanes.
     pub members: Register,
 }
+
+/// `stmatrix`: stores as many to shared memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreMatrix {
+    /// Of a row: lane 8 i + j has that of row j of matrix i.
+    pub address: Address,
+    /// A 32-bit register for each matrix.
+    pub sources: Box<[Register]>,
+    /// `.trans`: lanes give the elements of the transposed matrices.
+    pub transposed: bool,
+    /// 32-bit register: all lanes.
+    pub members: Register,
+}

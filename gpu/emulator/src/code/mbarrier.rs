@@ -1,18 +1,16 @@
 //! What instructions do with an mbarrier.
 
-use super::{Address, Order, Register, Scope};
+use super::{Address, Order, Register};
 
 /// What is done with an mbarrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MBarrier {
-    /// Where it lies, in shared memory.
+    /// Where it lies, in shared memory of the own block or of another of the cluster.
     pub address: Address,
     /// What is done.
     pub action: MBarrierAction,
     /// How it is ordered.
     pub order: Order,
-    /// Whom it is strong to.
-    pub scope: Scope,
 }
 
 /// The instructions of an mbarrier. Counts and bytes are 32-bit registers.

@@ -52,6 +52,7 @@ impl Core<'_> {
                 (address, access.order)
             }
             Op::Atomic(atomic) => (&atomic.address, Order::Relaxed),
+            Op::MBarrier(mbarrier) => (&mbarrier.address, Order::Weak),
             _ => return false,
         };
         let is_strong = order != Order::Weak;

@@ -1,13 +1,14 @@
 //! A block: warps in turns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 use fastrand::Rng;
 
 use super::barrier::{Arrival, Barriers};
+use super::bulk_stores::Sent;
 use super::cluster::Membership;
-use super::copies::Copies;
+use super::copies::{Copy, Groups};
 use super::findings::{Culprit, Findings};
 use super::grid::{Grid, MULTIPROCESSORS, position};
 use super::mbarrier::MBarriers;
@@ -17,7 +18,7 @@ use super::shared::SharedMemory;
 use super::stamp::Stamp;
 use super::undefined::{Stored, Use};
 use super::warp::{Facts, Group, PATIENCE, Warp};
-use crate::code::{Instruction, LoadMatrix, Op, WARP};
+use crate::code::{Instruction, LoadMatrix, Op, StoreMatrix, WARP};
 use crate::compute::Registers;
 use crate::counters::Counters;
 use crate::finding::{FindingKind, PlacedAddress};
@@ -29,8 +30,6 @@ const RANDOM_SLICE: u64 = 200;
 /// Instructions that a strong access of device memory counts as, for the budget and where others
 /// wait: it takes a round.
 const STRONG_COST: u32 = 20;
-/// Into so many tries a budget is divided for those that wait for nothing that still comes.
-const MOST_TRIES: u64 = 500;
 
 /// Rounds that a block stays behind others at once, where turns are taken at random.
 const LONGEST_PAUSE: u32 = 24;
@@ -65,8 +64,13 @@ pub(crate) struct Core<'g> {
     pub(crate) counters: Counters,
     findings: Findings,
     pub(super) undefined_stored: Stored,
-    /// Copies under way, by warp.
-    pub(super) copies: Vec<Copies>,
+    /// Copies under way to shared memory, by warp.
+    pub(super) copies: Vec<Groups<Copy>>,
+    /// Those from there.
+    pub(super) sent: Vec<Groups<Sent>>,
+    /// Words of shared memory that were written since the last fence between that and copies from
+    /// there.
+    pub(super) unfenced: BTreeSet<usize>,
     pub(super) mbarriers: MBarriers,
     /// By instruction: what it was the first to read of what nobody has written.
     pub(super) undefined_reads: BTreeMap<u32, Option<PlacedAddress>>,
@@ -129,7 +133,9 @@ impl<'g> Block<'g> {
                 order: BlockOrder::new(index, grid.blocks(), grid.warps(), grid.has_near),
                 counters: Counters::default(),
                 findings: Findings::default(),
-                copies: (0..grid.warps()).map(|_| Copies::default()).collect(),
+                copies: (0..grid.warps()).map(|_| Groups::default()).collect(),
+                sent: (0..grid.warps()).map(|_| Groups::default()).collect(),
+                unfenced: BTreeSet::new(),
                 mbarriers: MBarriers::new(),
                 undefined_reads: BTreeMap::new(),
                 undefined_stored: Stored::new(),
@@ -222,10 +228,10 @@ impl<'g> Block<'g> {
         gets_further
     }
 
-    /// Lets every warp try again that can only wait: nothing else can go on. Gives whether any does.
-    pub(crate) fn wake(&mut self, releases: &mut Releases) -> bool {
+    /// Lets every warp try again that can only wait, for so many instructions of its budget: nothing
+    /// else can go on. Gives whether any does.
+    pub(crate) fn wake(&mut self, releases: &mut Releases, charge: u64) -> bool {
         let mut any = false;
-        let charge = self.core.grid.options.budget / MOST_TRIES + 1;
         for index in 0..self.warps.len() {
             if let Some(warp) = self.warps.get_mut(index).filter(|w| w.is_asleep || w.dozes) {
                 warp.charge_try(charge);
@@ -418,6 +424,10 @@ impl Core<'_> {
             Op::CopyAsyncWait { groups } => {
                 self.finish_copies(warp.index, counter, lanes, *groups);
             }
+            Op::BulkStore(store) => {
+                warp.polls.work();
+                self.bulk_store(warp, counter, store, lanes);
+            }
             Op::Fence { scope, sequential } => {
                 self.order.fence(warp.index, lanes, *scope, *sequential);
             }
@@ -451,6 +461,7 @@ impl Core<'_> {
             }
             Op::Exit => {
                 warp.jump(group, next);
+                self.end_bulk_stores(warp.index, lanes);
                 warp.alive &= !lanes;
                 warp.ready &= !lanes;
                 self.complete_collected(warp);
@@ -484,6 +495,7 @@ impl Core<'_> {
             | Op::Reduce { members, .. }
             | Op::Elect { members, .. }
             | Op::LoadMatrix(LoadMatrix { members, .. })
+            | Op::StoreMatrix(StoreMatrix { members, .. })
             | Op::WarpBarrier { members } => {
                 return self.collect(warp, counter, instruction, *members, lanes, group);
             }

@@ -13,6 +13,7 @@ use super::access::Request;
 use super::block::{Block, Core};
 use super::clock::Clock;
 use super::grid::{Grid, position};
+use super::mbarrier::MBarriers;
 use super::order::{Log, Releases, lanes_of};
 use super::shared::SharedMemory;
 use super::touch::in_shared;
@@ -27,6 +28,7 @@ pub(crate) type Neighbours = HashMap<u32, Neighbour>;
 #[derive(Debug)]
 pub(crate) struct Neighbour {
     shared: SharedMemory,
+    mbarriers: MBarriers,
     /// What is released in it.
     releases: Releases,
     has_ended: bool,
@@ -164,6 +166,7 @@ impl Core<'_> {
         }
         neighbour.is_visited = true;
         std::mem::swap(&mut self.shared, &mut neighbour.shared);
+        std::mem::swap(&mut self.mbarriers, &mut neighbour.mbarriers);
         self.order.swap_shared(&mut neighbour.releases);
         Some(Visit { block, address })
     }
@@ -174,6 +177,7 @@ impl Core<'_> {
             && let Some(neighbour) = releases.neighbours.get_mut(&visit.block)
         {
             std::mem::swap(&mut self.shared, &mut neighbour.shared);
+            std::mem::swap(&mut self.mbarriers, &mut neighbour.mbarriers);
             self.order.swap_shared(&mut neighbour.releases);
         }
         // What was seen there is no place of the own memory that a warp could wait for.
@@ -239,6 +243,7 @@ impl Block<'_> {
         let has_ended = self.has_ended();
         let neighbour = Neighbour {
             shared: std::mem::take(&mut self.core.shared),
+            mbarriers: std::mem::take(&mut self.core.mbarriers),
             releases: self.core.order.take_shared(),
             has_ended,
             is_visited: self.core.membership.is_visited,
@@ -250,6 +255,7 @@ impl Block<'_> {
     pub(crate) fn take_back(&mut self, releases: &mut Releases) {
         if let Some(mut neighbour) = releases.neighbours.remove(&self.core.order.block()) {
             self.core.shared = neighbour.shared;
+            self.core.mbarriers = neighbour.mbarriers;
             self.core.order.swap_shared(&mut neighbour.releases);
             self.core.membership.is_visited = neighbour.is_visited;
         }

@@ -227,6 +227,7 @@ impl Core<'_> {
             }
             Op::Mma(mma) => self.mma(warp, counter, mma, lanes),
             Op::LoadMatrix(load) => self.load_matrix(warp, counter, load, lanes),
+            Op::StoreMatrix(store) => self.store_matrix(warp, counter, store, lanes),
             Op::WarpBarrier { .. } => self.order.warp_barrier(warp.index, lanes, warp.alive),
             _ => {}
         }

@@ -24,23 +24,36 @@ pub(crate) struct Copy {
     pub(crate) source: (u64, u32),
 }
 
-/// The copies of a warp.
-#[derive(Debug, Default)]
-pub(crate) struct Copies {
+/// The copies of a warp, with their lanes.
+#[derive(Debug)]
+pub(crate) struct Groups<C> {
     /// Those of no group yet.
-    open: Vec<Copy>,
+    open: Vec<(usize, C)>,
     /// Groups, oldest first: of which lanes they are, and what is under way in them.
-    groups: Vec<(u32, Vec<Copy>)>,
+    groups: Vec<(u32, Vec<(usize, C)>)>,
 }
 
-impl Copies {
-    pub(crate) fn issue(&mut self, copy: Copy) {
-        self.open.push(copy);
+impl<C> Default for Groups<C> {
+    fn default() -> Self {
+        Self { open: Vec::new(), groups: Vec::new() }
+    }
+}
+
+impl<C> Groups<C> {
+    pub(crate) fn issue(&mut self, lane: usize, copy: C) {
+        self.open.push((lane, copy));
+    }
+
+    /// One of some lanes that has not been waited for.
+    pub(crate) fn first(&self, lanes: u32) -> Option<&C> {
+        let grouped = self.groups.iter().flat_map(|(_, copies)| copies);
+        let of_lanes = |(lane, _): &&(usize, C)| lanes >> lane & 1 != 0;
+        self.open.iter().chain(grouped).find(of_lanes).map(|(_, copy)| copy)
     }
 
     /// Makes a group of what some lanes have issued.
     pub(crate) fn commit(&mut self, lanes: u32) {
-        let of_lanes = |copy: &Copy| lanes >> copy.lane & 1 != 0;
+        let of_lanes = |(lane, _): &(usize, C)| lanes >> lane & 1 != 0;
         let (group, rest) = std::mem::take(&mut self.open).into_iter().partition(of_lanes);
         self.open = rest;
         self.groups.push((lanes, group));
@@ -48,7 +61,7 @@ impl Copies {
 
     /// The copies of some lanes that are done when no more than `groups` of each lane's groups are
     /// left, or none at all.
-    pub(crate) fn wait(&mut self, lanes: u32, groups: Option<u32>) -> Vec<Copy> {
+    pub(crate) fn wait(&mut self, lanes: u32, groups: Option<u32>) -> Vec<C> {
         let mut done = Vec::new();
         let mut left = [groups.unwrap_or(0); 32];
         for (members, copies) in self.groups.iter_mut().rev() {
@@ -64,13 +77,13 @@ impl Copies {
                 }
             }
             *members &= !finished;
-            done.extend(copies.extract_if(.., |copy| finished >> copy.lane & 1 != 0));
+            done.extend(copies.extract_if(.., |(lane, _)| finished >> *lane & 1 != 0));
         }
         self.groups.retain(|(members, _)| *members != 0);
         if groups.is_none() {
-            done.extend(self.open.extract_if(.., |copy| lanes >> copy.lane & 1 != 0));
+            done.extend(self.open.extract_if(.., |(lane, _)| lanes >> *lane & 1 != 0));
         }
-        done
+        done.into_iter().map(|(_, copy)| copy).collect()
     }
 }
 
@@ -96,7 +109,7 @@ impl Core<'_> {
             if let Some(copy) = self.begin_copy(request, lane, places, count)
                 && let Some(copies) = self.copies.get_mut(warp.index)
             {
-                copies.issue(copy);
+                copies.issue(lane, copy);
             }
         }
     }
@@ -225,13 +238,13 @@ mod tests {
 
     #[test]
     fn groups_are_done_in_their_order() {
-        let mut copies = Copies::default();
+        let mut copies = Groups::default();
         for group in 0..3 {
-            copies.issue(copy(0, group * 8));
-            copies.issue(copy(1, group * 8 + 4));
+            copies.issue(0, copy(0, group * 8));
+            copies.issue(1, copy(1, group * 8 + 4));
             copies.commit(0b11);
         }
-        copies.issue(copy(0, 100));
+        copies.issue(0, copy(0, 100));
         assert_eq!(places(&copies.wait(0b11, Some(2))), [0, 4]);
         assert_eq!(places(&copies.wait(0b01, Some(0))), [8, 16]);
         assert_eq!(places(&copies.wait(0b11, Some(0))), [12, 20]);

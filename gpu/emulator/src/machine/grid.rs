@@ -15,7 +15,7 @@ use super::order::Releases;
 use super::races::Cell;
 use super::stamp::MOST_BLOCKS;
 use super::warp::LocalWord;
-use crate::code::{Kernel, Op, Order, WARP};
+use crate::code::{BulkStore, Kernel, Op, Order, WARP};
 use crate::counters::Counters;
 use crate::launch::{Argument, Launch, LaunchError, Options, Report};
 use crate::memory::Memory;
@@ -29,6 +29,8 @@ pub(crate) const MULTIPROCESSORS: usize = 132;
 const MOST_RESIDENT_THREADS: usize = 2048;
 const MOST_RESIDENT_BLOCKS: usize = 32;
 const RESIDENT_SHARED: usize = 228 << 10;
+/// Into so many tries a budget is divided for those that wait for nothing that still comes.
+const MOST_TRIES: usize = 500;
 /// Bytes that they may take.
 const MOST_BYTES: usize = 1 << 30;
 /// Threads that a block may have.
@@ -57,6 +59,8 @@ pub(crate) struct Grid<'l> {
     pub(crate) sizes: Vec<u8>,
     /// Whether any operation has the block's scope.
     pub(crate) has_near: bool,
+    /// Whether copies from shared memory are issued.
+    pub(crate) has_bulk_stores: bool,
     /// Whether it waits for the kernels before it, which then have not ended when it begins.
     pub(crate) begins_early: bool,
     /// Whether there are strong reads that are no atomics.
@@ -153,6 +157,10 @@ impl<'l> Grid<'l> {
                 _ => false,
             }),
             has_near: kernel.code.iter().any(|instruction| instruction.op.is_near()),
+            has_bulk_stores: kernel
+                .code
+                .iter()
+                .any(|at| matches!(at.op, Op::BulkStore(BulkStore::Issue { .. }))),
             begins_early: kernel.code.iter().any(|instruction| instruction.op == Op::WaitForGrids),
         })
     }
@@ -234,7 +242,10 @@ impl<'l> Grid<'l> {
                 if self.has_clusters() {
                     resident.chunks_mut(size).for_each(cluster::report_deadlock);
                 }
-                self.in_turn(&mut resident, &mut releases, Block::wake);
+                // The more wait, the fewer tries of each show that nobody comes.
+                let tries = (MOST_TRIES * RESIDENT / resident.len().max(RESIDENT)).max(1);
+                let charge = self.options.budget / tries as u64 + 1;
+                self.in_turn(&mut resident, &mut releases, |block, all| block.wake(all, charge));
             }
             // What cannot go on would only be found again by the blocks after it.
             is_over = resident.iter().any(Block::is_stuck);

@@ -1,4 +1,4 @@
-//! `mma` and `ldmatrix`: small matrices that the lanes of a warp hold together.
+//! `mma`, `ldmatrix` and `stmatrix`: small matrices that the lanes of a warp hold together.
 //!
 //! Products are exact and added up in binary64, of which the sum is rounded once. A device adds them
 //! in an order and with a precision of its own, which are not documented.
@@ -10,12 +10,12 @@ use super::block::Core;
 use super::order::lanes_of;
 use super::touch::in_shared;
 use super::warp::Warp;
-use crate::code::{LoadMatrix, Mma, MmaShape, MmaType, Order, Register, Scope, WARP};
+use crate::code::{LoadMatrix, Mma, MmaShape, MmaType, Order, Register, Scope, StoreMatrix, WARP};
 use crate::finding::FindingKind;
 
 /// Columns of B, C and D.
 const COLUMNS: usize = 8;
-/// Bytes of a row that `ldmatrix` loads.
+/// Bytes of a row that `ldmatrix` loads and `stmatrix` stores.
 const ROW_BYTES: u32 = 16;
 
 /// A matrix by rows, with what is known of its elements.
@@ -119,15 +119,7 @@ impl Core<'_> {
         // The addresses of other lanes are not looked at.
         let giving = lanes & (u64::MAX >> (64 - 8 * matrices)) as u32;
         let (addresses, _) = self.places(warp, counter, &load.address, giving);
-        let request = Request {
-            counter,
-            warp: warp.index,
-            bytes: ROW_BYTES,
-            order: Order::Weak,
-            scope: Scope::Block,
-            read_only_path: false,
-            early: 0,
-        };
+        let request = rows_of(warp, counter);
         self.count_shared(&addresses, giving, ROW_BYTES);
         let mut rows = [[(0_u64, true); 8]; WARP];
         for lane in lanes_of(giving) {
@@ -142,10 +134,7 @@ impl Core<'_> {
             let (mut words, mut undefined) = ([0_u64; WARP], 0);
             for (lane, word) in words.iter_mut().enumerate() {
                 for half in 0..2 {
-                    let (row, column) = match load.transposed {
-                        false => (lane / 4, lane % 4 * 2 + half),
-                        true => (lane % 4 * 2 + half, lane / 4),
-                    };
+                    let (row, column) = element(load.transposed, lane, half);
                     let (bits, is_defined) = rows[matrix * 8 + row][column];
                     *word |= bits << (16 * half);
                     undefined |= u32::from(!is_defined) << lane;
@@ -160,6 +149,43 @@ impl Core<'_> {
         }
     }
 
+    /// Executes `stmatrix` for a whole warp.
+    pub(super) fn store_matrix(
+        &mut self,
+        warp: &mut Warp,
+        counter: u32,
+        store: &StoreMatrix,
+        lanes: u32,
+    ) {
+        self.need_all_lanes(warp, counter, lanes);
+        let grid = self.grid;
+        let mut rows = [[(0_u64, true); 8]; WARP];
+        for (matrix, &register) in store.sources.iter().enumerate() {
+            let (words, undefined) = (warp.word(register), warp.registers.undefined(register));
+            for (lane, &word) in words.iter().enumerate() {
+                for half in 0..2 {
+                    let (row, column) = element(store.transposed, lane, half);
+                    let bits = word >> (16 * half) & 0xFFFF;
+                    rows[matrix * 8 + row][column] = (bits.into(), undefined >> lane & 1 == 0);
+                }
+            }
+        }
+        // The addresses of other lanes are not looked at.
+        let giving = lanes & (u64::MAX >> (64 - 8 * store.sources.len())) as u32;
+        let (addresses, _) = self.places(warp, counter, &store.address, giving);
+        let request = rows_of(warp, counter);
+        self.count_shared(&addresses, giving, ROW_BYTES);
+        for lane in lanes_of(giving) {
+            let Some(offset) = self.within_shared(request, lane, addresses[lane]) else { continue };
+            let conflict = self.observe_shared(request, lane, offset, true);
+            self.needs_fence(offset, ROW_BYTES);
+            self.report_race(request, lane, conflict, || in_shared(grid, offset as u64));
+            for (column, &(bits, is_defined)) in rows[lane].iter().enumerate() {
+                self.shared.write(offset + column * 2, 2, bits, is_defined);
+            }
+        }
+    }
+
     /// All lanes of a warp have to take part.
     fn need_all_lanes(&mut self, warp: &Warp, counter: u32, lanes: u32) {
         if lanes != u32::MAX {
@@ -168,6 +194,27 @@ impl Core<'_> {
                 (None, format!("only lanes {lanes:#010x} take part, and all have to"))
             });
         }
+    }
+}
+
+/// Row and column of the two elements that a lane has of a matrix of 8 × 8.
+fn element(transposed: bool, lane: usize, half: usize) -> (usize, usize) {
+    match transposed {
+        false => (lane / 4, lane % 4 * 2 + half),
+        true => (lane % 4 * 2 + half, lane / 4),
+    }
+}
+
+/// What lanes access, a row each.
+fn rows_of(warp: &Warp, counter: u32) -> Request {
+    Request {
+        counter,
+        warp: warp.index,
+        bytes: ROW_BYTES,
+        order: Order::Weak,
+        scope: Scope::Block,
+        read_only_path: false,
+        early: 0,
     }
 }
 

@@ -12,7 +12,7 @@ use super::copies::Copy;
 use super::order::{Effect, Log, Place, lanes_of};
 use super::touch::in_shared;
 use super::warp::Warp;
-use crate::code::{Address, MBarrier, MBarrierAction, Order, Phase, Register, Scope, WARP};
+use crate::code::{Address, MBarrier, MBarrierAction, Order, Phase, Register, Scope, Space, WARP};
 use crate::finding::FindingKind;
 
 /// Bytes of an mbarrier.
@@ -81,99 +81,116 @@ impl Core<'_> {
             warp: warp.index,
             bytes: BYTES,
             order: at.order,
-            scope: at.scope,
+            // To whoever reaches it.
+            scope: Scope::Device,
             read_only_path: false,
             early: 0,
         };
-        let word = |register: Register| warp.word(register);
         let (mut states, mut complete) = ([0_u64; WARP], [0_u64; WARP]);
         for lane in lanes_of(lanes) {
             let address = addresses[lane];
-            let is_shared = parts.iter().any(|(space, lanes)| {
-                *space == crate::code::Space::Shared && lanes >> lane & 1 != 0
-            });
-            if !is_shared {
+            let is_of = |of: Space| {
+                parts.iter().any(|&(space, lanes)| space == of && lanes >> lane & 1 != 0)
+            };
+            let came = if is_of(Space::Shared) {
+                self.at_mbarrier(warp, request, lane, (at, address), log)
+            } else if is_of(Space::Cluster) {
+                let Some(visit) = self.visit(request, lane, address, log) else { continue };
+                let came = self.at_mbarrier(warp, request, lane, (at, visit.address), log);
+                self.leave(&visit, log);
+                came
+            } else {
                 self.out_of_bounds(request, lane, || self.grid.global.place(address));
                 continue;
-            }
-            let Some(offset) = self.within_shared(request, lane, address) else { continue };
-            if let MBarrierAction::Initialise { count } = at.action {
-                let weak = Request { order: Order::Weak, ..request };
-                let expected = word(count)[lane];
-                let state = State {
-                    expected,
-                    pending: expected,
-                    bytes: 0,
-                    phase: 0,
-                    under_way: Vec::new(),
-                };
-                self.shared.write(offset, BYTES, state.bits(), true);
-                self.mbarriers.insert(address, state);
-                self.touch_mbarrier(weak, lane, offset, true);
-                continue;
-            }
-            if !self.mbarriers.contains_key(&address) {
-                let grid = self.grid;
-                self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
-                    let place = in_shared(grid, address);
-                    (Some(place), "there is no mbarrier that was initialised".to_owned())
-                });
-                continue;
-            }
-            let writes = !matches!(at.action, MBarrierAction::Test { .. });
-            self.touch_mbarrier(request, lane, offset, writes);
-            match at.action {
-                MBarrierAction::Initialise { .. } => {}
-                MBarrierAction::Invalidate => drop(self.mbarriers.remove(&address)),
-                MBarrierAction::Expect { bytes } => {
-                    self.change(address, |state| state.bytes += i64::from(word(bytes)[lane]));
-                }
-                MBarrierAction::Complete { bytes } => {
-                    self.change(address, |state| {
-                        state.bytes -= i64::from(word(bytes)[lane]);
-                        state.turn();
-                    });
-                }
-                MBarrierAction::Arrive { count, bytes, drops, completes, .. } => {
-                    states[lane] = self.mbarriers.get(&address).map_or(0, State::bits);
-                    let count = count.map_or(1, |count| word(count)[lane]);
-                    let bytes = bytes.map_or(0, |bytes| word(bytes)[lane]);
-                    self.change(address, |state| state.bytes += i64::from(bytes));
-                    if drops {
-                        self.change(address, |state| {
-                            state.expected = state.expected.saturating_sub(count);
-                        });
-                    }
-                    self.arrive_at(request, lane, address, (count, completes), log);
-                }
-                MBarrierAction::ArriveBehindCopies { is_counted } => {
-                    let arrival = UnderWay::Arrival { warp: warp.index, lane };
-                    self.change(address, |state| {
-                        state.pending += u32::from(!is_counted);
-                        state.under_way.push(arrival);
-                    });
-                }
-                MBarrierAction::Test { phase, .. } => {
-                    self.land(counter, address, log);
-                    let Some(state) = self.mbarriers.get(&address) else { continue };
-                    let now = state.phase;
-                    let has_ended = match phase {
-                        Phase::OfParity(parity) => now % 2 != word(parity)[lane] % 2,
-                        Phase::OfState(of) => now != (warp.long(of)[lane] >> 32) as u32,
-                    };
-                    complete[lane] = has_ended.into();
-                    self.watch(Place::Shared(address), BYTES, now.into());
-                    if has_ended {
-                        self.order_strongly(request, lane, Place::Shared(address), READ, log);
-                    }
-                }
-            }
+            };
+            (states[lane], complete[lane]) = came.unwrap_or_default();
         }
         match at.action {
             MBarrierAction::Arrive { state: Some(state), .. } => warp.set(state, lanes, &states),
             MBarrierAction::Test { is_complete, .. } => warp.set(is_complete, lanes, &complete),
             _ => {}
         }
+    }
+
+    /// Executes it for a lane. Gives the state before an arrival, and whether the phase that is asked
+    /// for has ended.
+    fn at_mbarrier(
+        &mut self,
+        warp: &Warp,
+        request: Request,
+        lane: usize,
+        (at, address): (&MBarrier, u64),
+        log: &mut Log<'_>,
+    ) -> Option<(u64, u64)> {
+        let Request { counter, .. } = request;
+        let word = |register: Register| warp.word(register)[lane];
+        let offset = self.within_shared(request, lane, address)?;
+        if let MBarrierAction::Initialise { count } = at.action {
+            let weak = Request { order: Order::Weak, ..request };
+            let expected = word(count);
+            let state =
+                State { expected, pending: expected, bytes: 0, phase: 0, under_way: Vec::new() };
+            self.shared.write(offset, BYTES, state.bits(), true);
+            self.mbarriers.insert(address, state);
+            self.touch_mbarrier(weak, lane, offset, true);
+            return None;
+        }
+        if !self.mbarriers.contains_key(&address) {
+            let grid = self.grid;
+            self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
+                let place = in_shared(grid, address);
+                (Some(place), "there is no mbarrier that was initialised".to_owned())
+            });
+            return None;
+        }
+        let writes = !matches!(at.action, MBarrierAction::Test { .. });
+        self.touch_mbarrier(request, lane, offset, writes);
+        match at.action {
+            MBarrierAction::Initialise { .. } => {}
+            MBarrierAction::Invalidate => drop(self.mbarriers.remove(&address)),
+            MBarrierAction::Expect { bytes } => {
+                self.change(address, |state| state.bytes += i64::from(word(bytes)));
+            }
+            MBarrierAction::Complete { bytes } => {
+                self.change(address, |state| {
+                    state.bytes -= i64::from(word(bytes));
+                    state.turn();
+                });
+            }
+            MBarrierAction::Arrive { count, bytes, drops, completes, .. } => {
+                let before = self.mbarriers.get(&address).map_or(0, State::bits);
+                let (count, bytes) = (count.map_or(1, word), bytes.map_or(0, word));
+                self.change(address, |state| state.bytes += i64::from(bytes));
+                if drops {
+                    self.change(address, |state| {
+                        state.expected = state.expected.saturating_sub(count);
+                    });
+                }
+                self.arrive_at(request, lane, address, (count, completes), log);
+                return Some((before, 0));
+            }
+            MBarrierAction::ArriveBehindCopies { is_counted } => {
+                let arrival = UnderWay::Arrival { warp: warp.index, lane };
+                self.change(address, |state| {
+                    state.pending += u32::from(!is_counted);
+                    state.under_way.push(arrival);
+                });
+            }
+            MBarrierAction::Test { phase, .. } => {
+                self.land(counter, address, log);
+                let now = self.mbarriers.get(&address)?.phase;
+                let has_ended = match phase {
+                    Phase::OfParity(parity) => now % 2 != word(parity) % 2,
+                    Phase::OfState(of) => now != (warp.long(of)[lane] >> 32) as u32,
+                };
+                self.watch(Place::Shared(address), BYTES, now.into());
+                if has_ended {
+                    self.order_strongly(request, lane, Place::Shared(address), READ, log);
+                }
+                return Some((0, has_ended.into()));
+            }
+        }
+        None
     }
 
     /// Issues bulk copies, whose bytes an mbarrier counts.

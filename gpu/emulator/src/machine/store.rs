@@ -131,6 +131,7 @@ impl Core<'_> {
                 let value = stored.values[element][lane];
                 self.shared.write(offset, bytes, value, is_defined);
             }
+            self.needs_fence(offset, request.bytes);
             self.report_race_of_write(request, lane, conflict, is_same_value, || {
                 in_shared(grid, offset as u64)
             });

@@ -26,7 +26,7 @@ impl<'m> Lowering<'m> {
             "atom" | "red" => self.atomic(*first == "atom", modifiers, operands)?,
             "cp" => self.copy_async(modifiers, operands)?,
             "mma" => self.mma(modifiers, operands)?,
-            "ldmatrix" => self.load_matrix(modifiers, operands)?,
+            "ldmatrix" | "stmatrix" => self.move_matrix(first, modifiers, operands)?,
             "mbarrier" => return self.mbarrier(modifiers, operands),
             "cvta" => return self.convert_address(modifiers, operands),
             "mapa" => return self.map_address(modifiers, operands),

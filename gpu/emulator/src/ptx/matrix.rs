@@ -1,9 +1,9 @@
-//! `mma` and `ldmatrix`.
+//! `mma`, `ldmatrix` and `stmatrix`.
 
 use super::PtxError;
 use super::lower::Lowering;
 use super::syntax::Operand;
-use crate::code::{Constant, LoadMatrix, Mma, MmaShape, MmaType, Op, Register, Space};
+use crate::code::{Constant, LoadMatrix, Mma, MmaShape, MmaType, Op, Register, Space, StoreMatrix};
 
 impl<'m> Lowering<'m> {
     /// `mma.sync`, but for integers, sparse and block-scaled forms.
@@ -35,13 +35,14 @@ impl<'m> Lowering<'m> {
         Ok(Op::Mma(Box::new(Mma { shape, d: d?, a, b, c, members })))
     }
 
-    /// `ldmatrix`, of elements of 16 bits.
-    pub(super) fn load_matrix(
+    /// `ldmatrix` or `stmatrix`, of elements of 16 bits.
+    pub(super) fn move_matrix(
         &mut self,
+        name: &str,
         modifiers: &[&str],
         operands: &'m [Operand],
     ) -> Result<Op, PtxError> {
-        let unknown = || format!("unknown instruction `ldmatrix.{}`", modifiers.join("."));
+        let unknown = || format!("unknown instruction `{name}.{}`", modifiers.join("."));
         let ["sync", "aligned", "m8n8", count, rest @ ..] = modifiers else {
             return Err(self.error(unknown()));
         };
@@ -61,12 +62,21 @@ impl<'m> Lowering<'m> {
             "x4" => 4,
             _ => return Err(self.error(unknown())),
         };
-        let [to, address] = operands else { return Err(self.error(unknown())) };
-        let parts = self.matrix_parts(to, count)?;
+        let (address, parts) = match (name, operands) {
+            ("stmatrix", [address, parts]) | (_, [parts, address]) => (address, parts),
+            _ => return Err(self.error(unknown())),
+        };
+        let parts = self.matrix_parts(parts, count)?;
+        let members = self.constant(Constant::Bits(u32::MAX.into()), 32)?;
+        if name == "stmatrix" {
+            let sources: Result<_, _> = parts.iter().map(|part| self.read(part, 32)).collect();
+            let address = self.address(address, space)?;
+            let sources = sources?;
+            return Ok(Op::StoreMatrix(StoreMatrix { address, sources, transposed, members }));
+        }
         let destinations: Result<_, _> =
             parts.iter().map(|part| self.write_bits(part, 32)).collect();
         let address = self.address(address, space)?;
-        let members = self.constant(Constant::Bits(u32::MAX.into()), 32)?;
         let destinations = destinations?;
         Ok(Op::LoadMatrix(LoadMatrix { address, destinations, transposed, members }))
     }

@@ -5,7 +5,8 @@ use super::PtxError;
 use super::lower::Lowering;
 use super::syntax::Operand;
 use crate::code::{
-    AtomicOperation, BarrierOperation, BarrierReduction, Op, Scope, ShuffleMode, VoteMode,
+    AtomicOperation, BarrierOperation, BarrierReduction, BulkStore, Op, Scope, ShuffleMode,
+    VoteMode,
 };
 
 impl<'m> Lowering<'m> {
@@ -111,6 +112,7 @@ impl<'m> Lowering<'m> {
                 // From sm_70 on it is `fence.sc`.
                 sequential: true,
             },
+            ("fence", ["proxy", "async", ..], []) => Op::BulkStore(BulkStore::Fence),
             ("fence", ["proxy" | "mbarrier_init", ..], _) => Op::Nothing,
             ("fence", [.., scope], []) => {
                 let sequential = match modifiers {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bulk_stores;
 mod matrix;
 mod mbarrier;
 mod order;

@@ -1,8 +1,8 @@
-//! Products of small matrices.
+//! Small matrices that the lanes of a warp hold together.
 
 use std::fmt::Write;
 
-use sparserl_emulator::finding::FindingKind::{MissingLanes, Uninitialised};
+use sparserl_emulator::finding::FindingKind::{MissingLanes, Race, Uninitialised};
 
 use super::{kinds, run_body};
 
@@ -91,4 +91,26 @@ fn what_is_not_there_is_told() {
     assert_eq!(kinds(&product(&but_last, 16), 1, 32, 128), [Uninitialised]);
     assert_eq!(kinds(&product(&but_last, 8), 1, 32, 128), [], "not looked at");
     assert!(kinds(&product(&filled(), 16), 1, 16, 128).contains(&MissingLanes));
+}
+
+#[test]
+fn matrices_are_stored_as_they_are_loaded() {
+    // Each lane's two numbers of 16 bits are twice its number and one more.
+    let stored = |form: &str| {
+        format!(
+            "mov.u32 %r10, tile; and.b32 %r11, %r0, 7; shl.b32 %r11, %r11, 4; add.s32 %r11, %r11, %r10;
+            mul.lo.u32 %r12, %r0, 131074; add.s32 %r12, %r12, 65536;
+            stmatrix.sync.aligned.m8n8.x1{form}.shared.b16 [%r11], {{%r12}};
+            bar.warp.sync -1; ld.shared.u32 %r13, [%r2]; st.global.u32 [%rd1], %r13;"
+        )
+    };
+    let numbers = |body: &str| -> Vec<u32> {
+        let run = run_body(body, 1, 32, 32);
+        assert_eq!(run.report.findings, []);
+        run.words().into_iter().flat_map(|word| [word & 0xFFFF, word >> 16]).collect()
+    };
+    assert_eq!(numbers(&stored("")), (0..64).collect::<Vec<_>>());
+    let transposed: Vec<u32> = (0..64).map(|at| at % 8 * 8 + at / 8).collect();
+    assert_eq!(numbers(&stored(".trans")), transposed);
+    assert_eq!(kinds(&stored("").replace("bar.warp.sync -1;", ""), 1, 32, 32), [Race]);
 }

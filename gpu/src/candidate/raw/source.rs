@@ -134,7 +134,7 @@ impl<'s> Code<'s> {
     /// A text without the lines that include headers of whose contents the compiler has what kernels
     /// use, or [`sized_integers`](Self::sized_integers) declares it. It finds no headers.
     pub(super) fn without_headers(text: &str) -> String {
-        const HEADERS: [&str; 17] = [
+        const HEADERS: [&str; 19] = [
             "cuda.h",
             "cuda_runtime.h",
             "cuda_runtime_api.h",
@@ -149,6 +149,8 @@ impl<'s> Code<'s> {
             "cstdio",
             "stdlib.h",
             "cstdlib",
+            "assert.h",
+            "cassert",
             "math.h",
             "cmath",
             "math_functions.h",

@@ -188,7 +188,6 @@ fn hints_do_nothing() {
         "prefetch.global.L2 [%rd1];",
         "discard.global.L2 [%rd1], 128;",
         "griddepcontrol.launch_dependents;",
-        "fence.proxy.async;",
     ] {
         assert_eq!(op(statement), Op::Nothing, "{statement}");
     }

@@ -1,0 +1,20 @@
+// The next results are stored over those that a bulk copy may still read.
+// launch: spmv<<<4, 32>>>(row_offsets, columns, values, x, y, num_rows)
+__global__ void spmv(const int* rp, const int* ci, const float* va, const float* x, float* y, int n) {
+  __shared__ alignas(16) float out[32];
+  for (int base = blockIdx.x * 32; base < n; base += 128) {
+    const int row = base + threadIdx.x, count = min(32, n - base);
+    float sum = 0;
+    if (row < n) for (int i = rp[row]; i < rp[row + 1]; ++i) sum += va[i] * x[ci[i]];
+    out[threadIdx.x] = sum;  // BUG
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncwarp();
+    if (threadIdx.x == 0 && count / 4) {
+      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(y + base), "r"((unsigned)__cvta_generic_to_shared(out)), "r"(count / 4 * 16) : "memory");  // BUG
+      asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    }
+    __syncwarp();
+    if (threadIdx.x >= (count & ~3) && threadIdx.x < count) y[row] = sum;
+  }
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
