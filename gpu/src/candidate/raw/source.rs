@@ -10,6 +10,8 @@ pub(super) struct Code<'s> {
     /// ASCII.
     code: String,
     comments: Vec<Comment<'s>>,
+    /// Where directives begin and end.
+    directives: Vec<(usize, usize)>,
 }
 
 /// A `//` comment.
@@ -35,14 +37,38 @@ pub(super) struct Function<'c> {
 
 impl<'s> Code<'s> {
     pub(super) fn read(source: &'s str) -> Self {
-        let mut blanker = Blanker { bytes: source.as_bytes(), at: 0, code: Vec::new() };
+        let bytes = source.as_bytes();
+        let mut blanker = Blanker { bytes, at: 0, code: Vec::new(), directives: Vec::new() };
         let comments = blanker.run().into_iter().filter_map(|(from, to)| {
             let text = source.get(from..to)?;
             Some(Comment { text, from, to })
         });
         let comments = comments.collect();
         // ASCII, so nothing is lost.
-        Self { source, code: String::from_utf8_lossy(&blanker.code).into_owned(), comments }
+        let code = String::from_utf8_lossy(&blanker.code).into_owned();
+        Self { source, code, comments, directives: blanker.directives }
+    }
+
+    /// Texts of the directives, from `#` on.
+    pub(super) fn directives(&self) -> impl Iterator<Item = &'s str> {
+        self.directives.iter().filter_map(|&(from, to)| self.source.get(from..to))
+    }
+
+    /// What stands before each semicolon, from the semicolon or brace before it.
+    pub(super) fn statements(&self) -> impl Iterator<Item = &str> {
+        let ended = self.code.split(';');
+        ended.filter_map(|text| text.rsplit(['{', '}']).next())
+    }
+
+    /// Functions that only return an expression: what stands before the body, and the expression.
+    pub(super) fn returned_expressions(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.code.match_indices('{').filter_map(|(at, _)| {
+            let body = self.after(at + 1).trim_start().strip_prefix("return")?;
+            let (expression, behind) = body.split_once(';')?;
+            let ends = behind.trim_start().starts_with('}');
+            let returns = ends && !expression.starts_with(is_name);
+            returns.then_some((self.before(at), expression))
+        })
     }
 
     /// Whether there are comments and directives only.
@@ -247,7 +273,7 @@ impl<'s> Code<'s> {
 }
 
 /// Splits a text that begins with `(` into what is inside and what follows.
-fn parenthesised(text: &str) -> Option<(&str, &str)> {
+pub(super) fn parenthesised(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {
         match c {
@@ -277,6 +303,7 @@ struct Blanker<'b> {
     bytes: &'b [u8],
     at: usize,
     code: Vec<u8>,
+    directives: Vec<(usize, usize)>,
 }
 
 impl Blanker<'_> {
@@ -292,7 +319,11 @@ impl Blanker<'_> {
                     comments.push((from, self.at));
                 }
                 (b'/', Some(b'*')) => self.blank_until(2, b"*/"),
-                (b'#', _) if line_begins => self.blank_line(true),
+                (b'#', _) if line_begins => {
+                    let from = self.at;
+                    self.blank_line(true);
+                    self.directives.push((from, self.at));
+                }
                 (b'"', _) if self.is_raw_string() => self.raw_string(),
                 (b'"', _) => self.quoted(b'"'),
                 // Not what separates digits.
