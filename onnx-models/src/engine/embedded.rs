@@ -127,7 +127,7 @@ impl Graph for EmbeddedGraph {
 /// An array as a tensor, its numbers copied only where they lie in another order.
 fn of_array<T: Copy>(array: ArrayD<T>) -> Result<Tensor<T>, OperatorError> {
     let shape = array.shape().to_vec();
-    let ordered = array.is_standard_layout() && array.len() > 0;
+    let ordered = array.is_standard_layout() && !array.is_empty();
     let numbers = if ordered {
         let count = array.len();
         let (mut numbers, first) = array.into_raw_vec_and_offset();

@@ -19,7 +19,8 @@
 //! one `return` that the source defines mean what they mean there, and between the angle brackets a parameter of the
 //! kernel is the number that it is given, as in `spmv<<<DIV_UP(n, BLOCK), BLOCK>>>(…, num_rows)`.
 //!
-//! The comment may go on over several lines, until its parentheses are closed. Generated kernels
+//! The comment may go on over several lines, until its parentheses and angle brackets are
+//! closed. Generated kernels
 //! have the same comment, with a capital letter. For sources that are not to be touched, a JSON
 //! file holds the same:
 //!

@@ -76,8 +76,8 @@ impl<'s> Code<'s> {
         self.code.trim().is_empty()
     }
 
-    /// The text after `// launch:`, with the comments on the next lines until its parentheses are
-    /// closed.
+    /// The text after `// launch:`, with the comments on the next lines until its parentheses and
+    /// angle brackets are closed.
     pub(super) fn launch_comment(&self) -> Result<Option<String>, RuleError> {
         let opening = |comment: &Comment<'s>| {
             let text = comment.text.trim_start_matches(['/', '!', '<']).trim_start();
@@ -288,9 +288,11 @@ pub(super) fn parenthesised(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether every parenthesis that a text opens is closed in it.
+/// Whether every parenthesis that a launch opens is closed in it, and its angle brackets are.
 fn is_closed(text: &str) -> bool {
-    text.matches('(').count() <= text.matches(')').count()
+    let all_closed =
+        |open: &str, close: &str| text.matches(open).count() <= text.matches(close).count();
+    all_closed("(", ")") && all_closed("<<<", ">>>")
 }
 
 /// Whether a character may be in a name.

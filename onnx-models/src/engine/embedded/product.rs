@@ -64,11 +64,8 @@ fn multiply(
 ) {
     let rows = product.len() / columns;
     if rows < FEW_ROWS && depth > 0 {
-        return if transposed {
-            multiply_few_transposed(a, b, product, [depth, columns])
-        } else {
-            multiply_few(a, b, product, [depth, columns])
-        };
+        let multiply = if transposed { multiply_few_transposed } else { multiply_few };
+        return multiply(a, b, product, [depth, columns]);
     }
     let b = if transposed {
         ArrayView2::from_shape((columns, depth), b).map(ArrayView2::reversed_axes)
