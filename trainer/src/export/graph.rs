@@ -61,7 +61,6 @@ impl<'p> Graph<'p> {
             producer_version: env!("CARGO_PKG_VERSION").to_owned(),
             graph: Some(self.graph),
             metadata_props: vec![description.entry()?],
-            ..ModelProto::default()
         };
         Ok(model.encode_to_vec())
     }
@@ -141,7 +140,6 @@ impl<'p> Graph<'p> {
             dims: parameter.shape.iter().map(|&size| size as i64).collect(),
             data_type: DataType::Float16.into(),
             raw_data: halves.collect(),
-            ..TensorProto::default()
         };
         let half = Value(initializer.name.clone());
         self.graph.initializer.push(initializer);
@@ -179,7 +177,6 @@ impl<'p> Graph<'p> {
                 dims,
                 data_type: of.into(),
                 raw_data: bytes,
-                ..TensorProto::default()
             });
             Value(name)
         });

@@ -150,7 +150,8 @@ fn files_that_are_not_of_policies_are_refused_in_one_line() {
     fn first(model: &mut ModelProto) -> &mut NodeProto {
         &mut model.graph.as_mut().unwrap().node[0]
     }
-    let refused: [(fn(&mut ModelProto), &str); 6] = [
+    type Change = fn(&mut ModelProto);
+    let refused: [(Change, &str); 6] = [
         (|model| model.opset_import[0].version = 13, "version 17"),
         (|model| model.graph = None, "no graph"),
         (|model| first(model).op_type = "Loop".to_owned(), "not one of the operators"),
@@ -188,7 +189,7 @@ fn damaged_policies_are_refused_or_run_and_nothing_panics() {
                 1 => graph.node[node].op_type = graph.node[below(graph.node.len())].op_type.clone(),
                 2 => {
                     graph.node[node].attribute =
-                        graph.node[below(graph.node.len())].attribute.clone()
+                        graph.node[below(graph.node.len())].attribute.clone();
                 }
                 _ => {
                     let places = graph.initializer.iter_mut();
