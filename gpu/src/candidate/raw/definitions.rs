@@ -70,15 +70,25 @@ impl Definitions {
 
     /// `constexpr int NAME = expression`.
     fn constant_of(&mut self, statement: &str) {
-        const KEPT: [&str; 7] =
-            ["const", "static", "inline", "auto", "__device__", "__host__", "__constant__"];
+        const KEPT: [&str; 8] = [
+            "const",
+            "constexpr",
+            "static",
+            "inline",
+            "auto",
+            "__device__",
+            "__host__",
+            "__constant__",
+        ];
         let Some((declared, value)) = statement.split_once('=') else { return };
         let mut words: Vec<&str> = declared.split_whitespace().collect();
         let Some(name) = words.pop() else { return };
         let is_constant = words.iter().any(|&word| matches!(word, "const" | "constexpr"));
-        let of_integers =
-            words.iter().all(|word| is_type(word) || *word == "constexpr" || KEPT.contains(word));
-        if is_constant && of_integers && !value.starts_with('=') && elements(value).len() == 1 {
+        let is_integer = words.iter().all(|word| {
+            let is_float = matches!(*word, "float" | "double");
+            KEPT.contains(word) || is_type(word) && !is_float
+        });
+        if is_constant && is_integer && !value.starts_with('=') && elements(value).len() == 1 {
             self.define(name, None, format!("({})", value.trim()));
         }
     }
@@ -282,7 +292,7 @@ mod tests {
             ("constexpr int B = 1 << 3, C = 4;", "B, C", "B, C"),
             ("static constexpr unsigned int B = 1 << 3;", "B", "(1 << 3)"),
             ("const int B = 9;", "B", "(9)"),
-            ("int B = 8; const float C = 1; const int* D = 0;", "B, D", "B, D"),
+            ("int B = 8; const float C = 1; const int* D = 0;", "B, C, D", "B, C, D"),
             ("int up(int a, int b) { return a / b; }", "up(n + 1, 2)", "(((num_rows) + 1) / (2))"),
             ("void f() { dim3 grid(n / 8, 2); }", "grid, 8", "dim3((num_rows) / 8, 2), 8"),
             // Twice alike is once, twice otherwise is not clear, and nothing goes on for ever.
