@@ -30,8 +30,11 @@ impl Definitions {
         for directive in code.directives() {
             found.macro_of(directive);
         }
-        for statement in code.statements() {
-            found.constant_of(statement);
+        for (statement, is_global) in code.statements() {
+            // Constants within functions are not known where kernels are launched.
+            if is_global {
+                found.constant_of(statement);
+            }
             found.extents_of(statement);
         }
         for (head, expression) in code.returned_expressions() {
@@ -292,6 +295,7 @@ mod tests {
             ("constexpr int B = 1 << 3, C = 4;", "B, C", "B, C"),
             ("static constexpr unsigned int B = 1 << 3;", "B", "(1 << 3)"),
             ("const int B = 9;", "B", "(9)"),
+            ("void f() { const int x = 9; }", "x", "x"),
             ("int B = 8; const float C = 1; const int* D = 0;", "B, C, D", "B, C, D"),
             ("int up(int a, int b) { return a / b; }", "up(n + 1, 2)", "(((num_rows) + 1) / (2))"),
             ("void f() { dim3 grid(n / 8, 2); }", "grid, 8", "dim3((num_rows) / 8, 2), 8"),

@@ -54,10 +54,20 @@ impl<'s> Code<'s> {
         self.directives.iter().filter_map(|&(from, to)| self.source.get(from..to))
     }
 
-    /// What stands before each semicolon, from the semicolon or brace before it.
-    pub(super) fn statements(&self) -> impl Iterator<Item = &str> {
-        let ended = self.code.split(';');
-        ended.filter_map(|text| text.rsplit(['{', '}']).next())
+    /// What stands before each semicolon, from the semicolon or brace before it, and whether that is outside of all
+    /// braces.
+    pub(super) fn statements(&self) -> impl Iterator<Item = (&str, bool)> {
+        let (mut depth, mut from) = (0_usize, 0);
+        self.code.match_indices([';', '{', '}']).filter_map(move |(at, mark)| {
+            let text = self.code.get(from..at)?;
+            from = at + 1;
+            match mark {
+                "{" => depth += 1,
+                "}" => depth = depth.saturating_sub(1),
+                _ => return Some((text, depth == 0)),
+            }
+            None
+        })
     }
 
     /// Functions that only return an expression: what stands before the body, and the expression.
