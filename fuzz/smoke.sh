@@ -12,6 +12,8 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
   echo "fuzz/smoke.sh needs cargo-fuzz: cargo install cargo-fuzz --version 0.13.2 --locked" >&2
   exit 1
 fi
+# Findings name their lines, which releases do not know.
+export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_STRIP=none
 # Lets a stable compiler take the sanitizer's options.
 export RUSTC_BOOTSTRAP=1
 # NVRTC's allocations of a process's lifetime are no leaks of ours.

@@ -25,11 +25,8 @@ chmod +x "$temporary/ar"
 
 rustup target add "${targets[@]}"
 for target in "${targets[@]}"; do
-    package=sparserl-cli
-    # The engine that runs the policy is assembled by Microsoft's ml64 there, which only Windows has.
-    if [[ $target == *-msvc ]]; then package=sparserl-gpu; fi
-    echo "checking $package for $target" >&2
+    echo "checking for $target" >&2
     name=${target//-/_}
     env "CC_$name=true" "CXX_$name=true" "AR_$name=$temporary/ar" \
-        cargo check --locked --quiet --package "$package" --target "$target"
+        cargo check --locked --quiet --package sparserl-cli --target "$target"
 done

@@ -1,4 +1,4 @@
-//! What runs the graphs of a model: an engine in pure Rust that is always there, or ONNX Runtime.
+//! What runs the graphs of a model: an engine of our own that is always there, or ONNX Runtime.
 
 mod embedded;
 mod onnx_runtime;
@@ -13,7 +13,7 @@ pub use onnx_runtime::OnnxRuntime;
 /// What runs a model.
 #[derive(Clone, Debug, Default)]
 pub enum Engine {
-    /// tract, compiled into the program: needs nothing else.
+    /// Compiled into the program: needs nothing else.
     #[default]
     Embedded,
     /// ONNX Runtime, found at run time.

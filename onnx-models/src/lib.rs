@@ -14,6 +14,7 @@ pub mod chooser;
 mod engine;
 pub mod inputs;
 mod model;
+pub mod onnx;
 mod opened;
 mod policy;
 pub mod programs;

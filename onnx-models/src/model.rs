@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
-use tract_onnx::pb::{ModelProto, StringStringEntryProto, ValueInfoProto};
 
+use crate::onnx::{ModelProto, StringStringEntryProto, ValueInfoProto};
 use crate::signature::{Signature, SignatureMismatch};
 
 /// Name of the file of the graph that reads a matrix.

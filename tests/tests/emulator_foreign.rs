@@ -1,6 +1,7 @@
 //! Kernels as strangers write them, judged as `verify --emulate` does: the right ones of
-//! `tests/emulator/foreign/right` pass, the wrong ones of `tests/emulator/foreign/wrong` are told
-//! wrong, with a line that is marked `// BUG` where there is one. Needs no GPU.
+//! `tests/emulator/foreign/right` pass, and those of `tests/emulator/foreign/launched`, simple ones with launches as
+//! people write them; the wrong ones of `tests/emulator/foreign/wrong` are told wrong, with a line that is marked
+//! `// BUG` where there is one. Needs no GPU.
 //!
 //! Sources are compiled by processes that run this very program.
 
@@ -44,7 +45,9 @@ fn plan() -> Result<Vec<Trial>> {
     let emulator = EmulatorEvaluator::open(Arc::new(pool), Architecture::Sm90, options)?;
     let emulator = Arc::new(emulator);
     let mut trials = Vec::new();
-    for (set, check) in [("right", is_right as fn(&_, &_) -> _), ("wrong", is_wrong)] {
+    let sets =
+        [("right", is_right as fn(&_, &_) -> _), ("launched", is_right), ("wrong", is_wrong)];
+    for (set, check) in sets {
         for (name, source) in sources(set)? {
             let emulator = Arc::clone(&emulator);
             trials.push(Trial::test(format!("{set}::{name}"), move || {

@@ -21,6 +21,9 @@ Blocks, threads of a block, and bytes of dynamic shared memory, 0 unless given; 
   alpha  beta                          their factors; 1 and 0 for kernels without
   num_rows  num_cols  nnz  dense_cols  sizes, also in expressions as C++ has them: / rounds down, as
                                        in (num_rows + 255) / 256; ceil(num_rows / 256) rounds up
+Macros, constants, dim3 variables and functions of one `return` mean what the source says, and between
+<<< and >>> a parameter of the kernel is the number that it is given, as `n` and BLOCK in
+  // launch: spmv<<<(n + BLOCK - 1) / BLOCK, BLOCK>>>(row_offsets, columns, values, x, y, num_rows)
 Where nothing is passed, the parameters have to bear these names (or row_ptr, col_idx, dense_matrix,
 output). A template is wrapped: a __device__ function, and a kernel that calls it for one type and
 size, as extern \"C\" __global__ void spmv_f32(...) { spmv<float, 128>(...); }. A .json file of the

@@ -178,7 +178,7 @@ fn losses(tasks: &[TaskTotals<'_>]) -> Markup {
                     th.words { "Matrix" }
                     th.words { "Task" }
                     @for regime in Regime::ALL { @for rival in Rival::ALL {
-                        th { (regime.name()) " against" br; (rival.name()) }
+                        th { (regime.name()) br; "vs " (rival.name()) }
                     } }
                 } }
                 tbody { @for totals in tasks { @for case in totals.losses() { tr.loss {

@@ -27,6 +27,7 @@
 //! the names in its launch are those of the packed arrays. It may be edited, unless it takes
 //! workspace.
 
+mod definitions;
 mod expression;
 pub mod launch;
 mod packed;
@@ -42,6 +43,7 @@ use sparserl_core::task::{Dtype, Precision, Task};
 
 use crate::candidate::executable::{self as given, Executable, Prepared};
 use crate::compile::nvrtc::Cubin;
+use definitions::Definitions;
 use expression::Size;
 use launch::{LaunchRule, RuleError, Sizes};
 use packed::PackedArguments;
@@ -80,11 +82,19 @@ impl RawKernel {
     /// When the kernel, its parameters or its launch are not clear.
     pub fn parse(source: &str, sidecar: Option<&str>) -> Result<Self, RawError> {
         let code = Code::read(source);
+        let functions = code.kernels();
         let launch = match sidecar {
             Some(json) => Some(LaunchRule::from_json(json)?),
-            None => code.launch_comment()?.as_deref().map(LaunchRule::from_comment).transpose()?,
+            None => {
+                let of_comment = |text: String| {
+                    let named = text.split_once("<<<").map(|(kernel, _)| kernel.trim());
+                    let named = named.filter(|kernel| !kernel.is_empty());
+                    let function = choose(&functions, named).ok();
+                    LaunchRule::from_comment(&Definitions::of(&code).in_launch(&text, function))
+                };
+                code.launch_comment()?.map(of_comment).transpose()?
+            }
         };
-        let functions = code.kernels();
         let named = launch.as_ref().and_then(LaunchRule::kernel);
         let function = choose(&functions, named)?;
         let parameters = read_parameters(function.parameters)?;

@@ -1,53 +1,350 @@
-use std::collections::HashMap;
-use std::sync::Arc;
+mod arithmetic;
+mod arrangement;
+mod operator;
+mod product;
+mod tensor;
+#[cfg(test)]
+mod tests;
 
+use std::collections::{HashMap, HashSet};
+
+use half::f16;
 use ndarray::ArrayD;
-use tract_onnx::prelude::{
-    Framework as _, InferenceModelExt as _, IntoRunnable, TValue, Tensor, TypedRunnableModel,
-};
+use prost::Message as _;
 
+use self::operator::Operator;
+use self::tensor::{OperatorError, Tensor, Value};
 use super::{EngineError, Graph, Input, one_line};
+use crate::onnx::{DataType, GraphProto, ModelProto, TensorProto};
 
-pub(super) const NAME: &str = "tract";
+pub(super) const NAME: &str = "the built-in engine";
 
-/// A graph that tract runs on the calling thread.
+/// The version of ONNX's operators that [`Operator`] follows.
+const OPSET: i64 = 17;
+
+/// A graph that runs on the calling thread: what follows from constants alone is computed when it is
+/// opened, the rest one operator after the other, in place where nobody else needs an input.
 pub(super) struct EmbeddedGraph {
-    plan: Arc<TypedRunnableModel>,
-    inputs: Vec<String>,
+    constants: Vec<Value>,
+    /// Of each input its name and, if it is needed, its place among the values.
+    inputs: HashMap<String, usize>,
+    steps: Vec<Step>,
+    outputs: Vec<Source>,
+}
+
+/// Where an operator finds an input.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Constant(usize),
+    /// A place among the values of a run; the last step that needs it takes it away.
+    Value {
+        place: usize,
+        last: bool,
+    },
+}
+
+/// An operator in its place; its result is the value after those of the inputs and of the steps before it.
+struct Step {
+    operator: Operator,
+    inputs: Vec<Source>,
+    /// What the file calls its result.
+    name: String,
+}
+
+/// A node as it is in the file.
+struct Node<'f> {
+    operator: Operator,
+    inputs: Vec<&'f str>,
+    output: &'f str,
+}
+
+/// What is wrong with a file.
+#[derive(Debug, thiserror::Error)]
+enum FileError {
+    #[error("it is no ONNX file: {0}")]
+    Encoding(#[from] prost::DecodeError),
+    #[error("it has no graph")]
+    NoGraph,
+    #[error("it is not written in version {OPSET} of ONNX's operators")]
+    Opset,
+    #[error("`{name}` ({operator}): {source}")]
+    Operator { name: String, operator: String, source: OperatorError },
+    #[error("nothing before it gives `{0}`")]
+    Missing(String),
+    #[error("two things are called `{0}`")]
+    Twice(String),
 }
 
 impl EmbeddedGraph {
-    pub(super) fn new(mut file: &[u8], outputs: &[&str]) -> Result<Self, EngineError> {
-        let refused = |error| EngineError::Refused { engine: NAME, reason: one_line(&error) };
-        let mut model = tract_onnx::onnx().model_for_read(&mut file).map_err(refused)?;
-        let input_name =
-            |outlet: &tract_onnx::prelude::OutletId| model.node(outlet.node).name.clone();
-        let inputs = model.inputs.iter().map(input_name).collect();
-        model.select_outputs_by_name(outputs).map_err(refused)?;
-        let plan = model.into_optimized().and_then(IntoRunnable::into_runnable);
-        Ok(Self { plan: plan.map_err(refused)?, inputs })
+    /// Makes the graph of an ONNX file ready to give some of its outputs.
+    pub(super) fn new(file: &[u8], outputs: &[&str]) -> Result<Self, EngineError> {
+        prepare(file, outputs)
+            .map_err(|error| EngineError::Refused { engine: NAME, reason: one_line(&error) })
+    }
+
+    fn compute(&self, inputs: Vec<Input>) -> Result<Vec<ArrayD<f32>>, String> {
+        let mut values: Vec<Option<Value>> = vec![None; self.inputs.len()];
+        for input in inputs {
+            let (name, value) = match input {
+                Input::Floats(name, array) => (name, of_array(array).map(Value::Floats)),
+                Input::Integers(name, array) => (name, of_array(array).map(Value::Integers)),
+            };
+            if let Some(&place) = self.inputs.get(name) {
+                values[place] = Some(value.map_err(|error| format!("input `{name}`: {error}"))?);
+            }
+        }
+        if let Some((name, _)) = self.inputs.iter().find(|(_, place)| values[**place].is_none()) {
+            return Err(format!("no input `{name}`"));
+        }
+        let find = |values: &mut [Option<Value>], source: &Source| match *source {
+            Source::Constant(place) => self.constants.get(place).cloned(),
+            Source::Value { place, last: true } => values.get_mut(place)?.take(),
+            Source::Value { place, last: false } => values.get(place)?.clone(),
+        };
+        for step in &self.steps {
+            let found: Option<Vec<Value>> =
+                step.inputs.iter().map(|source| find(&mut values, source)).collect();
+            let found = found.ok_or_else(|| format!("`{}` lacks an input", step.name))?;
+            let made = step.operator.run(found);
+            values.push(Some(made.map_err(|error| format!("`{}`: {error}", step.name))?));
+        }
+        let output = |source| {
+            let value = find(&mut values, source).ok_or("an output is missing")?;
+            let tensor = value.floats().map_err(|error| error.to_string())?;
+            let shape = tensor.shape().to_vec();
+            ArrayD::from_shape_vec(shape, tensor.into_numbers()).map_err(|error| error.to_string())
+        };
+        self.outputs.iter().map(output).collect()
     }
 }
 
 impl Graph for EmbeddedGraph {
     fn run(&self, inputs: Vec<Input>) -> Result<Vec<ArrayD<f32>>, EngineError> {
-        let failed = |reason: String| EngineError::Failed { engine: NAME, reason };
-        let mut by_name: HashMap<&str, TValue> = inputs
-            .into_iter()
-            .map(|input| match input {
-                Input::Floats(name, array) => (name, Tensor::from(array).into()),
-                Input::Integers(name, array) => (name, Tensor::from(array).into()),
-            })
-            .collect();
-        let ordered = self.inputs.iter().map(|name| {
-            by_name.remove(name.as_str()).ok_or_else(|| failed(format!("no input `{name}`")))
-        });
-        let ordered = ordered.collect::<Result<_, _>>()?;
-        let found = self.plan.run(ordered).map_err(|error| failed(one_line(&error)))?;
-        let output = |value: &TValue| {
-            let array = value.to_plain_array_view::<f32>();
-            Ok(array.map_err(|error| failed(one_line(&error)))?.to_owned())
+        self.compute(inputs).map_err(|reason| EngineError::Failed { engine: NAME, reason })
+    }
+}
+
+/// An array as a tensor, its numbers copied only where they lie in another order.
+fn of_array<T: Copy>(array: ArrayD<T>) -> Result<Tensor<T>, OperatorError> {
+    let shape = array.shape().to_vec();
+    let ordered = array.is_standard_layout() && !array.is_empty();
+    let numbers = if ordered {
+        let count = array.len();
+        let (mut numbers, first) = array.into_raw_vec_and_offset();
+        numbers.drain(..first.unwrap_or(0));
+        numbers.truncate(count);
+        numbers
+    } else {
+        array.iter().copied().collect()
+    };
+    Tensor::new(shape, numbers)
+}
+
+fn prepare(file: &[u8], outputs: &[&str]) -> Result<EmbeddedGraph, FileError> {
+    let model = ModelProto::decode(file)?;
+    let is_known =
+        |set: &crate::onnx::OperatorSetIdProto| set.domain.is_empty() && set.version == OPSET;
+    if !matches!(&model.opset_import[..], [set] if is_known(set)) {
+        return Err(FileError::Opset);
+    }
+    let graph = model.graph.ok_or(FileError::NoGraph)?;
+    let mut nodes = nodes(&graph)?;
+    transpose_in_products(&mut nodes);
+    keep_needed(&mut nodes, outputs);
+
+    let mut plan = Plan::default();
+    for initializer in &graph.initializer {
+        let value = initial(initializer).map_err(|source| FileError::Operator {
+            name: initializer.name.clone(),
+            operator: "initializer".to_owned(),
+            source,
+        })?;
+        plan.constant(&initializer.name, value)?;
+    }
+    for input in &graph.input {
+        plan.value(&input.name)?;
+    }
+    for node in nodes {
+        plan.add(node)?;
+    }
+    plan.graph(&graph, outputs)
+}
+
+/// The operators of a graph, each of which has one result.
+fn nodes(graph: &GraphProto) -> Result<Vec<Node<'_>>, FileError> {
+    let node = |node| {
+        let proto: &crate::onnx::NodeProto = node;
+        let [output] = &proto.output[..] else {
+            return Err(FileError::Missing(proto.output.join(", ")));
         };
-        found.iter().map(output).collect()
+        let operator = Operator::of(proto).map_err(|source| FileError::Operator {
+            name: output.clone(),
+            operator: proto.op_type.clone(),
+            source,
+        })?;
+        let inputs = proto.input.iter().map(String::as_str).collect();
+        Ok(Node { operator, inputs, output })
+    };
+    graph.node.iter().map(node).collect()
+}
+
+/// A product with a transposed matrix takes it as it was before: products read either order, and nothing is moved.
+fn transpose_in_products(nodes: &mut [Node<'_>]) {
+    let transposed: HashMap<&str, &str> = nodes
+        .iter()
+        .filter(|node| node.operator.exchanges_last_two() && node.inputs.len() == 1)
+        .map(|node| (node.output, node.inputs[0]))
+        .collect();
+    for node in nodes {
+        if let (Operator::MatMul { transposed: false }, [_, right]) =
+            (&node.operator, &mut node.inputs[..])
+            && let Some(before) = transposed.get(right)
+        {
+            *right = before;
+            node.operator = Operator::MatMul { transposed: true };
+        }
+    }
+}
+
+/// Leaves what the outputs need.
+fn keep_needed(nodes: &mut Vec<Node<'_>>, outputs: &[&str]) {
+    let mut needed: HashSet<String> = outputs.iter().map(|&name| name.to_owned()).collect();
+    let mut kept: Vec<bool> = nodes
+        .iter()
+        .rev()
+        .map(|node| {
+            let is_needed = needed.contains(node.output);
+            if is_needed {
+                needed.extend(node.inputs.iter().map(|&name| name.to_owned()));
+            }
+            is_needed
+        })
+        .collect();
+    nodes.retain(|_| kept.pop().unwrap_or(false));
+}
+
+/// A tensor that is in the file.
+fn initial(tensor: &TensorProto) -> Result<Value, OperatorError> {
+    let size =
+        |&size| usize::try_from(size).map_err(|_| OperatorError::Places(tensor.dims.clone()));
+    let shape: Vec<usize> = tensor.dims.iter().map(size).collect::<Result<_, _>>()?;
+    fn numbers<T, const BYTES: usize>(
+        bytes: &[u8],
+        of: impl Fn([u8; BYTES]) -> T,
+    ) -> Result<Vec<T>, OperatorError> {
+        let (numbers, rest) = bytes.as_chunks::<BYTES>();
+        if rest.is_empty() {
+            Ok(numbers.iter().map(|&bytes| of(bytes)).collect())
+        } else {
+            Err(OperatorError::Bytes)
+        }
+    }
+    let bytes = &tensor.raw_data;
+    Ok(match DataType::try_from(tensor.data_type) {
+        Ok(DataType::Float) => {
+            Value::Floats(Tensor::new(shape, numbers(bytes, f32::from_le_bytes)?)?)
+        }
+        Ok(DataType::Int64) => {
+            Value::Integers(Tensor::new(shape, numbers(bytes, i64::from_le_bytes)?)?)
+        }
+        Ok(DataType::Float16) => {
+            Value::Halves(Tensor::new(shape, numbers(bytes, f16::from_le_bytes)?)?)
+        }
+        _ => return Err(OperatorError::Type),
+    })
+}
+
+/// A graph that is being made ready.
+#[derive(Default)]
+struct Plan {
+    known: HashMap<String, Source>,
+    constants: Vec<Value>,
+    /// How many values there will be.
+    values: usize,
+    steps: Vec<Step>,
+}
+
+impl Plan {
+    fn know(&mut self, name: &str, source: Source) -> Result<(), FileError> {
+        match self.known.insert(name.to_owned(), source) {
+            None => Ok(()),
+            Some(_) => Err(FileError::Twice(name.to_owned())),
+        }
+    }
+
+    fn constant(&mut self, name: &str, value: Value) -> Result<(), FileError> {
+        self.know(name, Source::Constant(self.constants.len()))?;
+        self.constants.push(value);
+        Ok(())
+    }
+
+    fn value(&mut self, name: &str) -> Result<(), FileError> {
+        self.know(name, Source::Value { place: self.values, last: false })?;
+        self.values += 1;
+        Ok(())
+    }
+
+    fn source(&self, name: &str) -> Result<Source, FileError> {
+        self.known.get(name).copied().ok_or_else(|| FileError::Missing(name.to_owned()))
+    }
+
+    /// Adds an operator, or what it makes of constants.
+    fn add(&mut self, node: Node<'_>) -> Result<(), FileError> {
+        let Node { operator, inputs, output } = node;
+        let inputs =
+            inputs.into_iter().map(|name| self.source(name)).collect::<Result<Vec<_>, _>>()?;
+        let constant = |source: &Source| match *source {
+            Source::Constant(place) => self.constants.get(place).cloned(),
+            Source::Value { .. } => None,
+        };
+        if let Some(constants) = inputs.iter().map(constant).collect() {
+            let made = operator.run(constants).map_err(|source| FileError::Operator {
+                name: output.to_owned(),
+                operator: format!("{operator:?}"),
+                source,
+            })?;
+            return self.constant(output, made);
+        }
+        self.steps.push(Step { operator, inputs, name: output.to_owned() });
+        self.value(output)
+    }
+
+    /// The graph that gives these outputs.
+    fn graph(mut self, graph: &GraphProto, outputs: &[&str]) -> Result<EmbeddedGraph, FileError> {
+        let mut outputs =
+            outputs.iter().map(|name| self.source(name)).collect::<Result<Vec<_>, _>>()?;
+        // From the end: who needs a value last.
+        let mut seen = vec![false; self.values];
+        let users = self.steps.iter_mut().map(|step| &mut step.inputs).chain([&mut outputs]);
+        for source in users.rev().flat_map(|sources| sources.iter_mut().rev()) {
+            if let Source::Value { place, last } = source {
+                *last = !std::mem::replace(&mut seen[*place], true);
+            }
+        }
+        let inputs = graph.input.iter().enumerate();
+        let inputs = inputs.map(|(place, input)| (input.name.clone(), place)).collect();
+        let mut plan =
+            EmbeddedGraph { constants: self.constants, inputs, steps: self.steps, outputs };
+        plan.forget_unused();
+        Ok(plan)
+    }
+}
+
+impl EmbeddedGraph {
+    /// Lets go of constants that others were made of.
+    fn forget_unused(&mut self) {
+        let mut places = HashMap::new();
+        let mut kept = Vec::new();
+        let users = self.steps.iter_mut().map(|step| &mut step.inputs).chain([&mut self.outputs]);
+        for source in users.flatten() {
+            if let Source::Constant(place) = source {
+                let constants = &self.constants;
+                *place = *places.entry(*place).or_insert_with(|| {
+                    kept.push(constants[*place].clone());
+                    kept.len() - 1
+                });
+            }
+        }
+        self.constants = kept;
     }
 }

@@ -3,12 +3,9 @@ use std::collections::{BTreeMap, HashMap};
 use half::f16;
 use prost::Message as _;
 use sparserl_onnx_models::Description;
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::tensor_proto::DataType;
-use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
-use tract_onnx::pb::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-    TensorShapeProto, TypeProto, ValueInfoProto, type_proto,
+use sparserl_onnx_models::onnx::{
+    AttributeProto, AttributeType, DataType, DimensionProto, GraphProto, ModelProto, NodeProto,
+    OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
 };
 
 use super::ExportError;
@@ -64,7 +61,6 @@ impl<'p> Graph<'p> {
             producer_version: env!("CARGO_PKG_VERSION").to_owned(),
             graph: Some(self.graph),
             metadata_props: vec![description.entry()?],
-            ..ModelProto::default()
         };
         Ok(model.encode_to_vec())
     }
@@ -144,7 +140,6 @@ impl<'p> Graph<'p> {
             dims: parameter.shape.iter().map(|&size| size as i64).collect(),
             data_type: DataType::Float16.into(),
             raw_data: halves.collect(),
-            ..TensorProto::default()
         };
         let half = Value(initializer.name.clone());
         self.graph.initializer.push(initializer);
@@ -182,7 +177,6 @@ impl<'p> Graph<'p> {
                 dims,
                 data_type: of.into(),
                 raw_data: bytes,
-                ..TensorProto::default()
             });
             Value(name)
         });
@@ -191,23 +185,17 @@ impl<'p> Graph<'p> {
 }
 
 fn info(name: &str, of: DataType, shape: &[Size]) -> ValueInfoProto {
-    let dimension = |size: &Size| Dimension {
-        value: Some(match size {
-            Size::Fixed(size) => dimension::Value::DimValue(*size as i64),
-            Size::Any(name) => dimension::Value::DimParam((*name).to_owned()),
-        }),
-        ..Dimension::default()
+    let dimension = |size: &Size| match size {
+        Size::Fixed(size) => {
+            DimensionProto { dim_value: Some(*size as i64), ..DimensionProto::default() }
+        }
+        Size::Any(name) => {
+            DimensionProto { dim_param: Some((*name).to_owned()), ..DimensionProto::default() }
+        }
     };
-    let tensor = type_proto::Tensor {
+    let tensor = TensorTypeProto {
         elem_type: of.into(),
         shape: Some(TensorShapeProto { dim: shape.iter().map(dimension).collect() }),
     };
-    ValueInfoProto {
-        name: name.to_owned(),
-        r#type: Some(TypeProto {
-            value: Some(type_proto::Value::TensorType(tensor)),
-            ..TypeProto::default()
-        }),
-        ..ValueInfoProto::default()
-    }
+    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type: Some(tensor) }) }
 }

@@ -12,10 +12,9 @@ use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_onnx_models::chooser::{LearnedChooser, Picking};
+use sparserl_onnx_models::onnx::ModelProto;
 use sparserl_onnx_models::speeds::SpeedModel as _;
 use sparserl_onnx_models::{Engine, OnnxPolicy};
-
-use tract_onnx::pb::ModelProto;
 
 use super::*;
 use crate::network::{Modalities, Network, NetworkConfig, NetworkPolicy, Processor};

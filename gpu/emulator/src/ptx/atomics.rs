@@ -19,12 +19,15 @@ impl<'m> Lowering<'m> {
         let (mut operation, mut ty, mut has_policy) = (None, None, false);
         let mut elements = 1;
         for &modifier in modifiers {
+            if let Some(known) = self.scope(modifier) {
+                scope = known;
+                continue;
+            }
             match modifier {
                 "relaxed" => order = Order::Relaxed,
                 "acquire" => order = Order::Acquire,
                 "release" => order = Order::Release,
                 "acq_rel" => order = Order::AcquireRelease,
-                _ if let Some(known) = self.scope(modifier) => scope = known,
                 "global" | "shared" | "shared::cta" | "shared::cluster" => {
                     space = self.space(modifier);
                 }

@@ -81,10 +81,13 @@ impl<'m> Lowering<'m> {
         let (mut scope, mut read_only_path) = (Scope::Device, false);
         let (mut ty, mut has_policy) = (None, false);
         for &modifier in modifiers {
+            if let Some(known) = self.scope(modifier) {
+                scope = known;
+                continue;
+            }
             match modifier {
                 "nc" => read_only_path = true,
                 "weak" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "unified" => {}
-                _ if let Some(known) = self.scope(modifier) => scope = known,
                 "volatile" | "relaxed" | "mmio" => order = Order::Relaxed,
                 "acquire" if name == "ld" => order = Order::Acquire,
                 "release" if name == "st" => order = Order::Release,

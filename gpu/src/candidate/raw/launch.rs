@@ -15,9 +15,12 @@
 //! parameters' own names do (as `role.rs` lists them). Expressions are of numbers, `num_rows`,
 //! `num_cols`, `nnz`, `dense_cols` and, for kernels of a program, `blocks`, with the operators of
 //! C++ on integers, `sizeof`, `min` and `max`. As in C++, `/` rounds down, as in
-//! `(num_rows + 255) / 256`; `ceil(a / b)` rounds up.
+//! `(num_rows + 255) / 256`; `ceil(a / b)` rounds up. Macros, integer constants, `dim3` variables and functions of
+//! one `return` that the source defines mean what they mean there, and between the angle brackets a parameter of the
+//! kernel is the number that it is given, as in `spmv<<<DIV_UP(n, BLOCK), BLOCK>>>(…, num_rows)`.
 //!
-//! The comment may go on over several lines, until its parentheses are closed. Generated kernels
+//! The comment may go on over several lines, until its parentheses and angle brackets are
+//! closed. Generated kernels
 //! have the same comment, with a capital letter. For sources that are not to be touched, a JSON
 //! file holds the same:
 //!
@@ -192,7 +195,7 @@ fn extent(
 }
 
 /// What stands between the parentheses that a text begins and ends with.
-fn parenthesised(text: &str) -> Option<&str> {
+pub(super) fn parenthesised(text: &str) -> Option<&str> {
     text.strip_prefix('(')?.strip_suffix(')')
 }
 
@@ -203,7 +206,7 @@ fn dimensions(text: &str) -> Vec<&str> {
 }
 
 /// The parts of `a, b, c`; none of an empty text. What stands in parentheses is not split.
-fn elements(text: &str) -> Vec<&str> {
+pub(super) fn elements(text: &str) -> Vec<&str> {
     if text.trim().is_empty() {
         return Vec::new();
     }
@@ -319,7 +322,8 @@ pub enum RuleError {
     /// An extent is no expression.
     #[error(
         "the launch has `{expression}`, which is not understood at {at}: expected numbers, num_rows, num_cols, nnz and \
-         dense_cols with C++'s operators on integers, min(), max(), ceil() and sizeof()"
+         dense_cols, and constants and macros of the source, with C++'s operators on integers, min(), max(), ceil() and \
+         sizeof()"
     )]
     Expression {
         /// The expression.

@@ -10,6 +10,8 @@ pub(super) struct Code<'s> {
     /// ASCII.
     code: String,
     comments: Vec<Comment<'s>>,
+    /// Where directives begin and end.
+    directives: Vec<(usize, usize)>,
 }
 
 /// A `//` comment.
@@ -35,14 +37,48 @@ pub(super) struct Function<'c> {
 
 impl<'s> Code<'s> {
     pub(super) fn read(source: &'s str) -> Self {
-        let mut blanker = Blanker { bytes: source.as_bytes(), at: 0, code: Vec::new() };
+        let bytes = source.as_bytes();
+        let mut blanker = Blanker { bytes, at: 0, code: Vec::new(), directives: Vec::new() };
         let comments = blanker.run().into_iter().filter_map(|(from, to)| {
             let text = source.get(from..to)?;
             Some(Comment { text, from, to })
         });
         let comments = comments.collect();
         // ASCII, so nothing is lost.
-        Self { source, code: String::from_utf8_lossy(&blanker.code).into_owned(), comments }
+        let code = String::from_utf8_lossy(&blanker.code).into_owned();
+        Self { source, code, comments, directives: blanker.directives }
+    }
+
+    /// Texts of the directives, from `#` on.
+    pub(super) fn directives(&self) -> impl Iterator<Item = &'s str> {
+        self.directives.iter().filter_map(|&(from, to)| self.source.get(from..to))
+    }
+
+    /// What stands before each semicolon, from the semicolon or brace before it, and whether that is outside of all
+    /// braces.
+    pub(super) fn statements(&self) -> impl Iterator<Item = (&str, bool)> {
+        let (mut depth, mut from) = (0_usize, 0);
+        self.code.match_indices([';', '{', '}']).filter_map(move |(at, mark)| {
+            let text = self.code.get(from..at)?;
+            from = at + 1;
+            match mark {
+                "{" => depth += 1,
+                "}" => depth = depth.saturating_sub(1),
+                _ => return Some((text, depth == 0)),
+            }
+            None
+        })
+    }
+
+    /// Functions that only return an expression: what stands before the body, and the expression.
+    pub(super) fn returned_expressions(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.code.match_indices('{').filter_map(|(at, _)| {
+            let body = self.after(at + 1).trim_start().strip_prefix("return")?;
+            let (expression, behind) = body.split_once(';')?;
+            let ends = behind.trim_start().starts_with('}');
+            let returns = ends && !expression.starts_with(is_name);
+            returns.then_some((self.before(at), expression))
+        })
     }
 
     /// Whether there are comments and directives only.
@@ -50,8 +86,8 @@ impl<'s> Code<'s> {
         self.code.trim().is_empty()
     }
 
-    /// The text after `// launch:`, with the comments on the next lines until its parentheses are
-    /// closed.
+    /// The text after `// launch:`, with the comments on the next lines until its parentheses and
+    /// angle brackets are closed.
     pub(super) fn launch_comment(&self) -> Result<Option<String>, RuleError> {
         let opening = |comment: &Comment<'s>| {
             let text = comment.text.trim_start_matches(['/', '!', '<']).trim_start();
@@ -249,7 +285,7 @@ impl<'s> Code<'s> {
 }
 
 /// Splits a text that begins with `(` into what is inside and what follows.
-fn parenthesised(text: &str) -> Option<(&str, &str)> {
+pub(super) fn parenthesised(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {
         match c {
@@ -264,9 +300,11 @@ fn parenthesised(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether every parenthesis that a text opens is closed in it.
+/// Whether every parenthesis that a launch opens is closed in it, and its angle brackets are.
 fn is_closed(text: &str) -> bool {
-    text.matches('(').count() <= text.matches(')').count()
+    let all_closed =
+        |open: &str, close: &str| text.matches(open).count() <= text.matches(close).count();
+    all_closed("(", ")") && all_closed("<<<", ">>>")
 }
 
 /// Whether a character may be in a name.
@@ -279,6 +317,7 @@ struct Blanker<'b> {
     bytes: &'b [u8],
     at: usize,
     code: Vec<u8>,
+    directives: Vec<(usize, usize)>,
 }
 
 impl Blanker<'_> {
@@ -294,7 +333,11 @@ impl Blanker<'_> {
                     comments.push((from, self.at));
                 }
                 (b'/', Some(b'*')) => self.blank_until(2, b"*/"),
-                (b'#', _) if line_begins => self.blank_line(true),
+                (b'#', _) if line_begins => {
+                    let from = self.at;
+                    self.blank_line(true);
+                    self.directives.push((from, self.at));
+                }
                 (b'"', _) if self.is_raw_string() => self.raw_string(),
                 (b'"', _) => self.quoted(b'"'),
                 // Not what separates digits.

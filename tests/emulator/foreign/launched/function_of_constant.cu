@@ -1,0 +1,10 @@
+constexpr int kThreads = 96;
+static __host__ __device__ unsigned blocks_for(unsigned rows) { return (rows + kThreads - 1) / kThreads; }
+// launch: spmv<<<blocks_for(n), kThreads>>>(row_offsets, columns, values, x, y, num_rows)
+__global__ void spmv(const int* rp, const int* ci, const float* va, const float* x, float* y, int n) {
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= n) return;
+  float sum = 0;
+  for (int i = rp[row]; i < rp[row + 1]; ++i) sum += va[i] * x[ci[i]];
+  y[row] = sum;
+}

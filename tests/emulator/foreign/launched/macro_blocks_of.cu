@@ -1,0 +1,10 @@
+#define CUDA_NUM_THREADS 512
+#define GET_BLOCKS(N) (((N) + CUDA_NUM_THREADS - 1) / CUDA_NUM_THREADS)
+// launch: spmv<<<GET_BLOCKS(n), CUDA_NUM_THREADS>>>(row_offsets, columns, values, x, y, num_rows)
+__global__ void spmv(const int* rp, const int* ci, const float* va, const float* x, float* y, int n) {
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= n) return;
+  float sum = 0;
+  for (int i = rp[row]; i < rp[row + 1]; ++i) sum += va[i] * x[ci[i]];
+  y[row] = sum;
+}

@@ -1,0 +1,8 @@
+// launch: spmv<<<std::min<int>(num_rows, 64), 32>>>(row_offsets, columns, values, x, y, num_rows)
+__global__ void spmv(const int* rp, const int* ci, const float* va, const float* x, float* y, int n) {
+  for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < n; row += gridDim.x * blockDim.x) {
+    float sum = 0;
+    for (int i = rp[row]; i < rp[row + 1]; ++i) sum += va[i] * x[ci[i]];
+    y[row] = sum;
+  }
+}
