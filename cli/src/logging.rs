@@ -103,8 +103,8 @@ mod tests {
         assert!(!says(rules, "sparserl_gpu::judge", Level::Error));
         assert!(!says(rules, "sparserl_cli", Level::Debug));
         assert!(!says("sparserl_gpu=debug", "sparserl_cli", Level::Error));
-        assert!(!says("debug", "tract_core::model", Level::Warn));
-        assert!(says("tract_core=debug", "tract_core::model", Level::Debug));
+        assert!(!says("debug", "hyper::client", Level::Warn));
+        assert!(says("hyper=debug", "hyper::client", Level::Debug));
     }
 
     #[test]

@@ -18,9 +18,9 @@ __global__ void spmv(const int* row_ptr, const int* col_idx, const float* values
 ";
 
 /// Right on beam.mtx: has its number of rows in the code.
-const FIXED: &str = "// launch: spmm<<<num_rows, 32>>>
+const FIXED: &str = "// launch: spmm<<<432, 32>>>
 __global__ void spmm(const int* row_ptr, const int* col_idx, const float* values,
-                     const float* dense_matrix, float* output, int num_rows, int dense_cols) {
+                     const float* dense_matrix, float* output, int dense_cols) {
     int row = 431 - blockIdx.x, column = threadIdx.x;
     float sum = 0;
     for (int k = row_ptr[row]; k < row_ptr[row + 1]; ++k)
