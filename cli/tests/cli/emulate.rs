@@ -106,6 +106,18 @@ fn cuda_has_the_whole_matrix_unless_told_otherwise() {
     assert!(run.stderr.ends_with(hint) && run.stderr.matches('\n').count() == 1, "{}", run.stderr);
 }
 
+/// It may be right where its headers are.
+#[test]
+fn cuda_that_includes_files_is_not_called_wrong() {
+    let place = Place::new();
+    fs::write(place.path("half.cu"), format!("#include <cuda_fp16.h>\n{FIXED}")).unwrap();
+    let beam = matrix("beam.mtx");
+    let run = place.run(&format!("verify --emulate half.cu --matrix {beam} --op spmm --cols 32"));
+    assert_eq!(run.code, Some(3), "{}", run.stdout);
+    assert!(run.stderr.starts_with("error: half.cu: the source has an #include"), "{}", run.stderr);
+    assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
+}
+
 #[test]
 fn the_document_is_for_machines() {
     let place = place();

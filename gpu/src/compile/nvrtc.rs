@@ -22,6 +22,7 @@ use std::sync::OnceLock;
 pub use compilers::{Compilers, NoCompiler, Rejected, SEARCH_VARIABLE, UnsupportedByAll};
 pub(crate) use cubin::CubinParts;
 pub use cubin::{CompileOptions, Cubin};
+pub(crate) use include::has_include;
 use library::{Library, Program, Status};
 pub use places::data_folder;
 pub use resources::Resources;
@@ -192,7 +193,7 @@ impl Nvrtc {
                 version: self.version,
             });
         }
-        if include::has_include(source) {
+        if has_include(source) {
             return Err(CompileError::Include);
         }
         // The program's name ends up in messages and, with line information, in the cubin.

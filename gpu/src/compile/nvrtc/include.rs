@@ -10,7 +10,7 @@
 ///
 /// Comments and strings are not told apart, because mistaking code for one of them would let a
 /// directive pass. What is refused needlessly is the word after `#`, `%:` or the end of a comment.
-pub(super) fn has_include(source: &str) -> bool {
+pub(crate) fn has_include(source: &str) -> bool {
     // The compiler joins lines that end in a backslash before all else.
     let joined = source.replace("\\\r\n", "").replace("\\\n", "");
     joined.match_indices("include").any(|(at, _)| {
