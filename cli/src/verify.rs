@@ -19,6 +19,7 @@ use sparserl_core::message;
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::plan::MatrixPlan;
 use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_gpu::compile::nvrtc::CompileError;
 use sparserl_gpu::run::device;
 use sparserl_gpu::store::fingerprint::matrix_plan;
 
@@ -104,6 +105,10 @@ impl Given {
         let at = || args.kernel.display().to_string();
         let file = KernelFile::read(args.kernel.clone()).with_context(at)?;
         let kernel = file.parse().with_context(at)?;
+        if matches!(&kernel, Kernel::Cuda(kernel) if kernel.includes_files()) {
+            // Not wrong: nobody here can say.
+            return Err(CompileError::Include).with_context(at);
+        }
         let own = kernel.task().unwrap_or(CUDA_TASK);
         let task = args.asked.task_or(own);
         if kernel.task().is_some() && task != own {

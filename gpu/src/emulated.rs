@@ -38,7 +38,7 @@ use crate::candidate::Candidate;
 use crate::candidate::executable::Prepared;
 use crate::candidate::raw::{RawError, RawKernel};
 use crate::compile::nvrtc::{
-    CompileError, CompileOptions, Compilers, Cubin, UnsupportedByAll, Version, has_include,
+    CompileError, CompileOptions, Compilers, Cubin, UnsupportedByAll, Version,
 };
 use crate::compile::pool::{CompilePool, PoolCompileError};
 use checks::{Trial, is_short};
@@ -110,9 +110,6 @@ pub enum EmulatorError {
         "CUDA from anywhere is compiled in processes only: open the emulator with a pool of them"
     )]
     Foreign,
-    /// CUDA from anywhere that includes files, which may be right where they are.
-    #[error(transparent)]
-    Includes(CompileError),
     /// A generated kernel could not be written down.
     #[error(transparent)]
     Emit(#[from] EmitError),
@@ -309,9 +306,6 @@ impl EmulatorEvaluator {
         task: Task,
     ) -> Result<Result<Emulable<'k>, Outcome>, EmulatorError> {
         let PtxCompiler::Pool(pool) = &self.compiler else { return Err(EmulatorError::Foreign) };
-        if has_include(kernel.source()) {
-            return Err(EmulatorError::Includes(CompileError::Include));
-        }
         let options = CompileOptions { line_information: true, ..CompileOptions::default() };
         let ptx = match self.compile(kernel.source(), kernel.kernel(), &options)? {
             Ok(ptx) => ptx,

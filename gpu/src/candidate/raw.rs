@@ -42,7 +42,7 @@ use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
 use sparserl_core::task::{Dtype, Precision, Task};
 
 use crate::candidate::executable::{self as given, Executable, Prepared};
-use crate::compile::nvrtc::Cubin;
+use crate::compile::nvrtc::{Cubin, has_include};
 use definitions::Definitions;
 use expression::Size;
 use launch::{LaunchRule, RuleError, Sizes};
@@ -87,10 +87,7 @@ impl RawKernel {
             Some(json) => Some(LaunchRule::from_json(json)?),
             None => {
                 let of_comment = |text: String| {
-                    let named = text.split_once("<<<").map(|(kernel, _)| kernel.trim());
-                    let named = named.filter(|kernel| !kernel.is_empty());
-                    let function = choose(&functions, named).ok();
-                    LaunchRule::from_comment(&Definitions::of(&code).in_launch(&text, function))
+                    LaunchRule::from_comment(&Definitions::of(&code).in_launch(&text, &functions))
                 };
                 code.launch_comment()?.map(of_comment).transpose()?
             }
@@ -150,6 +147,13 @@ impl RawKernel {
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Whether it includes files of its own or of a library, which no compiler here reads: it may be
+    /// right where they are.
+    #[must_use]
+    pub fn includes_files(&self) -> bool {
+        has_include(&self.source)
     }
 
     /// Names of its parameters, in their order; empty where one has none.
