@@ -61,22 +61,13 @@ pub(crate) fn of(options: &PlanOptions, operation: Operation) -> Result<Option<E
                      SPARSERL_OPTION_EPILOGUE_USER"
                 )));
             }
-            let (place, at) = match operation {
-                Operation::SpMV if name == COLUMN_BIAS => {
-                    return Err(Failure::argument(format_args!(
-                        "the epilogue {name} is for matrices: set SPARSERL_OPTION_COLUMNS"
-                    )));
-                }
-                Operation::SpMV => ("unsigned row", "row"),
-                Operation::SpMM { .. } => {
-                    ("unsigned row, unsigned column", "size_t(row) * N + column")
-                }
-            };
-            let text = format!(
-                "__device__ Scalar epilogue({place}, Scalar product, Scalar old, const User& user) \
-                 {{\n  const size_t at = {at};\n  {body}\n}}"
-            );
-            (text, user.to_owned())
+            if name == COLUMN_BIAS && operation == Operation::SpMV {
+                return Err(Failure::argument(format_args!(
+                    "the epilogue {name} is for matrices: set SPARSERL_OPTION_COLUMNS"
+                )));
+            }
+            let user = UserField::parse_all(user).map_err(Failure::argument)?;
+            return Ok(Some(Epilogue::of_body(body, user, operation)));
         }
         (None, Some(text)) => (text.clone(), options.epilogue_user.clone().unwrap_or_default()),
     };

@@ -200,6 +200,21 @@ impl UserField {
 }
 
 impl Epilogue {
+    /// The epilogue of a kernel whose function has this body, in which `at` is the place of the element
+    /// in the result, row-major.
+    #[must_use]
+    pub fn of_body(body: &str, user: Vec<UserField>, operation: Operation) -> Self {
+        let (place, at) = match operation {
+            Operation::SpMV => ("unsigned row", "row"),
+            Operation::SpMM { .. } => ("unsigned row, unsigned column", "size_t(row) * N + column"),
+        };
+        let text = format!(
+            "__device__ Scalar epilogue({place}, Scalar product, Scalar old, const User& user) {{\n  \
+             const size_t at = {at};\n  {body}\n}}"
+        );
+        Self { text, user }
+    }
+
     /// Bytes of the caller's values, as C lays the struct of them out, for dense operands of a type:
     /// 0 where there are none.
     #[must_use]

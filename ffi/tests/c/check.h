@@ -85,17 +85,19 @@ static inline void set_calls(sparserl_options *options, uint64_t calls) {
   OK(sparserl_options_set(options, SPARSERL_OPTION_EXPECTED_CALLS, &calls, sizeof calls));
 }
 
-/* A context without a device that chooses by the cost model. */
-static inline sparserl_context *open_without_device(void) {
+/* A context that chooses by the cost model, on the first device or without one. */
+static inline sparserl_context *open_by_cost_model(int has_device) {
   sparserl_options *options = NULL;
   sparserl_context *context = NULL;
   OK(sparserl_options_create(&options));
-  set_int(options, SPARSERL_OPTION_DEVICE, -1);
+  if (!has_device) set_int(options, SPARSERL_OPTION_DEVICE, -1);
   set_text(options, SPARSERL_OPTION_POLICY, "cost");
   OK(sparserl_context_create(options, &context));
   OK(sparserl_options_destroy(options));
   return context;
 }
+
+static inline sparserl_context *open_without_device(void) { return open_by_cost_model(0); }
 
 /* The text of a plan, to be freed. */
 static inline char *text_of(sparserl_plan *plan, int32_t op, int32_t text) {

@@ -13,4 +13,12 @@
       exit(EXIT_FAILURE);                                                                   \
     }                                                                                       \
   } while (0)
+
+/* A copy on the device of what is on the host. */
+static inline void *device_copy(const void *from, size_t bytes) {
+  void *copy = NULL;
+  CUDA(cudaMalloc(&copy, bytes));
+  CUDA(cudaMemcpy(copy, from, bytes, cudaMemcpyHostToDevice));
+  return copy;
+}
 #endif

@@ -18,10 +18,7 @@ static double *vector(size_t count, double seed) {
 }
 
 static double *on_device(const double *from, size_t count) {
-  double *copy = NULL;
-  CUDA(cudaMalloc((void **)&copy, count * sizeof *copy));
-  CUDA(cudaMemcpy(copy, from, count * sizeof *copy, cudaMemcpyHostToDevice));
-  return copy;
+  return (double *)device_copy(from, count * sizeof *from);
 }
 
 /* alpha op(A) x + beta y with these values of A. */
@@ -123,12 +120,9 @@ static void swapped(void) {
 }
 
 static void from_device(void) {
-  int32_t *offsets = NULL, *columns = NULL;
   const size_t rows = (size_t)g.csr.rows, nnz = (size_t)g.csr.nnz;
-  CUDA(cudaMalloc((void **)&offsets, (rows + 1) * sizeof *offsets));
-  CUDA(cudaMalloc((void **)&columns, nnz * sizeof *columns));
-  CUDA(cudaMemcpy(offsets, g.row_offsets, (rows + 1) * sizeof *offsets, cudaMemcpyHostToDevice));
-  CUDA(cudaMemcpy(columns, g.column_indices, nnz * sizeof *columns, cudaMemcpyHostToDevice));
+  int32_t *offsets = (int32_t *)device_copy(g.row_offsets, (rows + 1) * sizeof *offsets);
+  int32_t *columns = (int32_t *)device_copy(g.column_indices, nnz * sizeof *columns);
   sparserl_csr csr = g.csr;
   csr.row_offsets = offsets;
   csr.column_indices = columns;

@@ -1,7 +1,7 @@
 /* Products with dense matrices, and in each type, on a GPU. All numbers are so small that every order of
  * additions gives the same result. The second argument is a folder to write to. */
 #include "check_cuda.h"
-#include "element.h"
+#include "grid_product.h"
 
 static struct grid g;
 static sparserl_context *context;
@@ -21,31 +21,17 @@ static size_t count_of(const struct problem *p) { return (size_t)g.csr.rows * wi
 static void *filled(int32_t type, size_t count, size_t modulus, double least) {
   void *memory = malloc(count * element_size(type));
   REQUIRE(memory);
-  for (size_t i = 0; i < count; ++i) element_put(type, memory, i, (double)(i % modulus) + least);
+  element_fill(type, memory, count, modulus, least);
   return memory;
 }
 
 static void *on_device(int32_t type, const void *from, size_t count) {
-  void *copy = NULL;
-  CUDA(cudaMalloc(&copy, count * element_size(type)));
-  CUDA(cudaMemcpy(copy, from, count * element_size(type), cudaMemcpyHostToDevice));
-  return copy;
+  return device_copy(from, count * element_size(type));
 }
 
-/* 0.5 op(A) B + beta C. */
 static double *expected(const struct problem *p, int32_t op, const void *values, const void *x, double beta,
                         const void *y) {
-  const size_t n = width(p);
-  double *z = (double *)calloc(count_of(p), sizeof *z);
-  REQUIRE(z);
-  for (size_t i = 0; i < count_of(p); ++i) z[i] = beta * element_get(p->type, y, i);
-  for (size_t row = 0; row < (size_t)g.csr.rows; ++row)
-    for (int32_t k = g.row_offsets[row]; k < g.row_offsets[row + 1]; ++k) {
-      const size_t column = (size_t)g.column_indices[k], to = op ? column : row, from = op ? row : column;
-      const double value = 0.5 * element_get(p->type, values, (size_t)k);
-      for (size_t j = 0; j < n; ++j) z[to * n + j] += value * element_get(p->type, x, from * n + j);
-    }
-  return z;
+  return grid_product(&g, p->type, width(p), op, values, x, beta, y);
 }
 
 static void same(const struct problem *p, const void *device, const double *host, const char *what) {

@@ -39,4 +39,9 @@ static inline void element_put(int type, void *array, size_t index, double numbe
   else if (type == ELEMENT_F32) memcpy(at, &narrow, sizeof narrow);
   else memcpy(at, &half, sizeof half);
 }
+
+/* Whole numbers from the least on, so many different ones in turn. */
+static inline void element_fill(int type, void *array, size_t count, size_t modulus, double least) {
+  for (size_t i = 0; i < count; ++i) element_put(type, array, i, (double)(i % modulus) + least);
+}
 #endif

@@ -23,12 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *folder = getenv("SPARSERL_FUZZ_FOLDER");
   REQUIRE(folder);
   struct grid g = make_grid(6);
-  sparserl_options *options = NULL;
-  sparserl_context *context = NULL;
-  OK(sparserl_options_create(&options));
-  set_text(options, SPARSERL_OPTION_POLICY, "cost");
-  OK(sparserl_context_create(options, &context));
-  OK(sparserl_options_destroy(options));
+  sparserl_context *context = open_by_cost_model(1);
   driver_set_current(0);
   const stream_t stream = driver_stream(0);
   struct bytes bytes = {data, size};

@@ -1,7 +1,7 @@
 /* Products with dense matrices, and in each type, on the driver without a GPU (driver.c). The first argument
  * is a folder to write to. */
 #include "driver.h"
-#include "element.h"
+#include "grid_product.h"
 
 static struct grid g;
 static sparserl_context *context;
@@ -20,7 +20,7 @@ static size_t sum_type(const struct problem *p) { return p->type == ELEMENT_F64 
 
 static void *filled(int32_t type, size_t count, size_t modulus, double least) {
   void *memory = device_memory(count * element_size(type));
-  for (size_t i = 0; i < count; ++i) element_put(type, memory, i, (double)(i % modulus) + least);
+  element_fill(type, memory, count, modulus, least);
   return memory;
 }
 
@@ -59,8 +59,6 @@ static sparserl_status execute(const struct problem *p, sparserl_plan *plan, int
 static void products(const struct problem *p, sparserl_plan *plan, const void *values) {
   const size_t rows = (size_t)g.csr.rows, count = rows * p->columns;
   void *x = filled(p->type, count, 3, -1), *y = filled(p->type, count, 5, -2), *z = filled(p->type, count, 1, 7);
-  double *expected = (double *)malloc(count * sizeof *expected);
-  REQUIRE(expected);
   const int is_double = sum_type(p) == ELEMENT_F64;
   driver_multiply_as(p->type, (unsigned)p->columns);
   for (int way = 0; way < 8; ++way) {
@@ -68,19 +66,12 @@ static void products(const struct problem *p, sparserl_plan *plan, const void *v
     const int in_place = way >> 1 & 1, adds = way >> 2;
     const void *beta = adds ? (is_double ? (const void *)&d_three : (const void *)&f_three)
                             : (is_double ? (const void *)&d_zero : (const void *)&f_zero);
-    for (size_t i = 0; i < count; ++i) expected[i] = adds ? 3 * element_get(p->type, y, i) : 0;
-    for (size_t i = 0; i < rows; ++i)
-      for (int32_t k = g.row_offsets[i]; k < g.row_offsets[i + 1]; ++k) {
-        const size_t j = (size_t)g.column_indices[k], to = op ? j : i, from = op ? i : j;
-        for (size_t n = 0; n < p->columns; ++n)
-          expected[to * p->columns + n] += 0.5 * element_get(p->type, values, (size_t)k) *
-                                           element_get(p->type, x, from * p->columns + n);
-      }
+    double *expected = grid_product(&g, p->type, p->columns, op, values, x, adds ? 3 : 0, y);
     memcpy(z, y, count * element_size(p->type));
     OK(execute(p, plan, op, beta, x, in_place ? z : y, z));
     for (size_t i = 0; i < count; ++i) REQUIRE(element_get(p->type, z, i) == expected[i]);
+    free(expected);
   }
-  free(expected);
   device_free(x);
   device_free(y);
   device_free(z);
@@ -179,11 +170,7 @@ static void searched(const struct problem *p) {
 int main(int count, char **arguments) {
   REQUIRE(count == 2);
   g = make_grid(12);
-  sparserl_options *options = NULL;
-  OK(sparserl_options_create(&options));
-  set_text(options, SPARSERL_OPTION_POLICY, "cost");
-  OK(sparserl_context_create(options, &context));
-  OK(sparserl_options_destroy(options));
+  context = open_by_cost_model(1);
   driver_set_current(0);
   stream = driver_stream(0);
   static const size_t columns[] = {1, 3, 32};
@@ -191,7 +178,7 @@ int main(int count, char **arguments) {
     struct problem p = {type, 1, 0, NULL, NULL};
     p.values = malloc((size_t)g.csr.nnz * element_size(type));
     REQUIRE(p.values);
-    for (size_t i = 0; i < (size_t)g.csr.nnz; ++i) element_put(type, p.values, i, (double)(i % 3) - 1);
+    element_fill(type, p.values, (size_t)g.csr.nnz, 3, -1);
     sparserl_csr csr = g.csr;
     csr.values = p.values;
     csr.value_type = type;

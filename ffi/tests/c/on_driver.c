@@ -401,10 +401,7 @@ int main(int count, char **arguments) {
   /* All memory, modules and streams are given back. */
   REQUIRE(driver_taken() == 0);
   REQUIRE(driver_depth() == 1);
-  OK(sparserl_options_create(&options));
-  set_text(options, SPARSERL_OPTION_POLICY, "cost");
-  OK(sparserl_context_create(options, &context));
-  OK(sparserl_options_destroy(options));
+  context = open_by_cost_model(1);
   broken();
   OK(sparserl_context_destroy(context));
   OK(sparserl_matrix_destroy(matrix));

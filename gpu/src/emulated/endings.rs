@@ -157,17 +157,9 @@ impl EmulatorEvaluator {
 
 /// An epilogue that stores what it is given.
 fn telling(operation: Operation) -> Epilogue {
-    let (place, element) = match operation {
-        Operation::SpMV => ("unsigned row", "row"),
-        Operation::SpMM { .. } => ("unsigned row, unsigned column", "size_t(row) * N + column"),
-    };
-    let text = format!(
-        "__device__ Scalar epilogue({place}, Scalar product, Scalar, const User& user) {{\n  \
-         return user.products[{element}] = product;\n}}"
-    );
     let array = UserArray { element: UserElement::Scalar, extent: Extent::Result };
     let products = UserField { name: "products".to_owned(), kind: UserKind::Output(array) };
-    Epilogue { text, user: vec![products] }
+    Epilogue::of_body("return user.products[at] = product;", vec![products], operation)
 }
 
 /// What kernels are tried with.

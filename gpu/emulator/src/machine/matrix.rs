@@ -10,7 +10,9 @@ use super::block::Core;
 use super::order::lanes_of;
 use super::touch::in_shared;
 use super::warp::Warp;
-use crate::code::{LoadMatrix, Mma, MmaShape, MmaType, Order, Register, Scope, StoreMatrix, WARP};
+use crate::code::{
+    Address, LoadMatrix, Mma, MmaShape, MmaType, Order, Register, Scope, StoreMatrix, WARP,
+};
 use crate::finding::FindingKind;
 
 /// Columns of B, C and D.
@@ -116,11 +118,8 @@ impl Core<'_> {
         self.need_all_lanes(warp, counter, lanes);
         let grid = self.grid;
         let matrices = load.destinations.len();
-        // The addresses of other lanes are not looked at.
-        let giving = lanes & (u64::MAX >> (64 - 8 * matrices)) as u32;
-        let (addresses, _) = self.places(warp, counter, &load.address, giving);
+        let (giving, addresses) = self.rows(warp, counter, &load.address, matrices, lanes);
         let request = rows_of(warp, counter);
-        self.count_shared(&addresses, giving, ROW_BYTES);
         let mut rows = [[(0_u64, true); 8]; WARP];
         for lane in lanes_of(giving) {
             let Some(offset) = self.within_shared(request, lane, addresses[lane]) else { continue };
@@ -170,11 +169,9 @@ impl Core<'_> {
                 }
             }
         }
-        // The addresses of other lanes are not looked at.
-        let giving = lanes & (u64::MAX >> (64 - 8 * store.sources.len())) as u32;
-        let (addresses, _) = self.places(warp, counter, &store.address, giving);
+        let matrices = store.sources.len();
+        let (giving, addresses) = self.rows(warp, counter, &store.address, matrices, lanes);
         let request = rows_of(warp, counter);
-        self.count_shared(&addresses, giving, ROW_BYTES);
         for lane in lanes_of(giving) {
             let Some(offset) = self.within_shared(request, lane, addresses[lane]) else { continue };
             let conflict = self.observe_shared(request, lane, offset, true);
@@ -184,6 +181,22 @@ impl Core<'_> {
                 self.shared.write(offset + column * 2, 2, bits, is_defined);
             }
         }
+    }
+
+    /// Which lanes give the addresses of rows of so many matrices, and these: those of other lanes are
+    /// not looked at.
+    fn rows(
+        &mut self,
+        warp: &Warp,
+        counter: u32,
+        address: &Address,
+        matrices: usize,
+        lanes: u32,
+    ) -> (u32, [u64; WARP]) {
+        let giving = lanes & (u64::MAX >> (64 - 8 * matrices)) as u32;
+        let (addresses, _) = self.places(warp, counter, address, giving);
+        self.count_shared(&addresses, giving, ROW_BYTES);
+        (giving, addresses)
     }
 
     /// All lanes of a warp have to take part.

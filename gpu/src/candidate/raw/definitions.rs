@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::choose;
 use super::launch::{elements, parenthesised};
 use super::parameter::{Element, Kind, is_type, read_parameters};
 use super::source::{Code, Function, is_name};
@@ -118,7 +119,7 @@ impl Definitions {
         else {
             return;
         };
-        let name = declared.trim_end().rsplit(|c| !is_name(c)).next().unwrap_or_default();
+        let name = last_name(declared);
         let parameters = names(parameters);
         let body = replaced(expression, &|word| {
             parameters.iter().any(|parameter| parameter == word).then(|| format!("({word})"))
@@ -128,7 +129,7 @@ impl Definitions {
 
     /// The text of a launch with what its names stand for. Among the sizes of a launch a parameter of the kernel
     /// stands for the number that it is given.
-    pub(super) fn in_launch(mut self, text: &str, function: Option<&Function<'_>>) -> String {
+    pub(super) fn in_launch(mut self, text: &str, functions: &[Function<'_>]) -> String {
         let split = || {
             let (kernel, rest) = text.split_once("<<<")?;
             let (configuration, rest) = rest.split_once(">>>")?;
@@ -138,6 +139,8 @@ impl Definitions {
         let rest = self.expanded(rest);
         let listed = rest.trim().trim_end_matches(';').trim_end();
         let arguments = parenthesised(listed).map(elements).unwrap_or_default();
+        let named = Some(kernel.trim()).filter(|kernel| !kernel.is_empty());
+        let function = choose(functions, named).ok();
         let parameters = function.and_then(|function| read_parameters(function.parameters).ok());
         for (parameter, argument) in parameters.iter().flatten().zip(arguments) {
             let is_number = matches!(parameter.kind, Kind::Number(Element::Integer { .. }));
@@ -252,9 +255,12 @@ fn split_name(text: &str) -> (&str, &str) {
 
 /// The last word of each part of a list: names of parameters.
 fn names(list: &str) -> Vec<String> {
-    let last =
-        |part: &str| part.trim().rsplit(|c| !is_name(c)).next().unwrap_or_default().to_owned();
-    elements(list).into_iter().map(last).collect()
+    elements(list).into_iter().map(|part| last_name(part).to_owned()).collect()
+}
+
+/// The name that a declaration ends with.
+fn last_name(declaration: &str) -> &str {
+    declaration.trim_end().rsplit(|c| !is_name(c)).next().unwrap_or_default()
 }
 
 /// What stands between the parentheses that a text begins with, and what follows.
@@ -270,7 +276,7 @@ mod tests {
     fn launch(source: &str, text: &str) -> String {
         let code = Code::read(source);
         let functions = code.kernels();
-        Definitions::of(&code).in_launch(text, functions.first())
+        Definitions::of(&code).in_launch(text, &functions)
     }
 
     #[test]
