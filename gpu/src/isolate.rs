@@ -26,7 +26,16 @@ pub(crate) use serving_process::{Limits, ServingError, ServingProcess};
 pub struct ServerCommand {
     program: PathBuf,
     arguments: Vec<OsString>,
+    environment: &'static [(&'static str, &'static str)],
 }
+
+/// Keeps what was freed for the next allocation (`mallopt(3)`).
+const KEEPING_FREED_MEMORY: [(&str, &str); 3] = [
+    ("MALLOC_TRIM_THRESHOLD_", "1073741824"),
+    // The most that glibc takes.
+    ("MALLOC_MMAP_THRESHOLD_", "33554432"),
+    ("MALLOC_TOP_PAD_", "16777216"),
+];
 
 impl ServerCommand {
     /// Starts `program` with `arguments`.
@@ -34,7 +43,11 @@ impl ServerCommand {
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Self {
-        Self { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
+        Self {
+            program: program.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            environment: &[],
+        }
     }
 
     /// Starts the program that is running now, with `arguments`.
@@ -45,5 +58,12 @@ impl ServerCommand {
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> io::Result<Self> {
         Ok(Self::new(std::env::current_exe()?, arguments))
+    }
+
+    /// The same, whose process gives no freed memory back to the system until it ends, where the C
+    /// library is glibc. What allocates and frees megabytes again and again otherwise faults
+    /// every page in anew.
+    pub(crate) fn keeping_freed_memory(self) -> Self {
+        Self { environment: &KEEPING_FREED_MEMORY, ..self }
     }
 }

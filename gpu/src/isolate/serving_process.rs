@@ -92,6 +92,7 @@ impl<Q: Serialize, A: DeserializeOwned> ServingProcess<Q, A> {
         let start = || -> io::Result<Self> {
             let mut child = Command::new(&command.program);
             child.args(&command.arguments).args(role).stderr(Stdio::piped());
+            child.envs(command.environment.iter().copied());
             let channel = Unstarted::new(&mut child)?;
             let mut child = spawn(child)?;
             let channel = channel.started(&mut child)?;

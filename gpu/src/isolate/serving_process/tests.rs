@@ -162,6 +162,24 @@ fn the_role_follows_the_arguments() {
 }
 
 #[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn freed_memory_is_kept() {
+    // The arena's top stays as it is when a large block is freed.
+    let script = "import ctypes, sys\nlibc = ctypes.CDLL(None)\nlibc.malloc.restype = \
+                  libc.sbrk.restype = ctypes.c_void_p\nlibc.free.argtypes = [ctypes.c_void_p]\n\
+                  block = libc.malloc(8 << 20)\ntop = libc.sbrk(0)\nlibc.free(block)\n\
+                  print(block < top and libc.sbrk(0) == top, file=sys.stderr)";
+    let command = ServerCommand::new("python3", ["-c", script]);
+    let kept = |command: &ServerCommand| {
+        let mut server = Echo::start(command, &[], Limits::default()).unwrap();
+        let text = server.receive(late()).unwrap_err().to_string();
+        text.ends_with(": True")
+    };
+    assert!(!kept(&command));
+    assert!(kept(&command.keeping_freed_memory()));
+}
+
+#[test]
 fn a_program_that_is_not_there_is_an_error() {
     let command = ServerCommand::new("/nonexistent/program", ["serve"]);
     let error = Echo::start(&command, &["role"], Limits::default()).unwrap_err();
