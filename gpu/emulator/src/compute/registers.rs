@@ -54,6 +54,17 @@ impl Registers {
         }
     }
 
+    /// Makes them as new.
+    pub(crate) fn reset(&mut self) {
+        self.predicates.fill(0);
+        self.words.fill([0; WARP]);
+        self.longs.fill([0; WARP]);
+        if self.tainted {
+            self.marks.iter_mut().for_each(|bank| bank.fill(Marks::default()));
+        }
+        (self.carry, self.carry_undefined, self.tainted) = (0, 0, false);
+    }
+
     /// Lanes in which a register is undefined.
     #[inline]
     #[must_use]

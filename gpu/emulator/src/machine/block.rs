@@ -19,7 +19,6 @@ use super::stamp::Stamp;
 use super::undefined::{Stored, Use};
 use super::warp::{Facts, Group, PATIENCE, Warp};
 use crate::code::{Instruction, LoadMatrix, Op, StoreMatrix, WARP};
-use crate::compute::Registers;
 use crate::counters::Counters;
 use crate::finding::{FindingKind, PlacedAddress};
 
@@ -107,8 +106,7 @@ impl<'g> Block<'g> {
         };
         let warp = |index: usize| {
             let threads = (grid.threads - index * WARP).min(WARP);
-            let registers = Registers::new(kernel.registers);
-            let mut warp = Warp::new(index, threads, registers, kernel.local_bytes);
+            let mut warp = Warp::new(index, threads, grid.registers(), kernel.local_bytes);
             warp.early = if grid.begins_early { u32::MAX } else { 0 };
             for &(register, constant) in &kernel.constants {
                 warp.set_constant(register, constant, &facts);
@@ -275,6 +273,7 @@ impl<'g> Block<'g> {
             counters.longest_warp = counters.longest_warp.max(warp.executed);
             counters.longest_warp_loads = counters.longest_warp_loads.max(warp.loads);
         }
+        self.core.grid.take_registers(self.warps.into_iter().map(|warp| warp.registers));
         (self.core.findings, counters)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 
 use fastrand::Rng;
 use rayon::prelude::*;
@@ -16,6 +17,7 @@ use super::races::Cell;
 use super::stamp::MOST_BLOCKS;
 use super::warp::LocalWord;
 use crate::code::{BulkStore, Kernel, Op, Order, WARP};
+use crate::compute::Registers;
 use crate::counters::Counters;
 use crate::launch::{Argument, Launch, LaunchError, Options, Report};
 use crate::memory::Memory;
@@ -65,6 +67,9 @@ pub(crate) struct Grid<'l> {
     pub(crate) begins_early: bool,
     /// Whether there are strong reads that are no atomics.
     pub(crate) has_strong_reads: bool,
+    /// Registers of warps that have ended, for those that begin: memory from the system costs more
+    /// than running some kernels.
+    ended: Mutex<Vec<Registers>>,
 }
 
 impl<'l> Grid<'l> {
@@ -162,6 +167,7 @@ impl<'l> Grid<'l> {
                 .iter()
                 .any(|at| matches!(at.op, Op::BulkStore(BulkStore::Issue { .. }))),
             begins_early: kernel.code.iter().any(|instruction| instruction.op == Op::WaitForGrids),
+            ended: Mutex::default(),
         })
     }
 
@@ -195,6 +201,23 @@ impl<'l> Grid<'l> {
         let shared = (self.kernel.shared_bytes + self.dynamic_shared) as usize + (1 << 10);
         let each = threads.min(RESIDENT_SHARED / shared).clamp(1, MOST_RESIDENT_BLOCKS);
         each * MULTIPROCESSORS
+    }
+
+    /// Registers for a warp that begins.
+    pub(crate) fn registers(&self) -> Registers {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match ended {
+            Some(mut registers) => {
+                registers.reset();
+                registers
+            }
+            None => Registers::new(self.kernel.registers),
+        }
+    }
+
+    /// Takes the registers of warps that have ended.
+    pub(crate) fn take_registers(&self, of: impl Iterator<Item = Registers>) {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).extend(of);
     }
 
     /// Runs all blocks.
