@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! candidates ─┐
-//! matrices ───┴─► measuring or emulating, matrix by matrix ─► results ─► summary (statistics) ─► table
+//! matrices ───┴─► measuring or emulating, matrix by matrix ─► results ─► summary (statistics) ─┬─► table
+//!                                                                                              └─► document
 //! ```
 //!
 //! Everything that was given is read before the GPU or the emulator is opened. A candidate that is no
 //! kernel is a result; one that the emulator can say nothing of is none.
 
 mod candidates;
+mod document;
 mod emulating;
 mod measuring;
 mod results;
@@ -28,6 +30,7 @@ use crate::progress::Progress;
 use crate::verify::judge::{self, Judge};
 use crate::{console, recordings};
 use candidates::{Candidate, Problem};
+use document::Document;
 use emulating::Emulating;
 use measuring::Measuring;
 use results::{CandidateResult, Instrument, MatrixResult, Method, Results, Round, Settings};
@@ -45,7 +48,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<Ending> {
         console::say(&format!("note: {note}"));
     }
     console::print(&match args.json {
-        true => results.json(&args.sizes())?,
+        true => Document::new(&results, &args.sizes()).json()?,
         false => table::text(&results, &args.sizes()),
     })?;
     for warning in &unjudged {
@@ -124,7 +127,7 @@ fn evaluate<J: Jury>(
         }
     };
     if let Some(path) = &args.output {
-        results.write(path, &args.sizes())?;
+        Document::new(&results, &args.sizes()).write(path)?;
     }
     Ok(Evaluated { results, notes, unjudged })
 }
@@ -183,7 +186,7 @@ impl<J: Jury> Run<'_, J> {
             self.progress.step(format!("loading {}", matrix.file_name()));
             results.add(self.judge_matrix(&matrix, facts, &candidates)?);
             if let Some(path) = &args.output {
-                results.write(path, &args.sizes())?;
+                Document::new(&results, &args.sizes()).write(path)?;
             }
         }
         Ok(results)

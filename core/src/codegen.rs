@@ -6,18 +6,23 @@
 //! arguments, so that matrices which share a program share its machine code.
 
 mod call;
+mod dense;
+mod emit;
+mod ending;
 mod epilogue;
 mod header;
 mod items;
+mod lines;
 mod parameter;
 mod part;
 mod signature;
 mod source;
+mod unfused;
 
-pub use epilogue::{
-    Ending, Epilogue, Extent, UserArray, UserElement, UserField, UserFieldError, UserKind,
-};
-pub use parameter::{Argument, ArgumentKind, Parameter, ParameterKind, Size};
+pub use emit::{emit, emit_ending};
+pub use ending::Ending;
+pub use epilogue::{Epilogue, Extent, UserArray, UserElement, UserField, UserFieldError, UserKind};
+pub use parameter::{Parameter, ParameterKind, Size};
 pub(crate) use part::loads_vectors;
 pub use signature::Signature;
-pub use source::{CudaSource, EmitError, emit, emit_ending};
+pub use source::{Argument, ArgumentKind, CudaSource, EmitError};

@@ -277,7 +277,7 @@ where
         observer(Step::Make(number));
         let kept = measured.as_mut().and_then(|measured| measured.take(index));
         let kernel = match kept {
-            Some(kept) => maker.restore(kept, &candidate.program)?,
+            Some(kept) => kept.restore(maker.matrix, &candidate.program)?,
             None => maker.make(&candidate.program)?,
         };
         let known = measured.as_ref().and_then(|measured| measured.outcome(index));

@@ -15,17 +15,33 @@ use anyhow::{Context, Result, bail, ensure};
 /// # Errors
 /// Names the file that uses a module above it, or a module without a place in the order.
 pub fn check(folder: &str, order: &[&str]) -> Result<usize> {
+    check_inside(folder, &[], order)
+}
+
+/// The same of the modules inside of a module of the crate, given by its path from the root.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_inside(folder: &str, outer: &[&str], order: &[&str]) -> Result<usize> {
     let source = crate::root().join(folder).join("src");
-    let root = fs::read_to_string(source.join("lib.rs"))?;
+    let (root, inside) = match outer.split_last() {
+        None => (source.join("lib.rs"), source.clone()),
+        Some((last, above)) => {
+            let above = source.join(above.iter().collect::<PathBuf>());
+            (above.join(format!("{last}.rs")), above.join(last))
+        }
+    };
+    let root = fs::read_to_string(root)?;
     let declared: BTreeSet<String> = declared_modules(&root).into_iter().collect();
     let placed: BTreeSet<String> = order.iter().map(|&module| module.to_owned()).collect();
     ensure!(declared == placed, "{folder} has {declared:?}, and the order has {placed:?}");
     let mut uses = 0;
     for module in order {
-        for path in files(&source, module)? {
+        for path in files(&inside, module)? {
             let at = || path.display().to_string();
             let code = fs::read_to_string(&path).with_context(at)?;
-            let used = used_modules(&code, &module_path(&source, &path)).with_context(at)?;
+            let place = module_path(&source, &path);
+            let used = used_modules(&code, &place, outer).with_context(at)?;
             check_uses(order, module, &used).with_context(at)?;
             uses += used.len();
         }
@@ -82,8 +98,8 @@ fn declared_modules(root: &str) -> Vec<String> {
     declared.collect()
 }
 
-/// The modules at the root of the crate that the code of a module names.
-fn used_modules(code: &str, module: &[String]) -> Result<Vec<String>> {
+/// The modules inside of an outer one, or at the root of the crate, that the code of a module names.
+fn used_modules(code: &str, module: &[String], outer: &[&str]) -> Result<Vec<String>> {
     let tokens = without_tests(&tokens(code));
     let mut used = Vec::new();
     // Inline modules that are open, each with the depth of braces outside of it.
@@ -109,7 +125,7 @@ fn used_modules(code: &str, module: &[String]) -> Result<Vec<String>> {
                 let mut paths = Vec::new();
                 at = read_paths(&tokens, at, &mut Vec::new(), &mut paths);
                 for path in paths {
-                    used.extend(at_root(&path, parents)?);
+                    used.extend(module_inside(outer, &path, parents)?);
                 }
                 continue;
             }
@@ -120,22 +136,28 @@ fn used_modules(code: &str, module: &[String]) -> Result<Vec<String>> {
     Ok(used)
 }
 
-/// The module at the root that a path leads to; `None` where it stays in its own.
-fn at_root(path: &[String], parents: usize) -> Result<Option<String>> {
+/// The module inside of an outer one that a path leads to, from a place in it with so many `parents`;
+/// `None` where it stays in its own, or leads elsewhere.
+fn module_inside(outer: &[&str], path: &[String], parents: usize) -> Result<Option<String>> {
     let mut words = path.iter().map(String::as_str).skip_while(|word| *word == "self").peekable();
-    if words.peek() != Some(&"crate") {
-        let mut climbed = 0;
-        while words.next_if_eq(&"super").is_some() {
-            climbed += 1;
-        }
-        if climbed < parents {
+    // What is left of the place.
+    let mut depth = parents;
+    if words.next_if_eq(&"crate").is_some() {
+        depth = 0;
+    }
+    while words.next_if_eq(&"super").is_some() {
+        depth = depth.saturating_sub(1);
+    }
+    if depth > outer.len() {
+        return Ok(None);
+    }
+    for module in &outer[depth..] {
+        if words.next_if_eq(module).is_none() {
             return Ok(None);
         }
-    } else {
-        words.next();
     }
     match words.next() {
-        Some("*") | None => bail!("{} takes in all of the root", path.join("::")),
+        Some("*") | None => bail!("{} takes in all that is there", path.join("::")),
         Some(name) => Ok(Some(name.to_owned())),
     }
 }
@@ -270,7 +292,7 @@ mod tests {
 
     fn used(module: &str, code: &str) -> Vec<String> {
         let module: Vec<String> = module.split("::").map(str::to_owned).collect();
-        used_modules(code, &module).unwrap()
+        used_modules(code, &module, &[]).unwrap()
     }
 
     #[test]
@@ -324,8 +346,20 @@ mod tests {
             assert_eq!(check(code).unwrap_err().to_string(), message, "{code}");
         }
         let all = ["a".to_owned()];
-        assert!(used_modules("use crate::*;", &all).is_err());
-        assert!(used_modules("use super::*;", &all).is_err());
+        assert!(used_modules("use crate::*;", &all, &[]).is_err());
+        assert!(used_modules("use super::*;", &all, &[]).is_err());
+    }
+
+    #[test]
+    fn modules_inside_of_a_module_are_told_from_others() {
+        let module = ["a", "x"].map(str::to_owned);
+        let used = |code: &str| used_modules(code, &module, &["a"]);
+        let code =
+            "use super::y; use crate::{a::z::C, b}; use super::super::{a::w, c}; use self::v;
+            mod t { use super::u; use super::super::r; }";
+        assert_eq!(used(code).unwrap(), ["y", "z", "w", "r"]);
+        assert!(used("use super::*;").is_err());
+        assert!(used("use crate::a::*;").is_err());
     }
 
     #[test]

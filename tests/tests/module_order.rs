@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use sparserl_tests::module_order::check;
+use sparserl_tests::module_order::{check, check_inside};
 
 /// All modules of `core`, each above everything that it may use.
 const CORE: [&str; 21] = [
@@ -29,6 +29,23 @@ const CORE: [&str; 21] = [
     "arbitrary",
 ];
 
+/// All modules of code generation, likewise.
+const CODEGEN: [&str; 13] = [
+    "lines",
+    "dense",
+    "signature",
+    "parameter",
+    "source",
+    "epilogue",
+    "ending",
+    "items",
+    "unfused",
+    "part",
+    "call",
+    "header",
+    "emit",
+];
+
 /// All modules of `gpu`, likewise.
 const GPU: [&str; 11] = [
     "isolate",
@@ -48,6 +65,12 @@ const GPU: [&str; 11] = [
 fn modules_of_core_depend_downwards_only() {
     let uses = check("core", &CORE).unwrap();
     assert!(uses > 100, "only {uses} uses were found");
+}
+
+#[test]
+fn modules_of_code_generation_depend_downwards_only() {
+    let uses = check_inside("core", &["codegen"], &CODEGEN).unwrap();
+    assert!(uses > 25, "only {uses} uses were found");
 }
 
 #[test]

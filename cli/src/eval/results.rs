@@ -17,11 +17,9 @@ use sparserl_gpu::run::device::DeviceFacts;
 use sparserl_gpu::worker::Protocol;
 
 use super::candidates::Candidate;
-use super::summary::Summary;
 use crate::args::EvalArgs;
 use crate::software::Software;
 use crate::verify::kernel::Kind;
-use crate::whole_file;
 
 /// What the file is; the number changes with the meaning of its fields.
 const FORMAT: &str = "sparserl eval 2";
@@ -246,28 +244,6 @@ impl Results {
         self.matrices.retain(|earlier| earlier.matrix.file != result.matrix.file);
         self.matrices.push(result);
     }
-
-    /// Writes them into a file, with what follows from them.
-    ///
-    /// # Errors
-    /// When it cannot be written; then what was there is still there.
-    pub(crate) fn write(&self, path: &Path, sizes: &[u32]) -> anyhow::Result<()> {
-        whole_file::write(path, self.json(sizes)?.as_bytes())
-    }
-
-    /// The document, with a line break at its end.
-    pub(crate) fn json(&self, sizes: &[u32]) -> anyhow::Result<String> {
-        let document = Document { results: self, summary: Summary::new(self, sizes) };
-        Ok(serde_json::to_string(&document)? + "\n")
-    }
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    results: &'a Results,
-    /// Not read back.
-    summary: Summary,
 }
 
 /// Refuses a file that would be lost.

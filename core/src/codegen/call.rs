@@ -2,9 +2,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::epilogue::Ending;
+use super::dense::{dense_names, result_name};
+use super::ending::Ending;
+use super::part::PartCall;
 use super::signature::RowsForm;
-use super::source::PartCall;
 use crate::layout::{DeviceCall, Mapping, Operand, PartSize, part_name};
 use crate::task::{Operation, Task};
 
@@ -42,22 +43,6 @@ impl DeviceCall {
     ) -> Option<Vec<String>> {
         let context = Context { part, parts, task, ending, mapping: self.mapping, block };
         self.operands.iter().map(|&operand| context.operand(operand)).collect()
-    }
-}
-
-/// Names of the dense operands, input first.
-pub(super) fn dense_names(operation: Operation) -> (&'static str, &'static str) {
-    match operation {
-        Operation::SpMV => ("x", "y"),
-        Operation::SpMM { .. } => ("B", "C"),
-    }
-}
-
-/// Name of what is written where it may be another than the old output.
-pub(super) fn result_name(operation: Operation) -> &'static str {
-    match operation {
-        Operation::SpMV => "z",
-        Operation::SpMM { .. } => "D",
     }
 }
 

@@ -1,30 +1,14 @@
-//! Products whose result goes elsewhere, or through a function of the caller's before it is stored.
-//!
-//! Such a kernel has the parameters of the plain one, of which `y` is called `z` and `C` is called
-//! `D`, and behind them the old operand and, with an epilogue, the caller's values.
+//! Functions of the caller's that results go through before they are stored.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::Write as _;
 
 use thiserror::Error;
 
-use super::call::{dense_names, result_name};
-use super::items;
-use super::source::{CudaSource, EmitError, write_items};
-use crate::layout::ElementType;
+use super::dense::dense_type;
 use crate::task::{Dtype, Operation, Task};
-
-/// What becomes of a product before it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// `z = αAx + βy`, or `D = αAB + βC`.
-    Apart,
-    /// `z = epilogue(row, αAx, βy, user)`, or `D = epilogue(row, column, αAB, βC, user)`.
-    Fused(Epilogue),
-}
 
 /// A function in CUDA C that is applied to each element before it is stored, for SpMV and SpMM:
 ///
@@ -255,7 +239,7 @@ impl Epilogue {
     }
 
     /// The caller's values and function, as they stand in a source.
-    fn definitions(&self, task: Task) -> String {
+    pub(super) fn definitions(&self, task: Task) -> String {
         let dense = dense_type(task);
         let mut text = format!("\n// Types of the epilogue.\nusing Dense = {dense};\n");
         if let Operation::SpMM { columns } = task.operation {
@@ -275,45 +259,6 @@ impl Epilogue {
         text.push_str("#line 1 \"kernel\"\n");
         text
     }
-
-    /// A kernel that applies the epilogue to a product that is there already, in the type of sums:
-    /// what a fused kernel has to agree with. Its parameters are `product`, `old`, `result`,
-    /// `beta`, the number of elements and, where there are any, the caller's values.
-    ///
-    /// # Errors
-    /// When memory does not suffice.
-    pub fn unfused(&self, task: Task) -> Result<CudaSource, EmitError> {
-        let scalar = ElementType::from(task.precision.accumulator()).cuda_type();
-        let dense = dense_type(task);
-        let ending = Ending::Fused(self.clone());
-        let kernel = "sparserl_unfused_epilogue";
-        let (parameter, user) =
-            if self.user.is_empty() { ("", "User{}") } else { (", User user", "user") };
-        let place = match task.operation {
-            Operation::SpMV => "element",
-            Operation::SpMM { .. } => "element / N, element % N",
-        };
-        let is_for = items::Dense::of(task, Some(&ending));
-        let types = items::used_by(dense, is_for);
-        let functions = items::used_by("rounded to_dense", is_for);
-        let mut text = format!("namespace {{\nusing Scalar = {scalar};\n");
-        write_items(&mut text, &types, dense)?;
-        text.push_str(&self.definitions(task));
-        let functions: Vec<_> =
-            functions.into_iter().filter(|item| !types.contains(item)).collect();
-        write_items(&mut text, &functions, dense)?;
-        write!(
-            text,
-            "\n}}  // namespace\n\n\
-             extern \"C\" __global__ void {kernel}(const {scalar}* product, const {dense}* old,\n    \
-             {dense}* result, {scalar} beta, unsigned elements{parameter}) {{\n  \
-             const unsigned element = blockIdx.x * blockDim.x + threadIdx.x;\n  \
-             if (element >= elements) return;\n  \
-             const Scalar scaled = beta == 0 ? Scalar(0) : rounded(beta, old[element]);\n  \
-             result[element] = to_dense(epilogue({place}, product[element], scaled, {user}));\n}}\n"
-        )?;
-        Ok(CudaSource { text, kernel: kernel.to_string(), parameters: Vec::new() })
-    }
 }
 
 impl UserKind {
@@ -326,73 +271,10 @@ impl UserKind {
     }
 }
 
-/// The dense operands' type in device code.
-fn dense_type(task: Task) -> &'static str {
-    match task.precision.rounds_results() {
-        true => ElementType::from(task.precision.dense()).cuda_type(),
-        false => "Scalar",
-    }
-}
-
-impl Ending {
-    /// What a source defines for it before its own definitions, behind the type of the dense
-    /// operands.
-    pub(super) fn definitions(&self, task: Task) -> String {
-        match self {
-            Self::Apart => String::new(),
-            Self::Fused(epilogue) => epilogue.definitions(task),
-        }
-    }
-
-    /// Declarations of the parameters that follow those of the plain kernel.
-    pub(super) fn declarations(&self, task: Task) -> Vec<String> {
-        let (_, old) = dense_names(task.operation);
-        let dense = ElementType::from(task.precision.dense()).cuda_type();
-        let mut declarations = alloc::vec![format!("const {dense}* {old}")];
-        if self.has_user() {
-            declarations.push("User user".to_owned());
-        }
-        declarations
-    }
-
-    /// The last member of the output as the kernel makes it.
-    pub(super) fn user(&self) -> &'static str {
-        match self {
-            Self::Apart => "",
-            Self::Fused(_) if self.has_user() => ", user",
-            Self::Fused(_) => ", User{}",
-        }
-    }
-
-    fn has_user(&self) -> bool {
-        matches!(self, Self::Fused(epilogue) if !epilogue.user.is_empty())
-    }
-
-    /// What the kernel computes, in words.
-    pub(super) fn write_header(
-        &self,
-        text: &mut String,
-        operation: Operation,
-    ) -> core::fmt::Result {
-        let product = match (self, operation) {
-            (Self::Apart, Operation::SpMV) => "z = alpha * A * x + beta * y",
-            (Self::Fused(_), Operation::SpMV) => "z = epilogue(row, alpha * A * x, beta * y, user)",
-            (Self::Apart, Operation::SpMM { .. }) => "D = alpha * A * B + beta * C",
-            (Self::Fused(_), Operation::SpMM { .. }) => {
-                "D = epilogue(row, column, alpha * A * B, beta * C, user)"
-            }
-        };
-        let (result, (_, old)) = (result_name(operation), dense_names(operation));
-        writeln!(
-            text,
-            "// Here {product}, where {result} may be {old}. Behind the arguments below, of which\n\
-             // {result} is the output, come {old} and the caller's values, where there are any."
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use super::*;
 
     #[test]

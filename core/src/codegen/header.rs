@@ -3,11 +3,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
+use super::lines::{MOST_COLUMNS, write_list, write_words};
 use super::parameter::{Parameter, ParameterKind};
 use super::part::loads_vectors;
-use super::source::{MOST_COLUMNS, write_list};
 use crate::language::Program;
-use crate::layout::{LayoutModule, each_layout};
 use crate::task::Operation;
 
 /// Says what the kernel computes, what it is given and how it is launched.
@@ -94,49 +93,4 @@ pub(super) fn write_header(
         writeln!(text, "// {aligned} must be aligned to 16 bytes.")?;
     }
     writeln!(text)
-}
-
-/// Writes words after an opening; further lines align with the first word.
-pub(super) fn write_words(text: &mut String, opening: &str, words: &str) -> fmt::Result {
-    let mut line = opening.trim_end().to_string();
-    for word in words.split(' ') {
-        if line.len() + 1 + word.len() > MOST_COLUMNS {
-            writeln!(text, "{line}")?;
-            line = format!("//{}", " ".repeat(opening.len() - 3));
-        }
-        if line.len() < opening.len() {
-            line = format!("{line:width$}", width = opening.len() - 1);
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    writeln!(text, "{line}")
-}
-
-impl Parameter {
-    /// What it is, in words; `None` when `program` is of another kernel.
-    pub(super) fn meaning(&self, program: &Program) -> Option<String> {
-        let array = |part: usize, array: &str| {
-            let part = *program.parts().get(part)?;
-            let meaning = each_layout!(&part.layout, layout => layout.meaning(array))?;
-            Some(format!("[{}] {}", meaning.shape, meaning.element))
-        };
-        let of = |rows: &str| match program.task.operation {
-            Operation::SpMV => format!("[{rows} of A]"),
-            Operation::SpMM { columns } => format!("[{rows} of A][{columns}]"),
-        };
-        Some(match self.kind {
-            ParameterKind::Input => format!("{} the dense input", of("columns")),
-            ParameterKind::Output => {
-                format!("{} the dense output; not read when beta is 0", of("rows"))
-            }
-            ParameterKind::Alpha => "factor of the product".to_string(),
-            ParameterKind::Beta => "factor of the old output".to_string(),
-            ParameterKind::Matrix { part, array: name } => array(part, name)?,
-            ParameterKind::Workspace { part, array: name } => {
-                format!("{}; workspace", array(part, name)?)
-            }
-            ParameterKind::Size(size) => size.meaning(program.parts().len()),
-        })
-    }
 }

@@ -2,8 +2,9 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::{self, Write};
 
-use super::epilogue::Ending;
+use super::ending::Ending;
 use crate::layout::Layout;
 use crate::task::{Operation, Task};
 
@@ -102,12 +103,12 @@ impl Dense {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     name: &'static str,
-    pub(super) lines: Vec<&'static str>,
+    lines: Vec<&'static str>,
 }
 
 impl Item {
     /// The lines with the type of the dense operands by this name.
-    pub(super) fn lines_in<'n>(&'n self, dense_type: &'n str) -> impl Iterator<Item = String> + 'n {
+    fn lines_in<'n>(&'n self, dense_type: &'n str) -> impl Iterator<Item = String> + 'n {
         self.lines.iter().map(move |line| line.replace(DENSE, dense_type))
     }
 }
@@ -128,6 +129,22 @@ pub(super) fn used_by(code: &str, dense: Dense) -> Vec<Item> {
     let mut is_used = is_used.into_iter();
     items.retain(|_| is_used.next() == Some(true));
     items
+}
+
+/// Writes definitions of the library.
+pub(super) fn write_items(text: &mut String, items: &[Item], dense_type: &str) -> fmt::Result {
+    let mut is_short = true;
+    for item in items {
+        // Aliases and constants stand together.
+        let was_short = core::mem::replace(&mut is_short, item.lines.len() == 1);
+        if !(was_short && is_short) {
+            writeln!(text)?;
+        }
+        for line in item.lines_in(dense_type) {
+            writeln!(text, "{line}")?;
+        }
+    }
+    Ok(())
 }
 
 /// The definitions of a file. One ends with a line outside of all brackets that ends in `;` or `}`.

@@ -1,10 +1,11 @@
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 
-use super::CudaSource;
-use crate::language::Rows;
-use crate::layout::{ArrayData, ArrayRole, ElementType, Packed, PackedPart, PartSize, part_name};
+use crate::language::{Program, Rows};
+use crate::layout::{
+    ArrayRole, ElementType, LayoutModule, Packed, PackedPart, PartSize, each_layout, part_name,
+};
+use crate::task::Operation;
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,52 @@ pub enum Size {
         /// Name of the array within the part.
         array: &'static str,
     },
+}
+
+impl Parameter {
+    /// What it is, in words; `None` when `program` is of another kernel.
+    pub(super) fn meaning(&self, program: &Program) -> Option<String> {
+        let array = |part: usize, array: &str| {
+            let part = *program.parts().get(part)?;
+            let meaning = each_layout!(&part.layout, layout => layout.meaning(array))?;
+            Some(format!("[{}] {}", meaning.shape, meaning.element))
+        };
+        let of = |rows: &str| match program.task.operation {
+            Operation::SpMV => format!("[{rows} of A]"),
+            Operation::SpMM { columns } => format!("[{rows} of A][{columns}]"),
+        };
+        Some(match self.kind {
+            ParameterKind::Input => format!("{} the dense input", of("columns")),
+            ParameterKind::Output => {
+                format!("{} the dense output; not read when beta is 0", of("rows"))
+            }
+            ParameterKind::Alpha => "factor of the product".to_string(),
+            ParameterKind::Beta => "factor of the old output".to_string(),
+            ParameterKind::Matrix { part, array: name } => array(part, name)?,
+            ParameterKind::Workspace { part, array: name } => {
+                format!("{}; workspace", array(part, name)?)
+            }
+            ParameterKind::Size(size) => size.meaning(program.parts().len()),
+        })
+    }
+
+    /// How the kernel declares it.
+    pub(super) fn declaration(&self) -> String {
+        let Self { name, kind, element } = self;
+        let ty = element.cuda_type();
+        match kind {
+            // Not restricted: the compiler would take it for constant as long as the kernel runs, and
+            // might read it before the wait for those that write it.
+            ParameterKind::Input => format!("const {ty}* {name}"),
+            // What the output is not restricts the others as well.
+            ParameterKind::Output => format!("{ty}* __restrict__ {name}"),
+            ParameterKind::Matrix { .. } => format!("const {ty}* {name}"),
+            ParameterKind::Alpha | ParameterKind::Beta | ParameterKind::Size(_) => {
+                format!("{ty} {name}")
+            }
+            ParameterKind::Workspace { .. } => format!("{ty}* {name}"),
+        }
+    }
 }
 
 /// Bytes of a prefetched line.
@@ -167,72 +214,4 @@ fn lines(packed: &Packed, bytes: u64) -> u64 {
     let is_small = packed.bytes(ArrayRole::Matrix) <= MOST_PREFETCHED;
     let has_room = (LINE_BYTES..=MOST_PREFETCHED).contains(&bytes);
     if is_small && has_room { bytes.div_ceil(LINE_BYTES) } else { 0 }
-}
-
-/// An argument of a kernel for one packed matrix.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Argument {
-    /// Name in the source.
-    pub name: String,
-    /// What it is.
-    pub kind: ArgumentKind,
-    /// Element type, by its Rust name.
-    pub dtype: &'static str,
-    /// Elements; 1 for a number passed by value.
-    pub len: usize,
-    /// What its elements mean, in words.
-    pub meaning: String,
-}
-
-/// What an argument is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArgumentKind {
-    /// The dense input x or B: device memory, row-major.
-    Input,
-    /// The dense output y or C: device memory, row-major; not read when β = 0.
-    Output,
-    /// α, by value.
-    Alpha,
-    /// β, by value.
-    Beta,
-    /// A packed array of the matrix: device memory.
-    Matrix,
-    /// Device memory that is zero before the first launch.
-    Workspace,
-    /// A number of the argument's type, by value.
-    Size(u64),
-}
-
-impl CudaSource {
-    /// The arguments of a launch, in order; `packed` is of the source's program and signature.
-    #[must_use]
-    pub fn arguments(&self, packed: &Packed) -> Vec<Argument> {
-        let columns = packed.program.task.operation.columns() as usize;
-        let array_len = |part: usize, array: &str| {
-            let data = packed.parts.get(part).and_then(|part| part.array(array));
-            data.map_or(0, ArrayData::len)
-        };
-        let argument = |parameter: &Parameter| {
-            let (kind, len) = match parameter.kind {
-                ParameterKind::Input => (ArgumentKind::Input, packed.cols * columns),
-                ParameterKind::Output => (ArgumentKind::Output, packed.rows * columns),
-                ParameterKind::Alpha => (ArgumentKind::Alpha, 1),
-                ParameterKind::Beta => (ArgumentKind::Beta, 1),
-                ParameterKind::Matrix { part, array } => {
-                    (ArgumentKind::Matrix, array_len(part, array))
-                }
-                ParameterKind::Workspace { part, array } => {
-                    (ArgumentKind::Workspace, array_len(part, array))
-                }
-                // A packing of the program has all of its sizes.
-                ParameterKind::Size(size) => {
-                    (ArgumentKind::Size(size.of(packed).unwrap_or_default()), 1)
-                }
-            };
-            let name = parameter.name.clone();
-            let meaning = parameter.meaning(&packed.program).unwrap_or_default();
-            Argument { name, kind, dtype: parameter.element.name(), len, meaning }
-        };
-        self.parameters.iter().map(argument).collect()
-    }
 }

@@ -6,14 +6,21 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use super::header::write_words;
-use super::signature::RowsForm;
-use super::source::{PartCall, write_list};
+use super::lines::{write_list, write_words};
+use super::signature::{PartSignature, RowsForm};
 use crate::language::{Cache, Part, Program, ValueCoding};
 use crate::layout::{
     ArrayReader, DeviceCall, ElementType, LayoutModule, PartSize, each_layout, part_name,
 };
 use crate::task::{Operation, Task};
+
+/// A part of the kernel while it is written.
+pub(super) struct PartCall<'a> {
+    pub(super) index: usize,
+    pub(super) part: &'a Part,
+    pub(super) signature: &'a PartSignature,
+    pub(super) call: DeviceCall,
+}
 
 impl PartCall<'_> {
     /// Name of the type.

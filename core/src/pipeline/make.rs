@@ -7,7 +7,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::PipelineError;
-use super::measure::Kept;
 use crate::codegen::{CudaSource, EmitError, emit};
 use crate::kernel::{Candidate, Compiler, Kernel};
 use crate::language::Program;
@@ -136,20 +135,6 @@ where
         #[cfg(not(feature = "std"))]
         let made: Result<_, MakeError<_>> = emitted.into_iter().map(compile).collect();
         Ok(Made(made?))
-    }
-
-    /// A kernel that was measured, with its arrays again where they were given up.
-    pub(super) fn restore<E, X>(
-        &self,
-        kept: Kept<K::Code>,
-        program: &Program,
-    ) -> Result<Kernel<K::Code>, PipelineError<K::Error, E, X>> {
-        let Kept { packed, source, code, pack_time, compile_time } = kept;
-        let packed = match packed {
-            Some(packed) => packed,
-            None => Arc::new(pack(self.matrix, program)?),
-        };
-        Ok(Kernel { packed, source, code, pack_time, compile_time })
     }
 
     fn emit(&self, program: &Program) -> Result<Result<Emitted, PackError>, MakeError<K::Error>> {

@@ -10,8 +10,9 @@ use super::make::Maker;
 use crate::codegen::CudaSource;
 use crate::decode::Choice;
 use crate::kernel::{Compiler, Kernel};
-use crate::layout::Packed;
-use crate::matrix::Scalar;
+use crate::language::Program;
+use crate::layout::{PackError, Packed, pack};
+use crate::matrix::{CsrView, Scalar};
 use crate::outcome::{Evaluation, Evaluator, Objective, Outcome};
 use crate::results::ranking;
 
@@ -155,6 +156,22 @@ impl<C: Clone + Send + Sync> Measured<C> {
     /// The kernel of the program at a place.
     pub(super) fn take(&mut self, index: usize) -> Option<Kept<C>> {
         self.kernels.get_mut(index)?.take()
+    }
+}
+
+impl<C> Kept<C> {
+    /// The kernel of a program, with its arrays again where they were given up.
+    pub(super) fn restore<T: Scalar>(
+        self,
+        matrix: CsrView<'_, T>,
+        program: &Program,
+    ) -> Result<Kernel<C>, PackError> {
+        let Self { packed, source, code, pack_time, compile_time } = self;
+        let packed = match packed {
+            Some(packed) => packed,
+            None => Arc::new(pack(matrix, program)?),
+        };
+        Ok(Kernel { packed, source, code, pack_time, compile_time })
     }
 }
 

@@ -1,0 +1,274 @@
+//! The source of a program: its header, what it uses of the library, its parts and its kernel.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use super::dense::{dense_names, dense_type, result_name};
+use super::ending::Ending;
+use super::header::write_header;
+use super::items::{Dense, used_by, write_items};
+use super::lines::write_list;
+use super::parameter::{Parameter, ParameterKind, Size};
+use super::part::PartCall;
+use super::signature::Signature;
+use super::source::{CudaSource, EmitError};
+use crate::language::{Fnv, Program};
+use crate::layout::{
+    ArrayReader, ArrayRole, ElementType, LayoutModule, PartSize, each_layout, part_name,
+};
+use crate::task::{Operation, Task};
+
+/// Stands for the hash of the source in it while it is written, and is as long.
+const HASH: &str = "$-HASH-$";
+
+/// Writes the kernel of a program for the matrices whose packing has a signature.
+///
+/// # Errors
+/// When the signature is not one of the program.
+pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, EmitError> {
+    write(program, signature, None)
+}
+
+/// Writes the kernel of a program that ends otherwise than with `y = αAx + βy` or `C = αAB + βC`.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_ending(
+    program: &Program,
+    signature: &Signature,
+    ending: &Ending,
+) -> Result<CudaSource, EmitError> {
+    write(program, signature, Some(ending))
+}
+
+fn write(
+    program: &Program,
+    signature: &Signature,
+    ending: Option<&Ending>,
+) -> Result<CudaSource, EmitError> {
+    let task = program.task;
+    let block = program.block.threads();
+    let parts = program.parts();
+    if let Some(part) = parts.get(signature.parts.len()) {
+        let layout = part.layout.word().text();
+        return Err(EmitError::MissingArray { part: signature.parts.len(), layout });
+    }
+    let parts: Vec<PartCall<'_>> = parts
+        .into_iter()
+        .zip(&signature.parts)
+        .enumerate()
+        .map(|(index, (part, signature))| {
+            let call = each_layout!(&part.layout, layout => layout.call(task, block));
+            PartCall { index, part, signature, call }
+        })
+        .collect();
+    let mut parameters = parameters(task, &parts);
+    if ending.is_some() {
+        let outputs = parameters.iter_mut().filter(|p| p.kind == ParameterKind::Output);
+        outputs.for_each(|output| result_name(task.operation).clone_into(&mut output.name));
+    }
+    let word = match task.operation {
+        Operation::SpMV => "spmv",
+        Operation::SpMM { .. } => "spmm",
+    };
+    let kernel = format!("sparserl_{word}_{HASH}");
+
+    let mut code = String::new();
+    for part in &parts {
+        part.write_type(&mut code, task, parts.len())?;
+    }
+    write_kernel(&mut code, &kernel, (task, ending), &parameters, &parts)?;
+    let dense = Dense::of(task, ending);
+    let scalar = ElementType::from(task.precision.accumulator()).cuda_type();
+    let dense_type = dense_type(task);
+    let mut text = String::new();
+    if let Some(ending) = ending {
+        ending.write_header(&mut text, task.operation)?;
+    }
+    write_header(&mut text, program, &kernel, &parameters)?;
+    writeln!(text, "namespace sparserl_{HASH} {{")?;
+    writeln!(text, "using Scalar = {scalar};")?;
+    writeln!(text, "constexpr unsigned BLOCK = {block};  // threads of a block")?;
+    if let Operation::SpMM { columns } = task.operation {
+        writeln!(text, "constexpr unsigned COLUMNS = {columns};  // of B and C")?;
+    }
+    let mut items = used_by(&code, dense);
+    if let Some(ending) = ending {
+        // The caller's values may be of the dense operands' type.
+        let types = used_by(dense_type, dense);
+        write_items(&mut text, &types, dense_type)?;
+        text.push_str(&ending.definitions(task));
+        items.retain(|item| !types.contains(item));
+    }
+    write_items(&mut text, &items, dense_type)?;
+    writeln!(text, "\n{code}\n}}  // namespace sparserl_{HASH}")?;
+
+    let mut hash = Fnv::new();
+    hash.add(format_args!("{text}"));
+    let hash = format!("{:08x}", (hash.0 ^ hash.0 >> 32) as u32);
+    let named = |text: &str| text.replace(HASH, &hash);
+    Ok(CudaSource { text: named(&text), kernel: named(&kernel), parameters })
+}
+
+fn parameters(task: Task, parts: &[PartCall<'_>]) -> Vec<Parameter> {
+    let (input, output) = dense_names(task.operation);
+    let precision = task.precision;
+    let (dense, factor) = (precision.dense().into(), precision.accumulator().into());
+    let own = |name: &str, kind, element| Parameter { name: name.to_owned(), kind, element };
+    let mut parameters = alloc::vec![
+        own(input, ParameterKind::Input, dense),
+        own(output, ParameterKind::Output, dense),
+        own("alpha", ParameterKind::Alpha, factor),
+        own("beta", ParameterKind::Beta, factor),
+    ];
+    for PartCall { index, signature, .. } in parts {
+        parameters.extend(signature.arrays.iter().map(|array| {
+            let kind = match array.role {
+                ArrayRole::Matrix => ParameterKind::Matrix { part: *index, array: array.name },
+                ArrayRole::PartialSums | ArrayRole::Counters => {
+                    ParameterKind::Workspace { part: *index, array: array.name }
+                }
+            };
+            let name = part_name(parts.len(), *index, array.name);
+            Parameter { name, kind, element: array.element }
+        }));
+    }
+    let mut size = |size: Size, element| {
+        let kind = ParameterKind::Size(size);
+        parameters.push(Parameter { name: size.name(parts.len()), kind, element });
+    };
+    for PartCall { index, signature, call, .. } in parts {
+        let last = index + 1 == parts.len();
+        let first_block = (!last).then_some(PartSize::FirstBlock);
+        for what in first_block.into_iter().chain(call.sizes(signature.rows)) {
+            let element = match what {
+                PartSize::Entries => signature.element("row_offsets").unwrap_or(ElementType::U32),
+                PartSize::MergeItems => signature.merge_item,
+                _ => ElementType::U32,
+            };
+            size(Size::Part { part: *index, what }, element);
+        }
+    }
+    for what in prefetched(task, parts) {
+        size(what, ElementType::U32);
+    }
+    parameters
+}
+
+/// The arrays whose addresses depend on other loads: the input and the entries.
+fn prefetched(task: Task, parts: &[PartCall<'_>]) -> Vec<Size> {
+    let (input, _) = dense_names(task.operation);
+    let mut sizes = alloc::vec![Size::InputLines(input)];
+    for PartCall { index, signature, .. } in parts {
+        let by_entries =
+            signature.arrays.iter().filter(|array| array.reader == ArrayReader::PartByEntries);
+        sizes.extend(by_entries.map(|array| Size::ArrayLines { part: *index, array: array.name }));
+    }
+    sizes
+}
+
+fn write_kernel(
+    text: &mut String,
+    kernel: &str,
+    (task, ending): (Task, Option<&Ending>),
+    parameters: &[Parameter],
+    parts: &[PartCall<'_>],
+) -> Result<(), EmitError> {
+    writeln!(text, "extern \"C\" __global__ void __launch_bounds__(BLOCK, 1) {kernel}(")?;
+    let mut declarations: Vec<String> = parameters.iter().map(Parameter::declaration).collect();
+    if let Some(ending) = ending {
+        // The old vector may be the output, which then is not restricted.
+        let output = parameters.iter().position(|p| p.kind == ParameterKind::Output);
+        if let Some(output) = output.and_then(|output| declarations.get_mut(output)) {
+            *output = output.replace(" __restrict__", "");
+        }
+        declarations.extend(ending.declarations(task));
+    }
+    write_list(text, "    ", &declarations, ") {")?;
+    let scratch = parts.iter().map(|part| part.call.scratch).max().unwrap_or(0);
+    if scratch > 0 {
+        writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{scratch}];")?;
+    }
+    let prefetch = |size: Size| {
+        let lines = size.name(parts.len());
+        format!("prefetch({}, {lines})", lines.trim_end_matches("_lines"))
+    };
+    let prefetches: Vec<String> = prefetched(task, parts).into_iter().map(prefetch).collect();
+    write_list(text, "  ", &prefetches, ";")?;
+    // Before this, kernels may still be writing what is read, and reading what is written.
+    writeln!(text, "#if __CUDA_ARCH__ >= 900  // Earlier kernels may still run:")?;
+    writeln!(text, "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");")?;
+    writeln!(text, "#endif")?;
+    // The last part is the first in the grid.
+    for part in parts.iter().rev() {
+        let nested = parts.len() > 1;
+        if nested {
+            let first = part.index + 1 == parts.len();
+            let own = part
+                .index
+                .checked_sub(1)
+                .map(|next| part_name(parts.len(), next, PartSize::FirstBlock.name()));
+            match (first, own) {
+                (true, Some(end)) => writeln!(text, "  if (blockIdx.x < {end}) {{")?,
+                (false, Some(end)) => writeln!(text, "  }} else if (blockIdx.x < {end}) {{")?,
+                (_, None) => writeln!(text, "  }} else {{")?,
+            }
+        }
+        let indent = if nested { "    " } else { "  " };
+        write_part(text, indent, part, parts.len(), (task, ending))?;
+    }
+    if parts.len() > 1 {
+        writeln!(text, "  }}")?;
+    }
+    write!(text, "}}")?;
+    Ok(())
+}
+
+fn write_part(
+    text: &mut String,
+    indent: &str,
+    part: &PartCall<'_>,
+    parts: usize,
+    (task, ending): (Task, Option<&Ending>),
+) -> Result<(), EmitError> {
+    let mapping = part.call.mapping;
+    let block = if part.index + 1 == parts {
+        "blockIdx.x".to_string()
+    } else {
+        format!("blockIdx.x - {}", part_name(parts, part.index, PartSize::FirstBlock.name()))
+    };
+    let mut own_block = block.as_str();
+    if task.operation != Operation::SpMV {
+        let (tiles, stride, vector) = (mapping.column_tiles, mapping.stride, mapping.vector);
+        if tiles > 1 {
+            let block = if block.contains(' ') { format!("({block})") } else { block.clone() };
+            writeln!(text, "{indent}const u32 block = {block} / {tiles};")?;
+            writeln!(text, "{indent}const u32 column_tile = {block} % {tiles};")?;
+            own_block = "block";
+        }
+        let lane = match (tiles, stride) {
+            (1, 1) => "0".to_string(),
+            (1, _) => format!("threadIdx.x % {stride}"),
+            (_, 1) => "column_tile".to_string(),
+            _ => format!("(column_tile * {stride} + threadIdx.x % {stride})"),
+        };
+        match (lane.as_str(), vector) {
+            ("0", _) | (_, 1) => writeln!(text, "{indent}const u32 column = {lane};")?,
+            _ => writeln!(text, "{indent}const u32 column = {lane} * {vector};")?,
+        }
+    }
+    let layout = part.part.layout.word().text();
+    let arguments = part
+        .call
+        .arguments(part, parts, (task, ending), own_block)
+        .ok_or(EmitError::MissingArray { part: part.index, layout })?;
+    let members = part.members(parts).join(", ");
+    let matrix = format!("{}{{{members}}}", part.type_name(parts));
+    let all: Vec<String> = core::iter::once(matrix).chain(arguments).collect();
+    let opening = format!("{indent}{}(", part.call.function);
+    write_list(text, &opening, &all, ");")?;
+    Ok(())
+}
