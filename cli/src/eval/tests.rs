@@ -50,7 +50,8 @@ fn eval_with(
     }));
     match Cli::try_parse_from(words).unwrap().command {
         Command::Eval(args) => {
-            let Evaluated { results, .. } = evaluate(&args, || measuring(&args, open()?))?;
+            let Evaluated { results, .. } =
+                evaluate(&args, |task| measuring(&args, task, open()?))?;
             let summary = Summary::new(&results, &args.sizes());
             Ok((results, summary))
         }
