@@ -15,7 +15,7 @@ use crate::text::{table, time, times};
 /// Stands for what there is not.
 const NONE: &str = "–";
 /// Faults that are told apart.
-const MOST_FAULTS: usize = 5;
+pub(super) const MOST_FAULTS: usize = 5;
 /// Name of the rows over all matrices.
 const ALL: &str = "all";
 
