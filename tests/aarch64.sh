@@ -14,10 +14,10 @@ cargo build --locked --package sparserl-cli
 
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
-# The cubins that a program kept would be taken for those of the other.
 export XDG_DATA_HOME=$temporary/data QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
 python3 -m pip download --quiet --no-deps --only-binary=:all: --platform manylinux2014_aarch64 \
     --dest "$temporary" nvidia-cuda-nvrtc-cu12==12.9.86
+# Each has a cache of its own, or it would take the cubins of the other.
 there=target/$target/debug/sparserl-cli
 "$there" setup --wheel "$temporary"/*.whl
 SPARSERL_CACHE_DIR=$temporary/there "$there" gen tests/matrices/beam.mtx --output "$temporary/aarch64"
