@@ -93,7 +93,7 @@ impl Cli {
             Command::Tune(args) => args.task.check(),
             Command::Inspect(args) => args.task.check(),
             Command::Verify(args) => args.asked.check(),
-            Command::Eval(args) => args.task.check(),
+            Command::Eval(args) => args.asked.check(),
             Command::Bench(args) => args.check(),
             Command::Report(_)
             | Command::Setup(_)

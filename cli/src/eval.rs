@@ -40,8 +40,8 @@ const TOGETHER: usize = 32;
 
 pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<Ending> {
     let evaluated = match args.emulation.emulate {
-        true => evaluate(args, || Emulating::open(args))?,
-        false => evaluate(args, || measuring(args, judge::open(&args.judging)?))?,
+        true => evaluate(args, |task| Emulating::open(args, task))?,
+        false => evaluate(args, |task| measuring(args, task, judge::open(&args.judging)?))?,
     };
     let Evaluated { results, notes, unjudged } = evaluated;
     for note in notes {
@@ -57,9 +57,9 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<Ending> {
     Ok(if unjudged.is_empty() { Ending::Complete } else { Ending::Unjudged })
 }
 
-fn measuring<J: Judge>(args: &EvalArgs, judge: J) -> anyhow::Result<Measuring<J>> {
+fn measuring<J: Judge>(args: &EvalArgs, task: Task, judge: J) -> anyhow::Result<Measuring<J>> {
     let recorder = recordings::open(args.record.as_deref())?;
-    Ok(Measuring { judge, recorder, task: args.task.task() })
+    Ok(Measuring { judge, recorder, task })
 }
 
 /// What came out.
@@ -74,9 +74,11 @@ struct Evaluated {
 /// Judges the candidates of all matrices that have no results yet.
 fn evaluate<J: Jury>(
     args: &EvalArgs,
-    open: impl FnOnce() -> anyhow::Result<J>,
+    open: impl FnOnce(Task) -> anyhow::Result<J>,
 ) -> anyhow::Result<Evaluated> {
-    let task = args.task.task();
+    let (mut problems, note) = candidates::read(&args.candidates, args.matrices())?;
+    let task = args.asked.task_or(candidates::common_task(&problems));
+    candidates::refuse_others(&mut problems, task);
     let settings = Settings::new(task, Method::of(args));
     if let Some(path) = &args.output {
         results::check_folder(path)?;
@@ -89,7 +91,6 @@ fn evaluate<J: Jury>(
         }
         None => None,
     };
-    let (problems, note) = candidates::read(&args.candidates, args.matrices(), task)?;
     let mut notes: Vec<String> = note.into_iter().collect();
 
     let progress = Progress::new(steps(&problems), !args.json);
@@ -119,7 +120,8 @@ fn evaluate<J: Jury>(
             } else {
                 "opening the GPU"
             });
-            let mut run = Run { jury: open()?, task, progress: &progress, unjudged: Vec::new() };
+            let mut run =
+                Run { jury: open(task)?, task, progress: &progress, unjudged: Vec::new() };
             let results = earlier.unwrap_or_else(|| Results::new(settings, run.jury.instrument()));
             let results = run.judge_all(results, pending, args)?;
             unjudged = run.unjudged;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, anyhow, bail};
+use serde::Serialize;
 use sparserl_gpu::compile::nvrtc::data_folder;
 
 use crate::args::{CudaArg, SetupArgs};
@@ -18,6 +19,8 @@ use crate::{console, gpu};
 
 /// Names the version in an installed folder, as `tests/install-nvrtc.sh` does.
 const VERSION_FILE: &str = "version";
+/// What to do where that is missing.
+const WITH_PIP: &str = "install python3 with pip (Debian's python3-pip)";
 
 /// A version of NVRTC.
 struct Release {
@@ -90,14 +93,15 @@ pub(crate) fn run(args: &SetupArgs) -> anyhow::Result<()> {
     let is_installed = fs::read_to_string(target.join(VERSION_FILE))
         .is_ok_and(|version| version.trim() == release.version);
     if is_installed && !args.force {
-        return report(args, &format!("NVRTC {} is in {shown} already", release.version));
+        let found = Installed { nvrtc: release.version, folder: &target, is_new: false };
+        return found.report(args);
     }
 
     let unfinished = Unfinished::begin(&data)?;
     let file = match &args.wheel {
         Some(file) => file.clone(),
         None => {
-            if !args.quiet {
+            if !args.quiet && !args.json {
                 let Release { package, version, .. } = release;
                 console::say(&format!("fetching {package} {version} (45 to 90 MB) with pip"));
             }
@@ -115,11 +119,33 @@ pub(crate) fn run(args: &SetupArgs) -> anyhow::Result<()> {
     drop(unfinished);
     // That it is of use here shows when it is opened, which is left to a process of its own.
     gpu::pool().with_context(|| format!("{shown}: installed, but it cannot be used"))?;
-    report(args, &format!("installed NVRTC {} into {shown}", release.version))
+    Installed { nvrtc: release.version, folder: &target, is_new: true }.report(args)
 }
 
-fn report(args: &SetupArgs, message: &str) -> anyhow::Result<()> {
-    if args.quiet { Ok(()) } else { console::print(&format!("{message}\n")) }
+/// What is there at the end; its serde form is the document of `--json`.
+#[derive(Serialize)]
+struct Installed<'a> {
+    /// The version.
+    nvrtc: &'static str,
+    folder: &'a Path,
+    /// Whether it was installed now.
+    #[serde(rename = "new")]
+    is_new: bool,
+}
+
+impl Installed<'_> {
+    fn report(&self, args: &SetupArgs) -> anyhow::Result<()> {
+        let Self { nvrtc, folder, is_new } = self;
+        let folder = folder.display();
+        if args.quiet {
+            return Ok(());
+        }
+        console::print(&match is_new {
+            _ if args.json => serde_json::to_string_pretty(self)? + "\n",
+            true => format!("installed NVRTC {nvrtc} into {folder}\n"),
+            false => format!("NVRTC {nvrtc} is in {folder} already\n"),
+        })
+    }
 }
 
 /// Has pip fetch the wheel into a folder.
@@ -131,7 +157,7 @@ fn fetch(release: &Release, folder: &Path) -> anyhow::Result<PathBuf> {
     pip.args(["--no-input", "--only-binary=:all:", "--dest"]).arg(&place);
     pip.arg(format!("{package}=={version}")).stdin(Stdio::null());
     let why = match pip.output() {
-        Err(error) => format!("cannot start python3, whose pip fetches it: {error}"),
+        Err(error) => format!("cannot start python3 ({error}); {WITH_PIP}"),
         Ok(output) if output.status.success() => {
             let mut files = fs::read_dir(&place).into_iter().flatten().filter_map(Result::ok);
             match files.next() {
@@ -142,13 +168,17 @@ fn fetch(release: &Release, folder: &Path) -> anyhow::Result<PathBuf> {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stderr);
             let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
-            last.unwrap_or("pip gives no reason").to_owned()
+            match last.unwrap_or("pip gives no reason") {
+                missing if missing.ends_with("No module named pip") => {
+                    format!("{missing}; {WITH_PIP}")
+                }
+                reason => reason.to_owned(),
+            }
         }
     };
     bail!(
-        "cannot fetch {package} {version}: {why}; on a machine with a network, download its wheel \
-         from https://pypi.org/project/{package}/{version}/#files, then run `sparserl-cli setup \
-         --wheel FILE.whl` here"
+        "cannot fetch {package} {version}: {why}; or download its wheel on another machine, from \
+         https://pypi.org/project/{package}/{version}/#files, and run `sparserl-cli setup --wheel FILE.whl` here"
     )
 }
 

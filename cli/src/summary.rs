@@ -142,7 +142,7 @@ impl StoredValues {
                 "few different ones, kept as a dictionary; --values variable keeps them free"
             }
             (Self::Array, true) => "all 1, for the file has none, in the packed arrays",
-            (Self::Array, false) => "those of the file, in the packed arrays",
+            (Self::Array, false) => "the matrix's own, in the packed arrays",
             (Self::Free, true) => {
                 "none in the file: free, packed as 1; --values fixed lets the kernel hold them"
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::matrix::ReadingArgs;
-use super::{EmulationArgs, JudgingArgs, MatrixArgs, TaskArgs};
+use super::{AskedTaskArgs, EmulationArgs, JudgingArgs, MatrixArgs};
 
 #[derive(Args, Debug)]
 pub(crate) struct EvalArgs {
@@ -20,7 +20,7 @@ pub(crate) struct EvalArgs {
     #[command(flatten)]
     reading: ReadingArgs,
     #[command(flatten)]
-    pub(crate) task: TaskArgs,
+    pub(crate) asked: AskedTaskArgs,
     /// Sizes k of pass@k, separated by commas
     #[arg(
         short, value_name = "K", value_delimiter = ',', default_value = "1,2,5,10",

@@ -16,8 +16,11 @@ pub(crate) struct SetupArgs {
     /// Install it anew where it is installed already
     #[arg(long)]
     pub(crate) force: bool,
+    /// Print a JSON document with the version and the folder, not a line
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Print nothing but errors
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "json")]
     pub(crate) quiet: bool,
 }
 

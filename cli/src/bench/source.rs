@@ -90,7 +90,8 @@ impl MatrixSource {
     /// The matrix that is made on the fly where an argument is called like a family and no file is.
     pub(crate) fn family(argument: &Path) -> Option<Result<Self, SourceError>> {
         match Family::parse(argument.to_str().filter(|_| !argument.exists())?) {
-            Err(SourceError::Unknown(_)) => None,
+            // A file that is not there; where numbers follow a name, a family that is not.
+            Err(SourceError::Unknown(name)) if !name.contains(':') => None,
             family => Some(family.map(Self::Family)),
         }
     }

@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use sparserl_core::task::Task;
+use sparserl_core::task::{Dtype, Operation, Task};
 use walkdir::WalkDir;
 
 use crate::args::MatrixArgs;
@@ -46,7 +46,6 @@ pub(crate) struct Candidate {
 pub(crate) fn read(
     folder: &Path,
     matrices: Vec<MatrixArgs>,
-    task: Task,
 ) -> anyhow::Result<(Vec<Problem>, Option<String>)> {
     let mut files = find(folder)?;
     if files.is_empty() {
@@ -77,7 +76,7 @@ pub(crate) fn read(
             );
         }
         let candidates: anyhow::Result<_> =
-            theirs.into_iter().map(|path| Candidate::read(folder, path, task)).collect();
+            theirs.into_iter().map(|path| Candidate::read(folder, path)).collect();
         problems.push(Problem { matrix, candidates: candidates? });
     }
     let note = files.first().map(|first| {
@@ -87,6 +86,26 @@ pub(crate) fn read(
         )
     });
     Ok((problems, note))
+}
+
+/// The task that all programs are for, where they agree and there are any; for CUDA, SpMV in f32.
+pub(crate) fn common_task(problems: &[Problem]) -> Task {
+    let candidates = problems.iter().flat_map(|problem| &problem.candidates);
+    let mut tasks = candidates.filter_map(|candidate| candidate.kernel.as_ref().ok()?.task());
+    let usual = Task::new(Operation::SpMV, Dtype::F32);
+    let Some(first) = tasks.next() else { return usual };
+    if tasks.all(|task| task == first) { first } else { usual }
+}
+
+/// Makes programs for other tasks candidates that are none for this one.
+pub(crate) fn refuse_others(problems: &mut [Problem], task: Task) {
+    for candidate in problems.iter_mut().flat_map(|problem| &mut problem.candidates) {
+        if let Ok(kernel) = &candidate.kernel
+            && let Some(own) = kernel.task().filter(|own| *own != task)
+        {
+            candidate.kernel = Err(format!("the program is for {own}, not for {task}"));
+        }
+    }
 }
 
 /// Candidates' files in a folder and the folders in it, by name.
@@ -107,16 +126,12 @@ fn find(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 impl Candidate {
-    fn read(folder: &Path, path: PathBuf, task: Task) -> anyhow::Result<Self> {
+    fn read(folder: &Path, path: PathBuf) -> anyhow::Result<Self> {
         let below = path.strip_prefix(folder).unwrap_or(&path).as_os_str();
         let name = OsStr::to_string_lossy(below).into_owned();
         let at = path.display().to_string();
         let file = KernelFile::read(path).with_context(|| at)?;
         let kernel = file.parse().map_err(|error| error.to_string());
-        let kernel = kernel.and_then(|kernel| match kernel.task() {
-            Some(own) if own != task => Err(format!("the program is for {own}, not for {task}")),
-            _ => Ok(kernel),
-        });
         Ok(Self { file: name, kind: file.kind, blake3: file.blake3(), kernel })
     }
 }
@@ -125,7 +140,6 @@ impl Candidate {
 mod tests {
     use std::fs;
 
-    use sparserl_core::task::{Dtype, Operation};
     use tempfile::TempDir;
 
     use super::*;
@@ -146,14 +160,14 @@ mod tests {
     /// Names by matrix, and the note.
     fn names(folder: &TempDir, matrices: &str) -> (Vec<Vec<String>>, Option<String>) {
         let matrices = matrices.split(' ').map(MatrixArgs::of).collect();
-        let (problems, note) = read(folder.path(), matrices, TASK).unwrap();
+        let (problems, note) = read(folder.path(), matrices).unwrap();
         let names = |problem: &Problem| problem.candidates.iter().map(|c| c.file.clone()).collect();
         (problems.iter().map(names).collect(), note)
     }
 
     fn error(folder: &TempDir, matrices: &str) -> String {
         let matrices = matrices.split(' ').map(MatrixArgs::of).collect();
-        format!("{:#}", read(folder.path(), matrices, TASK).unwrap_err())
+        format!("{:#}", read(folder.path(), matrices).unwrap_err())
     }
 
     #[test]
@@ -206,10 +220,21 @@ mod tests {
             ("4.skl", PROGRAM),
         ];
         let folder = folder(&files);
-        let (problems, _) = read(folder.path(), vec![MatrixArgs::of("a.mtx")], TASK).unwrap();
+        let (mut problems, _) = read(folder.path(), vec![MatrixArgs::of("a.mtx")]).unwrap();
+        assert_eq!(common_task(&problems), TASK, "the programs do not agree");
+        refuse_others(&mut problems, TASK);
         let kernels: Vec<_> = problems[0].candidates.iter().map(|c| c.kernel.as_ref()).collect();
+        assert_eq!(kernels[0].unwrap_err(), "the program is for spmm 4 f32, not for spmv f32");
         assert!(kernels[1].unwrap_err().starts_with("line 1: "));
         assert!(kernels[2].is_err());
         assert!(matches!(kernels[3], Ok(Kernel::Program(_))), "{:?}", kernels[3]);
+    }
+    #[test]
+    fn programs_that_agree_say_what_is_computed() {
+        let program = PROGRAM.replace("spmv f32", "spmv f64 variable");
+        let files = [("1.skl", program.as_str()), ("2.cu", ""), ("3.skl", "rubbish")];
+        let folder = folder(&files);
+        let (problems, _) = read(folder.path(), vec![MatrixArgs::of("a.mtx")]).unwrap();
+        assert_eq!(common_task(&problems).to_string(), "spmv f64 variable");
     }
 }

@@ -23,9 +23,9 @@ pub(super) struct Emulating<'a> {
 }
 
 impl<'a> Emulating<'a> {
-    pub(super) fn open(args: &'a EvalArgs) -> anyhow::Result<Self> {
+    pub(super) fn open(args: &'a EvalArgs, task: Task) -> anyhow::Result<Self> {
         let emulator = emulate::open(&args.emulation)?;
-        Ok(Self { args: &args.emulation, emulator, task: args.task.task() })
+        Ok(Self { args: &args.emulation, emulator, task })
     }
 }
 

@@ -1,5 +1,6 @@
 //! What `eval` says on a terminal.
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 use comfy_table::Table;
@@ -13,6 +14,8 @@ use crate::text::{table, time, times};
 
 /// Stands for what there is not.
 const NONE: &str = "–";
+/// Faults that are told apart.
+pub(super) const MOST_FAULTS: usize = 5;
 /// Name of the rows over all matrices.
 const ALL: &str = "all";
 
@@ -50,6 +53,36 @@ pub(crate) fn text(results: &Results, sizes: &[u32]) -> String {
     }
     for name in &all.failures {
         let _ = writeln!(text, "no right candidate: {name}");
+    }
+    text.push_str(&faults(results));
+    text
+}
+
+/// What is wrong with candidates: what is said of most first.
+fn faults(results: &Results) -> String {
+    struct Fault<'r> {
+        text: String,
+        first: &'r str,
+        count: usize,
+    }
+    let mut faults: Vec<Fault<'_>> = Vec::new();
+    let candidates = results.matrices.iter().flat_map(|matrix| &matrix.candidates);
+    for candidate in candidates.filter(|candidate| !candidate.outcome.is_right()) {
+        let text = candidate.outcome.to_string();
+        match faults.iter_mut().find(|fault| fault.text == text) {
+            Some(fault) => fault.count += 1,
+            None => faults.push(Fault { text, first: &candidate.file, count: 1 }),
+        }
+    }
+    faults.sort_by_key(|fault| Reverse(fault.count));
+    let mut text = String::new();
+    for Fault { text: fault, first, count } in faults.iter().take(MOST_FAULTS) {
+        let others = if *count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        let _ = writeln!(text, "not right: {first}{others}: {fault}");
+    }
+    if faults.len() > MOST_FAULTS {
+        let rest: usize = faults.iter().skip(MOST_FAULTS).map(|fault| fault.count).sum();
+        let _ = writeln!(text, "not right: {rest} more for other reasons; --json has all");
     }
     text
 }

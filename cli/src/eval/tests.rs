@@ -7,6 +7,7 @@ use sparserl_gpu::store::recording::Recordings;
 use tempfile::TempDir;
 
 use super::summary::Summary;
+use super::table::MOST_FAULTS;
 use super::*;
 use crate::args::{Cli, Command};
 use crate::verify::judge::fake::{FakeJudge, cuda};
@@ -50,7 +51,8 @@ fn eval_with(
     }));
     match Cli::try_parse_from(words).unwrap().command {
         Command::Eval(args) => {
-            let Evaluated { results, .. } = evaluate(&args, || measuring(&args, open()?))?;
+            let Evaluated { results, .. } =
+                evaluate(&args, |task| measuring(&args, task, open()?))?;
             let summary = Summary::new(&results, &args.sizes());
             Ok((results, summary))
         }
@@ -122,6 +124,10 @@ fn the_best_of_a_matrix_is_compared_and_its_losses_are_named() {
         "{text}"
     );
     assert!(text.contains("no right candidate: b.mtx\n"), "{text}");
+    let faults: Vec<&str> = text.lines().filter(|line| line.starts_with("not right: ")).collect();
+    assert!(faults[0].starts_with("not right: a/4.cu and 5 more: "), "{text}");
+    assert_eq!(faults.len(), MOST_FAULTS + 1, "{text}");
+    assert_eq!(faults[MOST_FAULTS], "not right: 1 more for other reasons; --json has all");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn what_is_no_results_file_is_refused() {
     assert_eq!(place.names(""), ["a.json"]);
 }
 
-/// The results that the README states are those that are kept, and those that `report --markdown`
+/// The results that their README states are those that are kept, and those that `report --markdown`
 /// makes of them.
 #[test]
 fn the_readme_states_what_was_measured() {
@@ -143,7 +143,7 @@ fn the_readme_states_what_was_measured() {
     let place = Place::new();
     fs::write(place.path("results.json"), &text).unwrap();
     let printed = place.succeed("report results.json --markdown");
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let readme = fs::read_to_string(root.join("tests/results/README.md")).unwrap();
     let cases = results["cases"].as_array().unwrap();
     for task in results["settings"]["tasks"].as_array().unwrap() {
         let of_task: Vec<&Value> = cases.iter().filter(|case| case["task"] == *task).collect();

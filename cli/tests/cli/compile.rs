@@ -1,6 +1,7 @@
 //! Machine code: written where NVRTC is found, and not missed where it is not.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 use sparserl_gpu::compile::nvrtc::{Compilers, Nvrtc};
@@ -179,8 +180,36 @@ fn setup_installs_nothing_but_the_expected_wheel_and_says_what_to_do_without_a_n
     // There is no Python to fetch it with.
     let fetched = setup("-q");
     assert_eq!((fetched.code, fetched.stderr.lines().count()), (Some(3), 1), "{}", fetched.stderr);
-    for words in ["cannot fetch nvidia-cuda-nvrtc-cu12 ", "python3", "setup --wheel FILE.whl"] {
+    for words in ["cannot fetch nvidia-cuda-nvrtc-cu12 ", "python3-pip", "setup --wheel FILE.whl"] {
         assert!(fetched.stderr.contains(words), "{}", fetched.stderr);
     }
+    // There is one without pip.
+    let python = place.path("python3");
+    fs::write(&python, "#!/bin/sh\necho /usr/bin/python3: No module named pip >&2\nexit 1\n")
+        .unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = place.command_without_nvrtc("setup -q");
+    command.env("XDG_DATA_HOME", place.path("data")).env("PATH", place.path(""));
+    let without_pip = run(&mut command).stderr;
+    assert!(without_pip.contains("No module named pip; install python3 with pip"), "{without_pip}");
     assert!(!place.path("data").exists(), "nothing is left");
+}
+
+#[test]
+fn setup_says_what_is_there_already() {
+    let place = Place::new();
+    let folder = place.path("data/sparserl/nvrtc/12");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("version"), "12.9.86\n").unwrap();
+    let setup = |arguments: &str| {
+        let mut command = place.command_without_nvrtc(&format!("setup {arguments}"));
+        let run = run(command.env("XDG_DATA_HOME", place.path("data")));
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+        run.stdout
+    };
+    assert_eq!(setup(""), format!("NVRTC 12.9.86 is in {} already\n", folder.display()));
+    assert_eq!(setup("-q"), "");
+    let document: Value = serde_json::from_str(&setup("--json")).unwrap();
+    let expected = serde_json::json!({ "nvrtc": "12.9.86", "folder": folder, "new": false });
+    assert_eq!(document, expected);
 }

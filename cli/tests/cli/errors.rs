@@ -33,6 +33,20 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
+fn what_is_no_file_is_called_what_it_is() {
+    let place = Place::new();
+    fs::create_dir(place.path("graph.mtx")).unwrap();
+    for name in ["graph.mtx", "."] {
+        let error = place.fail(&format!("gen {name}"));
+        assert!(error.starts_with(&format!("error: {name}: is a folder")), "{error}");
+    }
+    let error = place.fail("gen stencil6:10x10");
+    let expected =
+        "error: stencil6:10x10: no such file or folder, and no family; families are stencil5:";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
 fn what_may_have_no_end_is_refused_or_bounded() {
     let place = Place::new();
     std::os::unix::fs::symlink("/dev/zero", place.path("zero.mtx")).unwrap();

@@ -39,16 +39,25 @@ pub enum MatrixFileErrorKind {
     /// The extension names no known format.
     #[error(
         "unknown extension; expected *.mtx, *.smtx, *.rb, *.rua or another of Harwell-Boeing's, *.npz, or *.tar with one of \
-         them, plain or with .gz, .bz2, .zst or .xz"
+         them, plain or with .gz, .bz2, .zst or .xz; given as standard input (-), its content tells"
     )]
     Extension,
+    /// A file of MATLAB's.
+    #[error(
+        "MATLAB's .mat is not read; take the same matrix as Matrix Market, as SuiteSparse has it and scipy.io.mmwrite \
+         writes it"
+    )]
+    Matlab,
+    /// A folder.
+    #[error("is a folder; give a file in it")]
+    Folder,
     /// What is read from a stream has none of the formats that are known.
     #[error(
         "unknown format; expected Matrix Market, .smtx, Harwell-Boeing, .npz or .tar, plain or compressed by gzip, bzip2, \
          zstd or xz"
     )]
     Unknown,
-    /// A pipe, a device or a folder: it may have no end, and cannot be read twice.
+    /// A pipe or a device: it may have no end, and cannot be read twice.
     #[error("is no regular file; give - to read standard input")]
     NotAFile,
     /// The archive cannot be read.
@@ -296,11 +305,15 @@ pub fn load_with<T: Scalar>(
     options: &Options<'_>,
 ) -> Result<Loaded<T>, MatrixFileError> {
     let fail = |(line, kind)| MatrixFileError { path: path.to_path_buf(), line, kind };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let kind = Kind::of_name(&name).ok_or_else(|| fail((None, MatrixFileErrorKind::Extension)))?;
     let unreadable = |error| fail((None, MatrixFileErrorKind::Read(error)));
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(fail((None, MatrixFileErrorKind::Folder)));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let kind = Kind::of_name(&name).ok_or_else(|| fail((None, unread(path))))?;
     // A pipe would be waited for, and a device has no end.
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+    if !metadata.is_file() {
         return Err(fail((None, MatrixFileErrorKind::NotAFile)));
     }
     if (kind.format, kind.compression) == (Some(Format::Market), None)
@@ -318,6 +331,14 @@ pub fn load_with<T: Scalar>(
     match kind.format {
         Some(format) => parse(&bytes, format, options).map_err(fail),
         None => of_archive(&bytes, Some(kind.stem), options).map_err(fail),
+    }
+}
+
+/// Why a file with this extension is not read.
+fn unread(path: &Path) -> MatrixFileErrorKind {
+    match path.extension() {
+        Some(extension) if extension.eq_ignore_ascii_case("mat") => MatrixFileErrorKind::Matlab,
+        _ => MatrixFileErrorKind::Extension,
     }
 }
 

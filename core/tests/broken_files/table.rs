@@ -262,6 +262,12 @@ fn compressed_files() -> Vec<Broken> {
         ("unknown.csv", b"1,2\n".to_vec(), 0, "unknown extension"),
         ("unknown", b"1,2\n".to_vec(), 0, "unknown extension"),
         ("unknown.gz", b"1,2\n".to_vec(), 0, "unknown extension"),
+        (
+            "matlab.MAT",
+            b"MATLAB 5.0".to_vec(),
+            0,
+            "MATLAB's .mat is not read; take the same matrix as Matrix Market",
+        ),
     ]
 }
 

@@ -23,6 +23,8 @@
 //! schema, takes 402 s of processor time to build where `parquet` alone takes 88 s (dev profile,
 //! two cores, 2026-11-22).
 
+#[cfg(feature = "archives")]
+mod archive;
 mod column;
 mod part;
 mod recorder;
@@ -35,19 +37,15 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use sparserl_core::outcome::{Evaluation, Outcome, Samples, Timing};
+use sparserl_core::outcome::Evaluation;
 use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
 
-use part::Purpose;
 pub use recorder::{Recorded, RecordedError, Recorder};
 pub use replay::{Replay, ReplayError};
 
 use crate::compile::nvrtc;
 use crate::run::device::DeviceFacts;
-
-/// Evaluations in one part of an archive: the larger parts are, the more often they say the same.
-const ARCHIVED_TOGETHER: usize = 4096;
 
 /// What an evaluation was made with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,66 +136,11 @@ impl Recordings {
         &self.0
     }
 
-    /// Adds all to a store in little space, for training: of the samples of a time only the median
-    /// is kept, and of numbers what single precision holds, which is finer than what is measured.
-    ///
-    /// # Errors
-    /// When the folder cannot be made or a part cannot be written.
-    pub fn archive(&self, folder: impl AsRef<Path>) -> Result<(), RecordingError> {
-        let folder = folder.as_ref();
-        let failed = |source| RecordingError::Write { folder: folder.into(), source };
-        fs::create_dir_all(folder).map_err(failed)?;
-        for recordings in self.0.chunks(ARCHIVED_TOGETHER) {
-            let recordings: Vec<Recording> = recordings.iter().map(Recording::condensed).collect();
-            part::write(folder, &recordings, Purpose::Archive).map_err(failed)?;
-        }
-        Ok(())
-    }
-
     /// Keeps only what a [`Replay`] should answer from, such as the evaluations of one device or
     /// protocol.
     pub fn retain(&mut self, keep: impl FnMut(&Recording) -> bool) {
         self.0.retain(keep);
     }
-}
-
-impl Recording {
-    /// With medians in the place of samples, in single precision.
-    fn condensed(&self) -> Self {
-        let mut condensed = self.clone();
-        let Evaluation { outcomes, baselines, copy_bandwidth } = &mut condensed.evaluation;
-        for outcome in outcomes {
-            match outcome {
-                Outcome::Measured(measurement) => {
-                    measurement.worst_ratio = in_single(measurement.worst_ratio);
-                    condense(&mut measurement.timing);
-                }
-                Outcome::Verified(verification) => {
-                    verification.worst_ratio = in_single(verification.worst_ratio);
-                }
-                _ => {}
-            }
-        }
-        for baseline in baselines {
-            if let Ok(timing) = &mut baseline.timing {
-                condense(timing);
-            }
-        }
-        *copy_bandwidth = copy_bandwidth.map(in_single);
-        condensed
-    }
-}
-
-fn condense(timing: &mut Timing) {
-    for samples in [&mut timing.cold, &mut timing.warm, &mut timing.back_to_back] {
-        // A time above 0 stays above 0.
-        let median = samples.as_ref().map(|samples| in_single(samples.median()));
-        *samples = median.and_then(|median| Samples::try_from(vec![median]).ok());
-    }
-}
-
-fn in_single(number: f64) -> f64 {
-    f64::from(number as f32)
 }
 
 impl<'a> IntoIterator for &'a Recordings {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blake3::Hasher;
-use parquet::basic::{BrotliLevel, Compression};
+use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -18,22 +18,13 @@ use parquet::schema::types::Type;
 use super::row::{self, Row};
 use super::{Recording, RecordingError};
 
-/// What parts are written for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// More comes soon: written fast.
-    Recording,
-    /// To be kept for years: made small.
-    Archive,
-}
-
 /// Adds a part with these recordings to a store; `folder` must exist.
 pub(super) fn write(
     folder: &Path,
     recordings: &[Recording],
-    purpose: Purpose,
+    compression: Compression,
 ) -> io::Result<PathBuf> {
-    let bytes = encode(recordings, purpose).map_err(io::Error::other)?;
+    let bytes = encode(recordings, compression).map_err(io::Error::other)?;
     let path = folder.join(name(&blake3::hash(&bytes)));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".part-");
@@ -69,11 +60,7 @@ fn name(hash: &blake3::Hash) -> String {
     format!("part-{}.parquet", hash.to_hex())
 }
 
-fn encode(recordings: &[Recording], purpose: Purpose) -> Result<Vec<u8>, ParquetError> {
-    let compression = match purpose {
-        Purpose::Recording => Compression::SNAPPY,
-        Purpose::Archive => Compression::BROTLI(BrotliLevel::try_new(9)?),
-    };
+fn encode(recordings: &[Recording], compression: Compression) -> Result<Vec<u8>, ParquetError> {
     let properties = WriterProperties::builder().set_compression(compression).build();
     let mut writer = SerializedFileWriter::new(Vec::new(), schema()?, Arc::new(properties))?;
     let rows: Vec<Row> = recordings.iter().flat_map(row::rows).collect();
@@ -112,7 +99,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let language = RecordedLanguage { version: 7, grammar_hash: !grammar_hash() };
         let old = Recording { language, ..recording() };
-        write(folder.path(), &[recording(), old.clone()], Purpose::Recording).unwrap();
+        write(folder.path(), &[recording(), old.clone()], Compression::SNAPPY).unwrap();
         let mut recordings = Recordings::read(folder.path()).unwrap();
         assert_eq!(recordings.as_slice(), [recording(), old]);
         let error = Replay::new(recordings.clone()).unwrap_err();

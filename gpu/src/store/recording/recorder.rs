@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use parquet::basic::Compression;
 use sparserl_core::kernel::Candidate;
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator};
 
-use super::part::Purpose;
 use super::{Context, RecordedLanguage, RecordedMatrix, Recording, RecordingError, part};
 use crate::store::fingerprint::MatrixIdentity;
 
@@ -113,7 +113,8 @@ impl Recorder {
     /// When it cannot be written; it is kept for another attempt.
     pub fn flush(&mut self) -> Result<(), RecordingError> {
         if !self.pending.is_empty() {
-            part::write(&self.folder, &self.pending, Purpose::Recording)
+            // More comes soon: written fast.
+            part::write(&self.folder, &self.pending, Compression::SNAPPY)
                 .map_err(|source| RecordingError::Write { folder: self.folder.clone(), source })?;
             self.pending.clear();
             self.pending_rows = 0;
