@@ -48,7 +48,8 @@ use sparserl_core::target::Architecture;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmulationOptions {
     /// Orders in which blocks, warps and diverged lanes take turns; the first is the plain one. At
-    /// least 1 is tried.
+    /// least 1 is tried, and twice as many of small launches of kernels from anywhere that wait for other
+    /// threads.
     pub seeds: u32,
     /// Launches in each order, each for another check. At least 1; 3 show all that there is to
     /// show, with 5 it runs every check that a device runs, and one more: that nothing becomes of
@@ -264,7 +265,7 @@ impl EmulatorEvaluator {
             run_trial(&kernel, &prepared, matrix, (task, is_foreign), &self.options)?;
         let Some(raw) = foreign else { return Ok(judgement) };
         let options = EmulationOptions { seeds: 1, checks: 1, ..self.options };
-        for (what, small) in awkward::matrices(matrix, raw.is_told())? {
+        for (what, small) in awkward::matrices(matrix, raw.is_told(matrix))? {
             if !judgement.outcome.is_right() {
                 break;
             }

@@ -25,9 +25,9 @@ Macros, constants, dim3 variables and functions of one `return` mean what the so
 <<< and >>> a parameter of the kernel is the number that it is given, as `n` and BLOCK in
   // launch: spmv<<<(n + BLOCK - 1) / BLOCK, BLOCK>>>(row_offsets, columns, values, x, y, num_rows)
 Where nothing is passed, the parameters have to bear these names (or row_ptr, col_idx, dense_matrix,
-output). A template is wrapped: a __device__ function, and a kernel that calls it for one type and
-size, as extern \"C\" __global__ void spmv_f32(...) { spmv<float, 128>(...); }. A .json file of the
-source's name can say how it is launched, too:
+output). A kernel that is a template is launched with the template's arguments, as in
+  // launch: spmv<float, 128><<<ceil(num_rows / 128), 128>>>
+A .json file of the source's name can say how it is launched, too:
 
   {\"kernel\": \"spmv\", \"grid\": [\"ceil(num_rows / 256)\"], \"block\": [256], \"shared\": 0,
    \"arguments\": [\"row_offsets\", \"columns\", \"values\", \"x\", \"y\", \"num_rows\"]}

@@ -14,6 +14,7 @@ mod atomics;
 mod calls;
 mod cluster;
 mod control;
+mod guesses;
 mod lexer;
 mod liveness;
 mod local;

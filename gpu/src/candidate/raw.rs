@@ -34,6 +34,9 @@ mod packed;
 mod parameter;
 mod role;
 mod source;
+mod template;
+
+use std::collections::BTreeSet;
 
 use sparserl_core::codegen::EmitError;
 use sparserl_core::language::{Program, TextError};
@@ -51,6 +54,7 @@ pub use parameter::{Element, Kind, ParameterError};
 use parameter::{Parameter, read_parameters};
 use role::Role;
 use source::{Code, Function};
+use template::Instance;
 
 /// A kernel's source, what its parameters are given, and how it is launched.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +67,12 @@ pub struct RawKernel {
     parameters: Vec<Parameter>,
     arguments: Arguments,
     launch: LaunchRule,
+    /// What its source has as numbers.
+    integers: BTreeSet<u64>,
 }
+
+/// Threads of a warp: numbers up to that are in most sources, whatever a matrix's sizes are.
+const WARP: u64 = 32;
 
 /// What parameters are given, in their order.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,18 +92,21 @@ impl RawKernel {
     pub fn parse(source: &str, sidecar: Option<&str>) -> Result<Self, RawError> {
         let code = Code::read(source);
         let functions = code.kernels();
+        let definitions = Definitions::of(&code);
         let launch = match sidecar {
             Some(json) => Some(LaunchRule::from_json(json)?),
             None => {
                 let of_comment = |text: String| {
-                    LaunchRule::from_comment(&Definitions::of(&code).in_launch(&text, &functions))
+                    LaunchRule::from_comment(&definitions.in_launch(&text, &functions))
                 };
                 code.launch_comment()?.map(of_comment).transpose()?
             }
         };
         let named = launch.as_ref().and_then(LaunchRule::kernel);
         let function = choose(&functions, named)?;
-        let parameters = read_parameters(function.parameters)?;
+        let given = launch.as_ref().and_then(LaunchRule::template);
+        let instance = Instance::of(function, given, &functions)?;
+        let parameters = read_parameters(&definitions.declarations(function, instance.as_ref()))?;
         let advice = |words: &[&str]| LaunchRule::advice(launch.as_ref(), function.name, words);
         let said = launch.as_ref().and_then(LaunchRule::arguments);
         let arguments = match code.program_comment() {
@@ -117,13 +129,18 @@ impl RawKernel {
         if matches!(arguments, Arguments::Csr(_)) && launch.depends_on(Size::Blocks) {
             return Err(RuleError::Blocks.into());
         }
-        let mut written = Code::without_headers(&code.with_c_linkage(&functions, function.name));
-        let integers = code.sized_integers();
-        if !integers.is_empty() {
-            written.insert_str(0, &format!("{integers}\n#line 1\n"));
+        let linked = match &instance {
+            Some(instance) => instance.written(&code, &functions, &parameters),
+            None => code.with_c_linkage(&functions, function.name),
+        };
+        let mut written = Code::without_headers(&linked);
+        let declared = code.sized_integers();
+        if !declared.is_empty() {
+            written.insert_str(0, &format!("{declared}\n#line 1\n"));
         }
+        let integers = code.integers();
         let (kernel, source) = (function.name.to_owned(), written.clone());
-        Ok(Self { kernel, written, source, parameters, arguments, launch })
+        Ok(Self { kernel, written, source, parameters, arguments, launch, integers })
     }
 
     /// The same kernel, whose compiler and emulator call its source by the name of its file, or by
@@ -142,7 +159,7 @@ impl RawKernel {
         &self.kernel
     }
 
-    /// What to compile: the source, with `extern "C"` and integers of `<cstdint>` where they were
+    /// What to compile: the source, with `extern "C"` (of a template, with a kernel that calls it) and integers of `<cstdint>` where they were
     /// missing, and without CUDA's and C's own headers.
     #[must_use]
     pub fn source(&self) -> &str {
@@ -170,16 +187,21 @@ impl RawKernel {
         }
     }
 
-    /// Whether its launch or an argument says how many rows the matrix has, and how many columns: it may
-    /// rely on what it is not told. Neither for what takes the arrays of a program.
-    pub(crate) fn is_told(&self) -> [bool; 2] {
+    /// Whether it is told how many rows the matrix has, and how many columns, by an argument or by a grid of as many
+    /// blocks: it may rely on what it is not told. Neither is told to what takes the arrays of a program, nor, as far
+    /// as anybody knows, to what has a size of the matrix as a number in its source.
+    pub(crate) fn is_told<T: Scalar>(&self, matrix: CsrView<'_, T>) -> [bool; 2] {
         let Arguments::Csr(roles) = &self.arguments else { return [false; 2] };
+        let sizes = [matrix.rows(), matrix.cols(), matrix.nnz()].map(|size| size as u64);
+        if sizes.iter().any(|size| *size > WARP && self.integers.contains(size)) {
+            return [false; 2];
+        }
         [Size::NumRows, Size::NumCols].map(|size| {
             let is_of = |role: &Role| match role {
                 Role::Number(expression) => expression.depends_on(size),
                 _ => false,
             };
-            self.launch.depends_on(size) || roles.iter().any(is_of)
+            self.launch.has_blocks_of(size) || roles.iter().any(is_of)
         })
     }
 
@@ -322,9 +344,6 @@ fn choose<'a, 'f>(
         return Err(RawError::NoSuchKernel { kernel, names });
     };
     let kernel = || name.to_owned();
-    if same.iter().any(|function| function.is_template) {
-        return Err(RawError::Template { kernel: kernel() });
-    }
     let differs =
         |other: &&Function<'_>| other.is_defined && other.parameters != function.parameters;
     if same.iter().copied().any(|other| differs(&other)) {
@@ -386,9 +405,18 @@ pub enum RawError {
         /// Names of those that there are.
         names: String,
     },
-    /// A template cannot be compiled alone.
-    #[error("the kernel `{kernel}` is a template: write it out for one type and size")]
+    /// What the parameters of a template stand for is not said.
+    #[error(
+        "the kernel `{kernel}` is a template: say in the launch what its parameters stand for, as in \
+         {kernel}<float, 128><<<…>>>"
+    )]
     Template {
+        /// Its name.
+        kernel: String,
+    },
+    /// The launch has arguments for a template.
+    #[error("the launch has arguments of a template for the kernel `{kernel}`, which is none")]
+    NoTemplate {
         /// Its name.
         kernel: String,
     },

@@ -2,7 +2,8 @@
 //!
 //! They are cut out of the matrix that a kernel is judged on and none is larger in any way, so that
 //! a kernel that relies on what its matrix is like, as on the length of rows, may go on doing so. Nor
-//! does a size change that it is not told.
+//! does a size change that it is not told. A kernel whose source has a size of its matrix as a number is
+//! for that matrix.
 
 use sparserl_core::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Function, Instruction, Register, RegisterCounts};
+use super::{Function, Instruction, Op, Order, Register, RegisterCounts};
 
 /// A place in the source, as `-lineinfo` records it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -135,6 +135,15 @@ impl Kernel {
         let from = self.code.get(instruction..)?;
         let location = from.iter().find_map(|instruction| instruction.location)?;
         self.locations.get(location as usize)
+    }
+
+    /// Whether it has strong reads that are no atomics, as those have who wait for other threads.
+    #[must_use]
+    pub fn has_strong_reads(&self) -> bool {
+        self.code.iter().any(|instruction| match &instruction.op {
+            Op::Load { access, .. } => access.order != Order::Weak,
+            _ => false,
+        })
     }
 
     /// Where an instruction stands, in words.

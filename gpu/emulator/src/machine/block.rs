@@ -1,6 +1,6 @@
 //! A block: warps in turns.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 
 use fastrand::Rng;
@@ -65,6 +65,8 @@ pub(crate) struct Core<'g> {
     pub(super) undefined_stored: Stored,
     /// Copies under way to shared memory, by warp.
     pub(super) copies: Vec<Groups<Copy>>,
+    /// How many copies are under way to a word of shared memory.
+    pub(super) awaited: HashMap<usize, u32>,
     /// Those from there.
     pub(super) sent: Vec<Groups<Sent>>,
     /// Words of shared memory that were written since the last fence between that and copies from
@@ -118,6 +120,11 @@ impl<'g> Block<'g> {
         };
         let seed = grid.options.seed;
         let mut random = (seed != 0).then(|| Rng::with_seed(seed ^ u64::from(index) << 32));
+        // Some are behind from the start, so that others meet what they have not done yet.
+        let pause = random.as_mut().map_or(0, |random| match random.u8(..) {
+            0..64 => random.u32(1..=LONGEST_PAUSE),
+            _ => 0,
+        });
         let is_serial =
             index < SERIAL_BLOCKS && random.as_mut().is_some_and(|random| random.u8(..) < 96);
         Self {
@@ -132,6 +139,7 @@ impl<'g> Block<'g> {
                 counters: Counters::default(),
                 findings: Findings::default(),
                 copies: (0..grid.warps()).map(|_| Groups::default()).collect(),
+                awaited: HashMap::new(),
                 sent: (0..grid.warps()).map(|_| Groups::default()).collect(),
                 unfenced: BTreeSet::new(),
                 mbarriers: MBarriers::new(),
@@ -145,7 +153,7 @@ impl<'g> Block<'g> {
                 is_stuck: false,
             },
             turn: 0,
-            pause: 0,
+            pause,
             has_stored: false,
         }
     }

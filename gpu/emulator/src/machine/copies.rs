@@ -153,8 +153,9 @@ impl Core<'_> {
             }
         }
         // Until it is waited for, nobody can tell what is there.
-        for word in (0..copy.bytes).step_by(4) {
-            self.shared.write(target + word, 4, 0, false);
+        for word in (target..target + copy.bytes).step_by(4) {
+            self.shared.write(word, 4, 0, false);
+            *self.awaited.entry(word).or_default() += 1;
         }
         let conflict = self.observe_shared(request, lane, target, true);
         self.report_race(request, lane, conflict, || in_shared(grid, target as u64));
@@ -200,6 +201,20 @@ impl Core<'_> {
         }
     }
 
+    /// Whether no other copy to a word of shared memory is under way than one that has just come.
+    fn is_last_awaited(&mut self, place: usize) -> bool {
+        match self.awaited.get_mut(&place) {
+            Some(copies) if *copies > 1 => {
+                *copies -= 1;
+                false
+            }
+            _ => {
+                self.awaited.remove(&place);
+                true
+            }
+        }
+    }
+
     /// Writes what a copy of that warp has brought.
     pub(super) fn end_copy(&mut self, warp: usize, counter: u32, copy: &Copy) {
         let grid = self.grid;
@@ -215,7 +230,10 @@ impl Core<'_> {
         };
         for (index, word) in copy.data.chunks(4).enumerate().take(copy.bytes / 4) {
             let value = word.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
-            self.shared.write(copy.destination + index * 4, 4, value, copy.defined);
+            let place = copy.destination + index * 4;
+            // Nor where another copy is under way to the same place.
+            let is_last = self.is_last_awaited(place);
+            self.shared.write(place, 4, value, copy.defined && is_last);
         }
         let conflict = self.observe_shared(request, copy.lane, copy.destination, true);
         self.report_race(request, copy.lane, conflict, || in_shared(grid, copy.destination as u64));

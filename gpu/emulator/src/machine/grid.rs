@@ -16,7 +16,7 @@ use super::order::Releases;
 use super::races::Cell;
 use super::stamp::MOST_BLOCKS;
 use super::warp::LocalWord;
-use crate::code::{BulkStore, Kernel, Op, Order, WARP};
+use crate::code::{BulkStore, Kernel, Op, WARP};
 use crate::compute::Registers;
 use crate::counters::Counters;
 use crate::launch::{Argument, Launch, LaunchError, Options, Report};
@@ -157,10 +157,7 @@ impl<'l> Grid<'l> {
             options,
             is_over: AtomicBool::new(false),
             sizes: kernel.code.iter().map(|instruction| instruction.op.element_bytes()).collect(),
-            has_strong_reads: kernel.code.iter().any(|instruction| match &instruction.op {
-                Op::Load { access, .. } => access.order != Order::Weak,
-                _ => false,
-            }),
+            has_strong_reads: kernel.has_strong_reads(),
             has_near: kernel.code.iter().any(|instruction| instruction.op.is_near()),
             has_bulk_stores: kernel
                 .code

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::calls::{Outlined, Own};
+use super::guesses;
 use super::liveness::read_before_written;
 use super::names::{Place, Scope};
 use super::reach::Reach;
@@ -406,6 +407,7 @@ impl<'m> Lowering<'m> {
                 _ => {}
             }
         }
+        guesses::relax(&mut self.code);
         debug_assert!(u64::from(local_bytes) <= LOCAL_WINDOW.end - LOCAL_WINDOW.start);
         let filled = |register: &Register| {
             self.filled.iter().any(|(other, _)| other == register)

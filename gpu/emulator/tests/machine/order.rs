@@ -320,3 +320,26 @@ fn look_back_over_many_blocks_takes_time_in_proportion() {
     assert_eq!(run.report.findings, []);
     assert_eq!(run.words()[2 * blocks as usize - 2], blocks);
 }
+
+#[test]
+fn a_guess_of_what_a_swap_finds_is_no_race() {
+    let body = |first: &str| {
+        format!(
+            "{first}
+            AGAIN:
+            mov.u32 %r5, %r4;
+            add.s32 %r6, %r5, 1;
+            atom.global.cas.b32 %r4, [%rd0], %r5, %r6;
+            setp.ne.u32 %p0, %r4, %r5;
+            @%p0 bra AGAIN;"
+        )
+    };
+    let right = body("ld.global.u32 %r4, [%rd0];");
+    for seed in 0..6 {
+        let run = run_seeded(&right, 2, 32, 1, &Options { seed, budget: 100_000 });
+        assert_eq!(run.report.findings, [], "seed {seed}");
+        assert_eq!(run.words(), [64]);
+    }
+    let unrelated = body("ld.global.u32 %r7, [%rd0];\nmov.u32 %r4, 0;");
+    assert_eq!(kinds(&unrelated, 2, 32, 1), [Race]);
+}

@@ -1,14 +1,15 @@
 //! Names that a source defines and its launch may use: macros, constants, `dim3` variables, functions that return
-//! an expression, and the kernel's own parameters.
+//! an expression, names of types, and the kernel's own parameters.
 //!
 //! As a preprocessor does, a name is replaced by the text that it stands for.
 
 use std::collections::BTreeMap;
 
 use super::choose;
-use super::launch::{elements, parenthesised};
+use super::launch::{elements, named_kernel, parenthesised};
 use super::parameter::{Element, Kind, is_type, read_parameters};
 use super::source::{Code, Function, is_name};
+use super::template::Instance;
 
 /// More than launches need: a text could be doubled again and again.
 const MOST_REPLACED: usize = 256;
@@ -35,6 +36,7 @@ impl Definitions {
             // Constants within functions are not known where kernels are launched.
             if is_global {
                 found.constant_of(statement);
+                found.type_of(statement);
             }
             found.extents_of(statement);
         }
@@ -97,6 +99,33 @@ impl Definitions {
         }
     }
 
+    /// `typedef long long NAME` or `using NAME = long long`.
+    fn type_of(&mut self, statement: &str) {
+        let words: Vec<&str> = statement.split_whitespace().collect();
+        match words.as_slice() {
+            ["typedef", ty @ .., name] => self.define(name, None, ty.join(" ")),
+            ["using", name, "=", ty @ ..] => self.define(name, None, ty.join(" ")),
+            _ => {}
+        }
+    }
+
+    /// The declarations of a kernel's parameters, with the types that names stand for and the arguments of a template.
+    pub(super) fn declarations(
+        &self,
+        function: &Function<'_>,
+        instance: Option<&Instance<'_>>,
+    ) -> String {
+        let text = function.parameters;
+        let text = instance.map_or_else(|| text.to_owned(), |instance| instance.of_text(text));
+        replaced(&text, &|word| {
+            let stands_for = self.expanded(word);
+            let mut words = stands_for.split_whitespace().peekable();
+            let is_one =
+                words.peek().is_some() && words.all(|word| is_type(word) || word == "const");
+            (is_one && stands_for != word).then_some(stands_for)
+        })
+    }
+
     /// `dim3 NAME(x, y)`.
     fn extents_of(&mut self, statement: &str) {
         let statement = statement.trim();
@@ -129,7 +158,7 @@ impl Definitions {
 
     /// The text of a launch with what its names stand for. Among the sizes of a launch a parameter of the kernel
     /// stands for the number that it is given.
-    pub(super) fn in_launch(mut self, text: &str, functions: &[Function<'_>]) -> String {
+    pub(super) fn in_launch(&self, text: &str, functions: &[Function<'_>]) -> String {
         let split = || {
             let (kernel, rest) = text.split_once("<<<")?;
             let (configuration, rest) = rest.split_once(">>>")?;
@@ -139,18 +168,21 @@ impl Definitions {
         let rest = self.expanded(rest);
         let listed = rest.trim().trim_end_matches(';').trim_end();
         let arguments = parenthesised(listed).map(elements).unwrap_or_default();
-        let named = Some(kernel.trim()).filter(|kernel| !kernel.is_empty());
-        let function = choose(functions, named).ok();
-        let parameters = function.and_then(|function| read_parameters(function.parameters).ok());
+        let parameters = named_kernel(kernel).and_then(|(name, given)| {
+            let function = choose(functions, name).ok()?;
+            let instance = Instance::of(function, given, functions).ok()?;
+            read_parameters(&self.declarations(function, instance.as_ref())).ok()
+        });
+        let mut known = self.0.clone();
         for (parameter, argument) in parameters.iter().flatten().zip(arguments) {
             let is_number = matches!(parameter.kind, Kind::Number(Element::Integer { .. }));
             if is_number && parameter.name != argument.trim() {
                 let body = format!("({})", argument.trim());
                 let definition = Definition { parameters: None, body };
-                self.0.insert(parameter.name.clone(), Some(definition));
+                known.insert(parameter.name.clone(), Some(definition));
             }
         }
-        format!("{kernel}<<<{}>>>{rest}", self.expanded(configuration))
+        format!("{kernel}<<<{}>>>{rest}", Self(known).expanded(configuration))
     }
 
     fn expanded(&self, text: &str) -> String {
@@ -231,7 +263,7 @@ fn with_arguments(body: &str, parameters: &[String], arguments: &[String]) -> St
 }
 
 /// A text in which some words are replaced.
-fn replaced(text: &str, by: &dyn Fn(&str) -> Option<String>) -> String {
+pub(super) fn replaced(text: &str, by: &dyn Fn(&str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -259,7 +291,7 @@ fn names(list: &str) -> Vec<String> {
 }
 
 /// The name that a declaration ends with.
-fn last_name(declaration: &str) -> &str {
+pub(super) fn last_name(declaration: &str) -> &str {
     declaration.trim_end().rsplit(|c| !is_name(c)).next().unwrap_or_default()
 }
 

@@ -4,7 +4,7 @@
 //! // launch: spmv<<<ceil(num_rows / 256), 256>>>(row_offsets, columns, values, x, y, num_rows)
 //! // launch: <<<dim3(ceil(num_rows / 8), ceil(dense_cols / 32)), dim3(32, 8), 4096>>>
 //!
-//! launch     = [ kernel ] "<<<" dimensions "," dimensions [ "," expression ] ">>>"
+//! launch     = [ kernel [ "<" template-arguments ">" ] ] "<<<" dimensions "," dimensions [ "," expression ] ">>>"
 //!              [ "(" [ argument { "," argument } ] ")" ] [ ";" ]
 //! dimensions = expression | "dim3" "(" expression { "," expression } ")"
 //! ```
@@ -39,6 +39,8 @@ use crate::run::device::Geometry;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchRule {
     kernel: Option<String>,
+    /// Arguments of the template that the kernel is.
+    template: Option<String>,
     grid: [Expression; 3],
     block: [Expression; 3],
     shared: Expression,
@@ -78,14 +80,7 @@ impl LaunchRule {
         let form = || RuleError::Form { found: shortened(text) };
         let (kernel, rest) = text.split_once("<<<").ok_or_else(form)?;
         let (configuration, rest) = rest.split_once(">>>").ok_or_else(form)?;
-        let kernel = Some(kernel.trim()).filter(|kernel| !kernel.is_empty());
-        match kernel.and_then(|kernel| kernel.split_once('<')) {
-            Some((name, _)) if name.chars().all(is_name) => {
-                return Err(RuleError::Template { instance: shortened(kernel.unwrap_or(name)) });
-            }
-            _ if kernel.is_some_and(|kernel| !kernel.chars().all(is_name)) => return Err(form()),
-            _ => {}
-        }
+        let (kernel, template) = named_kernel(kernel).ok_or_else(form)?;
         let rest = rest.trim();
         let rest = rest.strip_suffix(';').unwrap_or(rest).trim_end();
         let arguments = match rest {
@@ -101,6 +96,7 @@ impl LaunchRule {
         let list = |text: &str| elements(text).iter().map(|one| one.trim().to_owned()).collect();
         Ok(Self {
             kernel: kernel.map(str::to_owned),
+            template: template.map(str::to_owned),
             grid: extents(dimensions(grid).into_iter())?,
             block: extents(dimensions(block).into_iter())?,
             shared: Expression::parse(shared)?,
@@ -114,8 +110,12 @@ impl LaunchRule {
         let Description { kernel, grid, block, shared, arguments } =
             serde_json::from_str(json).map_err(|error| RuleError::json(&error))?;
         let shared = shared.unwrap_or(Extent::Number(0)).text();
+        let kernel = kernel.as_deref();
+        // What is no name is that of no kernel, which is told later.
+        let (kernel, template) = kernel.and_then(named_kernel).unwrap_or((kernel, None));
         Ok(Self {
-            kernel,
+            kernel: kernel.map(str::to_owned),
+            template: template.map(str::to_owned),
             grid: extents(grid.texts().iter().map(String::as_str))?,
             block: extents(block.texts().iter().map(String::as_str))?,
             shared: Expression::parse(&shared)?,
@@ -135,6 +135,11 @@ impl LaunchRule {
         extents.into_iter().any(|extent| extent.depends_on(size))
     }
 
+    /// Whether the grid has as many blocks in a direction as a size says.
+    pub(super) fn has_blocks_of(&self, size: Size) -> bool {
+        self.grid.contains(&Expression::Size(size))
+    }
+
     /// What to write for the parameters of `kernel` to be given `arguments`.
     pub(super) fn advice(rule: Option<&Self>, kernel: &str, arguments: &[&str]) -> String {
         let comment = |configuration: &str| {
@@ -152,6 +157,11 @@ impl LaunchRule {
     /// The kernel that is launched, where it is said.
     pub(super) fn kernel(&self) -> Option<&str> {
         self.kernel.as_deref()
+    }
+
+    /// The arguments of the template that it is, where they are said.
+    pub(super) fn template(&self) -> Option<&str> {
+        self.template.as_deref()
     }
 
     /// The launch for some sizes.
@@ -192,6 +202,18 @@ fn extent(
     let value = expression.value(sizes).ok_or_else(|| outside("no number".to_owned()))?;
     let in_range = range.contains(&value).then(|| u32::try_from(value).ok()).flatten();
     in_range.ok_or_else(|| outside(value.to_string()))
+}
+
+/// The name of a kernel, if there is any, and the arguments of the template that it is.
+pub(super) fn named_kernel(text: &str) -> Option<(Option<&str>, Option<&str>)> {
+    let text = text.trim();
+    let (name, template) = match text.split_once('<') {
+        Some((name, rest)) => (name.trim_end(), Some(rest.strip_suffix('>')?)),
+        None => (text, None),
+    };
+    let name = Some(name).filter(|name| !name.is_empty());
+    let is_whole = name.is_none_or(|name| name.chars().all(is_name));
+    (is_whole && (name.is_some() || template.is_none())).then_some((name, template))
 }
 
 /// What stands between the parentheses that a text begins and ends with.
@@ -301,15 +323,6 @@ pub enum RuleError {
     Form {
         /// What is there.
         found: String,
-    },
-    /// It is one of a template.
-    #[error(
-        "the launch names `{instance}`, which is of a template: make that a `__device__` function, and call it in a \
-         kernel without template parameters, which the launch names instead"
-    )]
-    Template {
-        /// The kernel's name with the arguments of the template.
-        instance: String,
     },
     /// The blocks of a kernel without a program.
     #[error(

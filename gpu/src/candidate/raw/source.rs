@@ -1,6 +1,10 @@
 //! Finding kernels in a source, without a compiler.
 
+use std::collections::BTreeSet;
+
 use super::launch::RuleError;
+
+const GLOBAL: &str = "__global__";
 
 /// A source, with what is no code out of the way.
 #[derive(Debug)]
@@ -30,7 +34,12 @@ pub(super) struct Function<'c> {
     /// What stands between the parentheses.
     pub(super) parameters: &'c str,
     pub(super) is_defined: bool,
-    pub(super) is_template: bool,
+    /// What stands between the angle brackets of a template.
+    pub(super) template: Option<&'c str>,
+    /// Such as `__launch_bounds__(256)`, and where.
+    pub(super) attributes: Vec<(usize, &'c str)>,
+    /// Where `__global__` stands.
+    at: usize,
     /// Where its declaration begins, when `extern "C"` belongs there.
     linkage: Option<usize>,
 }
@@ -79,6 +88,20 @@ impl<'s> Code<'s> {
             let returns = ends && !expression.starts_with(is_name);
             returns.then_some((self.before(at), expression))
         })
+    }
+
+    /// The integers that it has as numbers, in code and directives.
+    pub(super) fn integers(&self) -> BTreeSet<u64> {
+        let texts = std::iter::once(self.code.as_str()).chain(self.directives());
+        let words = texts.flat_map(|text| text.split(|c| !is_name(c)));
+        let number = |word: &str| {
+            let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
+            match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+                Some(digits) => u64::from_str_radix(digits, 16).ok(),
+                None => digits.parse().ok(),
+            }
+        };
+        words.filter_map(number).collect()
     }
 
     /// Whether there are comments and directives only.
@@ -143,9 +166,9 @@ impl<'s> Code<'s> {
 
     /// All `__global__` functions, in their order.
     pub(super) fn kernels(&self) -> Vec<Function<'_>> {
-        let places = self.code.match_indices("__global__").map(|(at, _)| at);
+        let places = self.code.match_indices(GLOBAL).map(|(at, _)| at);
         let is_word = |&at: &usize| {
-            let (before, after) = (self.before(at), self.after(at + "__global__".len()));
+            let (before, after) = (self.before(at), self.after(at + GLOBAL.len()));
             !before.ends_with(is_name) && !after.starts_with(is_name)
         };
         places.filter(is_word).filter_map(|at| self.function(at)).collect()
@@ -165,6 +188,48 @@ impl<'s> Code<'s> {
         }
         out.push_str(self.source.get(copied..).unwrap_or_default());
         out
+    }
+
+    /// The source with every declaration of a kernel as that of a device function, which is part of whoever calls it.
+    /// Instances that it asks for are left out.
+    pub(super) fn as_device_function(&self, functions: &[Function<'_>], name: &str) -> String {
+        let same = functions.iter().filter(|function| function.name == name);
+        let mut edits: Vec<(usize, usize, &str)> = Vec::new();
+        for function in same {
+            edits.push((function.at, GLOBAL.len(), "__device__ __forceinline__"));
+            edits.extend(function.attributes.iter().map(|&(from, text)| (from, text.len(), "")));
+        }
+        edits.extend(self.instances(name).map(|(from, length)| (from, length, "")));
+        edits.sort_unstable();
+        let (mut out, mut copied) = (String::with_capacity(self.source.len() + 256), 0);
+        for (from, length, by) in edits {
+            out.push_str(self.source.get(copied..from).unwrap_or_default());
+            out.push_str(by);
+            let left_out = self.source.get(from..from + length).unwrap_or_default();
+            // Lines keep their numbers.
+            out.extend(left_out.matches('\n'));
+            copied = from + length;
+        }
+        out.push_str(self.source.get(copied..).unwrap_or_default());
+        out
+    }
+
+    /// Where `template __global__ void NAME<…>(…)` stands, without its semicolon.
+    fn instances(&self, name: &str) -> impl Iterator<Item = (usize, usize)> {
+        self.code
+            .split_inclusive([';', '{', '}'])
+            .scan(0, |end, part| {
+                let from = *end;
+                *end += part.len();
+                Some((from, part))
+            })
+            .filter_map(move |(from, part)| {
+                let text = part.trim_start();
+                let asks = text.strip_prefix("template")?.trim_start().starts_with(GLOBAL);
+                let names = text.split(|c| !is_name(c)).any(|word| word == name);
+                let body = text.strip_suffix(';')?;
+                (asks && names).then_some((from + part.len() - text.len(), body.len()))
+            })
     }
 
     /// A text without the lines that include headers of whose contents the compiler has what kernels
@@ -254,7 +319,8 @@ impl<'s> Code<'s> {
         let quoted = self.source.get(begin..at).unwrap_or_default();
         let has_linkage = has_word("extern") && quoted.contains("\"C\"");
 
-        let mut rest = self.after(at + "__global__".len());
+        let mut rest = self.after(at + GLOBAL.len());
+        let mut attributes = Vec::new();
         loop {
             rest = rest.trim_start();
             let end = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
@@ -270,6 +336,8 @@ impl<'s> Code<'s> {
             let (inside, behind) = parenthesised(after)?;
             // Such as __launch_bounds__(256).
             if word.starts_with("__") {
+                let text = rest.get(..rest.len() - behind.len()).unwrap_or_default();
+                attributes.push((self.code.len() - rest.len(), text));
                 rest = behind;
                 continue;
             }
@@ -277,11 +345,29 @@ impl<'s> Code<'s> {
                 name: word,
                 parameters: inside,
                 is_defined: behind.trim_start().starts_with('{'),
-                is_template: has_word("template"),
+                template: template_parameters(specifiers),
+                attributes,
+                at,
                 linkage: (!has_linkage).then_some(begin + indent),
             });
         }
     }
+}
+
+/// What stands between the angle brackets of the last `template` in a text.
+fn template_parameters(text: &str) -> Option<&str> {
+    let (_, behind) = text.rsplit_once("template")?;
+    let list = behind.trim_start().strip_prefix('<')?;
+    let mut depth = 1_usize;
+    let end = list.find(|c| {
+        match c {
+            '<' => depth += 1,
+            '>' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    list.get(..end?)
 }
 
 /// Splits a text that begins with `(` into what is inside and what follows.

@@ -214,6 +214,14 @@ fn the_kernel_is_the_only_one_or_the_one_that_is_named() {
     }
     let template = "template <typename T>\n__global__ void k(T* x, T* y) {}";
     assert!(text(parse(template, "null")).contains("`k` is a template"));
+    let launched = |kernel: &str| {
+        let kernel = format!("// launch: {kernel}<<<1, 1>>>(x, y)\n{template}");
+        text(RawKernel::parse(&kernel, None))
+    };
+    assert!(launched("k").contains("k<float, 128><<<…>>>"));
+    assert!(launched("k<float, 8>").contains("`k` is a template"));
+    let none = "// launch: k<8><<<1, 1>>>(x, y)\n__global__ void k(float* x, float* y) {}";
+    assert!(text(RawKernel::parse(none, None)).contains("`k`, which is none"));
     let again = "__global__ void k(float* x, float* y) {} __global__ void k(float* y, float* x) {}";
     assert!(text(parse(again, "null")).contains("more than once"));
 }
@@ -283,8 +291,8 @@ fn wrong_launches_are_one_clear_error() {
         ("<<<1, dim3(1,1,65)>>>", "expected 1 to 64"),
         ("<<<1, dim3(32,33)>>>", "blocks of 1056 threads"),
         ("<<<1, 1, 99999999999>>>", "shared = 99999999999"),
-        ("spmv<64, float><<<1, 1>>>(x)", "names `spmv<64, float>`, which is of a template"),
         ("a b<64><<<1, 1>>>", "the launch is `a b<64><<<1, 1>>>`"),
+        ("<64><<<1, 1>>>", "the launch is `<64><<<1, 1>>>`"),
     ] {
         let error = LaunchRule::from_comment(text).and_then(|rule| rule.geometry(sizes));
         let error = error.unwrap_err().to_string();
@@ -475,4 +483,29 @@ fn headers_of_cuda_and_c_are_left_out_and_lines_stay() {
                 #include <cub/cub.cuh>\nint x;\n#include<cmath>";
     let kept = Code::without_headers(text);
     assert_eq!(kept, "\n\n#include <cub/cub.cuh>\nint x;\n");
+}
+
+#[test]
+fn a_template_is_called_by_a_kernel_of_its_name() {
+    let source = "typedef unsigned int index;
+using real = float;
+#define COUNT index
+// launch: k<64, real, 2><<<n / 64, 64>>>(row_offsets, x, y, num_rows)
+template <int B, typename T, int W = 1, class I = COUNT>
+static __global__ void __launch_bounds__(B,
+    W) k(const index* a, const T* __restrict__ x, T*, I n = 0) {}
+template __global__ void k<32, float>(const index*, const float*,
+    float*, index);
+";
+    let kernel = RawKernel::parse(source, None).unwrap();
+    let expected = source
+        .replace("__global__ void k<", "__global__ void gone<")
+        .replace("__global__ void __launch_bounds__(B,\n    W)", "__device__ __forceinline__ void \n")
+        .replace("template __global__ void gone<32, float>(const index*, const float*,\n    float*, index)", "\n");
+    let called = "\nextern \"C\" __global__ __launch_bounds__(64,\n    2) void \
+                  k(const index* a, const real* __restrict__ x, real* argument_2, COUNT n) \
+                  { k<64, real, 2, COUNT>(a, x, argument_2, n); }\n";
+    assert_eq!(kernel.source(), format!("{expected}{called}"));
+    assert_eq!(kernel.parameters().collect::<Vec<_>>(), ["a", "x", "", "n"]);
+    assert_eq!(kernel.kernel(), "k");
 }

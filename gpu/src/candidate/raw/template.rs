@@ -1,0 +1,104 @@
+//! Kernels that are templates: what a launch such as `spmv<float, 128><<<…>>>(…)` makes of one.
+//!
+//! NVRTC gives a kernel of a template no name that a launch could know. So the template becomes a device function, and
+//! behind the source a kernel of the same name calls it with the launch's arguments.
+
+use super::RawError;
+use super::definitions::{last_name, replaced};
+use super::launch::elements;
+use super::parameter::Parameter;
+use super::source::{Code, Function};
+
+/// A template's parameters, and what each stands for.
+#[derive(Debug)]
+pub(super) struct Instance<'f> {
+    function: &'f Function<'f>,
+    arguments: Vec<(&'f str, String)>,
+}
+
+impl<'f> Instance<'f> {
+    /// What a launch with these arguments of a template makes of a kernel; nothing of one that is no template.
+    pub(super) fn of(
+        function: &'f Function<'f>,
+        given: Option<&str>,
+        functions: &'f [Function<'f>],
+    ) -> Result<Option<Self>, RawError> {
+        let kernel = || function.name.to_owned();
+        let Some(declared) = function.template else {
+            return match given {
+                None => Ok(None),
+                Some(_) => Err(RawError::NoTemplate { kernel: kernel() }),
+            };
+        };
+        let declared = elements(declared);
+        let given = elements(given.unwrap_or_default());
+        if given.len() > declared.len() {
+            return Err(RawError::Template { kernel: kernel() });
+        }
+        // A declaration before the definition may be the one that has them.
+        let same = || functions.iter().filter(|other| other.name == function.name);
+        let default = |index: usize| {
+            same().find_map(|other| Some(elements(other.template?).get(index)?.split_once('=')?.1))
+        };
+        let mut given = given.into_iter();
+        let mut arguments = Vec::new();
+        for (index, parameter) in declared.into_iter().enumerate() {
+            let parameter = parameter.split('=').next().unwrap_or_default();
+            match given.next().or_else(|| default(index)) {
+                Some(argument) if !parameter.contains("...") => {
+                    arguments.push((last_name(parameter), argument.trim().to_owned()));
+                }
+                _ => return Err(RawError::Template { kernel: kernel() }),
+            }
+        }
+        Ok(Some(Self { function, arguments }))
+    }
+
+    /// A text of the template with the arguments in the place of its parameters.
+    pub(super) fn of_text(&self, text: &str) -> String {
+        replaced(text, &|word| {
+            let argument = self.arguments.iter().find(|(name, _)| *name == word);
+            argument.map(|(_, argument)| argument.clone())
+        })
+    }
+
+    /// The source with the template as a device function, and the kernel that calls it.
+    pub(super) fn written(
+        &self,
+        code: &Code<'_>,
+        functions: &[Function<'_>],
+        parameters: &[Parameter],
+    ) -> String {
+        let name = self.function.name;
+        let mut out = code.as_device_function(functions, name);
+        let attributes: Vec<&str> = self.function.attributes.iter().map(|a| a.1).collect();
+        let attributes = self.of_text(&attributes.join(" "));
+        let names: Vec<String> = parameters
+            .iter()
+            .enumerate()
+            .map(|(index, parameter)| match parameter.name.as_str() {
+                "" => format!("argument_{index}"),
+                name => name.to_owned(),
+            })
+            .collect();
+        let declared: Vec<String> = elements(self.function.parameters)
+            .iter()
+            .zip(parameters.iter().zip(&names))
+            .map(|(text, (parameter, name))| {
+                let text = self.of_text(text.split('=').next().unwrap_or_default());
+                match parameter.name.as_str() {
+                    "" => format!("{} {name}", text.trim()),
+                    _ => text.trim().to_owned(),
+                }
+            })
+            .collect();
+        let arguments: Vec<&str> = self.arguments.iter().map(|(_, text)| text.as_str()).collect();
+        out.push_str(&format!(
+            "\nextern \"C\" __global__ {attributes} void {name}({}) {{ {name}<{}>({}); }}\n",
+            declared.join(", "),
+            arguments.join(", "),
+            names.join(", ")
+        ));
+        out
+    }
+}
