@@ -19,9 +19,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     let has_fortran = !Compiler::all(Language::Fortran).is_empty();
-    let tests: [(&str, fn(), bool); 14] = [
+    let tests: [(&str, fn(), bool); 15] = [
         ("on_driver", || on_a_driver_without_a_gpu("on_driver"), true),
         ("matrices", || on_a_driver_without_a_gpu("matrices"), true),
+        ("workspace", || on_a_driver_without_a_gpu("workspace"), true),
         ("compilers", every_compiler_takes_the_header, true),
         ("examples", examples_run_as_far_as_they_go, true),
         ("gpu_programs", programs_for_a_gpu_compile_and_link, true),

@@ -109,7 +109,7 @@ def _of_torch(name, tensor):
         raise TypeError(f"{name} is on {kind}: expected a tensor on cpu or cuda")
     dtype = str(tensor.dtype).removeprefix("torch.")
     types = {"float32": "f4", "float64": "f8", "float16": "f2", "bfloat16": BFLOAT16,
-             "int32": "i4", "int64": "i8"}
+             "int32": "i4", "int64": "i8", "uint8": "u1"}
     device = tensor.device.index if kind == "cuda" else None
     if device is None and kind == "cuda":
         device = torch.cuda.current_device()
