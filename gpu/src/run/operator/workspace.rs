@@ -50,7 +50,8 @@ mod tests {
     #[test]
     fn counters_lie_before_sums_and_nothing_overlaps() {
         use ArrayRole::{Counters, Matrix, PartialSums};
-        let arrays = [(Matrix, 9), (PartialSums, 300), (Counters, 4), (Matrix, 7), (PartialSums, 8)];
+        let arrays =
+            [(Matrix, 9), (PartialSums, 300), (Counters, 4), (Matrix, 7), (PartialSums, 8)];
         let layout = WorkspaceLayout::of(arrays.into_iter());
         assert_eq!(layout.offsets, [256, 0, 768]);
         assert_eq!((layout.counters, layout.bytes), (256, 1024));
