@@ -164,7 +164,8 @@
 // Products after which planning has paid, against plain CSR, by what was measured, else predicted.
 #define SPARSERL_NUMBER_CALLS_TO_PAY 8
 
-// Bytes of the workspace among the packed bytes. Where it is 0, products of one plan may overlap.
+// Bytes of workspace that a product writes to meanwhile. Where it is 0, products of one plan may
+// overlap; else by sparserl_plan_set_workspace().
 #define SPARSERL_NUMBER_WORKSPACE_BYTES 9
 
 // A policy, compilers and a GPU, shared by plans.
@@ -343,8 +344,8 @@ sparserl_status sparserl_plan_destroy(struct sparserl_plan *plan);
 // which is float where the matrix is in half precision. It returns at once, allocates nothing, and
 // may be captured into a graph, which keeps the kernel that the plan had then. z may be y, and must
 // not overlap x. y is not read where beta is 0, and may be NULL then. Products of one plan must not
-// overlap on the device, unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after
-// sparserl_plan_wait().
+// overlap on the device, unless each has a workspace of its own (sparserl_plan_set_workspace()), or
+// SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after sparserl_plan_wait().
 sparserl_status sparserl_execute(struct sparserl_plan *plan,
                                  void *stream,
                                  const void *alpha,
@@ -383,6 +384,18 @@ sparserl_status sparserl_execute_matrices(struct sparserl_plan *plan,
                                           void *d,
                                           int64_t ldd,
                                           const void *user);
+
+// Lets products of a plan on `stream` write to `size` bytes of device memory at `workspace` in the
+// place of the plan's own, so that two streams may use one plan at the same time. At least one of
+// them needs it, and each another one. It is aligned to 256 bytes, as cudaMalloc() does, and has
+// SPARSERL_NUMBER_WORKSPACE_BYTES, of the transpose too where that is used, as they are after
+// sparserl_plan_wait(): a product whose kernel needs more is refused. It may hold anything. It must
+// stay until what was asked of the stream is done and the plan is destroyed, or `workspace` is set
+// to NULL, with size 0, before the stream is destroyed. Graphs keep what they were captured with.
+sparserl_status sparserl_plan_set_workspace(struct sparserl_plan *plan,
+                                            void *stream,
+                                            void *workspace,
+                                            size_t size);
 
 // Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries
 // of the matrix it was made of, and in the order of `stream`. From the host (SPARSERL_HOST) it

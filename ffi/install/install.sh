@@ -4,8 +4,7 @@
 # Builds it in release mode, unless FOLDER has it already (libsparserl.so, libsparserl.a, and
 # sparserl-server there or one above). DESTDIR is put before everything that is written.
 #
-# The shared library is linked anew of the static one, by CC (cc), with versions of its symbols: rustc
-# has a version script of its own, beside which linkers take no other.
+# The shared library is linked anew of the static one (link.sh).
 set -euo pipefail
 
 if [[ $# -lt 1 || $# -gt 2 || $1 != /* ]]; then
@@ -29,13 +28,7 @@ major=${version%%.*}
 to=${DESTDIR:-}$prefix
 install -d "$to"/{include,lib/pkgconfig,lib/cmake/sparserl,libexec/sparserl,share/sparserl/examples}
 install -m 644 "$crate/sparserl.h" "$to/include"
-functions=$(sed -n 's/^    \(sparserl_[a-z_]*\);$/-Wl,-u,\1/p' "$crate/install/sparserl.map")
-# Functions that nothing needs from outside are left out of an archive, unless they are asked for.
-# shellcheck disable=SC2086
-"${CC:-cc}" -shared -o "$to/lib/libsparserl.so.$version" -Wl,-soname,"libsparserl.so.$major" \
-    -Wl,--version-script="$crate/install/sparserl.map" -Wl,--gc-sections -Wl,-z,relro,-z,now,-z,noexecstack \
-    $functions "$built/libsparserl.a" -lgcc_s -lutil -lrt -lpthread -lm -ldl
-chmod 755 "$to/lib/libsparserl.so.$version"
+"$crate/install/link.sh" "$built/libsparserl.a" "$to/lib/libsparserl.so.$version"
 ln -sfn "libsparserl.so.$version" "$to/lib/libsparserl.so.$major"
 ln -sfn "libsparserl.so.$major" "$to/lib/libsparserl.so"
 install -m 644 "$built/libsparserl.a" "$to/lib"

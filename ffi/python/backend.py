@@ -1,7 +1,7 @@
 """Makes the wheel (PEP 517): the package, libsparserl, sparserl-server and sparserl.h.
 
 Builds them in release mode, unless SPARSERL_LIBRARY names a folder that has them already
-(libsparserl.so, and sparserl-server there or one above), as `ffi/install/install.sh` does.
+(libsparserl.a, and sparserl-server there or one above), and links the library, as `ffi/install/install.sh` does.
 """
 
 import base64
@@ -10,6 +10,7 @@ import os
 import platform
 import stat
 import subprocess
+import tempfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -22,9 +23,9 @@ ROOT = CRATE.parent
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-    library, server = built()
+    archive, server = built()
     package = {f"sparserl/{file.name}": file for file in sorted((HERE / "sparserl").glob("*.py"))}
-    package |= {f"sparserl/{file.name}": file for file in (CRATE / "sparserl.h", library, server)}
+    package |= {f"sparserl/{file.name}": file for file in (CRATE / "sparserl.h", server)}
     info = f"sparserl-{version}.dist-info"
     licences = {f"{info}/licenses/{file.name}": file for file in sorted(ROOT.glob("LICENSE-*"))}
     tag = f"py3-none-{platform_tag()}"
@@ -32,6 +33,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with Wheel(Path(wheel_directory) / name) as wheel:
         for place, file in (package | licences).items():
             wheel.add(place, file.read_bytes(), is_program=file == server)
+        wheel.add("sparserl/libsparserl.so", linked(archive))
         wheel.add(f"{info}/METADATA", metadata(project, version, licences).encode())
         about = ["Wheel-Version: 1.0", "Generator: sparserl", "Root-Is-Purelib: false", f"Tag: {tag}", ""]
         wheel.add(f"{info}/WHEEL", "\n".join(about).encode())
@@ -40,7 +42,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def built():
-    """The library and the server."""
+    """The static library and the server."""
     named = os.environ.get("SPARSERL_LIBRARY")
     if named:
         folder = Path(named).resolve()
@@ -50,7 +52,15 @@ def built():
         folder = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "release"
     servers = [place / "sparserl-server" for place in (folder, folder.parent)]
     server = next((server for server in servers if server.is_file()), servers[0])
-    return folder / "libsparserl.so", server
+    return folder / "libsparserl.a", server
+
+
+def linked(archive):
+    """The shared library, with versions of its symbols."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "libsparserl.so"
+        subprocess.run([CRATE / "install/link.sh", archive, library], check=True)
+        return library.read_bytes()
 
 
 def platform_tag():

@@ -225,8 +225,8 @@ pub unsafe extern "C" fn sparserl_plan_destroy(plan: *mut sparserl_plan) -> spar
 /// which is float where the matrix is in half precision. It returns at once, allocates nothing, and
 /// may be captured into a graph, which keeps the kernel that the plan had then. z may be y, and must
 /// not overlap x. y is not read where beta is 0, and may be NULL then. Products of one plan must not
-/// overlap on the device, unless SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after
-/// sparserl_plan_wait().
+/// overlap on the device, unless each has a workspace of its own (sparserl_plan_set_workspace()), or
+/// SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after sparserl_plan_wait().
 ///
 /// # Safety
 /// `alpha` and `beta` point to numbers of the type of sums on the host; the vectors are device
@@ -331,6 +331,28 @@ pub unsafe extern "C" fn sparserl_execute_matrices(
         // SAFETY: by the contract.
         unsafe { PLANS.get(plan)?.execute(&product) }
     })
+}
+
+/// Lets products of a plan on `stream` write to `size` bytes of device memory at `workspace` in the
+/// place of the plan's own, so that two streams may use one plan at the same time. At least one of
+/// them needs it, and each another one. It is aligned to 256 bytes, as cudaMalloc() does, and has
+/// SPARSERL_NUMBER_WORKSPACE_BYTES, of the transpose too where that is used, as they are after
+/// sparserl_plan_wait(): a product whose kernel needs more is refused. It may hold anything. It must
+/// stay until what was asked of the stream is done and the plan is destroyed, or `workspace` is set
+/// to NULL, with size 0, before the stream is destroyed. Graphs keep what they were captured with.
+///
+/// # Safety
+/// `stream` is NULL or a live stream; `size` bytes at `workspace` are device memory that nobody else
+/// writes as long as it is in use.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_plan_set_workspace(
+    plan: *mut sparserl_plan,
+    stream: *mut c_void,
+    workspace: *mut c_void,
+    size: usize,
+) -> sparserl_status {
+    // SAFETY: by the contract.
+    call(|| unsafe { PLANS.get(plan)?.set_workspace(stream, workspace, size) })
 }
 
 /// Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries

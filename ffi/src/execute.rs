@@ -127,6 +127,7 @@ impl Plan {
             Some(plain) if is_zero || std::ptr::eq(old, output) => plain,
             _ => &loaded.ending,
         };
+        let workspace = self.workspaces.of(product.stream, operator.workspace_bytes())?;
         let address = |pointer: *const c_void| pointer.addr() as u64;
         let operands = Operands {
             input: address(input),
@@ -135,6 +136,7 @@ impl Plan {
             alpha,
             beta,
             user,
+            workspace,
         };
         // SAFETY: by the contract, and the arrays are those of the kernel.
         unsafe { operator.enqueue(stream, &operands) }?;

@@ -34,3 +34,4 @@ mod search;
 mod status;
 mod update;
 mod verbose;
+mod workspace;

@@ -20,6 +20,7 @@ use crate::options::PlanOptions;
 use crate::progress::Progress;
 use crate::search;
 use crate::status::{Failure, Status};
+use crate::workspace::Workspaces;
 
 /// What a handle of a plan stands for.
 pub(crate) struct Plan {
@@ -35,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) forward: Side,
     /// For Aᵀ.
     pub(crate) backward: Option<Side>,
+    /// Memory of the caller's in the place of the kernels' own.
+    pub(crate) workspaces: Workspaces,
     /// Products that were asked for.
     pub(crate) calls: AtomicU64,
     /// Held while values are updated, and while a kernel that was made for the first ones takes its
@@ -202,6 +205,7 @@ impl Plan {
             options,
             forward,
             backward,
+            workspaces: Workspaces::default(),
             calls: AtomicU64::new(0),
             updates: Mutex::new(Updates::default()),
             is_abandoned: AtomicBool::new(false),

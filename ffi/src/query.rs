@@ -3,6 +3,8 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use sparserl_gpu::run::operator::WorkspaceLayout;
+
 use crate::api;
 use crate::kernel::{Known, PlanKernel};
 use crate::plan::{Op, Plan};
@@ -46,8 +48,7 @@ impl Plan {
                 Ok(arrays.map(|(_, array)| array.data.bytes().len() as f64).sum())
             }
             api::SPARSERL_NUMBER_WORKSPACE_BYTES => {
-                let arrays = kernel.packed.arguments().filter(|(_, a)| a.role.is_workspace());
-                Ok(arrays.map(|(_, array)| array.data.bytes().len() as f64).sum())
+                Ok(WorkspaceLayout::new(&kernel.packed).bytes as f64)
             }
             api::SPARSERL_NUMBER_PREDICTED_SECONDS => Ok(known.predicted),
             api::SPARSERL_NUMBER_MEASURED_SECONDS => known.measured.ok_or_else(unmeasured),

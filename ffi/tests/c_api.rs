@@ -19,9 +19,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     let has_fortran = !Compiler::all(Language::Fortran).is_empty();
-    let tests: [(&str, fn(), bool); 14] = [
+    let tests: [(&str, fn(), bool); 15] = [
         ("on_driver", || on_a_driver_without_a_gpu("on_driver"), true),
         ("matrices", || on_a_driver_without_a_gpu("matrices"), true),
+        ("workspace", || on_a_driver_without_a_gpu("workspace"), true),
         ("compilers", every_compiler_takes_the_header, true),
         ("examples", examples_run_as_far_as_they_go, true),
         ("gpu_programs", programs_for_a_gpu_compile_and_link, true),
@@ -216,27 +217,8 @@ fn install() -> TempDir {
     prefix
 }
 
-/// Programs remember of which version a function was, and a library without it says so when they
-/// start.
 fn installed_symbols_have_versions() {
-    let prefix = install();
-    let library = prefix.path().join("lib/libsparserl.so");
-    let output = run(Command::new("nm")
-        .args(["-D", "--defined-only", "--with-symbol-versions"])
-        .arg(library));
-    let symbols = output.stdout.lines().filter_map(|line| line.split(' ').nth(2));
-    let mut found: Vec<&str> = symbols.filter(|symbol| !symbol.starts_with("SPARSERL_")).collect();
-    found.sort_unstable();
-    let header = fs::read_to_string(build::source("sparserl.h")).unwrap();
-    let declared = header.lines().filter(|line| !line.starts_with("//"));
-    let declared =
-        declared.filter_map(|line| line.split('(').next()?.split([' ', '*']).next_back());
-    let mut wanted: Vec<String> = declared
-        .filter(|name| name.starts_with("sparserl_") && header.contains(&format!("{name}(")))
-        .map(|name| format!("{name}@@SPARSERL_0"))
-        .collect();
-    wanted.sort_unstable();
-    assert!(found.len() >= 19 && found == wanted, "{found:?} for {wanted:?}");
+    build::check_symbol_versions(&install().path().join("lib/libsparserl.so"));
 }
 
 fn it_installs_for_pkg_config() {

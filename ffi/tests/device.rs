@@ -18,7 +18,7 @@ use sparserl_gpu::run::device;
 use tempfile::TempDir;
 
 /// Parts of `tests/c/device.c`.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "swapped",
     "from_device",
     "values",
@@ -28,6 +28,7 @@ const PARTS: [&str; 10] = [
     "single",
     "loaded",
     "threads",
+    "workspace",
     "overhead",
 ];
 

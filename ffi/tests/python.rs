@@ -27,13 +27,14 @@ fn main() -> ExitCode {
         Trial::test(name, run).with_ignored_flag(!has_python())
     };
     let host = installed("host", products_on_the_host);
+    let versions = installed("symbol_versions", the_library_has_symbol_versions);
     let on_driver = installed("on_driver", products_on_a_driver_without_a_gpu);
     let pytorch = Trial::test("pytorch", || {
         derivatives_and_tracing();
         Ok(())
     });
     let pytorch = pytorch.with_ignored_flag(!has_pytorch());
-    libtest_mimic::run(&arguments, vec![host, on_driver, pytorch]).exit_code()
+    libtest_mimic::run(&arguments, vec![host, on_driver, versions, pytorch]).exit_code()
 }
 
 /// Whether there is a Python that the package is for, and pip.
@@ -60,6 +61,13 @@ fn products_on_the_host(environment: &Environment) {
         let mut command = python(environment.python());
         run_installed(command.arg(source(file)).env("CUDA_VISIBLE_DEVICES", ""));
     }
+}
+
+fn the_library_has_symbol_versions(environment: &Environment) {
+    let find =
+        "import importlib.util as u; print(u.find_spec('sparserl').submodule_search_locations[0])";
+    let found = run_installed(python(environment.python()).args(["-c", find]));
+    build::check_symbol_versions(&Path::new(found.stdout.trim()).join("libsparserl.so"));
 }
 
 /// Everything about execution but the kernels, on a driver that keeps account.

@@ -16,6 +16,8 @@ DLPACK_LEGACY_STREAM = 1
 KINDS = {0: "i", 1: "u", 2: "f", 4: "b", 5: "c"}
 # How types are called here that NumPy has not, and what it takes their bits for.
 BFLOAT16, BFLOAT16_BITS = "b2", "u2"
+TORCH_TYPES = {"float32": "f4", "float64": "f8", "float16": "f2", "bfloat16": BFLOAT16, "int32": "i4", "int64": "i8",
+               "uint8": "u1"}
 
 
 class Memory(NamedTuple):
@@ -102,18 +104,15 @@ def _need(name, is_contiguous):
 
 
 def _of_torch(name, tensor):
-    torch = sys.modules["torch"]
     _need(name, tensor.is_contiguous())
-    kind = tensor.device.type
-    if kind not in ("cpu", "cuda"):
-        raise TypeError(f"{name} is on {kind}: expected a tensor on cpu or cuda")
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    types = {"float32": "f4", "float64": "f8", "float16": "f2", "bfloat16": BFLOAT16,
-             "int32": "i4", "int64": "i8"}
-    device = tensor.device.index if kind == "cuda" else None
-    if device is None and kind == "cuda":
-        device = torch.cuda.current_device()
-    return Memory(tensor.data_ptr(), tuple(tensor.shape), types.get(dtype, dtype), kind == "cpu", device, tensor)
+    place, dtype = tensor.device, str(tensor.dtype).removeprefix("torch.")
+    on_host = place.type == "cpu"
+    if not on_host and place.type != "cuda":
+        raise TypeError(f"{name} is on {place.type}: expected a tensor on cpu or cuda")
+    device = None if on_host else place.index
+    if device is None and not on_host:
+        device = sys.modules["torch"].cuda.current_device()
+    return Memory(tensor.data_ptr(), tuple(tensor.shape), TORCH_TYPES.get(dtype, dtype), on_host, device, tensor)
 
 
 def _of_interface(name, array, interface):

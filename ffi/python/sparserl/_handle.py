@@ -17,6 +17,8 @@ class Uses:
         self._context = context
         # By their handles. What owns a stream is kept, so that it can be waited for.
         self.streams = {}
+        # What is written on them in the place of the plan's own workspace.
+        self.workspaces = {}
         # Whether a graph has the kernels.
         self.is_captured = False
 

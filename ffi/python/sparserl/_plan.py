@@ -71,9 +71,10 @@ class Plan:
     """The kernels of a matrix, made by `sparserl.plan` or `sparserl.load`.
 
     `plan @ x` is A x; `plan(x, y, alpha, beta)` is alpha A x + beta y, or what the plan's epilogue makes
-    of it. Of a plan for SpMM, x and y are matrices of `plan.columns` columns, which is None for SpMV. On a GPU a product is asked of the caller's current stream and not waited for. Products of
-    one plan must not overlap on the GPU, as they may on two streams, unless `workspace_bytes` is 0 after
-    `wait()`. Every method may be called from every thread.
+    of it. Of a plan for SpMM, x and y are matrices of `plan.columns` columns, which is None for SpMV. On a GPU
+    a product is asked of the caller's current stream and not waited for. Products of one plan must not overlap
+    on the GPU, as they may on two streams, unless `workspace_bytes` is 0 after `wait()`, or each stream was given
+    a workspace by `set_workspace`. Every method may be called from every thread.
 
     `plan.T` is the transposed matrix: the same plan, seen from the other side.
 
@@ -145,8 +146,8 @@ class Plan:
 
         Operands have the matrix's type, are contiguous, row after row, and are on the plan's GPU, or on
         the host where it has none. y is not read where beta is 0. `user` has what an epilogue takes, in the
-        order of its members: numbers, and arrays as long as it declares. The stream is CuPy's or PyTorch's current one;
-        of other arrays the one that `__cuda_array_interface__` names, or the default stream.
+        order of its members: numbers, and arrays as long as it declares. The stream is CuPy's or PyTorch's
+        current one; of other arrays the one that `__cuda_array_interface__` names, or the default stream.
         """
         if _arrays.is_torch(x):
             from . import _torch
@@ -262,6 +263,24 @@ class Plan:
             kernels.host.update(memory)
         else:
             check(status)
+
+    def set_workspace(self, workspace, *, stream=None):
+        """Lets products on a stream write to an array of bytes on the GPU meanwhile, and no longer to the plan's
+        own workspace, so that streams with one each may use the plan at the same time. It has `workspace_bytes`, of
+        `plan.T` too where that is used, after `wait()`, and is aligned to 256 bytes, as new arrays are. None takes
+        it back, when what was asked of the stream is done. The stream is found as that of products is, by the
+        workspace; without one it is the default stream, unless it is given."""
+        stream = _arrays.stream_of(workspace, stream)
+        uses, memory = self._kernels.handle.uses, None
+        if workspace is not None:
+            memory = _arrays.memory_of("workspace", workspace, stream)
+            self._check_place("workspace", memory)
+            if memory.dtype != "u1" or len(memory.shape) != 1:
+                raise TypeError(f"workspace has {len(memory.shape)} dimensions of {memory.dtype}: expected bytes (u1) "
+                                "in a row")
+        pointer, size = (None, 0) if memory is None else (memory.pointer, memory.shape[0])
+        check(library.sparserl_plan_set_workspace(self._handle(), stream.handle, pointer, size))
+        uses.workspaces[stream.handle] = memory
 
     def wait(self):
         """Waits until nothing better is searched for any more, and gives the plan."""

@@ -1,5 +1,7 @@
-"""Products as an operator of PyTorch, `sparserl::product`: differentiable with respect to the dense
-operand, and traceable by torch.compile.
+"""Products in PyTorch: differentiable with respect to the dense operand, and traceable by torch.compile.
+
+What is traced is the operator `sparserl::product`, which knows a plan by a number. PyTorch takes longer for a
+call of it than a product takes, so that what is not traced goes by `_Product`.
 """
 
 import weakref
@@ -10,6 +12,8 @@ from ._library import Error, Status
 
 # Tracing knows plans by the numbers of their handles, which are never given out again.
 _plans = weakref.WeakValueDictionary()
+# Other tensors may have no memory, as where something traces by them.
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def is_needed(*tensors):
@@ -31,10 +35,7 @@ def product(kernels, op, x, y, alpha, beta):
     if x.requires_grad and not kernels.has_transposed:
         raise Error(Status.UNSUPPORTED, "the derivative is a product with the transposed matrix: make the plan with "
                                         "transpose_too=True")
-    if not torch.compiler.is_compiling():
-        # PyTorch may have been imported after the plan was made.
-        register(kernels.number, kernels)
-    result = torch.ops.sparserl.product(x, kernels.number, op)
+    result = _product(x, kernels, op)
     if alpha != 1:
         result = alpha * result
     if y is not None and beta != 0:
@@ -42,13 +43,41 @@ def product(kernels, op, x, y, alpha, beta):
     return result
 
 
-@torch.library.custom_op("sparserl::product", mutates_args=())
-def _product(x: torch.Tensor, plan: int, op: int) -> torch.Tensor:
+def _product(x, kernels, op):
+    is_compiling = torch.compiler.is_compiling()
+    if is_compiling or type(x) not in PLAIN:
+        if not is_compiling:
+            # PyTorch may have been imported after the plan was made.
+            register(kernels.number, kernels)
+        return torch.ops.sparserl.product(x, kernels.number, op)
+    if not (torch.is_grad_enabled() and x.requires_grad):
+        return _computed(x, kernels, op)
+    return _Product.apply(x, kernels, op)
+
+
+def _computed(x, kernels, op):
     with torch.no_grad():
-        return _plans[plan].view(op)(x.detach().contiguous())
+        return kernels.view(op)(x.detach().contiguous())
 
 
-@_product.register_fake
+class _Product(torch.autograd.Function):
+    # One with a `setup_context` takes as long as the operator.
+    @staticmethod
+    def forward(ctx, x, kernels, op):
+        ctx.kernels, ctx.op = kernels, op
+        return _computed(x, kernels, op)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _product(gradient, ctx.kernels, 1 - ctx.op), None, None
+
+
+@torch.library.custom_op("sparserl::product", mutates_args=())
+def _operator(x: torch.Tensor, plan: int, op: int) -> torch.Tensor:
+    return _computed(x, _plans[plan], op)
+
+
+@_operator.register_fake
 def _fake(x, plan, op):
     # What is traced for several plans has symbols for their numbers.
     return x.new_empty((_plans[int(plan)].view(int(op)).shape[0], *x.shape[1:]))
@@ -64,4 +93,4 @@ def _derivative(ctx, gradient):
     return torch.ops.sparserl.product(gradient, ctx.plan, 1 - ctx.op), None, None
 
 
-_product.register_autograd(_derivative, setup_context=_keep)
+_operator.register_autograd(_derivative, setup_context=_keep)

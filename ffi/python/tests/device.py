@@ -5,16 +5,21 @@
 import gc
 import importlib.util
 import os
+import statistics
 import sys
 import threading
 import time
 import unittest
+from pathlib import Path
 
 import matrix
 import numpy
 import torch
 
 import sparserl
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
+import gcn
 
 A = matrix.random(5_000, 4_000, 100_000)
 
@@ -34,6 +39,25 @@ def vector(length, dtype=numpy.float64, seed=2):
 
 def check(y, expected, tolerance=1e-11):
     torch.testing.assert_close(y.cpu(), torch.as_tensor(expected), rtol=tolerance, atol=tolerance)
+
+
+def seconds_on_the_gpu(acts):
+    """Of a call of each, the median of rounds in which they take turns."""
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    count, rounds = 200, []
+    for _ in range(6):
+        rounds.append([])
+        for act in acts:
+            # The host is through with all calls before the first begins.
+            torch.cuda._sleep(100_000_000)
+            begin.record()
+            for _ in range(count):
+                act()
+            end.record()
+            end.synchronize()
+            rounds[-1].append(1e-3 * begin.elapsed_time(end) / count)
+    # The first warms up.
+    return [statistics.median(of_one) for of_one in zip(*rounds[1:])]
 
 
 class OnGpu(unittest.TestCase):
@@ -181,6 +205,23 @@ class OnGpu(unittest.TestCase):
             torch.cuda.synchronize()
             print(f"{what}: {1e6 * seconds:.1f} us of the host", file=sys.stderr)
             self.assertLess(seconds, 1e-3)
+
+    def test_graphs_beside_torch_sparse(self):
+        for name, (nodes, edges) in gcn.graphs(100_000).items():
+            A = gcn.normalised(nodes, edges)
+            arrays = [torch.tensor(array) for array in (A.indptr, A.indices, A.data)]
+            csr = torch.sparse_csr_tensor(*arrays, size=A.shape, device="cuda")
+            for cols in (32, 16):
+                plan = sparserl.plan(A, op="spmm", cols=cols, transpose_too=True).wait()
+                x = torch.randn(nodes, cols, device="cuda")
+                out = torch.empty_like(x)
+                # A is symmetric.
+                for side in (plan, plan.T):
+                    torch.testing.assert_close(side(x, out=out), csr @ x, rtol=1e-4, atol=1e-5)
+                    own, other = seconds_on_the_gpu([lambda: side(x, out=out), lambda: csr @ x])
+                    print(f"{name}, {cols} columns: {1e6 * own:.1f} us, torch.sparse {1e6 * other:.1f} us, predicted "
+                          f"{1e6 * side.predicted_seconds:.1f} us; {side.why}\n{side.program}", file=sys.stderr)
+                    self.assertLess(own, 1.1 * other, f"{name}, {cols} columns")
 
     @unittest.skipUnless(has("cupy"), "needs CuPy")
     def test_cupy(self):

@@ -10,6 +10,7 @@ import unittest
 
 import matrix
 import numpy
+import scipy.sparse
 from numpy.testing import assert_allclose
 
 import sparserl
@@ -20,6 +21,7 @@ driver.driver_taken.restype = driver.driver_launches.restype = ctypes.c_long
 driver.driver_stream.restype = ctypes.c_void_p
 driver.driver_capture.argtypes = [ctypes.c_void_p, ctypes.c_int]
 driver.driver_capture.restype = None
+driver.driver_launched_with.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 STREAM, OTHER, ELSEWHERE = (driver.driver_stream(device) for device in (0, 0, 1))
 
 A = matrix.random(300, 200, 2_000)
@@ -147,6 +149,31 @@ class OnDriver(unittest.TestCase):
         plan(x, out=out)
         self.assertEqual(set(plan._kernels.handle.uses.streams), {STREAM, OTHER, 0})
         self.refused(Status.WRONG_DEVICE, plan, x, out=out, stream=ELSEWHERE)
+
+    def test_workspaces(self):
+        # A long row, which several threads share.
+        arrow = scipy.sparse.eye_array(20_000, format="lil")
+        arrow[0] = 1
+        options = {"context": CONTEXT, "measure": 0, "expected_calls": 100_000_000}
+        plan = sparserl.plan(arrow.tocsr(), **options).wait()
+        x, out, needed = Array(numpy.ones(20_000)), empty(20_000), plan.workspace_bytes
+        self.assertGreater(needed, 0)
+        room = Array(numpy.zeros(needed + 256, numpy.uint8))
+        address = -(-room.address.value // 256) * 256
+        room.interface.update(data=(address, False), shape=(needed,))
+        for workspace, is_used in ((None, 0), (room, 1), (None, 0)):
+            plan.set_workspace(workspace, stream=STREAM)
+            self.assertIs(workspace is None, plan._kernels.handle.uses.workspaces[STREAM] is None)
+            for stream, is_own in ((STREAM, 1), (OTHER, 0)):
+                plan(x, out=out, stream=stream)
+                self.assertEqual(driver.driver_launched_with(address, needed) > 0, is_used * is_own)
+        with self.assertRaisesRegex(TypeError, "workspace has 1 dimensions of f8: expected bytes"):
+            plan.set_workspace(x)
+        with self.assertRaisesRegex(ValueError, "workspace is on the host"):
+            plan.set_workspace(numpy.zeros(needed, numpy.uint8))
+        room.interface["shape"] = (needed - 256,)
+        plan.set_workspace(room)
+        self.refused(Status.INVALID_ARGUMENT, plan, x, out=out)
 
     def test_dlpack(self):
         plan, x, out = plan_of(A), Array(matrix.vector(200)), empty(300)

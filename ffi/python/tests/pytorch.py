@@ -7,6 +7,7 @@ import unittest
 
 import matrix
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 import sparserl
 from sparserl import Status
@@ -92,6 +93,15 @@ class PyTorch(unittest.TestCase):
         for plan, dense in ((self.plan, DENSE), (plan_of(2 * A), 2 * DENSE), (self.plan.T, DENSE.T)):
             x = vector(plan.shape[1])
             torch.testing.assert_close(act(plan, x), dense @ x)
+
+    def test_only_what_is_traced_goes_by_the_operator(self):
+        # It takes the host several times as long.
+        self.assertEqual(type((self.plan @ self.x).grad_fn).__name__, "_ProductBackward")
+        with FakeTensorMode() as mode:
+            y = self.plan @ mode.from_tensor(self.x)
+        self.assertIsInstance(y, FakeTensor)
+        self.assertEqual(y.shape, (60,))
+        self.assertIn("sparserl", y.grad_fn.name())
 
     def test_the_operator_is_what_pytorch_expects(self):
         arguments = (self.x, self.plan._kernels.number, 0)

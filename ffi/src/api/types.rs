@@ -215,5 +215,6 @@ pub const SPARSERL_NUMBER_PLANNING_SECONDS: i32 = 6;
 pub const SPARSERL_NUMBER_CALLS: i32 = 7;
 /// Products after which planning has paid, against plain CSR, by what was measured, else predicted.
 pub const SPARSERL_NUMBER_CALLS_TO_PAY: i32 = 8;
-/// Bytes of the workspace among the packed bytes. Where it is 0, products of one plan may overlap.
+/// Bytes of workspace that a product writes to meanwhile. Where it is 0, products of one plan may
+/// overlap; else by sparserl_plan_set_workspace().
 pub const SPARSERL_NUMBER_WORKSPACE_BYTES: i32 = 9;

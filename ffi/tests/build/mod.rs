@@ -10,6 +10,7 @@
 #![allow(dead_code, reason = "each suite uses a part")]
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -212,6 +213,27 @@ pub(crate) fn run_installed(command: &mut Command) -> Output {
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{command:?}: {}\n{stdout}{stderr}", output.status);
     Output { stdout, stderr }
+}
+
+/// Every function of the header, and nothing else, is in a library, with its version: programs remember
+/// of which version a function was, and a library without it says so when they start.
+pub(crate) fn check_symbol_versions(library: &Path) {
+    let output = run(Command::new("nm")
+        .args(["-D", "--defined-only", "--with-symbol-versions"])
+        .arg(library));
+    let symbols = output.stdout.lines().filter_map(|line| line.split(' ').nth(2));
+    let mut found: Vec<&str> = symbols.filter(|symbol| !symbol.starts_with("SPARSERL_")).collect();
+    found.sort_unstable();
+    let header = fs::read_to_string(source("sparserl.h")).unwrap();
+    let declared = header.lines().filter(|line| !line.starts_with("//"));
+    let declared =
+        declared.filter_map(|line| line.split('(').next()?.split([' ', '*']).next_back());
+    let mut wanted: Vec<String> = declared
+        .filter(|name| name.starts_with("sparserl_") && header.contains(&format!("{name}(")))
+        .map(|name| format!("{name}@@SPARSERL_0"))
+        .collect();
+    wanted.sort_unstable();
+    assert!(found.len() >= 19 && found == wanted, "{found:?} for {wanted:?}");
 }
 
 fn root() -> PathBuf {

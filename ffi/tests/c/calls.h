@@ -38,6 +38,7 @@ static inline void make_calls(const struct calls *calls, int count) {
   enum { MOST_COLUMNS = 4 };
   const size_t bytes = (size_t)g->csr.nnz * sizeof(double) * MOST_COLUMNS;
   double *x = (double *)device_memory(bytes), *z = (double *)device_memory(bytes), number;
+  char *memory = (char *)device_memory(2048), *space = memory + (256 - (uintptr_t)memory % 256) % 256;
   char path[4096], text[64];
   size_t length;
   snprintf(path, sizeof path, "%s/d.plan", calls->folder);
@@ -57,7 +58,7 @@ static inline void make_calls(const struct calls *calls, int count) {
     const int32_t flag = (int32_t)BELOW(2), op = (int32_t)BELOW(2);
     const double *beta = BELOW(2) ? &one : &zero;
     sparserl_status status = SPARSERL_SUCCESS;
-    switch (BELOW(22)) {
+    switch (BELOW(23)) {
       case 0:
         if (BELOW(20)) break;
         place = &handles[1 + BELOW(5)];
@@ -82,6 +83,7 @@ static inline void make_calls(const struct calls *calls, int count) {
       case 17: place = &handles[18 + BELOW(6)]; status = sparserl_plan_load(c, m, path, (sparserl_plan **)&made); break;
       case 18: status = sparserl_plan_text(p, op, (int32_t)BELOW(6), text, sizeof text, &length); break;
       case 19: status = sparserl_plan_number(p, op, (int32_t)BELOW(10), &number); break;
+      case 20: status = sparserl_plan_set_workspace(p, stream, BELOW(2) ? space : NULL, BELOW(3) * 512); break;
       default:
         switch (BELOW(5)) {
           case 0: status = BELOW(20) || c == calls->context ? 0 : sparserl_context_destroy(c); break;
@@ -107,5 +109,6 @@ static inline void make_calls(const struct calls *calls, int count) {
   OK(sparserl_options_destroy(cost));
   device_free(x);
   device_free(z);
+  device_free(memory);
 }
 #endif

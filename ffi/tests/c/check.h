@@ -67,6 +67,30 @@ static inline struct grid make_grid(int32_t side) {
   return g;
 }
 
+/* A diagonal below a full first row, which several threads share. */
+static inline struct grid make_arrow(int32_t rows) {
+  struct grid g;
+  memset(&g, 0, sizeof g);
+  const int32_t entries = 2 * rows - 1;
+  g.row_offsets = (int32_t *)malloc(((size_t)rows + 1) * sizeof *g.row_offsets);
+  g.column_indices = (int32_t *)malloc((size_t)entries * sizeof *g.column_indices);
+  g.values = (double *)malloc((size_t)entries * sizeof *g.values);
+  REQUIRE(g.row_offsets && g.column_indices && g.values);
+  for (int32_t i = 0; i < entries; ++i) {
+    g.column_indices[i] = i < rows ? i : i - rows + 1;
+    g.values[i] = 1 + i % 3;
+  }
+  g.row_offsets[0] = 0;
+  for (int32_t row = 0; row < rows; ++row) g.row_offsets[row + 1] = rows + row;
+  g.csr.rows = g.csr.cols = rows;
+  g.csr.nnz = entries;
+  g.csr.row_offsets = g.row_offsets;
+  g.csr.column_indices = g.column_indices;
+  g.csr.values = g.values;
+  g.csr.value_type = SPARSERL_F64;
+  return g;
+}
+
 static inline void free_grid(struct grid *g) {
   free(g->row_offsets);
   free(g->column_indices);

@@ -384,6 +384,62 @@ static double now(void) {
 }
 
 /* What a call costs the host: nothing is asserted that a busy machine could break. */
+/* Two streams at once, by a kernel that needs workspace. */
+static void workspace(void) {
+  free_grid(&g);
+  g = make_arrow(20000);
+  const size_t rows = (size_t)g.csr.rows;
+  sparserl_context *own = open_by_cost_model(1);
+  sparserl_matrix *arrow = NULL;
+  sparserl_options *options = NULL;
+  sparserl_plan *plan = NULL;
+  OK(sparserl_matrix_create(own, &g.csr, &arrow));
+  OK(sparserl_options_create(&options));
+  set_int(options, SPARSERL_OPTION_MEASURE, 0);
+  set_calls(options, 100000000);
+  OK(sparserl_plan_create(own, arrow, options, &plan));
+  OK(sparserl_plan_wait(plan));
+  const size_t needed = (size_t)number_of(plan, SPARSERL_OP_NONE, SPARSERL_NUMBER_WORKSPACE_BYTES);
+  REQUIRE(needed > 0);
+  enum { STREAMS = 2, ROUNDS = 500 };
+  cudaStream_t streams[STREAMS];
+  void *spaces[STREAMS];
+  double *x[STREAMS], *dx[STREAMS], *dz[STREAMS], *sums = (double *)calloc(rows, sizeof *sums);
+  REQUIRE(sums);
+  for (int i = 0; i < STREAMS; ++i) {
+    CUDA(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+    CUDA(cudaMalloc(&spaces[i], needed));
+    CUDA(cudaMemset(spaces[i], 0xff, needed));
+    OK(sparserl_plan_set_workspace(plan, streams[i], spaces[i], needed));
+    x[i] = vector(rows, 3 * i);
+    dx[i] = on_device(x[i], rows);
+    dz[i] = on_device(sums, rows);
+  }
+  const double one = 1;
+  CUDA(cudaDeviceSynchronize());
+  for (int round = 0; round < ROUNDS; ++round)
+    for (int i = 0; i < STREAMS; ++i) OK(sparserl_execute(plan, streams[i], &one, dx[i], &one, dz[i], dz[i]));
+  for (int i = 0; i < STREAMS; ++i) {
+    CUDA(cudaStreamSynchronize(streams[i]));
+    double *wanted = expected(SPARSERL_OP_NONE, g.values, ROUNDS, x[i], 0, NULL);
+    /* Sums of sums, within what rounding makes of 20,000 terms. */
+    CUDA(cudaMemcpy(sums, dz[i], rows * sizeof *sums, cudaMemcpyDeviceToHost));
+    for (size_t row = 0; row < rows; ++row) REQUIRE(fabs(sums[row] - wanted[row]) <= 1e-7);
+    free(wanted);
+    free(x[i]);
+    CUDA(cudaFree(dx[i]));
+    CUDA(cudaFree(dz[i]));
+    OK(sparserl_plan_set_workspace(plan, streams[i], NULL, 0));
+    CUDA(cudaFree(spaces[i]));
+    CUDA(cudaStreamDestroy(streams[i]));
+  }
+  free(sums);
+  OK(sparserl_plan_destroy(plan));
+  OK(sparserl_options_destroy(options));
+  OK(sparserl_matrix_destroy(arrow));
+  OK(sparserl_context_destroy(own));
+}
+
 static void overhead(void) {
   enum { CALLS = 20000, BATCH = 500 };
   const size_t rows = (size_t)g.csr.rows;
@@ -451,6 +507,7 @@ int main(int count, char **arguments) {
   else if (strcmp(part, "single") == 0) single();
   else if (strcmp(part, "loaded") == 0) loaded(arguments[2]);
   else if (strcmp(part, "threads") == 0) threads();
+  else if (strcmp(part, "workspace") == 0) workspace();
   else if (strcmp(part, "overhead") == 0) overhead();
   else REQUIRE(!"there is such a part");
   CUDA(cudaStreamDestroy(stream));

@@ -40,6 +40,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks;
 static long taken_blocks, taken_modules, taken_streams, launches;
 static size_t memory_left = (size_t)1 << 40;
+static uint64_t last_words[256];
+static size_t last_count;
 static int captures, is_broken, type = ELEMENT_F64;
 static unsigned columns = 1;
 static _Thread_local CUcontext stack[16];
@@ -50,6 +52,12 @@ static _Thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 long driver_taken(void) { return taken_blocks + taken_modules + taken_streams; }
 long driver_launches(void) { return launches; }
 int driver_depth(void) { return depth; }
+/* How many parameters of the last launch point into these bytes. */
+int driver_launched_with(const void *from, size_t bytes) {
+  int count = 0;
+  for (size_t i = 0; i < last_count; ++i) count += last_words[i] - (uintptr_t)from < bytes;
+  return count;
+}
 void driver_set_memory(size_t bytes) { memory_left = bytes; }
 /* Kernels launched from now on are of this type, and for dense operands of so many columns. */
 void driver_multiply_as(int value_type, unsigned dense_columns) {
@@ -255,7 +263,7 @@ CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream st
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream stream) {
   NEED_CONTEXT();
-  if (!bytes || !stream || stream->context != current()) return CUDA_ERROR_INVALID_VALUE;
+  if (!bytes || (stream && stream->context != current())) return CUDA_ERROR_INVALID_VALUE;
   memset((void *)to, byte, bytes);
   return CUDA_SUCCESS;
 }
@@ -385,6 +393,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *launch, CUfunction function, voi
   if (function->scatters) scatter(parameters);
   pthread_mutex_lock(&lock);
   launches += 1 + 0 * (long)sum;
+  last_count = function->count;
+  for (size_t i = 0; i < last_count; ++i)
+    last_words[i] = function->sizes[i] == 8 ? *(uint64_t *)parameters[i] : 0;
   pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;
 }

@@ -10,6 +10,7 @@
 mod foreign;
 mod function;
 mod memory;
+mod workspace;
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use function::Function;
 
 pub use foreign::{Entered, ForeignStream, MemoryAt, wait_for};
 pub use memory::{DeviceMemory, read};
+pub use workspace::{WORKSPACE_ALIGNMENT, WorkspaceLayout};
 
 /// Parameters of a kernel, at most: their addresses lie on the stack of each launch.
 const MOST_PARAMETERS: usize = 160;
@@ -72,6 +74,9 @@ pub struct Operator {
     /// A word for each parameter; those of operands are replaced at each launch.
     words: Box<[u64]>,
     places: Places,
+    /// Which parameters the arrays of the workspace are.
+    workspace_places: Vec<usize>,
+    workspace: WorkspaceLayout,
 }
 
 /// Which parameters the dense operands are.
@@ -101,6 +106,8 @@ pub struct Operands {
     pub beta: u64,
     /// Where the caller's values lie, for kernels that take any; null otherwise.
     pub user: *const c_void,
+    /// Address of a workspace in the place of the one among the arrays.
+    pub workspace: Option<u64>,
 }
 
 /// What a kernel is given behind the arguments of the plain one.
@@ -142,7 +149,7 @@ impl Operator {
     ) -> Result<Self, OperatorError> {
         let mut memory = arrays.memory.iter();
         let (mut words, mut sizes) = (Vec::new(), Vec::new());
-        let mut places = Places::default();
+        let (mut places, mut workspace_places) = (Places::default(), Vec::new());
         for (place, argument) in source.arguments(packed).iter().enumerate() {
             let slot = match argument.kind {
                 ArgumentKind::Input => Some(&mut places.input),
@@ -153,6 +160,9 @@ impl Operator {
             };
             if let Some(slot) = slot {
                 *slot = Some(place);
+            }
+            if argument.kind == ArgumentKind::Workspace {
+                workspace_places.push(place);
             }
             words.push(match argument.kind {
                 ArgumentKind::Matrix | ArgumentKind::Workspace => {
@@ -196,7 +206,15 @@ impl Operator {
             block: packed.geometry.block,
             words: words.into(),
             places,
+            workspace_places,
+            workspace: WorkspaceLayout::new(packed),
         })
+    }
+
+    /// Bytes that a workspace has to have.
+    #[must_use]
+    pub fn workspace_bytes(&self) -> u64 {
+        self.workspace.bytes
     }
 
     /// Asks a stream for the product. Returns at once.
@@ -206,8 +224,9 @@ impl Operator {
     ///
     /// # Safety
     /// The operands are device memory of the matrix's sizes that stays until the stream has come
-    /// past the launch, `user` points to as many bytes as the kernel was loaded with, and no other
-    /// launch with these arrays overlaps with this one where they have workspace.
+    /// past the launch, `user` points to as many bytes as the kernel was loaded with, a workspace has
+    /// [`workspace_bytes`](Self::workspace_bytes), and no other launch with the same workspace, be it
+    /// given or that of the arrays, overlaps with this one.
     pub unsafe fn enqueue(
         &self,
         stream: ForeignStream,
@@ -231,6 +250,17 @@ impl Operator {
         put(beta, (&raw mut given.beta).cast());
         put(ending, (&raw mut given.old).cast());
         put(ending.filter(|_| has_user).map(|place| place + 1), given.user.cast_mut());
+        let mut arrays = [0; MOST_PARAMETERS];
+        if let Some(workspace) = given.workspace {
+            // Another kernel may have left sums there.
+            // SAFETY: the caller vouches for the memory.
+            unsafe { self.function.zero(stream, workspace, self.workspace.counters) }?;
+            let places = self.workspace_places.iter().zip(&self.workspace.offsets);
+            for ((&place, offset), array) in places.zip(&mut arrays) {
+                *array = workspace + offset;
+                put(Some(place), (&raw mut *array).cast());
+            }
+        }
         // SAFETY: `addresses` has one for each parameter, which `load` compared, and the caller
         // vouches for the memory behind them.
         unsafe { self.function.launch(stream, (self.grid, self.block), &mut addresses) }

@@ -73,6 +73,25 @@ impl Function {
         unsafe { launch(self.handle, geometry, self.serialization, stream.handle(), addresses) }
             .check("cuLaunchKernelEx")
     }
+
+    /// Asks a stream to fill memory of the function's device with zeros. Returns at once.
+    ///
+    /// # Safety
+    /// So many bytes from the address are device memory.
+    pub(super) unsafe fn zero(
+        &self,
+        stream: ForeignStream,
+        address: u64,
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let _entered = self.device.enter_unless_current()?;
+        // SAFETY: by the contract.
+        unsafe { result::memset_d8_async(address, 0, bytes as usize, stream.handle()) }
+            .check("cuMemsetD8Async")
+    }
 }
 
 impl Drop for Function {
