@@ -20,6 +20,9 @@ pub(super) fn relax(code: &mut [Instruction]) {
         _ => None,
     };
     let mut guesses: BTreeSet<Register> = code.iter().filter_map(expected).collect();
+    if guesses.is_empty() {
+        return;
+    }
     for _ in 0..MOST_MOVES {
         let moved: Vec<Register> = code.iter().filter_map(|at| source(&at.op, &guesses)).collect();
         guesses.extend(moved);
