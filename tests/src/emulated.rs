@@ -33,7 +33,8 @@ use sparserl_emulator::launch::{self, Argument, Launch, Options, Report};
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::ptx::Module;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::candidate::raw::launch::{LaunchRule, Sizes};
+use sparserl_gpu::candidate::raw::Sizes;
+use sparserl_gpu::candidate::raw::launch::LaunchRule;
 use sparserl_gpu::compile::nvrtc::{CompileOptions, Compilers};
 use sparserl_gpu::run::device::Geometry;
 

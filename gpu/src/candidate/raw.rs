@@ -33,6 +33,7 @@ pub mod launch;
 mod packed;
 mod parameter;
 mod role;
+mod rule_error;
 mod source;
 mod template;
 
@@ -48,11 +49,14 @@ use crate::candidate::executable::{self as given, Executable, Prepared};
 use crate::compile::nvrtc::{Cubin, has_include};
 use definitions::Definitions;
 use expression::Size;
-use launch::{LaunchRule, RuleError, Sizes};
+pub use expression::Sizes;
+use launch::LaunchRule;
 use packed::PackedArguments;
 pub use parameter::{Element, Kind, ParameterError};
 use parameter::{Parameter, read_parameters};
 use role::Role;
+pub use rule_error::RuleError;
+use rule_error::shortened;
 use source::{Code, Function};
 use template::Instance;
 
@@ -289,7 +293,7 @@ impl RawKernel {
                 Role::Beta => given::Parameter::Beta,
                 Role::Number(expression) => {
                     let value = expression.value(sizes).ok_or_else(|| RawError::NoNumber {
-                        expression: launch::shortened(&expression.to_string()),
+                        expression: shortened(&expression.to_string()),
                     })?;
                     match parameter.kind {
                         Kind::Number(Element::Integer { bytes: 8 }) => given::Parameter::U64(value),
@@ -340,7 +344,7 @@ fn choose<'a, 'f>(
     let same: Vec<_> = functions.iter().filter(|function| function.name == name).collect();
     let defined = same.iter().find(|function| function.is_defined).or(same.first());
     let Some(&function) = defined else {
-        let (kernel, names) = (launch::shortened(name), names.join(", "));
+        let (kernel, names) = (shortened(name), names.join(", "));
         return Err(RawError::NoSuchKernel { kernel, names });
     };
     let kernel = || name.to_owned();

@@ -10,5 +10,5 @@ extern "C" __global__ void local_array_not_zeroed(const int* row_ptr, const int*
   for (int i = row_ptr[threadIdx.x]; i < row_ptr[threadIdx.x + 1]; ++i) {
     sums[columns[i] & 3] += values[i];  // BUG: uninitialised
   }
-  y[threadIdx.x] = sums[row_ptr[threadIdx.x] & 3];
+  y[threadIdx.x] = sums[row_ptr[threadIdx.x] & 3];  // ALSO: uninitialised
 }

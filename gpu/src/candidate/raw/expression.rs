@@ -7,7 +7,22 @@ mod parser;
 
 use std::fmt;
 
-use super::launch::{RuleError, Sizes};
+use super::rule_error::RuleError;
+
+/// What expressions depend on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Rows of the matrix.
+    pub num_rows: u64,
+    /// Columns of the matrix.
+    pub num_cols: u64,
+    /// Entries of the matrix.
+    pub nnz: u64,
+    /// Columns of the dense operands; 1 for SpMV.
+    pub dense_cols: u64,
+    /// Blocks that a program's kernel needs for the matrix; absent for other kernels.
+    pub blocks: Option<u64>,
+}
 
 /// An expression of integers.
 #[derive(Clone, Debug, PartialEq, Eq)]

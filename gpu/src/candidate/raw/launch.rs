@@ -31,7 +31,8 @@
 
 use serde::Deserialize;
 
-use super::expression::{Expression, Size};
+use super::expression::{Expression, Size, Sizes};
+use super::rule_error::{RuleError, on_a_line, shortened};
 use super::source::is_name;
 use crate::run::device::Geometry;
 
@@ -47,21 +48,6 @@ pub struct LaunchRule {
     arguments: Option<Vec<String>>,
     /// What stands between the angle brackets, where it is a comment's.
     configuration: Option<String>,
-}
-
-/// What expressions depend on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
-    /// Rows of the matrix.
-    pub num_rows: u64,
-    /// Columns of the matrix.
-    pub num_cols: u64,
-    /// Entries of the matrix.
-    pub nnz: u64,
-    /// Columns of the dense operands; 1 for SpMV.
-    pub dense_cols: u64,
-    /// Blocks that a program's kernel needs for the matrix; absent for other kernels.
-    pub blocks: Option<u64>,
 }
 
 /// CUDA's limits, of every device.
@@ -292,106 +278,5 @@ impl Extent {
             Self::Number(number) => number.to_string(),
             Self::Expression(text) => text,
         }
-    }
-}
-
-/// How to launch a kernel is not said, not clear, or impossible.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RuleError {
-    /// It is not said.
-    #[error("the source does not say how to launch the kernel: add a line such as {line}")]
-    None {
-        /// The line.
-        line: String,
-    },
-    /// It is said more than once.
-    #[error("the source has several `// launch:` comments: keep one")]
-    Several,
-    /// The file is not such JSON.
-    #[error(
-        "the launch description is not JSON like {{\"grid\": [\"ceil(num_rows / 256)\"], \"block\": [256]}}: {reason}"
-    )]
-    Json {
-        /// Why.
-        reason: String,
-    },
-    /// It is not written as CUDA writes it.
-    #[error(
-        "the launch is `{found}` where something like `spmv<<<ceil(num_rows / 256), 256>>>(row_offsets, columns, values, \
-         x, y, num_rows)` should be"
-    )]
-    Form {
-        /// What is there.
-        found: String,
-    },
-    /// The blocks of a kernel without a program.
-    #[error(
-        "the launch depends on `blocks`, which only a program says: the source's comment has none"
-    )]
-    Blocks,
-    /// A grid or block has no extents, or more than three.
-    #[error("the launch has a grid or block of other than 1 to 3 dimensions, as in dim3(8, 4)")]
-    Dimensions,
-    /// An extent is no expression.
-    #[error(
-        "the launch has `{expression}`, which is not understood at {at}: expected numbers, num_rows, num_cols, nnz and \
-         dense_cols, and constants and macros of the source, with C++'s operators on integers, min(), max(), ceil() and \
-         sizeof()"
-    )]
-    Expression {
-        /// The expression.
-        expression: String,
-        /// Where reading it stopped.
-        at: String,
-    },
-    /// An extent is none for this matrix.
-    #[error(
-        "the launch has {what} = {expression} = {value} for this matrix: expected {least} to {most}"
-    )]
-    Extent {
-        /// `grid`, `block` or `shared`.
-        what: &'static str,
-        /// The expression.
-        expression: String,
-        /// Its value.
-        value: String,
-        /// The least that is possible.
-        least: u64,
-        /// The most that is possible.
-        most: u64,
-    },
-    /// A block has too many threads.
-    #[error("the launch has blocks of {threads} threads: no device takes more than 1024")]
-    Threads {
-        /// Threads of a block.
-        threads: u64,
-    },
-}
-
-impl RuleError {
-    fn json(error: &serde_json::Error) -> Self {
-        // It quotes names as they are, line breaks included.
-        Self::Json { reason: on_a_line(&error.to_string()) }
-    }
-
-    pub(super) fn expression(text: &str, rest: &str) -> Self {
-        let at = match rest.trim() {
-            "" => "its end".to_owned(),
-            rest => format!("`{}`", shortened(rest)),
-        };
-        Self::Expression { expression: shortened(text.trim()), at }
-    }
-}
-
-fn on_a_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A piece of foreign text that fits a line.
-pub(super) fn shortened(text: &str) -> String {
-    let line = on_a_line(text);
-    match line.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line,
     }
 }

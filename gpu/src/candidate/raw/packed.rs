@@ -8,10 +8,10 @@ use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::task::Task;
 
-use super::launch::RuleError;
+use super::RawError;
 use super::parameter::{Element, Kind, Parameter, ParameterError};
+use super::rule_error::{RuleError, shortened};
 use super::source::Code;
-use super::{RawError, launch};
 use crate::candidate::executable::Prepared;
 use crate::run::device::Geometry;
 
@@ -69,7 +69,7 @@ impl PackedArguments {
             let Some((place, argument)) = place.and_then(|at| Some((at, arguments.get(at)?)))
             else {
                 let known: Vec<_> = arguments.iter().map(|a| a.name.as_str()).collect();
-                let (name, known) = (launch::shortened(name), known.join(", "));
+                let (name, known) = (shortened(name), known.join(", "));
                 return Err(RawError::NotOfProgram { name, known });
             };
             let wanted = Element::of_rust(argument.dtype).map(match argument.kind {

@@ -2,6 +2,7 @@
 
 use super::expression::Expression;
 use super::parameter::{Element, Kind, Parameter, ParameterError};
+use super::rule_error::shortened;
 
 /// What a parameter is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Role {
         let role = Self::of_name(text);
         let number = || Expression::parse(text).map(Self::Number);
         role.map_or_else(number, Ok).map_err(|_| ParameterError::Argument {
-            argument: super::launch::shortened(text),
+            argument: shortened(text),
             known: known(|_| true),
         })
     }

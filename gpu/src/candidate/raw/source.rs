@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::launch::RuleError;
+use super::rule_error::RuleError;
 
 const GLOBAL: &str = "__global__";
 

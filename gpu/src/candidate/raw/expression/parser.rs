@@ -9,8 +9,8 @@
 //!          | "ceil" "(" choice ")" | "min" "(" choice "," choice ")" | "max" …
 //! ```
 
-use super::super::launch::RuleError;
 use super::super::parameter::{Element, is_type};
+use super::super::rule_error::RuleError;
 use super::super::source::is_name;
 use super::{Binary, Expression, Size, Unary};
 
