@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! source ─► measure (search ─► instrument ─► figures) ─► results ─► totals ─┬─► terminal
-//!                                                                          └─► report (charts)
+//!                                                                          └─► report (charts), markdown, document
 //! ```
 //!
 //! A matrix that cannot be read and a case that cannot be measured are noted as skipped, the run
@@ -11,6 +11,7 @@
 //! results: they are listed, and the exit code stays 0.
 
 mod charts;
+mod document;
 mod markdown;
 mod measure;
 mod names;
@@ -41,6 +42,7 @@ use crate::args::{BenchArgs, ReportArgs};
 use crate::policy;
 use crate::progress::Progress;
 use crate::{console, gpu, recordings, whole_file};
+use document::Document;
 use measure::{Bench, steps_per_matrix};
 use results::{Generator, RESULTS, Results, Settings, Store};
 use source::MatrixSource;
@@ -154,6 +156,9 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
     let results = Results::read(&args.results)?;
     if args.markdown {
         return console::print(&markdown::tables(&results));
+    }
+    if args.json {
+        return console::print(&Document::new(&results).json()?);
     }
     whole_file::write(&args.output, report::html(&results)?.as_bytes())
 }

@@ -1,5 +1,5 @@
-//! `tune` on a real device. Without a driver or a GPU every test is reported as ignored, never as
-//! passed.
+//! `tune`, and the programs that `gen` writes, on a real device. Without a driver or a GPU every test is
+//! reported as ignored, never as passed, and so is that of the Python program without CuPy.
 //!
 //! | variable | what |
 //! |---|---|
@@ -21,7 +21,20 @@ use tempfile::TempDir;
 
 type Check = fn(&Place);
 
-const CHECKS: [(&str, Check); 3] = [
+/// Three rows, whose sums are 3, 0.5 and −4.
+const SMALL: &str = "%%MatrixMarket matrix coordinate real general
+3 4 5
+1 1 1
+1 4 2
+2 2 0.5
+3 1 -1.5
+3 3 -2.5
+";
+
+const PYTHON: &str = "gen::python";
+const CHECKS: [(&str, Check); 5] = [
+    ("gen::cpp", programs_in_cpp_run_their_kernels),
+    (PYTHON, programs_in_python_run_their_kernels),
     ("tune::again", a_search_is_gone_on_with),
     ("tune::interrupted", an_interrupted_search_writes_its_best),
     ("tune::tasks", every_kind_of_task_is_searched),
@@ -38,9 +51,15 @@ fn main() -> ExitCode {
             check(&Place::new()?);
             Ok(())
         };
-        Trial::test(name, run).with_ignored_flag(absent)
+        Trial::test(name, run).with_ignored_flag(absent || name == PYTHON && !has_cupy())
     };
     libtest_mimic::run(&arguments, CHECKS.into_iter().map(trial).collect()).exit_code()
+}
+
+fn has_cupy() -> bool {
+    let mut python = Command::new("python3");
+    let output = python.args(["-c", "import cupy, numpy, safetensors"]).output();
+    output.is_ok_and(|output| output.status.success())
 }
 
 /// A folder to run in.
@@ -110,6 +129,46 @@ impl Place {
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
+}
+
+fn programs_in_cpp_run_their_kernels(place: &Place) {
+    for (matrix, arguments) in [
+        ("beam.mtx", ""),
+        ("beam.mtx", "--dtype f16"),
+        ("rmat10.mtx.gz", "--op spmm --cols 8 --dtype f64"),
+        ("rmat10.mtx.gz", "--op spmm --cols 16 --dtype bf16"),
+        ("poisson2d.mtx", "--dtype f32/f64/f64 --values variable"),
+    ] {
+        place.succeed(&format!("gen {} -o out --force {arguments}", place.matrix(matrix)));
+        let mut make = Command::new("make");
+        make.args(["-s", "run"]).current_dir(place.folder.path().join("out"));
+        let output = make.env_remove("MAKEFLAGS").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{matrix} {arguments}: {said}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.starts_with("right ") && said.contains("time "), "{said}");
+    }
+}
+
+/// They print αAx for x = 1 and α = 1, the sums of the rows.
+fn programs_in_python_run_their_kernels(place: &Place) {
+    for arguments in ["", "--op spmm --cols 3 --dtype f64"] {
+        fs::write(place.folder.path().join("a.mtx"), SMALL).unwrap();
+        place.succeed(&format!("gen a.mtx -o out --force {arguments}"));
+        let mut python = Command::new("python3");
+        let output = python.arg("run.py").current_dir(place.folder.path().join("out")).output();
+        let output = output.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments}: {said}");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let is_separator = |c: char| c == '[' || c == ']' || c.is_whitespace();
+        let sums = printed.split(is_separator).filter(|word| !word.is_empty());
+        let sums: Vec<f64> = sums.map(|word| word.parse().unwrap()).collect();
+        let columns = if arguments.is_empty() { 1 } else { 3 };
+        let expected: Vec<f64> =
+            [3.0, 0.5, -4.0].iter().flat_map(|&sum| vec![sum; columns]).collect();
+        assert_eq!(sums, expected, "{printed}");
+    }
 }
 
 fn a_search_is_gone_on_with(place: &Place) {

@@ -140,6 +140,10 @@ pub(crate) struct ReportArgs {
     /// with every loss
     #[arg(long, conflicts_with = "output")]
     pub(crate) markdown: bool,
+    /// Print the totals as JSON instead: of each task and source of values, of all matrices and of
+    /// each kind, with every loss
+    #[arg(long, conflicts_with_all = ["output", "markdown"])]
+    pub(crate) json: bool,
 }
 
 #[cfg(test)]

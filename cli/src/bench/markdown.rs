@@ -45,7 +45,7 @@ pub(crate) fn tables(results: &Results) -> String {
 }
 
 fn is_generated(case: &Case) -> bool {
-    MatrixSource::is_family(&case.matrix.name)
+    MatrixSource::family_of(&case.matrix.name).is_some()
 }
 
 fn table(tasks: &[TaskTotals<'_>]) -> String {

@@ -96,9 +96,10 @@ impl MatrixSource {
         }
     }
 
-    /// Whether a matrix of this name is made on the fly.
-    pub(crate) fn is_family(name: &str) -> bool {
-        Family::parse(name).is_ok()
+    /// The family that a matrix of this name is made from, `rmat` of `rmat:10,8`; absent for those
+    /// of files.
+    pub(crate) fn family_of(name: &str) -> Option<&str> {
+        Family::parse(name).is_ok().then(|| name.split(':').next().unwrap_or(name))
     }
 
     /// What the matrix is called: the file's name without its folder, or the family with its

@@ -8,6 +8,7 @@ use sparserl_core::results::{Rival, Spread, ValueSource};
 use sparserl_core::task::Task;
 
 use super::results::{Case, Results};
+use super::source::MatrixSource;
 
 /// The cases of one task and one source of values.
 #[derive(Clone, Debug)]
@@ -43,6 +44,20 @@ impl<'a> TaskTotals<'a> {
             ValueSource::Random => self.task.to_string(),
             ValueSource::File => format!("{}, values of the file", self.task),
         }
+    }
+
+    /// The cases by kind of matrix: `real` ones first, then each generated family.
+    pub(crate) fn by_kind(&self) -> Vec<(String, Self)> {
+        let mut kinds: BTreeMap<Option<&str>, Vec<&'a Case>> = BTreeMap::new();
+        for &case in &self.cases {
+            kinds.entry(MatrixSource::family_of(&case.matrix.name)).or_default().push(case);
+        }
+        let named = |(family, cases): (Option<&str>, _)| {
+            let name =
+                family.map_or_else(|| "real".to_owned(), |family| format!("generated: {family}"));
+            (name, Self { cases, ..self.clone() })
+        };
+        kinds.into_iter().map(named).collect()
     }
 
     /// Cases that are slower than a rival in any regime, the worst first.

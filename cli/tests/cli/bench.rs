@@ -113,6 +113,42 @@ fn a_report_is_made_from_results() {
 }
 
 #[test]
+fn totals_are_there_for_programs_too() {
+    let place = Place::new();
+    let totals: Value =
+        serde_json::from_str(&place.succeed(&format!("report {RESULTS} --json"))).unwrap();
+    let results: Value = serde_json::from_str(&fs::read_to_string(RESULTS).unwrap()).unwrap();
+    let cases = results["cases"].as_array().unwrap();
+    let totals = totals["totals"].as_array().unwrap();
+    let (all, kinds): (Vec<&Value>, Vec<&Value>) =
+        totals.iter().partition(|t| t["matrices"] == "all");
+    let count =
+        |totals: &[&Value]| totals.iter().map(|t| t["cases"].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((count(&all), count(&kinds)), (cases.len() as u64, cases.len() as u64));
+    for totals in all {
+        let of_task =
+            cases.iter().filter(|c| c["task"] == totals["task"] && c["values"] == totals["values"]);
+        let of_task: Vec<&Value> = of_task.collect();
+        let failures = of_task.iter().filter(|case| case["chosen"].is_null()).count();
+        assert_eq!(totals["failures"].as_array().unwrap().len(), failures);
+        for regime in ["cold", "warm", "back_to_back"] {
+            let ratio = |case: &&Value| case["chosen"][regime]["best"]["ratio"].as_f64();
+            let ratios: Vec<f64> = of_task.iter().filter_map(ratio).collect();
+            let spread = &totals["speedups"][regime]["best"];
+            if ratios.is_empty() {
+                assert!(spread.is_null());
+                continue;
+            }
+            let mean = ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64;
+            assert!((spread["geomean"].as_f64().unwrap() - mean.exp()).abs() < 1e-9);
+            let lost = ratios.iter().filter(|&&ratio| ratio < 1.0).count();
+            assert_eq!(spread["losses"].as_array().unwrap().len(), lost);
+        }
+    }
+    assert!(place.names("").is_empty());
+}
+
+#[test]
 fn what_is_no_results_file_is_refused() {
     let place = Place::new();
     let recorded = fs::read_to_string(RESULTS).unwrap();

@@ -1,14 +1,10 @@
 //! The figures of kinds of matrices apart: real ones, and each generated family.
 
-use std::collections::BTreeMap;
-
 use maud::{Markup, html};
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::{Rival, Spread};
 
 use super::{optional, ratio_text};
-use crate::bench::results::Case;
-use crate::bench::source::MatrixSource;
 use crate::bench::totals::TaskTotals;
 
 /// A table of each task's kinds.
@@ -26,7 +22,7 @@ pub(super) fn groups(tasks: &[TaskTotals<'_>]) -> Markup {
                 } }
             } }
             tbody { @for totals in tasks {
-                @let groups = of(totals);
+                @let groups = totals.by_kind();
                 @for (index, (name, group)) in groups.iter().enumerate() { tr {
                     @if index == 0 { td.left rowspan=(groups.len()) { (totals.name()) } }
                     td.left { (name) }
@@ -40,24 +36,4 @@ pub(super) fn groups(tasks: &[TaskTotals<'_>]) -> Markup {
             } }
         } }
     }
-}
-
-/// The cases of a task by kind: real matrices first.
-fn of<'a>(totals: &TaskTotals<'a>) -> Vec<(String, TaskTotals<'a>)> {
-    let mut kinds: BTreeMap<Option<String>, Vec<&'a Case>> = BTreeMap::new();
-    for &case in &totals.cases {
-        kinds.entry(family(&case.matrix.name)).or_default().push(case);
-    }
-    let named = |(family, cases): (Option<String>, _)| {
-        let name =
-            family.map_or_else(|| "real".to_owned(), |family| format!("generated: {family}"));
-        (name, TaskTotals { cases, ..totals.clone() })
-    };
-    kinds.into_iter().map(named).collect()
-}
-
-/// The family of a generated matrix.
-fn family(name: &str) -> Option<String> {
-    let is_generated = MatrixSource::is_family(name);
-    is_generated.then(|| name.split(':').next().unwrap_or(name).to_owned())
 }
