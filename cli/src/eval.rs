@@ -77,7 +77,7 @@ fn evaluate<J: Jury>(
     open: impl FnOnce(Task) -> anyhow::Result<J>,
 ) -> anyhow::Result<Evaluated> {
     let (mut problems, note) = candidates::read(&args.candidates, args.matrices())?;
-    let task = args.asked.task_or(candidates::common_task(&problems));
+    let task = candidates::task(&problems, &args.asked)?;
     candidates::refuse_others(&mut problems, task);
     let settings = Settings::new(task, Method::of(args));
     if let Some(path) = &args.output {

@@ -18,7 +18,7 @@ pub(crate) struct EmulationArgs {
     #[arg(long, conflicts_with_all = ["device", "deadline", "no_baselines"])]
     pub(crate) emulate: bool,
     /// Orders in which threads take turns, all of which are tried; twice as many where threads of CUDA
-    /// wait for what others store [default: 2]
+    /// read by atomic operations what others store [default: 2]
     #[arg(
         long, value_name = "N", requires = "emulate",
         value_parser = clap::value_parser!(u32).range(1..=MOST_SEEDS)

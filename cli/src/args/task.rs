@@ -55,9 +55,9 @@ impl TaskArgs {
 }
 
 /// What a kernel is expected to compute, as far as anyone said.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct AskedTaskArgs {
-    /// Product that the kernel computes [default: the program's own; for CUDA, spmv]
+    /// Product that the kernel computes [default: the programs' own; for CUDA, spmv]
     #[arg(long, value_enum)]
     op: Option<OperationArg>,
     /// Columns of B and C (spmm only)
@@ -67,10 +67,10 @@ pub(crate) struct AskedTaskArgs {
     )]
     cols: Option<u32>,
     /// Element types: one for matrix and dense operands, or those of the matrix, the dense operands
-    /// and the sums [default: the program's own; for CUDA, f32]
+    /// and the sums [default: the programs' own; for CUDA, f32]
     #[arg(long, value_parser = precision_parser())]
     dtype: Option<Precision>,
-    /// Whether the matrix's values may change [default: the program's own; for CUDA, fixed]
+    /// Whether the matrix's values may change [default: the programs' own; for CUDA, fixed]
     #[arg(long, value_enum)]
     values: Option<ValuesArg>,
 }

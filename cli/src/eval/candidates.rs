@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 use sparserl_core::task::{Dtype, Operation, Task};
 use walkdir::WalkDir;
 
-use crate::args::MatrixArgs;
+use crate::args::{AskedTaskArgs, MatrixArgs};
 use crate::verify::kernel::{Kernel, KernelFile, Kind, is_generated};
 
 /// A matrix and the candidates for it, at least one.
@@ -88,13 +88,32 @@ pub(crate) fn read(
     Ok((problems, note))
 }
 
-/// The task that all programs are for, where they agree and there are any; for CUDA, SpMV in f32.
-pub(crate) fn common_task(problems: &[Problem]) -> Task {
+/// The task that candidates are judged for: what is not asked for is as programs say, where they agree; for CUDA, SpMV
+/// in f32.
+///
+/// # Errors
+/// When programs are for several tasks, and none of these is asked for.
+pub(crate) fn task(problems: &[Problem], asked: &AskedTaskArgs) -> anyhow::Result<Task> {
     let candidates = problems.iter().flat_map(|problem| &problem.candidates);
-    let mut tasks = candidates.filter_map(|candidate| candidate.kernel.as_ref().ok()?.task());
+    let mut tasks: Vec<Task> = Vec::new();
+    for task in candidates.filter_map(|candidate| candidate.kernel.as_ref().ok()?.task()) {
+        if !tasks.contains(&task) {
+            tasks.push(task);
+        }
+    }
     let usual = Task::new(Operation::SpMV, Dtype::F32);
-    let Some(first) = tasks.next() else { return usual };
-    if tasks.all(|task| task == first) { first } else { usual }
+    let (task, others) = match tasks.as_slice() {
+        [only] => (asked.task_or(*only), false),
+        several => (asked.task_or(usual), !several.is_empty()),
+    };
+    if others && !tasks.contains(&task) {
+        let names: Vec<String> = tasks.iter().map(Task::to_string).collect();
+        bail!(
+            "the programs are for {}, and none for {task}: say by --op, --cols, --dtype and --values which are judged",
+            names.join(" and ")
+        );
+    }
+    Ok(task)
 }
 
 /// Makes programs for other tasks candidates that are none for this one.
@@ -221,7 +240,7 @@ mod tests {
         ];
         let folder = folder(&files);
         let (mut problems, _) = read(folder.path(), vec![MatrixArgs::of("a.mtx")]).unwrap();
-        assert_eq!(common_task(&problems), TASK, "the programs do not agree");
+        assert_eq!(task(&problems, &AskedTaskArgs::default()).unwrap(), TASK, "one of several");
         refuse_others(&mut problems, TASK);
         let kernels: Vec<_> = problems[0].candidates.iter().map(|c| c.kernel.as_ref()).collect();
         assert_eq!(kernels[0].unwrap_err(), "the program is for spmm 4 f32, not for spmv f32");
@@ -229,12 +248,27 @@ mod tests {
         assert!(kernels[2].is_err());
         assert!(matches!(kernels[3], Ok(Kernel::Program(_))), "{:?}", kernels[3]);
     }
+
     #[test]
     fn programs_that_agree_say_what_is_computed() {
         let program = PROGRAM.replace("spmv f32", "spmv f64 variable");
         let files = [("1.skl", program.as_str()), ("2.cu", ""), ("3.skl", "rubbish")];
         let folder = folder(&files);
         let (problems, _) = read(folder.path(), vec![MatrixArgs::of("a.mtx")]).unwrap();
-        assert_eq!(common_task(&problems).to_string(), "spmv f64 variable");
+        let task = task(&problems, &AskedTaskArgs::default()).unwrap();
+        assert_eq!(task.to_string(), "spmv f64 variable");
+    }
+
+    #[test]
+    fn programs_that_do_not_agree_are_asked_about() {
+        let [a, b] =
+            ["spmv f64", "spmv f32 variable"].map(|task| PROGRAM.replace("spmv f32", task));
+        let folder = folder(&[("1.skl", a.as_str()), ("2.skl", b.as_str())]);
+        let (problems, _) = read(folder.path(), vec![MatrixArgs::of("a.mtx")]).unwrap();
+        let said = task(&problems, &AskedTaskArgs::default()).unwrap_err().to_string();
+        assert!(
+            said.contains("for spmv f64 and spmv f32 variable, and none for spmv f32: "),
+            "{said}"
+        );
     }
 }

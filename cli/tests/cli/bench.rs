@@ -166,6 +166,25 @@ fn what_is_no_results_file_is_refused() {
     assert_eq!(place.names(""), ["a.json"]);
 }
 
+/// The newest results are in the README as `report --markdown` makes them.
+#[test]
+fn the_readme_states_the_newest_results() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let place = Place::new();
+    let mut rows = 0;
+    for run in ["programmatic", "spmv-f64", "spmv-half", "spmm-f16", "spmm-bf16"] {
+        let file = root.join(format!("tests/results/h200-2026-11-23-{run}.json.gz"));
+        let printed = place.succeed(&format!("report {} --markdown", file.display()));
+        for row in printed.lines().filter(|line| line.starts_with("| spm")) {
+            assert!(readme.contains(row), "{run}: {row}");
+            rows += 1;
+        }
+    }
+    // Of all matrices and of real ones, which are the same here.
+    assert_eq!(rows, 2 * 11);
+}
+
 /// The results that their README states are those that are kept, and those that `report --markdown`
 /// makes of them.
 #[test]

@@ -2,12 +2,17 @@
 
 import collections
 import os
+import threading
 import weakref
 
 from ._library import check, library
 
 # Plans that nobody has any more. They stay here while something is captured.
 _postponed = collections.deque()
+# What plans were used on that nobody has any more but a graph, which writes to their workspaces.
+_captured = []
+# Handles of the default stream.
+DEFAULT_STREAMS = (0, 1)
 
 
 class Uses:
@@ -19,6 +24,7 @@ class Uses:
         self.streams = {}
         # What is written on them in the place of the plan's own workspace.
         self.workspaces = {}
+        self._workspaces_lock = threading.Lock()
         # Whether a graph has the kernels.
         self.is_captured = False
 
@@ -26,6 +32,13 @@ class Uses:
         """Notes a stream that something was asked of, or will be."""
         self.streams[stream.handle] = stream.owner
         self.is_captured = self.is_captured or self._context.primary_context.is_captured(stream.handle)
+
+    def set_workspace(self, stream, memory, tell):
+        """Keeps a stream's workspace, once `tell` has told the library of it."""
+        handle = 0 if stream.handle in DEFAULT_STREAMS else stream.handle
+        with self._workspaces_lock:
+            tell()
+            self.workspaces[handle] = memory
 
     def wait(self):
         """Waits for what was asked of the streams; false where that must not be done now."""
@@ -62,7 +75,9 @@ class PlanHandle:
 
 
 def _destroy(number, process, uses):
-    if not uses.is_captured:
+    if uses.is_captured:
+        _captured.append(uses)
+    else:
         _postponed.append((number, process, uses))
         destroy_postponed()
 

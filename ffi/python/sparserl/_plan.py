@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import weakref
 
 import numpy
 
@@ -15,6 +16,8 @@ OP_NONE, OP_TRANSPOSE = (CONSTANTS[f"SPARSERL_OP_{name}"].number for name in ("N
 TEXTS, NUMBERS = group("SPARSERL_TEXT_"), group("SPARSERL_NUMBER_")
 # Machine code is no text.
 BYTES = {"cubin"}
+# What is traced knows plans by the numbers of their handles, which are never given out again.
+PLANS = weakref.WeakValueDictionary()
 # Types of sums, by those of matrices.
 SCALARS = {"f2": ctypes.c_float, "f4": ctypes.c_float, "f8": ctypes.c_double, _arrays.BFLOAT16: ctypes.c_float}
 
@@ -47,10 +50,11 @@ class _Kernels:
         operation = _text(number, OP_NONE, TEXTS["program"].number).decode().splitlines()[1].split()
         self.columns = int(operation[1]) if operation[0] == "spmm" else None
         self.has_transposed = self._has(OP_TRANSPOSE)
+        PLANS[number] = self
         self.number = number
         if "torch" in sys.modules:
-            from . import _torch
-            _torch.register(number, self)
+            # Lest it is imported while something is traced.
+            from . import _torch as _
 
     def _has_gpu(self):
         # A product of nothing is refused anyway, first of all where there is no GPU.
@@ -268,7 +272,7 @@ class Plan:
         """Lets products on a stream write to an array of bytes on the GPU meanwhile, and no longer to the plan's
         own workspace, so that streams with one each may use the plan at the same time. It has `workspace_bytes`, of
         `plan.T` too where that is used, after `wait()`, and is aligned to 256 bytes, as new arrays are. None takes
-        it back, when what was asked of the stream is done. The stream is found as that of products is, by the
+        it back, and another takes its place, when what was asked of the stream is done. The stream is found as that of products is, by the
         workspace; without one it is the default stream, unless it is given."""
         stream = _arrays.stream_of(workspace, stream)
         uses, memory = self._kernels.handle.uses, None
@@ -279,8 +283,9 @@ class Plan:
                 raise TypeError(f"workspace has {len(memory.shape)} dimensions of {memory.dtype}: expected bytes (u1) "
                                 "in a row")
         pointer, size = (None, 0) if memory is None else (memory.pointer, memory.shape[0])
-        check(library.sparserl_plan_set_workspace(self._handle(), stream.handle, pointer, size))
-        uses.workspaces[stream.handle] = memory
+        number = self._handle()
+        uses.set_workspace(
+            stream, memory, lambda: check(library.sparserl_plan_set_workspace(number, stream.handle, pointer, size)))
 
     def wait(self):
         """Waits until nothing better is searched for any more, and gives the plan."""

@@ -4,14 +4,11 @@ What is traced is the operator `sparserl::product`, which knows a plan by a numb
 call of it than a product takes, so that what is not traced goes by `_Product`.
 """
 
-import weakref
-
 import torch
 
 from ._library import Error, Status
+from ._plan import PLANS
 
-# Tracing knows plans by the numbers of their handles, which are never given out again.
-_plans = weakref.WeakValueDictionary()
 # Other tensors may have no memory, as where something traces by them.
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -21,11 +18,6 @@ def is_needed(*tensors):
     if torch.compiler.is_compiling():
         return True
     return torch.is_grad_enabled() and any(getattr(tensor, "requires_grad", False) for tensor in tensors)
-
-
-def register(number, kernels):
-    """Makes a plan known to the operator for as long as it lives."""
-    _plans[number] = kernels
 
 
 def product(kernels, op, x, y, alpha, beta):
@@ -44,11 +36,7 @@ def product(kernels, op, x, y, alpha, beta):
 
 
 def _product(x, kernels, op):
-    is_compiling = torch.compiler.is_compiling()
-    if is_compiling or type(x) not in PLAIN:
-        if not is_compiling:
-            # PyTorch may have been imported after the plan was made.
-            register(kernels.number, kernels)
+    if torch.compiler.is_compiling() or type(x) not in PLAIN:
         return torch.ops.sparserl.product(x, kernels.number, op)
     if not (torch.is_grad_enabled() and x.requires_grad):
         return _computed(x, kernels, op)
@@ -74,19 +62,19 @@ class _Product(torch.autograd.Function):
 
 @torch.library.custom_op("sparserl::product", mutates_args=())
 def _operator(x: torch.Tensor, plan: int, op: int) -> torch.Tensor:
-    return _computed(x, _plans[plan], op)
+    return _computed(x, PLANS[plan], op)
 
 
 @_operator.register_fake
 def _fake(x, plan, op):
     # What is traced for several plans has symbols for their numbers.
-    return x.new_empty((_plans[int(plan)].view(int(op)).shape[0], *x.shape[1:]))
+    return x.new_empty((PLANS[int(plan)].view(int(op)).shape[0], *x.shape[1:]))
 
 
 def _keep(ctx, inputs, output):
     _, ctx.plan, ctx.op = inputs
     # The derivative is asked for after everybody else may have let go of the plan.
-    ctx.kernels = _plans[int(ctx.plan)]
+    ctx.kernels = PLANS[int(ctx.plan)]
 
 
 def _derivative(ctx, gradient):

@@ -7,6 +7,7 @@ import ctypes
 import gc
 import types
 import unittest
+import weakref
 
 import matrix
 import numpy
@@ -64,6 +65,13 @@ class ByDlpack:
 
 def empty(length, device=0):
     return Array(numpy.full(length, numpy.nan), device)
+
+
+def aligned_room(size):
+    """So many bytes, where CUDA would put them."""
+    room = Array(numpy.zeros(size + 256, numpy.uint8))
+    room.interface.update(data=(-(-room.address.value // 256) * 256, False), shape=(size,))
+    return room
 
 
 def plan_of(A, **options):
@@ -158,9 +166,8 @@ class OnDriver(unittest.TestCase):
         plan = sparserl.plan(arrow.tocsr(), **options).wait()
         x, out, needed = Array(numpy.ones(20_000)), empty(20_000), plan.workspace_bytes
         self.assertGreater(needed, 0)
-        room = Array(numpy.zeros(needed + 256, numpy.uint8))
-        address = -(-room.address.value // 256) * 256
-        room.interface.update(data=(address, False), shape=(needed,))
+        room = aligned_room(needed)
+        address = room.interface["data"][0]
         for workspace, is_used in ((None, 0), (room, 1), (None, 0)):
             plan.set_workspace(workspace, stream=STREAM)
             self.assertIs(workspace is None, plan._kernels.handle.uses.workspaces[STREAM] is None)
@@ -174,6 +181,10 @@ class OnDriver(unittest.TestCase):
         room.interface["shape"] = (needed - 256,)
         plan.set_workspace(room)
         self.refused(Status.INVALID_ARGUMENT, plan, x, out=out)
+        # The default stream has two handles.
+        plan.set_workspace(None, stream=1)
+        plan(x, out=out)
+        self.assertEqual(plan._kernels.handle.uses.workspaces, {STREAM: None, 0: None})
 
     def test_dlpack(self):
         plan, x, out = plan_of(A), Array(matrix.vector(200)), empty(300)
@@ -246,15 +257,19 @@ class OnDriver(unittest.TestCase):
         with plan_of(A):
             self.assertEqual(driver.driver_taken(), own)
         self.assertEqual(driver.driver_taken(), taken)
-        # A graph has it: freed by `close` alone.
+        # A graph has it: freed by `close` alone, and so is what the graph writes to.
         plan = plan_of(A)
+        workspace = aligned_room(4096)
+        plan.set_workspace(workspace, stream=STREAM)
         driver.driver_capture(STREAM, 1)
         plan(x, out=out, stream=STREAM)
         driver.driver_capture(STREAM, 0)
         number, own = plan._kernels.number, driver.driver_taken()
-        del plan
+        kept = weakref.ref(workspace)
+        del plan, workspace
         gc.collect()
         self.assertEqual(driver.driver_taken(), own)
+        self.assertIsNotNone(kept())
         sparserl._library.library.sparserl_plan_destroy(number)
         plan = plan_of(A)
         driver.driver_capture(STREAM, 1)

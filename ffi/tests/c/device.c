@@ -383,7 +383,6 @@ static double now(void) {
   return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* What a call costs the host: nothing is asserted that a busy machine could break. */
 /* Two streams at once, by a kernel that needs workspace. */
 static void workspace(void) {
   free_grid(&g);
@@ -440,6 +439,7 @@ static void workspace(void) {
   OK(sparserl_context_destroy(own));
 }
 
+/* What a call costs the host: nothing is asserted that a busy machine could break. */
 static void overhead(void) {
   enum { CALLS = 20000, BATCH = 500 };
   const size_t rows = (size_t)g.csr.rows;

@@ -123,6 +123,11 @@ impl Compute {
         self.writes.iter().for_each(|&register| visit(register, true));
     }
 
+    /// Whether it only moves or converts.
+    pub(crate) fn is_move(&self) -> bool {
+        matches!(self.opcode.split('.').next(), Some("mov" | "cvt"))
+    }
+
     /// Executes it for some lanes (a bit for each).
     #[inline]
     pub fn execute(&self, registers: &mut Registers, lanes: u32) {

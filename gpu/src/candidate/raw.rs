@@ -75,8 +75,10 @@ pub struct RawKernel {
     integers: BTreeSet<u64>,
 }
 
-/// Threads of a warp: numbers up to that are in most sources, whatever a matrix's sizes are.
-const WARP: u64 = 32;
+/// Whether a number is in many sources, whatever a matrix's sizes are: lanes of a warp, threads of a block.
+fn is_common(number: u64) -> bool {
+    number <= 32 || number <= 1024 && number.is_power_of_two()
+}
 
 /// What parameters are given, in their order.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,7 +136,7 @@ impl RawKernel {
             return Err(RuleError::Blocks.into());
         }
         let linked = match &instance {
-            Some(instance) => instance.written(&code, &functions, &parameters),
+            Some(instance) => instance.written(&code, &functions, &parameters)?,
             None => code.with_c_linkage(&functions, function.name),
         };
         let mut written = Code::without_headers(&linked);
@@ -142,7 +144,8 @@ impl RawKernel {
         if !declared.is_empty() {
             written.insert_str(0, &format!("{declared}\n#line 1\n"));
         }
-        let integers = code.integers();
+        let mut integers = code.integers();
+        integers.extend(launch.template().into_iter().flat_map(source::integers));
         let (kernel, source) = (function.name.to_owned(), written.clone());
         Ok(Self { kernel, written, source, parameters, arguments, launch, integers })
     }
@@ -197,7 +200,7 @@ impl RawKernel {
     pub(crate) fn is_told<T: Scalar>(&self, matrix: CsrView<'_, T>) -> [bool; 2] {
         let Arguments::Csr(roles) = &self.arguments else { return [false; 2] };
         let sizes = [matrix.rows(), matrix.cols(), matrix.nnz()].map(|size| size as u64);
-        if sizes.iter().any(|size| *size > WARP && self.integers.contains(size)) {
+        if sizes.iter().any(|&size| !is_common(size) && self.integers.contains(&size)) {
             return [false; 2];
         }
         [Size::NumRows, Size::NumCols].map(|size| {
@@ -417,6 +420,17 @@ pub enum RawError {
     Template {
         /// Its name.
         kernel: String,
+    },
+    /// It is a template of which no kernel can be made.
+    #[error(
+        "the kernel `{kernel}` is a template {why}, of which no instance can be launched: make a function of it that \
+         is no template"
+    )]
+    NoInstance {
+        /// Its name.
+        kernel: String,
+        /// What stands in the way.
+        why: &'static str,
     },
     /// The launch has arguments for a template.
     #[error("the launch has arguments of a template for the kernel `{kernel}`, which is none")]

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use super::barrier::{Arrival, Barriers};
 use super::bulk_stores::Sent;
 use super::cluster::Membership;
-use super::copies::{Copy, Groups};
+use super::copies::{Awaited, Copy, Groups};
 use super::findings::{Culprit, Findings};
 use super::grid::{Grid, MULTIPROCESSORS, position};
 use super::mbarrier::MBarriers;
@@ -65,8 +65,8 @@ pub(crate) struct Core<'g> {
     pub(super) undefined_stored: Stored,
     /// Copies under way to shared memory, by warp.
     pub(super) copies: Vec<Groups<Copy>>,
-    /// How many copies are under way to a word of shared memory.
-    pub(super) awaited: HashMap<usize, u32>,
+    /// Copies under way to each word of shared memory.
+    pub(super) awaited: HashMap<usize, Awaited>,
     /// Those from there.
     pub(super) sent: Vec<Groups<Sent>>,
     /// Words of shared memory that were written since the last fence between that and copies from

@@ -24,6 +24,21 @@ pub(crate) struct Copy {
     pub(crate) source: (u64, u32),
 }
 
+/// Copies under way to one word of shared memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Awaited {
+    copies: u32,
+    /// Whether there were several at a time.
+    were_several: bool,
+}
+
+impl Awaited {
+    fn begin(&mut self) {
+        self.copies += 1;
+        self.were_several |= self.copies > 1;
+    }
+}
+
 /// The copies of a warp, with their lanes.
 #[derive(Debug)]
 pub(crate) struct Groups<C> {
@@ -155,7 +170,7 @@ impl Core<'_> {
         // Until it is waited for, nobody can tell what is there.
         for word in (target..target + copy.bytes).step_by(4) {
             self.shared.write(word, 4, 0, false);
-            *self.awaited.entry(word).or_default() += 1;
+            self.awaited.entry(word).or_default().begin();
         }
         let conflict = self.observe_shared(request, lane, target, true);
         self.report_race(request, lane, conflict, || in_shared(grid, target as u64));
@@ -201,18 +216,15 @@ impl Core<'_> {
         }
     }
 
-    /// Whether no other copy to a word of shared memory is under way than one that has just come.
-    fn is_last_awaited(&mut self, place: usize) -> bool {
-        match self.awaited.get_mut(&place) {
-            Some(copies) if *copies > 1 => {
-                *copies -= 1;
-                false
-            }
-            _ => {
-                self.awaited.remove(&place);
-                true
-            }
+    /// A copy to a word of shared memory has come: whether it was alone under way.
+    fn comes_alone(&mut self, place: usize) -> bool {
+        let Some(awaited) = self.awaited.get_mut(&place) else { return true };
+        awaited.copies -= 1;
+        let were_several = awaited.were_several;
+        if awaited.copies == 0 {
+            self.awaited.remove(&place);
         }
+        !were_several
     }
 
     /// Writes what a copy of that warp has brought.
@@ -231,9 +243,9 @@ impl Core<'_> {
         for (index, word) in copy.data.chunks(4).enumerate().take(copy.bytes / 4) {
             let value = word.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
             let place = copy.destination + index * 4;
-            // Nor where another copy is under way to the same place.
-            let is_last = self.is_last_awaited(place);
-            self.shared.write(place, 4, value, copy.defined && is_last);
+            // Nobody can tell which of several copies comes last.
+            let is_alone = self.comes_alone(place);
+            self.shared.write(place, 4, value, copy.defined && is_alone);
         }
         let conflict = self.observe_shared(request, copy.lane, copy.destination, true);
         self.report_race(request, copy.lane, conflict, || in_shared(grid, copy.destination as u64));

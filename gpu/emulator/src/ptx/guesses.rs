@@ -6,31 +6,43 @@
 
 use std::collections::BTreeSet;
 
-use crate::code::{Atomic, AtomicOperation, Instruction, Op, Order, Register, Space};
+use crate::code::{Address, Atomic, AtomicOperation, Instruction, Op, Order, Register, Space};
 
 /// From a read to the swap. Compilers need one or two; what they compile need not be read more often.
 const MOST_MOVES: usize = 8;
 
-/// Makes the reads relaxed whose results, moved or converted at most, are what compare-and-swaps expect.
+/// What the swaps at one address expect.
+struct Guesses {
+    address: Address,
+    registers: BTreeSet<Register>,
+}
+
+/// Makes the reads relaxed whose results, moved or converted at most, are what compare-and-swaps at the same address
+/// expect.
 pub(super) fn relax(code: &mut [Instruction]) {
-    let expected = |instruction: &Instruction| match &instruction.op {
-        Op::Atomic(Atomic { operation: AtomicOperation::CompareAndSwap, operands, .. }) => {
-            operands.first().copied()
+    let mut all: Vec<Guesses> = Vec::new();
+    for instruction in code.iter() {
+        if let Op::Atomic(Atomic { address, operation, operands, .. }) = &instruction.op
+            && *operation == AtomicOperation::CompareAndSwap
+            && let Some(&expected) = operands.first()
+        {
+            match all.iter_mut().find(|guesses| guesses.address == *address) {
+                Some(guesses) => _ = guesses.registers.insert(expected),
+                None => all.push(Guesses { address: *address, registers: [expected].into() }),
+            }
         }
-        _ => None,
-    };
-    let mut guesses: BTreeSet<Register> = code.iter().filter_map(expected).collect();
-    if guesses.is_empty() {
-        return;
     }
-    for _ in 0..MOST_MOVES {
-        let moved: Vec<Register> = code.iter().filter_map(|at| source(&at.op, &guesses)).collect();
-        guesses.extend(moved);
+    for guesses in &mut all {
+        for _ in 0..MOST_MOVES {
+            let moved = code.iter().filter_map(|at| source(&at.op, &guesses.registers));
+            let moved: Vec<Register> = moved.collect();
+            guesses.registers.extend(moved);
+        }
     }
     for instruction in code {
         if let Op::Load { address, access, destinations } = &mut instruction.op
             && let [destination] = &destinations[..]
-            && guesses.contains(destination)
+            && all.iter().any(|g| g.address == *address && g.registers.contains(destination))
             && !matches!(address.space, Space::Local | Space::Parameter)
             && access.order == Order::Weak
             && !access.read_only_path
@@ -40,7 +52,7 @@ pub(super) fn relax(code: &mut [Instruction]) {
     }
 }
 
-/// The only register of which an operation makes one of these.
+/// The register that an operation moves or converts to one of these.
 fn source(op: &Op, of: &BTreeSet<Register>) -> Option<Register> {
     let Op::Compute(compute) = op else { return None };
     let (mut read, mut makes) = (Vec::new(), false);
@@ -49,7 +61,7 @@ fn source(op: &Op, of: &BTreeSet<Register>) -> Option<Register> {
         false => read.push(register),
     });
     match read.as_slice() {
-        [only] if makes => Some(*only),
+        [only] if makes && compute.is_move() => Some(*only),
         _ => None,
     }
 }

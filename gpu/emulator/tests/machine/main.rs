@@ -396,6 +396,23 @@ fn copies_arrive_when_waited_for() {
 }
 
 #[test]
+fn of_two_copies_to_one_place_nobody_knows_the_last() {
+    let copy = |offset: u32| {
+        format!("cp.async.ca.shared.global [%r2], [%rd1+{offset}], 4; cp.async.commit_group;\n")
+    };
+    let read = "ld.shared.u32 %r4, [%r2]; st.global.u32 [%rd1+512], %r4;";
+    let wait = "cp.async.wait_group 0;\n";
+    let (one, other) = (copy(0), copy(256));
+    let both = format!("{one}{other}{wait}{read}");
+    assert_eq!(kinds(&both, 1, 64, 192), [Uninitialised]);
+    let each = format!("{one}{wait}{other}{wait}{read}");
+    assert_eq!(kinds(&each, 1, 64, 192), []);
+    // What is written there afterwards is known.
+    let written = format!("{one}{other}{wait}st.shared.u32 [%r2], %r0;\n{read}");
+    assert_eq!(kinds(&written, 1, 64, 192), []);
+}
+
+#[test]
 fn a_barrier_covers_what_came_before_it_only() {
     // The producer writes again before the consumer has come to the first barrier.
     let body = "

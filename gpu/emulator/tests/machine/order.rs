@@ -342,4 +342,9 @@ fn a_guess_of_what_a_swap_finds_is_no_race() {
     }
     let unrelated = body("ld.global.u32 %r7, [%rd0];\nmov.u32 %r4, 0;");
     assert_eq!(kinds(&unrelated, 2, 32, 1), [Race]);
+    // What is read there is no guess of what is here, and what is computed of a read is none either.
+    let elsewhere = body("ld.global.u32 %r4, [%rd0+4];\natom.global.add.u32 %r7, [%rd0+4], 1;");
+    assert_eq!(kinds(&elsewhere, 2, 32, 2), [Race]);
+    let computed = body("ld.global.u32 %r7, [%rd0];\nadd.s32 %r4, %r7, 1;");
+    assert_eq!(kinds(&computed, 2, 32, 1), [Race]);
 }

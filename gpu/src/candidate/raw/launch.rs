@@ -128,8 +128,11 @@ impl LaunchRule {
 
     /// What to write for the parameters of `kernel` to be given `arguments`.
     pub(super) fn advice(rule: Option<&Self>, kernel: &str, arguments: &[&str]) -> String {
+        let template = rule.and_then(Self::template);
+        let instance = template.map_or_else(String::new, |template| format!("<{template}>"));
+        let arguments_of = arguments.join(", ");
         let comment = |configuration: &str| {
-            format!("`// launch: {kernel}<<<{configuration}>>>({})`", arguments.join(", "))
+            format!("`// launch: {kernel}{instance}<<<{configuration}>>>({arguments_of})`")
         };
         match rule {
             None => comment("ceil(num_rows / 256), 256"),

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use super::rule_error::RuleError;
 
 const GLOBAL: &str = "__global__";
+/// Stands before parameters that a device function may not have so.
+const GRID_CONSTANT: &str = "__grid_constant__";
 
 /// A source, with what is no code out of the way.
 #[derive(Debug)]
@@ -35,13 +37,22 @@ pub(super) struct Function<'c> {
     pub(super) parameters: &'c str,
     pub(super) is_defined: bool,
     /// What stands between the angle brackets of a template.
-    pub(super) template: Option<&'c str>,
+    pub(super) template: Option<Template<'c>>,
     /// Such as `__launch_bounds__(256)`, and where.
     pub(super) attributes: Vec<(usize, &'c str)>,
     /// Where `__global__` stands.
     at: usize,
     /// Where its declaration begins, when `extern "C"` belongs there.
     linkage: Option<usize>,
+}
+
+/// A template that a function is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Template<'c> {
+    /// With these parameters.
+    Of(&'c str),
+    /// With parameters that are not understood.
+    Unclear,
 }
 
 impl<'s> Code<'s> {
@@ -93,15 +104,7 @@ impl<'s> Code<'s> {
     /// The integers that it has as numbers, in code and directives.
     pub(super) fn integers(&self) -> BTreeSet<u64> {
         let texts = std::iter::once(self.code.as_str()).chain(self.directives());
-        let words = texts.flat_map(|text| text.split(|c| !is_name(c)));
-        let number = |word: &str| {
-            let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
-            match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-                Some(digits) => u64::from_str_radix(digits, 16).ok(),
-                None => digits.parse().ok(),
-            }
-        };
-        words.filter_map(number).collect()
+        texts.flat_map(integers).collect()
     }
 
     /// Whether there are comments and directives only.
@@ -198,6 +201,10 @@ impl<'s> Code<'s> {
         for function in same {
             edits.push((function.at, GLOBAL.len(), "__device__ __forceinline__"));
             edits.extend(function.attributes.iter().map(|&(from, text)| (from, text.len(), "")));
+            let declared = self.after(function.at);
+            let end = declared.find(['{', ';']).unwrap_or(declared.len());
+            let constants = declared.get(..end).unwrap_or_default().match_indices(GRID_CONSTANT);
+            edits.extend(constants.map(|(at, word)| (function.at + at, word.len(), "")));
         }
         edits.extend(self.instances(name).map(|(from, length)| (from, length, "")));
         edits.sort_unstable();
@@ -216,20 +223,51 @@ impl<'s> Code<'s> {
 
     /// Where `template __global__ void NAME<…>(…)` stands, without its semicolon.
     fn instances(&self, name: &str) -> impl Iterator<Item = (usize, usize)> {
-        self.code
-            .split_inclusive([';', '{', '}'])
-            .scan(0, |end, part| {
-                let from = *end;
-                *end += part.len();
-                Some((from, part))
-            })
-            .filter_map(move |(from, part)| {
-                let text = part.trim_start();
-                let asks = text.strip_prefix("template")?.trim_start().starts_with(GLOBAL);
-                let names = text.split(|c| !is_name(c)).any(|word| word == name);
-                let body = text.strip_suffix(';')?;
-                (asks && names).then_some((from + part.len() - text.len(), body.len()))
-            })
+        self.heads_naming(name).filter_map(|(from, text)| {
+            let asks = text.strip_prefix("template")?.trim_start().starts_with(GLOBAL);
+            asks.then_some((from, text.strip_suffix(';')?.len()))
+        })
+    }
+
+    /// Whether there is a `template <> __global__ void NAME<…>(…)`.
+    pub(super) fn has_specialization(&self, name: &str) -> bool {
+        self.heads_naming(name).any(|(_, text)| {
+            let empty = |text: &str| {
+                let behind = text.strip_prefix("template")?.trim_start().strip_prefix('<')?;
+                Some(behind.trim_start().starts_with('>'))
+            };
+            empty(text).unwrap_or(false) && text.contains(GLOBAL)
+        })
+    }
+
+    /// What stands before a semicolon or brace and has a name among its words: where it begins, and the text, with
+    /// what ends it.
+    fn heads_naming(&self, name: &str) -> impl Iterator<Item = (usize, &str)> {
+        let parts = self.code.split_inclusive([';', '{', '}']).scan(0, |end, part| {
+            let from = *end;
+            *end += part.len();
+            Some((from, part))
+        });
+        let heads = parts.map(|(from, part)| {
+            let text = part.trim_start();
+            (from + part.len() - text.len(), text)
+        });
+        heads.filter(move |(_, text)| text.split(|c| !is_name(c)).any(|word| word == name))
+    }
+
+    /// Whether a function stands where only a qualified name reaches it: within braces, but for those of namespaces
+    /// without a name.
+    pub(super) fn is_enclosed(&self, function: &Function<'_>) -> bool {
+        let before = self.before(function.at);
+        let mut open = Vec::new();
+        for (at, brace) in before.match_indices(['{', '}']) {
+            if brace == "{" {
+                open.push(before.get(..at).unwrap_or_default().trim_end().ends_with("namespace"));
+            } else {
+                open.pop();
+            }
+        }
+        open.contains(&false)
     }
 
     /// A text without the lines that include headers of whose contents the compiler has what kernels
@@ -320,7 +358,7 @@ impl<'s> Code<'s> {
         let has_linkage = has_word("extern") && quoted.contains("\"C\"");
 
         let mut rest = self.after(at + GLOBAL.len());
-        let mut attributes = Vec::new();
+        let mut attributes = attributes_in(specifiers, begin);
         loop {
             rest = rest.trim_start();
             let end = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
@@ -345,7 +383,7 @@ impl<'s> Code<'s> {
                 name: word,
                 parameters: inside,
                 is_defined: behind.trim_start().starts_with('{'),
-                template: template_parameters(specifiers),
+                template: template(specifiers),
                 attributes,
                 at,
                 linkage: (!has_linkage).then_some(begin + indent),
@@ -354,20 +392,49 @@ impl<'s> Code<'s> {
     }
 }
 
-/// What stands between the angle brackets of the last `template` in a text.
-fn template_parameters(text: &str) -> Option<&str> {
+/// The last template in a text that stands before a function.
+fn template(text: &str) -> Option<Template<'_>> {
     let (_, behind) = text.rsplit_once("template")?;
-    let list = behind.trim_start().strip_prefix('<')?;
-    let mut depth = 1_usize;
-    let end = list.find(|c| {
-        match c {
-            '<' => depth += 1,
-            '>' => depth -= 1,
-            _ => {}
-        }
-        depth == 0
+    let parameters = || {
+        let list = behind.trim_start().strip_prefix('<')?;
+        // A shift opens nothing.
+        let has_shift = list.contains("<<");
+        let mut depth = 1_usize;
+        let end = list.find(|c| {
+            match c {
+                '<' => depth += 1,
+                '>' => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        });
+        list.get(..end?).filter(|_| !has_shift)
+    };
+    Some(parameters().map_or(Template::Unclear, Template::Of))
+}
+
+/// Attributes such as `__launch_bounds__(256)` in a text, and where: it begins at `begin`.
+fn attributes_in(text: &str, begin: usize) -> Vec<(usize, &str)> {
+    let words = text.match_indices("__").filter_map(|(at, _)| {
+        let (before, word) = text.split_at_checked(at)?;
+        let name = word.find(|c| !is_name(c))?;
+        let list = word.get(name..)?.trim_start();
+        let (_, behind) = parenthesised(list).filter(|_| !before.ends_with(is_name))?;
+        Some((begin + at, word.get(..word.len() - behind.len())?))
     });
-    list.get(..end?)
+    words.collect()
+}
+
+/// The integers that a text has as numbers.
+pub(super) fn integers(text: &str) -> impl Iterator<Item = u64> {
+    let number = |word: &str| {
+        let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
+        match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None => digits.parse().ok(),
+        }
+    };
+    text.split(|c| !is_name(c)).filter_map(number)
 }
 
 /// Splits a text that begins with `(` into what is inside and what follows.

@@ -7,7 +7,7 @@ use super::RawError;
 use super::definitions::{last_name, replaced};
 use super::launch::elements;
 use super::parameter::Parameter;
-use super::source::{Code, Function};
+use super::source::{Code, Function, Template};
 
 /// A template's parameters, and what each stands for.
 #[derive(Debug)]
@@ -24,34 +24,44 @@ impl<'f> Instance<'f> {
         functions: &'f [Function<'f>],
     ) -> Result<Option<Self>, RawError> {
         let kernel = || function.name.to_owned();
-        let Some(declared) = function.template else {
-            return match given {
-                None => Ok(None),
-                Some(_) => Err(RawError::NoTemplate { kernel: kernel() }),
-            };
+        let declared = match function.template {
+            None => {
+                return match given {
+                    None => Ok(None),
+                    Some(_) => Err(RawError::NoTemplate { kernel: kernel() }),
+                };
+            }
+            Some(Template::Unclear) => {
+                return Err(RawError::NoInstance { kernel: kernel(), why: "with a shift" });
+            }
+            Some(Template::Of(declared)) => elements(declared),
         };
-        let declared = elements(declared);
         let given = elements(given.unwrap_or_default());
         if given.len() > declared.len() {
             return Err(RawError::Template { kernel: kernel() });
         }
         // A declaration before the definition may be the one that has them.
-        let same = || functions.iter().filter(|other| other.name == function.name);
         let default = |index: usize| {
-            same().find_map(|other| Some(elements(other.template?).get(index)?.split_once('=')?.1))
+            functions.iter().filter(|other| other.name == function.name).find_map(|other| {
+                let Some(Template::Of(parameters)) = other.template else { return None };
+                Some(elements(parameters).get(index)?.split_once('=')?.1)
+            })
         };
+        let mut instance = Self { function, arguments: Vec::new() };
         let mut given = given.into_iter();
-        let mut arguments = Vec::new();
         for (index, parameter) in declared.into_iter().enumerate() {
             let parameter = parameter.split('=').next().unwrap_or_default();
-            match given.next().or_else(|| default(index)) {
+            // A default may name the parameters before it.
+            let argument = given.next().map(str::to_owned);
+            let argument = argument.or_else(|| Some(instance.of_text(default(index)?)));
+            match argument {
                 Some(argument) if !parameter.contains("...") => {
-                    arguments.push((last_name(parameter), argument.trim().to_owned()));
+                    instance.arguments.push((last_name(parameter), argument.trim().to_owned()));
                 }
                 _ => return Err(RawError::Template { kernel: kernel() }),
             }
         }
-        Ok(Some(Self { function, arguments }))
+        Ok(Some(instance))
     }
 
     /// A text of the template with the arguments in the place of its parameters.
@@ -68,8 +78,15 @@ impl<'f> Instance<'f> {
         code: &Code<'_>,
         functions: &[Function<'_>],
         parameters: &[Parameter],
-    ) -> String {
+    ) -> Result<String, RawError> {
         let name = self.function.name;
+        let refused = |why| Err(RawError::NoInstance { kernel: name.to_owned(), why });
+        if code.is_enclosed(self.function) {
+            return refused("within braces");
+        }
+        if code.has_specialization(name) {
+            return refused("with a specialization");
+        }
         let mut out = code.as_device_function(functions, name);
         let attributes: Vec<&str> = self.function.attributes.iter().map(|a| a.1).collect();
         let attributes = self.of_text(&attributes.join(" "));
@@ -99,6 +116,6 @@ impl<'f> Instance<'f> {
             arguments.join(", "),
             names.join(", ")
         ));
-        out
+        Ok(out)
     }
 }

@@ -509,3 +509,66 @@ template __global__ void k<32, float>(const index*, const float*,
     assert_eq!(kernel.parameters().collect::<Vec<_>>(), ["a", "x", "", "n"]);
     assert_eq!(kernel.kernel(), "k");
 }
+
+#[test]
+fn a_default_may_name_the_parameters_before_it() {
+    let source = "// launch: k<float, 64><<<n / 64, 64>>>(x, y, num_rows)
+template <typename T, int B, typename Sum = T, int W = B / 32>
+__launch_bounds__(B) __global__ void k(const __grid_constant__ T* x, Sum* y, int n) {}
+";
+    let kernel = RawKernel::parse(source, None).unwrap();
+    assert!(kernel.source().contains(
+        "__global__ __launch_bounds__(64) void k(const __grid_constant__ float* x, float* y, int n) \
+         { k<float, 64, float, 64 / 32>(x, y, n); }"
+    ));
+    assert!(
+        kernel.source().contains(" __device__ __forceinline__ void k(const  T* x, Sum* y, int n)")
+    );
+}
+
+#[test]
+fn templates_without_instances_are_refused() {
+    let launch = "// launch: k<float><<<1, 64>>>(x, y)\n";
+    let kernel = "template <typename T>\n__global__ void k(T* x, T* y) {}";
+    assert!(RawKernel::parse(&format!("{launch}namespace {{ {kernel} }}"), None).is_ok());
+    for (source, why) in [
+        (format!("{launch}namespace a {{ {kernel} }}"), "template within braces"),
+        (
+            format!(
+                "{launch}{kernel}\ntemplate <>\n__global__ void k<float>(float* x, float* y) {{}}"
+            ),
+            "template with a specialization",
+        ),
+        (
+            "// launch: k<256><<<1, 64>>>(x, y)\n\
+             template <int B = 1 << 8>\n__global__ void k(float* x, float* y) {}"
+                .to_owned(),
+            "template with a shift",
+        ),
+    ] {
+        let said = RawKernel::parse(&source, None).unwrap_err().to_string();
+        assert!(said.contains(why), "{said}");
+    }
+    let unclear = "// launch: k<float><<<1, 64>>>\n\
+                   template <typename T>\n__global__ void k(T* a, T* b) {}";
+    let said = RawKernel::parse(unclear, None).unwrap_err().to_string();
+    assert!(said.contains("// launch: k<float><<<1, 64>>>("), "{said}");
+}
+
+#[test]
+fn who_has_a_size_as_a_number_is_not_told_it() {
+    let matrix = generate::uniform(1000, 1024, 3, 1);
+    let told = |template: &str, body: &str| {
+        let launch = format!("// launch: k{template}<<<4, 256>>>(x, y, num_rows, num_cols)");
+        let list = if template.is_empty() { "" } else { "template <int R>" };
+        let source = format!(
+            "{launch}\n{list} __global__ void k(const float* x, float* y, int rows, int columns) {{ {body} }}"
+        );
+        RawKernel::parse(&source, None).unwrap().is_told(matrix.view())
+    };
+    assert_eq!(told("", ""), [true; 2]);
+    assert_eq!(told("", "int r = 1000;"), [false; 2]);
+    assert_eq!(told("<1000>", ""), [false; 2]);
+    // The threads of many a block.
+    assert_eq!(told("", "int r = 1024;"), [true; 2]);
+}
