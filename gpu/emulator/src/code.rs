@@ -21,9 +21,7 @@ pub use self::kernel::{Constant, Kernel, Parameter, SharedArray, SourceLocation,
 pub use self::matrix::{LoadMatrix, Mma, MmaShape, MmaType, StoreMatrix};
 pub use self::mbarrier::{MBarrier, MBarrierAction, Phase};
 use crate::compute::Compute;
-
-/// Threads of a warp.
-pub const WARP: usize = 32;
+pub use crate::compute::{Register, RegisterCounts, WARP};
 
 /// Where generic addresses of shared memory lie.
 pub const SHARED_WINDOW: Range<u64> = 0x0100_0000_0000..0x0100_0100_0000;
@@ -34,31 +32,10 @@ pub const SHARED_BITS: u32 = 24;
 pub const CLUSTER_WINDOW: Range<u64> = 0x0100_0000_0000..0x0101_0000_0000;
 /// Where generic addresses of a thread's own memory lie.
 pub const LOCAL_WINDOW: Range<u64> = 0x0200_0000_0000..0x0200_0100_0000;
+/// Multiprocessors of the largest devices, as `%nsmid` tells.
+pub const MULTIPROCESSORS: usize = 132;
 /// Where the module's variables lie, one after the other.
 pub const VARIABLES: Range<u64> = 0x0300_0000_0000..0x0310_0000_0000;
-
-/// A register of one of three banks. 8- and 16-bit registers live in the 32-bit bank, their upper
-/// bits zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Register {
-    /// A predicate: a bit for each lane.
-    Predicate(u16),
-    /// 32 bits for each lane.
-    Word(u16),
-    /// 64 bits for each lane.
-    Long(u16),
-}
-
-/// How many registers of each bank a warp has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RegisterCounts {
-    /// Predicates.
-    pub predicates: usize,
-    /// 32-bit registers.
-    pub words: usize,
-    /// 64-bit registers.
-    pub longs: usize,
-}
 
 /// An instruction, with where it stands.
 #[derive(Clone, Debug, PartialEq)]

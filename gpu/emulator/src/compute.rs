@@ -35,11 +35,10 @@ use self::lanes::{PredicateSource, Run};
 use self::pending::{Ambiguous, Pending, widens_signed};
 use self::registers::Marks;
 use self::select::{Flow, Form, Plan, Type};
-use crate::code::Register;
-use crate::ptx::PtxError;
+use crate::error::PtxError;
 
-pub use self::registers::Registers;
 pub(crate) use self::registers::Saved;
+pub use self::registers::{Register, RegisterCounts, Registers, WARP};
 
 /// An instruction on registers alone.
 #[derive(Clone)]

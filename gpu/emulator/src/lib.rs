@@ -86,6 +86,7 @@
 pub mod code;
 pub mod compute;
 pub mod counters;
+mod error;
 pub mod finding;
 pub mod launch;
 mod machine;

@@ -37,6 +37,7 @@ mod warp;
 use std::collections::HashMap;
 
 use crate::code::{Kernel, Variable};
+pub use crate::error::PtxError;
 
 /// A PTX module.
 #[derive(Clone, Debug)]
@@ -75,21 +76,5 @@ impl Module {
     /// emulator does not have; the error names it.
     pub fn kernel(&self, name: &str) -> Result<Kernel, PtxError> {
         lower::kernel(self, name)
-    }
-}
-
-/// PTX that cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("PTX line {line}: {reason}")]
-pub struct PtxError {
-    /// Line of the text, from 1; 0 when it is about the whole.
-    pub line: u32,
-    /// What is wrong, in one line.
-    pub reason: String,
-}
-
-impl PtxError {
-    fn new(line: u32, reason: impl Into<String>) -> Self {
-        Self { line, reason: reason.into() }
     }
 }

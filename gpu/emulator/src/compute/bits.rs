@@ -3,8 +3,8 @@
 use super::integer::{Integer, with_integer};
 use super::lanes::{Run, Value, checked2, map2, map4, test1};
 use super::select::{Flow, Form, Plan, Type};
-use crate::code::WARP;
-use crate::ptx::PtxError;
+use crate::compute::WARP;
+use crate::error::PtxError;
 
 /// `and`, `or`, `xor`, `not`, `cnot`.
 pub(super) fn logic(form: &mut Form<'_>) -> Result<Plan, PtxError> {

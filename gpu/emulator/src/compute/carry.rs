@@ -4,8 +4,8 @@ use super::integer::{Integer, with_integer};
 use super::lanes::{Destination, Run, Source, read_lanes, spread};
 use super::registers::Registers;
 use super::select::{Flow, Form, Plan, Type};
-use crate::code::WARP;
-use crate::ptx::PtxError;
+use crate::compute::WARP;
+use crate::error::PtxError;
 
 /// Whether an opcode reads or writes the carry flag.
 pub(super) fn is_carried(opcode: &[&str]) -> bool {

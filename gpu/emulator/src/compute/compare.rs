@@ -12,7 +12,7 @@ use super::lanes::{
 };
 use super::registers::Registers;
 use super::select::{Flow, Form, Plan, Type};
-use crate::ptx::PtxError;
+use crate::error::PtxError;
 
 /// Lanes for which a comparison holds.
 type Lanes = Box<dyn Fn(&Registers) -> u32 + Send + Sync>;

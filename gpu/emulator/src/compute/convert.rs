@@ -8,8 +8,8 @@ use super::integer::Integer;
 use super::lanes::{Destination, Pair, Run, Source, Value, checked1, map1, map2, map3};
 use super::rounding::{self, Format, Rounding};
 use super::select::{Form, Plan, Type};
-use crate::code::Register;
-use crate::ptx::PtxError;
+use crate::compute::Register;
+use crate::error::PtxError;
 
 /// Runs a body with `$T` standing for the integer that a type names, of 8 bits too.
 macro_rules! with_any_integer {

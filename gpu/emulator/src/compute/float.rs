@@ -7,7 +7,7 @@ use super::approximate;
 use super::lanes::{FloatPair, Run, Value};
 use super::rounding::{self, Format, Rounding};
 use super::select::{Form, Plan, Type};
-use crate::ptx::PtxError;
+use crate::error::PtxError;
 
 /// binary32 or binary64.
 pub(super) trait Float: Value + PartialOrd {

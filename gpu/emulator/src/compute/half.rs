@@ -7,7 +7,7 @@ use super::float::{Float, pick};
 use super::lanes::{Pair, Run, Value};
 use super::rounding::{self, Format, Rounding};
 use super::select::{Form, Plan, Type};
-use crate::ptx::PtxError;
+use crate::error::PtxError;
 
 /// binary16 or bfloat16.
 pub(super) trait Half: Value<Bits = u32> {

@@ -6,7 +6,7 @@
 
 use super::lanes::{Pair, Run, Value, checked2, checked3};
 use super::select::{Form, Plan, Type};
-use crate::ptx::PtxError;
+use crate::error::PtxError;
 
 /// An integer of 8 to 64 bits.
 pub(super) trait Integer: Value + Ord {

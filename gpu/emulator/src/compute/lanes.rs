@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::registers::Registers;
-use crate::code::{Register, WARP};
+use crate::compute::{Register, WARP};
 
 /// Executes an instruction for some lanes; tells in which its result wraps.
 pub(super) type Run = Arc<dyn Fn(&mut Registers, u32) -> u32 + Send + Sync>;

@@ -7,8 +7,8 @@ use super::bits;
 use super::lanes::{Destination, Run, Source, Value, map1, read_lanes};
 use super::registers::Registers;
 use super::select::{Form, Plan, Type};
-use crate::code::WARP;
-use crate::ptx::PtxError;
+use crate::compute::WARP;
+use crate::error::PtxError;
 
 /// `mov`
 pub(super) fn select(form: &mut Form<'_>) -> Result<Plan, PtxError> {

@@ -8,7 +8,7 @@
 
 use super::Operands;
 use super::registers::Registers;
-use crate::code::{Register, WARP};
+use crate::compute::{Register, WARP};
 
 /// How the exact result of an instruction is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

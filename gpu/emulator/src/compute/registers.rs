@@ -3,7 +3,32 @@
 use std::ops::Range;
 
 use super::pending::Pending;
-use crate::code::{Register, RegisterCounts, WARP};
+
+/// Threads of a warp.
+pub const WARP: usize = 32;
+
+/// A register of one of three banks. 8- and 16-bit registers live in the 32-bit bank, their upper
+/// bits zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Register {
+    /// A predicate: a bit for each lane.
+    Predicate(u16),
+    /// 32 bits for each lane.
+    Word(u16),
+    /// 64 bits for each lane.
+    Long(u16),
+}
+
+/// How many registers of each bank a warp has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegisterCounts {
+    /// Predicates.
+    pub predicates: usize,
+    /// 32-bit registers.
+    pub words: usize,
+    /// 64-bit registers.
+    pub longs: usize,
+}
 
 /// The registers of a warp, with what is known of their values.
 ///

@@ -4,8 +4,8 @@ use super::Operands;
 use super::lanes::{
     Destination, PredicateDestination, PredicateSource, Run, Source, Value, map1, map2, map3,
 };
-use crate::code::Register;
-use crate::ptx::PtxError;
+use crate::compute::Register;
+use crate::error::PtxError;
 
 /// How an instruction is executed.
 pub(super) struct Plan {

@@ -9,8 +9,8 @@ mod logic;
 mod samples;
 
 use super::{Compute, Operands, Registers};
-use crate::code::{Register, RegisterCounts};
-use crate::ptx::PtxError;
+use crate::compute::{Register, RegisterCounts};
+use crate::error::PtxError;
 
 /// Where immediates begin in each bank.
 const IMMEDIATES: u16 = 16;

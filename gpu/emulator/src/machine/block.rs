@@ -10,7 +10,7 @@ use super::bulk_stores::Sent;
 use super::cluster::Membership;
 use super::copies::{Awaited, Copy, Groups};
 use super::findings::{Culprit, Findings};
-use super::grid::{Grid, MULTIPROCESSORS, position};
+use super::grid::{Grid, position};
 use super::mbarrier::MBarriers;
 use super::order::{BlockOrder, Log, Place, Releases, lanes_of};
 use super::polls::Watched;
@@ -18,7 +18,7 @@ use super::shared::SharedMemory;
 use super::stamp::Stamp;
 use super::undefined::{Stored, Use};
 use super::warp::{Facts, Group, PATIENCE, Warp};
-use crate::code::{Instruction, LoadMatrix, Op, StoreMatrix, WARP};
+use crate::code::{Instruction, LoadMatrix, MULTIPROCESSORS, Op, StoreMatrix, WARP};
 use crate::counters::Counters;
 use crate::finding::{FindingKind, PlacedAddress};
 

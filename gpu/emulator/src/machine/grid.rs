@@ -16,7 +16,7 @@ use super::order::Releases;
 use super::races::Cell;
 use super::stamp::MOST_BLOCKS;
 use super::warp::LocalWord;
-use crate::code::{BulkStore, Kernel, Op, WARP};
+use crate::code::{BulkStore, Kernel, MULTIPROCESSORS, Op, WARP};
 use crate::compute::Registers;
 use crate::counters::Counters;
 use crate::launch::{Argument, Launch, LaunchError, Options, Report};
@@ -25,9 +25,7 @@ use crate::memory::Memory;
 /// Blocks that take part in a round as long as they get further. The same everywhere, so that the
 /// host does not decide what happens.
 const RESIDENT: usize = 128;
-/// What the largest devices have room for: multiprocessors, and the threads, blocks and bytes of
-/// shared memory of each.
-pub(crate) const MULTIPROCESSORS: usize = 132;
+/// What each multiprocessor of the largest devices has room for: threads, blocks and bytes of shared memory.
 const MOST_RESIDENT_THREADS: usize = 2048;
 const MOST_RESIDENT_BLOCKS: usize = 32;
 const RESIDENT_SHARED: usize = 228 << 10;

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use super::PtxError;
 use super::lower::Lowering;
 use super::syntax::{Declaration, DeclaredSpace, Kind, RegisterName, Type};
-use crate::code::{Constant, Register, Space};
-use crate::machine::grid::MULTIPROCESSORS;
+use crate::code::{Constant, MULTIPROCESSORS, Register, Space};
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]

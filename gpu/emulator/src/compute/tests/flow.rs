@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::registers::Marks;
 use super::{Warp, select};
-use crate::code::Register::{self, Long, Predicate, Word};
+use crate::compute::Register::{self, Long, Predicate, Word};
 
 const LANES: u32 = 0x00ff_00f0;
 
