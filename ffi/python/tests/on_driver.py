@@ -236,7 +236,7 @@ class OnDriver(unittest.TestCase):
 
     def test_nothing_is_freed_that_a_graph_or_a_stream_may_use(self):
         gc.collect()
-        x, out = Array(matrix.vector(200)), empty(300)
+        x, out, workspace = Array(matrix.vector(200)), empty(300), aligned_room(4096)
         taken = driver.driver_taken()
         # Done with: freed at once.
         plan = plan_of(A)
@@ -259,7 +259,6 @@ class OnDriver(unittest.TestCase):
         self.assertEqual(driver.driver_taken(), taken)
         # A graph has it: freed by `close` alone, and so is what the graph writes to.
         plan = plan_of(A)
-        workspace = aligned_room(4096)
         plan.set_workspace(workspace, stream=STREAM)
         driver.driver_capture(STREAM, 1)
         plan(x, out=out, stream=STREAM)
