@@ -8,7 +8,7 @@
 //
 // With SPARSERL_VERBOSE=1 a line is printed for each plan when the program ends.
 //
-// Written by cbindgen from ffi/src/api.rs and ffi/src/api; do not edit.
+// Written by cbindgen from ffi/src/types.rs and ffi/src/api.rs; do not edit.
 
 
 #ifndef SPARSERL_H

@@ -1,10 +1,6 @@
 //! The functions of `sparserl.h`.
 //!
 //! Everything documented here is documentation of the header.
-#![allow(non_camel_case_types, reason = "the names of C")]
-#![allow(rustdoc::broken_intra_doc_links, reason = "brackets are those of C")]
-
-mod types;
 
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
@@ -16,16 +12,16 @@ use crate::execute::{Form, Product};
 use crate::handle::Handles;
 use crate::matrix::Matrix;
 use crate::options::Options;
-use crate::plan::{Op, Plan};
+use crate::plan::{PLANS, Plan};
+use crate::side::Op;
 use crate::status::{self, Failure, Status, call};
 use crate::verbose;
 
-pub use types::*;
+pub use crate::types::*;
 
 static CONTEXTS: Handles<Context> = Handles::new(0);
 static OPTIONS: Handles<Options> = Handles::new(1);
 static MATRICES: Handles<Matrix> = Handles::new(2);
-pub(crate) static PLANS: Handles<Plan> = Handles::new(3);
 
 /// The version of the library, as MAJOR * 1000000 + MINOR * 1000 + PATCH.
 #[unsafe(no_mangle)]
@@ -351,8 +347,12 @@ pub unsafe extern "C" fn sparserl_plan_set_workspace(
     workspace: *mut c_void,
     size: usize,
 ) -> sparserl_status {
-    // SAFETY: by the contract.
-    call(|| unsafe { PLANS.get(plan)?.set_workspace(stream, workspace, size) })
+    call(|| {
+        let plan = PLANS.get(plan)?;
+        let (gpu, is_checked) = (plan.context.gpu()?, plan.options.check_pointers);
+        // SAFETY: by the contract.
+        unsafe { plan.workspaces.set(gpu, stream, workspace, size, is_checked) }
+    })
 }
 
 /// Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries

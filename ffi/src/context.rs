@@ -14,11 +14,12 @@ use sparserl_gpu::compile::cache::CubinCache;
 use sparserl_gpu::compile::pool::{CompilePool, PoolError};
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device::{self, Device, DeviceFacts};
+use sparserl_gpu::run::operator::ForeignStream;
 use sparserl_onnx_models::{Engine, OpenedPolicy, PolicySource};
 
 use crate::options::{ContextOptions, Log};
+use crate::scatter::Scatter;
 use crate::status::{Failure, Status};
-use crate::update::Scatter;
 
 /// Names the program that compiles and measures.
 const SERVER_VARIABLE: &str = "SPARSERL_SERVER";
@@ -48,6 +49,18 @@ pub(crate) struct Gpu {
     pub(crate) ordinal: u32,
     pub(crate) device: Device,
     pub(crate) facts: DeviceFacts,
+}
+
+impl Gpu {
+    /// Refuses a stream of another device.
+    pub(crate) fn check_stream(&self, stream: ForeignStream) -> Result<(), Failure> {
+        if self.device.owns(stream)? {
+            return Ok(());
+        }
+        let text =
+            format!("the stream is not one of device {}, which the plan is for", self.ordinal);
+        Err(Failure::new(Status::WrongDevice, text))
+    }
 }
 
 impl Context {

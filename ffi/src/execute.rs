@@ -7,7 +7,8 @@ use sparserl_core::task::{Dtype, Operation};
 use sparserl_gpu::run::operator::{ForeignStream, Operands};
 
 use crate::matrix::check_memory;
-use crate::plan::{Op, Plan};
+use crate::plan::Plan;
+use crate::side::Op;
 use crate::status::{Failure, Status};
 
 /// Bytes that a thread loads at once of a row of a dense matrix, at most.
@@ -104,7 +105,7 @@ impl Plan {
         }
         // SAFETY: by the contract.
         let stream = unsafe { ForeignStream::new(stream) };
-        self.check_stream(stream)?;
+        gpu.check_stream(stream)?;
         // The driver is asked for the device's memory, and told of a launch on it.
         let _entered = gpu.device.enter_unless_current()?;
         if self.options.check_pointers {

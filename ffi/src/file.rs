@@ -22,8 +22,10 @@ use crate::context::Context;
 use crate::kernel::{Code, Known, PlanKernel, Recipe};
 use crate::matrix::{Matrix, with_view};
 use crate::options::PlanOptions;
-use crate::plan::{Op, Plan, Side, entries, origins};
+use crate::plan::Plan;
+use crate::side::{Op, Side, entries, origins};
 use crate::status::{Failure, Status};
+use crate::verbose;
 
 /// What a file begins with; the number changes with the meaning of what follows.
 const MAGIC: &str = "sparserl plan file 2\n";
@@ -195,12 +197,12 @@ impl Plan {
             })?;
             sides.push(Side::new(kernel));
         }
-        if options.values_variable && context.gpu.is_ok() {
-            context.scatter.prepare(context, matrix.entries.dtype())?;
+        if let (true, Ok(gpu)) = (options.values_variable, &context.gpu) {
+            context.scatter.prepare(&context.compiler, &gpu.device, matrix.entries.dtype())?;
         }
         let mut sides = sides.into_iter();
         let forward = sides.next().ok_or_else(damaged)?;
-        crate::verbose::note();
+        verbose::note();
         Ok(Self::new(context, matrix, options, epilogue, forward, sides.next(), start))
     }
 }

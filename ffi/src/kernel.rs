@@ -14,8 +14,8 @@ use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_gpu::run::operator::{DeviceArrays, EndingArguments, Operator, OperatorError};
 
 use crate::context::Context;
+use crate::map::Map;
 use crate::status::{Failure, Status};
-use crate::update::Map;
 
 /// Entries that an epilogue is tried on, about; fewer where each is multiplied by a row of many
 /// columns.

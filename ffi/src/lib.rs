@@ -12,8 +12,8 @@
 //!   is kept for the thread.
 //! - `handle` gives out handles that are never dereferenced: one that was destroyed, or is of
 //!   another kind, is an error and no crash.
-//! - `plan` is what a plan is and how it is made; `search` finds better programs for it;
-//!   `file` keeps it.
+//! - `plan` is what a plan is; `make` makes it; `search` finds better programs for it; `file`
+//!   keeps it.
 //!
 //! The header is written by cbindgen from [`api`] (`ffi/tests/header.rs` says how).
 
@@ -25,13 +25,18 @@ mod execute;
 mod file;
 mod handle;
 mod kernel;
+mod make;
+mod map;
 mod matrix;
 mod options;
 mod plan;
 mod progress;
 mod query;
+mod scatter;
 mod search;
+mod side;
 mod status;
+mod types;
 mod update;
 mod verbose;
 mod workspace;

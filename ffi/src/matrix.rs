@@ -8,9 +8,9 @@ use sparserl_core::matrix::{Csr, CsrError, CsrView, Offsets, OffsetsView, Scalar
 use sparserl_core::task::Dtype;
 use sparserl_gpu::run::operator::{self, MemoryAt};
 
-use crate::api::sparserl_csr;
 use crate::context::Context;
 use crate::status::{Failure, Status};
+use crate::types::{self, sparserl_csr};
 
 /// What a handle of a matrix stands for.
 pub(crate) struct Matrix {
@@ -160,8 +160,8 @@ enum Integer {
 impl Integer {
     fn read(what: &str, number: i32) -> Result<Self, Failure> {
         match number {
-            crate::api::SPARSERL_I32 => Ok(Self::I32),
-            crate::api::SPARSERL_I64 => Ok(Self::I64),
+            types::SPARSERL_I32 => Ok(Self::I32),
+            types::SPARSERL_I64 => Ok(Self::I64),
             _ => Err(Failure::argument(format_args!(
                 "{what} is {number}: expected SPARSERL_I32 or SPARSERL_I64"
             ))),
@@ -171,7 +171,6 @@ impl Integer {
 
 impl Description {
     fn read(given: &sparserl_csr) -> Result<Self, Failure> {
-        use crate::api;
         let size = |what: &str, number: i64| {
             let refused = || format!("{what} is {number}: expected 0 to 4294967294");
             // One less than 2³²: row offsets are one more than rows.
@@ -190,10 +189,10 @@ impl Description {
             }
         };
         let values = match given.value_type {
-            api::SPARSERL_F32 => Dtype::F32,
-            api::SPARSERL_F64 => Dtype::F64,
-            api::SPARSERL_F16 => Dtype::F16,
-            api::SPARSERL_BF16 => Dtype::BF16,
+            types::SPARSERL_F32 => Dtype::F32,
+            types::SPARSERL_F64 => Dtype::F64,
+            types::SPARSERL_F16 => Dtype::F16,
+            types::SPARSERL_BF16 => Dtype::BF16,
             other => {
                 return Err(Failure::argument(format_args!(
                     "value_type is {other}: expected SPARSERL_F32, SPARSERL_F64, SPARSERL_F16 or \
@@ -202,8 +201,8 @@ impl Description {
             }
         };
         let on_device = match given.location {
-            api::SPARSERL_HOST => false,
-            api::SPARSERL_DEVICE => true,
+            types::SPARSERL_HOST => false,
+            types::SPARSERL_DEVICE => true,
             other => {
                 return Err(Failure::argument(format_args!(
                     "location is {other}: expected SPARSERL_HOST or SPARSERL_DEVICE"

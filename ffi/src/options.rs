@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use sparserl_onnx_models::PolicySource;
 
-use crate::api;
 use crate::status::Failure;
+use crate::types;
 
 /// The number from which keys are for plans.
 const FIRST_OF_PLANS: i32 = 100;
@@ -23,12 +23,12 @@ macro_rules! keys {
 
         impl Key {
             fn of(number: i32) -> Option<Self> {
-                match number { $(api::$constant => Some(Self::$variant),)* _ => None }
+                match number { $(types::$constant => Some(Self::$variant),)* _ => None }
             }
 
             /// Whether it is for contexts; the others are for plans.
             fn is_of_context(self) -> bool {
-                let number = match self { $(Self::$variant => api::$constant,)* };
+                let number = match self { $(Self::$variant => types::$constant,)* };
                 number < FIRST_OF_PLANS
             }
 

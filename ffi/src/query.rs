@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use sparserl_gpu::run::operator::WorkspaceLayout;
 
-use crate::api;
 use crate::kernel::{Known, PlanKernel};
-use crate::plan::{Op, Plan};
+use crate::plan::Plan;
+use crate::side::Op;
 use crate::status::{Failure, Status};
+use crate::types;
 
 impl PlanKernel {
     /// What is known, as of the end of the search.
@@ -29,10 +30,10 @@ impl Plan {
         let kernel = self.side(op)?.best();
         let (source, cubin) = kernel.code.plain.as_ref().unwrap_or(&kernel.code.ending);
         match key {
-            api::SPARSERL_TEXT_WHY => Ok(kernel.known().why.into_bytes()),
-            api::SPARSERL_TEXT_PROGRAM => Ok(kernel.packed.program.to_string().into_bytes()),
-            api::SPARSERL_TEXT_SOURCE => Ok(source.text.clone().into_bytes()),
-            api::SPARSERL_TEXT_CUBIN => Ok(cubin.bytes().to_vec()),
+            types::SPARSERL_TEXT_WHY => Ok(kernel.known().why.into_bytes()),
+            types::SPARSERL_TEXT_PROGRAM => Ok(kernel.packed.program.to_string().into_bytes()),
+            types::SPARSERL_TEXT_SOURCE => Ok(source.text.clone().into_bytes()),
+            types::SPARSERL_TEXT_CUBIN => Ok(cubin.bytes().to_vec()),
             _ => Err(Failure::argument(format_args!("there is no text {key}"))),
         }
     }
@@ -43,24 +44,24 @@ impl Plan {
         let known = kernel.known();
         let unmeasured = || Failure::new(Status::NotKnown, "nothing was measured for this plan");
         match key {
-            api::SPARSERL_NUMBER_PACKED_BYTES => {
+            types::SPARSERL_NUMBER_PACKED_BYTES => {
                 let arrays = kernel.packed.arguments();
                 Ok(arrays.map(|(_, array)| array.data.bytes().len() as f64).sum())
             }
-            api::SPARSERL_NUMBER_WORKSPACE_BYTES => {
+            types::SPARSERL_NUMBER_WORKSPACE_BYTES => {
                 Ok(WorkspaceLayout::new(&kernel.packed).bytes as f64)
             }
-            api::SPARSERL_NUMBER_PREDICTED_SECONDS => Ok(known.predicted),
-            api::SPARSERL_NUMBER_MEASURED_SECONDS => known.measured.ok_or_else(unmeasured),
-            api::SPARSERL_NUMBER_CSR_SECONDS => known.csr.ok_or_else(unmeasured),
-            api::SPARSERL_NUMBER_CUSPARSE_SECONDS => known.cusparse.ok_or_else(unmeasured),
-            api::SPARSERL_NUMBER_PLANNING_SECONDS => {
+            types::SPARSERL_NUMBER_PREDICTED_SECONDS => Ok(known.predicted),
+            types::SPARSERL_NUMBER_MEASURED_SECONDS => known.measured.ok_or_else(unmeasured),
+            types::SPARSERL_NUMBER_CSR_SECONDS => known.csr.ok_or_else(unmeasured),
+            types::SPARSERL_NUMBER_CUSPARSE_SECONDS => known.cusparse.ok_or_else(unmeasured),
+            types::SPARSERL_NUMBER_PLANNING_SECONDS => {
                 self.progress.planning_seconds().ok_or_else(|| {
                     Failure::new(Status::NotKnown, "better programs are still searched for")
                 })
             }
-            api::SPARSERL_NUMBER_CALLS => Ok(self.calls.load(Ordering::Relaxed) as f64),
-            api::SPARSERL_NUMBER_CALLS_TO_PAY => self.calls_to_pay(&kernel).ok_or_else(|| {
+            types::SPARSERL_NUMBER_CALLS => Ok(self.calls.load(Ordering::Relaxed) as f64),
+            types::SPARSERL_NUMBER_CALLS_TO_PAY => self.calls_to_pay(&kernel).ok_or_else(|| {
                 Failure::new(
                     Status::NotKnown,
                     "the plan saves nothing over plain CSR, as far as is known",

@@ -21,7 +21,8 @@ use crate::context::Gpu;
 use crate::effort::Effort;
 use crate::kernel::{Known, PlanKernel};
 use crate::matrix::Matrix;
-use crate::plan::{Op, Plan, origins};
+use crate::plan::Plan;
+use crate::side::{Op, origins};
 use crate::status::{Failure, Status};
 
 /// Programs that the policy chooses where none is measured: the first is taken that fits.

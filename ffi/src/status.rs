@@ -6,31 +6,31 @@ use std::ffi::{CStr, CString, c_char};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::api;
+use crate::types;
 
 /// A status of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Status {
-    Success = api::SPARSERL_SUCCESS,
-    NullPointer = api::SPARSERL_NULL_POINTER,
-    InvalidHandle = api::SPARSERL_INVALID_HANDLE,
-    InvalidArgument = api::SPARSERL_INVALID_ARGUMENT,
-    InvalidMatrix = api::SPARSERL_INVALID_MATRIX,
-    Unsupported = api::SPARSERL_UNSUPPORTED,
-    NoDevice = api::SPARSERL_NO_DEVICE,
-    WrongDevice = api::SPARSERL_WRONG_DEVICE,
-    OutOfMemory = api::SPARSERL_OUT_OF_MEMORY,
-    MemoryLimit = api::SPARSERL_MEMORY_LIMIT,
-    Capturing = api::SPARSERL_CAPTURING,
-    NoCompiler = api::SPARSERL_NO_COMPILER,
-    Epilogue = api::SPARSERL_EPILOGUE,
-    File = api::SPARSERL_FILE,
-    Mismatch = api::SPARSERL_MISMATCH,
-    NotKnown = api::SPARSERL_NOT_KNOWN,
-    BufferTooSmall = api::SPARSERL_BUFFER_TOO_SMALL,
-    DeviceFailed = api::SPARSERL_DEVICE_FAILED,
-    Internal = api::SPARSERL_INTERNAL,
+    Success = types::SPARSERL_SUCCESS,
+    NullPointer = types::SPARSERL_NULL_POINTER,
+    InvalidHandle = types::SPARSERL_INVALID_HANDLE,
+    InvalidArgument = types::SPARSERL_INVALID_ARGUMENT,
+    InvalidMatrix = types::SPARSERL_INVALID_MATRIX,
+    Unsupported = types::SPARSERL_UNSUPPORTED,
+    NoDevice = types::SPARSERL_NO_DEVICE,
+    WrongDevice = types::SPARSERL_WRONG_DEVICE,
+    OutOfMemory = types::SPARSERL_OUT_OF_MEMORY,
+    MemoryLimit = types::SPARSERL_MEMORY_LIMIT,
+    Capturing = types::SPARSERL_CAPTURING,
+    NoCompiler = types::SPARSERL_NO_COMPILER,
+    Epilogue = types::SPARSERL_EPILOGUE,
+    File = types::SPARSERL_FILE,
+    Mismatch = types::SPARSERL_MISMATCH,
+    NotKnown = types::SPARSERL_NOT_KNOWN,
+    BufferTooSmall = types::SPARSERL_BUFFER_TOO_SMALL,
+    DeviceFailed = types::SPARSERL_DEVICE_FAILED,
+    Internal = types::SPARSERL_INTERNAL,
 }
 
 impl Status {

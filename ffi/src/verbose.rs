@@ -6,8 +6,7 @@ use std::io::{Write as _, stderr};
 use std::panic::catch_unwind;
 use std::sync::{Mutex, Once, PoisonError};
 
-use crate::api::PLANS;
-use crate::plan::Plan;
+use crate::plan::{PLANS, Plan};
 
 /// Asks for it when it is 1.
 const VARIABLE: &str = "SPARSERL_VERBOSE";

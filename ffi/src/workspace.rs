@@ -5,8 +5,8 @@ use std::sync::{PoisonError, RwLock};
 
 use sparserl_gpu::run::operator::{ForeignStream, WORKSPACE_ALIGNMENT};
 
+use crate::context::Gpu;
 use crate::matrix::check_memory;
-use crate::plan::Plan;
 use crate::status::{Failure, Status};
 
 /// The default stream of all threads, by its handle beside NULL (`CU_STREAM_LEGACY`).
@@ -45,6 +45,49 @@ impl Workspaces {
         }
     }
 
+    /// Lets products on a stream write to memory of the caller's in the place of the plan's own; no
+    /// memory lets them use the plan's own again. `is_checked` has the driver asked what lies there.
+    ///
+    /// # Safety
+    /// The stream is null, one of the special handles of `cuda.h`, or a live one. The memory stays,
+    /// and nobody else writes it, as long as it is in use.
+    pub(crate) unsafe fn set(
+        &self,
+        gpu: &Gpu,
+        stream: *mut c_void,
+        memory: *mut c_void,
+        size: usize,
+        is_checked: bool,
+    ) -> Result<(), Failure> {
+        if stream.addr() == PER_THREAD {
+            return Err(Failure::new(
+                Status::Unsupported,
+                "the default stream of a thread is another one in each, and they cannot be told \
+                 apart: give a stream that was created",
+            ));
+        }
+        // SAFETY: by the contract.
+        gpu.check_stream(unsafe { ForeignStream::new(stream) })?;
+        if memory.is_null() {
+            if size > 0 {
+                return Err(Failure::null("workspace"));
+            }
+            self.take(key(stream));
+            return Ok(());
+        }
+        let address = memory.addr() as u64;
+        if !address.is_multiple_of(WORKSPACE_ALIGNMENT) {
+            return Err(Failure::argument(format_args!(
+                "workspace is not aligned to {WORKSPACE_ALIGNMENT} bytes"
+            )));
+        }
+        if is_checked {
+            let _entered = gpu.device.enter_unless_current()?;
+            check_memory(&gpu.device, "workspace", memory, size)?;
+        }
+        self.put(Workspace { stream: key(stream), address, bytes: size as u64 })
+    }
+
     fn put(&self, given: Workspace) -> Result<(), Failure> {
         let mut workspaces = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let mut others = workspaces.iter().filter(|other| other.stream != given.stream);
@@ -63,50 +106,6 @@ impl Workspaces {
     fn take(&self, stream: usize) {
         let mut workspaces = self.0.write().unwrap_or_else(PoisonError::into_inner);
         workspaces.retain(|workspace| workspace.stream != stream);
-    }
-}
-
-impl Plan {
-    /// Lets products on a stream write to memory of the caller's in the place of the plan's own; no
-    /// memory lets them use the plan's own again.
-    ///
-    /// # Safety
-    /// The stream is null, one of the special handles of `cuda.h`, or a live one. The memory stays,
-    /// and nobody else writes it, as long as it is in use.
-    pub(crate) unsafe fn set_workspace(
-        &self,
-        stream: *mut c_void,
-        memory: *mut c_void,
-        size: usize,
-    ) -> Result<(), Failure> {
-        let gpu = self.context.gpu()?;
-        if stream.addr() == PER_THREAD {
-            return Err(Failure::new(
-                Status::Unsupported,
-                "the default stream of a thread is another one in each, and they cannot be told \
-                 apart: give a stream that was created",
-            ));
-        }
-        // SAFETY: by the contract.
-        self.check_stream(unsafe { ForeignStream::new(stream) })?;
-        if memory.is_null() {
-            if size > 0 {
-                return Err(Failure::null("workspace"));
-            }
-            self.workspaces.take(key(stream));
-            return Ok(());
-        }
-        let address = memory.addr() as u64;
-        if !address.is_multiple_of(WORKSPACE_ALIGNMENT) {
-            return Err(Failure::argument(format_args!(
-                "workspace is not aligned to {WORKSPACE_ALIGNMENT} bytes"
-            )));
-        }
-        if self.options.check_pointers {
-            let _entered = gpu.device.enter_unless_current()?;
-            check_memory(&gpu.device, "workspace", memory, size)?;
-        }
-        self.workspaces.put(Workspace { stream: key(stream), address, bytes: size as u64 })
     }
 }
 

@@ -1,10 +1,14 @@
 //! The C API as its users see it: the tests in `tests/c` and the examples are compiled by the
 //! machine's compilers, linked, and run. What the machine has no tool for is reported as ignored.
+//!
+//! `SPARSERL_SANITIZER` names another sanitizer than ASan and UBSan for what is written in C; for the
+//! library, too, `sanitize.sh` builds it with one.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
 mod build;
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
@@ -12,24 +16,23 @@ use build::{Build, Compiler, Cuda, Language, run};
 use libtest_mimic::{Arguments, Trial};
 use tempfile::TempDir;
 
-/// The tests in C, each a program.
+/// The tests in C that need neither a GPU nor a driver, each a program.
 const TESTS: [&str; 3] = ["plans", "misuse", "epilogue"];
+/// Those that need a driver.
+const DRIVER_TESTS: [&str; 4] = ["on_driver", "matrices", "workspace", "shared"];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     let has_fortran = !Compiler::all(Language::Fortran).is_empty();
-    let tests: [(&str, fn(), bool); 15] = [
-        ("on_driver", || on_a_driver_without_a_gpu("on_driver"), true),
-        ("matrices", || on_a_driver_without_a_gpu("matrices"), true),
-        ("workspace", || on_a_driver_without_a_gpu("workspace"), true),
+    let tests: [(&str, fn(), bool); 12] = [
         ("compilers", every_compiler_takes_the_header, true),
         ("examples", examples_run_as_far_as_they_go, true),
         ("gpu_programs", programs_for_a_gpu_compile_and_link, true),
         ("fortran", the_example_in_fortran_runs, has_fortran),
         ("petsc", the_example_of_petsc_solves, Compiler::with_petsc().is_some()),
         ("symbols", only_the_api_is_exported, true),
-        ("fuzz", calls_are_fuzzed, Compiler::with_fuzzer().is_some()),
+        ("sanitized::fuzz", calls_are_fuzzed, Compiler::with_fuzzer().is_some()),
         ("valgrind", under_valgrind, has("valgrind")),
         ("symbol_versions", installed_symbols_have_versions, true),
         ("static", it_links_statically, true),
@@ -43,22 +46,35 @@ fn main() -> ExitCode {
         };
         Trial::test(name, run).with_ignored_flag(!is_possible)
     };
-    let sanitized = TESTS.map(|test| {
+    let sanitized = |test: &'static str, run: fn(&str)| {
         let run = move || {
-            under_sanitizers(test);
+            run(test);
             Ok(())
         };
         Trial::test(format!("sanitized::{test}"), run)
-    });
-    let trials = tests.into_iter().map(trial).chain(sanitized).collect();
+    };
+    let alone = TESTS.into_iter().map(|test| sanitized(test, under_sanitizers));
+    let on_driver = DRIVER_TESTS.into_iter().map(|test| sanitized(test, on_a_driver_without_a_gpu));
+    let trials = tests.into_iter().map(trial).chain(alone).chain(on_driver).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Sanitizers of what is written in C.
+fn sanitizer() -> String {
+    env::var("SPARSERL_SANITIZER").unwrap_or_else(|_| "address,undefined".to_owned())
+}
+
+/// Flags of a compiler for these sanitizers, after whose first finding a program fails.
+fn sanitizing(sanitizers: &str) -> [String; 3] {
+    let sanitize = format!("-fsanitize={sanitizers}");
+    [sanitize, "-fno-sanitize-recover=all".to_owned(), "-g".to_owned()]
 }
 
 /// Runs a test in C. What the library keeps until the program ends is reachable, and so no leak.
 fn under_sanitizers(test: &str) {
     let folder = TempDir::new().unwrap();
     let built = Build::new(&Compiler::first(Language::C), &format!("tests/c/{test}.c"))
-        .flags(&["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"])
+        .flags(&sanitizing(&sanitizer()))
         .into_folder(folder.path());
     run(Command::new(built).arg(folder.path()));
 }
@@ -68,26 +84,36 @@ fn under_sanitizers(test: &str) {
 /// the branch makes no difference.
 fn under_valgrind() {
     let folder = TempDir::new().unwrap();
+    let valgrind = |program: PathBuf| {
+        let mut command = Command::new("valgrind");
+        command.args(["--quiet", "--error-exitcode=9", "--undef-value-errors=no"]);
+        command.args(["--leak-check=full", "--show-leak-kinds=definite"]);
+        command.arg("--errors-for-leak-kinds=definite").arg(program).arg(folder.path());
+        command
+    };
     let compiler = Compiler::first(Language::C);
-    let built = Build::new(&compiler, "tests/c/misuse.c").flags(&["-g"]);
-    let mut command = Command::new("valgrind");
-    command.args(["--quiet", "--error-exitcode=9", "--undef-value-errors=no", "--leak-check=full"]);
-    command.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
-    run(command.arg(built.into_folder(folder.path())).arg(folder.path()));
+    let misuse = Build::new(&compiler, "tests/c/misuse.c").flags(&["-g"]);
+    run(&mut valgrind(misuse.into_folder(folder.path())));
+    let workspace = with_driver("workspace", &["-g".to_owned()], folder.path());
+    run(valgrind(workspace).env("LD_LIBRARY_PATH", folder.path()));
 }
 
 /// Everything about execution but the kernels, on a driver that keeps account.
 fn on_a_driver_without_a_gpu(test: &str) {
     let folder = TempDir::new().unwrap();
-    let compiler = Compiler::first(Language::C);
-    let driver = Build::new(&compiler, "tests/c/driver.c").into_driver(folder.path());
-    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"];
-    let built = Build::new(&compiler, &format!("tests/c/{test}.c"))
-        .flags(&flags)
-        .flags(&["-pthread", driver.to_str().unwrap()])
-        .into_folder(folder.path());
+    let built = with_driver(test, &sanitizing(&sanitizer()), folder.path());
     // The library loads the driver by its name.
     run(Command::new(built).arg(folder.path()).env("LD_LIBRARY_PATH", folder.path()));
+}
+
+/// Builds a test and the driver that it needs.
+fn with_driver(test: &str, flags: &[String], folder: &Path) -> PathBuf {
+    let compiler = Compiler::first(Language::C);
+    let driver = Build::new(&compiler, "tests/c/driver.c").flags(flags).into_driver(folder);
+    Build::new(&compiler, &format!("tests/c/{test}.c"))
+        .flags(flags)
+        .flags(&["-pthread", driver.to_str().unwrap()])
+        .into_folder(folder)
 }
 
 /// Calls as bytes say. `SPARSERL_FUZZ_SECONDS` fuzzes for so long; else few inputs are tried, always
@@ -95,9 +121,10 @@ fn on_a_driver_without_a_gpu(test: &str) {
 fn calls_are_fuzzed() {
     let folder = TempDir::new().unwrap();
     let compiler = Compiler::with_fuzzer().unwrap();
-    let driver = Build::new(&compiler, "tests/c/driver.c").into_driver(folder.path());
+    let flags = sanitizing(&sanitizer());
+    let driver = Build::new(&compiler, "tests/c/driver.c").flags(&flags).into_driver(folder.path());
     let built = Build::new(&compiler, "tests/c/fuzz.c")
-        .flags(&["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g"])
+        .flags(&sanitizing(&format!("fuzzer,{}", sanitizer())))
         .flags(&["-pthread", driver.to_str().unwrap()])
         .into_folder(folder.path());
     let corpus = folder.path().join("corpus");

@@ -22,7 +22,7 @@ const OPENING: &str = "\
 //
 // With SPARSERL_VERBOSE=1 a line is printed for each plan when the program ends.
 //
-// Written by cbindgen from ffi/src/api.rs and ffi/src/api; do not edit.
+// Written by cbindgen from ffi/src/types.rs and ffi/src/api.rs; do not edit.
 ";
 
 #[test]
@@ -42,7 +42,7 @@ fn the_header_is_what_the_api_is() {
         export: ExportConfig { include: vec!["sparserl_log".to_owned()], ..Default::default() },
         ..Config::default()
     };
-    let sources = ["src/api/types.rs", "src/api.rs"].map(|file| folder.join(file));
+    let sources = ["src/types.rs", "src/api.rs"].map(|file| folder.join(file));
     let builder = sources.into_iter().fold(Builder::new(), Builder::with_src);
     let bindings = builder.with_config(config).generate().unwrap();
     let mut written = Vec::new();
@@ -53,7 +53,7 @@ fn the_header_is_what_the_api_is() {
         fs::write(&path, &header).unwrap();
     }
     let committed = fs::read_to_string(&path).unwrap_or_default();
-    assert!(committed == header, "ffi/sparserl.h is not what ffi/src/api says: see this test");
+    assert!(committed == header, "ffi/sparserl.h is not what ffi/src says: see this test");
 }
 
 /// Leaves out what Rust's programmers are told of a function's contract: it is said to C's anyway.

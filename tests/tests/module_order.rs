@@ -61,6 +61,33 @@ const GPU: [&str; 11] = [
     "serve",
 ];
 
+/// All modules of `ffi`, likewise.
+const FFI: [&str; 23] = [
+    "types",
+    "status",
+    "handle",
+    "options",
+    "effort",
+    "epilogue",
+    "progress",
+    "scatter",
+    "context",
+    "matrix",
+    "map",
+    "kernel",
+    "side",
+    "workspace",
+    "plan",
+    "query",
+    "verbose",
+    "search",
+    "make",
+    "file",
+    "execute",
+    "update",
+    "api",
+];
+
 #[test]
 fn modules_of_core_depend_downwards_only() {
     let uses = check("core", &CORE).unwrap();
@@ -76,5 +103,11 @@ fn modules_of_code_generation_depend_downwards_only() {
 #[test]
 fn modules_of_gpu_depend_downwards_only() {
     let uses = check("gpu", &GPU).unwrap();
+    assert!(uses > 60, "only {uses} uses were found");
+}
+
+#[test]
+fn modules_of_ffi_depend_downwards_only() {
+    let uses = check("ffi", &FFI).unwrap();
     assert!(uses > 60, "only {uses} uses were found");
 }

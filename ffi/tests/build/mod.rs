@@ -117,8 +117,8 @@ impl<'a> Build<'a> {
         Self { compiler, source: source(source_file), flags: Vec::new(), is_static: false }
     }
 
-    pub(crate) fn flags(mut self, flags: &[&str]) -> Self {
-        self.flags.extend(flags.iter().map(|&flag| flag.to_owned()));
+    pub(crate) fn flags(mut self, flags: &[impl AsRef<str>]) -> Self {
+        self.flags.extend(flags.iter().map(|flag| flag.as_ref().to_owned()));
         self
     }
 
@@ -151,7 +151,13 @@ impl<'a> Build<'a> {
         let mut command = Command::new(&self.compiler.program);
         command.args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror"]);
         command.args(["-shared", "-fPIC", "-pthread", "-Wl,-soname,libcuda.so.1"]);
-        command.arg("-isystem").arg(include).arg(&self.source).arg("-o").arg(&driver);
+        command
+            .args(&self.flags)
+            .arg("-isystem")
+            .arg(include)
+            .arg(&self.source)
+            .arg("-o")
+            .arg(&driver);
         run(&mut command);
         driver
     }

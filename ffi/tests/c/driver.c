@@ -12,11 +12,14 @@
 #include <string.h>
 
 struct CUctx_st {
-  int device, retained;
+  int device;
+  _Atomic int retained;
 };
 struct CUstream_st {
   CUcontext context;
   int is_capturing;
+  /* Held by what the stream does: one thing after the other, whichever threads ask for it. */
+  pthread_mutex_t work;
 };
 struct CUfunc_st {
   CUcontext context;
@@ -36,13 +39,15 @@ struct block {
 };
 
 static struct CUctx_st contexts[2] = {{0, 0}, {1, 0}};
+static struct CUstream_st default_stream = {NULL, 0, PTHREAD_MUTEX_INITIALIZER};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks;
 static long taken_blocks, taken_modules, taken_streams, launches;
-static size_t memory_left = (size_t)1 << 40;
+static _Atomic size_t memory_left = (size_t)1 << 40;
 static uint64_t last_words[256];
 static size_t last_count;
-static int captures, is_broken, type = ELEMENT_F64;
+static _Atomic int captures, is_broken;
+static int type = ELEMENT_F64;
 static unsigned columns = 1;
 static _Thread_local CUcontext stack[16];
 static _Thread_local int depth;
@@ -71,13 +76,17 @@ void driver_set_current(int device) {
 }
 CUstream driver_stream(int device) {
   CUstream stream = (CUstream)calloc(1, sizeof *stream);
-  if (stream) stream->context = &contexts[device];
+  if (!stream || pthread_mutex_init(&stream->work, NULL)) abort();
+  stream->context = &contexts[device];
   return stream;
 }
 void driver_capture(CUstream stream, int begin) {
   stream->is_capturing = begin;
   captures += begin ? 1 : -1;
 }
+
+static void begin_work(CUstream stream) { pthread_mutex_lock(&(stream ? stream : &default_stream)->work); }
+static void end_work(CUstream stream) { pthread_mutex_unlock(&(stream ? stream : &default_stream)->work); }
 
 static CUcontext current(void) { return depth ? stack[depth - 1] : NULL; }
 
@@ -119,15 +128,11 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
-  pthread_mutex_lock(&lock);
   ++contexts[device].retained;
-  pthread_mutex_unlock(&lock);
   return *context = &contexts[device], CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
-  pthread_mutex_lock(&lock);
   --contexts[device].retained;
-  pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext context) {
@@ -222,7 +227,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
   NEED_CONTEXT();
   if (is_broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
   UNSAFE();
-  if (!(*stream = driver_stream(current()->device))) abort();
+  *stream = driver_stream(current()->device);
   pthread_mutex_lock(&lock);
   ++taken_streams;
   pthread_mutex_unlock(&lock);
@@ -252,19 +257,25 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
   NEED_CONTEXT();
   if (!stream || stream->context != current()) return CUDA_ERROR_INVALID_HANDLE;
+  begin_work(stream);
   memcpy((void *)to, from, bytes);
+  end_work(stream);
   return CUDA_SUCCESS;
 }
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
   NEED_CONTEXT();
   if (!stream || stream->context != current()) return CUDA_ERROR_INVALID_HANDLE;
+  begin_work(stream);
   memcpy(to, (const void *)from, bytes);
+  end_work(stream);
   return CUDA_SUCCESS;
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream stream) {
   NEED_CONTEXT();
   if (!bytes || (stream && stream->context != current())) return CUDA_ERROR_INVALID_VALUE;
+  begin_work(stream);
   memset((void *)to, byte, bytes);
+  end_work(stream);
   return CUDA_SUCCESS;
 }
 CUresult cuModuleLoadData(CUmodule *module, const void *image) {
@@ -336,12 +347,29 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
   *offset = 0;
   return *size = function->sizes[index], CUDA_SUCCESS;
 }
-/* Plain CSR takes x, z, alpha, beta, the three arrays, rows and three numbers of lines, and perhaps y. */
-static int is_plain_csr(CUfunction function) {
+/* Bytes of the block that begins at an address. */
+static size_t bytes_at(const void *address) {
+  size_t bytes = 0;
+  pthread_mutex_lock(&lock);
+  for (struct block *block = blocks; block; block = block->next)
+    if (block->address == address) bytes = block->bytes;
+  pthread_mutex_unlock(&lock);
+  return bytes;
+}
+/* Plain CSR takes x, z, alpha, beta, the three arrays, rows and three numbers of lines, and perhaps y. Others that
+ * take as much have shorter arrays, as of narrower indices. */
+static int is_plain_csr(CUfunction function, void **parameters) {
   const size_t sum = type == ELEMENT_F64 ? 8 : 4;
   const size_t sizes[] = {8, 8, sum, sum, 8, 8, 8, 4, 4, 4, 4, 8};
-  return (function->count == 11 || function->count == 12) &&
-         memcmp(function->sizes, sizes, function->count * sizeof *sizes) == 0;
+  if ((function->count != 11 && function->count != 12) ||
+      memcmp(function->sizes, sizes, function->count * sizeof *sizes) != 0)
+    return 0;
+  const unsigned *offsets = *(unsigned **)parameters[4];
+  const size_t rows = *(unsigned *)parameters[7];
+  if (bytes_at(offsets) < (rows + 1) * sizeof *offsets) return 0;
+  const size_t entries = offsets[rows];
+  return bytes_at(*(void **)parameters[5]) >= entries * sizeof(unsigned) &&
+         bytes_at(*(void **)parameters[6]) >= entries * element_size(type);
 }
 static void multiply(void **parameters, const void *y) {
   const int sum_type = type == ELEMENT_F64 ? ELEMENT_F64 : ELEMENT_F32;
@@ -389,8 +417,10 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *launch, CUfunction function, voi
   for (size_t i = 0; i < function->count; ++i)
     for (size_t k = 0; k < function->sizes[i]; ++k) sum += ((unsigned char *)parameters[i])[k];
   const int has_y = function->count == 12;
-  if (is_plain_csr(function)) multiply(parameters, *(void **)parameters[has_y ? 11 : 1]);
+  begin_work(launch->hStream);
+  if (is_plain_csr(function, parameters)) multiply(parameters, *(void **)parameters[has_y ? 11 : 1]);
   if (function->scatters) scatter(parameters);
+  end_work(launch->hStream);
   pthread_mutex_lock(&lock);
   launches += 1 + 0 * (long)sum;
   last_count = function->count;

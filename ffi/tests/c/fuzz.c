@@ -27,8 +27,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   driver_set_current(0);
   const stream_t stream = driver_stream(0);
   struct bytes bytes = {data, size};
-  const struct calls calls = {byte_below, &bytes, &g, stream, context, folder};
-  make_calls(&calls, MOST_CALLS);
+  struct shared shared = {.grid = &g, .stream = stream, .context = context, .folder = folder};
+  begin_calls(&shared);
+  make_calls(&shared, (struct choice){byte_below, &bytes}, MOST_CALLS);
+  end_calls(&shared);
   /* Waits for what is still searched for. */
   OK(sparserl_context_destroy(context));
   REQUIRE(driver_taken() == 0 && driver_depth() == 1);

@@ -356,16 +356,12 @@ static void threads(void) {
   for (size_t i = 0; i < THREADS; ++i) REQUIRE(pthread_join(all[i], NULL) == 0);
 }
 
-static uint32_t random_below(void *state, uint32_t limit) {
-  uint32_t *number = (uint32_t *)state;
-  *number = *number * 1664525u + 1013904223u;
-  return (*number >> 8) % limit;
-}
-
 static void sequences(const char *folder) {
   uint32_t state = 7;
-  struct calls calls = {random_below, &state, &g, stream, NULL, folder};
-  make_calls(&calls, 3000);
+  struct shared shared = {.grid = &g, .stream = stream, .folder = folder};
+  begin_calls(&shared);
+  make_calls(&shared, (struct choice){random_below, &state}, 3000);
+  end_calls(&shared);
 }
 
 int main(int count, char **arguments) {

@@ -78,7 +78,7 @@ static void refused(void) {
         "not aligned to 256 bytes");
   FAILS(sparserl_plan_set_workspace(plan, stream, space.at, 9 * needed), SPARSERL_INVALID_ARGUMENT,
         "bytes are needed");
-  FAILS(sparserl_plan_set_workspace(plan, stream, host - (uintptr_t)host % 256, 8), SPARSERL_INVALID_ARGUMENT,
+  FAILS(sparserl_plan_set_workspace(plan, stream, (void *)((uintptr_t)host & ~(uintptr_t)255), 8), SPARSERL_INVALID_ARGUMENT,
         "workspace is no pointer to device memory");
   FAILS(sparserl_plan_set_workspace(plan, elsewhere, space.at, needed), SPARSERL_WRONG_DEVICE, "device 0");
   FAILS(sparserl_plan_set_workspace(plan, (void *)2, space.at, needed), SPARSERL_UNSUPPORTED,

@@ -1,4 +1,6 @@
 //! The statuses, options, types and keys of `sparserl.h`. Their numbers never change.
+#![allow(non_camel_case_types, reason = "the names of C")]
+#![allow(rustdoc::broken_intra_doc_links, reason = "brackets are those of C")]
 
 use std::ffi::{c_char, c_void};
 

@@ -1,0 +1,161 @@
+//! How a plan is made: plain CSR at once, and what is better when a search has found it.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use sparserl_core::codegen::Epilogue;
+use sparserl_core::layout::CostModel;
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::structure::MatrixStats;
+use sparserl_core::task::Task;
+
+use crate::context::{Context, Searching};
+use crate::effort::Effort;
+use crate::kernel::{Known, PlanKernel, Recipe, plain_csr};
+use crate::matrix::{Matrix, with_view};
+use crate::options::PlanOptions;
+use crate::plan::{Plan, task};
+use crate::side::{Op, Side, entries, origins};
+use crate::status::{self, Failure, Status};
+use crate::{epilogue, search, verbose};
+
+impl Plan {
+    /// Makes a plan, and begins to search for a better one; `searching` is kept until that ends.
+    pub(crate) fn create(
+        context: &Arc<Context>,
+        matrix: &Arc<Matrix>,
+        options: PlanOptions,
+        searching: Searching,
+    ) -> Result<Arc<Self>, Failure> {
+        let created = Instant::now();
+        let task = task(&options, matrix.entries.dtype());
+        let epilogue = epilogue::of(&options, task.operation)?;
+        let mut limit = options.memory_limit;
+        let mut side = |op: Op| {
+            let kernel = csr_kernel(context, matrix, op, &options, epilogue.as_ref(), limit, task)?;
+            if let Some(limit) = &mut limit {
+                *limit = limit.saturating_sub(kernel.device_bytes());
+            }
+            Ok::<_, Failure>(Side::new(kernel))
+        };
+        let forward = side(Op::None)?;
+        let backward = options.transpose_too.then(|| side(Op::Transpose)).transpose()?;
+        if let (true, Ok(gpu)) = (options.values_variable, &context.gpu) {
+            context.scatter.prepare(&context.compiler, &gpu.device, matrix.entries.dtype())?;
+        }
+        let plan =
+            Arc::new(Self::new(context, matrix, options, epilogue, forward, backward, created));
+        verbose::note();
+        plan.begin(matrix, searching)?;
+        Ok(plan)
+    }
+
+    /// Searches for better kernels: in the background where calls can be made meanwhile and may
+    /// change, before this returns otherwise.
+    fn begin(self: &Arc<Self>, matrix: &Arc<Matrix>, searching: Searching) -> Result<(), Failure> {
+        let has_gpu = self.context.gpu.is_ok();
+        let seconds = self.forward.current().known.predicted;
+        let effort = Effort::of(&self.options, seconds, has_gpu);
+        if effort == Effort::None {
+            let why = match self.options.expected_calls {
+                0 => "plain CSR: no calls are expected, so nothing was searched for".to_owned(),
+                calls => format!("plain CSR: {calls} calls are too few to pay for a search"),
+            };
+            self.sides().for_each(|side| side.settle(&why));
+            return Ok(());
+        }
+        self.progress.begin();
+        if !has_gpu || self.options.deterministic {
+            let searched = self.search(matrix, effort);
+            self.progress.end();
+            return searched;
+        }
+        let (plan, progress) = (Arc::clone(self), Arc::clone(&self.progress));
+        let matrix = Arc::clone(matrix);
+        let background = move || {
+            if let Err(failure) = plan.search(&matrix, effort) {
+                plan.context.say(&failure.text);
+            }
+            // Whoever waits finds nothing at work, and nothing kept.
+            drop((plan, matrix));
+            progress.end();
+            drop(searching);
+        };
+        let spawned = std::thread::Builder::new().name("sparserl-search".into()).spawn(background);
+        if let Err(error) = spawned {
+            let why = format!("plain CSR: nothing searches in the background: {error}");
+            self.sides().for_each(|side| side.settle(&why));
+            self.progress.end();
+        }
+        Ok(())
+    }
+
+    /// Finds a better kernel for each side. Whatever goes wrong, there is plain CSR; but not where
+    /// every run has to end with the same kernel, and memory did not suffice in this one.
+    fn search(&self, matrix: &Matrix, effort: Effort) -> Result<(), Failure> {
+        for (side, op) in self.sides().zip([Op::None, Op::Transpose]) {
+            if self.is_abandoned.load(Ordering::Relaxed) {
+                break;
+            }
+            let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(
+                || with_view!(entries(matrix, op), view => search::better(self, op, matrix, view, effort)),
+            ));
+            let found = found.unwrap_or_else(|panic| {
+                let what = status::message(&*panic);
+                Err(Failure::internal(format_args!("a defect of SparseRL: {what}")))
+            });
+            match found {
+                Ok(search::Found::Better(kernel)) => {
+                    self.context.say(&kernel.known.why);
+                    // What was packed has the values that planning began with.
+                    let updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
+                    side.put(*kernel, !updates.has_new_values);
+                }
+                Ok(search::Found::Nothing(why)) => side.settle(&why),
+                Ok(search::Found::PlainCsr(known)) => side.settle_as(known),
+                Err(failure)
+                    if self.options.deterministic && failure.status == Status::OutOfMemory =>
+                {
+                    return Err(failure);
+                }
+                Err(failure) => {
+                    let why = format!("plain CSR: {}", failure.text);
+                    self.context.say(&why);
+                    side.settle(&why);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kernel that is there at once.
+fn csr_kernel(
+    context: &Context,
+    matrix: &Matrix,
+    op: Op,
+    options: &PlanOptions,
+    epilogue: Option<&Epilogue>,
+    memory_limit: Option<u64>,
+    task: Task,
+) -> Result<PlanKernel, Failure> {
+    fn make<T: Scalar>(
+        recipe: &Recipe<'_>,
+        matrix: CsrView<'_, T>,
+        task: Task,
+    ) -> Result<PlanKernel, Failure> {
+        let stats = Arc::new(MatrixStats::new(matrix));
+        let costs = CostModel::new(stats, task, recipe.context.target);
+        let (program, predicted) = plain_csr(&costs, task)?;
+        let why = "plain CSR, while better programs are searched for".to_owned();
+        recipe.make(
+            matrix,
+            &program,
+            Known { predicted, csr_predicted: predicted, why, ..Known::default() },
+        )
+    }
+    let origins = options.values_variable.then(|| origins(matrix, op));
+    let recipe = Recipe { context, epilogue, origins, memory_limit };
+    with_view!(entries(matrix, op), view => make(&recipe, view, task))
+}
