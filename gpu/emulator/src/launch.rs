@@ -79,7 +79,8 @@ pub fn run(
 pub struct Sample {
     /// Which, as x, y, z, in the order in which they begin.
     pub blocks: Vec<[u32; 3]>,
-    /// Instructions of warps after which no more blocks begin. Those that have begun are given up after as many again.
+    /// Instructions of warps after which no more blocks begin, as they do not where much of vast buffers is touched. Those
+    /// that have begun are given up after as many again.
     pub instructions: u64,
 }
 

@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(memory.element(id, 40, 2), Some(7));
         assert_eq!(memory.element(id, 40, 4), None);
         let touched = memory.touched(id);
-        assert_eq!(touched[0], 0..4096);
+        assert_eq!(touched[0], 0..512);
         assert!(touched[1].contains(&far) && touched[1].end == bytes && touched.len() == 2);
         assert_eq!(b.read(1 << 33, 8), (1 << 31 ^ 1) | 1 << 63);
         assert!(b.is_defined(1 << 33, 8) && !b.is_writable());

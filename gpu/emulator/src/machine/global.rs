@@ -46,6 +46,11 @@ impl<'m> Global<'m> {
         self.room.is_full()
     }
 
+    /// Whether half as much was.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.room.is_half_full()
+    }
+
     /// The one that an address lies in or near.
     #[inline]
     pub(crate) fn near(&self, address: u64) -> Option<Region<'_>> {

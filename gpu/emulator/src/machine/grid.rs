@@ -25,7 +25,7 @@ use crate::memory::Memory;
 /// Blocks that take part in a round as long as they get further. The same everywhere, so that the
 /// host does not decide what happens.
 const RESIDENT: usize = 128;
-/// And of a sample, whose first blocks may have executed enough.
+/// And of a sample at most, whose first blocks may have executed enough.
 const SAMPLED: usize = 8;
 /// What the largest devices have room for: multiprocessors, and the threads, blocks and bytes of
 /// shared memory of each.
@@ -220,13 +220,12 @@ impl<'l> Grid<'l> {
             .then(|| format!("the blocks have executed {before} instructions of warps"))
     }
 
-    /// How many blocks may begin where so many can be at once.
-    fn begin(&self, at_once: usize) -> usize {
-        match self.sample {
-            Some(sample) if self.executed.load(Relaxed) > sample.instructions => 0,
-            Some(_) => at_once.min(SAMPLED),
-            None => at_once,
-        }
+    /// How many blocks may be at once where so many can, after some have ended.
+    fn most_at_once(&self, at_once: usize, ended: u64) -> usize {
+        let Some(sample) = self.sample else { return at_once };
+        let is_enough =
+            self.executed.load(Relaxed) > sample.instructions || self.global.is_half_full();
+        if is_enough { 0 } else { at_once.min(ended.clamp(1, SAMPLED as u64) as usize) }
     }
 
     pub(crate) fn warps(&self) -> usize {
@@ -289,7 +288,8 @@ impl<'l> Grid<'l> {
         let most = (MOST_BYTES / self.block_bytes().max(1)).clamp(1, self.room()).max(size);
         let mut at_once = most.min(RESIDENT).max(size);
         while !is_over {
-            let free = self.begin(at_once).saturating_sub(resident.len()) / size;
+            let ended = counters.warps / self.warps() as u64;
+            let free = self.most_at_once(at_once, ended).saturating_sub(resident.len()) / size;
             let next = waiting.drain(..free.min(waiting.len()));
             let next: Vec<u32> = next.flat_map(|number| self.blocks_of_cluster(number)).collect();
             resident.par_extend(next.into_par_iter().map(|index| Block::new(self, index)));

@@ -162,9 +162,9 @@ impl Cell {
 }
 
 /// Cells of a page.
-const PAGE: usize = 1024;
-/// Pages that a launch may touch of buffers that are vast: 768 MB.
-const MOST_PAGES: usize = 1 << 14;
+const PAGE: usize = 32;
+/// Pages that a launch may touch of buffers that are vast: 384 MB, and as much again for what lies there.
+const MOST_PAGES: usize = 1 << 18;
 
 type SharedCell = ([AtomicU64; SLOTS], [AtomicU32; SLOTS]);
 
@@ -191,6 +191,11 @@ impl Room {
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.0.load(Relaxed) == 0
+    }
+
+    /// Whether half of it is taken.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.0.load(Relaxed) <= MOST_PAGES / 2
     }
 
     fn take(&self) -> bool {

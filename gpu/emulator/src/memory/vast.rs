@@ -9,7 +9,7 @@ use super::pages::Pages;
 /// Bytes that bits of one word say of whether they were written.
 const SECTOR: usize = 32;
 /// Of a page.
-const SECTORS: usize = 128;
+const SECTORS: usize = 16;
 
 /// What a buffer holds whose words are not all in memory.
 #[derive(Debug)]
