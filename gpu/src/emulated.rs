@@ -16,6 +16,8 @@ pub mod checker;
 mod checks;
 mod endings;
 pub mod ground;
+mod named_columns;
+mod sample;
 mod verdict;
 
 use std::sync::Arc;
@@ -41,7 +43,8 @@ use crate::compile::nvrtc::{
     CompileError, CompileOptions, Compilers, Cubin, UnsupportedByAll, Version,
 };
 use crate::compile::pool::{CompilePool, PoolCompileError};
-use checks::{Trial, is_short};
+use checks::{MOST_ELEMENTS, MOST_WARPS, Trial, is_short, named_columns, warps};
+use sample::Sampling;
 use sparserl_core::target::Architecture;
 
 /// How thoroughly kernels are judged.
@@ -125,11 +128,21 @@ pub enum EmulatorError {
     /// The operands do not fit the matrix.
     #[error(transparent)]
     Shape(#[from] OperandError),
-    /// A launch would take too long.
-    #[error("a launch of {warps} warps is too large to emulate")]
+    /// A launch would take too long, or write too much. What is wrong with some of its blocks would be
+    /// in a judgement.
+    #[error(
+        "a launch of {blocks} blocks with an output of {elements} elements is too large to emulate: {ran} of its blocks \
+         have ended, and nothing was found{}", but(remark.as_deref())
+    )]
     Launch {
-        /// Its warps.
-        warps: u64,
+        /// Its blocks.
+        blocks: u64,
+        /// Elements of its output.
+        elements: u64,
+        /// Blocks that have run to their end.
+        ran: u64,
+        /// What is wrong only if the result is.
+        remark: Option<Box<Finding>>,
     },
     /// A matrix to try it on is none.
     #[error(transparent)]
@@ -260,26 +273,41 @@ impl EmulatorEvaluator {
                 *file = name.to_owned();
             }
         }
-        let is_foreign = foreign.is_some();
-        let mut judgement =
-            run_trial(&kernel, &prepared, matrix, (task, is_foreign), &self.options)?;
-        let Some(raw) = foreign else { return Ok(judgement) };
+        let trial = run_trial(&kernel, &prepared, matrix, (task, foreign.is_some()), &self.options);
+        let is_open = match &trial {
+            Ok(judgement) => judgement.outcome.is_right(),
+            Err(error) => matches!(error, EmulatorError::Launch { .. }),
+        };
+        let Some(raw) = foreign.filter(|_| is_open) else { return trial };
+        let Some(on_other) = self.judge_on_others(&kernel, raw, matrix, task)? else {
+            return trial;
+        };
+        // What it costs is told of the matrix that was asked for.
+        let counters = trial.map_or(on_other.counters, |judgement| judgement.counters);
+        Ok(Judgement { counters, ..on_other })
+    }
+
+    /// What is wrong with a kernel on matrices that are cut out of the one that it is judged on.
+    fn judge_on_others<T: Scalar>(
+        &self,
+        kernel: &Kernel,
+        raw: &RawKernel,
+        matrix: CsrView<'_, T>,
+        task: Task,
+    ) -> Result<Option<Judgement>, EmulatorError> {
         let options = EmulationOptions { seeds: 1, checks: 1, ..self.options };
         for (what, small) in awkward::matrices(matrix, raw.is_told(matrix))? {
-            if !judgement.outcome.is_right() {
-                break;
-            }
             // Some launches take what such a matrix has none of, as a grid of a block for each entry.
             let Some(prepared) = raw.prepare(small.view(), task).ok().filter(is_short) else {
                 continue;
             };
-            let on_it = run_trial(&kernel, &prepared, small.view(), (task, true), &options)?;
+            let on_it = run_trial(kernel, &prepared, small.view(), (task, true), &options)?;
             if matches!(on_it.outcome, Outcome::Faulted { .. } | Outcome::WrongResult { .. }) {
-                judgement.outcome = verdict::on_matrix(what, on_it.outcome);
-                judgement.findings = on_it.findings;
+                let outcome = verdict::on_matrix(what, on_it.outcome);
+                return Ok(Some(Judgement { outcome, ..on_it }));
             }
         }
-        Ok(judgement)
+        Ok(None)
     }
 
     /// The kernel of a program; an `Err` within says what became of it.
@@ -374,13 +402,33 @@ fn run_trial<T: Scalar>(
     options: &EmulationOptions,
 ) -> Result<Judgement, EmulatorError> {
     match task.precision.dense() {
-        Dtype::F32 => Trial::<T, f32>::new(kernel, prepared, matrix, task, foreign)?.judge(options),
-        Dtype::F64 => Trial::<T, f64>::new(kernel, prepared, matrix, task, foreign)?.judge(options),
-        Dtype::F16 => Trial::<T, f16>::new(kernel, prepared, matrix, task, foreign)?.judge(options),
-        Dtype::BF16 => {
-            Trial::<T, bf16>::new(kernel, prepared, matrix, task, foreign)?.judge(options)
-        }
+        Dtype::F32 => run_of::<T, f32>(kernel, prepared, matrix, (task, foreign), options),
+        Dtype::F64 => run_of::<T, f64>(kernel, prepared, matrix, (task, foreign), options),
+        Dtype::F16 => run_of::<T, f16>(kernel, prepared, matrix, (task, foreign), options),
+        Dtype::BF16 => run_of::<T, bf16>(kernel, prepared, matrix, (task, foreign), options),
     }
+}
+
+/// The same, with dense operands of type `D`.
+fn run_of<T: Scalar, D: Scalar>(
+    kernel: &Kernel,
+    prepared: &Prepared,
+    matrix: CsrView<'_, T>,
+    (task, foreign): (Task, bool),
+    options: &EmulationOptions,
+) -> Result<Judgement, EmulatorError> {
+    let width = task.operation.columns() as usize;
+    let is_large = matrix.rows().saturating_mul(width) > MOST_ELEMENTS
+        || warps(&prepared.launch.geometry) > MOST_WARPS;
+    if foreign && is_large {
+        return Sampling::<T, D>::new(kernel, prepared, matrix, width)?.judge();
+    }
+    let named = named_columns(matrix, width)?;
+    Trial::<T, D>::new(kernel, prepared, matrix, named.as_ref(), task, foreign)?.judge(options)
+}
+
+fn but(remark: Option<&Finding>) -> String {
+    remark.map(|remark| format!(" but {remark}")).unwrap_or_default()
 }
 
 fn not_compiled(reason: String) -> Outcome {

@@ -322,7 +322,7 @@ fn what_cannot_be_told_is_an_error() {
     };
     let range = judge(&huge().unwrap(), Operation::SpMV);
     assert!(matches!(range, EmulatorError::Range { elements: 1, .. }), "{range}");
-    let wide: Csr<f32> = generate::hyper_sparse(2, 1 << 27, 4, 1).cast().unwrap();
+    let wide: Csr<f32> = generate::hyper_sparse(2, 1 << 29, 4, 1).cast().unwrap();
     let columns = NonZeroU32::new(64).unwrap();
     let large = judge(&wide, Operation::SpMM { columns });
     assert!(matches!(large, EmulatorError::TooLarge { columns: 64, .. }), "{large}");

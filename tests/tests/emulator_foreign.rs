@@ -1,14 +1,16 @@
 //! Kernels as strangers write them, judged as `verify --emulate` does: the right ones of
 //! `tests/emulator/foreign/right` pass, and those of `tests/emulator/foreign/launched`, simple ones with launches as
 //! people write them; the wrong ones of `tests/emulator/foreign/wrong` are told wrong, with a line that is marked
-//! `// BUG` where there is one. Needs no GPU.
+//! `// BUG` where there is one. Those of `tests/emulator/foreign/vast` are judged where dense operands have more than
+//! 2³² elements: wrong ones are told wrong, right ones pass where the input has as many, and are refused without a
+//! finding where the output has. Needs no GPU.
 //!
 //! Sources are compiled by processes that run this very program.
 
 #![allow(clippy::print_stderr)]
 
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::compile::pool::CompilePool;
-use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator, Judgement};
+use sparserl_gpu::emulated::{EmulationOptions, EmulatorError, EmulatorEvaluator, Judgement};
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::serve::serve;
 use sparserl_tests::trials;
@@ -45,8 +47,13 @@ fn plan() -> Result<Vec<Trial>> {
     let emulator = EmulatorEvaluator::open(Arc::new(pool), Architecture::Sm90, options)?;
     let emulator = Arc::new(emulator);
     let mut trials = Vec::new();
-    let sets =
-        [("right", is_right as fn(&_, &_) -> _), ("launched", is_right), ("wrong", is_wrong)];
+    let sets = [
+        ("right", is_right as fn(&_, &_) -> _),
+        ("launched", is_right),
+        ("wrong", is_wrong),
+        ("vast/right", is_vastly_right),
+        ("vast/wrong", is_vastly_wrong),
+    ];
     for (set, check) in sets {
         for (name, source) in sources(set)? {
             let emulator = Arc::clone(&emulator);
@@ -88,7 +95,46 @@ fn is_right(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
 }
 
 fn is_wrong(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
-    let judgement = judge(source, emulator)?;
+    is_told_wrong(source, &judge(source, emulator)?)
+}
+
+/// Of that many rows of 128 elements, a fifth lies beyond 2³².
+const VAST: usize = 5 << 23;
+/// The sizes of matrices with so many columns or rows, and their entries.
+const WIDE: [usize; 3] = [50, VAST, 2_000];
+const TALL: [usize; 3] = [VAST, 50, 500_000];
+
+fn judge_vast(
+    source: &str,
+    emulator: &EmulatorEvaluator,
+    [rows, cols, entries]: [usize; 3],
+) -> Result<Result<Judgement, EmulatorError>> {
+    let matrix: Csr<f32> = generate::hyper_sparse(rows, cols, entries, 7).cast()?;
+    let columns = NonZeroU32::new(128).context("more than none")?;
+    let task = Task::new(Operation::SpMM { columns }, Dtype::F32);
+    let kernel = RawKernel::parse(source, None)?;
+    Ok(emulator.judge(matrix.view(), Candidate::Cuda(&kernel, task)))
+}
+
+fn is_vastly_right(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
+    let outcome = judge_vast(source, emulator, WIDE)??.outcome;
+    ensure!(outcome.is_right(), "{outcome}");
+    match judge_vast(source, emulator, TALL)? {
+        Err(EmulatorError::Launch { ran, .. }) if ran > 0 => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(judgement) => bail!("{}", judgement.outcome),
+    }
+}
+
+fn is_vastly_wrong(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
+    let of_input = judge_vast(source, emulator, WIDE)??;
+    match of_input.outcome.is_right() {
+        true => is_told_wrong(source, &judge_vast(source, emulator, TALL)??),
+        false => is_told_wrong(source, &of_input),
+    }
+}
+
+fn is_told_wrong(source: &str, judgement: &Judgement) -> Result<()> {
     ensure!(!judgement.outcome.is_right(), "it passes for right");
     let marked: BTreeSet<u32> = (1..)
         .zip(source.lines())

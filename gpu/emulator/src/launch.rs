@@ -70,7 +70,37 @@ pub fn run(
     options: &Options,
 ) -> Result<Report, LaunchError> {
     memory.load(kernel);
-    Ok(Grid::new(kernel, launch, memory, options)?.run())
+    Ok(Grid::new(kernel, launch, memory, options, None)?.run())
+}
+
+/// Some blocks of a launch whose other blocks have yet to begin: a device may as well run these first. What is found
+/// of them is thus true of the whole, except that they may wait for others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Which, as x, y, z, in the order in which they begin.
+    pub blocks: Vec<[u32; 3]>,
+    /// Instructions of warps after which no more blocks begin, as they do not where much of vast buffers is touched. Those
+    /// that have begun are given up after as many again.
+    pub instructions: u64,
+}
+
+/// Runs some blocks of a kernel as [`run`] does. A launch that is given up has a finding
+/// [`OverBudget`]; without it, all blocks that [`counters`] counts have ended.
+///
+/// # Errors
+/// As [`run`]; besides, when the kernel has clusters of blocks or the sample a block that the grid has not.
+///
+/// [`OverBudget`]: crate::finding::FindingKind::OverBudget
+/// [`counters`]: Report::counters
+pub fn run_sample(
+    kernel: &Kernel,
+    launch: &Launch,
+    memory: &mut Memory,
+    options: &Options,
+    sample: &Sample,
+) -> Result<Report, LaunchError> {
+    memory.load(kernel);
+    Ok(Grid::new(kernel, launch, memory, options, Some(sample))?.run())
 }
 
 /// A launch that a driver would refuse.

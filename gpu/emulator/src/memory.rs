@@ -3,18 +3,23 @@
 //! Host threads that run different blocks share it. Its words are relaxed atomics, so that a
 //! kernel's data race is not one of the emulator; what a race reads is then up to the host.
 
+pub(crate) mod pages;
+mod vast;
+
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::code::{Kernel, Variable};
 use crate::finding::PlacedAddress;
+use vast::{Vast, Word};
 
 /// Where the first buffer's window begins.
 const BUFFERS: u64 = 0x1000_0000_0000;
 /// Bits of the addresses of a buffer's window. The buffer begins in its middle, so that addresses
 /// on both sides of it are told to be near it.
 const WINDOW_BITS: u32 = 37;
-/// Bytes that a buffer may have.
-const MOST_BYTES: usize = 1 << (WINDOW_BITS - 1);
+/// Bytes that a buffer may have; what is larger ends there.
+pub const MOST_BYTES: usize = 1 << (WINDOW_BITS - 1);
 
 /// The buffers that kernels work on.
 #[derive(Debug, Default)]
@@ -46,6 +51,8 @@ pub(crate) struct Buffer {
     words: Vec<AtomicU32>,
     /// A bit for each byte that was written; without them all are.
     defined: Option<Vec<AtomicU32>>,
+    /// In place of both.
+    vast: Option<Vast>,
 }
 
 impl Memory {
@@ -78,6 +85,31 @@ impl Memory {
         self.add(name, (true, true), words, bytes, Some(defined))
     }
 
+    /// The same, of which only what kernels touch takes memory.
+    pub fn uninitialised_pages(&mut self, name: &str, bytes: usize) -> BufferId {
+        let vast = Vast::unwritten(bytes.min(MOST_BYTES));
+        self.add_vast(name, true, bytes, vast)
+    }
+
+    /// An [`input`](Self::input) that takes no memory: `word` says what a word of it is, by the
+    /// word's number.
+    pub fn computed(
+        &mut self,
+        name: &str,
+        bytes: usize,
+        word: impl Fn(usize) -> u32 + Send + Sync + 'static,
+    ) -> BufferId {
+        self.add_vast(name, false, bytes, Vast::Computed(Word(Box::new(word))))
+    }
+
+    fn add_vast(&mut self, name: &str, is_writable: bool, bytes: usize, vast: Vast) -> BufferId {
+        let id = self.add(name, (is_writable, true), Vec::new(), bytes, Some(Vec::new()));
+        if let Some(buffer) = self.buffers.get_mut(id.0) {
+            buffer.vast = Some(vast);
+        }
+        id
+    }
+
     fn add(
         &mut self,
         name: &str,
@@ -88,9 +120,9 @@ impl Memory {
     ) -> BufferId {
         let index = self.buffers.len();
         let address = BUFFERS + ((index as u64) << WINDOW_BITS) + (1 << (WINDOW_BITS - 1));
-        let bytes = bytes.min(MOST_BYTES);
-        let name = name.to_owned();
-        self.buffers.push(Buffer { name, address, bytes, is_writable, is_in_use, words, defined });
+        let (name, bytes, vast) = (name.to_owned(), bytes.min(MOST_BYTES), None);
+        let buffer = Buffer { name, address, bytes, is_writable, is_in_use, words, defined, vast };
+        self.buffers.push(buffer);
         BufferId(index)
     }
 
@@ -98,10 +130,29 @@ impl Memory {
     #[must_use]
     pub fn bytes(&self, buffer: BufferId) -> Vec<u8> {
         let Some(buffer) = self.buffers.get(buffer.0) else { return Vec::new() };
-        let mut bytes: Vec<u8> =
-            buffer.words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
+        let words = (0..buffer.bytes.div_ceil(4)).map(|index| buffer.word(index));
+        let mut bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
         bytes.truncate(buffer.bytes);
         bytes
+    }
+
+    /// An element of 1, 2, 4 or 8 bytes of a buffer at a multiple of its size, if all of it was
+    /// written or was there from the first.
+    #[must_use]
+    pub fn element(&self, buffer: BufferId, offset: usize, bytes: u32) -> Option<u64> {
+        let buffer = self.buffers.get(buffer.0)?;
+        let is_there =
+            offset.checked_add(bytes as usize)? <= buffer.bytes && buffer.is_defined(offset, bytes);
+        is_there.then(|| buffer.read(offset, bytes))
+    }
+
+    /// The bytes of a buffer of [`uninitialised_pages`](Self::uninitialised_pages) outside of which
+    /// nothing was written, in order.
+    #[must_use]
+    pub fn touched(&self, buffer: BufferId) -> Vec<Range<usize>> {
+        let Some(buffer) = self.buffers.get(buffer.0) else { return Vec::new() };
+        let ranges = buffer.vast.as_ref().map(Vast::touched).unwrap_or_default();
+        ranges.into_iter().map(|range| range.start..range.end.min(buffer.bytes)).collect()
     }
 
     /// Takes the variables of the module that was launched last, for a launch over other buffers.
@@ -173,6 +224,7 @@ impl Buffer {
             is_in_use: true,
             words: words(initial),
             defined: None,
+            vast: None,
         }
     }
 
@@ -188,6 +240,11 @@ impl Buffer {
         self.is_writable
     }
 
+    /// Whether only what is touched takes memory.
+    pub(crate) fn is_vast(&self) -> bool {
+        self.vast.is_some()
+    }
+
     #[inline]
     pub(crate) fn is_in_use(&self) -> bool {
         self.is_in_use
@@ -201,10 +258,25 @@ impl Buffer {
         (end <= self.bytes as u64).then_some(offset as usize)
     }
 
+    /// A word; 0 past the end.
+    #[inline]
+    fn word(&self, index: usize) -> u32 {
+        match self.words.get(index) {
+            Some(word) => word.load(Relaxed),
+            None => self.vast.as_ref().map_or(0, |vast| vast.word(index)),
+        }
+    }
+
+    /// Its place, for one who writes.
+    #[inline]
+    fn place_of_word(&self, index: usize) -> Option<&AtomicU32> {
+        self.words.get(index).or_else(|| self.vast.as_ref()?.place(index))
+    }
+
     /// An element of 1, 2, 4 or 8 bytes at a multiple of its size; 0 past the end.
     #[inline]
     pub(crate) fn read(&self, offset: usize, bytes: u32) -> u64 {
-        let word = |index: usize| self.words.get(index).map_or(0, |word| word.load(Relaxed));
+        let word = |index: usize| self.word(index);
         match bytes {
             4 => word(offset / 4).into(),
             8 => u64::from(word(offset / 4)) | u64::from(word(offset / 4 + 1)) << 32,
@@ -217,7 +289,7 @@ impl Buffer {
     #[inline]
     pub(crate) fn write(&self, offset: usize, bytes: u32, value: u64) {
         let store = |index: usize, value: u32| {
-            if let Some(word) = self.words.get(index) {
+            if let Some(word) = self.place_of_word(index) {
                 word.store(value, Relaxed);
             }
         };
@@ -231,7 +303,7 @@ impl Buffer {
                 let shift = offset % 4 * 8;
                 let mask = (if bytes == 2 { 0xFFFF } else { 0xFF_u32 }) << shift;
                 let value = (value as u32) << shift & mask;
-                if let Some(word) = self.words.get(offset / 4) {
+                if let Some(word) = self.place_of_word(offset / 4) {
                     // Neighbours within the word may be written at the same time.
                     word.fetch_and(!mask, Relaxed);
                     word.fetch_or(value, Relaxed);
@@ -246,12 +318,20 @@ impl Buffer {
     pub(crate) fn is_defined(&self, offset: usize, bytes: u32) -> bool {
         let Some(defined) = &self.defined else { return true };
         let mask = byte_mask(offset, bytes);
-        defined.get(offset / 32).is_none_or(|bits| bits.load(Relaxed) & mask == mask)
+        let bits = match defined.get(offset / 32) {
+            Some(bits) => bits.load(Relaxed),
+            None => self.vast.as_ref().map_or(u32::MAX, |vast| vast.defined(offset)),
+        };
+        bits & mask == mask
     }
 
     fn define(&self, offset: usize, bytes: u32) {
-        if let Some(bits) = self.defined.as_ref().and_then(|defined| defined.get(offset / 32)) {
-            bits.fetch_or(byte_mask(offset, bytes), Relaxed);
+        let Some(defined) = &self.defined else { return };
+        let mask = byte_mask(offset, bytes);
+        match (defined.get(offset / 32), &self.vast) {
+            (Some(bits), _) => _ = bits.fetch_or(mask, Relaxed),
+            (None, Some(vast)) => vast.define(offset, mask),
+            (None, None) => {}
         }
     }
 
@@ -291,6 +371,30 @@ mod tests {
             0xCD, 0xAB, 0xFF, 0xFF, 0x7F,
         ];
         assert_eq!(memory.bytes(id), expected);
+    }
+
+    #[test]
+    fn what_is_vast_takes_memory_where_it_is_written() {
+        let mut memory = Memory::new();
+        let bytes = MOST_BYTES - 20;
+        let id = memory.uninitialised_pages("C", bytes);
+        let other = memory.computed("B", bytes, |index| index as u32 ^ 1);
+        let [c, b] = [id, other].map(|id| &memory.buffers()[id.0]);
+        let far = bytes - 28;
+        assert_eq!((c.read(far, 4), c.is_defined(far, 4)), (u32::MAX.into(), false));
+        assert_eq!(memory.touched(id), []);
+        c.write(far, 8, 0x1122_3344_5566_7788);
+        c.write(40, 2, 7);
+        assert_eq!((c.read(far, 8), c.is_defined(far, 8)), (0x1122_3344_5566_7788, true));
+        assert_eq!(memory.element(id, 40, 2), Some(7));
+        assert_eq!(memory.element(id, 40, 4), None);
+        let touched = memory.touched(id);
+        assert_eq!(touched[0], 0..512);
+        assert!(touched[1].contains(&far) && touched[1].end == bytes && touched.len() == 2);
+        assert_eq!(b.read(1 << 33, 8), (1 << 31 ^ 1) | 1 << 63);
+        assert!(b.is_defined(1 << 33, 8) && !b.is_writable());
+        b.write(0, 4, 9);
+        assert_eq!(b.read(0, 4), 1, "nothing is there to be written");
     }
 
     #[test]

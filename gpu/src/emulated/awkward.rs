@@ -50,7 +50,7 @@ pub(super) fn matrices<T: Scalar>(
     Ok(all)
 }
 
-fn of_rows<T: Scalar>(
+pub(super) fn of_rows<T: Scalar>(
     cols: usize,
     rows: impl IntoIterator<Item = Vec<(u32, T)>>,
 ) -> Result<Csr<T>, CsrError> {

@@ -11,15 +11,20 @@ use sparserl_core::reference::{self, Comparison, Reference};
 use sparserl_core::task::Task;
 use sparserl_emulator::code::Kernel;
 use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report, run};
-use sparserl_emulator::memory::{BufferId, Memory, Variables};
+use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory, Variables};
 
+use super::named_columns::{NamedColumns, words};
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
 use crate::judge::{Before, Check, Input, Place, Thinning, thinning};
 use crate::run::device::Geometry;
 
-/// Most elements of a dense operand: 2 GiB in double precision.
-const MOST_ELEMENTS: usize = 1 << 28;
+/// Most elements of a dense operand that are held: 2 GiB in double precision.
+pub(super) const MOST_ELEMENTS: usize = 1 << 28;
+/// Elements of an input that is held as a whole in any case.
+const FEW_ELEMENTS: usize = 1 << 24;
+/// Of an input with more, where the matrix names no more than one of so many rows, only these are.
+const NAMED: usize = 8;
 
 /// Instructions of a warp for an entry, at most, where one warp does all of the work.
 const INSTRUCTIONS_OF_AN_ENTRY: u64 = 60;
@@ -29,7 +34,7 @@ const LEAST_BUDGET: u64 = 10_000_000;
 const MOST_BUDGET: u64 = 200_000_000;
 
 /// Warps that a launch may have: one takes microseconds, whatever it does.
-const MOST_WARPS: u64 = 1 << 22;
+pub(super) const MOST_WARPS: u64 = 1 << 22;
 /// Of which there may be more than two launches.
 const MANY_WARPS: u64 = 1 << 18;
 /// Of which there may be twice as many.
@@ -56,7 +61,10 @@ const FIRST_INPUT: u64 = 0x5EED;
 pub(super) struct Trial<'a, A, D> {
     kernel: &'a Kernel,
     prepared: &'a Prepared,
+    /// Its columns are the rows of the input that are held.
     matrix: CsrView<'a, A>,
+    /// Which these are, where not all are.
+    named: Option<&'a NamedColumns<A>>,
     /// Columns of the dense operands.
     width: usize,
     thinning: Thinning,
@@ -81,6 +89,14 @@ struct Launched<D> {
     kept: Kept,
 }
 
+/// A launch's arguments, and what of them is written.
+pub(super) struct Given {
+    pub(super) arguments: Vec<Argument>,
+    /// Parsed signatures have one.
+    pub(super) output: Option<BufferId>,
+    working: Vec<BufferId>,
+}
+
 /// What outlives a launch.
 #[derive(Default)]
 struct Kept {
@@ -94,25 +110,22 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         kernel: &'a Kernel,
         prepared: &'a Prepared,
         matrix: CsrView<'a, A>,
+        named: Option<&'a NamedColumns<A>>,
         task: Task,
         foreign: bool,
     ) -> Result<Self, EmulatorError> {
         let width = task.operation.columns() as usize;
-        for rows in [matrix.rows(), matrix.cols()] {
-            if rows.checked_mul(width).is_none_or(|elements| elements > MOST_ELEMENTS) {
-                return Err(EmulatorError::TooLarge { rows, columns: width });
-            }
-        }
+        let held = named.map_or(matrix, NamedColumns::matrix);
+        check_size(matrix.rows().max(held.cols()), width, MOST_ELEMENTS)?;
+        check_size(matrix.cols(), width, MOST_BYTES / size_of::<D>())?;
+        let matrix = held;
         let thinning = thinning::<A, D>(matrix);
-        Ok(Self { kernel, prepared, matrix, width, thinning, foreign, dense: PhantomData })
+        Ok(Self { kernel, prepared, matrix, named, width, thinning, foreign, dense: PhantomData })
     }
 
     /// Checks the kernel until something is wrong.
     pub(super) fn judge(&self, options: &EmulationOptions) -> Result<Judgement, EmulatorError> {
         let warps = warps(&self.prepared.launch.geometry);
-        if self.foreign && warps > MOST_WARPS {
-            return Err(EmulatorError::Launch { warps });
-        }
         let is_long = self.foreign && warps > MANY_WARPS;
         let least = EmulationOptions { seeds: 1, checks: 2, budget: options.budget };
         let options = if is_long { &least } else { options };
@@ -132,7 +145,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         let seeds = options.seeds.max(1).saturating_mul(if tells { 2 } else { 1 });
         for seed in 0..u64::from(seeds) {
             // As after loading: what only the first launch does wrong is looked for in each order.
-            kept = Kept { workspace: self.fresh_workspace(), ..Kept::default() };
+            kept = Kept { workspace: fresh_workspace(self.prepared), ..Kept::default() };
             let checks = Check::ALL.into_iter().cycle().take(options.checks.max(1) as usize);
             // Generated kernels leave out what they pad with, which a thorough check goes into.
             let is_first = seed == 0 && !is_long;
@@ -145,7 +158,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 let unnamed =
                     if is_strange { self.poison(&mut operands.input) } else { Vec::new() };
                 let how = Options { seed, budget: options.budget.unwrap_or(self.budget()) };
-                let mut launched = match self.launch(&operands, kept, &how) {
+                let mut launched = match self.launch(&operands, is_strange, kept, &how) {
                     Ok(launched) => launched,
                     Err(refusal) => {
                         let outcome = Outcome::LaunchFailed { reason: refusal.to_string() };
@@ -173,7 +186,9 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 let wrong = if comparison.passed() {
                     self.left_counting(&launched.kept.workspace)
                 } else {
-                    Some(self.inexact(check, &operands, &reference, &launched.output, comparison))
+                    let results = (&reference, launched.output.as_slice());
+                    let factors = [operands.alpha, operands.beta];
+                    Some(inexact(check.name, factors, (self.width, |row| row), results, comparison))
                 };
                 if let Some(outcome) = wrong {
                     let remarks = launched.report.remarks;
@@ -196,7 +211,11 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         let mut poisoned = vec![true; columns];
         for &column in self.matrix.columns() {
             if let Some(is_poisoned) = poisoned.get_mut(column as usize) {
-                *is_poisoned = column == 0 || column as usize + 1 == columns;
+                let held = column as usize;
+                *is_poisoned = match self.named {
+                    Some(named) => named.is_end(held),
+                    None => held == 0 || held + 1 == columns,
+                };
             }
         }
         let rows = input.chunks_mut(self.width).zip(&poisoned);
@@ -240,15 +259,6 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         work.saturating_mul(INSTRUCTIONS_OF_AN_ENTRY).clamp(LEAST_BUDGET, MOST_BUDGET)
     }
 
-    /// The memory of each parameter that is workspace, zero.
-    fn fresh_workspace(&self) -> Vec<Vec<u8>> {
-        let bytes = |parameter: &Parameter| match *parameter {
-            Parameter::Workspace { bytes, .. } => usize::try_from(bytes).ok(),
-            _ => None,
-        };
-        self.prepared.launch.parameters.iter().filter_map(bytes).map(|n| vec![0; n]).collect()
-    }
-
     /// What a launch is given; `input` and `output` are those of the launch before.
     fn operands(
         &self,
@@ -289,60 +299,37 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         Operands { input, initial, alpha, beta }
     }
 
+    /// Launches it; what is `strange` has no number in rows of the input that are not held.
     fn launch(
         &self,
         operands: &Operands<D>,
+        strange: bool,
         kept: Kept,
         how: &Options,
     ) -> Result<Launched<D>, LaunchError> {
-        let Prepared { launch: planned, arrays, names } = self.prepared;
         let mut memory = Memory::new();
         memory.put_variables(kept.variables);
-        let mut given = kept.workspace.into_iter();
-        let (mut outputs, mut working): (Vec<BufferId>, Vec<BufferId>) = (Vec::new(), Vec::new());
-        let mut arguments = Vec::new();
-        for (&parameter, name) in planned.parameters.iter().zip(names) {
-            arguments.push(match parameter {
-                Parameter::Input => {
-                    let bytes = bytemuck::cast_slice(&operands.input);
-                    Argument::Buffer(memory.input(name, bytes))
-                }
-                Parameter::Output => {
-                    let buffer = match &operands.initial {
-                        None => {
-                            let bytes = self.matrix.rows() * self.width * size_of::<D>();
-                            memory.uninitialised(name, bytes)
-                        }
-                        Some(initial) => memory.writable(name, bytemuck::cast_slice(initial)),
-                    };
-                    outputs.push(buffer);
-                    Argument::Buffer(buffer)
-                }
-                Parameter::Alpha => Argument::Value(bytemuck::bytes_of(&operands.alpha).to_vec()),
-                Parameter::Beta => Argument::Value(bytemuck::bytes_of(&operands.beta).to_vec()),
-                Parameter::Array(index) => {
-                    let bytes = arrays.get(index).map_or(&[][..], |array| array.bytes());
-                    Argument::Buffer(memory.read_only(name, bytes))
-                }
-                Parameter::Workspace { .. } => {
-                    let buffer = memory.writable(name, &given.next().unwrap_or_default());
-                    working.push(buffer);
-                    Argument::Buffer(buffer)
-                }
-                Parameter::I32(value) => Argument::Value(value.to_le_bytes().to_vec()),
-                Parameter::U32(value) => Argument::Value(value.to_le_bytes().to_vec()),
-                Parameter::U64(value) => Argument::Value(value.to_le_bytes().to_vec()),
-            });
-        }
-        let launch = Launch {
-            grid: planned.geometry.grid,
-            block: planned.geometry.block,
-            dynamic_shared: planned.geometry.dynamic_shared,
-            arguments,
+        let input = |memory: &mut Memory, name: &str| match self.named {
+            None => memory.input(name, bytemuck::cast_slice(&operands.input)),
+            Some(named) => {
+                let element = named.element(operands.input.clone(), self.width, !strange);
+                let bytes = named.all() * self.width * size_of::<D>();
+                memory.computed(name, bytes, words(element))
+            }
         };
+        let output = |memory: &mut Memory, name: &str| match &operands.initial {
+            None => {
+                let bytes = self.matrix.rows() * self.width * size_of::<D>();
+                memory.uninitialised(name, bytes)
+            }
+            Some(initial) => memory.writable(name, bytemuck::cast_slice(initial)),
+        };
+        let factors = [operands.alpha, operands.beta];
+        let Given { arguments, output, working } =
+            give::<D>(self.prepared, &mut memory, input, output, factors, kept.workspace);
+        let launch = launch_of(self.prepared, arguments);
         let report = run(self.kernel, &launch, &mut memory, how)?;
-        // Parsed signatures have one output.
-        let output = outputs.first().map(|&output| memory.bytes(output)).unwrap_or_default();
+        let output = output.map(|output| memory.bytes(output)).unwrap_or_default();
         Ok(Launched {
             report,
             output: bytemuck::pod_collect_to_vec(&output),
@@ -372,37 +359,108 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         let reason = format!("the counters in {name} are not zero after a launch");
         Some(Outcome::WrongResult { violation: Violation::KeepsState, reason })
     }
+}
 
-    /// What a wrong result looks like.
-    fn inexact(
-        &self,
-        check: Check,
-        operands: &Operands<D>,
-        reference: &Reference,
-        output: &[D],
-        comparison: Comparison,
-    ) -> Outcome {
-        let worst = comparison.worst_index.unwrap_or(0);
-        let (row, column) = (worst / self.width, worst % self.width);
-        let got = output.get(worst).map_or(f64::NAN, |got| got.to_f64());
-        let expected = reference.values.get(worst).copied().unwrap_or(f64::NAN);
-        let unwritten = if got.is_nan() { " (not written)" } else { "" };
-        let reason = format!(
-            "{} of {} elements are wrong {}, with alpha = {} and beta = {}; the worst is row {row}, column {column}: \
-             {got:e}{unwritten} instead of {expected:e}, {:.3e} times its error bound off",
-            comparison.violations,
-            comparison.elements,
-            check.name,
-            operands.alpha,
-            operands.beta,
-            comparison.worst_ratio
-        );
-        Outcome::WrongResult { violation: Violation::Inexact, reason }
+/// Sees that a dense operand has no more elements than that.
+pub(super) fn check_size(rows: usize, columns: usize, most: usize) -> Result<(), EmulatorError> {
+    match rows.checked_mul(columns) {
+        Some(elements) if elements <= most => Ok(()),
+        _ => Err(EmulatorError::TooLarge { rows, columns }),
     }
 }
 
+/// The rows of the input that are held, where these are not all.
+pub(super) fn named_columns<A: Scalar>(
+    matrix: CsrView<'_, A>,
+    width: usize,
+) -> Result<Option<NamedColumns<A>>, EmulatorError> {
+    let elements = matrix.cols().saturating_mul(width);
+    if elements <= FEW_ELEMENTS {
+        return Ok(None);
+    }
+    let named = NamedColumns::of_rows(matrix, 0..matrix.rows())?;
+    let is_few = named.matrix().cols() <= matrix.cols() / NAMED || elements > MOST_ELEMENTS;
+    Ok(is_few.then_some(named))
+}
+
+/// Gives each parameter what it is; `input` and `output` make the dense operands' buffers.
+pub(super) fn give<D: Scalar>(
+    prepared: &Prepared,
+    memory: &mut Memory,
+    input: impl Fn(&mut Memory, &str) -> BufferId,
+    output: impl Fn(&mut Memory, &str) -> BufferId,
+    [alpha, beta]: [D::Accumulator; 2],
+    workspace: Vec<Vec<u8>>,
+) -> Given {
+    let Prepared { launch, arrays, names } = prepared;
+    let mut workspace = workspace.into_iter();
+    let mut given = Given { arguments: Vec::new(), output: None, working: Vec::new() };
+    for (&parameter, name) in launch.parameters.iter().zip(names) {
+        let argument = match parameter {
+            Parameter::Input => Argument::Buffer(input(memory, name)),
+            Parameter::Output => {
+                let buffer = output(memory, name);
+                given.output.get_or_insert(buffer);
+                Argument::Buffer(buffer)
+            }
+            Parameter::Alpha => Argument::Value(bytemuck::bytes_of(&alpha).to_vec()),
+            Parameter::Beta => Argument::Value(bytemuck::bytes_of(&beta).to_vec()),
+            Parameter::Array(index) => {
+                let bytes = arrays.get(index).map_or(&[][..], |array| array.bytes());
+                Argument::Buffer(memory.read_only(name, bytes))
+            }
+            Parameter::Workspace { .. } => {
+                let buffer = memory.writable(name, &workspace.next().unwrap_or_default());
+                given.working.push(buffer);
+                Argument::Buffer(buffer)
+            }
+            Parameter::I32(value) => Argument::Value(value.to_le_bytes().to_vec()),
+            Parameter::U32(value) => Argument::Value(value.to_le_bytes().to_vec()),
+            Parameter::U64(value) => Argument::Value(value.to_le_bytes().to_vec()),
+        };
+        given.arguments.push(argument);
+    }
+    given
+}
+
+pub(super) fn launch_of(prepared: &Prepared, arguments: Vec<Argument>) -> Launch {
+    let Geometry { grid, block, dynamic_shared, .. } = prepared.launch.geometry;
+    Launch { grid, block, dynamic_shared, arguments }
+}
+
+/// The memory of each parameter that is workspace, zero.
+pub(super) fn fresh_workspace(prepared: &Prepared) -> Vec<Vec<u8>> {
+    let bytes = |parameter: &Parameter| match *parameter {
+        Parameter::Workspace { bytes, .. } => usize::try_from(bytes).ok(),
+        _ => None,
+    };
+    prepared.launch.parameters.iter().filter_map(bytes).map(|n| vec![0; n]).collect()
+}
+
+/// What a wrong result looks like, computed with α and β as `how` says; its rows are those of the
+/// matrix that `row_of` says.
+pub(super) fn inexact<D: Scalar>(
+    how: &str,
+    [alpha, beta]: [D::Accumulator; 2],
+    (width, row_of): (usize, impl Fn(usize) -> usize),
+    (reference, output): (&Reference, &[D]),
+    comparison: Comparison,
+) -> Outcome {
+    let worst = comparison.worst_index.unwrap_or(0);
+    let (row, column) = (row_of(worst / width), worst % width);
+    let got = output.get(worst).map_or(f64::NAN, |got| got.to_f64());
+    let expected = reference.values.get(worst).copied().unwrap_or(f64::NAN);
+    let unwritten = if got.is_nan() { " (not written)" } else { "" };
+    let reason = format!(
+        "{} of {} elements are wrong {how}, with alpha = {alpha} and beta = {beta}; the worst is row {row}, column {column}: \
+         {got:e}{unwritten} instead of {expected:e}, {:.3e} times its error bound off",
+        comparison.violations, comparison.elements, comparison.worst_ratio
+    );
+    Outcome::WrongResult { violation: Violation::Inexact, reason }
+}
+
 /// Warps of a launch.
-fn warps(geometry: &Geometry) -> u64 {
+pub(super) fn warps(geometry: &Geometry) -> u64 {
     let count = |of: [u32; 3]| of.iter().fold(1_u64, |n, &size| n.saturating_mul(size.into()));
     count(geometry.grid).saturating_mul(count(geometry.block).div_ceil(32))
 }

@@ -146,6 +146,12 @@ impl Kernel {
         })
     }
 
+    /// Whether it has atomics or other strong accesses, by which threads may work on one result.
+    #[must_use]
+    pub fn has_strong_accesses(&self) -> bool {
+        self.code.iter().any(|instruction| instruction.op.is_strong())
+    }
+
     /// Where an instruction stands, in words.
     #[must_use]
     pub fn place(&self, number: u32) -> String {

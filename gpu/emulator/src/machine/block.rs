@@ -10,7 +10,7 @@ use super::bulk_stores::Sent;
 use super::cluster::Membership;
 use super::copies::{Awaited, Copy, Groups};
 use super::findings::{Culprit, Findings};
-use super::grid::{Grid, position};
+use super::grid::Grid;
 use super::mbarrier::MBarriers;
 use super::order::{BlockOrder, Log, Place, Releases, lanes_of};
 use super::polls::Watched;
@@ -91,7 +91,7 @@ pub(crate) struct Core<'g> {
 
 impl<'g> Block<'g> {
     pub(crate) fn new(grid: &'g Grid<'g>, index: u32) -> Self {
-        let position = position(index, grid.size);
+        let position = grid.block(index);
         let kernel = grid.kernel;
         let total_shared = kernel.shared_bytes + grid.dynamic_shared;
         let facts = Facts {
@@ -299,12 +299,14 @@ impl Core<'_> {
             let most = if group.lanes == warp.ready { left } else { left.min(PATIENCE) };
             let before = warp.executed;
             let counter = self.run_group(warp, group, most, &mut log);
+            let mut over = grid.spend(warp.executed - before);
             if warp.spent() > grid.options.budget {
+                let most = grid.options.budget;
+                over = Some(format!("the warp has executed {most} instructions"));
+            }
+            if let Some(why) = over {
                 let lane = group.lanes.trailing_zeros() as usize;
-                self.report(FindingKind::OverBudget, counter, warp.index, lane, || {
-                    let most = grid.options.budget;
-                    (None, format!("the warp has executed {most} instructions"))
-                });
+                self.report(FindingKind::OverBudget, counter, warp.index, lane, || (None, why));
                 self.is_stuck = true;
                 grid.is_over.store(true, Relaxed);
             }
@@ -556,7 +558,7 @@ impl Core<'_> {
         stamp: Stamp,
         describe: impl FnOnce() -> (Option<PlacedAddress>, String),
     ) {
-        let block = position(stamp.block(), self.grid.size);
+        let block = self.grid.block(stamp.block());
         let thread = self.grid.thread(stamp.thread() as usize);
         let culprit = Culprit { instruction: instruction as usize, block, thread };
         self.findings.add(kind, culprit, self.grid.kernel, describe);

@@ -1,6 +1,6 @@
 //! Device memory as a launch sees it: the buffers, and the module's variables.
 
-use super::races::SharedCells;
+use super::races::{Room, SharedCells};
 use crate::code::VARIABLES;
 use crate::finding::PlacedAddress;
 use crate::memory::{Buffer, Memory};
@@ -14,6 +14,8 @@ pub(crate) struct Global<'m> {
     /// Of buffers, then of variables; only of those that may be written, as a write to another is a
     /// finding by itself.
     cells: Vec<Option<SharedCells>>,
+    /// For cells of vast buffers.
+    room: Room,
 }
 
 /// A buffer or a variable.
@@ -26,11 +28,27 @@ pub(crate) struct Region<'g> {
 impl<'m> Global<'m> {
     pub(crate) fn new(memory: &'m Memory) -> Self {
         let (buffers, variables) = (memory.buffers(), memory.variables());
+        let room = Room::default();
         let cells = |buffer: &Buffer| {
-            buffer.is_writable().then(|| SharedCells::new(buffer.len().div_ceil(4)))
+            let words = buffer.len().div_ceil(4);
+            buffer.is_writable().then(|| match buffer.is_vast() {
+                true => SharedCells::vast(words, room.clone()),
+                false => SharedCells::new(words),
+            })
         };
         let cells = buffers.iter().chain(variables).map(cells).collect();
-        Self { buffers, variables, cells }
+        Self { buffers, variables, cells, room }
+    }
+
+    /// Whether more of vast buffers was touched than races can be looked for in.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.room.is_full()
+    }
+
+    /// Whether half as much was.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.room.is_half_full()
     }
 
     /// The one that an address lies in or near.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use fastrand::Rng;
@@ -19,12 +19,14 @@ use super::warp::LocalWord;
 use crate::code::{BulkStore, Kernel, MULTIPROCESSORS, Op, WARP};
 use crate::compute::Registers;
 use crate::counters::Counters;
-use crate::launch::{Argument, Launch, LaunchError, Options, Report};
+use crate::launch::{Argument, Launch, LaunchError, Options, Report, Sample};
 use crate::memory::Memory;
 
 /// Blocks that take part in a round as long as they get further. The same everywhere, so that the
 /// host does not decide what happens.
 const RESIDENT: usize = 128;
+/// And of a sample at most, whose first blocks may have executed enough.
+const SAMPLED: usize = 8;
 /// What each multiprocessor of the largest devices has room for: threads, blocks and bytes of shared memory.
 const MOST_RESIDENT_THREADS: usize = 2048;
 const MOST_RESIDENT_BLOCKS: usize = 32;
@@ -53,7 +55,11 @@ pub(crate) struct Grid<'l> {
     pub(crate) parameters: Vec<u8>,
     pub(crate) global: Global<'l>,
     pub(crate) options: &'l Options,
-    /// Whether a warp has used up its budget.
+    /// The blocks that are run; without it all are.
+    sample: Option<&'l Sample>,
+    /// Instructions that warps of a sample have executed.
+    executed: AtomicU64,
+    /// Whether a warp or the launch has used up its budget.
     pub(crate) is_over: AtomicBool,
     /// Bytes of an element, by instruction that accesses memory.
     pub(crate) sizes: Vec<u8>,
@@ -77,13 +83,29 @@ impl<'l> Grid<'l> {
         launch: &Launch,
         memory: &'l Memory,
         options: &'l Options,
+        sample: Option<&'l Sample>,
     ) -> Result<Self, LaunchError> {
         let refuse = |reason: String| Err(LaunchError(reason));
         let name = &kernel.name;
         let count = |of: [u32; 3]| of.iter().try_fold(1_u64, |n, &size| n.checked_mul(size.into()));
         let blocks = count(launch.grid).unwrap_or(u64::MAX);
-        if blocks == 0 || blocks >= MOST_BLOCKS {
-            let most = MOST_BLOCKS - 1;
+        let most = MOST_BLOCKS - 1;
+        if let Some(sample) = sample {
+            let is_block =
+                |block: &[u32; 3]| block.iter().zip(launch.grid).all(|(&at, size)| at < size);
+            if kernel.cluster.is_some() {
+                return refuse(format!("some blocks of a grid: those of `{name}` form clusters"));
+            }
+            if let Some(block) = sample.blocks.iter().find(|block| !is_block(block)) {
+                return refuse(format!("a block {block:?}: the grid has {:?} blocks", launch.grid));
+            }
+            if sample.blocks.len() as u64 > most {
+                return refuse(format!(
+                    "{} blocks of a grid: expected {most} at most",
+                    sample.blocks.len()
+                ));
+            }
+        } else if blocks == 0 || blocks > most {
             return refuse(format!("a grid of {:?} blocks: expected 1 to {most}", launch.grid));
         }
         let most = kernel.most_threads.unwrap_or(MOST_THREADS).min(MOST_THREADS);
@@ -153,6 +175,8 @@ impl<'l> Grid<'l> {
             parameters,
             global: Global::new(memory),
             options,
+            sample,
+            executed: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
             sizes: kernel.code.iter().map(|instruction| instruction.op.element_bytes()).collect(),
             has_strong_reads: kernel.has_strong_reads(),
@@ -166,8 +190,40 @@ impl<'l> Grid<'l> {
         })
     }
 
+    /// How many blocks are run, which have numbers in this order.
     pub(crate) fn blocks(&self) -> u32 {
-        self.size.iter().product()
+        match self.sample {
+            Some(sample) => sample.blocks.len() as u32,
+            None => self.size.iter().product(),
+        }
+    }
+
+    /// Where a block lies in the grid, by its number.
+    pub(crate) fn block(&self, number: u32) -> [u32; 3] {
+        match self.sample {
+            Some(sample) => sample.blocks.get(number as usize).copied().unwrap_or_default(),
+            None => position(number, self.size),
+        }
+    }
+
+    /// Counts instructions that a warp has executed. Says why the launch is given up, if it is.
+    #[inline]
+    pub(crate) fn spend(&self, instructions: u64) -> Option<String> {
+        if self.global.is_full() {
+            return Some("the launch touches more memory than races are looked for in".to_owned());
+        }
+        let sample = self.sample?;
+        let before = self.executed.fetch_add(instructions, Relaxed);
+        (before > sample.instructions.saturating_mul(2))
+            .then(|| format!("the blocks have executed {before} instructions of warps"))
+    }
+
+    /// How many blocks may be at once where so many can, after some have ended.
+    fn most_at_once(&self, at_once: usize, ended: u64) -> usize {
+        let Some(sample) = self.sample else { return at_once };
+        let is_enough =
+            self.executed.load(Relaxed) > sample.instructions || self.global.is_half_full();
+        if is_enough { 0 } else { at_once.min(ended.clamp(1, SAMPLED as u64) as usize) }
     }
 
     pub(crate) fn warps(&self) -> usize {
@@ -219,7 +275,7 @@ impl<'l> Grid<'l> {
     pub(crate) fn run(&self) -> Report {
         let size = self.cluster_blocks();
         let mut waiting: VecDeque<u32> = (0..self.blocks() / size as u32).collect();
-        if self.options.seed != 0 {
+        if self.options.seed != 0 && self.sample.is_none() {
             Rng::with_seed(self.options.seed).shuffle(waiting.make_contiguous());
         }
         let mut releases = Releases::default();
@@ -230,7 +286,8 @@ impl<'l> Grid<'l> {
         let most = (MOST_BYTES / self.block_bytes().max(1)).clamp(1, self.room()).max(size);
         let mut at_once = most.min(RESIDENT).max(size);
         while !is_over {
-            let free = at_once.saturating_sub(resident.len()) / size;
+            let ended = counters.warps / self.warps() as u64;
+            let free = self.most_at_once(at_once, ended).saturating_sub(resident.len()) / size;
             let next = waiting.drain(..free.min(waiting.len()));
             let next: Vec<u32> = next.flat_map(|number| self.blocks_of_cluster(number)).collect();
             resident.par_extend(next.into_par_iter().map(|index| Block::new(self, index)));

@@ -4,9 +4,11 @@
 //! one, and the last one by another warp (or by another thread, if there is none). A write that
 //! races with any of a word's reads by another warp is thus found whichever warp wrote.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::stamp::Stamp;
+use crate::memory::pages::Pages;
 
 /// Slots of a cell.
 const SLOTS: usize = 4;
@@ -159,15 +161,62 @@ impl Cell {
     }
 }
 
+/// Cells of a page.
+const PAGE: usize = 32;
+/// Pages that a launch may touch of buffers that are vast: 384 MB, and as much again for what lies there.
+const MOST_PAGES: usize = 1 << 18;
+
+type SharedCell = ([AtomicU64; SLOTS], [AtomicU32; SLOTS]);
+
 /// The cells of a buffer that blocks on several host threads work on.
 #[derive(Debug)]
 pub(crate) struct SharedCells {
-    cells: Vec<([AtomicU64; SLOTS], [AtomicU32; SLOTS])>,
+    cells: Vec<SharedCell>,
+    /// In their place, where a buffer is vast.
+    pages: Option<(Pages<SharedCell, PAGE>, Room)>,
+}
+
+/// How many more pages of cells there may be.
+#[derive(Clone, Debug)]
+pub(crate) struct Room(Arc<AtomicUsize>);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Arc::new(AtomicUsize::new(MOST_PAGES)))
+    }
+}
+
+impl Room {
+    /// Whether there is none, so that races may be missed.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.load(Relaxed) == 0
+    }
+
+    /// Whether half of it is taken.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.0.load(Relaxed) <= MOST_PAGES / 2
+    }
+
+    fn take(&self) -> bool {
+        self.0.fetch_update(Relaxed, Relaxed, |pages| pages.checked_sub(1)).is_ok()
+    }
 }
 
 impl SharedCells {
     pub(crate) fn new(words: usize) -> Self {
-        Self { cells: (0..words).map(|_| Default::default()).collect() }
+        Self { cells: (0..words).map(|_| Default::default()).collect(), pages: None }
+    }
+
+    /// Those of a vast buffer: there when they are touched, as long as there is room.
+    pub(crate) fn vast(words: usize, room: Room) -> Self {
+        Self { cells: Vec::new(), pages: Some((Pages::new(words), room)) }
+    }
+
+    #[cold]
+    fn in_page(&self, word: usize) -> Option<&SharedCell> {
+        let (pages, room) = self.pages.as_ref()?;
+        pages.touch(word, || room.take())
     }
 
     /// Applies an access to the cell of a word.
@@ -177,7 +226,7 @@ impl SharedCells {
         word: usize,
         apply: impl Fn(&mut Cell) -> Option<Conflict>,
     ) -> Option<Conflict> {
-        let (stamps, instructions) = self.cells.get(word)?;
+        let (stamps, instructions) = self.cells.get(word).or_else(|| self.in_page(word))?;
         let mut old = Cell {
             stamps: std::array::from_fn(|slot| Stamp(stamps[slot].load(Relaxed))),
             instructions: std::array::from_fn(|slot| instructions[slot].load(Relaxed)),
@@ -261,7 +310,24 @@ mod tests {
 
     #[test]
     fn cells_of_a_buffer_behave_alike() {
-        let cells = SharedCells::new(2);
+        behaves_alike(&SharedCells::new(2));
+        behaves_alike(&SharedCells::vast(1 << 33, Room::default()));
+    }
+
+    #[test]
+    fn cells_of_a_vast_buffer_have_so_much_room() {
+        let room = Room(Arc::new(AtomicUsize::new(2)));
+        let cells = SharedCells::vast(1 << 33, room.clone());
+        let is_seen = |word: usize| {
+            cells.access(word, |cell| cell.write(by(0), 7, &[], NEVER));
+            cells.access(word, |cell| cell.read(by(1), 8, &[], NEVER)).is_some()
+        };
+        assert!(is_seen(1 << 32) && is_seen((1 << 32) + 1) && !room.is_full());
+        assert!(is_seen(5) && room.is_full() && is_seen(6));
+        assert!(!is_seen(1 << 20));
+    }
+
+    fn behaves_alike(cells: &SharedCells) {
         assert_eq!(cells.access(1, |cell| cell.write(by(0), 7, &[], NEVER)), None);
         let conflict = cells.access(1, |cell| cell.read(by(1), 8, &[], NEVER)).unwrap();
         assert_eq!((conflict.stamp, conflict.instruction), (by(0), 7));

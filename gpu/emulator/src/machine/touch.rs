@@ -6,7 +6,7 @@ use super::access::Request;
 use super::block::Core;
 use super::calls::Calls;
 use super::global::Region;
-use super::grid::{Grid, position};
+use super::grid::Grid;
 use super::order::{Effect, Log, Place, Releases};
 use super::polls::Watched;
 use super::races::{Conflict, SharedCells};
@@ -255,7 +255,7 @@ impl<'g> Core<'g> {
         let grid = self.grid;
         self.report(FindingKind::UnorderedRead, request.counter, request.warp, lane, || {
             let [tx, ty, tz] = grid.thread(stamp.thread() as usize);
-            let [bx, by, bz] = position(stamp.block(), grid.size);
+            let [bx, by, bz] = grid.block(stamp.block());
             let at = grid.kernel.place(instruction);
             let detail = format!(
                 "written by block ({bx},{by},{bz}) thread ({tx},{ty},{tz}) {at}; nothing says \
@@ -350,7 +350,7 @@ impl<'g> Core<'g> {
         self.report(FindingKind::Race, request.counter, request.warp, lane, || {
             let what = if is_write { "written" } else { "read" };
             let [tx, ty, tz] = grid.thread(stamp.thread() as usize);
-            let [bx, by, bz] = position(stamp.block(), grid.size);
+            let [bx, by, bz] = grid.block(stamp.block());
             let at = grid.kernel.place(instruction);
             let why = if request.read_only_path {
                 "which the read-only path need not see"

@@ -6,6 +6,7 @@ mod bulk_stores;
 mod matrix;
 mod mbarrier;
 mod order;
+mod sample;
 mod undefined;
 
 use sparserl_emulator::finding::FindingKind::{self, *};
