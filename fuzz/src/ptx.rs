@@ -1,6 +1,7 @@
 //! PTX text: read or refused, and what can be run ends within its budget, whatever it does.
 
-use sparserl_emulator::launch::{Argument, Launch, Options, run as launch};
+use sparserl_emulator::launch::{Argument, Launch, Options};
+use sparserl_emulator::machine::run as launch;
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::ptx::Module;
 

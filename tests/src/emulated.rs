@@ -29,7 +29,8 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error as WordError;
 use sparserl_emulator::code::Kernel;
 use sparserl_emulator::finding::{Finding, FindingKind};
-use sparserl_emulator::launch::{self, Argument, Launch, Options, Report};
+use sparserl_emulator::launch::{Argument, Launch, Options, Report};
+use sparserl_emulator::machine;
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::ptx::Module;
 use sparserl_gpu::Architecture;
@@ -162,7 +163,7 @@ impl Case {
             dynamic_shared: self.geometry.dynamic_shared,
             arguments: arguments.clone(),
         };
-        let report = launch::run(kernel, &launch, &mut memory, options)?;
+        let report = machine::run(kernel, &launch, &mut memory, options)?;
         let contents = arguments.iter().map(|argument| match argument {
             Argument::Buffer(buffer) => memory.bytes(*buffer),
             Argument::Value(_) => Vec::new(),

@@ -61,6 +61,10 @@ const GPU: [&str; 11] = [
     "serve",
 ];
 
+/// All modules of the emulator, likewise.
+const EMULATOR: [&str; 9] =
+    ["error", "compute", "code", "ptx", "counters", "finding", "memory", "launch", "machine"];
+
 /// All modules of `ffi`, likewise.
 const FFI: [&str; 23] = [
     "types",
@@ -103,6 +107,12 @@ fn modules_of_code_generation_depend_downwards_only() {
 #[test]
 fn modules_of_gpu_depend_downwards_only() {
     let uses = check("gpu", &GPU).unwrap();
+    assert!(uses > 60, "only {uses} uses were found");
+}
+
+#[test]
+fn modules_of_the_emulator_depend_downwards_only() {
+    let uses = check("gpu/emulator", &EMULATOR).unwrap();
     assert!(uses > 60, "only {uses} uses were found");
 }
 

@@ -1,10 +1,8 @@
-//! Runs kernels.
+//! What a launch is, and what comes of one.
 
-use crate::code::Kernel;
 use crate::counters::Counters;
 use crate::finding::Finding;
-use crate::machine::grid::Grid;
-use crate::memory::{BufferId, Memory};
+use crate::memory::BufferId;
 
 /// How a kernel is launched.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,22 +55,6 @@ pub struct Report {
     pub counters: Counters,
 }
 
-/// Runs a kernel. The module's variables are made for the first launch over a memory, and keep what
-/// they hold from launch to launch of kernels of that module. The same for the same seed, however many threads the host has, unless the kernel
-/// has data races or is given up.
-///
-/// # Errors
-/// When the launch does not fit the kernel. Whatever the kernel does is in the report.
-pub fn run(
-    kernel: &Kernel,
-    launch: &Launch,
-    memory: &mut Memory,
-    options: &Options,
-) -> Result<Report, LaunchError> {
-    memory.load(kernel);
-    Ok(Grid::new(kernel, launch, memory, options, None)?.run())
-}
-
 /// Some blocks of a launch whose other blocks have yet to begin: a device may as well run these first. What is found
 /// of them is thus true of the whole, except that they may wait for others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,25 +64,6 @@ pub struct Sample {
     /// Instructions of warps after which no more blocks begin, as they do not where much of vast buffers is touched. Those
     /// that have begun are given up after as many again.
     pub instructions: u64,
-}
-
-/// Runs some blocks of a kernel as [`run`] does. A launch that is given up has a finding
-/// [`OverBudget`]; without it, all blocks that [`counters`] counts have ended.
-///
-/// # Errors
-/// As [`run`]; besides, when the kernel has clusters of blocks or the sample a block that the grid has not.
-///
-/// [`OverBudget`]: crate::finding::FindingKind::OverBudget
-/// [`counters`]: Report::counters
-pub fn run_sample(
-    kernel: &Kernel,
-    launch: &Launch,
-    memory: &mut Memory,
-    options: &Options,
-    sample: &Sample,
-) -> Result<Report, LaunchError> {
-    memory.load(kernel);
-    Ok(Grid::new(kernel, launch, memory, options, Some(sample))?.run())
 }
 
 /// A launch that a driver would refuse.

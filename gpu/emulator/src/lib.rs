@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! PTX text ─► ptx: parse, select ─► Kernel ─┐
-//!                                           ├─► launch ─► Report: findings, counters
+//!                            Launch ────────┼─► machine ─► Report: findings, counters
 //! buffers ─► Memory ────────────────────────┘              (results are in Memory)
 //! ```
 //!
 //! - [`ptx`] reads the text that NVRTC writes and turns a kernel into [`code`]: instructions on
 //!   numbered registers.
 //! - [`compute`] is the arithmetic of a warp's registers.
-//! - [`memory`] holds the buffers, [`mod@launch`] runs a kernel over them: `machine` schedules
+//! - [`memory`] holds the buffers, [`machine`] runs a kernel over them as a [`mod@launch`] says: it schedules
 //!   blocks, warps and lanes, and checks every access.
 //! - [`finding`] says what is wrong and where, [`counters`] what the kernel costs.
 //!
@@ -22,7 +22,8 @@
 //!
 //! ```
 //! use sparserl_emulator::finding::FindingKind;
-//! use sparserl_emulator::launch::{Argument, Launch, Options, run};
+//! use sparserl_emulator::launch::{Argument, Launch, Options};
+//! use sparserl_emulator::machine::run;
 //! use sparserl_emulator::memory::Memory;
 //! use sparserl_emulator::ptx::Module;
 //!
@@ -89,6 +90,6 @@ pub mod counters;
 mod error;
 pub mod finding;
 pub mod launch;
-mod machine;
+pub mod machine;
 pub mod memory;
 pub mod ptx;

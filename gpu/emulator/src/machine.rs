@@ -50,7 +50,7 @@ mod collective;
 mod copies;
 mod findings;
 mod global;
-pub(crate) mod grid;
+mod grid;
 mod load;
 mod matrix;
 mod mbarrier;
@@ -65,3 +65,43 @@ mod touch;
 mod traffic;
 mod undefined;
 mod warp;
+
+use self::grid::Grid;
+use crate::code::Kernel;
+use crate::launch::{Launch, LaunchError, Options, Report, Sample};
+use crate::memory::Memory;
+
+/// Runs a kernel. The module's variables are made for the first launch over a memory, and keep what
+/// they hold from launch to launch of kernels of that module. The report is the same for the same seed, however many
+/// threads the host has, unless the kernel has data races or is given up.
+///
+/// # Errors
+/// When the launch does not fit the kernel. Whatever the kernel does is in the report.
+pub fn run(
+    kernel: &Kernel,
+    launch: &Launch,
+    memory: &mut Memory,
+    options: &Options,
+) -> Result<Report, LaunchError> {
+    memory.load(kernel);
+    Ok(Grid::new(kernel, launch, memory, options, None)?.run())
+}
+
+/// Runs some blocks of a kernel as [`run`] does. A launch that is given up has a finding
+/// [`OverBudget`]; without it, all blocks that [`counters`] counts have ended.
+///
+/// # Errors
+/// As [`run`]; besides, when the kernel has clusters of blocks or the sample a block that the grid has not.
+///
+/// [`OverBudget`]: crate::finding::FindingKind::OverBudget
+/// [`counters`]: Report::counters
+pub fn run_sample(
+    kernel: &Kernel,
+    launch: &Launch,
+    memory: &mut Memory,
+    options: &Options,
+    sample: &Sample,
+) -> Result<Report, LaunchError> {
+    memory.load(kernel);
+    Ok(Grid::new(kernel, launch, memory, options, Some(sample))?.run())
+}

@@ -36,6 +36,7 @@ mod role;
 mod rule_error;
 mod source;
 mod template;
+mod words;
 
 use std::collections::BTreeSet;
 
@@ -145,7 +146,7 @@ impl RawKernel {
             written.insert_str(0, &format!("{declared}\n#line 1\n"));
         }
         let mut integers = code.integers();
-        integers.extend(launch.template().into_iter().flat_map(source::integers));
+        integers.extend(launch.template().into_iter().flat_map(words::integers));
         let (kernel, source) = (function.name.to_owned(), written.clone());
         Ok(Self { kernel, written, source, parameters, arguments, launch, integers })
     }

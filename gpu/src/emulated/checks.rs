@@ -10,7 +10,8 @@ use sparserl_core::outcome::{Outcome, Verification, Violation};
 use sparserl_core::reference::{self, Comparison, Reference};
 use sparserl_core::task::Task;
 use sparserl_emulator::code::Kernel;
-use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report, run};
+use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report};
+use sparserl_emulator::machine::run;
 use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory, Variables};
 
 use super::named_columns::{NamedColumns, words};

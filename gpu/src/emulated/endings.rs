@@ -23,7 +23,8 @@ use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Verification, Violation};
 use sparserl_core::task::{Dtype, Operation};
 use sparserl_emulator::code::Kernel;
-use sparserl_emulator::launch::{Argument, Launch, Options, run};
+use sparserl_emulator::launch::{Argument, Launch, Options};
+use sparserl_emulator::machine::run;
 use sparserl_emulator::memory::{BufferId, Memory};
 use sparserl_emulator::ptx::Module;
 

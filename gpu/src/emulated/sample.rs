@@ -13,7 +13,8 @@ use sparserl_core::outcome::Outcome;
 use sparserl_core::reference;
 use sparserl_emulator::code::Kernel;
 use sparserl_emulator::finding::FindingKind;
-use sparserl_emulator::launch::{Options, Sample, run_sample};
+use sparserl_emulator::launch::{Options, Sample};
+use sparserl_emulator::machine::run_sample;
 use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory};
 
 use super::checks::{check_size, fresh_workspace, give, inexact, launch_of};

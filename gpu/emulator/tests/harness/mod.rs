@@ -1,7 +1,8 @@
 //! Launches of a kernel `k` of PTX text, whose one parameter is a buffer `y` of words.
 
 use sparserl_emulator::finding::FindingKind;
-use sparserl_emulator::launch::{Argument, Launch, Options, Report, run};
+use sparserl_emulator::launch::{Argument, Launch, Options, Report};
+use sparserl_emulator::machine::run;
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::ptx::Module;
 

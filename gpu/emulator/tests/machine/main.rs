@@ -10,7 +10,8 @@ mod sample;
 mod undefined;
 
 use sparserl_emulator::finding::FindingKind::{self, *};
-use sparserl_emulator::launch::{Argument, Launch, Options, Report, run};
+use sparserl_emulator::launch::{Argument, Launch, Options, Report};
+use sparserl_emulator::machine::run;
 use sparserl_emulator::memory::{BufferId, Memory};
 use sparserl_emulator::ptx::Module;
 

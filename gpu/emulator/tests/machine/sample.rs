@@ -1,9 +1,8 @@
 //! Some blocks of grids and some pages of buffers that are too large to run and to hold.
 
 use sparserl_emulator::finding::FindingKind::{self, *};
-use sparserl_emulator::launch::{
-    Argument, Launch, LaunchError, Options, Report, Sample, run_sample,
-};
+use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report, Sample};
+use sparserl_emulator::machine::run_sample;
 use sparserl_emulator::memory::{BufferId, Memory};
 use sparserl_emulator::ptx::Module;
 

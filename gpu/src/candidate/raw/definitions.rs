@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use super::choose;
 use super::launch::{elements, named_kernel, parenthesised};
 use super::parameter::{Element, Kind, is_type, read_parameters};
-use super::source::{Code, Function, is_name};
+use super::source::{Code, Function};
 use super::template::Instance;
+use super::words::{is_name, last_name, replaced, split_name};
 
 /// More than launches need: a text could be doubled again and again.
 const MOST_REPLACED: usize = 256;
@@ -262,37 +263,13 @@ fn with_arguments(body: &str, parameters: &[String], arguments: &[String]) -> St
     })
 }
 
-/// A text in which some words are replaced.
-pub(super) fn replaced(text: &str, by: &dyn Fn(&str) -> Option<String>) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (between, after) = rest.split_at(rest.find(is_name).unwrap_or(rest.len()));
-        let (word, after) = split_name(after);
-        out.push_str(between);
-        out.push_str(&by(word).unwrap_or_else(|| word.to_owned()));
-        rest = after;
-    }
-    out
-}
-
 fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-}
-
-/// The letters, digits and underscores that a text begins with, and the rest.
-fn split_name(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c| !is_name(c)).unwrap_or(text.len()))
 }
 
 /// The last word of each part of a list: names of parameters.
 fn names(list: &str) -> Vec<String> {
     elements(list).into_iter().map(|part| last_name(part).to_owned()).collect()
-}
-
-/// The name that a declaration ends with.
-pub(super) fn last_name(declaration: &str) -> &str {
-    declaration.trim_end().rsplit(|c| !is_name(c)).next().unwrap_or_default()
 }
 
 /// What stands between the parentheses that a text begins with, and what follows.

@@ -33,7 +33,7 @@ use serde::Deserialize;
 
 use super::expression::{Expression, Size, Sizes};
 use super::rule_error::{RuleError, on_a_line, shortened};
-use super::source::is_name;
+use super::words::is_name;
 use crate::run::device::Geometry;
 
 /// How a kernel is launched, whatever the matrix.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::rule_error::RuleError;
+use super::words::{integers, is_name};
 
 const GLOBAL: &str = "__global__";
 /// Stands before parameters that a device function may not have so.
@@ -425,18 +426,6 @@ fn attributes_in(text: &str, begin: usize) -> Vec<(usize, &str)> {
     words.collect()
 }
 
-/// The integers that a text has as numbers.
-pub(super) fn integers(text: &str) -> impl Iterator<Item = u64> {
-    let number = |word: &str| {
-        let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
-        match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-            Some(digits) => u64::from_str_radix(digits, 16).ok(),
-            None => digits.parse().ok(),
-        }
-    };
-    text.split(|c| !is_name(c)).filter_map(number)
-}
-
 /// Splits a text that begins with `(` into what is inside and what follows.
 pub(super) fn parenthesised(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0usize;
@@ -458,11 +447,6 @@ fn is_closed(text: &str) -> bool {
     let all_closed =
         |open: &str, close: &str| text.matches(open).count() <= text.matches(close).count();
     all_closed("(", ")") && all_closed("<<<", ">>>")
-}
-
-/// Whether a character may be in a name.
-pub(super) fn is_name(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// Copies a source with blanks for all that is no code.

@@ -4,10 +4,10 @@
 //! behind the source a kernel of the same name calls it with the launch's arguments.
 
 use super::RawError;
-use super::definitions::{last_name, replaced};
 use super::launch::elements;
 use super::parameter::Parameter;
 use super::source::{Code, Function, Template};
+use super::words::{last_name, replaced};
 
 /// A template's parameters, and what each stands for.
 #[derive(Debug)]

@@ -3,6 +3,7 @@ use half::{bf16, f16};
 use sparserl_core::matrix::{CsrView, generate};
 use sparserl_core::reference;
 use sparserl_emulator::launch as emulated;
+use sparserl_emulator::machine;
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::ptx::Module as PtxModule;
 
@@ -71,8 +72,7 @@ impl Emulated {
             dynamic_shared: 0,
             arguments: arguments.to_vec(),
         };
-        let report =
-            emulated::run(&kernel, &launch, memory, &emulated::Options::default()).unwrap();
+        let report = machine::run(&kernel, &launch, memory, &emulated::Options::default()).unwrap();
         assert!(report.findings.is_empty(), "{name}: {:?}", report.findings);
     }
 

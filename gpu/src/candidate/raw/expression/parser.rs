@@ -11,7 +11,7 @@
 
 use super::super::parameter::{Element, is_type};
 use super::super::rule_error::RuleError;
-use super::super::source::is_name;
+use super::super::words::is_name;
 use super::{Binary, Expression, Size, Unary};
 
 /// Operators and pairs of parentheses, at most.
