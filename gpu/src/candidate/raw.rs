@@ -72,7 +72,7 @@ pub struct RawKernel {
     parameters: Vec<Parameter>,
     arguments: Arguments,
     launch: LaunchRule,
-    /// What its source has as numbers.
+    /// The numbers in its source, but for those that are in many.
     integers: BTreeSet<u64>,
 }
 
@@ -145,8 +145,9 @@ impl RawKernel {
         if !declared.is_empty() {
             written.insert_str(0, &format!("{declared}\n#line 1\n"));
         }
-        let mut integers = code.integers();
-        integers.extend(launch.template().into_iter().flat_map(words::integers));
+        // Those of what is compiled: of a template's arguments too, of headers' lines none.
+        let compiled = Code::read(&written);
+        let integers = compiled.integers().filter(|&number| !is_common(number)).collect();
         let (kernel, source) = (function.name.to_owned(), written.clone());
         Ok(Self { kernel, written, source, parameters, arguments, launch, integers })
     }
@@ -167,8 +168,8 @@ impl RawKernel {
         &self.kernel
     }
 
-    /// What to compile: the source, with `extern "C"` (of a template, with a kernel that calls it) and integers of `<cstdint>` where they were
-    /// missing, and without CUDA's and C's own headers.
+    /// What to compile: the source, with `extern "C"` (of a template, with a kernel that calls it) and integers of
+    /// `<cstdint>` where they were missing, and without CUDA's and C's own headers.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
@@ -201,7 +202,7 @@ impl RawKernel {
     pub(crate) fn is_told<T: Scalar>(&self, matrix: CsrView<'_, T>) -> [bool; 2] {
         let Arguments::Csr(roles) = &self.arguments else { return [false; 2] };
         let sizes = [matrix.rows(), matrix.cols(), matrix.nnz()].map(|size| size as u64);
-        if sizes.iter().any(|&size| !is_common(size) && self.integers.contains(&size)) {
+        if sizes.iter().any(|size| self.integers.contains(size)) {
             return [false; 2];
         }
         [Size::NumRows, Size::NumCols].map(|size| {

@@ -1,7 +1,5 @@
 //! Finding kernels in a source, without a compiler.
 
-use std::collections::BTreeSet;
-
 use super::rule_error::RuleError;
 use super::words::{integers, is_name};
 
@@ -103,9 +101,8 @@ impl<'s> Code<'s> {
     }
 
     /// The integers that it has as numbers, in code and directives.
-    pub(super) fn integers(&self) -> BTreeSet<u64> {
-        let texts = std::iter::once(self.code.as_str()).chain(self.directives());
-        texts.flat_map(integers).collect()
+    pub(super) fn integers(&self) -> impl Iterator<Item = u64> {
+        std::iter::once(self.code.as_str()).chain(self.directives()).flat_map(integers)
     }
 
     /// Whether there are comments and directives only.

@@ -556,6 +556,19 @@ fn templates_without_instances_are_refused() {
 }
 
 #[test]
+fn what_is_compiled_reads_as_the_same_kernel() {
+    for body in
+        ["", "int r = 1000;", "uint32_t r = 0; int8_t s = 1'000;", "\n#include <cmath> // 1000\n"]
+    {
+        let source = format!(
+            "// launch: k<<<1, 64>>>(x, y)\n__global__ void k(const float* x, float* y) {{ {body} }}"
+        );
+        let kernel = RawKernel::parse(&source, None).unwrap();
+        assert_eq!(RawKernel::parse(kernel.source(), None).unwrap(), kernel, "{body}");
+    }
+}
+
+#[test]
 fn who_has_a_size_as_a_number_is_not_told_it() {
     let matrix = generate::uniform(1000, 1024, 3, 1);
     let told = |template: &str, body: &str| {
@@ -571,4 +584,6 @@ fn who_has_a_size_as_a_number_is_not_told_it() {
     assert_eq!(told("<1000>", ""), [false; 2]);
     // The threads of many a block.
     assert_eq!(told("", "int r = 1024;"), [true; 2]);
+    // No number of the program.
+    assert_eq!(told("", "\n#include <cstdint> // 1000\n"), [true; 2]);
 }
