@@ -18,7 +18,7 @@ mod scan;
 pub mod smtx;
 #[cfg(feature = "std")]
 mod sprs_conversion;
-mod tasks;
+pub(crate) mod tasks;
 
 pub use coo::{Coo, CooError, Duplicates};
 pub use csr::{Csr, CsrError, CsrView, Offsets, OffsetsView};

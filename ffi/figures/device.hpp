@@ -1,17 +1,13 @@
-// The device: memory, plans, cuSPARSE, and how calls of several libraries are timed in turn.
+// The device: memory, and plans.
 #ifndef FIGURES_DEVICE_HPP
 #define FIGURES_DEVICE_HPP
 
 #include <cuda_runtime_api.h>
-#include <cusparse.h>
 #include <sparserl.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -28,11 +24,6 @@ inline void check(cudaError_t error) {
   if (error != cudaSuccess) fail(std::string("CUDA: ") + cudaGetErrorString(error));
 }
 
-inline void check(cusparseStatus_t status) {
-  if (status != CUSPARSE_STATUS_SUCCESS)
-    fail(std::string("cuSPARSE: ") + cusparseGetErrorString(status));
-}
-
 // Seconds, by a clock that only goes forward.
 inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -42,10 +33,13 @@ inline double now() {
 template <typename T>
 class Array {
  public:
-  template <typename From>
-  explicit Array(const std::vector<From> &from) : length_(from.size()) {
+  // Of what the memory happens to hold.
+  explicit Array(std::size_t length) : length_(length) {
     // One element more, because a pointer to nothing is NULL.
     check(cudaMalloc(reinterpret_cast<void **>(&data_), (length_ + 1) * sizeof(T)));
+  }
+  template <typename From>
+  explicit Array(const std::vector<From> &from) : Array(from.size()) {
     put(from);
   }
   Array(const Array &) = delete;
@@ -77,12 +71,14 @@ struct Wishes {
   std::string_view epilogue = {}, user = {};
 };
 
+enum class Search { Awaited, InBackground };
+
 // A plan, and how long it took.
 template <typename T>
 class Plan {
  public:
-  // Returns once nothing better is searched for.
-  Plan(sparserl_context *context, const Matrix &a, const Wishes &wishes) {
+  Plan(sparserl_context *context, const Matrix &a, const Wishes &wishes,
+       Search search = Search::Awaited) {
     const std::vector<T> values(a.values.begin(), a.values.end());
     sparserl_csr csr{};
     csr.rows = a.rows;
@@ -110,7 +106,7 @@ class Plan {
     start = now();
     check(sparserl_plan_create(context, matrix, options, &plan_));
     create_seconds = now() - start;
-    check(sparserl_plan_wait(plan_));
+    if (search == Search::Awaited) wait();
     ready_seconds = now() - start;
     check(sparserl_options_destroy(options));
     check(sparserl_matrix_destroy(matrix));
@@ -124,6 +120,8 @@ class Plan {
                 const void *user = nullptr) const {
     check(sparserl_execute_op(plan_, op, stream, &alpha, x, &beta, z, z, user));
   }
+  // Until nothing better is searched for.
+  void wait() const { check(sparserl_plan_wait(plan_)); }
   void update(cudaStream_t stream, const T *values, std::int32_t location) const {
     check(sparserl_plan_update_values(plan_, stream, values, location));
   }
@@ -143,8 +141,8 @@ class Plan {
     return found;
   }
 
-  // Until the matrix was copied; until the first product could be asked for; until the search was
-  // over.
+  // Until the matrix was copied; until the first product could be asked for; until the search, if it
+  // is awaited, was over.
   double matrix_seconds = 0, create_seconds = 0, ready_seconds = 0;
 
  private:
@@ -158,134 +156,5 @@ class Plan {
 
   sparserl_plan *plan_ = nullptr;
 };
-
-// A matrix in device memory as cuSPARSE takes it.
-template <typename T>
-struct Csr {
-  explicit Csr(const Matrix &a)
-      : rows(a.rows), cols(a.cols), offsets(a.offsets), columns(a.columns), values(a.values),
-        nnz(a.nnz()) {}
-  std::int64_t rows, cols;
-  Array<std::int32_t> offsets, columns;
-  Array<T> values;
-  std::int64_t nnz;
-};
-
-// z = alpha op(A) x + beta z by cuSPARSE, on vectors that stay.
-template <typename T>
-class Cusparse {
- public:
-  Cusparse(cusparseHandle_t handle, const Csr<T> &a, cusparseSpMVAlg_t algorithm, bool transposed,
-           T alpha, const T *x, T beta, T *z)
-      : handle_(handle), algorithm_(algorithm), alpha_(alpha), beta_(beta),
-        op_(transposed ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE) {
-    // Each has a descriptor of its own: preprocessing leaves its results there.
-    check(cusparseCreateCsr(&matrix_, a.rows, a.cols, a.nnz, a.offsets.get(), a.columns.get(),
-                            a.values.get(), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
-                            CUSPARSE_INDEX_BASE_ZERO, TYPE));
-    check(cusparseCreateDnVec(&x_, transposed ? a.rows : a.cols, const_cast<T *>(x), TYPE));
-    check(cusparseCreateDnVec(&z_, transposed ? a.cols : a.rows, z, TYPE));
-    std::size_t bytes = 0;
-    check(cusparseSpMV_bufferSize(handle_, op_, &alpha_, matrix_, x_, &beta_, z_, TYPE, algorithm_,
-                                  &bytes));
-    check(cudaMalloc(&buffer_, std::max<std::size_t>(bytes, 16)));
-    const double start = now();
-    check(cusparseSpMV_preprocess(handle_, op_, &alpha_, matrix_, x_, &beta_, z_, TYPE, algorithm_,
-                                  buffer_));
-    check(cudaDeviceSynchronize());
-    preprocess_seconds = now() - start;
-  }
-  Cusparse(const Cusparse &) = delete;
-  Cusparse &operator=(const Cusparse &) = delete;
-  ~Cusparse() {
-    cusparseDestroySpMat(matrix_);
-    cusparseDestroyDnVec(x_);
-    cusparseDestroyDnVec(z_);
-    cudaFree(buffer_);
-  }
-
-  // In the order of the handle's stream.
-  void multiply() const {
-    check(cusparseSpMV(handle_, op_, &alpha_, matrix_, x_, &beta_, z_, TYPE, algorithm_, buffer_));
-  }
-
-  double preprocess_seconds = 0;
-
- private:
-  static constexpr cudaDataType TYPE = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
-
-  cusparseHandle_t handle_;
-  cusparseSpMVAlg_t algorithm_;
-  T alpha_, beta_;
-  cusparseOperation_t op_;
-  cusparseSpMatDescr_t matrix_ = nullptr;
-  cusparseDnVecDescr_t x_ = nullptr, z_ = nullptr;
-  void *buffer_ = nullptr;
-};
-
-// Something to be timed, by the name that it has in the output.
-struct Contender {
-  std::string name;
-  std::function<void()> call;
-  std::vector<double> samples = {};
-};
-
-inline double median(std::vector<double> samples) {
-  if (samples.empty()) return -1;
-  std::sort(samples.begin(), samples.end());
-  const std::size_t half = samples.size() / 2;
-  return samples.size() % 2 ? samples[half] : (samples[half - 1] + samples[half]) / 2;
-}
-
-// Has each contender called in turn, so that all see the same clocks; begins with another one in
-// each round.
-inline void in_turn(std::vector<Contender> &contenders, int rounds,
-                    const std::function<void(Contender &)> &sample) {
-  for (int round = 0; round < rounds; ++round)
-    for (std::size_t i = 0; i < contenders.size(); ++i)
-      sample(contenders[(i + std::size_t(round)) % contenders.size()]);
-}
-
-// GPU time, in microseconds a call, of `calls` calls in a stream: a sample a round.
-inline void race(cudaStream_t stream, std::vector<Contender> &contenders, int rounds, int calls) {
-  cudaEvent_t events[2];
-  for (cudaEvent_t &event : events) check(cudaEventCreate(&event));
-  for (Contender &contender : contenders)
-    for (int i = 0; i < std::min(calls, 20); ++i) contender.call();
-  in_turn(contenders, rounds, [&](Contender &contender) {
-    check(cudaStreamSynchronize(stream));
-    check(cudaEventRecord(events[0], stream));
-    for (int i = 0; i < calls; ++i) contender.call();
-    check(cudaEventRecord(events[1], stream));
-    check(cudaEventSynchronize(events[1]));
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, events[0], events[1]));
-    contender.samples.push_back(1e3 * double(milliseconds) / calls);
-  });
-  for (const cudaEvent_t event : events) check(cudaEventDestroy(event));
-}
-
-// The same of calls in a CUDA graph of `length` of them, which is launched `launches` times: what the
-// GPU takes where the host is out of the way.
-inline void race_in_graphs(cudaStream_t stream, const std::vector<Contender> &contenders, int rounds,
-                           int length, int launches, std::vector<Contender> &results) {
-  std::vector<cudaGraphExec_t> graphs;
-  for (const Contender &contender : contenders) {
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t executable = nullptr;
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    for (int i = 0; i < length; ++i) contender.call();
-    check(cudaStreamEndCapture(stream, &graph));
-    check(cudaGraphInstantiate(&executable, graph, 0));
-    check(cudaGraphDestroy(graph));
-    graphs.push_back(executable);
-    const auto launch = [executable, stream] { check(cudaGraphLaunch(executable, stream)); };
-    results.push_back({contender.name, launch});
-  }
-  race(stream, results, rounds, launches);
-  for (Contender &result : results)
-    for (double &sample : result.samples) sample /= length;
-  for (const cudaGraphExec_t graph : graphs) check(cudaGraphExecDestroy(graph));
-}
 
 #endif

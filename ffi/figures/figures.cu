@@ -2,9 +2,11 @@
 // host, what products take, new values, the transpose, two solvers, and when planning has paid.
 //
 //   nvcc -O2 -std=c++17 -arch=native -I.. figures.cu -L../../target/release -lsparserl -lcusparse -o figures
-//   LD_LIBRARY_PATH=../../target/release ./figures [--calls N] [--rounds N] [--thorough] matrix.mtx... > figures.jsonl
+//   LD_LIBRARY_PATH=../../target/release ./figures [--calls N] [--rounds N] [--thorough]
+//       [--only-products] [--only-solvers] matrix.mtx... > figures.jsonl
 //
-// Each Matrix Market file gives a line of JSON, with the samples that medians are of. Symmetric
+// Each matrix, a Matrix Market file or one of generate.hpp's, gives a line of JSON, with the samples
+// that medians are of. Symmetric
 // matrices are expanded, and patterns get random values. Times are in microseconds, those of calls on
 // the host in nanoseconds, unless their names say otherwise; what is not known is null. All
 // contenders are called in turn. Every result is compared with a product on the host: a wrong one
@@ -19,12 +21,17 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cusparse.hpp"
 #include "device.hpp"
+#include "end_to_end.cuh"
+#include "generate.hpp"
 #include "json.hpp"
 #include "matrix.hpp"
+#include "race.hpp"
 #include "solvers.cuh"
 
 namespace {
@@ -32,7 +39,7 @@ namespace {
 struct Settings {
   std::uint64_t calls = 200000;
   int rounds = 9;
-  bool thorough = false;
+  bool thorough = false, products = true, solvers = true;
 };
 
 // Where everything runs.
@@ -44,19 +51,8 @@ struct Machine {
 
 constexpr int PRODUCTS = 1000, ITERATIONS = 1000;
 constexpr double ONE = 1, ZERO = 0;
-constexpr cusparseSpMVAlg_t DEFAULT = CUSPARSE_SPMV_ALG_DEFAULT, ALG2 = CUSPARSE_SPMV_CSR_ALG2;
 
 __global__ void nothing() {}
-
-// The medians, and the samples.
-Json results_of(const std::vector<Contender> &contenders) {
-  Json medians, samples;
-  for (const Contender &contender : contenders) {
-    medians.put(contender.name, median(contender.samples));
-    samples.put(contender.name, contender.samples);
-  }
-  return Json().put("median", medians).put("samples", samples);
-}
 
 double median_of(const std::vector<Contender> &contenders, const std::string &name) {
   for (const Contender &contender : contenders)
@@ -123,6 +119,25 @@ void verify(const std::vector<Contender> &contenders, const Array<T> &z, const R
   }
 }
 
+// cuSPARSE's ways to z = alpha A x + beta z, and what their preparation took.
+template <typename T>
+struct Ways {
+  std::vector<Contender> contenders;
+  Json preprocess_seconds;
+
+  Ways(const Machine &machine, const Operands<T> &operands, const std::string &suffix = "") {
+    for (const Way<T> &way : ways<T>(machine.cusparse)) {
+      const auto product = way.prepare(operands);
+      preprocess_seconds.put(way.name, product->preprocess_seconds);
+      contenders.push_back({way.name + suffix, [product] { product->multiply(); }});
+    }
+  }
+};
+
+void append(std::vector<Contender> &to, const std::vector<Contender> &from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
 // 1. What 10,000 calls cost the host, in nanoseconds: each is timed, and each batch of them.
 Json overhead(const Machine &machine, const Matrix &a) {
   constexpr int BATCHES = 40, BATCH = 250;
@@ -133,13 +148,12 @@ Json overhead(const Machine &machine, const Matrix &a) {
   wishes.check_pointers = 0;
   const Plan<double> unchecked(machine.context, a, wishes);
   const Csr<double> csr(a);
-  const Cusparse<double> cusparse(machine.cusparse, csr, DEFAULT, false, ONE, x.get(), ZERO, z.get());
   cudaStream_t stream = machine.stream;
   std::vector<Contender> contenders{
       {"sparserl", [&] { checked.multiply(stream, 0, ONE, x.get(), ZERO, z.get()); }},
       {"sparserl_unchecked", [&] { unchecked.multiply(stream, 0, ONE, x.get(), ZERO, z.get()); }},
-      {"cusparse", [&] { cusparse.multiply(); }},
   };
+  append(contenders, Ways<double>(machine, {csr, false, ONE, x.get(), ZERO, z.get()}).contenders);
   verify(contenders, z, Reference<double>(a, x_host), "z = A x");
   contenders.push_back({"empty_kernel", [&] { nothing<<<1, 32, 0, stream>>>(); }});
   std::vector<Contender> batches;
@@ -184,11 +198,7 @@ Json products(const Machine &machine, const Settings &settings, const Matrix &a)
   const Plan<T> chosen(machine.context, a, {1000000, 0});
   const Plan<T> plain(machine.context, a, {});
   const Csr<T> csr(a);
-  const auto by_cusparse = [&](cusparseSpMVAlg_t algorithm) {
-    return std::make_shared<Cusparse<T>>(machine.cusparse, csr, algorithm, false, T(1), x.get(), T(0),
-                                         z.get());
-  };
-  const auto by_default = by_cusparse(DEFAULT), alg2 = by_cusparse(ALG2);
+  const Ways<T> cusparse(machine, {csr, false, T(1), x.get(), T(0), z.get()});
   const auto multiply = [&](const Plan<T> &own) {
     return [&] { own.multiply(machine.stream, 0, T(1), x.get(), T(0), z.get()); };
   };
@@ -196,18 +206,15 @@ Json products(const Machine &machine, const Settings &settings, const Matrix &a)
       {"sparserl", multiply(plan)},
       {"sparserl_chosen", multiply(chosen)},
       {"sparserl_csr", multiply(plain)},
-      {"cusparse_default", [&] { by_default->multiply(); }},
-      {"cusparse_alg2", [&] { alg2->multiply(); }},
   };
+  append(raced, cusparse.contenders);
   verify(raced, z, Reference<T>(a, x_host), "z = A x");
   std::vector<Contender> in_graphs;
   race_in_graphs(machine.stream, raced, settings.rounds, 100, PRODUCTS / 100, in_graphs);
   race(machine.stream, raced, settings.rounds, PRODUCTS);
   Json made;
   made.put("plan", plan_of(plan)).put("chosen", plan_of(chosen)).put("csr", plan_of(plain));
-  made.put("cusparse_preprocess_s", Json()
-                                        .put("default", by_default->preprocess_seconds)
-                                        .put("alg2", alg2->preprocess_seconds));
+  made.put("cusparse_preprocess_s", cusparse.preprocess_seconds);
   made.put("in_stream_us", results_of(raced)).put("in_graphs_us", results_of(in_graphs));
   made.put("break_even", Json()
                              .put("measured", break_even(plan, in_graphs, "sparserl"))
@@ -257,22 +264,18 @@ Json both(const Machine &machine, const Settings &settings, const Matrix &a, con
   const Array<double> ax(std::vector<double>(std::size_t(a.rows)));
   const Array<double> aty(std::vector<double>(std::size_t(a.cols)));
   const Csr<double> csr(a), stored(transposed);
-  const Cusparse<double> cusparse(machine.cusparse, csr, DEFAULT, false, ONE, x.get(), ZERO, ax.get());
-  const Cusparse<double> cusparse2(machine.cusparse, csr, ALG2, false, ONE, x.get(), ZERO, ax.get());
-  const Cusparse<double> op(machine.cusparse, csr, DEFAULT, true, ONE, y.get(), ZERO, aty.get());
-  const Cusparse<double> kept(machine.cusparse, stored, DEFAULT, false, ONE, y.get(), ZERO, aty.get());
-  const Cusparse<double> kept2(machine.cusparse, stored, ALG2, false, ONE, y.get(), ZERO, aty.get());
+  const SpMV<double> op(machine.cusparse, {csr, true, ONE, y.get(), ZERO, aty.get()},
+                        CUSPARSE_SPMV_ALG_DEFAULT);
   std::vector<Contender> forward{
       {"sparserl", [&] { plan.multiply(machine.stream, 0, ONE, x.get(), ZERO, ax.get()); }},
-      {"cusparse_default", [&] { cusparse.multiply(); }},
-      {"cusparse_alg2", [&] { cusparse2.multiply(); }},
   };
+  append(forward, Ways<double>(machine, {csr, false, ONE, x.get(), ZERO, ax.get()}).contenders);
   std::vector<Contender> backward{
       {"sparserl", [&] { plan.multiply(machine.stream, 1, ONE, y.get(), ZERO, aty.get()); }},
       {"cusparse_transpose_op", [&] { op.multiply(); }},
-      {"cusparse_stored_default", [&] { kept.multiply(); }},
-      {"cusparse_stored_alg2", [&] { kept2.multiply(); }},
   };
+  append(backward,
+         Ways<double>(machine, {stored, false, ONE, y.get(), ZERO, aty.get()}, "_stored").contenders);
   verify(forward, ax, Reference<double>(a, x_host), "z = A x");
   verify(backward, aty, Reference<double>(transposed, y_host), "z = A' y");
   std::vector<Contender> forward_graphs, backward_graphs;
@@ -285,20 +288,6 @@ Json both(const Machine &machine, const Settings &settings, const Matrix &a, con
       .put("transpose_in_graphs_us", results_of(backward_graphs));
 }
 
-// Seconds of whole loops in turn, from their first call until the GPU is done.
-void race_loops(std::vector<Contender> &loops, int rounds, const std::function<void()> &restart) {
-  in_turn(loops, rounds + 1, [&](Contender &loop) {
-    restart();
-    check(cudaDeviceSynchronize());
-    const double start = now();
-    loop.call();
-    check(cudaDeviceSynchronize());
-    loop.samples.push_back(now() - start);
-  });
-  // The first round warms up.
-  for (Contender &loop : loops) loop.samples.erase(loop.samples.begin());
-}
-
 // 5. Conjugate gradients.
 Json gradients(const Machine &machine, const Settings &settings, const Matrix &given,
                const Matrix &transposed) {
@@ -308,16 +297,14 @@ Json gradients(const Machine &machine, const Settings &settings, const Matrix &g
   const Plan<double> plan(machine.context, a, {settings.calls, 1});
   Cg cg(machine.stream, b);
   const Csr<double> csr(a);
-  const Cusparse<double> by_default(machine.cusparse, csr, DEFAULT, false, ONE, cg.p.get(), ZERO,
-                                    cg.q.get());
-  const Cusparse<double> alg2(machine.cusparse, csr, ALG2, false, ONE, cg.p.get(), ZERO, cg.q.get());
   const auto own = [&] { plan.multiply(machine.stream, 0, ONE, cg.p.get(), ZERO, cg.q.get()); };
   std::vector<Contender> loops{
       {"sparserl", [&] { cg.iterate(ITERATIONS, own); }},
-      {"cusparse_default", [&] { cg.iterate(ITERATIONS, [&] { by_default.multiply(); }); }},
-      {"cusparse_alg2", [&] { cg.iterate(ITERATIONS, [&] { alg2.multiply(); }); }},
       {"no_product", [&] { cg.iterate(ITERATIONS, [] {}); }},
   };
+  const Ways<double> cusparse(machine, {csr, false, ONE, cg.p.get(), ZERO, cg.q.get()});
+  for (const Contender &product : cusparse.contenders)
+    loops.push_back({product.name, [&] { cg.iterate(ITERATIONS, product.call); }});
   race_loops(loops, settings.rounds, [&] { cg.restart(); });
   Json made;
   made.put("rows", a.rows).put("nnz", double(a.nnz())).put("as_given", is_given);
@@ -361,19 +348,7 @@ Json primal_dual(const Machine &machine, const Settings &settings, const Matrix 
   double *x = loop.x.get(), *y = loop.y.get();
   const double tau = loop.tau;
   cudaStream_t stream = machine.stream;
-  const auto by_cusparse = [&](cusparseSpMVAlg_t algorithm) {
-    const auto back = std::make_shared<Cusparse<double>>(machine.cusparse, stored, algorithm, false,
-                                                         tau, y, ONE, x);
-    const auto forth = std::make_shared<Cusparse<double>>(machine.cusparse, csr, algorithm, false,
-                                                          -tau, x, ONE, y);
-    return [&loop, stream, back, forth] {
-      back->multiply();
-      loop.project_x(stream);
-      forth->multiply();
-      loop.project_y(stream);
-    };
-  };
-  const std::vector<Contender> steps{
+  std::vector<Contender> steps{
       {"sparserl_fused",
        [&] {
          fused.multiply(stream, SPARSERL_OP_TRANSPOSE, tau, y, ONE, x, &loop.primal);
@@ -386,9 +361,17 @@ Json primal_dual(const Machine &machine, const Settings &settings, const Matrix 
          plan.multiply(stream, SPARSERL_OP_NONE, -tau, x, ONE, y);
          loop.project_y(stream);
        }},
-      {"cusparse_default", by_cusparse(DEFAULT)},
-      {"cusparse_alg2", by_cusparse(ALG2)},
   };
+  for (const Way<double> &way : ways<double>(machine.cusparse)) {
+    const auto back = way.prepare({stored, false, tau, y, ONE, x});
+    const auto forth = way.prepare({csr, false, -tau, x, ONE, y});
+    steps.push_back({way.name, [&loop, stream, back, forth] {
+                       back->multiply();
+                       loop.project_x(stream);
+                       forth->multiply();
+                       loop.project_y(stream);
+                     }});
+  }
   const auto compare = [&](const std::vector<double> &found, const std::vector<double> &right,
                            double tolerance, const std::string &name) {
     for (std::size_t i = 0; i < right.size(); ++i)
@@ -424,22 +407,34 @@ Json primal_dual(const Machine &machine, const Settings &settings, const Matrix 
       .put("iteration_in_graphs_us", results_of(in_graphs));
 }
 
-Json figures(const Machine &machine, const Settings &settings, const std::string &path) {
-  const Matrix a = read_market(path), transposed = a.transposed();
+Json figures(const Machine &machine, const Settings &settings, const std::string &name) {
+  const std::optional<Matrix> generated = generate(name);
+  const Matrix a = generated ? *generated : read_market(name), transposed = a.transposed();
   Json made;
-  made.put("matrix", path.substr(path.find_last_of('/') + 1));
+  made.put("matrix", name.substr(name.find_last_of('/') + 1));
   made.put("rows", a.rows).put("cols", a.cols).put("nnz", double(a.nnz()));
-  made.put("overhead_tiny", overhead(machine, stencil(32)));
-  made.put("overhead", overhead(machine, a));
-  made.put("f64", products<double>(machine, settings, a));
-  made.put("f32", products<float>(machine, settings, a));
-  made.put("updates", updates(machine, settings, a));
-  Wishes wishes{1000000, settings.thorough ? 1 : 0};
-  wishes.transpose_too = 1;
-  const Plan<double> plan(machine.context, a, wishes);
-  made.put("both", both(machine, settings, a, transposed, plan));
-  if (a.rows == a.cols) made.put("cg", gradients(machine, settings, a, transposed));
-  made.put("pdhg", primal_dual(machine, settings, a, transposed, plan));
+  if (settings.products) {
+    made.put("overhead_tiny", overhead(machine, stencil5(32)));
+    made.put("overhead", overhead(machine, a));
+    made.put("f64", products<double>(machine, settings, a));
+    made.put("f32", products<float>(machine, settings, a));
+    made.put("updates", updates(machine, settings, a));
+    Wishes wishes{1000000, settings.thorough ? 1 : 0};
+    wishes.transpose_too = 1;
+    const Plan<double> plan(machine.context, a, wishes);
+    made.put("both", both(machine, settings, a, transposed, plan));
+    if (a.rows == a.cols) made.put("cg", gradients(machine, settings, a, transposed));
+    made.put("pdhg", primal_dual(machine, settings, a, transposed, plan));
+  }
+  if (settings.solvers) {
+    const EndToEnd solvers(machine.cusparse, machine.stream, settings.rounds);
+    Json whole;
+    if (a.rows == a.cols) {
+      const bool is_given = is_dominant(a, transposed);
+      whole.put("cg", solvers.gradients(is_given ? a : positive_definite(a)));
+    }
+    made.put("end_to_end", whole.put("pdhg", solvers.primal_dual(a)));
+  }
   return made;
 }
 
@@ -480,10 +475,13 @@ int main(int count, char **arguments) {
     if (argument == "--calls") settings.calls = std::uint64_t(number(1000000000000));
     else if (argument == "--rounds") settings.rounds = int(number(1000));
     else if (argument == "--thorough") settings.thorough = true;
-    else if (argument.rfind("--", 0) == 0) fail(argument + ": expected --calls, --rounds or --thorough");
+    else if (argument == "--only-products") settings.solvers = false;
+    else if (argument == "--only-solvers") settings.products = false;
+    else if (argument.rfind("--", 0) == 0)
+      fail(argument + ": expected --calls, --rounds, --thorough, --only-products or --only-solvers");
     else paths.push_back(argument);
   }
-  if (paths.empty()) fail("expected matrices as Matrix Market files");
+  if (paths.empty()) fail("expected matrices: Matrix Market files, or " + std::string(GENERATED));
   Machine machine;
   const Json about = machine_of();
   const double start = now();

@@ -180,20 +180,6 @@ inline Matrix read_market(const std::string &path) {
   return Matrix::of(rows, cols, entries);
 }
 
-// The five-point Laplacian on a square.
-inline Matrix stencil(std::int32_t side) {
-  std::vector<Entry> entries;
-  for (std::int32_t row = 0; row < side * side; ++row) {
-    const std::int32_t i = row / side, j = row % side;
-    entries.push_back({row, row, 4});
-    if (i > 0) entries.push_back({row, row - side, -1});
-    if (j > 0) entries.push_back({row, row - 1, -1});
-    if (j + 1 < side) entries.push_back({row, row + 1, -1});
-    if (i + 1 < side) entries.push_back({row, row + side, -1});
-  }
-  return Matrix::of(side * side, side * side, entries);
-}
-
 // Symmetric with a positive diagonal that outweighs the rest of each row.
 inline bool is_dominant(const Matrix &a, const Matrix &transposed) {
   if (a.rows != a.cols || a.columns != transposed.columns || a.values != transposed.values)

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{Array, ArrayData, ArrayRole, Table};
 use super::{Layout, LayoutModule, Node, Part, Program, each_layout};
-use crate::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
+use crate::matrix::{Csr, CsrError, CsrView, Offsets, Scalar, tasks};
 use crate::structure::Rows;
 use crate::structure::{PaddingLimit, row_ends};
 use crate::syntax::{IndexCoding, ValueCoding};
@@ -270,13 +270,9 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
         let arrays = each_layout!(&part.layout, layout => layout.pack(&source))?;
         Ok((arrays, part.clone(), rows))
     };
-    #[cfg(feature = "std")]
-    let packed: Vec<_> = {
-        use rayon::prelude::*;
-        assigned.into_par_iter().map(pack_part).collect::<Result<_, _>>()?
-    };
-    #[cfg(not(feature = "std"))]
-    let packed: Vec<_> = assigned.into_iter().map(pack_part).collect::<Result<_, _>>()?;
+    // Where several parts do not fit, what is said is of the first, however many threads there are.
+    let packed: Result<Vec<_>, _> = tasks::map(assigned, pack_part).into_iter().collect();
+    let packed = packed?;
 
     let mut parts = Vec::new();
     let (mut grid, mut shared) = (0u64, 0);

@@ -11,7 +11,7 @@ use crate::codegen::{CudaSource, EmitError, emit};
 use crate::kernel::{Candidate, Compiler, Kernel};
 use crate::language::Program;
 use crate::layout::{PackError, Packed, pack};
-use crate::matrix::{CsrView, Scalar};
+use crate::matrix::{CsrView, Scalar, tasks};
 use crate::outcome::{Evaluation, Evaluator, Outcome};
 
 /// Makes kernels of programs for one matrix.
@@ -127,13 +127,7 @@ where
             Ok(emitted) => Ok(self.compile(emitted)?.map_err(Outcome::from)),
             Err(error) => Ok(Err(Unmade::Pack(error).into())),
         };
-        #[cfg(feature = "std")]
-        let made: Result<_, MakeError<_>> = {
-            use rayon::prelude::*;
-            emitted.into_par_iter().map(compile).collect()
-        };
-        #[cfg(not(feature = "std"))]
-        let made: Result<_, MakeError<_>> = emitted.into_iter().map(compile).collect();
+        let made: Result<_, MakeError<_>> = tasks::map(emitted, compile).into_iter().collect();
         Ok(Made(made?))
     }
 

@@ -232,7 +232,7 @@ static void misuse(void) {
   FAILS(sparserl_execute(plan, stream, NULL, dx, &zero, NULL, dz), SPARSERL_NULL_POINTER, "alpha is NULL");
   FAILS(sparserl_execute(plan, stream, &one, dx, NULL, NULL, dz), SPARSERL_NULL_POINTER, "beta is NULL");
   FAILS(sparserl_execute(plan, stream, &one, dz, &zero, NULL, dz), SPARSERL_INVALID_ARGUMENT,
-        "x and z are the same vector");
+        "x and z are the same");
   /* Nothing of that left anything behind. */
   products(plan, g.values, 2);
   OK(sparserl_plan_destroy(plan));
