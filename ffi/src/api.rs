@@ -159,8 +159,9 @@ pub unsafe extern "C" fn sparserl_matrix_destroy(matrix: *mut sparserl_matrix) -
     destroy(&MATRICES, matrix, drop)
 }
 
-/// Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR, compiled, and
-/// its epilogue checked: tenths of a second when it is compiled for the first time. A better one
+/// Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR (by rows, or by
+/// merge path where they are of very different lengths), compiled, and its epilogue checked, once
+/// for each context: tenths of a second when it is compiled for the first time. A better one
 /// takes its place when it has been found in the background (never with
 /// SPARSERL_OPTION_DETERMINISTIC; with SPARSERL_OPTION_VALUES_VARIABLE, once values were updated,
 /// at the next update). Without a GPU this returns when all is done. `options` may be NULL.

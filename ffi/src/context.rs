@@ -1,5 +1,6 @@
 //! What all plans share: the policy, the compilers, and the GPU, if there is one.
 
+use std::collections::HashSet;
 use std::env;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::num::NonZeroUsize;
@@ -42,6 +43,8 @@ pub(crate) struct Context {
     /// Held while programs are measured: two at once would measure each other.
     pub(crate) measuring: Mutex<()>,
     pub(crate) scatter: Scatter,
+    /// Kernels with epilogues that emulation found right: programs and sources.
+    pub(crate) right_epilogues: Mutex<HashSet<String>>,
 }
 
 /// The GPU that plans run on.
@@ -102,6 +105,7 @@ impl Context {
             searches: Arc::default(),
             measuring: Mutex::new(()),
             scatter: Scatter::default(),
+            right_epilogues: Mutex::default(),
         })
     }
 

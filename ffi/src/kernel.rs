@@ -1,14 +1,14 @@
 //! A kernel of a plan: a program for A or for Aᵀ, made, and loaded where there is a GPU.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sparserl_core::codegen::{CudaSource, Ending, Epilogue, emit, emit_ending};
 use sparserl_core::kernel::Compiler as _;
 use sparserl_core::language::{LANGUAGE_VERSION, Program};
 use sparserl_core::layout::{CostModel, PackError, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar, middle_rows, sample_rows};
-use sparserl_core::task::{Task, Values};
+use sparserl_core::task::{Operation, Task, Values};
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_gpu::run::operator::{DeviceArrays, EndingArguments, Operator, OperatorError};
@@ -24,6 +24,11 @@ const EPILOGUE_SAMPLE: usize = 2_000;
 const SAMPLE_COLUMNS: usize = 16;
 /// Entries, at least.
 const LEAST_SAMPLE: usize = 100;
+/// How many times as fast plain CSR by merge path has to be predicted to be taken: it has a workspace, and the cost
+/// model is not that exact.
+const MERGE_GAIN: f64 = 1.5;
+/// Indices and values as they are.
+const PLAIN: &str = "index=u32 values=plain cache=cached";
 
 /// A kernel, and what is known of it.
 pub(crate) struct PlanKernel {
@@ -105,10 +110,16 @@ impl Recipe<'_> {
     ) -> Result<PlanKernel, Failure> {
         let packed = pack(matrix, program).map_err(|error| misfit(&error))?;
         self.check_memory(&packed)?;
-        let code = self.compile(&packed)?;
-        if let Some(epilogue) = self.epilogue {
-            self.try_epilogue(matrix, program, epilogue)?;
-        }
+        // Both take most of their time in the compiler's processes.
+        let (code, tried) = std::thread::scope(|scope| {
+            let tried = self
+                .epilogue
+                .map(|epilogue| scope.spawn(|| self.try_epilogue(matrix, &packed, epilogue)));
+            let code = self.compile(&packed);
+            (code, tried.map_or(Ok(Ok(())), std::thread::ScopedJoinHandle::join))
+        });
+        let code = code?;
+        tried.map_err(|_| Failure::internal("emulating panicked"))??;
         self.load(matrix, Arc::new(packed), code, known)
     }
 
@@ -192,14 +203,21 @@ impl Recipe<'_> {
         }
     }
 
-    /// Emulates the kernel with its epilogue on some rows of the matrix.
+    /// Emulates the kernel with its epilogue on some rows of the matrix, once for all plans of the context.
     fn try_epilogue<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        program: &Program,
+        packed: &Packed,
         epilogue: &Epilogue,
     ) -> Result<(), Failure> {
-        let context = self.context;
+        let (context, program) = (self.context, &packed.program);
+        let ending = Ending::Fused(epilogue.clone());
+        let source = emit_ending(program, &packed.signature(), &ending);
+        let known = format!("{program}\n{}", source.map_err(Failure::internal)?.text);
+        let right = || context.right_epilogues.lock().unwrap_or_else(PoisonError::into_inner);
+        if right().contains(&known) {
+            return Ok(());
+        }
         let pool = Arc::clone(&context.pool);
         let options = EmulationOptions::default();
         let emulator = EmulatorEvaluator::open(pool, context.target.architecture, options);
@@ -217,9 +235,10 @@ impl Recipe<'_> {
             }
         };
         let judged = emulator
-            .judge_ending(&Arc::new(packed), &Ending::Fused(epilogue.clone()))
+            .judge_ending(&Arc::new(packed), &ending)
             .map_err(|error| epilogue_failure(&format!("it cannot be checked: {error}")))?;
         if judged.outcome.is_right() {
+            right().insert(known);
             return Ok(());
         }
         Err(epilogue_failure(&judged.outcome.to_string()))
@@ -243,27 +262,96 @@ impl From<OperatorError> for Failure {
     }
 }
 
-/// Plain CSR, with as many threads for a row, and of matrices as many columns for a thread, as the
-/// cost model finds best: the kernel that is there at once. Its predicted seconds come with it.
+/// Plain CSR, the kernel that is there at once: with as many threads for a row, and of matrices as many columns for
+/// a thread, as the cost model finds best; or, where rows are so long or so uneven that it is by far better, by merge
+/// path (Merrill and Garland, SC 2016), for which little is to be computed. Its predicted seconds come with it.
 pub(crate) fn plain_csr(costs: &CostModel<'_>, task: Task) -> Result<(Program, f64), Failure> {
-    let program = |vector: u32, lanes: u32, unroll: u32| {
-        Program::parse(&format!(
-            "sparserl {LANGUAGE_VERSION}\n{task}\nblock 256\nkeep csr index=u32 values=plain \
-             cache=cached vector={vector} lanes={lanes} unroll={unroll}\n"
-        ))
+    let by_rows = by_rows(costs, task);
+    let by_path = by_merge_path(costs, task);
+    let least = by_rows.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds);
+    let best = by_path.filter(|(_, seconds)| MERGE_GAIN * seconds <= least).or(by_rows);
+    best.ok_or_else(|| Failure::internal("there is no plain CSR"))
+}
+
+/// The fastest of some layouts, each with what comes behind its name, by the cost model.
+fn fastest(
+    costs: &CostModel<'_>,
+    task: Task,
+    layouts: impl Iterator<Item = String>,
+) -> Option<(Program, f64)> {
+    // Not every task has every one of them.
+    let programs = layouts.filter_map(|layout| {
+        let text = format!("sparserl {LANGUAGE_VERSION}\n{task}\nblock 256\nkeep {layout}\n");
+        Program::parse(&text).ok()
+    });
+    let timed = programs.map(|program| {
+        let seconds = costs.cost(&program).seconds;
+        (program, seconds)
+    });
+    timed.min_by(|(_, one), (_, other)| one.total_cmp(other))
+}
+
+fn by_rows(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
+    let shapes = [1, 2, 4, 8].into_iter().flat_map(|vector| {
+        [1, 2, 4, 8, 16, 32]
+            .into_iter()
+            .flat_map(move |lanes| [1, 4].map(|unroll| (vector, lanes, unroll)))
+    });
+    let layouts = shapes.map(|(vector, lanes, unroll)| {
+        format!("csr {PLAIN} vector={vector} lanes={lanes} unroll={unroll}")
+    });
+    fastest(costs, task, layouts)
+}
+
+fn by_merge_path(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
+    let (items, vectors, reductions): (&[u32], &[u32], &[&str]) = match task.operation {
+        Operation::SpMV => (&[4, 8], &[1], &["scan", "4", "32"]),
+        Operation::SpMM { .. } => (&[32, 128], &[1, 2, 4], &["scan"]),
     };
-    let mut best: Option<(Program, f64)> = None;
-    for vector in [1, 2, 4, 8] {
-        for lanes in [1, 2, 4, 8, 16, 32] {
-            for unroll in [1, 4] {
-                // Not every task has every vector.
-                let Ok(program) = program(vector, lanes, unroll) else { continue };
-                let seconds = costs.cost(&program).seconds;
-                if best.as_ref().is_none_or(|(_, least)| seconds < *least) {
-                    best = Some((program, seconds));
-                }
-            }
+    let layouts = items.iter().flat_map(|items| {
+        vectors.iter().flat_map(move |vector| {
+            let layout = move |reduction: &&str| {
+                format!("merge items={items} {PLAIN} vector={vector} reduction={reduction}")
+            };
+            reductions.iter().map(layout)
+        })
+    });
+    fastest(costs, task, layouts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZero;
+
+    use sparserl_core::matrix::{Csr, generate};
+    use sparserl_core::structure::MatrixStats;
+    use sparserl_core::target::Target;
+    use sparserl_core::task::Dtype;
+
+    use super::*;
+
+    #[test]
+    fn rows_of_very_different_lengths_are_cut_by_merge_path() {
+        let layout = |matrix: &Csr<f64>, operation| {
+            let task = Task::new(operation, Dtype::F64);
+            let stats = Arc::new(MatrixStats::new(matrix.view()));
+            let (program, _) = plain_csr(&CostModel::new(stats, task, Target::H200), task).unwrap();
+            program
+                .to_string()
+                .lines()
+                .last()
+                .unwrap()
+                .split_whitespace()
+                .nth(1)
+                .unwrap()
+                .to_owned()
+        };
+        let (uneven, even) =
+            (generate::one_dense_row(20_000, 20_000, 1), generate::stencil5(300, 300));
+        let columns = NonZero::new(8).unwrap();
+        for operation in [Operation::SpMV, Operation::SpMM { columns }] {
+            assert_eq!(layout(&uneven, operation), "merge", "{operation:?}");
+            assert_eq!(layout(&even, operation), "csr", "{operation:?}");
         }
     }
-    best.ok_or_else(|| Failure::internal("there is no plain CSR"))
 }

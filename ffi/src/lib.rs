@@ -36,6 +36,7 @@ mod scatter;
 mod search;
 mod side;
 mod status;
+mod transpose;
 mod types;
 mod update;
 mod verbose;

@@ -31,16 +31,27 @@ impl Plan {
         let created = Instant::now();
         let task = task(&options, matrix.entries.dtype());
         let epilogue = epilogue::of(&options, task.operation)?;
-        let mut limit = options.memory_limit;
-        let mut side = |op: Op| {
-            let kernel = csr_kernel(context, matrix, op, &options, epilogue.as_ref(), limit, task)?;
-            if let Some(limit) = &mut limit {
-                *limit = limit.saturating_sub(kernel.device_bytes());
-            }
-            Ok::<_, Failure>(Side::new(kernel))
+        let kernel = |op: Op, limit: Option<u64>| {
+            csr_kernel(context, matrix, op, &options, epilogue.as_ref(), limit, task)
         };
-        let forward = side(Op::None)?;
-        let backward = options.transpose_too.then(|| side(Op::Transpose)).transpose()?;
+        let (forward, backward) = match options.memory_limit {
+            None => std::thread::scope(|scope| {
+                let backward =
+                    options.transpose_too.then(|| scope.spawn(|| kernel(Op::Transpose, None)));
+                let forward = kernel(Op::None, None);
+                let panicked = || Failure::internal("planning for the transposed matrix panicked");
+                let backward = backward.map(|made| made.join().map_err(|_| panicked())?);
+                Ok::<_, Failure>((forward?, backward.transpose()?))
+            })?,
+            // The one may take what the other leaves.
+            Some(limit) => {
+                let forward = kernel(Op::None, Some(limit))?;
+                let left = limit.saturating_sub(forward.device_bytes());
+                let backward = options.transpose_too.then(|| kernel(Op::Transpose, Some(left)));
+                (forward, backward.transpose()?)
+            }
+        };
+        let (forward, backward) = (Side::new(forward), backward.map(Side::new));
         if let (true, Ok(gpu)) = (options.values_variable, &context.gpu) {
             context.scatter.prepare(&context.compiler, &gpu.device, matrix.entries.dtype())?;
         }

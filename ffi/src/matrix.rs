@@ -10,6 +10,7 @@ use sparserl_gpu::run::operator::{self, MemoryAt};
 
 use crate::context::Context;
 use crate::status::{Failure, Status};
+use crate::transpose::{by_columns, transpose};
 use crate::types::{self, sparserl_csr};
 
 /// What a handle of a matrix stands for.
@@ -17,7 +18,9 @@ pub(crate) struct Matrix {
     pub(crate) entries: Entries,
     /// Of its rows, columns and pattern, in hexadecimal.
     pub(crate) pattern: String,
-    transposed: OnceLock<(Entries, Vec<u64>)>,
+    transposed: OnceLock<Entries>,
+    /// Which entry of A each entry of Aᵀ is.
+    origins: OnceLock<Vec<u64>>,
 }
 
 /// A matrix in its element type.
@@ -104,16 +107,21 @@ impl Matrix {
         let wanted = Description::read(given)?;
         let Description { rows, nnz, base, .. } = wanted;
         // SAFETY: by the contract, as are the arrays that follow.
-        let offsets = unsafe {
+        let row_offsets = unsafe {
             wanted.integers(context, "row_offsets", given.row_offsets, rows + 1, wanted.offsets)
         }?;
-        let offset = |offset: i64| u64::try_from(offset.wrapping_sub(base)).unwrap_or(u64::MAX);
-        let offsets = Offsets::U64(offsets.into_iter().map(offset).collect());
+        let offsets = match row_offsets {
+            Integers::I32(offsets) => offsets_from_0(offsets, base),
+            Integers::I64(offsets) => offsets_from_0(offsets, base),
+        };
         // SAFETY: as above.
-        let columns = unsafe {
+        let indices = unsafe {
             wanted.integers(context, "column_indices", given.column_indices, nnz, wanted.indices)
         }?;
-        let columns = indices(&columns, &wanted, offsets.view())?;
+        let columns = match indices {
+            Integers::I32(indices) => columns_from_0(indices, &wanted, offsets.view()),
+            Integers::I64(indices) => columns_from_0(indices, &wanted, offsets.view()),
+        }?;
         // SAFETY: as above.
         let entries = unsafe {
             match wanted.values {
@@ -124,17 +132,19 @@ impl Matrix {
             }
         }?;
         let pattern = with_view!(&entries, view => pattern(view));
-        Ok(Self { entries, pattern, transposed: OnceLock::new() })
+        Ok(Self { entries, pattern, transposed: OnceLock::new(), origins: OnceLock::new() })
     }
 
-    /// Aᵀ, and which entry of A each of its entries is.
-    pub(crate) fn transposed(&self) -> &(Entries, Vec<u64>) {
-        self.transposed.get_or_init(|| {
-            with_view!(&self.entries, view => {
-                let (csr, origins) = transpose(view);
-                (Entries::from(csr), origins)
-            })
-        })
+    /// Aᵀ.
+    pub(crate) fn transposed(&self) -> &Entries {
+        self.transposed.get_or_init(|| with_view!(&self.entries, view => transpose(view).into()))
+    }
+
+    /// Which entry of A each entry of Aᵀ is.
+    pub(crate) fn origins(&self) -> &[u64] {
+        self.origins.get_or_init(
+            || with_view!(&self.entries, view => by_columns(view, |entry| entry as u64).of_entries),
+        )
     }
 }
 
@@ -155,6 +165,12 @@ struct Description {
 enum Integer {
     I32,
     I64,
+}
+
+/// Offsets or indices in their type.
+enum Integers {
+    I32(Vec<i32>),
+    I64(Vec<i64>),
 }
 
 impl Integer {
@@ -255,15 +271,13 @@ impl Description {
         pointer: *const c_void,
         count: usize,
         kind: Integer,
-    ) -> Result<Vec<i64>, Failure> {
-        match kind {
-            Integer::I32 => {
-                // SAFETY: by the contract.
-                let narrow: Vec<i32> = unsafe { self.array(context, what, pointer, count) }?;
-                Ok(narrow.into_iter().map(i64::from).collect())
+    ) -> Result<Integers, Failure> {
+        // SAFETY: by the contract.
+        unsafe {
+            match kind {
+                Integer::I32 => self.array(context, what, pointer, count).map(Integers::I32),
+                Integer::I64 => self.array(context, what, pointer, count).map(Integers::I64),
             }
-            // SAFETY: by the contract.
-            Integer::I64 => unsafe { self.array(context, what, pointer, count) },
         }
     }
 
@@ -304,12 +318,12 @@ impl Description {
             // SAFETY: by the contract, and the driver knows of that much memory there.
             unsafe { operator::read(&gpu.device, pointer.addr() as u64, bytes) }?;
         } else {
-            array.resize(count, E::zeroed());
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut array);
-            // SAFETY: by the contract; the array is as long and the caller's another one, of any
-            // alignment.
+            // SAFETY: by the contract; there is room for as much, which is another array than the
+            // caller's, of any alignment, and all of it is initialised then.
             unsafe {
-                bytes.as_mut_ptr().copy_from_nonoverlapping(pointer.cast::<u8>(), length);
+                let bytes = array.as_mut_ptr().cast::<u8>();
+                bytes.copy_from_nonoverlapping(pointer.cast::<u8>(), length);
+                array.set_len(count);
             }
         }
         Ok(array)
@@ -338,82 +352,46 @@ pub(crate) fn check_memory(
     }
 }
 
+/// Row offsets from 0. Those that no matrix has are refused with the matrix.
+fn offsets_from_0<I: Into<i64>>(given: Vec<I>, base: i64) -> Offsets {
+    let offset = |offset: I| u64::try_from(offset.into().wrapping_sub(base)).unwrap_or(u64::MAX);
+    Offsets::U64(given.into_iter().map(offset).collect())
+}
+
 /// Columns from 0. One that no matrix has is named with its row.
-fn indices(
-    given: &[i64],
+fn columns_from_0<I: Copy + Into<i64>>(
+    given: Vec<I>,
     wanted: &Description,
     offsets: OffsetsView<'_>,
 ) -> Result<Vec<u32>, Failure> {
-    let mut columns = Vec::with_capacity(wanted.nnz);
-    for (entry, &column) in given.iter().enumerate() {
-        match u32::try_from(column.wrapping_sub(wanted.base)) {
-            Ok(column) if (column as usize) < wanted.cols => columns.push(column),
-            _ => {
-                let rows = 0..wanted.rows;
-                let row = rows.rev().find(|&row| offsets.at(row) <= entry).unwrap_or(0);
-                let (cols, base) = (wanted.cols, wanted.base);
-                return Err(Failure::new(
-                    Status::InvalidMatrix,
-                    format_args!(
-                        "row {}: column {column}, but the matrix has {cols} columns, from {base}",
-                        row as i64 + base
-                    ),
-                ));
-            }
-        }
+    let Description { rows, cols, base, .. } = *wanted;
+    let from_0 = |column: I| column.into().wrapping_sub(base);
+    if let Some(entry) =
+        given.iter().position(|&column| !(0..cols as i64).contains(&from_0(column)))
+    {
+        let row = (0..rows).rev().find(|&row| offsets.at(row) <= entry).unwrap_or(0) as i64 + base;
+        let column = given.get(entry).map_or(0, |&column| column.into());
+        return Err(Failure::new(
+            Status::InvalidMatrix,
+            format_args!(
+                "row {row}: column {column}, but the matrix has {cols} columns, from {base}"
+            ),
+        ));
     }
-    Ok(columns)
+    // In the memory of what was given, where its elements are as wide.
+    Ok(given.into_iter().map(|column| from_0(column) as u32).collect())
 }
 
+/// What tells patterns apart: a hash of sizes, row lengths and columns.
 fn pattern<T: Scalar>(matrix: CsrView<'_, T>) -> String {
+    let sizes = [matrix.rows(), matrix.cols(), matrix.nnz()];
+    let lengths = (0..matrix.rows()).map(|row| matrix.row_len(row));
+    let numbers: Vec<u64> =
+        sizes.into_iter().chain(lengths).map(|number| (number as u64).to_le()).collect();
     let mut hasher = blake3::Hasher::new();
-    for number in [matrix.rows(), matrix.cols(), matrix.nnz()] {
-        hasher.update(&(number as u64).to_le_bytes());
-    }
-    for row in 0..matrix.rows() {
-        hasher.update(&(matrix.row_len(row) as u64).to_le_bytes());
-    }
-    hasher.update(bytemuck::cast_slice(matrix.columns()));
+    hasher.update_rayon(bytemuck::cast_slice(&numbers));
+    hasher.update_rayon(bytemuck::cast_slice(matrix.columns()));
     hasher.finalize().to_hex().to_string()
-}
-
-/// The transposed matrix, and which entry of the original each of its entries is.
-fn transpose<T: Scalar>(matrix: CsrView<'_, T>) -> (Csr<T>, Vec<u64>) {
-    let mut next = vec![0_u64; matrix.cols() + 1];
-    for &column in matrix.columns() {
-        if let Some(count) = next.get_mut(column as usize + 1) {
-            *count += 1;
-        }
-    }
-    let mut sum = 0;
-    for count in &mut next {
-        sum += *count;
-        *count = sum;
-    }
-    let offsets = next.clone();
-    let mut columns = vec![0_u32; matrix.nnz()];
-    let mut origins = vec![0_u64; matrix.nnz()];
-    let mut entry = 0_u64;
-    for row in 0..matrix.rows() {
-        for &column in matrix.row(row).0 {
-            if let Some(place) = next.get_mut(column as usize) {
-                let at = *place as usize;
-                if let (Some(column), Some(origin)) = (columns.get_mut(at), origins.get_mut(at)) {
-                    (*column, *origin) = (row as u32, entry);
-                }
-                *place += 1;
-            }
-            entry += 1;
-        }
-    }
-    let value = |&origin: &u64| matrix.values().get(origin as usize).copied();
-    let values = origins.iter().filter_map(value).collect();
-    let offsets = Offsets::U64(offsets);
-    match Csr::new(matrix.cols(), matrix.rows(), offsets, columns, values) {
-        Ok(transposed) => (transposed, origins),
-        // The matrix is valid, and so is its transpose.
-        Err(error) => unreachable!("{error}"),
-    }
 }
 
 #[cfg(test)]
@@ -423,13 +401,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_matrix_transposed_twice_is_itself() {
+    fn patterns_are_told_apart() {
         let matrix = generate::rmat(7, 5, 3);
-        let (once, origins) = transpose(matrix.view());
-        let (twice, back) = transpose(once.view());
-        assert_eq!(matrix, twice);
-        assert!(back.iter().zip(0..).all(|(&at, entry)| origins[at as usize] == entry));
-        assert_eq!(pattern(matrix.view()), pattern(twice.view()));
+        let once = transpose(matrix.view());
+        assert_eq!(pattern(matrix.view()), pattern(transpose(once.view()).view()));
         assert_ne!(pattern(matrix.view()), pattern(once.view()));
     }
 }

@@ -109,11 +109,11 @@ impl Plan {
     }
 
     /// How a kernel of this plan is made.
-    pub(crate) fn recipe<'a>(&'a self, origins: Option<&'a [u64]>) -> Recipe<'a> {
+    pub(crate) fn recipe<'a>(&'a self, origins: impl FnOnce() -> Option<&'a [u64]>) -> Recipe<'a> {
         Recipe {
             context: &self.context,
             epilogue: self.epilogue.as_ref(),
-            origins: self.options.values_variable.then_some(origins),
+            origins: self.options.values_variable.then(origins),
             memory_limit: self.memory_left(),
         }
     }

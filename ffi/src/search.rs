@@ -140,7 +140,7 @@ pub(crate) fn better<T: Scalar>(
             }
             return Ok(Found::PlainCsr(known));
         }
-        match plan.recipe(origins(whole, op)).make(matrix, &program, known) {
+        match plan.recipe(|| origins(whole, op)).make(matrix, &program, known) {
             Ok(kernel) => return Ok(Found::Better(Box::new(kernel))),
             // How much memory is left differs from run to run, and so would the next program.
             Err(failure) if plan.options.deterministic && failure.status == Status::OutOfMemory => {

@@ -105,7 +105,7 @@ impl Side {
 pub(crate) fn entries(matrix: &Matrix, op: Op) -> &Entries {
     match op {
         Op::None => &matrix.entries,
-        Op::Transpose => &matrix.transposed().0,
+        Op::Transpose => matrix.transposed(),
     }
 }
 
@@ -113,6 +113,6 @@ pub(crate) fn entries(matrix: &Matrix, op: Op) -> &Entries {
 pub(crate) fn origins(matrix: &Matrix, op: Op) -> Option<&[u64]> {
     match op {
         Op::None => None,
-        Op::Transpose => Some(&matrix.transposed().1),
+        Op::Transpose => Some(matrix.origins()),
     }
 }

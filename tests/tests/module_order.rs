@@ -66,7 +66,7 @@ const EMULATOR: [&str; 9] =
     ["error", "compute", "code", "ptx", "counters", "finding", "memory", "launch", "machine"];
 
 /// All modules of `ffi`, likewise.
-const FFI: [&str; 23] = [
+const FFI: [&str; 24] = [
     "types",
     "status",
     "handle",
@@ -76,6 +76,7 @@ const FFI: [&str; 23] = [
     "progress",
     "scatter",
     "context",
+    "transpose",
     "matrix",
     "map",
     "kernel",

@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use half::{bf16, f16};
+use rayon::prelude::*;
 use sparserl_core::codegen::{
     CudaSource, Ending, Epilogue, Extent, UserArray, UserElement, UserField, UserKind, emit,
     emit_ending,
@@ -87,9 +88,10 @@ impl EmulatorEvaluator {
             let ending = Ending::Fused(telling.clone());
             sources.push(emit_ending(&packed.program, &signature, &ending)?);
         }
+        let parsed: Vec<_> = sources.par_iter().map(|source| self.parsed(source)).collect();
         let mut kernels = Vec::new();
-        for source in &sources {
-            match self.parsed(source)? {
+        for kernel in parsed {
+            match kernel? {
                 Ok(kernel) => kernels.push(kernel),
                 Err(reason) => return Ok(Judgement::unlaunched(not_compiled(reason))),
             }

@@ -26,6 +26,7 @@
 #[cfg(feature = "archives")]
 mod archive;
 mod column;
+mod pages;
 mod part;
 mod recorder;
 mod replay;

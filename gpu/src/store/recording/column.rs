@@ -1,14 +1,18 @@
 //! Rust values as columns of Parquet.
 
 use std::iter::Peekable;
+use std::sync::Arc;
 use std::vec::IntoIter;
 
+use parquet::column::reader::get_column_reader;
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
 };
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::SerializedRowGroupWriter;
+
+use super::pages::CheckedPages;
 
 /// What one row holds in one column: a value, perhaps a value, or perhaps a list of values.
 pub(super) trait Cell: Sized {
@@ -81,7 +85,9 @@ pub(super) fn write<'a, C: Cell + 'a, W: std::io::Write + Send>(
 pub(super) fn read<C: Cell>(group: &dyn RowGroupReader, index: usize) -> Result<Vec<C>> {
     let broken = || ParquetError::General(format!("column {index} is inconsistent"));
     let rows = usize::try_from(group.metadata().num_rows()).map_err(|_| broken())?;
-    let reader = group.get_column_reader(index)?;
+    let description = group.metadata().schema_descr().columns().get(index).ok_or_else(broken)?;
+    let pages = CheckedPages(group.get_column_page_reader(index)?);
+    let reader = get_column_reader(Arc::clone(description), Box::new(pages));
     let mut reader = Physical::<C>::get_column_reader(reader).ok_or_else(broken)?;
     let Column { mut values, mut definitions, mut repetitions } = Column::new();
     let mut read = 0;
