@@ -15,6 +15,31 @@ pub(crate) trait Entries<T>:
 }
 impl<T, I: Iterator<Item = (u32, Option<(u32, T)>)> + Clone + Send> Entries<T> for I {}
 
+/// Entries whose number is known, so that there is room for all of them at once.
+#[derive(Clone)]
+pub(crate) struct Counted<I> {
+    pub(crate) entries: I,
+    pub(crate) count: usize,
+}
+
+impl<I: Iterator> Iterator for Counted<I> {
+    type Item = I::Item;
+
+    fn next(&mut self) -> Option<I::Item> {
+        self.count = self.count.saturating_sub(1);
+        self.entries.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.count, self.entries.size_hint().1)
+    }
+
+    // Nested iterators run several times as fast from within.
+    fn fold<B, F: FnMut(B, I::Item) -> B>(self, first: B, of: F) -> B {
+        self.entries.fold(first, of)
+    }
+}
+
 /// Packs column indices: `columns`, and `bases` for relative codings.
 fn pack_columns<T: Scalar>(
     coding: IndexCoding,
@@ -67,7 +92,7 @@ fn check_width(coding: IndexCoding, widest: u32) -> Result<(), PackError> {
     Ok(())
 }
 
-/// Collects what `of` makes of entries. Nested iterators run several times as fast from within.
+/// Collects what `of` makes of entries.
 fn gather<E, U>(entries: impl Iterator<Item = E>, mut of: impl FnMut(E) -> U) -> Vec<U> {
     let mut gathered = Vec::with_capacity(entries.size_hint().0);
     entries.for_each(|entry| gathered.push(of(entry)));

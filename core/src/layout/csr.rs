@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::call::{DeviceCall, PartSize, Shares};
-use super::coding::{Decoder, pack_entries};
+use super::coding::{Counted, Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::LayoutArrays;
 use super::registry::{LayoutModule, Mask, Program, Slot};
@@ -82,6 +82,7 @@ impl LayoutModule for CsrLayout {
             let row = columns.iter().zip(values);
             row.map(move |(&column, &value)| (position as u32, Some((column, value))))
         });
+        let entries = Counted { entries, count: nnz };
         let data = ArrayData::offsets(nnz as u64, source.row_lens());
         let mut arrays = vec![Array::matrix("row_offsets", data)];
         let (index, values) = ((self.index, rows), (self.access.values, source.table));

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::call::{DeviceCall, Shares};
-use super::coding::{Decoder, pack_entries};
+use super::coding::{Counted, Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{LayoutArrays, SHARED_LIMIT, WORKSPACE_LIMIT};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
@@ -239,6 +239,7 @@ impl LayoutModule for MergeLayout {
             let (columns, values) = source.row(position);
             columns.iter().zip(values).map(|(&column, &value)| (column, value))
         });
+        let entries = Counted { entries, count: nnz as usize };
         let first_entry = |unit: usize| first_entry(unit, unit_items, unit_rows[unit]);
         let unit_sizes = (0..units).map(|unit| {
             let next = if unit + 1 == units { nnz } else { first_entry(unit + 1) };

@@ -17,6 +17,14 @@ def random(rows, cols, nnz, dtype=numpy.float64, seed=1):
     return matrix.astype(dtype)
 
 
+def even(rows, cols, of_a_row, dtype=numpy.float64, seed=1):
+    """A matrix with about as many entries in each row."""
+    draw = numpy.random.default_rng(seed)
+    at = numpy.repeat(numpy.arange(rows), of_a_row), draw.integers(0, cols, rows * of_a_row)
+    matrix = scipy.sparse.coo_array((draw.standard_normal(rows * of_a_row), at), shape=(rows, cols)).tocsr()
+    return matrix.astype(dtype)
+
+
 class Bfloat16:
     """Numbers as bfloat16, which NumPy has not, by DLPack; `wide` is what they are."""
 
