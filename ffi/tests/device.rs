@@ -82,7 +82,8 @@ fn main() -> ExitCode {
             let mut command = Command::new("python3");
             command.arg(build::source("python").join(file));
             command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", build::source("python"));
-            print!("{}", run(command.env("SPARSERL_LIBRARY", build::library())).stderr);
+            let output = run(command.env("SPARSERL_LIBRARY", build::library()));
+            print!("{}{}", output.stdout, output.stderr);
         }
         Ok(())
     };
