@@ -43,8 +43,8 @@ pub(crate) struct Context {
     /// Held while programs are measured: two at once would measure each other.
     pub(crate) measuring: Mutex<()>,
     pub(crate) scatter: Scatter,
-    /// Kernels with epilogues that emulation found right: programs and sources.
-    pub(crate) right_epilogues: Mutex<HashSet<String>>,
+    /// Kernels with epilogues that emulation found right: hashes of programs and sources.
+    pub(crate) right_epilogues: Mutex<HashSet<blake3::Hash>>,
 }
 
 /// The GPU that plans run on.

@@ -158,13 +158,17 @@ fn csr_kernel(
     ) -> Result<PlanKernel, Failure> {
         let stats = Arc::new(MatrixStats::new(matrix));
         let costs = CostModel::new(stats, task, recipe.context.target);
-        let (program, predicted) = plain_csr(&costs, task)?;
-        let why = "plain CSR, while better programs are searched for".to_owned();
-        recipe.make(
-            matrix,
-            &program,
-            Known { predicted, csr_predicted: predicted, why, ..Known::default() },
-        )
+        let mut last = Err(Failure::internal("there is no plain CSR"));
+        for (program, predicted) in plain_csr(&costs, task) {
+            let why = "plain CSR, while better programs are searched for".to_owned();
+            let known = Known { predicted, csr_predicted: predicted, why, ..Known::default() };
+            last = recipe.make(matrix, &program, known);
+            // The next one takes less.
+            if !matches!(&last, Err(failure) if failure.status == Status::MemoryLimit) {
+                break;
+            }
+        }
+        last
     }
     let origins = options.values_variable.then(|| origins(matrix, op));
     let recipe = Recipe { context, epilogue, origins, memory_limit };

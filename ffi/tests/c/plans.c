@@ -184,12 +184,57 @@ static void at_once(sparserl_context *context, const struct grid *g) {
   free(values);
 }
 
+/* Plain CSR of rows of very different lengths: by merge path, unless memory does not suffice for it. */
+static void uneven(sparserl_context *context) {
+  enum { ROWS = 200, COLS = 20000, NNZ = COLS + ROWS - 1 };
+  int32_t *offsets = malloc((ROWS + 1) * sizeof *offsets), *columns = malloc(NNZ * sizeof *columns);
+  double *values = malloc(NNZ * sizeof *values);
+  REQUIRE(offsets && columns && values);
+  offsets[0] = 0;
+  for (int32_t row = 0; row < ROWS; ++row) offsets[row + 1] = COLS + row;
+  for (int32_t k = 0; k < NNZ; ++k) columns[k] = k < COLS ? k : k - COLS;
+  for (int32_t k = 0; k < NNZ; ++k) values[k] = k % 9 - 4;
+  sparserl_csr csr;
+  memset(&csr, 0, sizeof csr);
+  csr.rows = ROWS;
+  csr.cols = COLS;
+  csr.nnz = NNZ;
+  csr.row_offsets = offsets;
+  csr.column_indices = columns;
+  csr.values = values;
+  csr.value_type = SPARSERL_F64;
+  sparserl_matrix *matrix = NULL;
+  sparserl_options *options = NULL;
+  sparserl_plan *plan = NULL;
+  OK(sparserl_matrix_create(context, &csr, &matrix));
+  OK(sparserl_options_create(&options));
+  set_calls(options, 0);
+  OK(sparserl_plan_create(context, matrix, options, &plan));
+  REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_PROGRAM, "keep merge"));
+  const double most = number_of(plan, SPARSERL_OP_NONE, SPARSERL_NUMBER_PACKED_BYTES);
+  OK(sparserl_plan_destroy(plan));
+  plan = NULL;
+
+  const uint64_t limit = (uint64_t)most - 1;
+  OK(sparserl_options_set(options, SPARSERL_OPTION_MEMORY_LIMIT, &limit, sizeof limit));
+  OK(sparserl_plan_create(context, matrix, options, &plan));
+  REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_PROGRAM, "keep csr"));
+  REQUIRE(number_of(plan, SPARSERL_OP_NONE, SPARSERL_NUMBER_PACKED_BYTES) < most);
+  OK(sparserl_plan_destroy(plan));
+  OK(sparserl_options_destroy(options));
+  OK(sparserl_matrix_destroy(matrix));
+  free(offsets);
+  free(columns);
+  free(values);
+}
+
 int main(int count, char **arguments) {
   REQUIRE(count == 2 && sparserl_version() >= 0);
   struct grid g = make_grid(30);
   sparserl_context *context = open_without_device();
   searched(context, &g, arguments[1]);
   at_once(context, &g);
+  uneven(context);
   OK(sparserl_context_destroy(context));
   free_grid(&g);
   return EXIT_SUCCESS;
