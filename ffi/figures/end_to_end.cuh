@@ -3,6 +3,8 @@
 #ifndef FIGURES_END_TO_END_CUH
 #define FIGURES_END_TO_END_CUH
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -71,7 +73,24 @@ class EndToEnd {
                            cg.iterate(run.iterations, [&] { product->multiply(); });
                            return ended(prepared, {});
                          }});
-    return races(solvers, [&] { cg.restart(); });
+    // The true residuals, which differ by rounding only.
+    const auto agree = [&](const std::vector<std::vector<double>> &found) {
+      double least = INFINITY, most = 0;
+      for (const std::vector<double> &x : found) {
+        const Reference<double> product(a, x);
+        double sum = 0, norm = 0;
+        for (std::size_t row = 0; row < b.size(); ++row) {
+          const double left = b[row] - product.sums[row];
+          sum += left * left;
+          norm += b[row] * b[row];
+        }
+        const double residual = norm > 0 ? std::sqrt(sum / norm) : 0;
+        least = std::min(least, residual);
+        most = std::max(most, std::isnan(residual) ? INFINITY : residual);
+      }
+      return most <= 1e-10 || most <= 10 * least;
+    };
+    return races(solvers, [&] { cg.restart(); }, [&] { return cg.x.host(); }, agree);
   }
 
   // A primal-dual method: a product with A and one with its transpose an iteration.
@@ -126,7 +145,13 @@ class EndToEnd {
                                                   CUSPARSE_SPMV_ALG_DEFAULT);
                          return iterate(run, back, forth);
                        }});
-    return races(solvers, [&] { loop.restart(); });
+    const auto agree = [](const std::vector<std::vector<double>> &found) {
+      for (const std::vector<double> &one : found)
+        for (std::size_t i = 0; i < one.size(); ++i)
+          if (!(std::abs(one[i] - found[0][i]) <= 1e-6 * (1 + std::abs(found[0][i])))) return false;
+      return true;
+    };
+    return races(solvers, [&] { loop.restart(); }, [&] { return loop.found(); }, agree);
   }
 
  private:
@@ -168,8 +193,11 @@ class EndToEnd {
   }
 
   // Of each number of iterations, seconds in all and until the first could begin. In the first round
-  // a plan finds nothing in the cache, in later ones what the round before has left there.
-  Json races(const std::vector<Solver> &solvers, const std::function<void()> &restart) const {
+  // a plan finds nothing in the cache, in later ones what the round before has left there. What they
+  // found has to agree.
+  Json races(const std::vector<Solver> &solvers, const std::function<void()> &restart,
+             const std::function<std::vector<double>()> &solution,
+             const std::function<bool(const std::vector<std::vector<double>> &)> &agree) const {
     Json made;
     // Loads the libraries' own kernels.
     const FreshContext warm;
@@ -181,6 +209,7 @@ class EndToEnd {
         if (solvers[i].plans()) contexts[i] = std::make_unique<FreshContext>();
       std::vector<std::vector<double>> all(solvers.size()), until_prepared(solvers.size());
       std::vector<std::string> why(solvers.size());
+      std::vector<std::vector<double>> found(solvers.size());
       for (int round = 0; round <= rounds_; ++round)
         for (std::size_t turn = 0; turn < solvers.size(); ++turn) {
           const std::size_t i = (turn + std::size_t(round)) % solvers.size();
@@ -192,7 +221,10 @@ class EndToEnd {
           all[i].push_back(ended.solved - start);
           until_prepared[i].push_back(ended.prepared - start);
           why[i] = ended.why;
+          found[i] = solution();
         }
+      if (!agree(found))
+        fail("after " + std::to_string(iterations) + " iterations the solvers do not agree");
       for (std::size_t i = 0; i < solvers.size(); ++i) {
         const std::vector<double> later(all[i].begin() + 1, all[i].end());
         Json one;

@@ -6,11 +6,10 @@
 //       [--only-products] [--only-solvers] matrix.mtx... > figures.jsonl
 //
 // Each matrix, a Matrix Market file or one of generate.hpp's, gives a line of JSON, with the samples
-// that medians are of. Symmetric
-// matrices are expanded, and patterns get random values. Times are in microseconds, those of calls on
-// the host in nanoseconds, unless their names say otherwise; what is not known is null. All
-// contenders are called in turn. Every result is compared with a product on the host: a wrong one
-// ends the program with status 1.
+// that medians are of. Symmetric matrices are expanded, and patterns get random values. Times are in
+// microseconds, those of calls on the host in nanoseconds, unless their names say otherwise; what is
+// not known is null. All contenders are called in turn. Every result is compared with a product on
+// the host, or all solutions with each other: a wrong one ends the program with status 1.
 //
 // --calls is what plans are told to expect, for which they then measure on the GPU (at least 3 s a
 // plan); --thorough also measures for the plans for A and A', which takes some 15 s longer.
