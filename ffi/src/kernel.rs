@@ -110,16 +110,10 @@ impl Recipe<'_> {
     ) -> Result<PlanKernel, Failure> {
         let packed = pack(matrix, program).map_err(|error| misfit(&error))?;
         self.check_memory(&packed)?;
-        // Both take most of their time in the compiler's processes.
-        let (code, tried) = std::thread::scope(|scope| {
-            let tried = self
-                .epilogue
-                .map(|epilogue| scope.spawn(|| self.try_epilogue(matrix, &packed, epilogue)));
-            let code = self.compile(&packed);
-            (code, tried.map_or(Ok(Ok(())), std::thread::ScopedJoinHandle::join))
-        });
-        let code = code?;
-        tried.map_err(|_| Failure::internal("emulating panicked"))??;
+        let code = match self.epilogue {
+            None => self.compile(&packed)?,
+            Some(epilogue) => self.compile_fused(matrix, &packed, epilogue)?,
+        };
         self.load(matrix, Arc::new(packed), code, known)
     }
 
@@ -170,24 +164,37 @@ impl Recipe<'_> {
         }
     }
 
-    /// Compiles what the plan runs, all at once.
-    pub(crate) fn compile(&self, packed: &Packed) -> Result<Code, Failure> {
-        let signature = packed.signature();
-        let ending = match self.epilogue {
-            Some(epilogue) => Ending::Fused(epilogue.clone()),
-            None => Ending::Apart,
-        };
-        let ending =
-            emit_ending(&packed.program, &signature, &ending).map_err(Failure::internal)?;
-        if self.epilogue.is_some() {
-            return Ok(Code { plain: None, ending: self.compiled(ending)? });
-        }
-        let plain = emit(&packed.program, &signature).map_err(Failure::internal)?;
+    /// Compiles what a plan without an epilogue runs, all at once.
+    fn compile(&self, packed: &Packed) -> Result<Code, Failure> {
+        let (program, signature) = (&packed.program, packed.signature());
+        let ending = emit_ending(program, &signature, &Ending::Apart).map_err(Failure::internal)?;
+        let plain = emit(program, &signature).map_err(Failure::internal)?;
         std::thread::scope(|scope| {
             let plain = scope.spawn(|| self.compiled(plain));
             let ending = self.compiled(ending)?;
             let plain = plain.join().map_err(|_| Failure::internal("compiling panicked"))??;
             Ok(Code { plain: Some(plain), ending })
+        })
+    }
+
+    /// Compiles a kernel with its epilogue, and tries it meanwhile: both take most of their time in the compiler's
+    /// processes.
+    fn compile_fused<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        packed: &Packed,
+        epilogue: &Epilogue,
+    ) -> Result<Code, Failure> {
+        let (program, ending) = (&packed.program, Ending::Fused(epilogue.clone()));
+        let source =
+            emit_ending(program, &packed.signature(), &ending).map_err(Failure::internal)?;
+        std::thread::scope(|scope| {
+            let tried = scope.spawn(|| self.try_epilogue(matrix, program, &ending, &source));
+            let ending = self.compiled(source.clone());
+            let tried = tried.join().map_err(|_| Failure::internal("emulating panicked"));
+            let ending = ending?;
+            tried??;
+            Ok(Code { plain: None, ending })
         })
     }
 
@@ -203,18 +210,17 @@ impl Recipe<'_> {
         }
     }
 
-    /// Emulates the kernel with its epilogue on some rows of the matrix, once for all plans of the context.
+    /// Emulates the kernel of a program with its epilogue on some rows of the matrix, once for all plans of the
+    /// context.
     fn try_epilogue<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        packed: &Packed,
-        epilogue: &Epilogue,
+        program: &Program,
+        ending: &Ending,
+        source: &CudaSource,
     ) -> Result<(), Failure> {
-        let (context, program) = (self.context, &packed.program);
-        let ending = Ending::Fused(epilogue.clone());
-        let source = emit_ending(program, &packed.signature(), &ending);
-        let source = source.map_err(Failure::internal)?.text;
-        let known = blake3::hash(format!("{program}\n{source}").as_bytes());
+        let context = self.context;
+        let known = blake3::hash(format!("{program}\n{}", source.text).as_bytes());
         let right = || context.right_epilogues.lock().unwrap_or_else(PoisonError::into_inner);
         if right().contains(&known) {
             return Ok(());
@@ -236,7 +242,7 @@ impl Recipe<'_> {
             }
         };
         let judged = emulator
-            .judge_ending(&Arc::new(packed), &ending)
+            .judge_ending(&Arc::new(packed), ending)
             .map_err(|error| epilogue_failure(&format!("it cannot be checked: {error}")))?;
         if judged.outcome.is_right() {
             right().insert(known);
@@ -266,7 +272,7 @@ impl From<OperatorError> for Failure {
 /// Plain CSR, the kernel that is there at once: with as many threads for a row, and of matrices as many columns for
 /// a thread, as the cost model finds best; or, where rows are so long or so uneven that it is by far better, by merge
 /// path (Merrill and Garland, SC 2016), for which little is to be computed. Predicted seconds come with the programs:
-/// the best, and what takes less memory.
+/// the best, and what may take less memory.
 pub(crate) fn plain_csr(costs: &CostModel<'_>, task: Task) -> impl Iterator<Item = (Program, f64)> {
     let by_rows = by_rows(costs, task);
     let least = by_rows.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds);
@@ -274,33 +280,15 @@ pub(crate) fn plain_csr(costs: &CostModel<'_>, task: Task) -> impl Iterator<Item
     by_path.filter(|(_, seconds)| MERGE_GAIN * seconds <= least).into_iter().chain(by_rows)
 }
 
-/// The fastest of some layouts, each with what comes behind its name, by the cost model.
-fn fastest(
-    costs: &CostModel<'_>,
-    task: Task,
-    layouts: impl Iterator<Item = String>,
-) -> Option<(Program, f64)> {
-    // Not every task has every one of them.
-    let programs = layouts.filter_map(|layout| {
-        let text = format!("sparserl {LANGUAGE_VERSION}\n{task}\nblock 256\nkeep {layout}\n");
-        Program::parse(&text).ok()
-    });
-    let timed = programs.map(|program| {
-        let seconds = costs.cost(&program).seconds;
-        (program, seconds)
-    });
-    timed.min_by(|(_, one), (_, other)| one.total_cmp(other))
-}
-
 fn by_rows(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
-    let shapes = [1, 2, 4, 8].into_iter().flat_map(|vector| {
-        [1, 2, 4, 8, 16, 32]
-            .into_iter()
-            .flat_map(move |lanes| [1, 4].map(|unroll| (vector, lanes, unroll)))
-    });
-    let layouts = shapes.map(|(vector, lanes, unroll)| {
-        format!("csr {PLAIN} vector={vector} lanes={lanes} unroll={unroll}")
-    });
+    let mut layouts = Vec::new();
+    for vector in [1, 2, 4, 8] {
+        for lanes in [1, 2, 4, 8, 16, 32] {
+            for unroll in [1, 4] {
+                layouts.push(format!("csr {PLAIN} vector={vector} lanes={lanes} unroll={unroll}"));
+            }
+        }
+    }
     fastest(costs, task, layouts)
 }
 
@@ -309,15 +297,31 @@ fn by_merge_path(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
         Operation::SpMV => (&[4, 8], &[1], &["scan", "4", "32"]),
         Operation::SpMM { .. } => (&[32, 128], &[1, 2, 4], &["scan"]),
     };
-    let layouts = items.iter().flat_map(|items| {
-        vectors.iter().flat_map(move |vector| {
-            let layout = move |reduction: &&str| {
-                format!("merge items={items} {PLAIN} vector={vector} reduction={reduction}")
-            };
-            reductions.iter().map(layout)
-        })
-    });
+    let mut layouts = Vec::new();
+    for items in items {
+        for vector in vectors {
+            for reduction in reductions {
+                layouts.push(format!(
+                    "merge items={items} {PLAIN} vector={vector} reduction={reduction}"
+                ));
+            }
+        }
+    }
     fastest(costs, task, layouts)
+}
+
+/// The fastest of some layouts, as programs write them, by the cost model.
+fn fastest(costs: &CostModel<'_>, task: Task, layouts: Vec<String>) -> Option<(Program, f64)> {
+    // Not every task has every one of them.
+    let programs = layouts.into_iter().filter_map(|layout| {
+        let text = format!("sparserl {LANGUAGE_VERSION}\n{task}\nblock 256\nkeep {layout}\n");
+        Program::parse(&text).ok()
+    });
+    let timed = programs.map(|program| {
+        let seconds = costs.cost(&program).seconds;
+        (program, seconds)
+    });
+    timed.min_by(|(_, one), (_, other)| one.total_cmp(other))
 }
 
 #[cfg(test)]

@@ -163,7 +163,7 @@ fn csr_kernel(
             let why = "plain CSR, while better programs are searched for".to_owned();
             let known = Known { predicted, csr_predicted: predicted, why, ..Known::default() };
             last = recipe.make(matrix, &program, known);
-            // The next one takes less.
+            // The next one may take less.
             if !matches!(&last, Err(failure) if failure.status == Status::MemoryLimit) {
                 break;
             }
