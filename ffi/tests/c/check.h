@@ -67,22 +67,23 @@ static inline struct grid make_grid(int32_t side) {
   return g;
 }
 
-/* A diagonal below a full first row, which several threads share. */
-static inline struct grid make_arrow(int32_t rows) {
+/* A diagonal below a full first row, which several threads share; no fewer columns than rows. */
+static inline struct grid make_arrow(int32_t rows, int32_t cols) {
   struct grid g;
   memset(&g, 0, sizeof g);
-  const int32_t entries = 2 * rows - 1;
+  const int32_t entries = cols + rows - 1;
   g.row_offsets = (int32_t *)malloc(((size_t)rows + 1) * sizeof *g.row_offsets);
   g.column_indices = (int32_t *)malloc((size_t)entries * sizeof *g.column_indices);
   g.values = (double *)malloc((size_t)entries * sizeof *g.values);
   REQUIRE(g.row_offsets && g.column_indices && g.values);
   for (int32_t i = 0; i < entries; ++i) {
-    g.column_indices[i] = i < rows ? i : i - rows + 1;
+    g.column_indices[i] = i < cols ? i : i - cols + 1;
     g.values[i] = 1 + i % 3;
   }
   g.row_offsets[0] = 0;
-  for (int32_t row = 0; row < rows; ++row) g.row_offsets[row + 1] = rows + row;
-  g.csr.rows = g.csr.cols = rows;
+  for (int32_t row = 0; row < rows; ++row) g.row_offsets[row + 1] = cols + row;
+  g.csr.rows = rows;
+  g.csr.cols = cols;
   g.csr.nnz = entries;
   g.csr.row_offsets = g.row_offsets;
   g.csr.column_indices = g.column_indices;

@@ -386,7 +386,7 @@ static double now(void) {
 /* Two streams at once, by a kernel that needs workspace. */
 static void workspace(void) {
   free_grid(&g);
-  g = make_arrow(20000);
+  g = make_arrow(20000, 20000);
   const size_t rows = (size_t)g.csr.rows;
   sparserl_context *own = open_by_cost_model(1);
   sparserl_matrix *arrow = NULL;

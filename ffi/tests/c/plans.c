@@ -186,27 +186,11 @@ static void at_once(sparserl_context *context, const struct grid *g) {
 
 /* Plain CSR of rows of very different lengths: by merge path, unless memory does not suffice for it. */
 static void uneven(sparserl_context *context) {
-  enum { ROWS = 200, COLS = 20000, NNZ = COLS + ROWS - 1 };
-  int32_t *offsets = malloc((ROWS + 1) * sizeof *offsets), *columns = malloc(NNZ * sizeof *columns);
-  double *values = malloc(NNZ * sizeof *values);
-  REQUIRE(offsets && columns && values);
-  offsets[0] = 0;
-  for (int32_t row = 0; row < ROWS; ++row) offsets[row + 1] = COLS + row;
-  for (int32_t k = 0; k < NNZ; ++k) columns[k] = k < COLS ? k : k - COLS;
-  for (int32_t k = 0; k < NNZ; ++k) values[k] = k % 9 - 4;
-  sparserl_csr csr;
-  memset(&csr, 0, sizeof csr);
-  csr.rows = ROWS;
-  csr.cols = COLS;
-  csr.nnz = NNZ;
-  csr.row_offsets = offsets;
-  csr.column_indices = columns;
-  csr.values = values;
-  csr.value_type = SPARSERL_F64;
+  struct grid g = make_arrow(200, 20000);
   sparserl_matrix *matrix = NULL;
   sparserl_options *options = NULL;
   sparserl_plan *plan = NULL;
-  OK(sparserl_matrix_create(context, &csr, &matrix));
+  OK(sparserl_matrix_create(context, &g.csr, &matrix));
   OK(sparserl_options_create(&options));
   set_calls(options, 0);
   OK(sparserl_plan_create(context, matrix, options, &plan));
@@ -223,9 +207,7 @@ static void uneven(sparserl_context *context) {
   OK(sparserl_plan_destroy(plan));
   OK(sparserl_options_destroy(options));
   OK(sparserl_matrix_destroy(matrix));
-  free(offsets);
-  free(columns);
-  free(values);
+  free_grid(&g);
 }
 
 int main(int count, char **arguments) {

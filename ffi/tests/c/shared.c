@@ -78,7 +78,7 @@ static void *use(void *number) {
 static void used_while_searched(void) {
   sparserl_matrix *matrix = NULL;
   sparserl_options *options = NULL;
-  arrow = make_arrow(20000);
+  arrow = make_arrow(20000, 20000);
   x = (double *)device_memory((size_t)arrow.csr.nnz * sizeof *x);
   z = (double *)device_memory((size_t)arrow.csr.rows * sizeof *z);
   for (int i = 0; i < THREADS; ++i) spaces[i] = (char *)device_memory(SPACE + 256);

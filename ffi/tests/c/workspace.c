@@ -121,7 +121,7 @@ static void *work(void *unused) {
 }
 
 int main(void) {
-  struct grid g = make_arrow(20000);
+  struct grid g = make_arrow(20000, 20000);
   sparserl_context *context = open_by_cost_model(1);
   sparserl_matrix *matrix = NULL;
   sparserl_options *options = NULL;
