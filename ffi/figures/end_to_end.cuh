@@ -3,8 +3,6 @@
 #ifndef FIGURES_END_TO_END_CUH
 #define FIGURES_END_TO_END_CUH
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -73,24 +71,12 @@ class EndToEnd {
                            cg.iterate(run.iterations, [&] { product->multiply(); });
                            return ended(prepared, {});
                          }});
-    // The true residuals, which differ by rounding only.
-    const auto agree = [&](const std::vector<std::vector<double>> &found) {
-      double least = INFINITY, most = 0;
-      for (const std::vector<double> &x : found) {
-        const Reference<double> product(a, x);
-        double sum = 0, norm = 0;
-        for (std::size_t row = 0; row < b.size(); ++row) {
-          const double left = b[row] - product.sums[row];
-          sum += left * left;
-          norm += b[row] * b[row];
-        }
-        const double residual = norm > 0 ? std::sqrt(sum / norm) : 0;
-        least = std::min(least, residual);
-        most = std::max(most, std::isnan(residual) ? INFINITY : residual);
-      }
-      return most <= 1e-10 || most <= 10 * least;
+    const auto compare = [&](const std::vector<std::vector<double>> &found) {
+      Residuals residuals(a, b);
+      for (std::size_t i = 0; i < found.size(); ++i) residuals.add(solvers[i].name, found[i]);
+      residuals.checked();
     };
-    return races(solvers, [&] { cg.restart(); }, [&] { return cg.x.host(); }, agree);
+    return races(solvers, [&] { cg.restart(); }, [&] { return cg.x.host(); }, compare);
   }
 
   // A primal-dual method: a product with A and one with its transpose an iteration.
@@ -108,12 +94,7 @@ class EndToEnd {
         }
         const Plan<double> plan(run.context, a, wished, BACKGROUND);
         const double prepared = now();
-        for (int i = 0; i < run.iterations; ++i) {
-          plan.multiply(stream_, SPARSERL_OP_TRANSPOSE, tau, y, 1, x, is_fused ? &loop.primal : nullptr);
-          if (!is_fused) loop.project_x(stream_);
-          plan.multiply(stream_, SPARSERL_OP_NONE, -tau, x, 1, y, is_fused ? &loop.dual : nullptr);
-          if (!is_fused) loop.project_y(stream_);
-        }
+        for (int i = 0; i < run.iterations; ++i) loop.step(stream_, plan, is_fused);
         return ended(prepared, {&plan});
       };
     };
@@ -121,12 +102,7 @@ class EndToEnd {
                                 {"sparserl_separate", by_plan(false)}};
     const auto iterate = [&](const Run &run, const Product<double> &back, const Product<double> &forth) {
       const double prepared = now();
-      for (int i = 0; i < run.iterations; ++i) {
-        back.multiply();
-        loop.project_x(stream_);
-        forth.multiply();
-        loop.project_y(stream_);
-      }
+      for (int i = 0; i < run.iterations; ++i) loop.step(stream_, back, forth);
       return ended(prepared, {});
     };
     for (const Way<double> &way : ways<double>(cusparse_))
@@ -145,13 +121,11 @@ class EndToEnd {
                                                   CUSPARSE_SPMV_ALG_DEFAULT);
                          return iterate(run, back, forth);
                        }});
-    const auto agree = [](const std::vector<std::vector<double>> &found) {
-      for (const std::vector<double> &one : found)
-        for (std::size_t i = 0; i < one.size(); ++i)
-          if (!(std::abs(one[i] - found[0][i]) <= 1e-6 * (1 + std::abs(found[0][i])))) return false;
-      return true;
+    const auto compare = [&](const std::vector<std::vector<double>> &found) {
+      for (std::size_t i = 0; i < found.size(); ++i)
+        loop.compare(found[i], found[0], 1e-6, solvers[i].name);
     };
-    return races(solvers, [&] { loop.restart(); }, [&] { return loop.found(); }, agree);
+    return races(solvers, [&] { loop.restart(); }, [&] { return loop.found(); }, compare);
   }
 
  private:
@@ -197,7 +171,7 @@ class EndToEnd {
   // found has to agree.
   Json races(const std::vector<Solver> &solvers, const std::function<void()> &restart,
              const std::function<std::vector<double>()> &solution,
-             const std::function<bool(const std::vector<std::vector<double>> &)> &agree) const {
+             const std::function<void(const std::vector<std::vector<double>> &)> &compare) const {
     Json made;
     // Loads the libraries' own kernels.
     const FreshContext warm;
@@ -223,8 +197,7 @@ class EndToEnd {
           why[i] = ended.why;
           found[i] = solution();
         }
-      if (!agree(found))
-        fail("after " + std::to_string(iterations) + " iterations the solvers do not agree");
+      compare(found);
       for (std::size_t i = 0; i < solvers.size(); ++i) {
         const std::vector<double> later(all[i].begin() + 1, all[i].end());
         Json one;

@@ -308,30 +308,14 @@ Json gradients(const Machine &machine, const Settings &settings, const Matrix &g
   Json made;
   made.put("rows", a.rows).put("nnz", double(a.nnz())).put("as_given", is_given);
   made.put("plan", plan_of(plan)).put("loop_s", results_of(loops));
-  // The true residuals, by the host.
-  double norm = 0;
-  for (const double number : b) norm += number * number;
-  Json residuals;
-  double least = INFINITY, most = 0;
+  Residuals residuals(a, b);
   for (const Contender &loop : loops) {
     if (loop.name == "no_product") continue;
     cg.restart();
     loop.call();
-    const Reference<double> product(a, cg.x.host());
-    double sum = 0;
-    for (std::size_t row = 0; row < b.size(); ++row) {
-      const double left = b[row] - product.sums[row];
-      sum += left * left;
-    }
-    const double residual = norm > 0 ? std::sqrt(sum / norm) : 0;
-    residuals.put(loop.name, residual);
-    least = std::min(least, residual);
-    most = std::max(most, std::isnan(residual) ? INFINITY : residual);
+    residuals.add(loop.name, cg.x.host());
   }
-  // Where nothing is left to improve they differ by rounding only.
-  if (!(most <= 1e-10 || most <= 10 * least))
-    fail("conjugate gradients: residuals do not agree: " + residuals.line());
-  return made.put("residuals", residuals);
+  return made.put("residuals", residuals.checked());
 }
 
 // 6. A primal-dual method, with its projections fused into the products or after them.
@@ -348,36 +332,14 @@ Json primal_dual(const Machine &machine, const Settings &settings, const Matrix 
   const double tau = loop.tau;
   cudaStream_t stream = machine.stream;
   std::vector<Contender> steps{
-      {"sparserl_fused",
-       [&] {
-         fused.multiply(stream, SPARSERL_OP_TRANSPOSE, tau, y, ONE, x, &loop.primal);
-         fused.multiply(stream, SPARSERL_OP_NONE, -tau, x, ONE, y, &loop.dual);
-       }},
-      {"sparserl_separate",
-       [&] {
-         plan.multiply(stream, SPARSERL_OP_TRANSPOSE, tau, y, ONE, x);
-         loop.project_x(stream);
-         plan.multiply(stream, SPARSERL_OP_NONE, -tau, x, ONE, y);
-         loop.project_y(stream);
-       }},
+      {"sparserl_fused", [&] { loop.step(stream, fused, true); }},
+      {"sparserl_separate", [&] { loop.step(stream, plan, false); }},
   };
   for (const Way<double> &way : ways<double>(machine.cusparse)) {
     const auto back = way.prepare({stored, false, tau, y, ONE, x});
     const auto forth = way.prepare({csr, false, -tau, x, ONE, y});
-    steps.push_back({way.name, [&loop, stream, back, forth] {
-                       back->multiply();
-                       loop.project_x(stream);
-                       forth->multiply();
-                       loop.project_y(stream);
-                     }});
+    steps.push_back({way.name, [&loop, stream, back, forth] { loop.step(stream, *back, *forth); }});
   }
-  const auto compare = [&](const std::vector<double> &found, const std::vector<double> &right,
-                           double tolerance, const std::string &name) {
-    for (std::size_t i = 0; i < right.size(); ++i)
-      if (!(std::abs(found[i] - right[i]) <= tolerance * (1 + std::abs(right[i]))))
-        fail("primal-dual method by " + name + ": number " + std::to_string(i) + " is " +
-             std::to_string(found[i]) + ", not " + std::to_string(right[i]));
-  };
   constexpr int FEW = 10;
   const std::vector<double> right = loop.on_host(a, FEW);
   std::vector<Contender> loops;
@@ -385,11 +347,11 @@ Json primal_dual(const Machine &machine, const Settings &settings, const Matrix 
   for (const Contender &step : steps) {
     loop.restart();
     for (int i = 0; i < FEW; ++i) step.call();
-    compare(loop.found(), right, 1e-10, step.name);
+    loop.compare(loop.found(), right, 1e-10, step.name);
     for (int i = FEW; i < ITERATIONS; ++i) step.call();
     const std::vector<double> found = loop.found();
     if (after_all.empty()) after_all = found;
-    compare(found, after_all, 1e-6, step.name);
+    loop.compare(found, after_all, 1e-6, step.name);
     loops.push_back({step.name, [&step] {
                        for (int i = 0; i < ITERATIONS; ++i) step.call();
                      }});

@@ -3,12 +3,15 @@
 #ifndef FIGURES_SOLVERS_CUH
 #define FIGURES_SOLVERS_CUH
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "device.hpp"
+#include "json.hpp"
 
 constexpr int THREADS = 256, BLOCKS = 264;
 
@@ -117,6 +120,40 @@ class Cg {
   Array<double> b_, pq_, rr_, squared_;
 };
 
+// The true residuals of solutions of A x = b, by the host.
+class Residuals {
+ public:
+  Residuals(const Matrix &a, const std::vector<double> &b) : a_(a), b_(b) {
+    for (const double number : b) norm_ += number * number;
+  }
+
+  void add(const std::string &name, const std::vector<double> &x) {
+    const Reference<double> product(a_, x);
+    double sum = 0;
+    for (std::size_t row = 0; row < b_.size(); ++row) {
+      const double left = b_[row] - product.sums[row];
+      sum += left * left;
+    }
+    const double residual = norm_ > 0 ? std::sqrt(sum / norm_) : 0;
+    all_.put(name, residual);
+    least_ = std::min(least_, residual);
+    most_ = std::max(most_, std::isnan(residual) ? INFINITY : residual);
+  }
+
+  // All of them, which have to agree: where nothing is left to improve they differ by rounding only.
+  const Json &checked() const {
+    if (!(most_ <= 1e-10 || most_ <= 10 * least_))
+      fail("conjugate gradients: residuals do not agree: " + all_.line());
+    return all_;
+  }
+
+ private:
+  const Matrix &a_;
+  const std::vector<double> &b_;
+  double norm_ = 0, least_ = INFINITY, most_ = 0;
+  Json all_;
+};
+
 // The projection as an epilogue, and the values that it takes.
 constexpr std::string_view PROJECTION =
     "__device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user) {\n"
@@ -141,8 +178,22 @@ class Pdhg {
     x.put(std::vector<double>(std::size_t(cols)));
     y.put(std::vector<double>(std::size_t(rows)));
   }
-  void project_x(cudaStream_t stream) const { run(stream, cols, primal, x); }
-  void project_y(cudaStream_t stream) const { run(stream, rows, dual, y); }
+
+  // An iteration by a plan of A and its transpose, whose epilogue is the projection where it is fused.
+  void step(cudaStream_t stream, const Plan<double> &plan, bool is_fused) const {
+    plan.multiply(stream, SPARSERL_OP_TRANSPOSE, tau, y.get(), 1, x.get(), is_fused ? &primal : nullptr);
+    if (!is_fused) project(stream, cols, primal, x);
+    plan.multiply(stream, SPARSERL_OP_NONE, -tau, x.get(), 1, y.get(), is_fused ? &dual : nullptr);
+    if (!is_fused) project(stream, rows, dual, y);
+  }
+  // An iteration by x + tau A'y and y - tau A x, which were prepared.
+  template <typename Product>
+  void step(cudaStream_t stream, const Product &back, const Product &forth) const {
+    back.multiply();
+    project(stream, cols, primal, x);
+    forth.multiply();
+    project(stream, rows, dual, y);
+  }
 
   // x and y one after the other, by this program itself.
   std::vector<double> on_host(const Matrix &a, int iterations) const {
@@ -170,6 +221,15 @@ class Pdhg {
     const std::vector<double> second = y.host();
     both.insert(both.end(), second.begin(), second.end());
     return both;
+  }
+
+  // Ends the program where numbers are apart.
+  static void compare(const std::vector<double> &found, const std::vector<double> &right,
+                      double tolerance, const std::string &name) {
+    for (std::size_t i = 0; i < right.size(); ++i)
+      if (!(std::abs(found[i] - right[i]) <= tolerance * (1 + std::abs(right[i]))))
+        fail("primal-dual method by " + name + ": number " + std::to_string(i) + " is " +
+             std::to_string(found[i]) + ", not " + std::to_string(right[i]));
   }
 
   std::int32_t rows, cols;
@@ -206,8 +266,8 @@ class Pdhg {
         primal{x_shift_.get(), zeros_.get(), ones_.get()},
         dual{y_shift_.get(), zeros_.get(), tens_.get()} {}
 
-  static void run(cudaStream_t stream, int n, const ProjectionUser &user, const Array<double> &z) {
-    project<<<BLOCKS, THREADS, 0, stream>>>(n, user.shift, user.lower, user.upper, z.get());
+  static void project(cudaStream_t stream, int n, const ProjectionUser &user, const Array<double> &z) {
+    ::project<<<BLOCKS, THREADS, 0, stream>>>(n, user.shift, user.lower, user.upper, z.get());
     check(cudaGetLastError());
   }
 
