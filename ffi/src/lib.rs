@@ -14,6 +14,7 @@
 //!   another kind, is an error and no crash.
 //! - `plan` is what a plan is; `make` makes it; `search` finds better programs for it; `file`
 //!   keeps it.
+//! - `huge_pages` is the allocator.
 //!
 //! The header is written by cbindgen from [`api`] (`ffi/tests/header.rs` says how).
 
@@ -24,6 +25,8 @@ mod epilogue;
 mod execute;
 mod file;
 mod handle;
+#[cfg(target_os = "linux")]
+mod huge_pages;
 mod kernel;
 mod make;
 mod map;

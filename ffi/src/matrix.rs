@@ -1,9 +1,12 @@
 //! Matrices as callers describe them, copied and checked.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::slice;
 use std::sync::OnceLock;
 
 use half::{bf16, f16};
+use rayon::prelude::*;
 use sparserl_core::matrix::{Csr, CsrError, CsrView, Offsets, OffsetsView, Scalar};
 use sparserl_core::task::Dtype;
 use sparserl_gpu::run::operator::{self, MemoryAt};
@@ -12,6 +15,11 @@ use crate::context::Context;
 use crate::status::{Failure, Status};
 use crate::transpose::{by_columns, transpose};
 use crate::types::{self, sparserl_csr};
+
+/// Bytes that a thread copies at a time.
+const BYTES_A_PIECE: usize = 1 << 20;
+/// Columns that a thread checks at a time.
+const COLUMNS_A_PIECE: usize = 1 << 18;
 
 /// What a handle of a matrix stands for.
 pub(crate) struct Matrix {
@@ -318,13 +326,18 @@ impl Description {
             // SAFETY: by the contract, and the driver knows of that much memory there.
             unsafe { operator::read(&gpu.device, pointer.addr() as u64, bytes) }?;
         } else {
-            // SAFETY: by the contract; there is room for as much, which is another array than the
-            // caller's, of any alignment, and all of it is initialised then.
-            unsafe {
-                let bytes = array.as_mut_ptr().cast::<u8>();
-                bytes.copy_from_nonoverlapping(pointer.cast::<u8>(), length);
-                array.set_len(count);
-            }
+            let room = array.spare_capacity_mut().as_mut_ptr().cast::<MaybeUninit<u8>>();
+            // SAFETY: by the contract the caller's array has so many bytes, which nobody writes;
+            // there is room for as many, in another array.
+            let (from, to) = unsafe {
+                let from = slice::from_raw_parts(pointer.cast::<MaybeUninit<u8>>(), length);
+                (from, slice::from_raw_parts_mut(room, length))
+            };
+            // Several threads touch new memory faster than one.
+            let pieces = to.par_chunks_mut(BYTES_A_PIECE).zip(from.par_chunks(BYTES_A_PIECE));
+            pieces.for_each(|(to, from)| to.copy_from_slice(from));
+            // SAFETY: all of them were copied, and any bytes are elements.
+            unsafe { array.set_len(count) };
         }
         Ok(array)
     }
@@ -359,16 +372,19 @@ fn offsets_from_0<I: Into<i64>>(given: Vec<I>, base: i64) -> Offsets {
 }
 
 /// Columns from 0. One that no matrix has is named with its row.
-fn columns_from_0<I: Copy + Into<i64>>(
+fn columns_from_0<I: Copy + Into<i64> + Sync>(
     given: Vec<I>,
     wanted: &Description,
     offsets: OffsetsView<'_>,
 ) -> Result<Vec<u32>, Failure> {
     let Description { rows, cols, base, .. } = *wanted;
     let from_0 = |column: I| column.into().wrapping_sub(base);
-    if let Some(entry) =
-        given.iter().position(|&column| !(0..cols as i64).contains(&from_0(column)))
-    {
+    let is_outside = |&column: &I| !(0..cols as i64).contains(&from_0(column));
+    let outside =
+        given.par_chunks(COLUMNS_A_PIECE).enumerate().find_map_first(|(piece, columns)| {
+            columns.iter().position(is_outside).map(|place| piece * COLUMNS_A_PIECE + place)
+        });
+    if let Some(entry) = outside {
         let row = (0..rows).rev().find(|&row| offsets.at(row) <= entry).unwrap_or(0) as i64 + base;
         let column = given.get(entry).map_or(0, |&column| column.into());
         return Err(Failure::new(

@@ -66,7 +66,8 @@ const EMULATOR: [&str; 9] =
     ["error", "compute", "code", "ptx", "counters", "finding", "memory", "launch", "machine"];
 
 /// All modules of `ffi`, likewise.
-const FFI: [&str; 24] = [
+const FFI: [&str; 25] = [
+    "huge_pages",
     "types",
     "status",
     "handle",

@@ -1,9 +1,13 @@
 use alloc::vec::Vec;
 use core::iter;
+use core::ops::Range;
 
 use thiserror::Error;
 
-use super::{Coo, Scalar};
+use super::{Coo, Scalar, tasks};
+
+/// Entries that a thread checks at a time; fewer are not worth waking another.
+const ENTRIES_A_PIECE: usize = 1 << 18;
 
 /// Row offsets of an owned CSR matrix; `U64` only when nnz does not fit in 32 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,18 +189,44 @@ impl<'a, T: Scalar> CsrView<'a, T> {
                 values: values.len(),
             });
         }
-        let mut end = 0;
-        for row in 0..rows {
-            let start = offsets.at(row);
-            let next = offsets.at(row + 1);
-            if start != end || next < start || next > last {
-                return Err(CsrError::OffsetOrder { row, start: start as u64, end: next as u64 });
+        let (ordered, disorder) = match offset_disorder(offsets, rows, last) {
+            Some((row, error)) => (row, Err(error)),
+            None => (rows, Ok(())),
+        };
+        let view = Self { rows, cols, offsets, columns, values };
+        // Only rows before the first wrong offset have entries.
+        let pieces = view.pieces(ordered);
+        tasks::map(pieces, |rows| view.check_entries(rows))
+            .into_iter()
+            .collect::<Result<(), _>>()?;
+        disorder?;
+        Ok(view)
+    }
+
+    /// The rows before `end` in pieces of about as many entries, each a piece of work for a thread.
+    fn pieces(&self, end: usize) -> Vec<Range<usize>> {
+        let mut pieces = Vec::new();
+        let mut begin = 0;
+        while begin < end {
+            let most = self.offsets.at(begin) + ENTRIES_A_PIECE;
+            let mut next = begin + 1;
+            while next < end && self.offsets.at(next + 1) <= most {
+                next += 1;
             }
-            end = next;
+            pieces.push(begin..next);
+            begin = next;
+        }
+        pieces
+    }
+
+    /// Checks the entries of some rows.
+    fn check_entries(&self, rows: Range<usize>) -> Result<(), CsrError> {
+        for row in rows {
+            let (columns, values) = self.row(row);
             let mut previous = None;
-            for (&col, &value) in columns[start..next].iter().zip(&values[start..next]) {
-                if col as usize >= cols {
-                    return Err(CsrError::ColumnRange { row, col, cols });
+            for (&col, &value) in columns.iter().zip(values) {
+                if col as usize >= self.cols {
+                    return Err(CsrError::ColumnRange { row, col, cols: self.cols });
                 }
                 if previous.is_some_and(|p| p >= col) {
                     return Err(CsrError::ColumnOrder { row, col });
@@ -207,7 +237,7 @@ impl<'a, T: Scalar> CsrView<'a, T> {
                 previous = Some(col);
             }
         }
-        Ok(Self { rows, cols, offsets, columns, values })
+        Ok(())
     }
 
     /// Number of rows.
@@ -271,6 +301,24 @@ impl<'a, T: Scalar> CsrView<'a, T> {
             self.values.to_vec(),
         )
     }
+}
+
+/// The first row whose offsets are out of order, and how.
+fn offset_disorder(
+    offsets: OffsetsView<'_>,
+    rows: usize,
+    last: usize,
+) -> Option<(usize, CsrError)> {
+    let mut end = 0;
+    for row in 0..rows {
+        let (start, next) = (offsets.at(row), offsets.at(row + 1));
+        if start != end || next < start || next > last {
+            let error = CsrError::OffsetOrder { row, start: start as u64, end: next as u64 };
+            return Some((row, error));
+        }
+        end = next;
+    }
+    None
 }
 
 /// An owned, validated CSR matrix.
