@@ -3,6 +3,7 @@ DLPack have them: addresses, types and streams. Nothing is copied.
 """
 
 import ctypes
+import functools
 import sys
 from typing import Any, NamedTuple
 
@@ -33,9 +34,9 @@ class Memory(NamedTuple):
 
 
 class Stream:
-    """A stream of somebody else's."""
+    """A stream of somebody else's. `owner` gives what keeps it."""
 
-    def __init__(self, handle, owner=None):
+    def __init__(self, handle, owner=lambda: None):
         self.handle, self.owner = handle, owner
 
 
@@ -58,13 +59,20 @@ def stream_of(array, given=None):
     if is_torch(array):
         if not array.is_cuda:
             return Stream(0)
-        stream = sys.modules["torch"].cuda.current_stream(array.device)
-        return Stream(stream.cuda_stream, stream)
+        return _torch_stream(array.get_device())
     if _is_cupy(array):
         stream = sys.modules["cupy"].cuda.get_current_stream(array.device.id)
-        return Stream(stream.ptr, stream)
+        return Stream(stream.ptr, lambda: stream)
     interface = getattr(array, "__cuda_array_interface__", None)
     return Stream((interface or {}).get("stream") or 0)
+
+
+def _torch_stream(device):
+    torch = sys.modules["torch"]
+    owner = functools.partial(torch.cuda.current_stream, device)
+    # The object takes longer to make than the rest of a call, and is wanted once.
+    handle = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return Stream(owner().cuda_stream if handle is None else handle(device), owner)
 
 
 def _given_stream(given):
@@ -72,10 +80,10 @@ def _given_stream(given):
         return Stream(given)
     if hasattr(given, "__cuda_stream__"):
         protocol = given.__cuda_stream__
-        return Stream(int((protocol() if callable(protocol) else protocol)[1]), given)
+        return Stream(int((protocol() if callable(protocol) else protocol)[1]), lambda: given)
     for name in ("cuda_stream", "ptr"):
         if hasattr(given, name):
-            return Stream(int(getattr(given, name)), given)
+            return Stream(int(getattr(given, name)), lambda: given)
     raise TypeError(f"a {type(given).__name__} is no stream: expected one of PyTorch, CuPy or cuda.core, or its handle")
 
 
@@ -103,16 +111,20 @@ def _need(name, is_contiguous):
         raise ValueError(f"{name} is not contiguous, and nothing is copied here: give a contiguous one")
 
 
+@functools.cache
+def _torch_type(dtype):
+    name = str(dtype).removeprefix("torch.")
+    return TORCH_TYPES.get(name, name)
+
+
 def _of_torch(name, tensor):
     _need(name, tensor.is_contiguous())
-    place, dtype = tensor.device, str(tensor.dtype).removeprefix("torch.")
-    on_host = place.type == "cpu"
-    if not on_host and place.type != "cuda":
-        raise TypeError(f"{name} is on {place.type}: expected a tensor on cpu or cuda")
-    device = None if on_host else place.index
-    if device is None and not on_host:
-        device = sys.modules["torch"].cuda.current_device()
-    return Memory(tensor.data_ptr(), tuple(tensor.shape), TORCH_TYPES.get(dtype, dtype), on_host, device, tensor)
+    # -1 for the host.
+    device, on_host = tensor.get_device(), tensor.is_cpu
+    if not on_host and not tensor.is_cuda:
+        raise TypeError(f"{name} is on {tensor.device.type}: expected a tensor on cpu or cuda")
+    return Memory(tensor.data_ptr(), tuple(tensor.shape), _torch_type(tensor.dtype), on_host,
+                  None if on_host else device, tensor)
 
 
 def _of_interface(name, array, interface):
@@ -167,18 +179,21 @@ def _of_dlpack(name, array, stream):
     return Memory(pointer, shape, dtype, on_host, None if on_host else device, (array, capsule))
 
 
-def empty_like(array, shape, memory):
-    """A new array of an operand's kind, type and device."""
+def empty_like(array, shape, memory, stream):
+    """A new array of an operand's kind, type and device, and where it is."""
     if is_torch(array):
-        return array.new_empty(shape)
+        made = array.new_empty(shape)
+        return made, memory._replace(pointer=made.data_ptr(), shape=shape, owner=made)
     if isinstance(array, numpy.ndarray):
-        return numpy.empty(shape, array.dtype)
-    if _is_cupy(array):
+        made = numpy.empty(shape, array.dtype)
+    elif _is_cupy(array):
         with array.device:
-            return sys.modules["cupy"].empty(shape, array.dtype)
-    if memory.on_host and memory.dtype != BFLOAT16:
-        return numpy.empty(shape, memory.dtype)
-    raise TypeError(f"how to make another {type(array).__name__} is not known here: give the result's as out=")
+            made = sys.modules["cupy"].empty(shape, array.dtype)
+    elif memory.on_host and memory.dtype != BFLOAT16:
+        made = numpy.empty(shape, memory.dtype)
+    else:
+        raise TypeError(f"how to make another {type(array).__name__} is not known here: give the result's as out=")
+    return made, memory_of("out", made, stream)
 
 
 def on_host(memory):

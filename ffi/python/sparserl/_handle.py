@@ -30,7 +30,8 @@ class Uses:
 
     def note(self, stream):
         """Notes a stream that something was asked of, or will be."""
-        self.streams[stream.handle] = stream.owner
+        if stream.handle not in self.streams:
+            self.streams[stream.handle] = stream.owner()
         self.is_captured = self.is_captured or self._context.primary_context.is_captured(stream.handle)
 
     def set_workspace(self, stream, memory, tell):

@@ -43,6 +43,8 @@ class _Kernels:
         self.context = context
         self.shape, self.dtype, self.nnz = matrix.shape, matrix.dtype, matrix.nnz
         self.scalar = SCALARS[matrix.dtype]
+        # NumPy has no bfloat16.
+        self.numpy_dtype = "bfloat16" if self.dtype == _arrays.BFLOAT16 else numpy.dtype(self.dtype)
         self.host = None if self._has_gpu() else HostMatrix.copy_of(matrix)
         # The function that is fused into the kernel is defined in its source.
         self.has_epilogue = b" epilogue(" in _text(number, OP_NONE, TEXTS["source"].number)
@@ -91,8 +93,7 @@ class Plan:
     def __init__(self, kernels, op=OP_NONE):
         self._kernels, self._op = kernels, op
         self.shape = kernels.shape if op == OP_NONE else kernels.shape[::-1]
-        # NumPy has no bfloat16.
-        self.dtype = "bfloat16" if kernels.dtype == _arrays.BFLOAT16 else numpy.dtype(kernels.dtype)
+        self.dtype = kernels.numpy_dtype
 
     @property
     def T(self):
@@ -159,13 +160,18 @@ class Plan:
                 if out is not None or stream is not None:
                     raise ValueError("out= and stream= are not for products that are traced or have derivatives")
                 return _torch.product(self._kernels, self._op, x, y, alpha, beta)
+        return self.computed(x, y, alpha, beta, out, stream, user)
+
+    def computed(self, x, y=None, alpha=1.0, beta=0.0, out=None, stream=None, user=None):
+        """The same without derivatives, and not traced."""
         stream = _arrays.stream_of(x, stream)
         rows, cols = self.shape
         given = self._operand("x", x, cols, stream)
         old = None if y is None else self._operand("y", y, rows, stream)
         if out is None:
-            out = _arrays.empty_like(x, self._operand_shape(rows), given)
-        result = self._operand("out", out, rows, stream)
+            out, result = _arrays.empty_like(x, self._operand_shape(rows), given, stream)
+        else:
+            result = self._operand("out", out, rows, stream)
         if result.is_read_only:
             raise ValueError("out is read-only")
         if self._kernels.host is None:
