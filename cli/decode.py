@@ -141,7 +141,14 @@ def chunk(part):
             yield position, part.column(unit, slot), slot
 
 
-LAYOUTS = {"csr": csr, "sell": sell, "dia": dia, "bcsr": bcsr, "merge": merge, "chunk": chunk}
+def ell(part):
+    slots = len(part["columns"]) // max(part.rows, 1)
+    for position, length in enumerate(part["row_lengths"]):
+        for slot in range(position * slots, position * slots + length):
+            yield position, part.column(position, slot), slot
+
+
+LAYOUTS = {"csr": csr, "sell": sell, "dia": dia, "bcsr": bcsr, "merge": merge, "chunk": chunk, "ell": ell}
 
 
 def entries(plan, packed):

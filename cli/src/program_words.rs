@@ -85,14 +85,20 @@ fn storage(program: &Program, part: &Part) -> String {
             let entries = number("entries");
             (format!("chunks of up to {entries} entries of a row"), "chunk", "chunk")
         }
+        Word::Ell => {
+            ("rows of equally many slots, a multiple of four (ELLPACK)".to_owned(), "row", "row")
+        }
         other => (other.text().to_owned(), "row", "row"),
     };
-    let phrases = fields.iter().filter_map(|&(name, value)| phrase(name, value, unit, shared));
+    // Entries that a thread takes by one load.
+    let at_once = if matches!(word, Word::Chunk | Word::Ell) { 4 } else { 1 };
+    let phrases =
+        fields.iter().filter_map(|&(name, value)| phrase(name, value, (unit, shared), at_once));
     std::iter::once(layout).chain(phrases).collect::<Vec<_>>().join("; ")
 }
 
 /// What a field says; nothing where its layout's phrase has said it, or where it is the usual.
-fn phrase(name: &str, value: Token, unit: &str, shared: &str) -> Option<String> {
+fn phrase(name: &str, value: Token, (unit, shared): (&str, &str), at_once: u32) -> Option<String> {
     Some(match (name, value) {
         ("height" | "side" | "items" | "entries", _) => return None,
         ("vector", Token::Number(1)) => return None,
@@ -117,12 +123,10 @@ fn phrase(name: &str, value: Token, unit: &str, shared: &str) -> Option<String> 
         ("lanes", Token::Number(lanes)) => format!("{lanes} threads for each {shared}"),
         ("rows", Token::Number(1)) => "a row for each thread".to_owned(),
         ("rows", Token::Number(rows)) => format!("{rows} rows for each thread"),
-        ("unroll", Token::Number(steps)) => match (unit, steps) {
-            ("chunk", 1) => "four entries a step".to_owned(),
-            ("chunk", steps) => format!("{} entries a step", 4 * steps),
+        ("unroll", Token::Number(steps)) => match (unit, steps * at_once) {
             (_, 1) => "one after the other".to_owned(),
-            ("diagonal", steps) => format!("{steps} diagonals in flight"),
-            (_, steps) => format!("{steps} entries in flight"),
+            ("diagonal", diagonals) => format!("{diagonals} diagonals in flight"),
+            (_, entries) => format!("{entries} entries in flight"),
         },
         ("reduction", Token::Word(Word::Scan)) => "rows added up by a scan".to_owned(),
         ("reduction", Token::Number(1)) => "rows added up by a thread each".to_owned(),

@@ -11,38 +11,6 @@ struct CutRows {
   u32* tickets;     // shares x column tiles
 };
 
-// Adds up the entries of one lane: those of every LANES-th four of a chunk, UNROLL fours at a time.
-// Loads past the end repeat the batch's first four instead of branching.
-template <u32 LANES, typename Part, typename Sum, typename I, typename In>
-__device__ __forceinline__ void walk_fours(Sum& sum, Part part, I four, I end, I entries_end,
-                                           In input) {
-  constexpr u32 UNROLL = Part::unroll;
-  for (; four < end; four += UNROLL * LANES) {
-    Scalar value[UNROLL][4];
-    u32 column[UNROLL][4];
-    Sum x[UNROLL][4];
-#pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) {
-      const size_t first = size_t(u * LANES < end - four ? four + u * LANES : four) * 4;
-      part.columns_at(first, column[u]);
-      part.values_at(first, value[u]);
-    }
-#pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) {
-#pragma unroll
-      for (u32 j = 0; j < 4; ++j) x[u][j] = input[column[u][j]];
-    }
-#pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) {
-#pragma unroll
-      for (u32 j = 0; j < 4; ++j) {
-        const bool live = (four + u * LANES) * 4 + j < entries_end;
-        multiply_add(sum, live, value[u][j], x[u][j]);
-      }
-    }
-  }
-}
-
 // Chunks of rows, each at most so many entries long: long rows are shared by several groups of
 // LANES x STRIDE neighbouring threads, LANES over entries and STRIDE over columns. Entries are
 // stored by chunks, and a chunk begins at a multiple of 4 of them; the lowest two bits of its

@@ -16,6 +16,7 @@
 //!          | bcsr B INDEX VALUES CACHE VECTOR LANES
 //!          | merge I INDEX VALUES CACHE VECTOR REDUCTION
 //!          | chunk E INDEX VALUES CACHE VECTOR LANES UNROLL
+//!          | ell INDEX VALUES CACHE VECTOR LANES UNROLL
 //! ```
 //!
 //! [`grammar`] is the single statement of these rules: the legal-next mask, the parser, uniform
@@ -43,7 +44,7 @@ pub use hash::{grammar_hash, layouts_changed_since, vocabulary_hash};
 pub use text::TextError;
 
 /// Version of the language; raised whenever a program's text, tokens or meaning change.
-pub const LANGUAGE_VERSION: u32 = 3;
+pub const LANGUAGE_VERSION: u32 = 4;
 
 /// The oldest version whose programs are still read, with the meaning that they had.
 pub const OLDEST_VERSION: u32 = 2;

@@ -306,7 +306,7 @@ mod tests {
             ("matrices = 4", "missing field"),
             ("extra = 1", "unknown field"),
             ("spmv f32", "is no task"),
-            ("layouts = [\"ell\"]", "`ell` is no layout: csr, "),
+            ("layouts = [\"coo\"]", "`coo` is no layout: csr, "),
         ] {
             let text = match wrong {
                 "spmv f32" => TEXT.replace(wrong, "spmv f33"),

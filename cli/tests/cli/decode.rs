@@ -174,15 +174,15 @@ fn every_layout_and_coding_is_decoded() {
         .chain(["merge reduction=scan", "merge reduction=2"])
         .map(str::to_owned)
         .collect();
-    for layout in ["csr", "sell", "bcsr", "merge", "chunk"] {
+    for layout in ["csr", "sell", "bcsr", "merge", "chunk", "ell"] {
         wanted.extend(["u32", "u16", "d16", "d8"].map(|index| format!("{layout} index={index}")));
     }
-    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk"] {
+    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk", "ell"] {
         wanted.extend(["plain", "dictionary"].map(|values| format!("{layout} values={values}")));
     }
     // Padded slots have another value.
     wanted.extend(
-        ["csr", "sell", "merge", "chunk"].map(|layout| format!("{layout} values=constant")),
+        ["csr", "sell", "merge", "chunk", "ell"].map(|layout| format!("{layout} values=constant")),
     );
     assert_eq!(wanted.difference(&seen).collect::<Vec<_>>(), [""; 0], "no candidate has these");
 }
@@ -222,7 +222,7 @@ fn other_values_are_filled_into_every_layout() {
             assert!(packed(refilled) == expected, "{folder} of {pattern}: {}", program(&folder));
         }
     }
-    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk"] {
+    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk", "ell"] {
         assert!(seen.contains(&format!("{layout} values=plain")), "no candidate has {layout}");
     }
 }

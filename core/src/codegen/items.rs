@@ -13,7 +13,7 @@ type File = (&'static str, fn(Dense) -> bool);
 
 /// What the layouts share, each file after those that it uses. What differs between SpMV and SpMM,
 /// where results are rounded to half precision, or by where results go, is in a file for each.
-const SHARED: [File; 18] = [
+const SHARED: [File; 19] = [
     (include_str!("../../cuda/types.cuh"), |_| true),
     (include_str!("../../cuda/half.cuh"), |_| true),
     (include_str!("../../cuda/prefetch.cuh"), |_| true),
@@ -44,6 +44,7 @@ const SHARED: [File; 18] = [
         dense.is_matrices_to(DenseResult::Fused)
     }),
     (include_str!("../../cuda/spmm.cuh"), |dense| dense.is_matrices),
+    (include_str!("../../cuda/fours.cuh"), |_| true),
 ];
 
 /// The library's name for the type of the dense operands in memory.

@@ -5,6 +5,7 @@ use crate::language::{Program, Rows};
 use crate::layout::{
     ArrayRole, ElementType, LayoutModule, Packed, PackedPart, PartSize, each_layout, part_name,
 };
+use crate::structure::FOUR;
 use crate::task::Operation;
 
 /// A parameter of a kernel.
@@ -157,6 +158,7 @@ impl Size {
                 PartSize::Tiles => format!("tiles of {}", of(part)),
                 PartSize::Chunks => format!("chunks of rows of {}", of(part)),
                 PartSize::Diagonals => format!("diagonals of {}", of(part)),
+                PartSize::FoursPerRow => format!("slots / 4 of each row of {}", of(part)),
             },
         }
     }
@@ -197,6 +199,10 @@ fn part_size(packed: &Packed, part: &PackedPart, what: PartSize) -> Option<u64> 
         }
         PartSize::Chunks => part.array("chunk_rows")?.len() as u64,
         PartSize::Diagonals => part.array("diagonals")?.len() as u64,
+        PartSize::FoursPerRow => {
+            let slots = part.array("columns")?.len();
+            (slots / FOUR as usize / part.rows.len().max(1)) as u64
+        }
     })
 }
 

@@ -186,6 +186,8 @@ pub enum PartSize {
     Chunks,
     /// Its diagonals.
     Diagonals,
+    /// Slots of each of its rows, counted by fours.
+    FoursPerRow,
 }
 
 impl PartSize {
@@ -201,6 +203,7 @@ impl PartSize {
             Self::Tiles => "tile_count",
             Self::Chunks => "chunk_count",
             Self::Diagonals => "diagonal_count",
+            Self::FoursPerRow => "fours_per_row",
         }
     }
 }

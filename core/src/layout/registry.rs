@@ -6,8 +6,8 @@ use super::call::DeviceCall;
 use super::cost::{CostModel, PartCost};
 use super::pack::LayoutArrays;
 use super::{
-    BcsrLayout, ChunkLayout, CsrLayout, DiaLayout, Meaning, MergeLayout, PackError, PackedPart,
-    PartSource, SellLayout,
+    BcsrLayout, ChunkLayout, CsrLayout, DiaLayout, EllLayout, Meaning, MergeLayout, PackError,
+    PackedPart, PartSource, SellLayout,
 };
 use crate::matrix::Scalar;
 use crate::syntax::grammar::{Expand, Field, Site};
@@ -134,6 +134,8 @@ layouts! {
     Merge(MergeLayout),
     /// Rows in chunks.
     Chunk(ChunkLayout),
+    /// Rows of equally many slots.
+    Ell(EllLayout),
 }
 
 /// A program over these layouts.

@@ -41,6 +41,8 @@ words! {
     Merge = "merge",
     /// Rows in chunks of at most so many entries.
     Chunk = "chunk",
+    /// Rows of equally many slots (ELLPACK), stored by rows.
+    Ell = "ell",
     /// 32-bit column indices.
     U32 = "u32",
     /// 16-bit column indices.

@@ -64,6 +64,8 @@ constants! {
     start_up_tiles,
     /// Seconds of [`StartUp::Chunks`].
     start_up_chunks,
+    /// Seconds of [`StartUp::PaddedRows`].
+    start_up_padded_rows,
 }
 
 impl CostConstants {
@@ -103,6 +105,7 @@ impl CostConstants {
         start_up_staged_tiles: 5.56e-6,
         start_up_tiles: 8.0e-6,
         start_up_chunks: 5.2e-6,
+        start_up_padded_rows: 4.35e-6,
     };
 
     /// Seconds before the first entry and after the last.
@@ -117,6 +120,7 @@ impl CostConstants {
             StartUp::StagedTiles => self.start_up_staged_tiles,
             StartUp::Tiles => self.start_up_tiles,
             StartUp::Chunks => self.start_up_chunks,
+            StartUp::PaddedRows => self.start_up_padded_rows,
         }
     }
 

@@ -56,6 +56,8 @@ pub enum StartUp {
     StagedTiles,
     /// Chunks of rows: offsets, then column indices, then the input; shares of cut rows.
     Chunks,
+    /// ELL: column indices, then the input.
+    PaddedRows,
     /// Merge tiles of SpMM: borders, entries, sums that tiles leave for each other.
     Tiles,
 }
