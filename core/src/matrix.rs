@@ -5,6 +5,7 @@
 mod assemble;
 mod coo;
 mod csr;
+mod elements;
 #[cfg(feature = "std")]
 pub mod file;
 pub mod generate;
@@ -12,6 +13,7 @@ pub mod harwell_boeing;
 pub mod market;
 #[cfg(feature = "std")]
 pub mod npz;
+mod offsets;
 mod sample;
 mod scalar;
 mod scan;
@@ -21,6 +23,9 @@ mod sprs_conversion;
 pub(crate) mod tasks;
 
 pub use coo::{Coo, CooError, Duplicates};
-pub use csr::{Csr, CsrError, CsrView, Offsets, OffsetsView};
+pub use csr::{Csr, CsrError, CsrView};
+pub use elements::Elements;
+pub(crate) use offsets::KeptOffsets;
+pub use offsets::{Offsets, OffsetsView};
 pub use sample::{RowSample, middle_rows, sample_rows};
 pub use scalar::Scalar;

@@ -19,6 +19,7 @@ mod count;
 mod embedding;
 mod features;
 mod grid;
+mod groups;
 mod limits;
 mod memo;
 mod pattern;
@@ -41,12 +42,13 @@ pub use embedding::{
 };
 pub use features::Features;
 pub use grid::{DensityGrids, GRID_SIDES};
+pub use groups::RowGroups;
 pub use limits::{MAX_DIAGONALS, MAX_PADDING, PaddingLimit};
 pub use rows::{Order, RowSet, RowSetId, Rows, SplitRule};
 pub use scan::{PROBE_LIMIT, SAMPLE_LIMIT};
 pub use similarity::FeatureScale;
 pub use spy::SpyGrid;
-pub use stats::{MatrixStats, RowGroups};
+pub use stats::MatrixStats;
 
 pub(crate) use chunks::{FOUR, row_chunk_count, row_chunks};
 pub(crate) use count::{block_columns, diagonals, row_ends, tile_rows};

@@ -12,9 +12,9 @@ use sparserl_core::arbitrary::{
     Case, case, case_in, csr, free_case, legal_program, random_bits, task,
 };
 use sparserl_core::codegen::{ArgumentKind, emit};
-use sparserl_core::language::{Derivation, Mask, Program};
+use sparserl_core::language::{Derivation, LANGUAGE_VERSION, Mask, Program};
 use sparserl_core::layout::{PackError, Packed, pack, unpack};
-use sparserl_core::matrix::{Csr, Offsets, Scalar};
+use sparserl_core::matrix::{Csr, CsrView, Offsets, OffsetsView, Scalar, generate};
 use sparserl_core::reference::{compare, multiply};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Operation, Precision, Task};
@@ -233,6 +233,33 @@ fn another_element_type_is_refused() {
     let mixed = legal_program(matrix.view(), mixed, 1);
     assert_eq!(pack(double.view(), &mixed).unwrap_err(), error);
     pack(matrix.view(), &mixed).unwrap();
+}
+
+/// Plain CSR and merge path of a whole matrix are its own arrays. Rows of a part, and those of a view
+/// whose matrix is not known, are copied; what is packed is the same.
+#[test]
+fn arrays_of_a_whole_matrix_are_shared() {
+    let matrix = generate::rmat(9, 6, 1);
+    let view = matrix.view();
+    let (offsets, columns, values) = (view.offsets(), view.columns(), view.values());
+    let unknown = CsrView::new(view.rows(), view.cols(), offsets, columns, values).unwrap();
+    let OffsetsView::U32(offsets) = offsets else { panic!() };
+    let own = [offsets.as_ptr().addr(), columns.as_ptr().addr(), values.as_ptr().addr()];
+    let csr = "keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=1";
+    let merge = "keep merge items=8 index=u32 values=plain cache=cached vector=1 reduction=scan";
+    let split = format!("split-length threshold=4\n  {csr}\n  {csr}");
+    for (body, shared) in [(csr, 3), (merge, 2), (&split, 0)] {
+        let text = format!("sparserl {LANGUAGE_VERSION}\nspmv f64\nblock 256\n{body}\n");
+        let program = Program::parse(&text).unwrap();
+        let (packed, copied) = (pack(view, &program).unwrap(), pack(unknown, &program).unwrap());
+        assert_eq!(packed, copied);
+        assert!(same(&unpack(&packed).unwrap(), &matrix));
+        let of_matrix = |packed: &Packed| {
+            let addresses = packed.arguments().map(|(_, array)| array.data.bytes().as_ptr().addr());
+            addresses.filter(|address| own.contains(address)).count()
+        };
+        assert_eq!((of_matrix(&packed), of_matrix(&copied)), (shared, 0), "{body}");
+    }
 }
 
 /// Every other row of 8 × 8 blocks is dense, the others are scattered: whoever samples every second

@@ -12,7 +12,7 @@ use std::thread;
 use sparserl_core::target::Target;
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::cache::CubinCache;
-use sparserl_gpu::compile::pool::{CompilePool, PoolError};
+use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device::{self, Device, DeviceFacts};
 use sparserl_gpu::run::operator::ForeignStream;
@@ -88,9 +88,10 @@ impl Context {
         let server = find_server(options.server.as_deref())?;
         let cache = options.cache_folder.map(CubinCache::at).or_else(|| CubinCache::open().ok());
         let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let pool = Arc::new(CompilePool::start(server.clone(), cores, cache)?);
+        let pool = Arc::new(CompilePool::open(server.clone(), cores, cache));
         let driver_major = gpu.as_ref().ok().map(|gpu: &Gpu| gpu.facts.driver.0);
         let compiler = CubinCompiler::new(Arc::clone(&pool), target.architecture, driver_major);
+        // Known from earlier contexts where nothing has changed since: no process is started then.
         let known = compiler.version();
         known.map_err(|error| Failure::new(Status::NoCompiler, error))?;
         Ok(Self {
@@ -179,12 +180,6 @@ impl Drop for Searching {
     fn drop(&mut self) {
         self.0.count.lock().unwrap_or_else(PoisonError::into_inner).left -= 1;
         self.0.ended.notify_all();
-    }
-}
-
-impl From<PoolError> for Failure {
-    fn from(error: PoolError) -> Self {
-        Self::new(Status::NoCompiler, error)
     }
 }
 

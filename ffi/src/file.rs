@@ -92,7 +92,7 @@ impl Plan {
             language: LANGUAGE_VERSION,
             grammar: grammar_hash(),
             architecture: self.context.target.architecture.to_string(),
-            pattern: self.pattern.clone(),
+            pattern: self.pattern.hash().to_owned(),
             task: self.task,
             expected_calls: self.options.expected_calls,
             epilogue,
@@ -148,7 +148,7 @@ impl Plan {
         if other != own {
             return Err(mismatch(format!("is a plan for {other}, and the matrix holds {own}")));
         }
-        if header.pattern != matrix.pattern {
+        if header.pattern != matrix.pattern() {
             return Err(mismatch("is a plan for a matrix with another pattern".to_owned()));
         }
         let damaged = || Failure::new(Status::File, format_args!("{shown}: is damaged"));
@@ -260,5 +260,5 @@ fn restore<T: Scalar>(
         }
         None => None,
     };
-    recipe.load(matrix, Arc::new(packed), Code { plain, ending }, known)
+    recipe.restore(matrix, packed, Code { plain, ending }, known)
 }

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use sparserl_core::codegen::{CudaSource, Ending, Epilogue, emit, emit_ending};
 use sparserl_core::kernel::Compiler as _;
-use sparserl_core::language::{LANGUAGE_VERSION, Program};
-use sparserl_core::layout::{CostModel, PackError, Packed, pack};
+use sparserl_core::language::Program;
+use sparserl_core::layout::{PackError, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar, middle_rows, sample_rows};
-use sparserl_core::task::{Operation, Task, Values};
+use sparserl_core::task::Values;
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_gpu::run::operator::{DeviceArrays, EndingArguments, Operator, OperatorError};
@@ -24,11 +25,6 @@ const EPILOGUE_SAMPLE: usize = 2_000;
 const SAMPLE_COLUMNS: usize = 16;
 /// Entries, at least.
 const LEAST_SAMPLE: usize = 100;
-/// How many times as fast plain CSR by merge path has to be predicted to be taken: it has a workspace, and the cost
-/// model is not that exact.
-const MERGE_GAIN: f64 = 1.5;
-/// Indices and values as they are.
-const PLAIN: &str = "index=u32 values=plain cache=cached";
 
 /// A kernel, and what is known of it.
 pub(crate) struct PlanKernel {
@@ -109,47 +105,74 @@ impl Recipe<'_> {
         known: Known,
     ) -> Result<PlanKernel, Failure> {
         let packed = pack(matrix, program).map_err(|error| misfit(&error))?;
-        self.check_memory(&packed)?;
-        let code = match self.epilogue {
-            None => self.compile(&packed)?,
-            Some(epilogue) => self.compile_fused(matrix, &packed, epilogue)?,
+        let code = || match self.epilogue {
+            None => self.compile(&packed),
+            Some(epilogue) => self.compile_fused(matrix, &packed, epilogue),
         };
-        self.load(matrix, Arc::new(packed), code, known)
+        let (code, loaded) = self.load(matrix, &packed, code)?;
+        Ok(PlanKernel { packed: Arc::new(packed), code, known, settled: Mutex::new(None), loaded })
     }
 
-    /// Loads what was compiled already.
-    pub(crate) fn load<T: Scalar>(
+    /// The same with code that is there.
+    pub(crate) fn restore<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        packed: Arc<Packed>,
+        packed: Packed,
         code: Code,
         known: Known,
     ) -> Result<PlanKernel, Failure> {
-        self.check_memory(&packed)?;
-        let loaded = match &self.context.gpu {
-            Err(_) => None,
-            Ok(gpu) => {
-                let arrays = Arc::new(DeviceArrays::upload(&gpu.device, &packed)?);
-                let operator = |(source, cubin): &(CudaSource, Cubin), ending| {
-                    Operator::load(&arrays, &packed, source, cubin, ending)
-                };
-                let user = self.epilogue.map_or(0, |epilogue| {
-                    epilogue.user_bytes(packed.program.task.precision.dense())
-                });
-                let ending = match user {
-                    0 => EndingArguments::Old,
-                    bytes => EndingArguments::OldAndUser(bytes),
-                };
-                let plain = code.plain.as_ref();
-                let plain = plain.map(|code| operator(code, EndingArguments::None)).transpose()?;
-                let ending = operator(&code.ending, ending)?;
-                let map =
-                    self.origins.map(|origins| Map::new(&gpu.device, matrix, &packed, origins));
-                let map = map.transpose()?;
-                Some(Loaded { plain, ending, arrays, map, captured: AtomicBool::new(false) })
-            }
+        let (code, loaded) = self.load(matrix, &packed, || Ok(code))?;
+        Ok(PlanKernel { packed: Arc::new(packed), code, known, settled: Mutex::new(None), loaded })
+    }
+
+    /// Gets code, and loads it where there is a GPU, while the arrays are copied there.
+    fn load<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        packed: &Packed,
+        code: impl FnOnce() -> Result<Code, Failure>,
+    ) -> Result<(Code, Option<Loaded>), Failure> {
+        self.check_memory(packed)?;
+        let Ok(gpu) = &self.context.gpu else { return Ok((code()?, None)) };
+        let arrays = DeviceArrays::allocate(&gpu.device, packed).map(Arc::new);
+        thread::scope(|scope| {
+            let fill = |arrays: &Arc<DeviceArrays>| {
+                let arrays = Arc::clone(arrays);
+                scope.spawn(move || arrays.fill(packed))
+            };
+            let filling = arrays.as_ref().ok().map(fill);
+            let code = code()?;
+            let arrays = arrays?;
+            let operators = self.operators(&arrays, packed, &code);
+            let filled = filling.map(thread::ScopedJoinHandle::join);
+            // Whichever fails first, the same failure is reported.
+            filled.transpose().map_err(|_| Failure::internal("copying panicked"))?.transpose()?;
+            let (plain, ending) = operators?;
+            let map = self.origins.map(|origins| Map::new(&gpu.device, matrix, packed, origins));
+            let map = map.transpose()?;
+            let captured = AtomicBool::new(false);
+            Ok((code, Some(Loaded { plain, ending, arrays, map, captured })))
+        })
+    }
+
+    /// Loads the plain kernel, if there is one, and the other.
+    fn operators(
+        &self,
+        arrays: &Arc<DeviceArrays>,
+        packed: &Packed,
+        code: &Code,
+    ) -> Result<(Option<Operator>, Operator), Failure> {
+        let operator = |(source, cubin): &(CudaSource, Cubin), ending| {
+            Operator::load(arrays, packed, source, cubin, ending)
         };
-        Ok(PlanKernel { packed, code, known, settled: Mutex::new(None), loaded })
+        let dense = packed.program.task.precision.dense();
+        let ending = match self.epilogue.map_or(0, |epilogue| epilogue.user_bytes(dense)) {
+            0 => EndingArguments::Old,
+            bytes => EndingArguments::OldAndUser(bytes),
+        };
+        let plain = code.plain.as_ref();
+        let plain = plain.map(|code| operator(code, EndingArguments::None)).transpose()?;
+        Ok((plain, operator(&code.ending, ending)?))
     }
 
     fn check_memory(&self, packed: &Packed) -> Result<(), Failure> {
@@ -265,99 +288,6 @@ impl From<OperatorError> for Failure {
         match error {
             OperatorError::Device(error) => error.into(),
             error => Self::internal(error),
-        }
-    }
-}
-
-/// Plain CSR, the kernel that is there at once: with as many threads for a row, and of matrices as many columns for
-/// a thread, as the cost model finds best; or, where rows are so long or so uneven that it is by far better, by merge
-/// path (Merrill and Garland, SC 2016), for which little is to be computed. Predicted seconds come with the programs:
-/// the best, and what may take less memory.
-pub(crate) fn plain_csr(costs: &CostModel<'_>, task: Task) -> impl Iterator<Item = (Program, f64)> {
-    let by_rows = by_rows(costs, task);
-    let least = by_rows.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds);
-    let by_path = by_merge_path(costs, task);
-    by_path.filter(|(_, seconds)| MERGE_GAIN * seconds <= least).into_iter().chain(by_rows)
-}
-
-fn by_rows(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
-    let mut layouts = Vec::new();
-    for vector in [1, 2, 4, 8] {
-        for lanes in [1, 2, 4, 8, 16, 32] {
-            for unroll in [1, 4] {
-                layouts.push(format!("csr {PLAIN} vector={vector} lanes={lanes} unroll={unroll}"));
-            }
-        }
-    }
-    fastest(costs, task, layouts)
-}
-
-fn by_merge_path(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
-    let (items, vectors, reductions): (&[u32], &[u32], &[&str]) = match task.operation {
-        Operation::SpMV => (&[4, 8], &[1], &["scan", "4", "32"]),
-        Operation::SpMM { .. } => (&[32, 128], &[1, 2, 4], &["scan"]),
-    };
-    let mut layouts = Vec::new();
-    for items in items {
-        for vector in vectors {
-            for reduction in reductions {
-                layouts.push(format!(
-                    "merge items={items} {PLAIN} vector={vector} reduction={reduction}"
-                ));
-            }
-        }
-    }
-    fastest(costs, task, layouts)
-}
-
-/// The fastest of some layouts, as programs write them, by the cost model.
-fn fastest(costs: &CostModel<'_>, task: Task, layouts: Vec<String>) -> Option<(Program, f64)> {
-    // Not every task has every one of them.
-    let programs = layouts.into_iter().filter_map(|layout| {
-        let text = format!("sparserl {LANGUAGE_VERSION}\n{task}\nblock 256\nkeep {layout}\n");
-        Program::parse(&text).ok()
-    });
-    let timed = programs.map(|program| {
-        let seconds = costs.cost(&program).seconds;
-        (program, seconds)
-    });
-    timed.min_by(|(_, one), (_, other)| one.total_cmp(other))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::num::NonZero;
-
-    use sparserl_core::matrix::{Csr, generate};
-    use sparserl_core::structure::MatrixStats;
-    use sparserl_core::target::Target;
-    use sparserl_core::task::Dtype;
-
-    use super::*;
-
-    #[test]
-    fn rows_of_very_different_lengths_are_cut_by_merge_path() {
-        let layout = |matrix: &Csr<f64>, operation| {
-            let task = Task::new(operation, Dtype::F64);
-            let stats = Arc::new(MatrixStats::new(matrix.view()));
-            let costs = CostModel::new(stats, task, Target::H200);
-            let (program, _) = plain_csr(&costs, task).next().unwrap();
-            program
-                .to_string()
-                .lines()
-                .last()
-                .unwrap()
-                .split_whitespace()
-                .nth(1)
-                .unwrap()
-                .to_owned()
-        };
-        let (uneven, even) =
-            (generate::one_dense_row(20_000, 20_000, 1), generate::stencil5(300, 300));
-        let columns = NonZero::new(8).unwrap();
-        for operation in [Operation::SpMV, Operation::SpMM { columns }] {
-            assert_eq!(layout(&uneven, operation), "merge", "{operation:?}");
-            assert_eq!(layout(&even, operation), "csr", "{operation:?}");
         }
     }
 }

@@ -32,6 +32,8 @@ mod make;
 mod map;
 mod matrix;
 mod options;
+mod pattern;
+mod plain;
 mod plan;
 mod progress;
 mod query;

@@ -12,9 +12,10 @@ use sparserl_core::task::Task;
 
 use crate::context::{Context, Searching};
 use crate::effort::Effort;
-use crate::kernel::{Known, PlanKernel, Recipe, plain_csr};
+use crate::kernel::{Known, PlanKernel, Recipe};
 use crate::matrix::{Matrix, with_view};
 use crate::options::PlanOptions;
+use crate::plain::plain_csr;
 use crate::plan::{Plan, task};
 use crate::side::{Op, Side, entries, origins};
 use crate::status::{self, Failure, Status};

@@ -63,8 +63,25 @@ fn value_arrays(packed: &Packed) -> impl Iterator<Item = (usize, &ArrayData)> {
     arguments.filter(|(_, (_, array))| array.name == "values").map(|(i, (_, a))| (i, &a.data))
 }
 
+/// Whether an array of values is the matrix's own.
+fn is_shared<T: Scalar>(data: &ArrayData, matrix: CsrView<'_, T>) -> bool {
+    std::ptr::eq(data.bytes(), bytemuck::cast_slice::<T, u8>(matrix.values()))
+}
+
 /// Which entry each element of each array of values is.
 fn entries<T: Scalar>(
+    matrix: CsrView<'_, T>,
+    packed: &Packed,
+) -> Result<Vec<(usize, Vec<u64>)>, Failure> {
+    if value_arrays(packed).any(|(_, data)| !is_shared(data, matrix)) {
+        return packed_entries(matrix, packed);
+    }
+    let own = |(index, data): (usize, &ArrayData)| (index, (0..data.len() as u64).collect());
+    Ok(value_arrays(packed).map(own).collect())
+}
+
+/// The same by packing entries' numbers.
+fn packed_entries<T: Scalar>(
     matrix: CsrView<'_, T>,
     packed: &Packed,
 ) -> Result<Vec<(usize, Vec<u64>)>, Failure> {
@@ -120,9 +137,12 @@ mod tests {
             let layout = "keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=1";
             let text = format!("sparserl 3\n{task} variable\nblock 128\n{layout}\n");
             let packed = pack(matrix.view(), &Program::parse(&text).unwrap()).unwrap();
-            let found = entries(matrix.view(), &packed).unwrap();
+            let found = packed_entries(matrix.view(), &packed).unwrap();
             let expected: Vec<u64> = (0..matrix.nnz() as u64).collect();
             assert_eq!(found.iter().map(|(_, entries)| entries).collect::<Vec<_>>(), [&expected]);
+            // The matrix's own values need no packing to be told apart.
+            assert!(value_arrays(&packed).all(|(_, data)| is_shared(data, matrix.view())));
+            assert_eq!(entries(matrix.view(), &packed).unwrap(), found);
         }
     }
 
@@ -140,9 +160,9 @@ mod tests {
             let program = Program::parse(&text).unwrap();
             let packed = pack(matrix.view(), &program).unwrap();
             let mut seen = vec![0; matrix.nnz()];
-            for ((_, data), (_, entries)) in
-                value_arrays(&packed).zip(entries(matrix.view(), &packed).unwrap())
-            {
+            let found = packed_entries(matrix.view(), &packed).unwrap();
+            assert_eq!(entries(matrix.view(), &packed).unwrap(), found, "{layout}");
+            for ((_, data), (_, entries)) in value_arrays(&packed).zip(found) {
                 let ArrayData::F64(values) = data else { panic!() };
                 for (value, entry) in values.iter().zip(entries) {
                     if entry == NO_ENTRY {

@@ -12,6 +12,7 @@ use crate::handle::Handles;
 use crate::kernel::Recipe;
 use crate::matrix::Matrix;
 use crate::options::PlanOptions;
+use crate::pattern::Pattern;
 use crate::progress::Progress;
 use crate::side::{Op, Side};
 use crate::status::{Failure, Status};
@@ -30,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) nnz: usize,
     pub(crate) task: Task,
     /// Of the matrix's pattern.
-    pub(crate) pattern: String,
+    pub(crate) pattern: Pattern,
     pub(crate) forward: Side,
     /// For Aᵀ.
     pub(crate) backward: Option<Side>,
@@ -74,7 +75,7 @@ impl Plan {
             cols: matrix.entries.cols(),
             nnz: matrix.entries.nnz(),
             task: task(&options, matrix.entries.dtype()),
-            pattern: matrix.pattern.clone(),
+            pattern: matrix.kept_pattern(),
             options,
             forward,
             backward,

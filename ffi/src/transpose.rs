@@ -1,5 +1,6 @@
 //! Matrices by their columns.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -34,34 +35,24 @@ pub(crate) struct ByColumns<V> {
 /// The columns `columns`, the next ones, with their parts of the arrays.
 struct Columns<'a, V> {
     columns: Range<usize>,
-    rows: &'a mut [u32],
-    of_entries: &'a mut [V],
+    rows: &'a mut [MaybeUninit<u32>],
+    of_entries: &'a mut [MaybeUninit<V>],
 }
 
 /// Sorts entries by their columns. Each thread goes through all of them and keeps those of its columns: writes are
 /// what costs.
-pub(crate) fn by_columns<T: Scalar, V: bytemuck::Zeroable + Clone + Send>(
+pub(crate) fn by_columns<T: Scalar, V: Send>(
     matrix: CsrView<'_, T>,
     of_entry: impl Fn(usize) -> V + Sync,
 ) -> ByColumns<V> {
-    let mut offsets = vec![0_u64; matrix.cols() + 1];
-    for &column in matrix.columns() {
-        if let Some(count) = offsets.get_mut(column as usize + 1) {
-            *count += 1;
-        }
-    }
-    let mut sum = 0;
-    for count in &mut offsets {
-        sum += *count;
-        *count = sum;
-    }
     let nnz = matrix.nnz();
-    let mut rows = vec![0_u32; nnz];
-    let mut of_entries = vec![V::zeroed(); nnz];
     let threads = rayon::current_num_threads().min(nnz / ENTRIES_A_THREAD).clamp(1, MOST_THREADS);
-    let mut parts = Vec::new();
-    let (mut rows_left, mut entries_left) = (rows.as_mut_slice(), of_entries.as_mut_slice());
-    let mut begin = 0;
+    let offsets = offsets(matrix, threads);
+    // Not filled with zeros first: large arrays are new memory, which is best touched once.
+    let (mut rows, mut of_entries) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
+    let (mut parts, mut begin) = (Vec::new(), 0);
+    let mut rows_left = rows.spare_capacity_mut();
+    let mut entries_left = of_entries.spare_capacity_mut();
     for thread in 1..=threads {
         let end = match thread {
             last if last == threads => matrix.cols(),
@@ -70,7 +61,7 @@ pub(crate) fn by_columns<T: Scalar, V: bytemuck::Zeroable + Clone + Send>(
                 offsets.partition_point(|&offset| offset < share).clamp(begin, matrix.cols())
             }
         };
-        let at = |column: usize| offsets.get(column).copied().unwrap_or(sum) as usize;
+        let at = |column: usize| offsets.get(column).map_or(nnz, |&offset| offset as usize);
         let length = at(end) - at(begin);
         let (part_rows, rest) = rows_left.split_at_mut(length);
         rows_left = rest;
@@ -80,7 +71,40 @@ pub(crate) fn by_columns<T: Scalar, V: bytemuck::Zeroable + Clone + Send>(
         begin = end;
     }
     parts.into_par_iter().for_each(|part| part.fill(matrix, &offsets, &of_entry));
+    // SAFETY: there is room for as many. Each of the matrix's entries is put at a place of its own,
+    // as many in each column as were counted there, and those are `nnz` in all.
+    unsafe {
+        rows.set_len(nnz);
+        of_entries.set_len(nnz);
+    }
     ByColumns { offsets, rows, of_entries }
+}
+
+/// Where each column begins, and the last one ends. Each thread counts a part of the entries, as long
+/// as its counters are fewer than those.
+fn offsets<T: Scalar>(matrix: CsrView<'_, T>, threads: usize) -> Vec<u64> {
+    let (columns, cols) = (matrix.columns(), matrix.cols());
+    let threads = threads.min(columns.len() / (2 * cols.max(1))).max(1);
+    let counts = columns.par_chunks(columns.len().div_ceil(threads).max(1)).map(|columns| {
+        let mut counts = vec![0_u64; cols + 1];
+        for &column in columns {
+            if let Some(count) = counts.get_mut(column as usize + 1) {
+                *count += 1;
+            }
+        }
+        counts
+    });
+    let counts = counts.collect::<Vec<_>>().into_iter().reduce(|mut all, part| {
+        all.iter_mut().zip(part).for_each(|(count, more)| *count += more);
+        all
+    });
+    let mut offsets = counts.unwrap_or_else(|| vec![0; cols + 1]);
+    let mut sum = 0;
+    for count in &mut offsets {
+        sum += *count;
+        *count = sum;
+    }
+    offsets
 }
 
 impl<V> Columns<'_, V> {
@@ -93,14 +117,28 @@ impl<V> Columns<'_, V> {
         let Self { columns, rows, of_entries } = self;
         let mut next = offsets.get(columns.clone()).unwrap_or_default().to_vec();
         let first = next.first().copied().unwrap_or(0);
+        next.iter_mut().for_each(|place| *place -= first);
         let mut entry = 0;
         for row in 0..matrix.rows() {
-            for &column in matrix.row(row).0 {
-                let place = (column as usize).checked_sub(columns.start);
-                if let Some(place) = place.and_then(|place| next.get_mut(place)) {
-                    let at = (*place - first) as usize;
+            let of_row = matrix.row(row).0;
+            // They increase: many rows have none of these columns.
+            let has_none = match of_row {
+                [begin, .., end] | [begin @ end] => {
+                    (*end as usize) < columns.start || *begin as usize >= columns.end
+                }
+                [] => true,
+            };
+            if has_none {
+                entry += of_row.len();
+                continue;
+            }
+            for &column in of_row {
+                let place = (column as usize).wrapping_sub(columns.start);
+                if let Some(place) = next.get_mut(place) {
+                    let at = *place as usize;
                     if let (Some(to), Some(of)) = (rows.get_mut(at), of_entries.get_mut(at)) {
-                        (*to, *of) = (row as u32, of_entry(entry));
+                        to.write(row as u32);
+                        of.write(of_entry(entry));
                     }
                     *place += 1;
                 }

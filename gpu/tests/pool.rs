@@ -16,11 +16,12 @@ use sparserl_gpu::serve::serve;
 
 type Check = fn() -> Result<(), Failed>;
 
-const CHECKS: [(&str, Check); 11] = [
+const CHECKS: [(&str, Check); 12] = [
     ("pool::same_cubins", many_threads_get_the_cubins_of_one),
     ("pool::ptx", ptx_is_that_of_the_compiler_itself),
     ("pool::driver", the_driver_decides_on_the_compiler),
     ("pool::cache", what_is_kept_needs_no_process),
+    ("pool::known_compiler", a_compiler_that_is_known_is_not_asked_again),
     ("pool::refused", refused_sources_leave_their_process_alone),
     ("pool::endless", an_endless_source_is_stopped_and_others_go_on),
     ("pool::crash", a_crash_is_the_sources_outcome),
@@ -165,6 +166,44 @@ fn what_is_kept_needs_no_process() -> Result<(), Failed> {
     })?;
     let again = compile(&pool, &SAXPY.replace("+=", "-="))?;
     ensure(matches!(again.origin, Origin::Compiled), &format!("{:?}", again.origin))
+}
+
+/// A second pool takes from the cache which compiler there is, until there may be another.
+#[cfg(unix)]
+fn a_compiler_that_is_known_is_not_asked_again() -> Result<(), Failed> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir()?;
+    let [started, server, toolkit] =
+        ["started", "server", "toolkit"].map(|n| folder.path().join(n));
+    // Says that it was started, and looks for compilers in a toolkit, too.
+    let script = format!(
+        "#!/bin/sh\necho >> '{}'\nCUDA_HOME='{}' exec '{}' serve \"$@\"\n",
+        started.display(),
+        toolkit.display(),
+        std::env::current_exe()?.display()
+    );
+    std::fs::write(&server, script)?;
+    std::fs::set_permissions(&server, std::fs::Permissions::from_mode(0o755))?;
+    let version = || -> Result<_, Failed> {
+        let command = ServerCommand::new(&server, [""; 0]);
+        let cache = CubinCache::at(folder.path().join("cache"));
+        let pool = CompilePool::open(command, NonZeroUsize::MIN, Some(cache));
+        Ok(pool.version(Architecture::Sm90, None)?)
+    };
+    let starts = || std::fs::read_to_string(&started).map_or(0, |lines| lines.lines().count());
+    let known = version()?;
+    ensure(version()? == known && starts() == 1, &format!("{} processes", starts()))?;
+    std::fs::create_dir_all(toolkit.join("lib64"))?;
+    ensure(version()? == known && starts() == 2, &format!("{} processes", starts()))?;
+    std::fs::write(toolkit.join("lib64/libnvrtc.so.1"), "no library")?;
+    ensure(version()? == known && starts() == 3, &format!("{} processes", starts()))?;
+    ensure(version()? == known && starts() == 3, &format!("{} processes", starts()))
+}
+
+#[cfg(not(unix))]
+fn a_compiler_that_is_known_is_not_asked_again() -> Result<(), Failed> {
+    Ok(())
 }
 
 fn refused_sources_leave_their_process_alone() -> Result<(), Failed> {

@@ -66,7 +66,7 @@ const EMULATOR: [&str; 9] =
     ["error", "compute", "code", "ptx", "counters", "finding", "memory", "launch", "machine"];
 
 /// All modules of `ffi`, likewise.
-const FFI: [&str; 25] = [
+const FFI: [&str; 27] = [
     "huge_pages",
     "types",
     "status",
@@ -79,6 +79,8 @@ const FFI: [&str; 25] = [
     "context",
     "transpose",
     "matrix",
+    "pattern",
+    "plain",
     "map",
     "kernel",
     "side",

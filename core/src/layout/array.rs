@@ -1,10 +1,10 @@
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use half::{bf16, f16};
 
+use crate::matrix::{Elements, KeptOffsets, Scalar};
 use crate::syntax::{Access, IndexCoding, ValueCoding};
 use crate::task::Dtype;
 
@@ -59,7 +59,7 @@ impl Array {
         tickets: usize,
     ) -> [Self; 2] {
         let zeros = ArrayData::zeros(sum, bytes as usize / sum.size());
-        let tickets = ArrayData::U32(alloc::vec![0; tickets]);
+        let tickets = ArrayData::U32(alloc::vec![0; tickets].into());
         [Self::partial_sums(name, zeros), Self::counters("tickets", tickets)]
     }
 }
@@ -160,7 +160,7 @@ macro_rules! element_types {
     ($($variant:ident $rust:ident $cuda:literal,)*) => {
         /// Elements of an array.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum ArrayData { $(#[doc = concat!("`", stringify!($rust), "`")] $variant(Vec<$rust>),)* }
+        pub enum ArrayData { $(#[doc = concat!("`", stringify!($rust), "`")] $variant(Elements<$rust>),)* }
 
         impl ArrayData {
             /// Number of elements.
@@ -241,10 +241,10 @@ impl ArrayData {
     /// So many zeros.
     pub(crate) fn zeros(dtype: Dtype, len: usize) -> Self {
         match dtype {
-            Dtype::F32 => Self::F32(alloc::vec![0.0; len]),
-            Dtype::F64 => Self::F64(alloc::vec![0.0; len]),
-            Dtype::F16 => Self::F16(alloc::vec![f16::ZERO; len]),
-            Dtype::BF16 => Self::BF16(alloc::vec![bf16::ZERO; len]),
+            Dtype::F32 => Self::F32(alloc::vec![0.0; len].into()),
+            Dtype::F64 => Self::F64(alloc::vec![0.0; len].into()),
+            Dtype::F16 => Self::F16(alloc::vec![f16::ZERO; len].into()),
+            Dtype::BF16 => Self::BF16(alloc::vec![bf16::ZERO; len].into()),
         }
     }
 
@@ -286,13 +286,43 @@ impl ArrayData {
         Self::positions(limit, sums)
     }
 
+    /// Values in an array of their own type, which shares them.
+    pub(crate) fn of_values<T: Scalar>(values: Elements<T>) -> Option<Self> {
+        match T::DTYPE {
+            Dtype::F32 => values.of_type().map(Self::F32),
+            Dtype::F64 => values.of_type().map(Self::F64),
+            Dtype::F16 => values.of_type().map(Self::F16),
+            Dtype::BF16 => values.of_type().map(Self::BF16),
+        }
+    }
+
+    /// The offsets of a matrix, shared with it where they are as wide as [`positions`](Self::positions)
+    /// makes them.
+    pub(crate) fn of_offsets(offsets: KeptOffsets) -> Self {
+        let last = match &offsets {
+            KeptOffsets::U32(v) => v.last().map_or(0, |&last| last.into()),
+            KeptOffsets::U64(v) => v.last().copied().unwrap_or(0),
+        };
+        match (offsets, is_narrow(last)) {
+            (KeptOffsets::U32(v), true) => Self::U32(v),
+            (KeptOffsets::U64(v), false) => Self::U64(v),
+            (KeptOffsets::U32(v), false) => Self::U64(v.iter().map(|&n| n.into()).collect()),
+            (KeptOffsets::U64(v), true) => Self::U32(v.iter().map(|&n| n as u32).collect()),
+        }
+    }
+
     /// Positions in an array, none of them above `limit`: `u32` when that fits, with what device
     /// code steps past, else `u64`.
     pub(crate) fn positions(limit: u64, positions: impl Iterator<Item = u64>) -> Self {
-        if u32::try_from(limit + STEP_PAST).is_ok() {
+        if is_narrow(limit) {
             Self::U32(positions.map(|n| n as u32).collect())
         } else {
             Self::U64(positions.collect())
         }
     }
+}
+
+/// Whether positions up to `limit` fit in 32 bits, with what device code steps past.
+fn is_narrow(limit: u64) -> bool {
+    u32::try_from(limit + STEP_PAST).is_ok()
 }

@@ -192,8 +192,8 @@ impl LayoutModule for ChunkLayout {
         });
         let mut arrays = vec![
             Array::matrix("chunk_offsets", offsets(&chunks)),
-            Array::matrix("chunk_rows", ArrayData::U32(rows)),
-            Array::matrix("cuts", ArrayData::U32(cuts)),
+            Array::matrix("chunk_rows", ArrayData::U32(rows.into())),
+            Array::matrix("cuts", ArrayData::U32(cuts.into())),
         ];
         let (index, values) = ((self.index, chunks.len()), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
@@ -330,6 +330,6 @@ mod tests {
         let (rows, cuts) = targets(&chunks);
         assert_eq!(rows, [0, CUT, CUT + 1, 2]);
         assert_eq!(cuts, [0, 2, 1, 0, 2, 1]);
-        assert_eq!(offsets(&chunks), ArrayData::U32(vec![1, 4, 27, 40, 40]));
+        assert_eq!(offsets(&chunks), ArrayData::U32(vec![1, 4, 27, 40, 40].into()));
     }
 }

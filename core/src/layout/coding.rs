@@ -2,8 +2,8 @@ use alloc::vec::Vec;
 
 use half::{bf16, f16};
 
-use super::{Array, ArrayData, PackError, Table};
-use crate::matrix::Scalar;
+use super::{Array, ArrayData, PackError, PartSource, Table};
+use crate::matrix::{Elements, Scalar};
 use crate::syntax::{IndexCoding, ValueCoding};
 use crate::task::Dtype;
 
@@ -80,7 +80,7 @@ fn pack_columns<T: Scalar>(
     check_width(coding, widest)?;
     Ok(alloc::vec![
         Array::entries("columns", data),
-        Array::decoding("column_bases", ArrayData::U32(bases))
+        Array::decoding("column_bases", ArrayData::U32(bases.into()))
     ])
 }
 
@@ -93,10 +93,10 @@ fn check_width(coding: IndexCoding, widest: u32) -> Result<(), PackError> {
 }
 
 /// Collects what `of` makes of entries.
-fn gather<E, U>(entries: impl Iterator<Item = E>, mut of: impl FnMut(E) -> U) -> Vec<U> {
+fn gather<E, U>(entries: impl Iterator<Item = E>, mut of: impl FnMut(E) -> U) -> Elements<U> {
     let mut gathered = Vec::with_capacity(entries.size_hint().0);
     entries.for_each(|entry| gathered.push(of(entry)));
-    gathered
+    gathered.into()
 }
 
 /// Packs values: `values`, or `codes` and `table`. In a `padded` layout, whose kernel reads empty
@@ -154,6 +154,21 @@ pub(crate) fn pack_entries<T: Scalar>(
     let mut arrays = columns?;
     arrays.extend(values?);
     Ok(arrays)
+}
+
+/// Columns and values of a part that stores those of the whole matrix as they are: they are shared
+/// with it.
+pub(crate) fn shared_entries<T: Scalar>(
+    source: &PartSource<'_, T>,
+    index: IndexCoding,
+    values: ValueCoding,
+) -> Option<[Array; 2]> {
+    if (index, values) != (IndexCoding::U32, ValueCoding::Plain) || !source.is_whole() {
+        return None;
+    }
+    let values = ArrayData::of_values(source.matrix.kept_values())?;
+    let columns = ArrayData::U32(source.matrix.kept_columns());
+    Some([Array::entries("columns", columns), Array::entries("values", values)])
 }
 
 /// An array of the scalar's own type.

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::call::{DeviceCall, PartSize, Shares};
-use super::coding::{Counted, Decoder, pack_entries};
+use super::coding::{Counted, Decoder, pack_entries, shared_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::LayoutArrays;
 use super::registry::{LayoutModule, Mask, Program, Slot};
@@ -30,6 +30,19 @@ pub struct CsrLayout {
 impl CsrLayout {
     fn mapping(&self, task: Task, block: u32) -> Mapping {
         Mapping::new(task, self.lanes, self.access.vector, block)
+    }
+
+    /// Columns and values, coded entry by entry.
+    fn pack_entries<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<Vec<Array>, PackError> {
+        let rows = source.row_count();
+        let entries = (0..rows).flat_map(move |position| {
+            let (columns, values) = source.row(position);
+            let row = columns.iter().zip(values);
+            row.map(move |(&column, &value)| (position as u32, Some((column, value))))
+        });
+        let entries = Counted { entries, count: source.nnz() };
+        let (index, values) = ((self.index, rows), (self.access.values, source.table));
+        pack_entries(index, values, false, entries.clone(), entries)
     }
 
     /// Bytes in which the warps of a block leave their sums.
@@ -76,17 +89,15 @@ impl LayoutModule for CsrLayout {
 
     fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
         let rows = source.row_count();
-        let nnz = source.nnz();
-        let entries = (0..rows).flat_map(move |position| {
-            let (columns, values) = source.row(position);
-            let row = columns.iter().zip(values);
-            row.map(move |(&column, &value)| (position as u32, Some((column, value))))
+        let offsets = match source.is_whole() {
+            true => ArrayData::of_offsets(source.matrix.kept_offsets()),
+            false => ArrayData::offsets(source.nnz() as u64, source.row_lens()),
+        };
+        let mut arrays = vec![Array::matrix("row_offsets", offsets)];
+        arrays.extend(match shared_entries(source, self.index, self.access.values) {
+            Some(shared) => shared.into(),
+            None => self.pack_entries(source)?,
         });
-        let entries = Counted { entries, count: nnz };
-        let data = ArrayData::offsets(nnz as u64, source.row_lens());
-        let mut arrays = vec![Array::matrix("row_offsets", data)];
-        let (index, values) = ((self.index, rows), (self.access.values, source.table));
-        arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
 
         let block = source.program.block.threads();
         let task = source.program.task;

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::call::{DeviceCall, Shares};
-use super::coding::{Counted, Decoder, pack_entries};
+use super::coding::{Counted, Decoder, pack_entries, shared_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{LayoutArrays, SHARED_LIMIT, WORKSPACE_LIMIT};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
@@ -251,7 +251,10 @@ impl LayoutModule for MergeLayout {
         // Groups past the last item load a base as well.
         let all_units = (tiles * (items / unit_items) as usize).max(units);
         let (index, values) = ((self.index, all_units), (self.access.values, source.table));
-        let coded = if self.index.is_relative() {
+        let shared_arrays = shared_entries(source, self.index, self.access.values);
+        let coded = if let Some(arrays) = shared_arrays {
+            arrays.into()
+        } else if self.index.is_relative() {
             let entries = of_entries.zip(entries).map(|(unit, entry)| (unit, Some(entry)));
             pack_entries(index, values, false, entries, alone)?
         } else {
@@ -263,7 +266,7 @@ impl LayoutModule for MergeLayout {
                 // Device code adds items and rows to offsets, so those sums must fit as well.
                 let limit = nnz + ends.len() as u64 + u64::from(items);
                 vec![
-                    Array::matrix("tile_rows", ArrayData::U32(starts)),
+                    Array::matrix("tile_rows", ArrayData::U32(starts.into())),
                     Array::matrix("row_offsets", ArrayData::offsets(limit, source.row_lens())),
                 ]
             }
@@ -271,9 +274,12 @@ impl LayoutModule for MergeLayout {
                 let mut warp_rows = tile_rows(&ends, items / (block / 32));
                 warp_rows.resize(tiles * (block / 32) as usize + 1, ends.len() as u32);
                 vec![
-                    Array::matrix("row_ends", ArrayData::U32(row_end_bits(&ends, tiles, items))),
-                    Array::matrix("warp_rows", ArrayData::U32(warp_rows)),
-                    Array::matrix("borders", ArrayData::U32(borders(&ends, &starts, items))),
+                    Array::matrix(
+                        "row_ends",
+                        ArrayData::U32(row_end_bits(&ends, tiles, items).into()),
+                    ),
+                    Array::matrix("warp_rows", ArrayData::U32(warp_rows.into())),
+                    Array::matrix("borders", ArrayData::U32(borders(&ends, &starts, items).into())),
                 ]
             }
         };
@@ -472,6 +478,6 @@ mod tests {
         assert_eq!(borders(&ends, &starts, 3), [0, 0, 0, 1, 2, 2, 2, 3, 4, 4]);
         let words = row_end_bits(&ends, 1, 32);
         assert_eq!(words, [0b100_0011_1000]);
-        assert_eq!(read_row_ends(&ArrayData::U32(words), 4).unwrap(), ends);
+        assert_eq!(read_row_ends(&ArrayData::U32(words.into()), 4).unwrap(), ends);
     }
 }

@@ -137,7 +137,13 @@ impl<'a, T: Scalar> PartSource<'a, T> {
 
     /// Entries of the part.
     pub(crate) fn nnz(&self) -> usize {
-        self.row_lens().sum::<u64>() as usize
+        self.rows.nnz(self.matrix.offsets())
+    }
+
+    /// Whether its rows are all of the matrix, in order: then its entries lie as they do in the
+    /// matrix's arrays.
+    pub(crate) fn is_whole(&self) -> bool {
+        *self.rows == all_rows(self.matrix)
     }
 }
 
@@ -240,7 +246,7 @@ pub(crate) fn packings() -> usize {
     PACKINGS.get()
 }
 
-/// Packs a matrix as a program says. With the `std` feature, parts are packed in parallel, and so
+/// Packs a matrix as a program says. Arrays that are the matrix's own are shared with it. With the `std` feature, parts are packed in parallel, and so
 /// are the columns and the values of a part.
 ///
 /// # Errors
@@ -287,10 +293,10 @@ pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Pack
         }
         // The kernel holds parts without rows as well: it is the same for all matrices.
         shared = shared.max(layout.shared);
-        let nnz = rows.iter().map(|row| matrix.row_len(row)).sum();
+        let nnz = rows.nnz(matrix.offsets());
         let mut arrays = Vec::new();
         if let Rows::List(list) = &rows {
-            let data = ArrayData::U32(list.clone());
+            let data = ArrayData::U32(list.clone().into());
             arrays.push(Array::decoding("rows", data));
         }
         arrays.extend(layout.arrays);

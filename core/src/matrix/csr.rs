@@ -4,76 +4,10 @@ use core::ops::Range;
 
 use thiserror::Error;
 
-use super::{Coo, Scalar, tasks};
+use super::{Coo, Elements, KeptOffsets, Offsets, OffsetsView, Scalar, tasks};
 
 /// Entries that a thread checks at a time; fewer are not worth waking another.
 const ENTRIES_A_PIECE: usize = 1 << 18;
-
-/// Row offsets of an owned CSR matrix; `U64` only when nnz does not fit in 32 bits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Offsets {
-    /// nnz < 2³².
-    U32(Vec<u32>),
-    /// nnz ≥ 2³².
-    U64(Vec<u64>),
-}
-
-impl Offsets {
-    /// Borrows the offsets.
-    #[must_use]
-    pub fn view(&self) -> OffsetsView<'_> {
-        match self {
-            Self::U32(v) => OffsetsView::U32(v),
-            Self::U64(v) => OffsetsView::U64(v),
-        }
-    }
-
-    /// The same offsets in 32 bits if the last one fits.
-    pub(super) fn narrowed(self) -> Self {
-        match self {
-            Self::U64(v) if v.last().is_none_or(|&last| u32::try_from(last).is_ok()) => {
-                Self::U32(v.into_iter().map(|offset| offset as u32).collect())
-            }
-            other => other,
-        }
-    }
-}
-
-/// Borrowed row offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OffsetsView<'a> {
-    /// 32-bit offsets.
-    U32(&'a [u32]),
-    /// 64-bit offsets.
-    U64(&'a [u64]),
-}
-
-impl OffsetsView<'_> {
-    /// Number of offsets: rows + 1.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        match self {
-            Self::U32(v) => v.len(),
-            Self::U64(v) => v.len(),
-        }
-    }
-
-    /// True when there is no offset at all, which no valid matrix has.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Offset `i`; panics when `i` is out of range, like a slice.
-    #[must_use]
-    pub fn at(&self, i: usize) -> usize {
-        match self {
-            Self::U32(v) => v[i] as usize,
-            // Where usize has 32 bits no array is that long: saturating fails every range check.
-            Self::U64(v) => usize::try_from(v[i]).unwrap_or(usize::MAX),
-        }
-    }
-}
 
 /// Why arrays do not form a CSR matrix.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -152,6 +86,8 @@ pub struct CsrView<'a, T> {
     offsets: OffsetsView<'a>,
     columns: &'a [u32],
     values: &'a [T],
+    /// The matrix that these arrays are of, if it is known: they can be kept without copying them.
+    owner: Option<&'a Csr<T>>,
 }
 
 impl<'a, T: Scalar> CsrView<'a, T> {
@@ -159,9 +95,9 @@ impl<'a, T: Scalar> CsrView<'a, T> {
     /// it is another.
     #[must_use]
     pub fn of_type<U: Scalar>(self) -> Option<CsrView<'a, U>> {
-        let Self { rows, cols, offsets, columns, values } = self;
+        let Self { rows, cols, offsets, columns, values, owner: _ } = self;
         let values = (T::DTYPE == U::DTYPE).then(|| bytemuck::cast_slice(values))?;
-        Some(CsrView { rows, cols, offsets, columns, values })
+        Some(CsrView { rows, cols, offsets, columns, values, owner: None })
     }
 
     /// Checks the arrays, in one pass and without copying them.
@@ -193,7 +129,7 @@ impl<'a, T: Scalar> CsrView<'a, T> {
             Some((row, error)) => (row, Err(error)),
             None => (rows, Ok(())),
         };
-        let view = Self { rows, cols, offsets, columns, values };
+        let view = Self { rows, cols, offsets, columns, values, owner: None };
         // Only rows before the first wrong offset have entries.
         let pieces = view.pieces(ordered);
         tasks::map(pieces, |rows| view.check_entries(rows))
@@ -209,10 +145,7 @@ impl<'a, T: Scalar> CsrView<'a, T> {
         let mut begin = 0;
         while begin < end {
             let most = self.offsets.at(begin) + ENTRIES_A_PIECE;
-            let mut next = begin + 1;
-            while next < end && self.offsets.at(next + 1) <= most {
-                next += 1;
-            }
+            let next = self.offsets.rows_until(end, most).max(begin + 1);
             pieces.push(begin..next);
             begin = next;
         }
@@ -221,6 +154,9 @@ impl<'a, T: Scalar> CsrView<'a, T> {
 
     /// Checks the entries of some rows.
     fn check_entries(&self, rows: Range<usize>) -> Result<(), CsrError> {
+        if self.has_entries_in_order(rows.clone()) {
+            return Ok(());
+        }
         for row in rows {
             let (columns, values) = self.row(row);
             let mut previous = None;
@@ -238,6 +174,30 @@ impl<'a, T: Scalar> CsrView<'a, T> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the entries of some rows are as they have to be. Without a branch for each of them,
+    /// several are looked at at once.
+    fn has_entries_in_order(&self, rows: Range<usize>) -> bool {
+        let entries = self.offsets.at(rows.start)..self.offsets.at(rows.end);
+        let (columns, values) = (&self.columns[entries.clone()], &self.values[entries.clone()]);
+        let is_outside = |&col: &u32| u32::from(col as usize >= self.cols);
+        let is_inside = columns.iter().fold(0, |any, col| any | is_outside(col)) == 0;
+        let is_finite = values.iter().fold(true, |all, value| all & value.to_f64().is_finite());
+        // Columns may fall, or stay the same, only from the last of a row to the first of the next.
+        let falls = |pair: &[u32]| usize::from(pair[0] >= pair[1]);
+        let all_falls: usize = columns.windows(2).map(falls).sum();
+        let mut between_rows = 0;
+        let mut before = entries.start;
+        for row in rows {
+            let start = self.offsets.at(row);
+            // Of empty rows, the border is that of the row before.
+            if start > before && start < entries.end {
+                between_rows += falls(&self.columns[start - 1..=start]);
+                before = start;
+            }
+        }
+        is_inside && is_finite && all_falls == between_rows
     }
 
     /// Number of rows.
@@ -276,6 +236,25 @@ impl<'a, T: Scalar> CsrView<'a, T> {
         self.values
     }
 
+    /// The row offsets, shared with the matrix that this is a view of where it is known.
+    pub(crate) fn kept_offsets(&self) -> KeptOffsets {
+        match (self.owner, self.offsets) {
+            (Some(owner), _) => owner.offsets.clone(),
+            (None, OffsetsView::U32(v)) => KeptOffsets::U32(v.to_vec().into()),
+            (None, OffsetsView::U64(v)) => KeptOffsets::U64(v.to_vec().into()),
+        }
+    }
+
+    /// The columns, likewise.
+    pub(crate) fn kept_columns(&self) -> Elements<u32> {
+        self.owner.map_or_else(|| self.columns.to_vec().into(), |owner| owner.columns.clone())
+    }
+
+    /// The values, likewise.
+    pub(crate) fn kept_values(&self) -> Elements<T> {
+        self.owner.map_or_else(|| self.values.to_vec().into(), |owner| owner.values.clone())
+    }
+
     /// Number of entries of a row.
     #[must_use]
     pub fn row_len(&self, row: usize) -> usize {
@@ -309,6 +288,9 @@ fn offset_disorder(
     rows: usize,
     last: usize,
 ) -> Option<(usize, CsrError)> {
+    if offsets.are_in_order() {
+        return None;
+    }
     let mut end = 0;
     for row in 0..rows {
         let (start, next) = (offsets.at(row), offsets.at(row + 1));
@@ -326,9 +308,9 @@ fn offset_disorder(
 pub struct Csr<T> {
     rows: usize,
     cols: usize,
-    offsets: Offsets,
-    columns: Vec<u32>,
-    values: Vec<T>,
+    offsets: KeptOffsets,
+    columns: Elements<u32>,
+    values: Elements<T>,
 }
 
 impl<T: Scalar> Csr<T> {
@@ -344,7 +326,7 @@ impl<T: Scalar> Csr<T> {
         values: Vec<T>,
     ) -> Result<Self, CsrError> {
         CsrView::new(rows, cols, offsets.view(), &columns, &values)?;
-        Ok(Self { rows, cols, offsets: offsets.narrowed(), columns, values })
+        Ok(Self::of(rows, cols, offsets.narrowed(), columns, values))
     }
 
     /// For callers in this module whose arrays are valid by construction.
@@ -360,6 +342,11 @@ impl<T: Scalar> Csr<T> {
             None,
             "arrays built here must be valid"
         );
+        Self::of(rows, cols, offsets, columns, values)
+    }
+
+    fn of(rows: usize, cols: usize, offsets: Offsets, columns: Vec<u32>, values: Vec<T>) -> Self {
+        let (offsets, columns, values) = (offsets.into(), columns.into(), values.into());
         Self { rows, cols, offsets, columns, values }
     }
 
@@ -390,6 +377,7 @@ impl<T: Scalar> Csr<T> {
             offsets: self.offsets.view(),
             columns: &self.columns,
             values: &self.values,
+            owner: Some(self),
         }
     }
 
@@ -398,7 +386,98 @@ impl<T: Scalar> Csr<T> {
     /// # Errors
     /// [`CsrError::NotFinite`] when a value overflows the new type.
     pub fn cast<U: Scalar>(&self) -> Result<Csr<U>, CsrError> {
-        let values = self.values.iter().map(|v| U::from_f64(v.to_f64())).collect();
-        Csr::new(self.rows, self.cols, self.offsets.clone(), self.columns.clone(), values)
+        let values: Elements<U> = self.values.iter().map(|v| U::from_f64(v.to_f64())).collect();
+        let Self { rows, cols, offsets, columns, .. } = self;
+        CsrView::new(*rows, *cols, offsets.view(), columns, &values)?;
+        Ok(Csr {
+            rows: *rows,
+            cols: *cols,
+            offsets: offsets.clone(),
+            columns: columns.clone(),
+            values,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::matrix::generate;
+
+    /// Rows of three entries, enough for several threads, and some without any.
+    fn arrays() -> (usize, Vec<u32>, Vec<u32>, Vec<f64>) {
+        let full = ENTRIES_A_PIECE;
+        let mut offsets = vec![0, 0];
+        offsets.extend((1..=full as u32).flat_map(|row| [3 * row, 3 * row]));
+        let columns: Vec<u32> = (0..full).flat_map(|_| [1, 4, 7]).collect();
+        let values = vec![1.0; columns.len()];
+        (offsets.len() - 1, offsets, columns, values)
+    }
+
+    #[test]
+    fn of_several_wrong_entries_the_first_is_reported() {
+        let (rows, offsets, columns, values) = arrays();
+        let check = |offsets: &[u32], columns: &[u32], values: &[f64]| {
+            CsrView::new(rows, 8, OffsetsView::U32(offsets), columns, values).err()
+        };
+        assert_eq!(check(&offsets, &columns, &values), None);
+        let entry = |row: usize| 3 * row;
+        let row_of = |row: usize| 2 * row + 1;
+        let far = ENTRIES_A_PIECE - 1;
+        let (mut wrong_columns, mut wrong_values) = (columns.clone(), values.clone());
+        wrong_values[entry(far) + 1] = f64::NAN;
+        let found = check(&offsets, &columns, &wrong_values);
+        assert!(
+            matches!(found, Some(CsrError::NotFinite { row, col: 4, .. }) if row == row_of(far))
+        );
+        wrong_columns[entry(far / 2) + 2] = 4;
+        let found = check(&offsets, &wrong_columns, &wrong_values);
+        assert_eq!(found, Some(CsrError::ColumnOrder { row: row_of(far / 2), col: 4 }));
+        wrong_columns[entry(far / 3)] = 8;
+        let found = check(&offsets, &wrong_columns, &wrong_values);
+        assert_eq!(found, Some(CsrError::ColumnRange { row: row_of(far / 3), col: 8, cols: 8 }));
+        // An offset that is wrong is reported where no entry before it is.
+        let falling = |row: usize| {
+            let mut offsets = offsets.clone();
+            offsets[row_of(row)] -= 1;
+            check(&offsets, &wrong_columns, &wrong_values)
+        };
+        let row = row_of(far / 4) - 1;
+        let (start, end) = (entry(far / 4) as u64, entry(far / 4) as u64 - 1);
+        assert_eq!(falling(far / 4), Some(CsrError::OffsetOrder { row, start, end }));
+        assert!(matches!(falling(far / 2), Some(CsrError::ColumnRange { .. })));
+    }
+
+    #[test]
+    fn columns_may_fall_between_rows_only() {
+        let check = |offsets: &[u32], columns: &[u32]| {
+            let values = vec![1.0; columns.len()];
+            let offsets = OffsetsView::U32(offsets);
+            CsrView::new(offsets.len() - 1, 9, offsets, columns, &values).err()
+        };
+        let in_order = [
+            (&[0, 2, 4][..], &[3, 5, 1, 2][..]),
+            (&[0, 0, 1, 1, 2, 2], &[4, 4]),
+            (&[0, 1, 4], &[8, 1, 4, 8]),
+        ];
+        for (offsets, columns) in in_order {
+            assert_eq!(check(offsets, columns), None);
+        }
+        // As many falls as borders of rows, at another place.
+        let fallen = Some(CsrError::ColumnOrder { row: 0, col: 3 });
+        assert_eq!(check(&[0, 2, 4], &[5, 3, 4, 6]), fallen);
+        assert_eq!(check(&[0, 2, 2, 4], &[3, 3, 4, 6]), fallen);
+    }
+
+    #[test]
+    fn a_matrix_of_another_type_shares_its_pattern() {
+        let matrix = generate::rmat(7, 5, 3);
+        let narrow = matrix.cast::<f32>().unwrap();
+        assert_eq!(narrow.view().columns().as_ptr(), matrix.view().columns().as_ptr());
+        assert!(
+            matrix.view().values().iter().zip(narrow.view().values()).all(|(a, b)| *a as f32 == *b)
+        );
     }
 }

@@ -1,5 +1,6 @@
 use alloc::vec::Vec;
 
+use super::groups::extremes;
 use crate::matrix::OffsetsView;
 
 /// How a split divides rows.
@@ -89,6 +90,21 @@ impl Rows {
         (0..self.len()).map(|position| self.at(position))
     }
 
+    /// Entries of these rows.
+    #[must_use]
+    pub fn nnz(&self, offsets: OffsetsView<'_>) -> usize {
+        match self {
+            Self::Range { first, count } => {
+                let first = *first as usize;
+                offsets.at(first + *count as usize) - offsets.at(first)
+            }
+            Self::List(rows) => {
+                let rows = rows.iter().map(|&row| row as usize);
+                rows.map(|row| offsets.at(row + 1) - offsets.at(row)).sum()
+            }
+        }
+    }
+
     /// A list that turns out to be consecutive becomes a range.
     fn from_list(rows: Vec<u32>) -> Self {
         match rows.first() {
@@ -160,13 +176,15 @@ impl RowSet {
         Self { rows: Rows::Range { first: 0, count: 0 }, nnz: 0, shortest: 0, longest: 0 };
 
     pub(super) fn new(rows: Rows, offsets: OffsetsView<'_>) -> Self {
-        let (mut nnz, mut shortest, mut longest) = (0, usize::MAX, 0);
-        for row in rows.iter() {
-            let len = offsets.at(row + 1) - offsets.at(row);
-            nnz += len;
-            shortest = shortest.min(len);
-            longest = longest.max(len);
-        }
-        Self { nnz, shortest: if rows.is_empty() { 0 } else { shortest }, longest, rows }
+        let extremes = match &rows {
+            Rows::Range { first, count } => extremes((*first, *count), offsets),
+            Rows::List(list) => {
+                let len = |&row: &u32| offsets.at(row as usize + 1) - offsets.at(row as usize);
+                let lens = || list.iter().map(len);
+                lens().min().zip(lens().max())
+            }
+        };
+        let (shortest, longest) = extremes.unwrap_or((0, 0));
+        Self { nnz: rows.nnz(offsets), shortest, longest, rows }
     }
 }

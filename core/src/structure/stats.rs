@@ -8,9 +8,9 @@ use super::pattern::Pattern;
 use super::scan::Scan;
 use super::values::Table;
 use super::{
-    Chunks, DensityGrids, EmbeddingConfig, FOUR, Features, MAX_PADDING, Order, RowSet, RowSetId,
-    Rows, SampledPositions, SplitRule, StructureEmbedding, block_columns, diagonals, row_chunks,
-    row_ends, tile_rows,
+    Chunks, DensityGrids, EmbeddingConfig, FOUR, Features, MAX_PADDING, Order, RowGroups, RowSet,
+    RowSetId, Rows, SampledPositions, SplitRule, StructureEmbedding, block_columns, diagonals,
+    row_chunks, row_ends, tile_rows,
 };
 use crate::matrix::{CsrView, Scalar};
 use crate::random::SplitMix64;
@@ -53,17 +53,6 @@ pub struct MatrixStats<'a> {
 struct Splits {
     sets: Vec<Arc<RowSet>>,
     sides: alloc::collections::BTreeMap<(RowSetId, SplitRule), (RowSetId, RowSetId)>,
-}
-
-/// Rows taken a few at a time, each few as slow as its longest row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowGroups {
-    /// Number of groups.
-    pub groups: u64,
-    /// Steps over all groups.
-    pub steps: u64,
-    /// Steps of the group with most.
-    pub longest: u64,
 }
 
 impl fmt::Debug for MatrixStats<'_> {
@@ -362,18 +351,7 @@ impl<'a> MatrixStats<'a> {
     pub fn row_groups(&self, id: RowSetId, order: Order, at_once: u32, lanes: u32) -> RowGroups {
         let id = self.known(id);
         self.row_groups.get((id, order, at_once, lanes), || {
-            let rows = self.ordered(id, order);
-            let at_once = at_once.max(1) as usize;
-            let mut found = RowGroups { groups: 0, steps: 0, longest: 0 };
-            for first in (0..rows.len()).step_by(at_once) {
-                let group = first..rows.len().min(first + at_once);
-                let lens = group.map(|position| self.row_len(rows.at(position)) as u64);
-                let steps = lens.max().unwrap_or(0).div_ceil(u64::from(lanes));
-                found.groups += 1;
-                found.steps += steps;
-                found.longest = found.longest.max(steps);
-            }
-            found
+            RowGroups::of(&self.ordered(id, order), self.pattern.offsets, at_once, lanes)
         })
     }
 

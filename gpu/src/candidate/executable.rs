@@ -258,7 +258,7 @@ mod tests {
         // Sums in an element type that Rust has no floating-point type for, as half precision.
         for array in packed.parts.iter_mut().flat_map(|part| &mut part.arrays) {
             if array.role == ArrayRole::PartialSums {
-                array.data = ArrayData::U16(vec![0; array.data.len()]);
+                array.data = ArrayData::U16(vec![0; array.data.len()].into());
             }
         }
         let prepared = Prepared::of_program(&Arc::new(packed), &source);

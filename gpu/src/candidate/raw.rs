@@ -284,13 +284,13 @@ impl RawKernel {
         for (parameter, role) in self.parameters.iter().zip(roles) {
             let what = match role {
                 Role::RowOffsets if is_wide(parameter) => {
-                    array(ArrayData::U64(wide(matrix.offsets())))
+                    array(ArrayData::U64(wide(matrix.offsets()).into()))
                 }
-                Role::RowOffsets => array(ArrayData::U32(narrow(matrix.offsets()))),
+                Role::RowOffsets => array(ArrayData::U32(narrow(matrix.offsets()).into())),
                 Role::Columns if is_wide(parameter) => {
                     array(ArrayData::U64(matrix.columns().iter().map(|&c| c.into()).collect()))
                 }
-                Role::Columns => array(ArrayData::U32(matrix.columns().to_vec())),
+                Role::Columns => array(ArrayData::U32(matrix.columns().to_vec().into())),
                 Role::Values => array(values(matrix.values())),
                 Role::Input => given::Parameter::Input,
                 Role::Output => given::Parameter::Output,
@@ -387,10 +387,10 @@ fn narrow(offsets: OffsetsView<'_>) -> Vec<u32> {
 
 fn values<T: Scalar>(values: &[T]) -> ArrayData {
     match T::DTYPE {
-        Dtype::F32 => ArrayData::F32(bytemuck::cast_slice(values).to_vec()),
-        Dtype::F64 => ArrayData::F64(bytemuck::cast_slice(values).to_vec()),
-        Dtype::F16 => ArrayData::F16(bytemuck::cast_slice(values).to_vec()),
-        Dtype::BF16 => ArrayData::BF16(bytemuck::cast_slice(values).to_vec()),
+        Dtype::F32 => ArrayData::F32(bytemuck::cast_slice(values).to_vec().into()),
+        Dtype::F64 => ArrayData::F64(bytemuck::cast_slice(values).to_vec().into()),
+        Dtype::F16 => ArrayData::F16(bytemuck::cast_slice(values).to_vec().into()),
+        Dtype::BF16 => ArrayData::BF16(bytemuck::cast_slice(values).to_vec().into()),
     }
 }
 

@@ -115,7 +115,8 @@ impl CubinCache {
             return Ok(Fetched { cubin, origin: Origin::Cache });
         }
         let cubin = compile()?;
-        let origin = match keep(&folder, &path, &cubin) {
+        let kept = encode(&cubin).and_then(|bytes| keep(&folder, &path, &bytes));
+        let origin = match kept {
             Ok(()) => Origin::Compiled,
             Err(source) => Origin::NotKept(CacheError::Write { path, source }),
         };
@@ -148,17 +149,16 @@ impl Key<'_> {
     }
 }
 
-/// Writes an entry in such a way that no reader ever sees half of one.
-fn keep(folder: &Path, path: &Path, cubin: &Cubin) -> io::Result<()> {
+/// Writes a file in such a way that no reader ever sees half of it.
+pub(crate) fn keep(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let bytes = encode(cubin)?;
     #[cfg(target_os = "linux")]
-    if keep_unnamed(folder, path, &bytes).is_ok() {
+    if keep_unnamed(folder, path, bytes).is_ok() {
         return Ok(());
     }
     // A process that is killed in these lines leaves the temporary file.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(&bytes)?;
+    file.write_all(bytes)?;
     file.persist(path)?;
     Ok(())
 }

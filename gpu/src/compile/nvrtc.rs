@@ -12,6 +12,7 @@ mod compilers;
 mod cubin;
 mod include;
 mod library;
+mod looked;
 mod places;
 mod resources;
 
@@ -24,6 +25,8 @@ pub(crate) use cubin::CubinParts;
 pub use cubin::{CompileOptions, Cubin};
 pub(crate) use include::has_include;
 use library::{Library, Program, Status};
+pub(crate) use looked::Looked;
+pub(crate) use places::SEARCH_VARIABLES;
 pub use places::data_folder;
 pub use resources::Resources;
 
@@ -88,6 +91,11 @@ impl Nvrtc {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file that the loader took; none where it does not tell.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        self.library.file()
     }
 
     /// Its version.

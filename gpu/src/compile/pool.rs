@@ -9,6 +9,7 @@
 //! that source: the others go on.
 
 mod message;
+mod record;
 mod serving;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use message::ROLE;
 use message::{Answer, Build, Failure, Request, Target};
+use record::RecordFile;
 pub(crate) use serving::serve;
 
 use crate::compile::cache::{CubinCache, Fetched, Key, Origin};
@@ -76,16 +78,7 @@ impl CompilePool {
         processes: NonZeroUsize,
         cache: Option<CubinCache>,
     ) -> Result<Self, PoolError> {
-        let pool = Self {
-            // A kernel takes a compiler 7 MB, freed after each: 1,800 page faults.
-            command: command.keeping_freed_memory(),
-            cache,
-            deadline: DEADLINE,
-            address_space: ADDRESS_SPACE,
-            free: Mutex::new(Free { places: processes.get(), idle: Vec::new() }),
-            returned: Condvar::new(),
-            builds: Mutex::new(HashMap::new()),
-        };
+        let pool = Self::open(command, processes, cache);
         match pool.ask(&Request::Discover) {
             Ok((Answer::Discovered(found), _)) => {
                 for (version, path) in found {
@@ -96,6 +89,26 @@ impl CompilePool {
             Ok(_) => Err(PoolError::Process { reason: unexpected().to_string() }),
             Err(PoolCompileError::Pool(error)) => Err(error),
             Err(error) => Err(PoolError::Process { reason: error.to_string() }),
+        }
+    }
+
+    /// The same, whose first process is started when it is needed: that there is no compiler shows
+    /// only then.
+    #[must_use]
+    pub fn open(
+        command: ServerCommand,
+        processes: NonZeroUsize,
+        cache: Option<CubinCache>,
+    ) -> Self {
+        Self {
+            // A kernel takes a compiler 7 MB, freed after each: 1,800 page faults.
+            command: command.keeping_freed_memory(),
+            cache,
+            deadline: DEADLINE,
+            address_space: ADDRESS_SPACE,
+            free: Mutex::new(Free { places: processes.get(), idle: Vec::new() }),
+            returned: Condvar::new(),
+            builds: Mutex::new(HashMap::new()),
         }
     }
 
@@ -185,15 +198,26 @@ impl CompilePool {
         Ok(self.build(Target { architecture, driver_major })?.version)
     }
 
-    /// The exact build of the compiler for `target`, which only a process can tell.
+    /// The exact build of the compiler for `target`, which only a process can tell; what it told is
+    /// kept with the cubins.
     fn build(&self, target: Target) -> Result<Arc<Build>, PoolCompileError> {
         // Held while asking: the other threads would only ask the same.
         let mut builds = lock(&self.builds);
         if let Some(build) = builds.get(&target) {
             return Ok(Arc::clone(build));
         }
-        let (Answer::Build(build), _) = self.ask(&Request::Build(target))? else {
-            return Err(unexpected());
+        let file = self.cache.as_ref().map(|cache| RecordFile::new(cache, &self.command, target));
+        let build = match file.as_ref().and_then(RecordFile::read) {
+            Some(build) => build,
+            None => {
+                let (Answer::Build(build, looked), _) = self.ask(&Request::Build(target))? else {
+                    return Err(unexpected());
+                };
+                if let (Some(file), Some(looked)) = (file, looked) {
+                    file.keep(&build, looked);
+                }
+                build
+            }
         };
         Ok(Arc::clone(builds.entry(target).or_insert(Arc::new(build))))
     }

@@ -21,6 +21,7 @@ use sparserl_core::layout::Packed;
 use super::device::{Device, DeviceError, Serialization};
 use crate::compile::nvrtc::Cubin;
 use function::Function;
+use memory::Filling;
 
 pub use foreign::{Entered, ForeignStream, MemoryAt, wait_for};
 pub use memory::{DeviceMemory, read};
@@ -38,16 +39,26 @@ pub struct DeviceArrays {
 }
 
 impl DeviceArrays {
-    /// Copies them there.
+    /// Takes memory for them, which [`fill`](Self::fill) has to fill before a launch.
     ///
     /// # Errors
     /// When memory does not suffice, or when the driver fails.
-    pub fn upload(device: &Device, packed: &Packed) -> Result<Self, DeviceError> {
+    pub fn allocate(device: &Device, packed: &Packed) -> Result<Self, DeviceError> {
+        let lengths = packed.arguments().map(|(_, array)| array.data.bytes().len());
+        let memory = lengths.map(|length| DeviceMemory::new(device, length));
+        Ok(Self { device: device.clone(), memory: memory.collect::<Result<_, _>>()? })
+    }
+
+    /// Copies them there, waiting once for all of them.
+    ///
+    /// # Errors
+    /// When they are of another matrix, or when the driver fails.
+    pub fn fill(&self, packed: &Packed) -> Result<(), DeviceError> {
         let arrays = packed.arguments().map(|(_, array)| match array.role.is_workspace() {
-            true => DeviceMemory::zeros(device, array.data.bytes().len()),
-            false => DeviceMemory::from_bytes(device, array.data.bytes()),
+            true => Filling::Zeros(array.data.bytes().len()),
+            false => Filling::Bytes(array.data.bytes()),
         });
-        Ok(Self { device: device.clone(), memory: arrays.collect::<Result<_, _>>()? })
+        memory::fill(&self.device, self.memory.iter().zip(arrays))
     }
 
     /// Bytes of all of them.

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::places::{self, sorted};
-use super::{Nvrtc, NvrtcError};
+use super::{Looked, Nvrtc, NvrtcError};
 use sparserl_core::target::Architecture;
 
 /// Environment variable with the folders to look in first, separated as in `PATH`. Where it is set,
@@ -15,9 +15,9 @@ pub const SEARCH_VARIABLE: &str = "SPARSERL_NVRTC";
 
 /// Names in the loader's search path, newest first.
 #[cfg(not(windows))]
-const LOADER_NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+pub(super) const LOADER_NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 #[cfg(windows)]
-const LOADER_NAMES: [&str; 2] = ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"];
+pub(super) const LOADER_NAMES: [&str; 2] = ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"];
 /// What the names of its files begin with.
 const NAMES: &str = if cfg!(windows) { "nvrtc64_" } else { "libnvrtc.so" };
 
@@ -30,6 +30,8 @@ const HOW_TO_GET_IT: &str = "run `sparserl-cli setup` or `pip install nvidia-cud
 pub struct Compilers {
     found: Vec<Nvrtc>,
     rejected: Vec<Rejected>,
+    /// What was looked at; none where something else decided, too.
+    looked: Option<Vec<Looked>>,
 }
 
 impl Compilers {
@@ -67,7 +69,8 @@ impl Compilers {
         folders: impl IntoIterator<Item = PathBuf>,
         system: bool,
     ) -> Result<Self, NoCompiler> {
-        let mut compilers = Self { found: Vec::new(), rejected: Vec::new() };
+        let looked = Some(Vec::new());
+        let mut compilers = Self { found: Vec::new(), rejected: Vec::new(), looked };
         let mut seen = BTreeSet::new();
         for folder in folders.into_iter().filter(|folder| !folder.as_os_str().is_empty()) {
             compilers.open_folder(&folder, &mut seen);
@@ -76,12 +79,17 @@ impl Compilers {
             }
         }
         if system {
+            compilers.look(places::deciding());
             for folder in places::environments() {
                 compilers.open_folder(&folder, &mut seen);
             }
             for name in LOADER_NAMES {
                 // That the loader knows no such name is the usual case, no finding.
                 if let Ok(nvrtc) = Nvrtc::open(name) {
+                    match nvrtc.file() {
+                        Some(file) => compilers.look([file]),
+                        None => compilers.looked = None,
+                    }
                     compilers.add(nvrtc);
                 }
             }
@@ -90,7 +98,10 @@ impl Compilers {
             }
             // Last, because it takes a process.
             if compilers.found.is_empty() {
-                for folder in places::python_packages() {
+                let packages = places::python_path();
+                // Packages of others may be added to its path by files in these folders.
+                compilers.look(packages.iter().cloned());
+                for folder in packages.iter().flat_map(|folder| places::wheel_folders(folder)) {
                     compilers.open_folder(&folder, &mut seen);
                 }
             }
@@ -102,8 +113,22 @@ impl Compilers {
         Ok(compilers)
     }
 
+    /// Notes what decides what is found, before it is looked at.
+    fn look(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        for path in paths {
+            match &mut self.looked {
+                // One that is no text could not be told to whoever asks.
+                Some(looked) if path.to_str().is_some() => looked.push(Looked::at(path)),
+                looked => *looked = None,
+            }
+        }
+    }
+
     fn open_folder(&mut self, folder: &Path, seen: &mut BTreeSet<PathBuf>) {
-        for path in libraries(folder) {
+        self.look([folder.to_owned()]);
+        let libraries = libraries(folder);
+        self.look(libraries.iter().cloned());
+        for path in libraries {
             // `libnvrtc.so` and `libnvrtc.so.13` are usually links to one file.
             if !seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
                 continue;
@@ -125,6 +150,11 @@ impl Compilers {
     #[must_use]
     pub fn all(&self) -> &[Nvrtc] {
         &self.found
+    }
+
+    /// What was looked at to find them, if that is all that decides.
+    pub(crate) fn looked(&self) -> Option<&[Looked]> {
+        self.looked.as_deref()
     }
 
     /// Files that are called like NVRTC but cannot be used.

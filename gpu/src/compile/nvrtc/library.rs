@@ -8,9 +8,24 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
 use std::marker::PhantomData;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{CompileError, NvrtcError, Version};
+
+/// `Dl_info` of `dlfcn.h`.
+#[cfg(unix)]
+#[repr(C)]
+struct Info {
+    file: *const c_char,
+    base: *mut c_void,
+    symbol: *const c_char,
+    address: *mut c_void,
+}
+
+#[cfg(unix)]
+unsafe extern "C" {
+    fn dladdr(address: *const c_void, info: *mut Info) -> c_int;
+}
 
 /// `nvrtcResult`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +104,30 @@ impl Library {
             opened._builtins = builtins(path, version);
         }
         Ok(opened)
+    }
+
+    /// The file that it was loaded from, which the loader knows.
+    #[cfg(unix)]
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let null = std::ptr::null_mut();
+        let mut info = Info { file: null, base: null.cast(), symbol: null, address: null.cast() };
+        // SAFETY: any address may be asked for, and the structure is the one of dlfcn.h.
+        let found = unsafe { dladdr(self.functions.version as *const c_void, &raw mut info) };
+        if found == 0 || info.file.is_null() {
+            return None;
+        }
+        // SAFETY: the loader's own text, which lives as long as the library is open.
+        let file = unsafe { CStr::from_ptr(info.file) };
+        Some(PathBuf::from(OsStr::from_bytes(file.to_bytes())))
+    }
+
+    /// The file that it was loaded from, which this loader does not tell.
+    #[cfg(not(unix))]
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        None
     }
 
     pub(super) fn version(&self) -> Result<Version, Status> {

@@ -7,10 +7,34 @@ use std::process::{Command, Stdio};
 
 use etcetera::BaseStrategy;
 
+use super::compilers::{LOADER_NAMES, SEARCH_VARIABLE};
+
 /// Where NVIDIA's installer puts toolkits, which are often not in the loader's search path.
 const TOOLKITS_PARENT: &str = "/usr/local";
 /// Where distributions put theirs.
 const OTHER_TOOLKITS: [&str; 2] = ["/opt/cuda", "/usr/lib/cuda"];
+
+/// Where the loader looks without being told, and the file that tells it where else.
+const LOADER_FOLDERS: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
+const LOADER_CACHE: &str = "/etc/ld.so.cache";
+
+/// The variables on which it depends what is found.
+pub(crate) const SEARCH_VARIABLES: [&str; 14] = [
+    SEARCH_VARIABLE,
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "HOME",
+    "XDG_DATA_HOME",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONUSERBASE",
+    "PYTHONNOUSERSITE",
+];
 
 /// Variables with the folder of a toolkit.
 const TOOLKIT_VARIABLES: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
@@ -31,6 +55,8 @@ const LOCAL_FOLDER: &str = ".nvrtc";
 /// Where a user's data folder has NVRTC libraries.
 const DATA_FOLDER: &str = "sparserl/nvrtc";
 
+/// Python's program.
+const PYTHON: &str = "python3";
 /// Prints where modules are looked for, a folder a line.
 const PYTHON_PATH: &str = "import sys; print(*sys.path, sep='\\n')";
 
@@ -43,20 +69,51 @@ pub fn data_folder() -> Option<PathBuf> {
     Some(base.data_dir().join(DATA_FOLDER))
 }
 
+/// Paths on which it depends, beside the folders that are looked in themselves, what is found: those
+/// that may come to be, and those of the loader.
+pub(super) fn deciding() -> Vec<PathBuf> {
+    let mut paths: Vec<_> =
+        starts().iter().flat_map(|start| above(start).collect::<Vec<_>>()).collect();
+    paths.extend(env::current_exe());
+    paths.extend(data_folder());
+    for environment in ENVIRONMENT_VARIABLES.iter().filter_map(|name| set(name)) {
+        paths.push(environment.join("lib"));
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let programs = |folder: PathBuf| ["nvcc", PYTHON].map(|program| folder.join(program));
+    paths.extend(env::split_paths(&path).flat_map(programs));
+    paths.push(TOOLKITS_PARENT.into());
+    let roots = toolkit_roots();
+    paths.extend(roots.iter().flat_map(|root| [root.clone(), root.join("targets")]));
+    let searched = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let searched = env::split_paths(&searched).chain(LOADER_FOLDERS.map(PathBuf::from));
+    paths.extend(searched.flat_map(|folder| LOADER_NAMES.map(|name| folder.join(name))));
+    paths.push(LOADER_CACHE.into());
+    paths
+}
+
+/// The folders of this program and of the user's work.
+fn starts() -> Vec<PathBuf> {
+    let program = env::current_exe().ok();
+    let program = program.as_deref().and_then(Path::parent).map(Path::to_owned);
+    program.into_iter().chain(env::current_dir().ok()).collect()
+}
+
 /// Where NVRTC is without being asked for, nearest first.
 pub(super) fn local() -> Vec<PathBuf> {
-    let program = env::current_exe().ok();
-    let starts =
-        [program.as_deref().and_then(Path::parent).map(Path::to_owned), env::current_dir().ok()];
-    let mut folders: Vec<_> = starts.iter().flatten().flat_map(|start| upwards(start)).collect();
+    let mut folders: Vec<_> = starts().iter().flat_map(|start| upwards(start)).collect();
     folders.extend(data_folder().filter(|folder| is_trusted(folder)));
     folders
 }
 
 /// The `.nvrtc` in a folder and in all above it, where nobody else can have put it.
 fn upwards(start: &Path) -> Vec<PathBuf> {
-    let folders = start.ancestors().map(|folder| folder.join(LOCAL_FOLDER));
-    folders.filter(|folder| is_trusted(folder)).collect()
+    above(start).filter(|folder| is_trusted(folder)).collect()
+}
+
+/// The same, whoever put it there and whether it is there.
+fn above(start: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+    start.ancestors().map(|folder| folder.join(LOCAL_FOLDER))
 }
 
 /// Whether it is a folder of the user's or of root's.
@@ -92,22 +149,26 @@ fn environment_folders(environment: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn wheel_folders(packages: &Path) -> [PathBuf; 2] {
+pub(super) fn wheel_folders(packages: &Path) -> [PathBuf; 2] {
     WHEEL_FOLDERS.map(|folder| packages.join(folder))
 }
 
-/// Where NVIDIA's wheels are among the packages that Python finds, as in the user's own.
-pub(super) fn python_packages() -> Vec<PathBuf> {
-    let mut python = Command::new("python3");
+/// The folders in which Python looks for packages, which it takes a process to know.
+pub(super) fn python_path() -> Vec<PathBuf> {
+    let mut python = Command::new(PYTHON);
     python.args(["-c", PYTHON_PATH]).stdin(Stdio::null()).stderr(Stdio::null());
     let Ok(output) = python.output() else { return Vec::new() };
     let text = String::from_utf8_lossy(&output.stdout);
-    let folders = text.lines().map(Path::new).filter(|folder| folder.is_absolute());
-    folders.flat_map(wheel_folders).collect()
+    text.lines().map(PathBuf::from).filter(|folder| folder.is_absolute()).collect()
 }
 
 /// Where CUDA toolkits have it.
 pub(super) fn toolkits() -> Vec<PathBuf> {
+    toolkit_roots().iter().flat_map(|root| libraries_of(root)).collect()
+}
+
+/// The folders of CUDA toolkits.
+fn toolkit_roots() -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> = TOOLKIT_VARIABLES.iter().filter_map(|name| set(name)).collect();
     let path = env::var_os("PATH").unwrap_or_default();
     let nvcc =
@@ -119,7 +180,7 @@ pub(super) fn toolkits() -> Vec<PathBuf> {
         |path: &Path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("cuda"));
     roots.extend(sorted(Path::new(TOOLKITS_PARENT), is_cuda));
     roots.extend(OTHER_TOOLKITS.map(PathBuf::from));
-    roots.iter().flat_map(|root| libraries_of(root)).collect()
+    roots
 }
 
 /// Where a toolkit has its libraries, for whichever machine.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::nvrtc::{
-    CompileError, CompileOptions, CubinParts, NoCompiler, UnsupportedByAll, Version,
+    CompileError, CompileOptions, CubinParts, Looked, NoCompiler, UnsupportedByAll, Version,
 };
 use sparserl_core::target::Architecture;
 
@@ -53,7 +53,8 @@ pub(super) struct Build {
 pub(super) enum Answer {
     /// Versions, and where they were found.
     Discovered(Vec<(Version, PathBuf)>),
-    Build(Build),
+    /// With all that decides that it is this one, if that can be told.
+    Build(Build, Option<Vec<Looked>>),
     /// The PTX follows as a blob.
     Ptx,
     /// The machine code follows as a blob.

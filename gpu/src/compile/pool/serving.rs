@@ -36,7 +36,8 @@ fn answer(
         Request::Build(target) => {
             let nvrtc = choose(compilers, target)?;
             let build = Build { version: nvrtc.version(), id: nvrtc.build()?.to_owned() };
-            Ok((Answer::Build(build), Vec::new()))
+            let looked = compilers.looked().map(<[_]>::to_vec);
+            Ok((Answer::Build(build, looked), Vec::new()))
         }
         Request::Compile { source, kernel, target, options } => {
             let nvrtc = choose(compilers, target)?;

@@ -35,40 +35,12 @@ impl DeviceMemory {
         Ok(memory)
     }
 
-    /// Takes `length` bytes of zeros.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn zeros(device: &Device, length: usize) -> Result<Self, DeviceError> {
-        let memory = Self::new(device, length)?;
-        if length == 0 {
-            return Ok(memory);
-        }
-        let stream = OwnStream::new(device)?;
-        // SAFETY: `length` bytes from the address are this memory's own.
-        unsafe { result::memset_d8_async(memory.address, 0, length, stream.handle) }
-            .check("cuMemsetD8Async")?;
-        stream.wait()?;
-        Ok(memory)
-    }
-
     /// Copies bytes over its beginning.
     ///
     /// # Errors
     /// When they are more than it holds, or when the driver fails.
     pub fn upload(&self, bytes: &[u8]) -> Result<(), DeviceError> {
-        if bytes.len() > self.length {
-            return Err(DeviceError::WrongLength { buffer: self.length, given: bytes.len() });
-        }
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let stream = OwnStream::new(&self.device)?;
-        // SAFETY: `bytes.len()` bytes from the address are this memory's own, and the stream is
-        // waited for before `bytes` can go away.
-        unsafe { result::memcpy_htod_async(self.address, bytes, stream.handle) }
-            .check("cuMemcpyHtoDAsync")?;
-        stream.wait()
+        fill(&self.device, std::iter::once((self, Filling::Bytes(bytes))))
     }
 
     /// The address that kernels are given.
@@ -97,6 +69,58 @@ impl Drop for DeviceMemory {
             let _ = unsafe { result::free_sync(self.address) };
         }
     }
+}
+
+/// What memory begins with.
+#[derive(Clone, Copy)]
+pub(super) enum Filling<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// So many zeros.
+    Zeros(usize),
+}
+
+impl Filling<'_> {
+    fn len(self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Zeros(length) => length,
+        }
+    }
+}
+
+/// Fills the beginnings of several memories, waiting once for all of them.
+///
+/// # Errors
+/// When one is to be filled with more than it holds, or when the driver fails.
+pub(super) fn fill<'a>(
+    device: &Device,
+    memories: impl Iterator<Item = (&'a DeviceMemory, Filling<'a>)>,
+) -> Result<(), DeviceError> {
+    let stream = OwnStream::new(device)?;
+    let mut asked = memories.filter(|(_, filling)| filling.len() > 0);
+    let asked = asked.try_for_each(|(memory, filling)| {
+        if filling.len() > memory.length {
+            let (buffer, given) = (memory.length, filling.len());
+            return Err(DeviceError::WrongLength { buffer, given });
+        }
+        match filling {
+            // SAFETY: so many bytes from the address are the memory's own, and the stream is waited
+            // for before the bytes, which outlive this call, can go away.
+            Filling::Bytes(bytes) => unsafe {
+                result::memcpy_htod_async(memory.address, bytes, stream.handle)
+                    .check("cuMemcpyHtoDAsync")
+            },
+            // SAFETY: so many bytes from the address are the memory's own.
+            Filling::Zeros(length) => unsafe {
+                result::memset_d8_async(memory.address, 0, length, stream.handle)
+                    .check("cuMemsetD8Async")
+            },
+        }
+    });
+    // Also where one was refused: those before it are under way.
+    let waited = stream.wait();
+    asked.and(waited)
 }
 
 /// Copies from the caller's device memory.

@@ -1,0 +1,128 @@
+use super::Rows;
+use crate::matrix::{OffsetsView, tasks};
+
+/// Rows that a thread counts at a time; fewer are not worth waking another.
+const ROWS_A_PIECE: usize = 1 << 16;
+
+/// Rows taken a few at a time, each few as slow as its longest row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowGroups {
+    /// Number of groups.
+    pub groups: u64,
+    /// Steps over all groups.
+    pub steps: u64,
+    /// Steps of the group with most.
+    pub longest: u64,
+}
+
+impl RowGroups {
+    const NONE: Self = Self { groups: 0, steps: 0, longest: 0 };
+
+    /// Groups of `at_once` rows, each of which takes its entries `lanes` at a time.
+    pub(super) fn of(rows: &Rows, offsets: OffsetsView<'_>, at_once: u32, lanes: u32) -> Self {
+        let (at_once, lanes) = (at_once.max(1) as usize, u64::from(lanes.max(1)));
+        match (rows, offsets) {
+            (Rows::Range { first, count }, OffsetsView::U32(v)) => {
+                Self::consecutive(offsets_of(v, *first, *count), at_once, lanes)
+            }
+            (Rows::Range { first, count }, OffsetsView::U64(v)) => {
+                Self::consecutive(offsets_of(v, *first, *count), at_once, lanes)
+            }
+            (Rows::List(list), _) => {
+                let len = |&row: &u32| {
+                    let row = row as usize;
+                    (offsets.at(row + 1) - offsets.at(row)) as u64
+                };
+                let longest = |rows: &[u32]| rows.iter().map(len).max().unwrap_or(0);
+                Self::with_longest(list.chunks(at_once).map(longest), lanes)
+            }
+        }
+    }
+
+    /// Groups of rows one after the other, by their offsets. One loop for each width of offsets:
+    /// matching at every row would cost more than the row.
+    fn consecutive<O: Copy + Into<u64> + Sync>(offsets: &[O], at_once: usize, lanes: u64) -> Self {
+        let rows = offsets.len().saturating_sub(1);
+        let step = ROWS_A_PIECE.next_multiple_of(at_once);
+        let pieces = (0..rows).step_by(step).map(|first| &offsets[first..=rows.min(first + step)]);
+        let counted = tasks::map(pieces.collect(), |piece: &[O]| {
+            let rows = piece.len() - 1;
+            let longest = (0..rows).step_by(at_once).map(|first| {
+                let group = &piece[first..=rows.min(first + at_once)];
+                lens(group).max().unwrap_or(0)
+            });
+            Self::with_longest(longest, lanes)
+        });
+        counted.into_iter().fold(Self::NONE, |all, piece| Self {
+            groups: all.groups + piece.groups,
+            steps: all.steps + piece.steps,
+            longest: all.longest.max(piece.longest),
+        })
+    }
+
+    /// Groups whose longest rows have so many entries.
+    fn with_longest(groups: impl Iterator<Item = u64>, lanes: u64) -> Self {
+        // A division for each row would cost more than the row.
+        let shift = lanes.is_power_of_two().then(|| lanes.trailing_zeros());
+        groups.fold(Self::NONE, |all, entries| {
+            let steps = match shift {
+                Some(shift) => (entries + (lanes - 1)) >> shift,
+                None => entries.div_ceil(lanes),
+            };
+            let longest = all.longest.max(steps);
+            Self { groups: all.groups + 1, steps: all.steps + steps, longest }
+        })
+    }
+}
+
+/// Entries of the shortest and of the longest of rows one after the other, if there are any.
+pub(super) fn extremes(
+    (first, count): (u32, u32),
+    offsets: OffsetsView<'_>,
+) -> Option<(usize, usize)> {
+    fn of<O: Copy + Into<u64>>(offsets: &[O]) -> Option<(usize, usize)> {
+        let shortest = lens(offsets).min()?;
+        Some((shortest as usize, lens(offsets).max()? as usize))
+    }
+    match offsets {
+        OffsetsView::U32(v) => of(offsets_of(v, first, count)),
+        OffsetsView::U64(v) => of(offsets_of(v, first, count)),
+    }
+}
+
+/// The offsets of `count` rows, and their end.
+fn offsets_of<O>(offsets: &[O], first: u32, count: u32) -> &[O] {
+    let first = first as usize;
+    &offsets[first..=first + count as usize]
+}
+
+/// Row lengths.
+fn lens<O: Copy + Into<u64>>(offsets: &[O]) -> impl Iterator<Item = u64> + '_ {
+    offsets.windows(2).map(|bounds| bounds[1].into() - bounds[0].into())
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::matrix::generate;
+
+    #[test]
+    fn groups_are_the_same_by_range_and_by_list_and_in_pieces() {
+        let many = generate::stencil5(300, 301);
+        assert!(many.rows() > ROWS_A_PIECE);
+        for matrix in [generate::rmat(9, 5, 1), many, generate::uniform(0, 4, 0, 1)] {
+            let count = matrix.rows() as u32;
+            let offsets = matrix.view().offsets();
+            let wide: Vec<u64> = (0..offsets.len()).map(|i| offsets.at(i) as u64).collect();
+            let (range, list) = (Rows::Range { first: 0, count }, Rows::List((0..count).collect()));
+            for (at_once, lanes) in [(1, 32), (2, 16), (32, 1), (10, 3), (1, 1)] {
+                let expected = RowGroups::of(&list, offsets, at_once, lanes);
+                assert_eq!(RowGroups::of(&range, offsets, at_once, lanes), expected);
+                let wide = OffsetsView::U64(&wide);
+                assert_eq!(RowGroups::of(&range, wide, at_once, lanes), expected);
+            }
+        }
+    }
+}
