@@ -98,6 +98,17 @@
 // (SpMM), by sparserl_execute_matrices(). Without it, for products with vectors.
 #define SPARSERL_OPTION_COLUMNS 111
 
+// int32_t: how B, C and D of sparserl_execute_matrices() lie: SPARSERL_DENSE_ROW_MAJOR (default) or
+// SPARSERL_DENSE_STRIDED. With SPARSERL_OPTION_COLUMNS only.
+#define SPARSERL_OPTION_DENSE 112
+
+// Row-major, without gaps between rows: leading dimensions are SPARSERL_OPTION_COLUMNS.
+#define SPARSERL_DENSE_ROW_MAJOR 0
+
+// Row-major, with any leading dimensions. The plan has a kernel for them besides, which is used
+// where one is not SPARSERL_OPTION_COLUMNS.
+#define SPARSERL_DENSE_STRIDED 1
+
 // 32-bit signed integers.
 #define SPARSERL_I32 0
 
@@ -167,6 +178,9 @@
 // Bytes of workspace that a product writes to meanwhile. Where it is 0, products of one plan may
 // overlap; else by sparserl_plan_set_workspace().
 #define SPARSERL_NUMBER_WORKSPACE_BYTES 9
+
+// How the plan's dense operands lie: SPARSERL_DENSE_ROW_MAJOR, ...
+#define SPARSERL_NUMBER_DENSE 10
 
 // A policy, compilers and a GPU, shared by plans.
 typedef struct sparserl_context sparserl_context;
@@ -370,9 +384,11 @@ sparserl_status sparserl_execute_op(struct sparserl_plan *plan,
 // D = alpha op(A) B + beta C, or what the plan's epilogue makes of it, for plans made with
 // SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D are row-major
 // and have N columns; B has as many rows as op(A) has columns, C and D as many as op(A) has rows.
-// `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next, which
-// must be N: others are refused as unsupported. The matrices are aligned to 16 bytes, or to the
-// largest power of 2 that divides the bytes of a row, where that is less. D may be C.
+// `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next: N, or more
+// with SPARSERL_OPTION_DENSE = SPARSERL_DENSE_STRIDED. Every row is aligned to 16 bytes, or to the
+// largest power of 2 that divides the bytes of N elements, where that is less: the matrices are, and
+// the bytes of leading dimensions are multiples of it. D may be C, with the same leading dimension;
+// otherwise they do not overlap. What lies between rows is neither used nor written.
 sparserl_status sparserl_execute_matrices(struct sparserl_plan *plan,
                                           int32_t op,
                                           void *stream,

@@ -19,6 +19,7 @@ mod signature;
 mod source;
 mod unfused;
 
+pub use dense::row_alignment;
 pub use emit::{emit, emit_ending};
 pub use ending::Ending;
 pub use epilogue::{Epilogue, Extent, UserArray, UserElement, UserField, UserFieldError, UserKind};

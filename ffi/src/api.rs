@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::context::Context;
-use crate::execute::{Form, Product};
+use crate::execute::Product;
 use crate::handle::Handles;
 use crate::matrix::Matrix;
+use crate::operands::Form;
 use crate::options::Options;
 use crate::plan::{PLANS, Plan};
 use crate::side::Op;
@@ -292,9 +293,11 @@ pub unsafe extern "C" fn sparserl_execute_op(
 /// D = alpha op(A) B + beta C, or what the plan's epilogue makes of it, for plans made with
 /// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D are row-major
 /// and have N columns; B has as many rows as op(A) has columns, C and D as many as op(A) has rows.
-/// `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next, which
-/// must be N: others are refused as unsupported. The matrices are aligned to 16 bytes, or to the
-/// largest power of 2 that divides the bytes of a row, where that is less. D may be C.
+/// `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next: N, or more
+/// with SPARSERL_OPTION_DENSE = SPARSERL_DENSE_STRIDED. Every row is aligned to 16 bytes, or to the
+/// largest power of 2 that divides the bytes of N elements, where that is less: the matrices are, and
+/// the bytes of leading dimensions are multiples of it. D may be C, with the same leading dimension;
+/// otherwise they do not overlap. What lies between rows is neither used nor written.
 ///
 /// # Safety
 /// As sparserl_execute_op(), with matrices in the place of vectors.

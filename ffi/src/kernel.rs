@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 
 use sparserl_core::codegen::{CudaSource, Ending, Epilogue, emit, emit_ending};
 use sparserl_core::kernel::Compiler as _;
@@ -15,6 +16,7 @@ use sparserl_gpu::run::operator::{DeviceArrays, EndingArguments, Operator, Opera
 
 use crate::context::Context;
 use crate::map::Map;
+use crate::options::DenseForm;
 use crate::status::{Failure, Status};
 
 /// Entries that an epilogue is tried on, about; fewer where each is multiplied by a row of many
@@ -48,6 +50,8 @@ pub(crate) struct Code {
     pub(crate) plain: Option<(CudaSource, Cubin)>,
     /// The same for any z, or with an epilogue.
     pub(crate) ending: (CudaSource, Cubin),
+    /// The same for matrices with leading dimensions, where the plan is for such.
+    pub(crate) strided: Option<(CudaSource, Cubin)>,
 }
 
 /// What was found out about a kernel.
@@ -70,6 +74,7 @@ pub(crate) struct Known {
 pub(crate) struct Loaded {
     pub(crate) plain: Option<Operator>,
     pub(crate) ending: Operator,
+    pub(crate) strided: Option<Operator>,
     pub(crate) arrays: Arc<DeviceArrays>,
     /// How values get into the arrays, where they may change.
     pub(crate) map: Option<Map>,
@@ -94,6 +99,7 @@ fn device_bytes(packed: &Packed, is_variable: bool) -> u64 {
 pub(crate) struct Recipe<'a> {
     pub(crate) context: &'a Context,
     pub(crate) epilogue: Option<&'a Epilogue>,
+    pub(crate) dense: DenseForm,
     /// Whether values may change, and for Aᵀ which entry of A each entry is.
     pub(crate) origins: Option<Option<&'a [u64]>>,
     /// Bytes of device memory that it may take.
@@ -136,17 +142,20 @@ impl Recipe<'_> {
                 let user = self.epilogue.map_or(0, |epilogue| {
                     epilogue.user_bytes(packed.program.task.precision.dense())
                 });
-                let ending = match user {
-                    0 => EndingArguments::Old,
-                    bytes => EndingArguments::OldAndUser(bytes),
-                };
+                let ending =
+                    EndingArguments { has_old: true, has_leading: false, user_bytes: user };
+                let leading = EndingArguments { has_leading: true, ..ending };
                 let plain = code.plain.as_ref();
-                let plain = plain.map(|code| operator(code, EndingArguments::None)).transpose()?;
+                let plain = plain.map(|code| operator(code, EndingArguments::default()));
+                let plain = plain.transpose()?;
+                let strided = code.strided.as_ref().map(|code| operator(code, leading));
+                let strided = strided.transpose()?;
                 let ending = operator(&code.ending, ending)?;
                 let map =
                     self.origins.map(|origins| Map::new(&gpu.device, matrix, &packed, origins));
                 let map = map.transpose()?;
-                Some(Loaded { plain, ending, arrays, map, captured: AtomicBool::new(false) })
+                let captured = AtomicBool::new(false);
+                Some(Loaded { plain, ending, strided, arrays, map, captured })
             }
         };
         Ok(PlanKernel { packed, code, known, settled: Mutex::new(None), loaded })
@@ -169,11 +178,13 @@ impl Recipe<'_> {
         let (program, signature) = (&packed.program, packed.signature());
         let ending = emit_ending(program, &signature, &Ending::Apart).map_err(Failure::internal)?;
         let plain = emit(program, &signature).map_err(Failure::internal)?;
+        let strided = self.strided_source(packed)?;
         std::thread::scope(|scope| {
             let plain = scope.spawn(|| self.compiled(plain));
+            let strided = strided.map(|source| scope.spawn(|| self.compiled(source)));
             let ending = self.compiled(ending)?;
-            let plain = plain.join().map_err(|_| Failure::internal("compiling panicked"))??;
-            Ok(Code { plain: Some(plain), ending })
+            let strided = strided.map(joined).transpose()?;
+            Ok(Code { plain: Some(joined(plain)?), ending, strided })
         })
     }
 
@@ -188,14 +199,27 @@ impl Recipe<'_> {
         let (program, ending) = (&packed.program, Ending::Fused(epilogue.clone()));
         let source =
             emit_ending(program, &packed.signature(), &ending).map_err(Failure::internal)?;
+        let strided = self.strided_source(packed)?;
         std::thread::scope(|scope| {
             let tried = scope.spawn(|| self.try_epilogue(matrix, program, &ending, &source));
+            let strided = strided.map(|source| scope.spawn(|| self.compiled(source)));
             let ending = self.compiled(source.clone());
             let tried = tried.join().map_err(|_| Failure::internal("emulating panicked"));
             let ending = ending?;
             tried??;
-            Ok(Code { plain: None, ending })
+            let strided = strided.map(joined).transpose()?;
+            Ok(Code { plain: None, ending, strided })
         })
+    }
+
+    /// The kernel for matrices with leading dimensions, where the plan is for such.
+    pub(crate) fn strided_source(&self, packed: &Packed) -> Result<Option<CudaSource>, Failure> {
+        if self.dense != DenseForm::Strided {
+            return Ok(None);
+        }
+        let ending = Ending::Strided(self.epilogue.cloned());
+        let source = emit_ending(&packed.program, &packed.signature(), &ending);
+        source.map(Some).map_err(Failure::internal)
     }
 
     fn compiled(&self, source: CudaSource) -> Result<(CudaSource, Cubin), Failure> {
@@ -250,6 +274,11 @@ impl Recipe<'_> {
         }
         Err(epilogue_failure(&judged.outcome.to_string()))
     }
+}
+
+/// What a thread compiled.
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {
+    thread.join().map_err(|_| Failure::internal("compiling panicked"))?
 }
 
 fn epilogue_failure(reason: &str) -> Failure {

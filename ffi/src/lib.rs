@@ -31,6 +31,7 @@ mod kernel;
 mod make;
 mod map;
 mod matrix;
+mod operands;
 mod options;
 mod plan;
 mod progress;

@@ -171,6 +171,6 @@ fn csr_kernel(
         last
     }
     let origins = options.values_variable.then(|| origins(matrix, op));
-    let recipe = Recipe { context, epilogue, origins, memory_limit };
+    let recipe = Recipe { context, epilogue, dense: options.dense, origins, memory_limit };
     with_view!(entries(matrix, op), view => make(&recipe, view, task))
 }

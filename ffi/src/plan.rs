@@ -113,6 +113,7 @@ impl Plan {
         Recipe {
             context: &self.context,
             epilogue: self.epilogue.as_ref(),
+            dense: self.options.dense,
             origins: self.options.values_variable.then(origins),
             memory_limit: self.memory_left(),
         }

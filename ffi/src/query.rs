@@ -51,6 +51,7 @@ impl Plan {
             types::SPARSERL_NUMBER_WORKSPACE_BYTES => {
                 Ok(WorkspaceLayout::new(&kernel.packed).bytes as f64)
             }
+            types::SPARSERL_NUMBER_DENSE => Ok(self.options.dense.number().into()),
             types::SPARSERL_NUMBER_PREDICTED_SECONDS => Ok(known.predicted),
             types::SPARSERL_NUMBER_MEASURED_SECONDS => known.measured.ok_or_else(unmeasured),
             types::SPARSERL_NUMBER_CSR_SECONDS => known.csr.ok_or_else(unmeasured),

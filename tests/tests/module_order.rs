@@ -66,7 +66,7 @@ const EMULATOR: [&str; 9] =
     ["error", "compute", "code", "ptx", "counters", "finding", "memory", "launch", "machine"];
 
 /// All modules of `ffi`, likewise.
-const FFI: [&str; 25] = [
+const FFI: [&str; 26] = [
     "huge_pages",
     "types",
     "status",
@@ -89,6 +89,7 @@ const FFI: [&str; 25] = [
     "search",
     "make",
     "file",
+    "operands",
     "execute",
     "update",
     "api",

@@ -1,7 +1,8 @@
 //! Where results go: kernels that end otherwise than with `y = αAx + βy` or `C = αAB + βC`.
 //!
 //! Such a kernel has the parameters of the plain one, of which `y` is called `z` and `C` is called
-//! `D`, and behind them the old operand and, with an epilogue, the caller's values.
+//! `D`, and behind them the old operand, leading dimensions of matrices that have them, and, with an
+//! epilogue, the caller's values.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -21,16 +22,35 @@ pub enum Ending {
     Apart,
     /// `z = epilogue(row, αAx, βy, user)`, or `D = epilogue(row, column, αAB, βC, user)`.
     Fused(Epilogue),
+    /// The one or the other for matrices with leading dimensions, which are arguments: elements from
+    /// the beginning of a row to that of the next. Vectors have none.
+    Strided(Option<Epilogue>),
 }
+
+/// Names of the leading dimensions of B, C and D.
+const LEADING: [&str; 3] = ["ldb", "ldc", "ldd"];
 
 impl Ending {
     /// What a source defines for it before its own definitions, behind the type of the dense
     /// operands.
     pub(super) fn definitions(&self, task: Task) -> String {
+        self.epilogue().map_or_else(String::new, |epilogue| epilogue.definitions(task))
+    }
+
+    /// The caller's function, if the result goes through one.
+    #[must_use]
+    pub fn epilogue(&self) -> Option<&Epilogue> {
         match self {
-            Self::Apart => String::new(),
-            Self::Fused(epilogue) => epilogue.definitions(task),
+            Self::Apart => None,
+            Self::Fused(epilogue) => Some(epilogue),
+            Self::Strided(epilogue) => epilogue.as_ref(),
         }
+    }
+
+    /// Whether the dense operands have leading dimensions.
+    #[must_use]
+    pub fn is_strided(&self, operation: Operation) -> bool {
+        matches!((self, operation), (Self::Strided(_), Operation::SpMM { .. }))
     }
 
     /// Declarations of the parameters that follow those of the plain kernel.
@@ -38,6 +58,9 @@ impl Ending {
         let (_, old) = dense_names(task.operation);
         let dense = ElementType::from(task.precision.dense()).cuda_type();
         let mut declarations = alloc::vec![format!("const {dense}* {old}")];
+        if self.is_strided(task.operation) {
+            declarations.extend(LEADING.map(|name| format!("u32 {name}")));
+        }
         if self.has_user() {
             declarations.push("User user".to_owned());
         }
@@ -46,24 +69,24 @@ impl Ending {
 
     /// The last member of the output as the kernel makes it.
     pub(super) fn user(&self) -> &'static str {
-        match self {
-            Self::Apart => "",
-            Self::Fused(_) if self.has_user() => ", user",
-            Self::Fused(_) => ", User{}",
+        match self.epilogue() {
+            None => "",
+            Some(_) if self.has_user() => ", user",
+            Some(_) => ", User{}",
         }
     }
 
     fn has_user(&self) -> bool {
-        matches!(self, Self::Fused(epilogue) if !epilogue.user.is_empty())
+        self.epilogue().is_some_and(|epilogue| !epilogue.user.is_empty())
     }
 
     /// What the kernel computes, in words.
     pub(super) fn write_header(&self, text: &mut String, operation: Operation) -> fmt::Result {
-        let product = match (self, operation) {
-            (Self::Apart, Operation::SpMV) => "z = alpha * A * x + beta * y",
-            (Self::Fused(_), Operation::SpMV) => "z = epilogue(row, alpha * A * x, beta * y, user)",
-            (Self::Apart, Operation::SpMM { .. }) => "D = alpha * A * B + beta * C",
-            (Self::Fused(_), Operation::SpMM { .. }) => {
+        let product = match (self.epilogue(), operation) {
+            (None, Operation::SpMV) => "z = alpha * A * x + beta * y",
+            (Some(_), Operation::SpMV) => "z = epilogue(row, alpha * A * x, beta * y, user)",
+            (None, Operation::SpMM { .. }) => "D = alpha * A * B + beta * C",
+            (Some(_), Operation::SpMM { .. }) => {
                 "D = epilogue(row, column, alpha * A * B, beta * C, user)"
             }
         };
@@ -72,6 +95,15 @@ impl Ending {
             text,
             "// Here {product}, where {result} may be {old}. Behind the arguments below, of which\n\
              // {result} is the output, come {old} and the caller's values, where there are any."
-        )
+        )?;
+        if self.is_strided(operation) {
+            let [b, c, d] = LEADING;
+            writeln!(
+                text,
+                "// Between them come {b}, {c} and {d}, the elements from the beginning of a row to that of\n\
+                 // the next, of B, C and D: rows begin at multiples of what vector loads are aligned to."
+            )?;
+        }
+        Ok(())
     }
 }

@@ -12,8 +12,9 @@ use crate::task::{Operation, Task};
 type File = (&'static str, fn(Dense) -> bool);
 
 /// What the layouts share, each file after those that it uses. What differs between SpMV and SpMM,
-/// where results are rounded to half precision, or by where results go, is in a file for each.
-const SHARED: [File; 18] = [
+/// where results are rounded to half precision, by where results go, or where rows have gaps between
+/// them, is in a file for each.
+const SHARED: [File; 23] = [
     (include_str!("../../cuda/types.cuh"), |_| true),
     (include_str!("../../cuda/half.cuh"), |_| true),
     (include_str!("../../cuda/prefetch.cuh"), |_| true),
@@ -31,6 +32,15 @@ const SHARED: [File; 18] = [
     (include_str!("../../cuda/spmv.cuh"), |dense| !dense.is_matrices),
     (include_str!("../../cuda/matrices.cuh"), |dense| dense.is_matrices && !dense.is_half),
     (include_str!("../../cuda/matrices_half.cuh"), |dense| dense.is_matrices && dense.is_half),
+    (include_str!("../../cuda/matrices_input.cuh"), |dense| {
+        dense.is_matrices && !dense.is_half && !dense.is_strided
+    }),
+    (include_str!("../../cuda/matrices_input_half.cuh"), |dense| {
+        dense.is_matrices && dense.is_half && !dense.is_strided
+    }),
+    (include_str!("../../cuda/matrices_input_strided.cuh"), |dense| {
+        dense.is_matrices && dense.is_strided
+    }),
     (include_str!("../../cuda/matrices_output.cuh"), |dense| {
         dense.is_matrices_to(DenseResult::Updated) && !dense.is_half
     }),
@@ -38,10 +48,16 @@ const SHARED: [File; 18] = [
         dense.is_matrices_to(DenseResult::Updated) && dense.is_half
     }),
     (include_str!("../../cuda/matrices_apart.cuh"), |dense| {
-        dense.is_matrices_to(DenseResult::Apart)
+        dense.is_matrices_to(DenseResult::Apart) && !dense.is_strided
     }),
     (include_str!("../../cuda/matrices_fused.cuh"), |dense| {
-        dense.is_matrices_to(DenseResult::Fused)
+        dense.is_matrices_to(DenseResult::Fused) && !dense.is_strided
+    }),
+    (include_str!("../../cuda/matrices_apart_strided.cuh"), |dense| {
+        dense.is_matrices_to(DenseResult::Apart) && dense.is_strided
+    }),
+    (include_str!("../../cuda/matrices_fused_strided.cuh"), |dense| {
+        dense.is_matrices_to(DenseResult::Fused) && dense.is_strided
     }),
     (include_str!("../../cuda/spmm.cuh"), |dense| dense.is_matrices),
 ];
@@ -63,6 +79,8 @@ pub(super) struct Dense {
     is_matrices: bool,
     /// In half precision.
     is_half: bool,
+    /// B and C have leading dimensions.
+    is_strided: bool,
     result: DenseResult,
 }
 
@@ -82,10 +100,11 @@ impl Dense {
         Self {
             is_matrices: task.operation != Operation::SpMV,
             is_half: task.precision.rounds_results(),
+            is_strided: ending.is_some_and(|ending| ending.is_strided(task.operation)),
             result: match ending {
                 None => DenseResult::Updated,
-                Some(Ending::Apart) => DenseResult::Apart,
-                Some(Ending::Fused(_)) => DenseResult::Fused,
+                Some(ending) if ending.epilogue().is_some() => DenseResult::Fused,
+                Some(_) => DenseResult::Apart,
             },
         }
     }
@@ -206,13 +225,18 @@ mod tests {
     fn all() -> impl Iterator<Item = Dense> {
         let results = [DenseResult::Updated, DenseResult::Apart, DenseResult::Fused];
         let forms = [(false, false), (false, true), (true, false), (true, true)];
-        forms.into_iter().flat_map(move |(is_matrices, is_half)| {
-            results.map(|result| Dense { is_matrices, is_half, result })
-        })
+        let packed = forms.into_iter().flat_map(move |(is_matrices, is_half)| {
+            results.map(|result| Dense { is_matrices, is_half, is_strided: false, result })
+        });
+        let can_be = |dense: &Dense| dense.is_matrices && dense.result != DenseResult::Updated;
+        let strided =
+            packed.clone().filter(can_be).map(|dense| Dense { is_strided: true, ..dense });
+        packed.chain(strided)
     }
 
     fn vectors(is_half: bool) -> Dense {
-        Dense { is_matrices: false, is_half, result: DenseResult::Updated }
+        let result = DenseResult::Updated;
+        Dense { is_matrices: false, is_half, is_strided: false, result }
     }
 
     #[test]

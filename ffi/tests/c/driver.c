@@ -356,12 +356,12 @@ static size_t bytes_at(const void *address) {
   pthread_mutex_unlock(&lock);
   return bytes;
 }
-/* Plain CSR takes x, z, alpha, beta, the three arrays, rows and three numbers of lines, and perhaps y. Others that
- * take as much have shorter arrays, as of narrower indices. */
+/* Plain CSR takes x, z, alpha, beta, the three arrays, rows and three numbers of lines, and perhaps y, and perhaps
+ * leading dimensions of x, y and z. Others that take as much have shorter arrays, as of narrower indices. */
 static int is_plain_csr(CUfunction function, void **parameters) {
   const size_t sum = type == ELEMENT_F64 ? 8 : 4;
-  const size_t sizes[] = {8, 8, sum, sum, 8, 8, 8, 4, 4, 4, 4, 8};
-  if ((function->count != 11 && function->count != 12) ||
+  const size_t sizes[] = {8, 8, sum, sum, 8, 8, 8, 4, 4, 4, 4, 8, 4, 4, 4};
+  if ((function->count != 11 && function->count != 12 && function->count != 15) ||
       memcmp(function->sizes, sizes, function->count * sizeof *sizes) != 0)
     return 0;
   const unsigned *offsets = *(unsigned **)parameters[4];
@@ -371,20 +371,22 @@ static int is_plain_csr(CUfunction function, void **parameters) {
   return bytes_at(*(void **)parameters[5]) >= entries * sizeof(unsigned) &&
          bytes_at(*(void **)parameters[6]) >= entries * element_size(type);
 }
-static void multiply(void **parameters, const void *y) {
+static void multiply(void **parameters, const void *y, int has_leading) {
   const int sum_type = type == ELEMENT_F64 ? ELEMENT_F64 : ELEMENT_F32;
   const void *x = *(void **)parameters[0], *values = *(void **)parameters[6];
   void *z = *(void **)parameters[1];
   const double alpha = element_get(sum_type, parameters[2], 0), beta = element_get(sum_type, parameters[3], 0);
   const unsigned *offsets = *(unsigned **)parameters[4], *indices = *(unsigned **)parameters[5];
   const size_t rows = *(unsigned *)parameters[7];
+  size_t leading[3] = {columns, columns, columns};
+  for (int i = 0; has_leading && i < 3; ++i) leading[i] = *(unsigned *)parameters[12 + i];
   for (size_t row = 0; row < rows; ++row)
     for (size_t column = 0; column < columns; ++column) {
-      const size_t at = row * columns + column;
       double sum = 0;
       for (unsigned k = offsets[row]; k < offsets[row + 1]; ++k)
-        sum += element_get(type, values, k) * element_get(type, x, indices[k] * (size_t)columns + column);
-      element_put(type, z, at, alpha * sum + (beta == 0 ? 0 : beta * element_get(type, y, at)));
+        sum += element_get(type, values, k) * element_get(type, x, indices[k] * leading[0] + column);
+      const double old = beta == 0 ? 0 : beta * element_get(type, y, row * leading[1] + column);
+      element_put(type, z, row * leading[2] + column, alpha * sum + old);
     }
 }
 static void scatter(void **parameters) {
@@ -416,9 +418,10 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *launch, CUfunction function, voi
   unsigned sum = 0;
   for (size_t i = 0; i < function->count; ++i)
     for (size_t k = 0; k < function->sizes[i]; ++k) sum += ((unsigned char *)parameters[i])[k];
-  const int has_y = function->count == 12;
+  const int has_y = function->count >= 12;
   begin_work(launch->hStream);
-  if (is_plain_csr(function, parameters)) multiply(parameters, *(void **)parameters[has_y ? 11 : 1]);
+  if (is_plain_csr(function, parameters)) 
+    multiply(parameters, *(void **)parameters[has_y ? 11 : 1], function->count == 15);
   if (function->scatters) scatter(parameters);
   end_work(launch->hStream);
   pthread_mutex_lock(&lock);
