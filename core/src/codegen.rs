@@ -17,6 +17,7 @@ mod parameter;
 mod part;
 mod signature;
 mod source;
+mod transposing;
 mod unfused;
 
 pub use dense::row_alignment;
@@ -27,3 +28,4 @@ pub use parameter::{Parameter, ParameterKind, Size};
 pub(crate) use part::loads_vectors;
 pub use signature::Signature;
 pub use source::{Argument, ArgumentKind, CudaSource, EmitError};
+pub use transposing::Transposing;

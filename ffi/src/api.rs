@@ -291,13 +291,17 @@ pub unsafe extern "C" fn sparserl_execute_op(
 }
 
 /// D = alpha op(A) B + beta C, or what the plan's epilogue makes of it, for plans made with
-/// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D are row-major
-/// and have N columns; B has as many rows as op(A) has columns, C and D as many as op(A) has rows.
-/// `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next: N, or more
-/// with SPARSERL_OPTION_DENSE = SPARSERL_DENSE_STRIDED. Every row is aligned to 16 bytes, or to the
-/// largest power of 2 that divides the bytes of N elements, where that is less: the matrices are, and
-/// the bytes of leading dimensions are multiples of it. D may be C, with the same leading dimension;
-/// otherwise they do not overlap. What lies between rows is neither used nor written.
+/// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D have N columns; B
+/// has as many rows as op(A) has columns, C and D as many as op(A) has rows. They lie as
+/// SPARSERL_OPTION_DENSE says.
+/// Row-major, `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next:
+/// N, or with SPARSERL_DENSE_STRIDED any number from N to 2^32 - 1. Every row is aligned to 16 bytes, or
+/// to the largest power of 2 that divides the bytes of N elements, where that is less: the matrices are,
+/// and the bytes of leading dimensions are multiples of it.
+/// With SPARSERL_DENSE_COLUMN_MAJOR they are the elements from the beginning of a column to that of the
+/// next, from the matrix's rows to 2^32 - 1, and matrices are aligned to their elements.
+/// D may be C, with the same leading dimension. What lies between rows, or columns, is neither used nor
+/// written.
 ///
 /// # Safety
 /// As sparserl_execute_op(), with matrices in the place of vectors.

@@ -7,7 +7,7 @@ use sparserl_core::task::Dtype;
 use sparserl_gpu::run::operator::{ForeignStream, Operands};
 
 use crate::matrix::check_memory;
-use crate::operands::{Form, Operand};
+use crate::operands::{Form, Operand, check_form};
 use crate::plan::Plan;
 use crate::side::Op;
 use crate::status::Failure;
@@ -68,7 +68,7 @@ impl Plan {
             operand(old_name, old, rows, !is_zero),
             operand(output_name, output.cast_const(), rows, true),
         ];
-        self.check_form(form, &mut operands)?;
+        check_form(self.task, self.options.dense, form, &mut operands)?;
         for Operand { name, address, is_needed, .. } in &operands {
             if *is_needed && address.is_null() {
                 return Err(Failure::null(name));
@@ -90,7 +90,7 @@ impl Plan {
         let _entered = gpu.device.enter_unless_current()?;
         if self.options.check_pointers {
             for operand in operands.iter().filter(|operand| operand.is_needed) {
-                let bytes = operand.bytes(columns, dtype.size());
+                let bytes = operand.bytes(self.options.dense, columns, dtype.size());
                 check_memory(&gpu.device, operand.name, operand.address, bytes)?;
             }
         }
@@ -102,26 +102,44 @@ impl Plan {
         let Some(loaded) = &kernel.loaded else {
             return Err(Failure::internal("the kernel is not on the device"));
         };
-        let leading = operands.map(|operand| operand.leading);
+        let leading = operands.each_ref().map(|operand| operand.leading);
+        // Copies of C and D are one.
+        let is_in_place = std::ptr::eq(old, output) || self.copies.is_some();
         let operator = match (&loaded.plain, &loaded.strided) {
             (_, Some(strided)) if leading != [columns; 3] => strided,
-            (Some(plain), _) if is_zero || std::ptr::eq(old, output) => plain,
+            (Some(plain), _) if is_zero || is_in_place => plain,
             _ => &loaded.ending,
         };
-        let workspace = self.workspaces.of(product.stream, operator.workspace_bytes())?;
-        let address = |pointer: *const c_void| pointer.addr() as u64;
-        let operands = Operands {
-            input: address(input),
-            output: address(output),
-            old: address(old),
+        let own_bytes = operator.workspace_bytes();
+        let workspace = self.workspaces.of(product.stream, own_bytes + self.copies_bytes())?;
+        let [input, old, output] = operands;
+        let mut given = Operands {
+            input: input.address.addr() as u64,
+            output: output.address.addr() as u64,
+            old: old.address.addr() as u64,
             leading,
             alpha,
             beta,
             user,
             workspace,
         };
-        // SAFETY: by the contract, and the arrays are those of the kernel.
-        unsafe { operator.enqueue(stream, &operands) }?;
+        match &self.copies {
+            // SAFETY: by the contract, and the arrays are those of the kernel.
+            None => unsafe { operator.enqueue(stream, &given) }?,
+            Some(copies) => {
+                let copied = copies.place(workspace.map(|own| own + own_bytes), cols);
+                given.input = copied.input;
+                (given.old, given.output) = (copied.output, copied.output);
+                // SAFETY: as above; the copies are as large as the operands, and no other product has
+                // them at the same time.
+                unsafe {
+                    copies.to_rows(stream, &input, copied.input)?;
+                    copies.to_rows(stream, &old, copied.output)?;
+                    operator.enqueue(stream, &given)?;
+                    copies.to_columns(stream, copied.output, &output)?;
+                }
+            }
+        }
         self.calls.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

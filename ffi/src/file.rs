@@ -214,7 +214,7 @@ impl Plan {
         let mut sides = sides.into_iter();
         let forward = sides.next().ok_or_else(damaged)?;
         verbose::note();
-        Ok(Self::new(context, matrix, options, epilogue, forward, sides.next(), start))
+        Self::new(context, matrix, options, epilogue, forward, sides.next(), start)
     }
 }
 

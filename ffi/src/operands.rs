@@ -3,10 +3,9 @@
 use std::ffi::c_void;
 
 use sparserl_core::codegen::row_alignment;
-use sparserl_core::task::Operation;
+use sparserl_core::task::{Operation, Task};
 
 use crate::options::DenseForm;
-use crate::plan::Plan;
 use crate::status::{Failure, Status};
 
 /// What a product is asked of.
@@ -26,100 +25,114 @@ pub(crate) struct Operand {
     pub(crate) rows: usize,
     /// Whether it is used at all.
     pub(crate) is_needed: bool,
-    /// Elements from the beginning of a row to that of the next, which are those of a row where it is
-    /// not used.
+    /// Elements from the beginning of a row to that of the next, or of a column; those of a row where
+    /// it is not used.
     pub(crate) leading: u32,
 }
 
 impl Operand {
     /// Bytes from its beginning to its end, where a row has so many elements of a size.
-    pub(crate) fn bytes(&self, columns: u32, size: usize) -> usize {
-        let gaps_too = (self.rows.saturating_sub(1)).saturating_mul(self.leading as usize);
-        gaps_too.saturating_add(columns as usize).saturating_mul(size)
+    pub(crate) fn bytes(&self, dense: DenseForm, columns: u32, size: usize) -> usize {
+        let columns = columns as usize;
+        let (lines, length) = match dense {
+            DenseForm::RowMajor | DenseForm::Strided => (self.rows, columns),
+            DenseForm::ColumnMajor => (columns, self.rows),
+        };
+        let before_last = lines.saturating_sub(1).saturating_mul(self.leading as usize);
+        before_last.saturating_add(length).saturating_mul(size)
     }
 }
 
-impl Plan {
-    /// Refuses operands that lie otherwise than the plan's kernels take them, and notes their leading
-    /// dimensions.
-    pub(crate) fn check_form(
-        &self,
-        form: Form,
-        operands: &mut [Operand; 3],
-    ) -> Result<(), Failure> {
-        let refused = |text: &str| Err(Failure::new(Status::Unsupported, text));
-        let (leading, columns) = match (form, self.task.operation) {
-            (Form::Vectors, Operation::SpMV) => return Ok(()),
-            (Form::Vectors, Operation::SpMM { .. }) => {
-                return refused(
-                    "the plan is for matrices: call sparserl_execute_matrices(), or make it without \
-                     SPARSERL_OPTION_COLUMNS",
-                );
-            }
-            (Form::Matrices(_), Operation::SpMV) => {
-                return refused(
-                    "the plan is for vectors: call sparserl_execute(), or make it with \
-                     SPARSERL_OPTION_COLUMNS",
-                );
-            }
-            (Form::Matrices(leading), Operation::SpMM { columns }) => (leading, columns.get()),
-        };
-        let alignment = row_alignment(self.task);
-        for (operand, given) in operands.iter_mut().zip(leading) {
-            if !operand.is_needed {
-                continue;
-            }
-            operand.leading = self.leading(operand.name, given, columns, alignment)?;
-            if operand.address.addr() % alignment != 0 {
-                return Err(Failure::argument(format_args!(
-                    "{} is not aligned to {alignment} bytes",
-                    operand.name
-                )));
-            }
+/// Refuses operands that lie otherwise than the plan's kernels take them, and notes their leading
+/// dimensions.
+pub(crate) fn check_form(
+    task: Task,
+    dense: DenseForm,
+    form: Form,
+    operands: &mut [Operand; 3],
+) -> Result<(), Failure> {
+    let refused = |text: &str| Err(Failure::new(Status::Unsupported, text));
+    let (leading, columns) = match (form, task.operation) {
+        (Form::Vectors, Operation::SpMV) => return Ok(()),
+        (Form::Vectors, Operation::SpMM { .. }) => {
+            return refused(
+                "the plan is for matrices: call sparserl_execute_matrices(), or make it without \
+                 SPARSERL_OPTION_COLUMNS",
+            );
         }
-        let [_, old, output] = operands;
-        let is_in_place = old.is_needed && std::ptr::eq(old.address, output.address);
-        if is_in_place && old.leading != output.leading {
+        (Form::Matrices(_), Operation::SpMV) => {
+            return refused(
+                "the plan is for vectors: call sparserl_execute(), or make it with \
+                 SPARSERL_OPTION_COLUMNS",
+            );
+        }
+        (Form::Matrices(leading), Operation::SpMM { columns }) => (leading, columns.get()),
+    };
+    let alignment = match dense {
+        DenseForm::RowMajor | DenseForm::Strided => row_alignment(task),
+        // Such are copied element by element.
+        DenseForm::ColumnMajor => task.precision.dense().size(),
+    };
+    for (operand, given) in operands.iter_mut().zip(leading) {
+        if !operand.is_needed {
+            continue;
+        }
+        operand.leading = leading_of(operand, given, (task, dense), columns, alignment)?;
+        if operand.address.addr() % alignment != 0 {
             return Err(Failure::argument(format_args!(
-                "c and d are the same, and ldc is {} and ldd is {}: expected one leading dimension",
-                old.leading, output.leading
+                "{} is not aligned to {alignment} bytes",
+                operand.name
             )));
         }
-        Ok(())
     }
+    let [_, old, output] = operands;
+    let is_in_place = old.is_needed && std::ptr::eq(old.address, output.address);
+    if is_in_place && old.leading != output.leading {
+        return Err(Failure::argument(format_args!(
+            "c and d are the same, and ldc is {} and ldd is {}: expected one leading dimension",
+            old.leading, output.leading
+        )));
+    }
+    Ok(())
+}
 
-    /// A leading dimension that the plan's kernels take.
-    fn leading(
-        &self,
-        name: &str,
-        given: i64,
-        columns: u32,
-        alignment: usize,
-    ) -> Result<u32, Failure> {
-        let size = self.task.precision.dense().size();
-        match (self.options.dense, u32::try_from(given)) {
-            (_, Ok(leading)) if leading == columns => Ok(leading),
-            (DenseForm::RowMajor, _) => Err(Failure::new(
-                Status::Unsupported,
-                format_args!(
-                    "ld{name} is {given}: expected {columns}, since rows follow each other without \
-                     gaps, or a plan with SPARSERL_OPTION_DENSE = SPARSERL_DENSE_STRIDED"
-                ),
-            )),
-            (DenseForm::Strided, Ok(leading)) if leading > columns => {
-                if (leading as usize * size).is_multiple_of(alignment) {
-                    return Ok(leading);
-                }
-                Err(Failure::argument(format_args!(
-                    "ld{name} is {leading}, by which rows are not aligned to {alignment} bytes: \
-                     expected a multiple of {}",
-                    alignment / size
-                )))
+/// A leading dimension that the plan's kernels take.
+fn leading_of(
+    &Operand { name, rows, .. }: &Operand,
+    given: i64,
+    (task, dense): (Task, DenseForm),
+    columns: u32,
+    alignment: usize,
+) -> Result<u32, Failure> {
+    let size = task.precision.dense().size();
+    match (dense, u32::try_from(given)) {
+        (DenseForm::ColumnMajor, Ok(leading)) if leading as usize >= rows => Ok(leading),
+        (DenseForm::ColumnMajor, _) => Err(Failure::argument(format_args!(
+            "ld{name} is {given}: expected at least {rows}, the rows of {name}, which is \
+             column-major, and below 4294967296"
+        ))),
+        (_, Ok(leading)) if leading == columns => Ok(leading),
+        (DenseForm::RowMajor, _) => Err(Failure::new(
+            Status::Unsupported,
+            format_args!(
+                "ld{name} is {given}: expected {columns}, since rows follow each other without \
+                 gaps, or a plan with SPARSERL_OPTION_DENSE = SPARSERL_DENSE_STRIDED or \
+                 _COLUMN_MAJOR"
+            ),
+        )),
+        (DenseForm::Strided, Ok(leading)) if leading > columns => {
+            if (leading as usize * size).is_multiple_of(alignment) {
+                return Ok(leading);
             }
-            (DenseForm::Strided, _) => Err(Failure::argument(format_args!(
-                "ld{name} is {given}: expected at least {columns}, the columns of {name}, and below \
-                 4294967296"
-            ))),
+            Err(Failure::argument(format_args!(
+                "ld{name} is {leading}, by which rows are not aligned to {alignment} bytes: \
+                 expected a multiple of {}",
+                alignment / size
+            )))
         }
+        (DenseForm::Strided, _) => Err(Failure::argument(format_args!(
+            "ld{name} is {given}: expected at least {columns}, the columns of {name}, and below \
+             4294967296"
+        ))),
     }
 }

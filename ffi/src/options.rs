@@ -120,16 +120,19 @@ pub(crate) enum DenseForm {
     RowMajor,
     /// Row-major, with leading dimensions.
     Strided,
+    /// Column-major, with leading dimensions.
+    ColumnMajor,
 }
 
 impl DenseForm {
-    const ALL: [Self; 2] = [Self::RowMajor, Self::Strided];
+    const ALL: [Self; 3] = [Self::RowMajor, Self::Strided, Self::ColumnMajor];
 
     /// Its number in the header.
     pub(crate) fn number(self) -> i32 {
         match self {
             Self::RowMajor => types::SPARSERL_DENSE_ROW_MAJOR,
             Self::Strided => types::SPARSERL_DENSE_STRIDED,
+            Self::ColumnMajor => types::SPARSERL_DENSE_COLUMN_MAJOR,
         }
     }
 }
@@ -293,8 +296,9 @@ impl Options {
             Key::Dense => {
                 let number = given.i32()?;
                 let known = DenseForm::ALL.into_iter().find(|form| form.number() == number);
-                plan.dense =
-                    known.ok_or_else(|| given.refused("SPARSERL_DENSE_ROW_MAJOR or _STRIDED"))?;
+                plan.dense = known.ok_or_else(|| {
+                    given.refused("SPARSERL_DENSE_ROW_MAJOR, _STRIDED or _COLUMN_MAJOR")
+                })?;
             }
         }
         *(if key.is_of_context() { of_context } else { of_plan }) = Some(key);
@@ -434,7 +438,8 @@ mod tests {
             let refused = "SPARSERL_OPTION_COLUMNS: expected 1 to 1048576";
             assert_eq!(text(set(&options, 111, &columns)), refused);
         }
-        let refused = "SPARSERL_OPTION_DENSE: expected SPARSERL_DENSE_ROW_MAJOR or _STRIDED";
+        let refused =
+            "SPARSERL_OPTION_DENSE: expected SPARSERL_DENSE_ROW_MAJOR, _STRIDED or _COLUMN_MAJOR";
         assert_eq!(text(set(&options, 112, &9_i32)), refused);
         assert!(text(set(&options, 107, b"a\0b\0")).contains("a text"));
         // What was refused changed nothing.

@@ -205,6 +205,7 @@ fn programs_for_a_gpu_compile_and_link() {
     let programs = [
         ("tests/c/device.c", Language::C),
         ("tests/c/device_matrices.c", Language::C),
+        ("tests/c/device_dense.c", Language::C),
         ("examples/spmv.c", Language::C),
         ("examples/pdhg.cpp", Language::Cpp),
     ];

@@ -131,10 +131,36 @@ class Products(unittest.TestCase):
         self.assertEqual(plain_rows.dense, "row-major")
         with self.assertRaisesRegex(ValueError, "make the plan with dense='strided'"):
             plain_rows @ slice_of(numpy.ones((200, 8)))
-        with self.assertRaisesRegex(ValueError, "dense='banded': expected 'row-major' or 'strided'"):
+        with self.assertRaisesRegex(ValueError, "dense='banded': expected 'row-major' or 'strided' or 'column-major'"):
             plain(A, op="spmm", cols=8, dense="banded")
         with self.assertRaisesRegex(sparserl.Error, "is for matrices"):
             plain(A, dense="strided")
+
+    def test_columns(self):
+        plan = plain(A, op="spmm", cols=8, dense="column-major", transpose_too=True)
+        self.assertEqual(plan.dense, "column-major")
+        self.assertTrue((plan @ numpy.asfortranarray(numpy.ones((200, 8)))).flags.f_contiguous)
+
+        def transposed(array):
+            return array.T.copy().T
+
+        def slice_of(array):
+            wide = numpy.full((20, array.shape[0] + 5), 7.0)
+            wide[3:11, 2:-3] = array.T
+            return wide[3:11, 2:-3].T
+
+        self.dense_products(plan, transposed)
+        self.dense_products(plan, slice_of)
+        with self.assertRaisesRegex(ValueError, "column after column.*numpy.asfortranarray"):
+            plan @ numpy.ones((200, 8))
+        with self.assertRaisesRegex(ValueError, "out does not lie column after column"):
+            plan(transposed(numpy.ones((200, 8))), out=numpy.empty((300, 8)))
+        # One column, or one row, is both.
+        for shape in ((1, 8), (200, 1), (1, 1)):
+            for order in ("strided", "column-major", "row-major"):
+                one = plain(A[:, :shape[0]], op="spmm", cols=shape[1], dense=order)
+                x = numpy.ones(shape)
+                assert_allclose(one @ x, A[:, :shape[0]] @ x, rtol=1e-13)
 
     def test_bfloat16(self):
         given = types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=matrix.Bfloat16(A.data), shape=A.shape)
@@ -243,8 +269,9 @@ class Plans(unittest.TestCase):
             dense = sparserl.plan(A, op="spmm", cols=5, context=CONTEXT, expected_calls=0)
             dense.save(path)
             self.assertEqual(sparserl.load(path, A, context=CONTEXT).columns, 5)
-            sparserl.plan(A, op="spmm", cols=5, dense="strided", context=CONTEXT, expected_calls=0).save(path)
-            self.assertEqual(sparserl.load(path, A, context=CONTEXT).dense, "strided")
+            for order in ("strided", "column-major"):
+                sparserl.plan(A, op="spmm", cols=5, dense=order, context=CONTEXT, expected_calls=0).save(path)
+                self.assertEqual(sparserl.load(path, A, context=CONTEXT).dense, order)
             self.refused(Status.MISMATCH, "another pattern", sparserl.load, path, A[:299], context=CONTEXT)
             path.write_bytes(b"nothing")
             self.refused(Status.FILE, "no plan of SparseRL", sparserl.load, path, A, context=CONTEXT)

@@ -1,5 +1,5 @@
-/* Dense matrices with gaps between their rows, on the driver without a GPU (driver.c). The first argument is a
- * folder to write to. */
+/* Dense matrices with gaps between their rows, and column-major ones, on the driver without a GPU (driver.c). The
+ * first argument is a folder to write to. */
 #include "driver.h"
 #include "grid_product.h"
 
@@ -17,18 +17,25 @@ struct problem {
 
 static size_t rows(void) { return (size_t)g.csr.rows; }
 
+static int is_by_columns(const struct problem *p) { return p->dense == SPARSERL_DENSE_COLUMN_MAJOR; }
+
 /* Elements that leading dimensions are multiples of. */
 static size_t step(const struct problem *p) {
+  if (is_by_columns(p)) return 1;
   const size_t bytes = p->columns * element_size(p->type), divides = bytes & (~bytes + 1);
   return (divides < 16 ? divides : 16) / element_size(p->type);
 }
 
 /* The least leading dimension, and some more. */
-static int64_t leading(const struct problem *p, size_t more) { return (int64_t)(p->columns + more * step(p)); }
+static int64_t leading(const struct problem *p, size_t more) {
+  return (int64_t)((is_by_columns(p) ? rows() : p->columns) + more * step(p));
+}
 
-static size_t place(int64_t ld, size_t row, size_t column) { return row * (size_t)ld + column; }
+static size_t place(const struct problem *p, int64_t ld, size_t row, size_t column) {
+  return is_by_columns(p) ? column * (size_t)ld + row : row * (size_t)ld + column;
+}
 
-static size_t length(const struct problem *p, int64_t ld) { return place(ld, rows() - 1, p->columns - 1) + 1; }
+static size_t length(const struct problem *p, int64_t ld) { return place(p, ld, rows() - 1, p->columns - 1) + 1; }
 
 enum { GAP = 13 };
 
@@ -37,7 +44,7 @@ static void *spread(const struct problem *p, const void *packed, int64_t ld) {
   void *memory = device_memory(length(p, ld) * element_size(p->type));
   element_fill(p->type, memory, length(p, ld), 1, GAP);
   for (size_t i = 0; i < rows() * p->columns; ++i)
-    element_put(p->type, memory, place(ld, i / p->columns, i % p->columns), element_get(p->type, packed, i));
+    element_put(p->type, memory, place(p, ld, i / p->columns, i % p->columns), element_get(p->type, packed, i));
   return memory;
 }
 
@@ -85,8 +92,10 @@ static void products(const struct problem *p, sparserl_plan *plan, const void *v
     double *expected = grid_product(&g, p->type, p->columns, op, values, x, beta, y);
     OK(execute(p, plan, op, beta, b, ldb, beta == 0 && !in_place ? NULL : c, ldc, d, ldd));
     for (size_t at = 0; at < length(p, ldd); ++at) {
-      const size_t row = at / (size_t)ldd, column = at % (size_t)ldd;
-      const double wanted = column < p->columns ? expected[row * p->columns + column] : GAP;
+      const size_t line = at / (size_t)ldd, behind = at % (size_t)ldd;
+      const size_t row = is_by_columns(p) ? behind : line, column = is_by_columns(p) ? line : behind;
+      const int is_gap = row >= rows() || column >= p->columns;
+      const double wanted = is_gap ? GAP : expected[row * p->columns + column];
       REQUIRE(element_get(p->type, d, at) == wanted);
     }
     free(expected);
@@ -175,6 +184,82 @@ static void refused(const struct problem *p) {
   free(packed);
 }
 
+/* So are column-major ones. */
+static void refused_columns(const struct problem *p) {
+  sparserl_plan *plan = plan_of(p, 0, 0, NULL);
+  void *packed = calloc(rows() * p->columns, element_size(p->type));
+  REQUIRE(packed && p->columns == 32 && p->type == SPARSERL_F32 && rows() == 144);
+  char *x = (char *)spread(p, packed, 145), *y = (char *)spread(p, packed, 145), *z = (char *)spread(p, packed, 145);
+  const long launches = driver_launches();
+  FAILS(MATRICES(x, 143, y, 145, z, 145), SPARSERL_INVALID_ARGUMENT,
+        "ldb is 143: expected at least 144, the rows of b, which is column-major");
+  FAILS(MATRICES(x, 145, y, 32, z, 145), SPARSERL_INVALID_ARGUMENT, "ldc is 32: expected at least 144");
+  FAILS(MATRICES(x, 145, y, 145, z, (int64_t)1 << 40), SPARSERL_INVALID_ARGUMENT, "ldd is 1099511627776: expected");
+  FAILS(MATRICES(x + 2, 144, y, 145, z, 145), SPARSERL_INVALID_ARGUMENT, "b is not aligned to 4 bytes");
+  FAILS(MATRICES(x, 146, y, 145, z, 145), SPARSERL_INVALID_ARGUMENT, "b: 18680 bytes are needed, and 18556 are left");
+  REQUIRE(driver_launches() == launches);
+  OK(MATRICES(x + 4, 144, y, 145, z, 145));
+  REQUIRE(driver_launches() == launches + 4);
+  OK(execute(p, plan, 0, 0, x, 145, NULL, -1, z, 144));
+  REQUIRE(driver_launches() == launches + 7);
+  OK(sparserl_plan_destroy(plan));
+  device_free(x);
+  device_free(y);
+  device_free(z);
+  free(packed);
+}
+
+/* Copies of operands are in the plan's workspace, or in the caller's, and count for the limit of memory. */
+static void workspace(const struct problem *p) {
+  sparserl_plan *plan = plan_of(p, 0, 0, NULL), *none = NULL;
+  const size_t size = element_size(p->type), bytes = rows() * p->columns * size;
+  const size_t needed = (size_t)number_of(plan, 0, SPARSERL_NUMBER_WORKSPACE_BYTES);
+  REQUIRE(needed == 2 * ((bytes + 255) / 256 * 256));
+  REQUIRE(needed == number_of(plan, 1, SPARSERL_NUMBER_WORKSPACE_BYTES));
+  char *memory = (char *)device_memory(needed + 256), *space = memory + (256 - (uintptr_t)memory % 256) % 256;
+  void *packed = calloc(rows() * p->columns, size);
+  REQUIRE(packed);
+  void *x = spread(p, packed, leading(p, 1)), *z = spread(p, packed, leading(p, 0));
+#define PRODUCT() execute(p, plan, 1, 3, x, leading(p, 1), z, leading(p, 0), z, leading(p, 0))
+  OK(sparserl_plan_set_workspace(plan, stream, space, needed - 1));
+  const long launches = driver_launches();
+  FAILS(PRODUCT(), SPARSERL_INVALID_ARGUMENT, "and the plan's kernel needs");
+  REQUIRE(driver_launches() == launches);
+  OK(sparserl_plan_set_workspace(plan, stream, space, needed));
+  products(p, plan, p->values);
+  memset(space, 0x7f, needed);
+  OK(PRODUCT());
+  /* The last launch copies from there. */
+  REQUIRE(driver_launched_with(space, needed) == 1);
+  OK(sparserl_plan_set_workspace(plan, stream, NULL, 0));
+  OK(PRODUCT());
+  REQUIRE(driver_launched_with(space, needed) == 0);
+  driver_capture(stream, 1);
+  OK(PRODUCT());
+  driver_capture(stream, 0);
+  const double packed_bytes = number_of(plan, 0, SPARSERL_NUMBER_PACKED_BYTES);
+  OK(sparserl_plan_destroy(plan));
+
+  sparserl_options *options = NULL;
+  const uint64_t columns = p->columns;
+  OK(sparserl_options_create(&options));
+  set_calls(options, 0);
+  set_int(options, SPARSERL_OPTION_DENSE, p->dense);
+  OK(sparserl_options_set(options, SPARSERL_OPTION_COLUMNS, &columns, sizeof columns));
+  const uint64_t limits[] = {needed - 1, needed + 1, needed + (uint64_t)packed_bytes};
+  for (int i = 0; i < 3; ++i) {
+    OK(sparserl_options_set(options, SPARSERL_OPTION_MEMORY_LIMIT, &limits[i], sizeof limits[i]));
+    if (i == 2) OK(sparserl_plan_create(context, p->matrix, options, &none));
+    else FAILS(sparserl_plan_create(context, p->matrix, options, &none), SPARSERL_MEMORY_LIMIT, "device memory");
+  }
+  OK(sparserl_plan_destroy(none));
+  OK(sparserl_options_destroy(options));
+  device_free(memory);
+  device_free(x);
+  device_free(z);
+  free(packed);
+}
+
 int main(int count, char **arguments) {
   REQUIRE(count == 2);
   g = make_grid(12);
@@ -183,7 +268,7 @@ int main(int count, char **arguments) {
   stream = driver_stream(0);
   static const size_t columns[] = {1, 3, 32};
   for (int32_t type = ELEMENT_F32; type <= ELEMENT_BF16; ++type) {
-    struct problem p = {type, SPARSERL_DENSE_STRIDED, 0, NULL, NULL};
+    struct problem p = {type, 0, 0, NULL, NULL};
     p.values = malloc((size_t)g.csr.nnz * element_size(type));
     REQUIRE(p.values);
     element_fill(type, p.values, (size_t)g.csr.nnz, 3, -1);
@@ -191,12 +276,15 @@ int main(int count, char **arguments) {
     csr.values = p.values;
     csr.value_type = type;
     OK(sparserl_matrix_create(context, &csr, &p.matrix));
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; ++i) {
-      p.columns = columns[i];
-      right(&p, arguments[1]);
+    for (p.dense = SPARSERL_DENSE_STRIDED; p.dense <= SPARSERL_DENSE_COLUMN_MAJOR; ++p.dense) {
+      for (size_t i = 0; i < sizeof columns / sizeof *columns; ++i) {
+        p.columns = columns[i];
+        right(&p, arguments[1]);
+      }
+      fused(&p);
+      if (is_by_columns(&p)) workspace(&p);
+      if (type == SPARSERL_F32) (is_by_columns(&p) ? refused_columns : refused)(&p);
     }
-    fused(&p);
-    if (type == SPARSERL_F32) refused(&p);
     OK(sparserl_matrix_destroy(p.matrix));
     free(p.values);
   }
