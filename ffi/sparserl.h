@@ -106,8 +106,8 @@
 // Row-major, without gaps between rows: leading dimensions are SPARSERL_OPTION_COLUMNS.
 #define SPARSERL_DENSE_ROW_MAJOR 0
 
-// Row-major, with any leading dimensions. The plan has a kernel for them besides, which is used
-// where one is not SPARSERL_OPTION_COLUMNS.
+// Row-major, with any leading dimensions. The plan has kernels for them besides, which are used where
+// one is not SPARSERL_OPTION_COLUMNS, or where a row is not as aligned as without this.
 #define SPARSERL_DENSE_STRIDED 1
 
 // Column-major, with leading dimensions of at least the rows, as BLAS has it. Each product copies B,
@@ -394,7 +394,9 @@ sparserl_status sparserl_execute_op(struct sparserl_plan *plan,
 // Row-major, `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next:
 // N, or with SPARSERL_DENSE_STRIDED any number from N to 2^32 - 1. Every row is aligned to 16 bytes, or
 // to the largest power of 2 that divides the bytes of N elements, where that is less: the matrices are,
-// and the bytes of leading dimensions are multiples of it.
+// and the bytes of leading dimensions are multiples of it. With SPARSERL_DENSE_STRIDED they need be
+// aligned to their elements only; where a row is not aligned as said, elements are loaded and stored
+// one by one, which is slower.
 // With SPARSERL_DENSE_COLUMN_MAJOR they are the elements from the beginning of a column to that of the
 // next, from the matrix's rows to 2^32 - 1, and matrices are aligned to their elements.
 // D may be C, with the same leading dimension. What lies between rows, or columns, is neither used nor

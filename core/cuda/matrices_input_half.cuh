@@ -1,5 +1,5 @@
 #pragma once
-#include "matrices_half.cuh"
+#include "matrices_columns_half.cuh"
 
 // The dense matrix B, row-major. A thread handles V columns from `column`; threads past the last
 // column load zeros.

@@ -297,7 +297,9 @@ pub unsafe extern "C" fn sparserl_execute_op(
 /// Row-major, `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next:
 /// N, or with SPARSERL_DENSE_STRIDED any number from N to 2^32 - 1. Every row is aligned to 16 bytes, or
 /// to the largest power of 2 that divides the bytes of N elements, where that is less: the matrices are,
-/// and the bytes of leading dimensions are multiples of it.
+/// and the bytes of leading dimensions are multiples of it. With SPARSERL_DENSE_STRIDED they need be
+/// aligned to their elements only; where a row is not aligned as said, elements are loaded and stored
+/// one by one, which is slower.
 /// With SPARSERL_DENSE_COLUMN_MAJOR they are the elements from the beginning of a column to that of the
 /// next, from the matrix's rows to 2^32 - 1, and matrices are aligned to their elements.
 /// D may be C, with the same leading dimension. What lies between rows, or columns, is neither used nor

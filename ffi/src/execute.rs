@@ -7,7 +7,7 @@ use sparserl_core::task::Dtype;
 use sparserl_gpu::run::operator::{ForeignStream, Operands};
 
 use crate::matrix::check_memory;
-use crate::operands::{Form, Operand, check_form};
+use crate::operands::{Form, Operand, check_form, has_aligned_rows};
 use crate::plan::Plan;
 use crate::side::Op;
 use crate::status::Failure;
@@ -103,10 +103,14 @@ impl Plan {
             return Err(Failure::internal("the kernel is not on the device"));
         };
         let leading = operands.each_ref().map(|operand| operand.leading);
+        // Such have a kernel for what others refuse.
+        let is_aligned = loaded.strided.is_empty() || has_aligned_rows(self.task, &operands);
+        let mut strided = loaded.strided.iter();
+        let strided = if is_aligned { strided.next() } else { strided.next_back() };
         // Copies of C and D are one.
         let is_in_place = std::ptr::eq(old, output) || self.copies.is_some();
-        let operator = match (&loaded.plain, &loaded.strided) {
-            (_, Some(strided)) if leading != [columns; 3] => strided,
+        let operator = match (&loaded.plain, strided) {
+            (_, Some(strided)) if !is_aligned || leading != [columns; 3] => strided,
             (Some(plain), _) if is_zero || is_in_place => plain,
             _ => &loaded.ending,
         };

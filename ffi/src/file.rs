@@ -56,9 +56,9 @@ struct EpilogueText {
 struct SideHeader {
     program: String,
     known: Known,
-    /// Bytes of the plain kernel's code, of the one for leading dimensions, each 0 where there is none,
-    /// and of the other's.
-    code: [usize; 3],
+    /// Bytes of the plain kernel's code, 0 where there is none, of those for leading dimensions, and of
+    /// the other's.
+    code: Vec<usize>,
 }
 
 impl Plan {
@@ -74,18 +74,18 @@ impl Plan {
         let (mut sides, mut code) = (Vec::new(), Vec::new());
         for side in self.sides() {
             let kernel = side.best();
-            let encoded = |code: &Option<(CudaSource, Cubin)>| match code {
-                Some((_, cubin)) => encode(cubin).map_err(failed),
-                None => Ok(Vec::new()),
-            };
-            let (plain, strided) = (encoded(&kernel.code.plain)?, encoded(&kernel.code.strided)?);
-            let ending = encode(&kernel.code.ending.1).map_err(failed)?;
+            let Code { plain, strided, ending } = &kernel.code;
+            let encoded = |(_, cubin): &(CudaSource, Cubin)| encode(cubin).map_err(failed);
+            let mut own = vec![plain.as_ref().map_or(Ok(Vec::new()), encoded)?];
+            for code in strided.iter().chain([ending]) {
+                own.push(encoded(code)?);
+            }
             sides.push(SideHeader {
                 program: kernel.packed.program.to_string(),
                 known: kernel.known(),
-                code: [plain.len(), strided.len(), ending.len()],
+                code: own.iter().map(Vec::len).collect(),
             });
-            code.extend([plain, strided, ending]);
+            code.extend(own);
         }
         let epilogue = self.epilogue.as_ref().map(|epilogue| EpilogueText {
             text: epilogue.text.clone(),
@@ -197,8 +197,10 @@ impl Plan {
                 memory_limit: None,
             };
             let ending = cubins.pop().flatten().ok_or_else(damaged)?;
-            let strided = cubins.pop().flatten();
-            let cubins = Cubins { plain: cubins.pop().flatten(), strided, ending };
+            let mut cubins = cubins.into_iter();
+            let plain = cubins.next().flatten();
+            let strided = cubins.collect::<Option<_>>().ok_or_else(damaged)?;
+            let cubins = Cubins { plain, strided, ending };
             let kernel = with_view!(
                 entries(matrix, op),
                 view => restore(&recipe, view, &program, cubins, side.known)
@@ -241,7 +243,7 @@ fn parse(bytes: &[u8]) -> Result<(Header, &[u8]), &'static str> {
 /// Machine code of a kernel, as in [`Code`].
 struct Cubins {
     plain: Option<Cubin>,
-    strided: Option<Cubin>,
+    strided: Vec<Cubin>,
     ending: Cubin,
 }
 
@@ -278,10 +280,11 @@ fn restore<T: Scalar>(
         }
         None => None,
     };
-    let strided = match (recipe.strided_source(&packed)?, strided) {
-        (Some(source), Some(strided)) => Some(matching(source, strided)?),
-        (None, None) => None,
-        _ => return Err(Failure::new(Status::File, "is damaged")),
-    };
+    let sources = recipe.strided_sources(&packed)?;
+    if sources.len() != strided.len() {
+        return Err(Failure::new(Status::File, "is damaged"));
+    }
+    let strided = sources.into_iter().zip(strided).map(|(source, cubin)| matching(source, cubin));
+    let strided = strided.collect::<Result<_, _>>()?;
     recipe.load(matrix, Arc::new(packed), Code { plain, ending, strided }, known)
 }

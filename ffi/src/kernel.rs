@@ -4,7 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 
-use sparserl_core::codegen::{CudaSource, Ending, Epilogue, emit, emit_ending};
+use sparserl_core::codegen::{
+    Alignment, CudaSource, Ending, Epilogue, emit, emit_ending, row_alignment,
+};
 use sparserl_core::kernel::Compiler as _;
 use sparserl_core::language::{LANGUAGE_VERSION, Program};
 use sparserl_core::layout::{CostModel, PackError, Packed, pack};
@@ -50,8 +52,9 @@ pub(crate) struct Code {
     pub(crate) plain: Option<(CudaSource, Cubin)>,
     /// The same for any z, or with an epilogue.
     pub(crate) ending: (CudaSource, Cubin),
-    /// The same for matrices with leading dimensions, where the plan is for such.
-    pub(crate) strided: Option<(CudaSource, Cubin)>,
+    /// The same for matrices with leading dimensions, where the plan is for such: for rows that are
+    /// aligned to vectors, and last for all.
+    pub(crate) strided: Vec<(CudaSource, Cubin)>,
 }
 
 /// What was found out about a kernel.
@@ -74,7 +77,7 @@ pub(crate) struct Known {
 pub(crate) struct Loaded {
     pub(crate) plain: Option<Operator>,
     pub(crate) ending: Operator,
-    pub(crate) strided: Option<Operator>,
+    pub(crate) strided: Vec<Operator>,
     pub(crate) arrays: Arc<DeviceArrays>,
     /// How values get into the arrays, where they may change.
     pub(crate) map: Option<Map>,
@@ -148,8 +151,8 @@ impl Recipe<'_> {
                 let plain = code.plain.as_ref();
                 let plain = plain.map(|code| operator(code, EndingArguments::default()));
                 let plain = plain.transpose()?;
-                let strided = code.strided.as_ref().map(|code| operator(code, leading));
-                let strided = strided.transpose()?;
+                let strided = code.strided.iter().map(|code| operator(code, leading));
+                let strided = strided.collect::<Result<_, _>>()?;
                 let ending = operator(&code.ending, ending)?;
                 let map =
                     self.origins.map(|origins| Map::new(&gpu.device, matrix, &packed, origins));
@@ -178,12 +181,13 @@ impl Recipe<'_> {
         let (program, signature) = (&packed.program, packed.signature());
         let ending = emit_ending(program, &signature, &Ending::Apart).map_err(Failure::internal)?;
         let plain = emit(program, &signature).map_err(Failure::internal)?;
-        let strided = self.strided_source(packed)?;
+        let strided = self.strided_sources(packed)?;
         std::thread::scope(|scope| {
             let plain = scope.spawn(|| self.compiled(plain));
-            let strided = strided.map(|source| scope.spawn(|| self.compiled(source)));
+            let spawn = |source| scope.spawn(|| self.compiled(source));
+            let strided: Vec<_> = strided.into_iter().map(spawn).collect();
             let ending = self.compiled(ending)?;
-            let strided = strided.map(joined).transpose()?;
+            let strided = strided.into_iter().map(joined).collect::<Result<_, _>>()?;
             Ok(Code { plain: Some(joined(plain)?), ending, strided })
         })
     }
@@ -199,27 +203,34 @@ impl Recipe<'_> {
         let (program, ending) = (&packed.program, Ending::Fused(epilogue.clone()));
         let source =
             emit_ending(program, &packed.signature(), &ending).map_err(Failure::internal)?;
-        let strided = self.strided_source(packed)?;
+        let strided = self.strided_sources(packed)?;
         std::thread::scope(|scope| {
             let tried = scope.spawn(|| self.try_epilogue(matrix, program, &ending, &source));
-            let strided = strided.map(|source| scope.spawn(|| self.compiled(source)));
+            let spawn = |source| scope.spawn(|| self.compiled(source));
+            let strided: Vec<_> = strided.into_iter().map(spawn).collect();
             let ending = self.compiled(source.clone());
             let tried = tried.join().map_err(|_| Failure::internal("emulating panicked"));
             let ending = ending?;
             tried??;
-            let strided = strided.map(joined).transpose()?;
+            let strided = strided.into_iter().map(joined).collect::<Result<_, _>>()?;
             Ok(Code { plain: None, ending, strided })
         })
     }
 
-    /// The kernel for matrices with leading dimensions, where the plan is for such.
-    pub(crate) fn strided_source(&self, packed: &Packed) -> Result<Option<CudaSource>, Failure> {
+    /// The kernels for matrices with leading dimensions, where the plan is for such.
+    pub(crate) fn strided_sources(&self, packed: &Packed) -> Result<Vec<CudaSource>, Failure> {
         if self.dense != DenseForm::Strided {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let ending = Ending::Strided(self.epilogue.cloned());
-        let source = emit_ending(&packed.program, &packed.signature(), &ending);
-        source.map(Some).map_err(Failure::internal)
+        let task = packed.program.task;
+        let alignments = [Alignment::Vectors, Alignment::Elements];
+        // Vectors of one element are aligned wherever it is.
+        let kinds = if row_alignment(task) > task.precision.dense().size() { 2 } else { 1 };
+        let sources = alignments.into_iter().take(kinds).map(|alignment| {
+            let ending = Ending::Strided { epilogue: self.epilogue.cloned(), alignment };
+            emit_ending(&packed.program, &packed.signature(), &ending).map_err(Failure::internal)
+        });
+        sources.collect()
     }
 
     fn compiled(&self, source: CudaSource) -> Result<(CudaSource, Cubin), Failure> {

@@ -69,15 +69,15 @@ pub(crate) fn check_form(
         (Form::Matrices(leading), Operation::SpMM { columns }) => (leading, columns.get()),
     };
     let alignment = match dense {
-        DenseForm::RowMajor | DenseForm::Strided => row_alignment(task),
-        // Such are copied element by element.
-        DenseForm::ColumnMajor => task.precision.dense().size(),
+        DenseForm::RowMajor => row_alignment(task),
+        // There is a kernel that takes such element by element.
+        DenseForm::Strided | DenseForm::ColumnMajor => task.precision.dense().size(),
     };
     for (operand, given) in operands.iter_mut().zip(leading) {
         if !operand.is_needed {
             continue;
         }
-        operand.leading = leading_of(operand, given, (task, dense), columns, alignment)?;
+        operand.leading = leading_of(operand, given, dense, columns)?;
         if operand.address.addr() % alignment != 0 {
             return Err(Failure::argument(format_args!(
                 "{} is not aligned to {alignment} bytes",
@@ -96,15 +96,22 @@ pub(crate) fn check_form(
     Ok(())
 }
 
+/// Whether every row of the operands that are used is aligned to vectors.
+pub(crate) fn has_aligned_rows(task: Task, operands: &[Operand; 3]) -> bool {
+    let (alignment, size) = (row_alignment(task), task.precision.dense().size());
+    operands.iter().filter(|operand| operand.is_needed).all(|operand| {
+        operand.address.addr().is_multiple_of(alignment)
+            && (operand.leading as usize * size).is_multiple_of(alignment)
+    })
+}
+
 /// A leading dimension that the plan's kernels take.
 fn leading_of(
     &Operand { name, rows, .. }: &Operand,
     given: i64,
-    (task, dense): (Task, DenseForm),
+    dense: DenseForm,
     columns: u32,
-    alignment: usize,
 ) -> Result<u32, Failure> {
-    let size = task.precision.dense().size();
     match (dense, u32::try_from(given)) {
         (DenseForm::ColumnMajor, Ok(leading)) if leading as usize >= rows => Ok(leading),
         (DenseForm::ColumnMajor, _) => Err(Failure::argument(format_args!(
@@ -120,16 +127,7 @@ fn leading_of(
                  _COLUMN_MAJOR"
             ),
         )),
-        (DenseForm::Strided, Ok(leading)) if leading > columns => {
-            if (leading as usize * size).is_multiple_of(alignment) {
-                return Ok(leading);
-            }
-            Err(Failure::argument(format_args!(
-                "ld{name} is {leading}, by which rows are not aligned to {alignment} bytes: \
-                 expected a multiple of {}",
-                alignment / size
-            )))
-        }
+        (DenseForm::Strided, Ok(leading)) if leading > columns => Ok(leading),
         (DenseForm::Strided, _) => Err(Failure::argument(format_args!(
             "ld{name} is {given}: expected at least {columns}, the columns of {name}, and below \
              4294967296"

@@ -136,8 +136,8 @@ pub const SPARSERL_OPTION_DENSE: i32 = 112;
 
 /// Row-major, without gaps between rows: leading dimensions are SPARSERL_OPTION_COLUMNS.
 pub const SPARSERL_DENSE_ROW_MAJOR: i32 = 0;
-/// Row-major, with any leading dimensions. The plan has a kernel for them besides, which is used
-/// where one is not SPARSERL_OPTION_COLUMNS.
+/// Row-major, with any leading dimensions. The plan has kernels for them besides, which are used where
+/// one is not SPARSERL_OPTION_COLUMNS, or where a row is not as aligned as without this.
 pub const SPARSERL_DENSE_STRIDED: i32 = 1;
 /// Column-major, with leading dimensions of at least the rows, as BLAS has it. Each product copies B,
 /// and C where beta is not 0, to rows before it, and D to columns behind it: its workspace holds the

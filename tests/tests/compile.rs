@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use half::{bf16, f16};
-use sparserl_core::codegen::{self, CudaSource, Ending};
+use sparserl_core::codegen::{self, Alignment, CudaSource, Ending};
 use sparserl_core::language::Program;
 use sparserl_core::layout;
 use sparserl_core::matrix::Scalar;
@@ -107,10 +107,12 @@ struct Job {
 fn jobs() -> Vec<Job> {
     let goldens = golden::load().unwrap();
     let matrices = goldens.iter().filter(|golden| golden.program.task.operation != Operation::SpMV);
+    let alignments = [Alignment::Vectors, Alignment::Elements];
     let strided: Vec<Job> = matrices
-        .map(|golden| Job {
-            source: golden.emit_ending(&Ending::Strided(None)).unwrap(),
-            name: format!("{} with leading dimensions", golden.name),
+        .flat_map(|golden| alignments.map(|alignment| (golden, alignment)))
+        .map(|(golden, alignment)| Job {
+            source: golden.emit_ending(&Ending::Strided { epilogue: None, alignment }).unwrap(),
+            name: format!("{} with leading dimensions, by {alignment:?}", golden.name),
             program: golden.program.clone(),
         })
         .collect();

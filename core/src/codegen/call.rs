@@ -63,7 +63,7 @@ impl Context<'_> {
     }
 
     fn is_strided(&self) -> bool {
-        self.ending.is_some_and(|ending| ending.is_strided(self.task.operation))
+        self.ending.is_some_and(|ending| ending.strided(self.task.operation).is_some())
     }
 
     fn size(&self, what: PartSize) -> String {

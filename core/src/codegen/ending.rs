@@ -24,7 +24,21 @@ pub enum Ending {
     Fused(Epilogue),
     /// The one or the other for matrices with leading dimensions, which are arguments: elements from
     /// the beginning of a row to that of the next. Vectors have none.
-    Strided(Option<Epilogue>),
+    Strided {
+        /// The caller's function, if there is one.
+        epilogue: Option<Epilogue>,
+        /// What rows are aligned to.
+        alignment: Alignment,
+    },
+}
+
+/// What the rows of dense matrices are aligned to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alignment {
+    /// To vectors: to [`row_alignment`](super::row_alignment).
+    Vectors,
+    /// To an element, so that each is a load by itself.
+    Elements,
 }
 
 /// Names of the leading dimensions of B, C and D.
@@ -43,14 +57,17 @@ impl Ending {
         match self {
             Self::Apart => None,
             Self::Fused(epilogue) => Some(epilogue),
-            Self::Strided(epilogue) => epilogue.as_ref(),
+            Self::Strided { epilogue, .. } => epilogue.as_ref(),
         }
     }
 
-    /// Whether the dense operands have leading dimensions.
+    /// Where the dense operands have leading dimensions, what rows are aligned to.
     #[must_use]
-    pub fn is_strided(&self, operation: Operation) -> bool {
-        matches!((self, operation), (Self::Strided(_), Operation::SpMM { .. }))
+    pub fn strided(&self, operation: Operation) -> Option<Alignment> {
+        match (self, operation) {
+            (Self::Strided { alignment, .. }, Operation::SpMM { .. }) => Some(*alignment),
+            _ => None,
+        }
     }
 
     /// Declarations of the parameters that follow those of the plain kernel.
@@ -58,7 +75,7 @@ impl Ending {
         let (_, old) = dense_names(task.operation);
         let dense = ElementType::from(task.precision.dense()).cuda_type();
         let mut declarations = alloc::vec![format!("const {dense}* {old}")];
-        if self.is_strided(task.operation) {
+        if self.strided(task.operation).is_some() {
             declarations.extend(LEADING.map(|name| format!("u32 {name}")));
         }
         if self.has_user() {
@@ -96,12 +113,16 @@ impl Ending {
             "// Here {product}, where {result} may be {old}. Behind the arguments below, of which\n\
              // {result} is the output, come {old} and the caller's values, where there are any."
         )?;
-        if self.is_strided(operation) {
+        if let Some(alignment) = self.strided(operation) {
             let [b, c, d] = LEADING;
+            let begin = match alignment {
+                Alignment::Vectors => "at multiples of what vector loads are aligned to",
+                Alignment::Elements => "anywhere",
+            };
             writeln!(
                 text,
                 "// Between them come {b}, {c} and {d}, the elements from the beginning of a row to that of\n\
-                 // the next, of B, C and D: rows begin at multiples of what vector loads are aligned to."
+                 // the next, of B, C and D: rows begin {begin}."
             )?;
         }
         Ok(())

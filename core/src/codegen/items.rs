@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use super::ending::Ending;
+use super::ending::{Alignment, Ending};
 use crate::layout::Layout;
 use crate::task::{Operation, Task};
 
@@ -14,7 +14,7 @@ type File = (&'static str, fn(Dense) -> bool);
 /// What the layouts share, each file after those that it uses. What differs between SpMV and SpMM,
 /// where results are rounded to half precision, by where results go, or where rows have gaps between
 /// them, is in a file for each.
-const SHARED: [File; 23] = [
+const SHARED: [File; 26] = [
     (include_str!("../../cuda/types.cuh"), |_| true),
     (include_str!("../../cuda/half.cuh"), |_| true),
     (include_str!("../../cuda/prefetch.cuh"), |_| true),
@@ -32,14 +32,23 @@ const SHARED: [File; 23] = [
     (include_str!("../../cuda/spmv.cuh"), |dense| !dense.is_matrices),
     (include_str!("../../cuda/matrices.cuh"), |dense| dense.is_matrices && !dense.is_half),
     (include_str!("../../cuda/matrices_half.cuh"), |dense| dense.is_matrices && dense.is_half),
+    (include_str!("../../cuda/matrices_columns.cuh"), |dense| {
+        dense.is_matrices && !dense.is_half && dense.strided != Some(Alignment::Elements)
+    }),
+    (include_str!("../../cuda/matrices_columns_half.cuh"), |dense| {
+        dense.is_matrices && dense.is_half && dense.strided != Some(Alignment::Elements)
+    }),
+    (include_str!("../../cuda/matrices_columns_each.cuh"), |dense| {
+        dense.is_matrices && dense.strided == Some(Alignment::Elements)
+    }),
     (include_str!("../../cuda/matrices_input.cuh"), |dense| {
-        dense.is_matrices && !dense.is_half && !dense.is_strided
+        dense.is_matrices && !dense.is_half && dense.strided.is_none()
     }),
     (include_str!("../../cuda/matrices_input_half.cuh"), |dense| {
-        dense.is_matrices && dense.is_half && !dense.is_strided
+        dense.is_matrices && dense.is_half && dense.strided.is_none()
     }),
     (include_str!("../../cuda/matrices_input_strided.cuh"), |dense| {
-        dense.is_matrices && dense.is_strided
+        dense.is_matrices && dense.strided.is_some()
     }),
     (include_str!("../../cuda/matrices_output.cuh"), |dense| {
         dense.is_matrices_to(DenseResult::Updated) && !dense.is_half
@@ -48,16 +57,16 @@ const SHARED: [File; 23] = [
         dense.is_matrices_to(DenseResult::Updated) && dense.is_half
     }),
     (include_str!("../../cuda/matrices_apart.cuh"), |dense| {
-        dense.is_matrices_to(DenseResult::Apart) && !dense.is_strided
+        dense.is_matrices_to(DenseResult::Apart) && dense.strided.is_none()
     }),
     (include_str!("../../cuda/matrices_fused.cuh"), |dense| {
-        dense.is_matrices_to(DenseResult::Fused) && !dense.is_strided
+        dense.is_matrices_to(DenseResult::Fused) && dense.strided.is_none()
     }),
     (include_str!("../../cuda/matrices_apart_strided.cuh"), |dense| {
-        dense.is_matrices_to(DenseResult::Apart) && dense.is_strided
+        dense.is_matrices_to(DenseResult::Apart) && dense.strided.is_some()
     }),
     (include_str!("../../cuda/matrices_fused_strided.cuh"), |dense| {
-        dense.is_matrices_to(DenseResult::Fused) && dense.is_strided
+        dense.is_matrices_to(DenseResult::Fused) && dense.strided.is_some()
     }),
     (include_str!("../../cuda/spmm.cuh"), |dense| dense.is_matrices),
 ];
@@ -79,8 +88,8 @@ pub(super) struct Dense {
     is_matrices: bool,
     /// In half precision.
     is_half: bool,
-    /// B and C have leading dimensions.
-    is_strided: bool,
+    /// Where B and C have leading dimensions, what their rows are aligned to.
+    strided: Option<Alignment>,
     result: DenseResult,
 }
 
@@ -100,7 +109,7 @@ impl Dense {
         Self {
             is_matrices: task.operation != Operation::SpMV,
             is_half: task.precision.rounds_results(),
-            is_strided: ending.is_some_and(|ending| ending.is_strided(task.operation)),
+            strided: ending.and_then(|ending| ending.strided(task.operation)),
             result: match ending {
                 None => DenseResult::Updated,
                 Some(ending) if ending.epilogue().is_some() => DenseResult::Fused,
@@ -226,17 +235,19 @@ mod tests {
         let results = [DenseResult::Updated, DenseResult::Apart, DenseResult::Fused];
         let forms = [(false, false), (false, true), (true, false), (true, true)];
         let packed = forms.into_iter().flat_map(move |(is_matrices, is_half)| {
-            results.map(|result| Dense { is_matrices, is_half, is_strided: false, result })
+            results.map(|result| Dense { is_matrices, is_half, strided: None, result })
         });
         let can_be = |dense: &Dense| dense.is_matrices && dense.result != DenseResult::Updated;
-        let strided =
-            packed.clone().filter(can_be).map(|dense| Dense { is_strided: true, ..dense });
+        let strided = packed.clone().filter(can_be).flat_map(|dense| {
+            [Alignment::Vectors, Alignment::Elements]
+                .map(|alignment| Dense { strided: Some(alignment), ..dense })
+        });
         packed.chain(strided)
     }
 
     fn vectors(is_half: bool) -> Dense {
         let result = DenseResult::Updated;
-        Dense { is_matrices: false, is_half, is_strided: false, result }
+        Dense { is_matrices: false, is_half, strided: None, result }
     }
 
     #[test]

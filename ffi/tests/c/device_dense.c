@@ -31,10 +31,11 @@ static size_t place(const struct problem *p, int64_t ld, size_t row, size_t colu
   return is_by_columns(p) ? column * (size_t)ld + row : row * (size_t)ld + column;
 }
 
-/* With a leading dimension that is by some steps larger than it has to be. */
-static struct operand spread(const struct problem *p, const void *packed, size_t steps) {
+/* With a leading dimension that is larger than it has to be by some steps, by which rows of vectors stay aligned, or
+ * by elements. */
+static struct operand spread(const struct problem *p, const void *packed, size_t steps, int by_elements) {
   const size_t size = element_size(p->type), bytes = p->columns * size, divides = bytes & (~bytes + 1);
-  const size_t step = is_by_columns(p) ? 1 : (divides < 16 ? divides : 16) / size;
+  const size_t step = is_by_columns(p) || by_elements ? 1 : (divides < 16 ? divides : 16) / size;
   struct operand made = {(int64_t)((is_by_columns(p) ? rows() : p->columns) + steps * step), 0, NULL, NULL};
   made.length = place(p, made.ld, rows() - 1, p->columns - 1) + 1;
   made.host = malloc(made.length * size);
@@ -82,12 +83,12 @@ static void products(const struct problem *p, sparserl_plan *plan) {
   REQUIRE(x && y);
   element_fill(p->type, x, count, 3, -1);
   element_fill(p->type, y, count, 5, -2);
-  for (int way = 0; way < 16; ++way) {
+  for (int way = 0; way < 24; ++way) {
     const int32_t op = way & 1;
-    const int in_place = way >> 1 & 1, has_gaps = way >> 3;
+    const int in_place = way >> 1 & 1, gaps = way >> 3, odd = gaps == 2;
     const double beta = way >> 2 & 1 ? 3 : 0;
-    struct operand b = spread(p, x, has_gaps ? 1 : 0), c = spread(p, y, has_gaps ? 3 : 0), d = c;
-    if (!in_place) d = spread(p, x, has_gaps ? 2 : 0);
+    struct operand b = spread(p, x, gaps ? 1 : 0, odd), c = spread(p, y, gaps ? 3 : 0, odd), d = c;
+    if (!in_place) d = spread(p, x, gaps ? 2 : 0, odd);
     double *expected = grid_product(&g, p->type, p->columns, op, p->values, x, beta, y);
     execute(p, plan, op, &b, beta, &c, &d, NULL);
     same(p, &d, expected, in_place ? "in place" : "apart");
@@ -126,7 +127,7 @@ static void captured(const struct problem *p) {
   element_fill(p->type, bias, p->columns, 7, -3);
   void *on_device = device_copy(bias, p->columns * size);
   const struct { const void *bias; } user = {on_device};
-  struct operand b = spread(p, x, 3), d = spread(p, x, 2);
+  struct operand b = spread(p, x, 3, 0), d = spread(p, x, 2, 1);
   double *expected = grid_product(&g, p->type, p->columns, 1, p->values, x, 0, x);
   for (size_t i = 0; i < count; ++i) expected[i] += element_get(p->type, bias, i % p->columns);
   cudaGraph_t graph;

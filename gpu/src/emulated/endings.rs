@@ -16,8 +16,8 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use rayon::prelude::*;
 use sparserl_core::codegen::{
-    CudaSource, Ending, Epilogue, Extent, UserArray, UserElement, UserField, UserKind, emit,
-    emit_ending, row_alignment,
+    Alignment, CudaSource, Ending, Epilogue, Extent, UserArray, UserElement, UserField, UserKind,
+    emit, emit_ending, row_alignment,
 };
 use sparserl_core::layout::Packed;
 use sparserl_core::matrix::Scalar;
@@ -109,8 +109,11 @@ impl EmulatorEvaluator {
         };
         let prepared = Prepared::of_program(packed, &plain_source);
         let mut trial = Trial::<D>::new(&prepared, packed, epilogue);
-        if ending.is_strided(task.operation) {
-            let step = row_alignment(task) / size_of::<D>();
+        if let Some(alignment) = ending.strided(task.operation) {
+            let step = match alignment {
+                Alignment::Vectors => row_alignment(task) / size_of::<D>(),
+                Alignment::Elements => 1,
+            };
             trial.leading = Some(STEPS.map(|steps| trial.columns + steps * step));
         }
         let teller = Trial::<D>::new(&prepared, packed, &telling);
