@@ -98,6 +98,23 @@
 // (SpMM), by sparserl_execute_matrices(). Without it, for products with vectors.
 #define SPARSERL_OPTION_COLUMNS 111
 
+// int32_t: how B, C and D of sparserl_execute_matrices() lie: SPARSERL_DENSE_ROW_MAJOR (default),
+// SPARSERL_DENSE_STRIDED or SPARSERL_DENSE_COLUMN_MAJOR. With SPARSERL_OPTION_COLUMNS only. Arrays of an
+// epilogue lie as they do without it.
+#define SPARSERL_OPTION_DENSE 112
+
+// Row-major, without gaps between rows: leading dimensions are SPARSERL_OPTION_COLUMNS.
+#define SPARSERL_DENSE_ROW_MAJOR 0
+
+// Row-major, with any leading dimensions. The plan has kernels for them besides, which are used where
+// one is not SPARSERL_OPTION_COLUMNS, or where a row is not as aligned as without this.
+#define SPARSERL_DENSE_STRIDED 1
+
+// Column-major, with leading dimensions of at least the rows, as BLAS has it. Each product copies B,
+// and C where beta is not 0, to rows before it, and D to columns behind it: its workspace holds the
+// copies.
+#define SPARSERL_DENSE_COLUMN_MAJOR 2
+
 // 32-bit signed integers.
 #define SPARSERL_I32 0
 
@@ -164,9 +181,12 @@
 // Products after which planning has paid, against plain CSR, by what was measured, else predicted.
 #define SPARSERL_NUMBER_CALLS_TO_PAY 8
 
-// Bytes of workspace that a product writes to meanwhile. Where it is 0, products of one plan may
-// overlap; else by sparserl_plan_set_workspace().
+// Bytes of workspace that a product writes to meanwhile, copies of column-major operands among it.
+// Where it is 0, products of one plan may overlap; else by sparserl_plan_set_workspace().
 #define SPARSERL_NUMBER_WORKSPACE_BYTES 9
+
+// How the plan's dense operands lie: SPARSERL_DENSE_ROW_MAJOR, ...
+#define SPARSERL_NUMBER_DENSE 10
 
 // A policy, compilers and a GPU, shared by plans.
 typedef struct sparserl_context sparserl_context;
@@ -368,11 +388,19 @@ sparserl_status sparserl_execute_op(struct sparserl_plan *plan,
                                     const void *user);
 
 // D = alpha op(A) B + beta C, or what the plan's epilogue makes of it, for plans made with
-// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D are row-major
-// and have N columns; B has as many rows as op(A) has columns, C and D as many as op(A) has rows.
-// `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next, which
-// must be N: others are refused as unsupported. The matrices are aligned to 16 bytes, or to the
-// largest power of 2 that divides the bytes of a row, where that is less. D may be C.
+// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D have N columns; B
+// has as many rows as op(A) has columns, C and D as many as op(A) has rows. They lie as
+// SPARSERL_OPTION_DENSE says.
+// Row-major, `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next:
+// N, or with SPARSERL_DENSE_STRIDED any number from N to 2^32 - 1. Every row is aligned to 16 bytes, or
+// to the largest power of 2 that divides the bytes of N elements, where that is less: the matrices are,
+// and the bytes of leading dimensions are multiples of it. With SPARSERL_DENSE_STRIDED they need be
+// aligned to their elements only; where a row is not aligned as said, elements are loaded and stored
+// one by one, which is slower.
+// With SPARSERL_DENSE_COLUMN_MAJOR they are the elements from the beginning of a column to that of the
+// next, from the matrix's rows to 2^32 - 1, and matrices are aligned to their elements.
+// D may be C, with the same leading dimension. What lies between rows, or columns, is neither used nor
+// written.
 sparserl_status sparserl_execute_matrices(struct sparserl_plan *plan,
                                           int32_t op,
                                           void *stream,

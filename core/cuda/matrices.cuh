@@ -17,27 +17,3 @@ __device__ __forceinline__ void multiply_add(Pack<V>& sum, bool live, Scalar a, 
 #pragma unroll
   for (u32 v = 0; v < V; ++v) sum.at[v] = live ? fma(a, x.at[v], sum.at[v]) : sum.at[v];
 }
-
-// Several columns are moved by one load or store.
-template <u32 V>
-__device__ __forceinline__ Pack<V> load_columns(const Dense* from) {
-  return *reinterpret_cast<const Pack<V>*>(from);
-}
-
-template <u32 V>
-__device__ __forceinline__ void store_columns(Dense* to, const Pack<V>& pack) {
-  *reinterpret_cast<Pack<V>*>(to) = pack;
-}
-
-// The dense matrix B, row-major. A thread handles V columns from `column`; threads past the last
-// column load zeros.
-template <u32 V>
-struct Input {
-  const Scalar* B;
-  u32 column;
-  __device__ __forceinline__ Pack<V> operator[](u32 row) const {
-    static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
-    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return Pack<V>{};
-    return *reinterpret_cast<const Pack<V>*>(B + size_t(row) * COLUMNS + column);
-  }
-};

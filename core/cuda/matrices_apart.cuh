@@ -1,5 +1,5 @@
 #pragma once
-#include "matrices.cuh"
+#include "matrices_columns.cuh"
 
 // The dense matrix D = alpha * A * B + beta * C, row-major, where D may be C. C is not read when
 // beta is 0; threads past the last column store nothing.

@@ -1,5 +1,5 @@
 #pragma once
-#include "matrices.cuh"
+#include "matrices_columns.cuh"
 #include "rounded.cuh"
 
 // The dense matrix D = epilogue(row, column, alpha * A * B, beta * C, user), row-major, where D may

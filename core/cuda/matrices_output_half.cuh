@@ -1,5 +1,5 @@
 #pragma once
-#include "matrices_half.cuh"
+#include "matrices_columns_half.cuh"
 
 // The dense matrix C = alpha * A * B + beta * C, row-major, whose elements are rounded when stored.
 // The old C is not read when beta is 0; threads past the last column store nothing.

@@ -17,12 +17,15 @@ mod parameter;
 mod part;
 mod signature;
 mod source;
+mod transposing;
 mod unfused;
 
+pub use dense::row_alignment;
 pub use emit::{emit, emit_ending};
-pub use ending::Ending;
+pub use ending::{Alignment, Ending};
 pub use epilogue::{Epilogue, Extent, UserArray, UserElement, UserField, UserFieldError, UserKind};
 pub use parameter::{Parameter, ParameterKind, Size};
 pub(crate) use part::loads_vectors;
 pub use signature::Signature;
 pub use source::{Argument, ArgumentKind, CudaSource, EmitError};
+pub use transposing::Transposing;

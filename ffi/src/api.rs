@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::context::Context;
-use crate::execute::{Form, Product};
+use crate::execute::Product;
 use crate::handle::Handles;
 use crate::matrix::Matrix;
+use crate::operands::Form;
 use crate::options::Options;
 use crate::plan::{PLANS, Plan};
 use crate::side::Op;
@@ -290,11 +291,19 @@ pub unsafe extern "C" fn sparserl_execute_op(
 }
 
 /// D = alpha op(A) B + beta C, or what the plan's epilogue makes of it, for plans made with
-/// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D are row-major
-/// and have N columns; B has as many rows as op(A) has columns, C and D as many as op(A) has rows.
-/// `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next, which
-/// must be N: others are refused as unsupported. The matrices are aligned to 16 bytes, or to the
-/// largest power of 2 that divides the bytes of a row, where that is less. D may be C.
+/// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D have N columns; B
+/// has as many rows as op(A) has columns, C and D as many as op(A) has rows. They lie as
+/// SPARSERL_OPTION_DENSE says.
+/// Row-major, `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next:
+/// N, or with SPARSERL_DENSE_STRIDED any number from N to 2^32 - 1. Every row is aligned to 16 bytes, or
+/// to the largest power of 2 that divides the bytes of N elements, where that is less: the matrices are,
+/// and the bytes of leading dimensions are multiples of it. With SPARSERL_DENSE_STRIDED they need be
+/// aligned to their elements only; where a row is not aligned as said, elements are loaded and stored
+/// one by one, which is slower.
+/// With SPARSERL_DENSE_COLUMN_MAJOR they are the elements from the beginning of a column to that of the
+/// next, from the matrix's rows to 2^32 - 1, and matrices are aligned to their elements.
+/// D may be C, with the same leading dimension. What lies between rows, or columns, is neither used nor
+/// written.
 ///
 /// # Safety
 /// As sparserl_execute_op(), with matrices in the place of vectors.

@@ -3,16 +3,15 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-use sparserl_core::task::{Dtype, Operation};
+use sparserl_core::task::Dtype;
 use sparserl_gpu::run::operator::{ForeignStream, Operands};
 
+use crate::kernel::Operators;
 use crate::matrix::check_memory;
+use crate::operands::{Form, Operand, check_form, has_aligned_rows};
 use crate::plan::Plan;
 use crate::side::Op;
-use crate::status::{Failure, Status};
-
-/// Bytes that a thread loads at once of a row of a dense matrix, at most.
-const WIDEST_LOAD: usize = 16;
+use crate::status::Failure;
 
 /// The arguments of a product, as they were given.
 #[derive(Clone, Copy, Debug)]
@@ -26,26 +25,6 @@ pub(crate) struct Product {
     pub(crate) output: *mut c_void,
     pub(crate) user: *const c_void,
     pub(crate) form: Form,
-}
-
-/// How dense operands lie in memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Form {
-    /// Vectors.
-    Vectors,
-    /// Matrices, row-major, with the elements from the beginning of a row to that of the next, for
-    /// B, C and D.
-    Matrices([i64; 3]),
-}
-
-/// A dense operand.
-struct Dense {
-    name: &'static str,
-    address: *const c_void,
-    /// Of op(A), by which it has its own.
-    rows: usize,
-    /// Whether it is used at all.
-    is_needed: bool,
 }
 
 impl Plan {
@@ -77,19 +56,21 @@ impl Plan {
         };
         let [input_name, old_name, output_name] = names;
         let has_user = self.epilogue.as_ref().is_some_and(|epilogue| !epilogue.user.is_empty());
-        let dense = |name, address, rows, is_used| Dense {
+        let columns = self.task.operation.columns();
+        let operand = |name, address, rows, is_used| Operand {
             name,
             address,
             rows,
             is_needed: is_used && rows > 0,
+            leading: columns,
         };
-        let operands = [
-            dense(input_name, input, cols, true),
-            dense(old_name, old, rows, !is_zero),
-            dense(output_name, output.cast_const(), rows, true),
+        let mut operands = [
+            operand(input_name, input, cols, true),
+            operand(old_name, old, rows, !is_zero),
+            operand(output_name, output.cast_const(), rows, true),
         ];
-        self.check_form(form, &operands)?;
-        for Dense { name, address, is_needed, .. } in &operands {
+        check_form(self.task, self.options.dense, form, &mut operands)?;
+        for Operand { name, address, is_needed, .. } in &operands {
             if *is_needed && address.is_null() {
                 return Err(Failure::null(name));
             }
@@ -109,11 +90,9 @@ impl Plan {
         // The driver is asked for the device's memory, and told of a launch on it.
         let _entered = gpu.device.enter_unless_current()?;
         if self.options.check_pointers {
-            let row_bytes = self.task.operation.columns() as usize * dtype.size();
-            for Dense { name, address, rows, is_needed } in operands {
-                if is_needed {
-                    check_memory(&gpu.device, name, address, rows * row_bytes)?;
-                }
+            for operand in operands.iter().filter(|operand| operand.is_needed) {
+                let bytes = operand.bytes(self.options.dense, columns, dtype.size());
+                check_memory(&gpu.device, operand.name, operand.address, bytes)?;
             }
         }
         let kernel = if self.options.values_variable && gpu.device.is_capturing(stream)? {
@@ -124,68 +103,50 @@ impl Plan {
         let Some(loaded) = &kernel.loaded else {
             return Err(Failure::internal("the kernel is not on the device"));
         };
-        let operator = match &loaded.plain {
-            Some(plain) if is_zero || std::ptr::eq(old, output) => plain,
-            _ => &loaded.ending,
+        let leading = operands.each_ref().map(|operand| operand.leading);
+        // Such have a kernel for what others refuse.
+        let Operators { plain, ending, strided } = &loaded.operators;
+        let is_aligned = strided.is_empty() || has_aligned_rows(self.task, &operands);
+        let mut strided = strided.iter();
+        let strided = if is_aligned { strided.next() } else { strided.next_back() };
+        // Copies of C and D are one.
+        let is_in_place = std::ptr::eq(old, output) || self.copies.is_some();
+        let operator = match (plain, strided) {
+            (_, Some(strided)) if !is_aligned || leading != [columns; 3] => strided,
+            (Some(plain), _) if is_zero || is_in_place => plain,
+            _ => ending,
         };
-        let workspace = self.workspaces.of(product.stream, operator.workspace_bytes())?;
-        let address = |pointer: *const c_void| pointer.addr() as u64;
-        let operands = Operands {
-            input: address(input),
-            output: address(output),
-            old: address(old),
+        let own_bytes = operator.workspace_bytes();
+        let workspace = self.workspaces.of(product.stream, own_bytes + self.copies_bytes())?;
+        let [input, old, output] = operands;
+        let mut given = Operands {
+            input: input.address.addr() as u64,
+            output: output.address.addr() as u64,
+            old: old.address.addr() as u64,
+            leading,
             alpha,
             beta,
             user,
             workspace,
         };
-        // SAFETY: by the contract, and the arrays are those of the kernel.
-        unsafe { operator.enqueue(stream, &operands) }?;
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Refuses operands that lie otherwise than the plan's kernels take them.
-    fn check_form(&self, form: Form, operands: &[Dense; 3]) -> Result<(), Failure> {
-        let refused = |text: &str| Err(Failure::new(Status::Unsupported, text));
-        let (leading, columns) = match (form, self.task.operation) {
-            (Form::Vectors, Operation::SpMV) => return Ok(()),
-            (Form::Vectors, Operation::SpMM { .. }) => {
-                return refused(
-                    "the plan is for matrices: call sparserl_execute_matrices(), or make it without \
-                     SPARSERL_OPTION_COLUMNS",
-                );
-            }
-            (Form::Matrices(_), Operation::SpMV) => {
-                return refused(
-                    "the plan is for vectors: call sparserl_execute(), or make it with \
-                     SPARSERL_OPTION_COLUMNS",
-                );
-            }
-            (Form::Matrices(leading), Operation::SpMM { columns }) => (leading, columns.get()),
-        };
-        let row_bytes = columns as usize * self.task.precision.dense().size();
-        // What divides a row: vectors never reach from one into the next.
-        let alignment = (1 << row_bytes.trailing_zeros()).min(WIDEST_LOAD);
-        for (Dense { name, address, is_needed, .. }, leading) in operands.iter().zip(leading) {
-            if !is_needed {
-                continue;
-            }
-            if leading != i64::from(columns) {
-                return Err(Failure::new(
-                    Status::Unsupported,
-                    format_args!(
-                        "ld{name} is {leading}: expected {columns}, since rows follow each other \
-                         without gaps"
-                    ),
-                ));
-            }
-            if address.addr() % alignment != 0 {
-                return Err(Failure::argument(format_args!(
-                    "{name} is not aligned to {alignment} bytes"
-                )));
+        match &self.copies {
+            // SAFETY: by the contract, and the arrays are those of the kernel.
+            None => unsafe { operator.enqueue(stream, &given) }?,
+            Some(copies) => {
+                let copied = copies.place(workspace.map(|own| own + own_bytes), cols);
+                given.input = copied.input;
+                (given.old, given.output) = (copied.output, copied.output);
+                // SAFETY: as above; the copies are as large as the operands, and no other product has
+                // them at the same time.
+                unsafe {
+                    copies.to_rows(stream, &input, copied.input)?;
+                    copies.to_rows(stream, &old, copied.output)?;
+                    operator.enqueue(stream, &given)?;
+                    copies.to_columns(stream, copied.output, &output)?;
+                }
             }
         }
+        self.calls.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }

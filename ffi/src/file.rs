@@ -21,14 +21,14 @@ use sparserl_gpu::compile::nvrtc::Cubin;
 use crate::context::Context;
 use crate::kernel::{Code, Known, PlanKernel, Recipe};
 use crate::matrix::{Matrix, with_view};
-use crate::options::PlanOptions;
+use crate::options::{DenseForm, PlanOptions};
 use crate::plan::Plan;
 use crate::side::{Op, Side, entries, origins};
 use crate::status::{Failure, Status};
 use crate::verbose;
 
 /// What a file begins with; the number changes with the meaning of what follows.
-const MAGIC: &str = "sparserl plan file 2\n";
+const MAGIC: &str = "sparserl plan file 3\n";
 /// What those of all versions begin with.
 const ANY_MAGIC: &str = "sparserl plan file ";
 
@@ -41,6 +41,7 @@ struct Header {
     task: Task,
     expected_calls: u64,
     epilogue: Option<EpilogueText>,
+    dense: DenseForm,
     sides: Vec<SideHeader>,
 }
 
@@ -55,8 +56,9 @@ struct EpilogueText {
 struct SideHeader {
     program: String,
     known: Known,
-    /// Bytes of the plain kernel's code, 0 where there is none, and of the other's.
-    code: [usize; 2],
+    /// Bytes of the plain kernel's code, 0 where there is none, of those for leading dimensions, and of
+    /// the other's.
+    code: Vec<usize>,
 }
 
 impl Plan {
@@ -72,17 +74,18 @@ impl Plan {
         let (mut sides, mut code) = (Vec::new(), Vec::new());
         for side in self.sides() {
             let kernel = side.best();
-            let plain = match &kernel.code.plain {
-                Some((_, cubin)) => encode(cubin).map_err(failed)?,
-                None => Vec::new(),
-            };
-            let ending = encode(&kernel.code.ending.1).map_err(failed)?;
+            let Code { plain, strided, ending } = &kernel.code;
+            let encoded = |(_, cubin): &(CudaSource, Cubin)| encode(cubin).map_err(failed);
+            let mut own = vec![plain.as_ref().map_or(Ok(Vec::new()), encoded)?];
+            for code in strided.iter().chain([ending]) {
+                own.push(encoded(code)?);
+            }
             sides.push(SideHeader {
                 program: kernel.packed.program.to_string(),
                 known: kernel.known(),
-                code: [plain.len(), ending.len()],
+                code: own.iter().map(Vec::len).collect(),
             });
-            code.extend([plain, ending]);
+            code.extend(own);
         }
         let epilogue = self.epilogue.as_ref().map(|epilogue| EpilogueText {
             text: epilogue.text.clone(),
@@ -96,6 +99,7 @@ impl Plan {
             task: self.task,
             expected_calls: self.options.expected_calls,
             epilogue,
+            dense: self.options.dense,
             sides,
         };
         let header = serde_json::to_string(&header).map_err(|error| failed(error.into()))?;
@@ -167,6 +171,7 @@ impl Plan {
                 Operation::SpMM { columns } => Some(columns),
             },
             transpose_too: header.sides.len() > 1,
+            dense: header.dense,
             ..PlanOptions::default()
         };
         let mut rest = code;
@@ -184,10 +189,18 @@ impl Plan {
             }
             let program = Program::parse(&side.program).map_err(|_| damaged())?;
             let origins = options.values_variable.then(|| origins(matrix, op));
-            let recipe =
-                Recipe { context, epilogue: epilogue.as_ref(), origins, memory_limit: None };
+            let recipe = Recipe {
+                context,
+                epilogue: epilogue.as_ref(),
+                dense: options.dense,
+                origins,
+                memory_limit: None,
+            };
             let ending = cubins.pop().flatten().ok_or_else(damaged)?;
-            let cubins = (cubins.pop().flatten(), ending);
+            let mut cubins = cubins.into_iter();
+            let plain = cubins.next().flatten();
+            let strided = cubins.collect::<Option<_>>().ok_or_else(damaged)?;
+            let cubins = Cubins { plain, strided, ending };
             let kernel = with_view!(
                 entries(matrix, op),
                 view => restore(&recipe, view, &program, cubins, side.known)
@@ -203,7 +216,7 @@ impl Plan {
         let mut sides = sides.into_iter();
         let forward = sides.next().ok_or_else(damaged)?;
         verbose::note();
-        Ok(Self::new(context, matrix, options, epilogue, forward, sides.next(), start))
+        Self::new(context, matrix, options, epilogue, forward, sides.next(), start)
     }
 }
 
@@ -227,12 +240,19 @@ fn parse(bytes: &[u8]) -> Result<(Header, &[u8]), &'static str> {
     Ok((header, &code[1..]))
 }
 
+/// Machine code of a kernel, as in [`Code`].
+struct Cubins {
+    plain: Option<Cubin>,
+    strided: Vec<Cubin>,
+    ending: Cubin,
+}
+
 /// The kernel of a program whose code is there.
 fn restore<T: Scalar>(
     recipe: &Recipe<'_>,
     matrix: CsrView<'_, T>,
     program: &Program,
-    (plain, ending): (Option<Cubin>, Cubin),
+    Cubins { plain, strided, ending }: Cubins,
     known: Known,
 ) -> Result<PlanKernel, Failure> {
     let packed = pack(matrix, program).map_err(|error| {
@@ -260,5 +280,11 @@ fn restore<T: Scalar>(
         }
         None => None,
     };
-    recipe.restore(matrix, packed, Code { plain, ending }, known)
+    let sources = recipe.strided_sources(&packed)?;
+    if sources.len() != strided.len() {
+        return Err(Failure::new(Status::File, "is damaged"));
+    }
+    let strided = sources.into_iter().zip(strided).map(|(source, cubin)| matching(source, cubin));
+    let strided = strided.collect::<Result<_, _>>()?;
+    recipe.restore(matrix, packed, Code { plain, ending, strided }, known)
 }

@@ -2,9 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
-use sparserl_core::codegen::{CudaSource, Ending, Epilogue, emit, emit_ending};
+use sparserl_core::codegen::{
+    Alignment, CudaSource, Ending, Epilogue, emit, emit_ending, row_alignment,
+};
 use sparserl_core::kernel::Compiler as _;
 use sparserl_core::language::Program;
 use sparserl_core::layout::{PackError, Packed, pack};
@@ -16,6 +18,7 @@ use sparserl_gpu::run::operator::{DeviceArrays, EndingArguments, Operator, Opera
 
 use crate::context::Context;
 use crate::map::Map;
+use crate::options::DenseForm;
 use crate::status::{Failure, Status};
 
 /// Entries that an epilogue is tried on, about; fewer where each is multiplied by a row of many
@@ -44,6 +47,9 @@ pub(crate) struct Code {
     pub(crate) plain: Option<(CudaSource, Cubin)>,
     /// The same for any z, or with an epilogue.
     pub(crate) ending: (CudaSource, Cubin),
+    /// The same for matrices with leading dimensions, where the plan is for such: for rows that are
+    /// aligned to vectors, and last for all.
+    pub(crate) strided: Vec<(CudaSource, Cubin)>,
 }
 
 /// What was found out about a kernel.
@@ -62,10 +68,16 @@ pub(crate) struct Known {
     pub(crate) why: String,
 }
 
-/// A kernel on a GPU.
-pub(crate) struct Loaded {
+/// The kernels of code, on a GPU.
+pub(crate) struct Operators {
     pub(crate) plain: Option<Operator>,
     pub(crate) ending: Operator,
+    pub(crate) strided: Vec<Operator>,
+}
+
+/// A kernel on a GPU.
+pub(crate) struct Loaded {
+    pub(crate) operators: Operators,
     pub(crate) arrays: Arc<DeviceArrays>,
     /// How values get into the arrays, where they may change.
     pub(crate) map: Option<Map>,
@@ -90,6 +102,7 @@ fn device_bytes(packed: &Packed, is_variable: bool) -> u64 {
 pub(crate) struct Recipe<'a> {
     pub(crate) context: &'a Context,
     pub(crate) epilogue: Option<&'a Epilogue>,
+    pub(crate) dense: DenseForm,
     /// Whether values may change, and for Aᵀ which entry of A each entry is.
     pub(crate) origins: Option<Option<&'a [u64]>>,
     /// Bytes of device memory that it may take.
@@ -144,35 +157,39 @@ impl Recipe<'_> {
             let code = code()?;
             let arrays = arrays?;
             let operators = self.operators(&arrays, packed, &code);
-            let filled = filling.map(thread::ScopedJoinHandle::join);
+            let filled = filling.map(ScopedJoinHandle::join);
             // Whichever fails first, the same failure is reported.
             filled.transpose().map_err(|_| Failure::internal("copying panicked"))?.transpose()?;
-            let (plain, ending) = operators?;
+            let operators = operators?;
             let map = self.origins.map(|origins| Map::new(&gpu.device, matrix, packed, origins));
             let map = map.transpose()?;
             let captured = AtomicBool::new(false);
-            Ok((code, Some(Loaded { plain, ending, arrays, map, captured })))
+            Ok((code, Some(Loaded { operators, arrays, map, captured })))
         })
     }
 
-    /// Loads the plain kernel, if there is one, and the other.
+    /// Loads all kernels of the code.
     fn operators(
         &self,
         arrays: &Arc<DeviceArrays>,
         packed: &Packed,
         code: &Code,
-    ) -> Result<(Option<Operator>, Operator), Failure> {
+    ) -> Result<Operators, Failure> {
         let operator = |(source, cubin): &(CudaSource, Cubin), ending| {
             Operator::load(arrays, packed, source, cubin, ending)
         };
         let dense = packed.program.task.precision.dense();
-        let ending = match self.epilogue.map_or(0, |epilogue| epilogue.user_bytes(dense)) {
-            0 => EndingArguments::Old,
-            bytes => EndingArguments::OldAndUser(bytes),
-        };
+        let user_bytes = self.epilogue.map_or(0, |epilogue| epilogue.user_bytes(dense));
+        let ending = EndingArguments { has_old: true, has_leading: false, user_bytes };
+        let leading = EndingArguments { has_leading: true, ..ending };
         let plain = code.plain.as_ref();
-        let plain = plain.map(|code| operator(code, EndingArguments::None)).transpose()?;
-        Ok((plain, operator(&code.ending, ending)?))
+        let plain = plain.map(|code| operator(code, EndingArguments::default())).transpose()?;
+        let strided = code.strided.iter().map(|code| operator(code, leading));
+        Ok(Operators {
+            plain,
+            strided: strided.collect::<Result<_, _>>()?,
+            ending: operator(&code.ending, ending)?,
+        })
     }
 
     fn check_memory(&self, packed: &Packed) -> Result<(), Failure> {
@@ -192,11 +209,14 @@ impl Recipe<'_> {
         let (program, signature) = (&packed.program, packed.signature());
         let ending = emit_ending(program, &signature, &Ending::Apart).map_err(Failure::internal)?;
         let plain = emit(program, &signature).map_err(Failure::internal)?;
+        let strided = self.strided_sources(packed)?;
         std::thread::scope(|scope| {
             let plain = scope.spawn(|| self.compiled(plain));
+            let spawn = |source| scope.spawn(|| self.compiled(source));
+            let strided: Vec<_> = strided.into_iter().map(spawn).collect();
             let ending = self.compiled(ending)?;
-            let plain = plain.join().map_err(|_| Failure::internal("compiling panicked"))??;
-            Ok(Code { plain: Some(plain), ending })
+            let strided = strided.into_iter().map(joined).collect::<Result<_, _>>()?;
+            Ok(Code { plain: Some(joined(plain)?), ending, strided })
         })
     }
 
@@ -211,14 +231,34 @@ impl Recipe<'_> {
         let (program, ending) = (&packed.program, Ending::Fused(epilogue.clone()));
         let source =
             emit_ending(program, &packed.signature(), &ending).map_err(Failure::internal)?;
+        let strided = self.strided_sources(packed)?;
         std::thread::scope(|scope| {
             let tried = scope.spawn(|| self.try_epilogue(matrix, program, &ending, &source));
+            let spawn = |source| scope.spawn(|| self.compiled(source));
+            let strided: Vec<_> = strided.into_iter().map(spawn).collect();
             let ending = self.compiled(source.clone());
             let tried = tried.join().map_err(|_| Failure::internal("emulating panicked"));
             let ending = ending?;
             tried??;
-            Ok(Code { plain: None, ending })
+            let strided = strided.into_iter().map(joined).collect::<Result<_, _>>()?;
+            Ok(Code { plain: None, ending, strided })
         })
+    }
+
+    /// The kernels for matrices with leading dimensions, where the plan is for such.
+    pub(crate) fn strided_sources(&self, packed: &Packed) -> Result<Vec<CudaSource>, Failure> {
+        if self.dense != DenseForm::Strided {
+            return Ok(Vec::new());
+        }
+        let task = packed.program.task;
+        let alignments = [Alignment::Vectors, Alignment::Elements];
+        // Vectors of one element are aligned wherever it is.
+        let kinds = if row_alignment(task) > task.precision.dense().size() { 2 } else { 1 };
+        let sources = alignments.into_iter().take(kinds).map(|alignment| {
+            let ending = Ending::Strided { epilogue: self.epilogue.cloned(), alignment };
+            emit_ending(&packed.program, &packed.signature(), &ending).map_err(Failure::internal)
+        });
+        sources.collect()
     }
 
     fn compiled(&self, source: CudaSource) -> Result<(CudaSource, Cubin), Failure> {
@@ -273,6 +313,11 @@ impl Recipe<'_> {
         }
         Err(epilogue_failure(&judged.outcome.to_string()))
     }
+}
+
+/// What a thread compiled.
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {
+    thread.join().map_err(|_| Failure::internal("compiling panicked"))?
 }
 
 fn epilogue_failure(reason: &str) -> Failure {

@@ -14,12 +14,14 @@
 //!   another kind, is an error and no crash.
 //! - `plan` is what a plan is; `make` makes it; `search` finds better programs for it; `file`
 //!   keeps it.
+//! - `operands` says how dense operands may lie, `copies` copies those that are column-major.
 //! - `huge_pages` is the allocator.
 //!
 //! The header is written by cbindgen from [`api`] (`ffi/tests/header.rs` says how).
 
 pub mod api;
 mod context;
+mod copies;
 mod effort;
 mod epilogue;
 mod execute;
@@ -31,6 +33,7 @@ mod kernel;
 mod make;
 mod map;
 mod matrix;
+mod operands;
 mod options;
 mod pattern;
 mod plain;

@@ -11,6 +11,7 @@ use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Task;
 
 use crate::context::{Context, Searching};
+use crate::copies::{copies_bytes, limit_left};
 use crate::effort::Effort;
 use crate::kernel::{Known, PlanKernel, Recipe};
 use crate::matrix::{Matrix, with_view};
@@ -35,7 +36,9 @@ impl Plan {
         let kernel = |op: Op, limit: Option<u64>| {
             csr_kernel(context, matrix, op, &options, epilogue.as_ref(), limit, task)
         };
-        let (forward, backward) = match options.memory_limit {
+        let size = (matrix.entries.rows(), matrix.entries.cols());
+        let copies = copies_bytes(options.dense, task, size);
+        let (forward, backward) = match limit_left(options.memory_limit, copies)? {
             None => std::thread::scope(|scope| {
                 let backward =
                     options.transpose_too.then(|| scope.spawn(|| kernel(Op::Transpose, None)));
@@ -56,8 +59,8 @@ impl Plan {
         if let (true, Ok(gpu)) = (options.values_variable, &context.gpu) {
             context.scatter.prepare(&context.compiler, &gpu.device, matrix.entries.dtype())?;
         }
-        let plan =
-            Arc::new(Self::new(context, matrix, options, epilogue, forward, backward, created));
+        let plan = Self::new(context, matrix, options, epilogue, forward, backward, created)
+            .map(Arc::new)?;
         verbose::note();
         plan.begin(matrix, searching)?;
         Ok(plan)
@@ -172,6 +175,6 @@ fn csr_kernel(
         last
     }
     let origins = options.values_variable.then(|| origins(matrix, op));
-    let recipe = Recipe { context, epilogue, origins, memory_limit };
+    let recipe = Recipe { context, epilogue, dense: options.dense, origins, memory_limit };
     with_view!(entries(matrix, op), view => make(&recipe, view, task))
 }

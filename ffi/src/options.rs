@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sparserl_onnx_models::PolicySource;
 
 use crate::status::Failure;
@@ -59,6 +60,7 @@ keys! {
     EpilogueUser = SPARSERL_OPTION_EPILOGUE_USER,
     CheckPointers = SPARSERL_OPTION_CHECK_POINTERS,
     Columns = SPARSERL_OPTION_COLUMNS,
+    Dense = SPARSERL_OPTION_DENSE,
 }
 
 /// Receives what the library has to say.
@@ -107,6 +109,32 @@ pub(crate) struct PlanOptions {
     pub(crate) check_pointers: bool,
     /// Those of the dense operands, for SpMM; absent for SpMV.
     pub(crate) columns: Option<NonZeroU32>,
+    pub(crate) dense: DenseForm,
+}
+
+/// How the dense operands of SpMM lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum DenseForm {
+    /// Row-major, without gaps between rows.
+    #[default]
+    RowMajor,
+    /// Row-major, with leading dimensions.
+    Strided,
+    /// Column-major, with leading dimensions.
+    ColumnMajor,
+}
+
+impl DenseForm {
+    const ALL: [Self; 3] = [Self::RowMajor, Self::Strided, Self::ColumnMajor];
+
+    /// Its number in the header.
+    pub(crate) fn number(self) -> i32 {
+        match self {
+            Self::RowMajor => types::SPARSERL_DENSE_ROW_MAJOR,
+            Self::Strided => types::SPARSERL_DENSE_STRIDED,
+            Self::ColumnMajor => types::SPARSERL_DENSE_COLUMN_MAJOR,
+        }
+    }
 }
 
 /// Whether programs are measured.
@@ -152,6 +180,7 @@ impl Default for PlanOptions {
             epilogue_user: None,
             check_pointers: true,
             columns: None,
+            dense: DenseForm::default(),
         }
     }
 }
@@ -264,6 +293,13 @@ impl Options {
                 let columns = columns.filter(|columns| columns.get() <= MOST_COLUMNS);
                 plan.columns = Some(columns.ok_or_else(|| given.refused("1 to 1048576"))?);
             }
+            Key::Dense => {
+                let number = given.i32()?;
+                let known = DenseForm::ALL.into_iter().find(|form| form.number() == number);
+                plan.dense = known.ok_or_else(|| {
+                    given.refused("SPARSERL_DENSE_ROW_MAJOR, _STRIDED or _COLUMN_MAJOR")
+                })?;
+            }
         }
         *(if key.is_of_context() { of_context } else { of_plan }) = Some(key);
         *values = changed;
@@ -284,6 +320,11 @@ impl Options {
         let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match values.of_context {
             Some(key) => Err(misplaced(key, "a context", "a plan")),
+            None if values.plan.columns.is_none() && values.plan.dense != DenseForm::RowMajor => {
+                Err(Failure::argument(
+                    "SPARSERL_OPTION_DENSE is for matrices: set SPARSERL_OPTION_COLUMNS",
+                ))
+            }
             None => Ok(values.plan.clone()),
         }
     }
@@ -397,12 +438,25 @@ mod tests {
             let refused = "SPARSERL_OPTION_COLUMNS: expected 1 to 1048576";
             assert_eq!(text(set(&options, 111, &columns)), refused);
         }
+        let refused =
+            "SPARSERL_OPTION_DENSE: expected SPARSERL_DENSE_ROW_MAJOR, _STRIDED or _COLUMN_MAJOR";
+        assert_eq!(text(set(&options, 112, &9_i32)), refused);
         assert!(text(set(&options, 107, b"a\0b\0")).contains("a text"));
         // What was refused changed nothing.
         assert_eq!(options.plan().unwrap(), plan);
         // SAFETY: NULL is refused.
         let null = unsafe { options.set(100, std::ptr::null(), 8) };
         assert_eq!(text(null), "value is NULL");
+    }
+
+    #[test]
+    fn how_dense_operands_lie_is_for_matrices() {
+        let options = Options::default();
+        set(&options, 112, &1_i32).unwrap();
+        let text = options.plan().unwrap_err().text;
+        assert_eq!(text, "SPARSERL_OPTION_DENSE is for matrices: set SPARSERL_OPTION_COLUMNS");
+        set(&options, 111, &8_u64).unwrap();
+        assert_eq!(options.plan().unwrap().dense, DenseForm::Strided);
     }
 
     #[test]

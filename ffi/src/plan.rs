@@ -8,6 +8,7 @@ use sparserl_core::codegen::Epilogue;
 use sparserl_core::task::{Dtype, Operation, Task, Values};
 
 use crate::context::Context;
+use crate::copies::{Copies, copies_bytes};
 use crate::handle::Handles;
 use crate::kernel::Recipe;
 use crate::matrix::Matrix;
@@ -35,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) forward: Side,
     /// For Aᵀ.
     pub(crate) backward: Option<Side>,
+    /// Those of column-major operands, on a GPU.
+    pub(crate) copies: Option<Copies>,
     /// Memory of the caller's in the place of the kernels' own.
     pub(crate) workspaces: Workspaces,
     /// Products that were asked for.
@@ -67,14 +70,17 @@ impl Plan {
         forward: Side,
         backward: Option<Side>,
         created: Instant,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, Failure> {
+        let (rows, cols) = (matrix.entries.rows(), matrix.entries.cols());
+        let task = task(&options, matrix.entries.dtype());
+        Ok(Self {
+            copies: Copies::new(context, options.dense, task, (rows, cols))?,
             context: Arc::clone(context),
             epilogue,
-            rows: matrix.entries.rows(),
-            cols: matrix.entries.cols(),
+            rows,
+            cols,
             nnz: matrix.entries.nnz(),
-            task: task(&options, matrix.entries.dtype()),
+            task,
             pattern: matrix.kept_pattern(),
             options,
             forward,
@@ -84,7 +90,12 @@ impl Plan {
             updates: Mutex::new(Updates::default()),
             is_abandoned: AtomicBool::new(false),
             progress: Arc::new(Progress::new(created)),
-        }
+        })
+    }
+
+    /// Bytes of the copies of column-major operands.
+    pub(crate) fn copies_bytes(&self) -> u64 {
+        copies_bytes(self.options.dense, self.task, (self.rows, self.cols))
     }
 
     pub(crate) fn sides(&self) -> impl Iterator<Item = &Side> {
@@ -106,7 +117,7 @@ impl Plan {
     pub(crate) fn memory_left(&self) -> Option<u64> {
         // Those that are there stay: a graph may have them.
         let used: u64 = self.sides().map(Side::device_bytes).sum();
-        self.options.memory_limit.map(|limit| limit.saturating_sub(used))
+        self.options.memory_limit.map(|limit| limit.saturating_sub(used + self.copies_bytes()))
     }
 
     /// How a kernel of this plan is made.
@@ -114,6 +125,7 @@ impl Plan {
         Recipe {
             context: &self.context,
             epilogue: self.epilogue.as_ref(),
+            dense: self.options.dense,
             origins: self.options.values_variable.then(origins),
             memory_limit: self.memory_left(),
         }

@@ -49,8 +49,10 @@ impl Plan {
                 Ok(arrays.map(|(_, array)| array.data.bytes().len() as f64).sum())
             }
             types::SPARSERL_NUMBER_WORKSPACE_BYTES => {
-                Ok(WorkspaceLayout::new(&kernel.packed).bytes as f64)
+                let own = WorkspaceLayout::new(&kernel.packed).bytes;
+                Ok((own + self.copies_bytes()) as f64)
             }
+            types::SPARSERL_NUMBER_DENSE => Ok(self.options.dense.number().into()),
             types::SPARSERL_NUMBER_PREDICTED_SECONDS => Ok(known.predicted),
             types::SPARSERL_NUMBER_MEASURED_SECONDS => known.measured.ok_or_else(unmeasured),
             types::SPARSERL_NUMBER_CSR_SECONDS => known.csr.ok_or_else(unmeasured),

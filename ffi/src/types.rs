@@ -129,6 +129,20 @@ pub const SPARSERL_OPTION_CHECK_POINTERS: i32 = 110;
 /// uint64_t: columns of the dense operands, 1 to 1048576: the plan is for products with matrices
 /// (SpMM), by sparserl_execute_matrices(). Without it, for products with vectors.
 pub const SPARSERL_OPTION_COLUMNS: i32 = 111;
+/// int32_t: how B, C and D of sparserl_execute_matrices() lie: SPARSERL_DENSE_ROW_MAJOR (default),
+/// SPARSERL_DENSE_STRIDED or SPARSERL_DENSE_COLUMN_MAJOR. With SPARSERL_OPTION_COLUMNS only. Arrays of an
+/// epilogue lie as they do without it.
+pub const SPARSERL_OPTION_DENSE: i32 = 112;
+
+/// Row-major, without gaps between rows: leading dimensions are SPARSERL_OPTION_COLUMNS.
+pub const SPARSERL_DENSE_ROW_MAJOR: i32 = 0;
+/// Row-major, with any leading dimensions. The plan has kernels for them besides, which are used where
+/// one is not SPARSERL_OPTION_COLUMNS, or where a row is not as aligned as without this.
+pub const SPARSERL_DENSE_STRIDED: i32 = 1;
+/// Column-major, with leading dimensions of at least the rows, as BLAS has it. Each product copies B,
+/// and C where beta is not 0, to rows before it, and D to columns behind it: its workspace holds the
+/// copies.
+pub const SPARSERL_DENSE_COLUMN_MAJOR: i32 = 2;
 
 /// Receives a line of text. It may be called from any thread until the context is destroyed, and
 /// must not wait for a plan or destroy anything.
@@ -217,6 +231,8 @@ pub const SPARSERL_NUMBER_PLANNING_SECONDS: i32 = 6;
 pub const SPARSERL_NUMBER_CALLS: i32 = 7;
 /// Products after which planning has paid, against plain CSR, by what was measured, else predicted.
 pub const SPARSERL_NUMBER_CALLS_TO_PAY: i32 = 8;
-/// Bytes of workspace that a product writes to meanwhile. Where it is 0, products of one plan may
-/// overlap; else by sparserl_plan_set_workspace().
+/// Bytes of workspace that a product writes to meanwhile, copies of column-major operands among it.
+/// Where it is 0, products of one plan may overlap; else by sparserl_plan_set_workspace().
 pub const SPARSERL_NUMBER_WORKSPACE_BYTES: i32 = 9;
+/// How the plan's dense operands lie: SPARSERL_DENSE_ROW_MAJOR, ...
+pub const SPARSERL_NUMBER_DENSE: i32 = 10;

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 /// The tests in C that need neither a GPU nor a driver, each a program.
 const TESTS: [&str; 3] = ["plans", "misuse", "epilogue"];
 /// Those that need a driver.
-const DRIVER_TESTS: [&str; 4] = ["on_driver", "matrices", "workspace", "shared"];
+const DRIVER_TESTS: [&str; 5] = ["on_driver", "matrices", "dense", "workspace", "shared"];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -205,6 +205,7 @@ fn programs_for_a_gpu_compile_and_link() {
     let programs = [
         ("tests/c/device.c", Language::C),
         ("tests/c/device_matrices.c", Language::C),
+        ("tests/c/device_dense.c", Language::C),
         ("examples/spmv.c", Language::C),
         ("examples/pdhg.cpp", Language::Cpp),
     ];

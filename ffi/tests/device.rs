@@ -50,6 +50,11 @@ fn main() -> ExitCode {
         Ok(())
     };
     let matrices = Trial::test("matrices", matrices).with_ignored_flag(absent);
+    let dense = || -> Result<(), Failed> {
+        program("tests/c/device_dense.c", Language::C, &[], "all");
+        Ok(())
+    };
+    let dense = Trial::test("dense", dense).with_ignored_flag(absent);
     let examples = [
         ("spmv.c", Language::C, None),
         ("spmv.F90", Language::Fortran, None),
@@ -89,7 +94,7 @@ fn main() -> ExitCode {
     };
     let lacks = absent || !has_pytorch();
     let python = Trial::test("python", python).with_ignored_flag(lacks);
-    let trials = parts.chain(examples).chain([matrices, petsc, python]).collect();
+    let trials = parts.chain(examples).chain([matrices, dense, petsc, python]).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

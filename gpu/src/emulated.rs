@@ -15,6 +15,7 @@ mod awkward;
 pub mod checker;
 mod checks;
 mod endings;
+mod gaps;
 pub mod ground;
 mod named_columns;
 mod sample;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use half::{bf16, f16};
-use sparserl_core::codegen::{self, Argument, ArgumentKind, CudaSource};
+use sparserl_core::codegen::{self, Argument, ArgumentKind, CudaSource, Ending};
 use sparserl_core::language::Program;
 use sparserl_core::layout;
 use sparserl_core::matrix::{Csr, Scalar};
@@ -76,6 +76,24 @@ impl Golden {
     /// When the program does not fit its matrix.
     pub fn emit(&self) -> Result<CudaSource> {
         Ok(self.emit_with_arguments()?.0)
+    }
+
+    /// The kernel of the program that ends otherwise, for its matrix.
+    ///
+    /// # Errors
+    /// As [`emit`](Self::emit).
+    pub fn emit_ending(&self, ending: &Ending) -> Result<CudaSource> {
+        fn emit<T: Scalar>(golden: &Golden, ending: &Ending) -> Result<CudaSource> {
+            let packed = layout::pack(golden.build::<T>()?.view(), &golden.program)?;
+            Ok(codegen::emit_ending(&packed.program, &packed.signature(), ending)?)
+        }
+        match self.program.task.precision.matrix() {
+            Dtype::F32 => emit::<f32>(self, ending),
+            Dtype::F64 => emit::<f64>(self, ending),
+            Dtype::F16 => emit::<f16>(self, ending),
+            Dtype::BF16 => emit::<bf16>(self, ending),
+        }
+        .with_context(|| format!("golden program {}", self.name))
     }
 
     /// What the generator writes anew for each program: header, mappings and kernel, with the names

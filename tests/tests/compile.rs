@@ -1,4 +1,4 @@
-//! NVRTC compiles every golden source and random programs, for architectures from Volta to
+//! NVRTC compiles every golden source, those of matrices with leading dimensions, too, and random programs, for architectures from Volta to
 //! Blackwell. Needs no GPU.
 //!
 //! NVRTC holds one lock for a whole process, so each architecture has a process of its own: the
@@ -11,11 +11,11 @@ use std::process::Command;
 use std::time::Instant;
 
 use half::{bf16, f16};
-use sparserl_core::codegen::{self, CudaSource};
+use sparserl_core::codegen::{self, Alignment, CudaSource, Ending};
 use sparserl_core::language::Program;
 use sparserl_core::layout;
 use sparserl_core::matrix::Scalar;
-use sparserl_core::task::{Dtype, Task};
+use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::nvrtc::{CompileOptions, Compilers};
 use sparserl_tests::{golden, matrices, programs};
@@ -105,7 +105,18 @@ struct Job {
 }
 
 fn jobs() -> Vec<Job> {
-    let golden = golden::load().unwrap().into_iter().map(|golden| Job {
+    let goldens = golden::load().unwrap();
+    let matrices = goldens.iter().filter(|golden| golden.program.task.operation != Operation::SpMV);
+    let alignments = [Alignment::Vectors, Alignment::Elements];
+    let strided: Vec<Job> = matrices
+        .flat_map(|golden| alignments.map(|alignment| (golden, alignment)))
+        .map(|(golden, alignment)| Job {
+            source: golden.emit_ending(&Ending::Strided { epilogue: None, alignment }).unwrap(),
+            name: format!("{} with leading dimensions, by {alignment:?}", golden.name),
+            program: golden.program.clone(),
+        })
+        .collect();
+    let golden = goldens.into_iter().map(|golden| Job {
         source: golden.emit().unwrap(),
         name: golden.name,
         program: golden.program,
@@ -122,7 +133,7 @@ fn jobs() -> Vec<Job> {
         };
         Job { name: format!("program {index} for {matrix}"), source, program }
     });
-    golden.chain(random).collect()
+    golden.chain(strided).chain(random).collect()
 }
 
 fn random_program<T: Scalar>(matrix: &str, task: Task, seed: usize) -> (Program, CudaSource) {

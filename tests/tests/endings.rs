@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use half::{bf16, f16};
-use sparserl_core::codegen::{Ending, Epilogue, UserField};
+use sparserl_core::codegen::{Alignment, Ending, Epilogue, UserField};
 use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{Scalar, middle_rows, sample_rows};
 use sparserl_core::task::{Dtype, Operation};
@@ -73,7 +73,16 @@ fn every_layout_ends_elsewhere_and_in_an_epilogue() {
                  return v > 0 ? v : Scalar(0);",
             ),
         };
-        for ending in [&Ending::Apart, &step] {
+        let mut endings = vec![Ending::Apart, step.clone()];
+        if task.operation != Operation::SpMV {
+            for alignment in [Alignment::Vectors, Alignment::Elements] {
+                endings.extend(
+                    [None, step.epilogue().cloned()]
+                        .map(|epilogue| Ending::Strided { epilogue, alignment }),
+                );
+            }
+        }
+        for ending in &endings {
             let judged = emulator.judge_ending(&packed, ending).unwrap();
             assert!(judged.outcome.is_right(), "{}: {}", golden.name, judged.outcome);
             tried += 1;

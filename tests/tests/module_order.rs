@@ -30,12 +30,13 @@ const CORE: [&str; 21] = [
 ];
 
 /// All modules of code generation, likewise.
-const CODEGEN: [&str; 13] = [
+const CODEGEN: [&str; 14] = [
     "lines",
     "dense",
     "signature",
     "parameter",
     "source",
+    "transposing",
     "epilogue",
     "ending",
     "items",
@@ -66,7 +67,7 @@ const EMULATOR: [&str; 9] =
     ["error", "compute", "code", "ptx", "counters", "finding", "memory", "launch", "machine"];
 
 /// All modules of `ffi`, likewise.
-const FFI: [&str; 27] = [
+const FFI: [&str; 29] = [
     "huge_pages",
     "types",
     "status",
@@ -85,6 +86,8 @@ const FFI: [&str; 27] = [
     "kernel",
     "side",
     "workspace",
+    "operands",
+    "copies",
     "plan",
     "query",
     "verbose",

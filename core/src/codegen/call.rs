@@ -62,6 +62,10 @@ impl Context<'_> {
         has_it.then(|| part_name(self.parts, self.part.index, array))
     }
 
+    fn is_strided(&self) -> bool {
+        self.ending.is_some_and(|ending| ending.strided(self.task.operation).is_some())
+    }
+
     fn size(&self, what: PartSize) -> String {
         part_name(self.parts, self.part.index, what.name())
     }
@@ -106,10 +110,17 @@ impl Context<'_> {
                 self.name("tickets")?,
             ),
             Operand::Input if is_spmv => input.into(),
+            Operand::Input if self.is_strided() => {
+                format!("Input<{vector}>{{{input}, ldb, column}}")
+            }
             Operand::Input => format!("Input<{vector}>{{{input}, column}}"),
             Operand::Output => {
                 let ty = if is_spmv { "Output".into() } else { format!("Output<{vector}>") };
-                let column = if is_spmv { "" } else { "column, " };
+                let column = match (is_spmv, self.is_strided()) {
+                    (true, _) => "",
+                    (false, false) => "column, ",
+                    (false, true) => "ldc, ldd, column, ",
+                };
                 match self.ending {
                     None => format!("{ty}{{{output}, {column}alpha, beta}}"),
                     Some(ending) => {

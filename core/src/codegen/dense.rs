@@ -3,6 +3,17 @@
 use crate::layout::ElementType;
 use crate::task::{Operation, Task};
 
+/// Bytes that a thread loads at once of a row of a dense matrix, at most.
+const WIDEST_LOAD: usize = 16;
+
+/// Bytes that every row of the dense matrices has to be aligned to, whatever program of the task reads
+/// them: vectors never reach from one row into the next, and so divide a row.
+#[must_use]
+pub fn row_alignment(task: Task) -> usize {
+    let row_bytes = task.operation.columns() as usize * task.precision.dense().size();
+    (1 << row_bytes.trailing_zeros()).min(WIDEST_LOAD)
+}
+
 /// Names of the dense operands, input first.
 pub(super) fn dense_names(operation: Operation) -> (&'static str, &'static str) {
     match operation {

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use super::ending::Ending;
+use super::ending::{Alignment, Ending};
 use crate::layout::Layout;
 use crate::task::{Operation, Task};
 
@@ -12,8 +12,9 @@ use crate::task::{Operation, Task};
 type File = (&'static str, fn(Dense) -> bool);
 
 /// What the layouts share, each file after those that it uses. What differs between SpMV and SpMM,
-/// where results are rounded to half precision, or by where results go, is in a file for each.
-const SHARED: [File; 19] = [
+/// where results are rounded to half precision, by where results go, or where rows have gaps between
+/// them, is in a file for each.
+const SHARED: [File; 27] = [
     (include_str!("../../cuda/types.cuh"), |_| true),
     (include_str!("../../cuda/half.cuh"), |_| true),
     (include_str!("../../cuda/prefetch.cuh"), |_| true),
@@ -31,6 +32,24 @@ const SHARED: [File; 19] = [
     (include_str!("../../cuda/spmv.cuh"), |dense| !dense.is_matrices),
     (include_str!("../../cuda/matrices.cuh"), |dense| dense.is_matrices && !dense.is_half),
     (include_str!("../../cuda/matrices_half.cuh"), |dense| dense.is_matrices && dense.is_half),
+    (include_str!("../../cuda/matrices_columns.cuh"), |dense| {
+        dense.is_matrices && !dense.is_half && dense.strided != Some(Alignment::Elements)
+    }),
+    (include_str!("../../cuda/matrices_columns_half.cuh"), |dense| {
+        dense.is_matrices && dense.is_half && dense.strided != Some(Alignment::Elements)
+    }),
+    (include_str!("../../cuda/matrices_columns_each.cuh"), |dense| {
+        dense.is_matrices && dense.strided == Some(Alignment::Elements)
+    }),
+    (include_str!("../../cuda/matrices_input.cuh"), |dense| {
+        dense.is_matrices && !dense.is_half && dense.strided.is_none()
+    }),
+    (include_str!("../../cuda/matrices_input_half.cuh"), |dense| {
+        dense.is_matrices && dense.is_half && dense.strided.is_none()
+    }),
+    (include_str!("../../cuda/matrices_input_strided.cuh"), |dense| {
+        dense.is_matrices && dense.strided.is_some()
+    }),
     (include_str!("../../cuda/matrices_output.cuh"), |dense| {
         dense.is_matrices_to(DenseResult::Updated) && !dense.is_half
     }),
@@ -38,10 +57,16 @@ const SHARED: [File; 19] = [
         dense.is_matrices_to(DenseResult::Updated) && dense.is_half
     }),
     (include_str!("../../cuda/matrices_apart.cuh"), |dense| {
-        dense.is_matrices_to(DenseResult::Apart)
+        dense.is_matrices_to(DenseResult::Apart) && dense.strided.is_none()
     }),
     (include_str!("../../cuda/matrices_fused.cuh"), |dense| {
-        dense.is_matrices_to(DenseResult::Fused)
+        dense.is_matrices_to(DenseResult::Fused) && dense.strided.is_none()
+    }),
+    (include_str!("../../cuda/matrices_apart_strided.cuh"), |dense| {
+        dense.is_matrices_to(DenseResult::Apart) && dense.strided.is_some()
+    }),
+    (include_str!("../../cuda/matrices_fused_strided.cuh"), |dense| {
+        dense.is_matrices_to(DenseResult::Fused) && dense.strided.is_some()
     }),
     (include_str!("../../cuda/spmm.cuh"), |dense| dense.is_matrices),
     (include_str!("../../cuda/fours.cuh"), |_| true),
@@ -64,6 +89,8 @@ pub(super) struct Dense {
     is_matrices: bool,
     /// In half precision.
     is_half: bool,
+    /// Where B and C have leading dimensions, what their rows are aligned to.
+    strided: Option<Alignment>,
     result: DenseResult,
 }
 
@@ -83,10 +110,11 @@ impl Dense {
         Self {
             is_matrices: task.operation != Operation::SpMV,
             is_half: task.precision.rounds_results(),
+            strided: ending.and_then(|ending| ending.strided(task.operation)),
             result: match ending {
                 None => DenseResult::Updated,
-                Some(Ending::Apart) => DenseResult::Apart,
-                Some(Ending::Fused(_)) => DenseResult::Fused,
+                Some(ending) if ending.epilogue().is_some() => DenseResult::Fused,
+                Some(_) => DenseResult::Apart,
             },
         }
     }
@@ -207,13 +235,20 @@ mod tests {
     fn all() -> impl Iterator<Item = Dense> {
         let results = [DenseResult::Updated, DenseResult::Apart, DenseResult::Fused];
         let forms = [(false, false), (false, true), (true, false), (true, true)];
-        forms.into_iter().flat_map(move |(is_matrices, is_half)| {
-            results.map(|result| Dense { is_matrices, is_half, result })
-        })
+        let packed = forms.into_iter().flat_map(move |(is_matrices, is_half)| {
+            results.map(|result| Dense { is_matrices, is_half, strided: None, result })
+        });
+        let can_be = |dense: &Dense| dense.is_matrices && dense.result != DenseResult::Updated;
+        let strided = packed.clone().filter(can_be).flat_map(|dense| {
+            [Alignment::Vectors, Alignment::Elements]
+                .map(|alignment| Dense { strided: Some(alignment), ..dense })
+        });
+        packed.chain(strided)
     }
 
     fn vectors(is_half: bool) -> Dense {
-        Dense { is_matrices: false, is_half, result: DenseResult::Updated }
+        let result = DenseResult::Updated;
+        Dense { is_matrices: false, is_half, strided: None, result }
     }
 
     #[test]

@@ -21,6 +21,10 @@ TORCH_TYPES = {"float32": "f4", "float64": "f8", "float16": "f2", "bfloat16": BF
                "uint8": "u1"}
 
 
+# How dense matrices lie: rows follow each other, or with gaps between them, or columns do, perhaps with gaps.
+ROW_MAJOR, STRIDED, COLUMN_MAJOR = "row-major", "strided", "column-major"
+
+
 class Memory(NamedTuple):
     """Where an array is, and what it holds."""
 
@@ -31,6 +35,7 @@ class Memory(NamedTuple):
     device: int | None  # None where it is not told, or on the host
     owner: Any  # keeps it
     is_read_only: bool = False
+    strides: tuple | None = None  # in elements, of a matrix; None where rows follow each other without gaps
 
 
 class Stream:
@@ -87,28 +92,83 @@ def _given_stream(given):
     raise TypeError(f"a {type(given).__name__} is no stream: expected one of PyTorch, CuPy or cuda.core, or its handle")
 
 
-def memory_of(name, array, stream):
-    """Where an array is; it must be contiguous, in C's order. What is written to it before a call on
-    `stream` is seen there: where its library orders by streams, it is told of this one."""
+def memory_of(name, array, stream, order=ROW_MAJOR):
+    """Where an array is, which must lie as `order` says. What is written to it before a call on `stream` is
+    seen there: where its library orders by streams, it is told of this one."""
     if is_torch(array):
-        return _of_torch(name, array)
+        return _of_torch(name, array, order)
     if isinstance(array, numpy.ndarray):
-        _need(name, array.flags.c_contiguous and array.dtype.isnative)
+        if not array.dtype.isnative:
+            raise TypeError(f"{name} is not in the byte order of this machine")
+        strides = _strides(name, array.shape, array.strides, array.itemsize, order)
         is_read_only = not array.flags.writeable
-        return Memory(array.ctypes.data, array.shape, array.dtype.str[1:], True, None, array, is_read_only)
+        return Memory(array.ctypes.data, array.shape, array.dtype.str[1:], True, None, array, is_read_only, strides)
     # Asked for once: it is made anew each time.
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is not None:
-        return _of_interface(name, array, interface)
+        return _of_interface(name, array, interface, order)
     if hasattr(array, "__dlpack__"):
-        return _of_dlpack(name, array, stream)
+        return _of_dlpack(name, array, stream, order)
     raise TypeError(f"{name} is a {type(array).__name__}: expected an array of NumPy, CuPy or PyTorch, "
                     "or one with __cuda_array_interface__ or __dlpack__")
 
 
-def _need(name, is_contiguous):
-    if not is_contiguous:
-        raise ValueError(f"{name} is not contiguous, and nothing is copied here: give a contiguous one")
+def lies(shape, strides, order):
+    """Whether an array lies as an order says, by its strides in elements."""
+    if strides is None or 0 in shape:
+        return order != COLUMN_MAJOR or len(shape) != 2 or 1 in shape or 0 in shape
+    if len(shape) != 2 or order == ROW_MAJOR:
+        return _is_contiguous(shape, strides)
+    # A row, or a column, is contiguous, and the next one begins behind it.
+    (count, other), (step, own) = (shape, strides) if order == STRIDED else (shape[::-1], strides[::-1])
+    return (other == 1 or own == 1) and (count == 1 or step >= other)
+
+
+def _is_contiguous(shape, strides):
+    step = 1
+    for length, stride in zip(reversed(shape), reversed(strides)):
+        if length > 1 and stride != step:
+            return False
+        step *= length
+    return True
+
+
+def _strides(name, shape, strides, size, order):
+    """The strides of an array in elements of so many bytes, if it lies as the order says."""
+    shape = tuple(shape)
+    is_whole = strides is None or all(stride % size == 0 for stride in strides)
+    strides = None if strides is None else tuple(stride // size for stride in strides)
+    if not is_whole or not lies(shape, strides, order):
+        raise ValueError(f"{name} {_complaint(shape, strides if is_whole else None, order)}")
+    if order == ROW_MAJOR or len(shape) != 2:
+        return None
+    return _plain_strides(shape, strides, order)
+
+
+def _plain_strides(shape, strides, order):
+    """The strides of a matrix whose lone row or column may have any."""
+    rows, cols = shape
+    if order == STRIDED:
+        return None if strides is None or rows <= 1 else (strides[0], 1)
+    return 1, strides[1] if strides is not None and cols > 1 else max(rows, 1)
+
+
+def _complaint(shape, strides, order):
+    """What is wrong with the strides of an array, and what to write."""
+    if order == COLUMN_MAJOR:
+        return ("does not lie column after column, and nothing is copied here: give one in Fortran's order "
+                "(numpy.asfortranarray(x), x.T.contiguous().T), or make the plan without dense='column-major'")
+    takes = [] if strides is None or len(shape) != 2 else \
+        [other for other in (STRIDED, COLUMN_MAJOR) if other != order and lies(shape, strides, other)]
+    other = f", or make the plan with dense={takes[0]!r}" if takes else ""
+    return f"is not contiguous, and nothing is copied here: give a contiguous one{other}"
+
+
+def leading(memory, order):
+    """Elements from the beginning of a row to that of the next, or of a column."""
+    if memory.strides is None:
+        return memory.shape[1]
+    return memory.strides[0] if order == STRIDED else memory.strides[1]
 
 
 @functools.cache
@@ -117,33 +177,26 @@ def _torch_type(dtype):
     return TORCH_TYPES.get(name, name)
 
 
-def _of_torch(name, tensor):
-    _need(name, tensor.is_contiguous())
+def _of_torch(name, tensor, order):
+    strides = None
+    # The usual case, which takes no time.
+    if order == COLUMN_MAJOR or not tensor.is_contiguous():
+        strides = _strides(name, tensor.shape, tensor.stride(), 1, order)
     # -1 for the host.
     device, on_host = tensor.get_device(), tensor.is_cpu
     if not on_host and not tensor.is_cuda:
         raise TypeError(f"{name} is on {tensor.device.type}: expected a tensor on cpu or cuda")
     return Memory(tensor.data_ptr(), tuple(tensor.shape), _torch_type(tensor.dtype), on_host,
-                  None if on_host else device, tensor)
+                  None if on_host else device, tensor, False, strides)
 
 
-def _of_interface(name, array, interface):
+def _of_interface(name, array, interface, order):
     shape, kind = tuple(interface["shape"]), interface["typestr"]
-    _need(name, _is_contiguous(shape, interface.get("strides"), int(kind[2:])))
+    strides = _strides(name, shape, interface.get("strides"), int(kind[2:]), order)
     device = getattr(getattr(array, "device", None), "id", None)
     device = device if isinstance(device, int) else None
     pointer, is_read_only = interface["data"]
-    return Memory(pointer or 0, shape, kind[1:], False, device, array, is_read_only)
-
-
-def _is_contiguous(shape, strides, step):
-    if strides is None or 0 in shape:
-        return True
-    for length, stride in zip(reversed(shape), reversed(tuple(strides))):
-        if length > 1 and stride != step:
-            return False
-        step *= length
-    return True
+    return Memory(pointer or 0, shape, kind[1:], False, device, array, is_read_only, strides)
 
 
 class _Tensor(ctypes.Structure):
@@ -161,7 +214,7 @@ _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
-def _of_dlpack(name, array, stream):
+def _of_dlpack(name, array, stream, order):
     kind, device = array.__dlpack_device__()
     if kind in (CUDA, CUDA_MANAGED):
         capsule = array.__dlpack__(stream=stream.handle or DLPACK_LEGACY_STREAM)
@@ -172,35 +225,52 @@ def _of_dlpack(name, array, stream):
     # It is not consumed: when it is let go of, its library takes the tensor back.
     tensor = _Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     shape, step = tuple(tensor.shape[:tensor.ndim]), tensor.bits // 8
-    strides = [stride * step for stride in tensor.strides[:tensor.ndim]] if tensor.strides else None
-    _need(name, tensor.lanes == 1 and _is_contiguous(shape, strides, step))
+    if tensor.lanes != 1:
+        raise TypeError(f"{name} holds vectors of {tensor.lanes} elements")
+    strides = _strides(name, shape, tensor.strides[:tensor.ndim] if tensor.strides else None, 1, order)
     dtype, on_host = f"{KINDS.get(tensor.code, '?')}{step}", kind in (CPU, CUDA_HOST)
     pointer = (tensor.data or 0) + tensor.byte_offset
-    return Memory(pointer, shape, dtype, on_host, None if on_host else device, (array, capsule))
+    return Memory(pointer, shape, dtype, on_host, None if on_host else device, (array, capsule), False, strides)
 
 
-def empty_like(array, shape, memory, stream):
-    """A new array of an operand's kind, type and device, and where it is."""
+def empty_like(array, shape, memory, stream, order=ROW_MAJOR):
+    """A new array of an operand's kind, type and device, which lies as an order says, and where it is."""
+    is_by_columns = order == COLUMN_MAJOR
     if is_torch(array):
-        made = array.new_empty(shape)
-        return made, memory._replace(pointer=made.data_ptr(), shape=shape, owner=made)
+        made = torch_empty(array, shape, order)
+        strides = _plain_strides(shape, made.stride(), order) if is_by_columns else None
+        return made, memory._replace(pointer=made.data_ptr(), shape=shape, owner=made, strides=strides)
+    letter = "F" if is_by_columns else "C"
     if isinstance(array, numpy.ndarray):
-        made = numpy.empty(shape, array.dtype)
+        made = numpy.empty(shape, array.dtype, letter)
     elif _is_cupy(array):
         with array.device:
-            made = sys.modules["cupy"].empty(shape, array.dtype)
+            made = sys.modules["cupy"].empty(shape, array.dtype, order=letter)
     elif memory.on_host and memory.dtype != BFLOAT16:
-        made = numpy.empty(shape, memory.dtype)
+        made = numpy.empty(shape, memory.dtype, letter)
     else:
         raise TypeError(f"how to make another {type(array).__name__} is not known here: give the result's as out=")
-    return made, memory_of("out", made, stream)
+    return made, memory_of("out", made, stream, order)
+
+
+def torch_empty(tensor, shape, order):
+    """A new tensor of a tensor's type and device, which lies as an order says."""
+    if order == COLUMN_MAJOR and len(shape) == 2:
+        return tensor.new_empty(shape[::-1]).T
+    return tensor.new_empty(shape)
 
 
 def on_host(memory):
     """An array of the host as NumPy's, without a copy; of BFLOAT16 it has the bits."""
     kind = numpy.dtype(BFLOAT16_BITS if memory.dtype == BFLOAT16 else memory.dtype)
-    length = kind.itemsize * int(numpy.prod(memory.shape, dtype=numpy.int64))
-    if length == 0:
+    if 0 in memory.shape:
         return numpy.empty(memory.shape, kind)
-    array = numpy.frombuffer((ctypes.c_char * length).from_address(memory.pointer), kind)
-    return array.reshape(memory.shape)
+    if memory.strides is None:
+        elements = int(numpy.prod(memory.shape, dtype=numpy.int64))
+    else:
+        elements = 1 + sum((length - 1) * stride for length, stride in zip(memory.shape, memory.strides))
+    array = numpy.frombuffer((ctypes.c_char * (kind.itemsize * elements)).from_address(memory.pointer), kind)
+    if memory.strides is None:
+        return array.reshape(memory.shape)
+    strides = [stride * kind.itemsize for stride in memory.strides]
+    return numpy.lib.stride_tricks.as_strided(array, memory.shape, strides)

@@ -14,6 +14,8 @@ from ._library import CONSTANTS, Error, Options, Status, check, create, group, l
 
 OP_NONE, OP_TRANSPOSE = (CONSTANTS[f"SPARSERL_OP_{name}"].number for name in ("NONE", "TRANSPOSE"))
 TEXTS, NUMBERS = group("SPARSERL_TEXT_"), group("SPARSERL_NUMBER_")
+# How dense matrices lie, as `dense=` says it, by the header's numbers.
+ORDERS = {constant.number: name.replace("_", "-") for name, constant in group("SPARSERL_DENSE_").items()}
 # Machine code is no text.
 BYTES = {"cubin"}
 # What is traced knows plans by the numbers of their handles, which are never given out again.
@@ -51,7 +53,8 @@ class _Kernels:
         # The second line of a program: "spmv f64", "spmm 32 f64 variable".
         operation = _text(number, OP_NONE, TEXTS["program"].number).decode().splitlines()[1].split()
         self.columns = int(operation[1]) if operation[0] == "spmm" else None
-        self.has_transposed = self._has(OP_TRANSPOSE)
+        self.order = ORDERS[int(self._number(OP_NONE, NUMBERS["dense"].number)[1])]
+        self.has_transposed = self._number(OP_TRANSPOSE, NUMBERS["packed_bytes"].number)[0] != Status.UNSUPPORTED
         PLANS[number] = self
         self.number = number
         if "torch" in sys.modules:
@@ -63,10 +66,10 @@ class _Kernels:
         status = library.sparserl_execute(self.handle.number, None, None, None, None, None, None)
         return status != Status.NO_DEVICE
 
-    def _has(self, op):
-        key, value = NUMBERS["packed_bytes"].number, ctypes.c_double()
+    def _number(self, op, key):
+        value = ctypes.c_double()
         status = library.sparserl_plan_number(self.handle.number, op, key, ctypes.byref(value))
-        return status != Status.UNSUPPORTED
+        return status, value.value
 
     def view(self, op):
         """The plan as it is seen from a side."""
@@ -104,6 +107,11 @@ class Plan:
     def columns(self):
         """Columns of the dense matrices, or None where operands are vectors."""
         return self._kernels.columns
+
+    @property
+    def dense(self):
+        """How the dense matrices lie: "row-major", "strided" (rows may have gaps between them) or "column-major"."""
+        return self._kernels.order
 
     @property
     def nnz(self):
@@ -149,8 +157,10 @@ class Plan:
     def __call__(self, x, y=None, alpha=1.0, beta=0.0, out=None, *, stream=None, user=None):
         """alpha op(A) x + beta y, in `out` or a new array of x's kind; `out` may be y.
 
-        Operands have the matrix's type, are contiguous, row after row, and are on the plan's GPU, or on
-        the host where it has none. y is not read where beta is 0. `user` has what an epilogue takes, in the
+        Operands have the matrix's type, are on the plan's GPU, or on the host where it has none, and are
+        contiguous, row after row; of a plan made with dense="strided" rows may have gaps between them, as those of
+        X[:, 4:12] have, and of one with dense="column-major" columns follow each other, perhaps with gaps, as in
+        Fortran's order or in X.T. y is not read where beta is 0. `user` has what an epilogue takes, in the
         order of its members: numbers, and arrays as long as it declares. The stream is CuPy's or PyTorch's
         current one; of other arrays the one that `__cuda_array_interface__` names, or the default stream.
         """
@@ -169,7 +179,7 @@ class Plan:
         given = self._operand("x", x, cols, stream)
         old = None if y is None else self._operand("y", y, rows, stream)
         if out is None:
-            out, result = _arrays.empty_like(x, self._operand_shape(rows), given, stream)
+            out, result = _arrays.empty_like(x, self._operand_shape(rows), given, stream, self._kernels.order)
         else:
             result = self._operand("out", out, rows, stream)
         if result.is_read_only:
@@ -184,7 +194,7 @@ class Plan:
         return (rows,) if self.columns is None else (rows, self.columns)
 
     def _operand(self, name, array, rows, stream):
-        memory, expected = _arrays.memory_of(name, array, stream), self._operand_shape(rows)
+        memory, expected = _arrays.memory_of(name, array, stream, self._kernels.order), self._operand_shape(rows)
         if memory.shape != expected:
             raise ValueError(f"{name} has the shape {memory.shape}: expected {expected}")
         if memory.dtype != self._kernels.dtype:
@@ -213,9 +223,10 @@ class Plan:
             check(library.sparserl_execute_op(
                 handle, self._op, stream.handle, alpha, x.pointer, beta, old, out.pointer, block))
         else:
+            ldx, ldout = _arrays.leading(x, kernels.order), _arrays.leading(out, kernels.order)
+            ldy = columns if y is None else _arrays.leading(y, kernels.order)
             check(library.sparserl_execute_matrices(
-                handle, self._op, stream.handle, alpha, x.pointer, columns, beta, old, columns, out.pointer, columns,
-                block))
+                handle, self._op, stream.handle, alpha, x.pointer, ldx, beta, old, ldy, out.pointer, ldout, block))
 
     def _user_block(self, user, stream):
         # The members of a struct of C, as the compiler would place them.
@@ -248,7 +259,8 @@ class Plan:
             raise Error(Status.NO_DEVICE, "an epilogue is CUDA C: nothing but a GPU executes it")
         if y is None and beta != 0:
             raise Error(Status.NULL_POINTER, "y is NULL")
-        if numpy.may_share_memory(_arrays.on_host(x), _arrays.on_host(out)):
+        # Not by their ends alone: rows of the one may lie between those of the other.
+        if numpy.shares_memory(_arrays.on_host(x), _arrays.on_host(out)):
             raise Error(Status.INVALID_ARGUMENT, "x and out are the same vector: out may be y, but not x")
         host = self._kernels.host
         host = host if self._op == OP_NONE else host.transposed
@@ -314,10 +326,11 @@ class Plan:
         self.close()
 
 
-def plan(A, op="spmv", cols=None, *, context=None, **options):
+def plan(A, op="spmv", cols=None, *, dense=None, context=None, **options):
     """A plan for products with a matrix in CSR of SciPy, CuPy or PyTorch, or of anything with `indptr`,
     `indices`, `data` and `shape` (f16, bf16, f32 or f64, 32- or 64-bit integers). Columns increase in each
-    row. With `op="spmm"` the products are with dense matrices of `cols` columns, row-major.
+    row. With `op="spmm"` the products are with dense matrices of `cols` columns, which lie as `dense` says:
+    "row-major" without gaps (the default), "strided", with gaps between rows, or "column-major".
 
     On a GPU it is there as soon as plain CSR is compiled; a better kernel takes its place when it is
     found in the background. Without a GPU all is done when this returns, and products are computed on
@@ -331,6 +344,11 @@ def plan(A, op="spmv", cols=None, *, context=None, **options):
         raise ValueError(f"op={op!r}, cols={cols!r}: expected op='spmv', or op='spmm' and a number of columns")
     if cols is not None:
         options["columns"] = cols
+    if dense is not None:
+        numbers = {order: number for number, order in ORDERS.items()}
+        if dense not in numbers:
+            raise ValueError(f"dense={dense!r}: expected {' or '.join(map(repr, numbers))}")
+        options["dense"] = numbers[dense]
 
     def make(context, matrix):
         with Options(options) as given:

@@ -6,6 +6,7 @@ call of it than a product takes, so that what is not traced goes by `_Product`.
 
 import torch
 
+from . import _arrays
 from ._library import Error, Status
 from ._plan import PLANS
 
@@ -44,7 +45,11 @@ def _product(x, kernels, op):
 
 
 def _computed(x, kernels, op):
-    return kernels.view(op).computed(x.detach().contiguous())
+    x, order = x.detach(), kernels.order
+    # Gradients come as they like.
+    if not _arrays.lies(tuple(x.shape), x.stride(), order):
+        x = x.T.contiguous().T if order == _arrays.COLUMN_MAJOR else x.contiguous()
+    return kernels.view(op).computed(x)
 
 
 class _Product(torch.autograd.Function):
@@ -67,7 +72,8 @@ def _operator(x: torch.Tensor, plan: int, op: int) -> torch.Tensor:
 @_operator.register_fake
 def _fake(x, plan, op):
     # What is traced for several plans has symbols for their numbers.
-    return x.new_empty((PLANS[int(plan)].view(int(op)).shape[0], *x.shape[1:]))
+    kernels = PLANS[int(plan)]
+    return _arrays.torch_empty(x, (kernels.view(int(op)).shape[0], *x.shape[1:]), kernels.order)
 
 
 def _keep(ctx, inputs, output):

@@ -84,6 +84,84 @@ class Products(unittest.TestCase):
                     self.assertIs(side(x, y, 2, -3, out=y), y)
                     assert_allclose(y, expected, **tolerance)
 
+    def dense_products(self, plan, arranged):
+        """Products of both sides with matrices as `arranged` lays them, results of the package's and of the
+        caller's."""
+        for side, reference in ((plan, A), (plan.T, A.T)):
+            rows, cols = side.shape
+            x = arranged(matrix.vector(8 * cols).reshape(cols, 8))
+            y = arranged(matrix.vector(8 * rows, seed=3).reshape(rows, 8))
+            assert_allclose(side @ x, reference @ x, rtol=1e-12)
+            expected = 2 * (reference @ x) - 3 * y
+            assert_allclose(side(x, y, 2, -3), expected, rtol=1e-12)
+            out = arranged(numpy.full((rows, 8), numpy.nan))
+            whole = out.base.copy()
+            self.assertIs(side(x, y, 2, -3, out=out), out)
+            assert_allclose(out, expected, rtol=1e-12)
+            # What lies between them stays.
+            base, out.base[:] = out.base.copy(), whole
+            changed = ~((base == whole) | (numpy.isnan(base) & numpy.isnan(whole)))
+            self.assertEqual(changed.sum(), out.size)
+            self.assertIs(side(x, y, 2, -3, out=y), y)
+            assert_allclose(y, expected, rtol=1e-12)
+
+    def test_rows_with_gaps(self):
+        plan = plain(A, op="spmm", cols=8, dense="strided", transpose_too=True)
+        self.assertEqual(plan.dense, "strided")
+
+        def slice_of(array):
+            wide = numpy.full((array.shape[0], 13), 7.0)
+            wide[:, 3:11] = array
+            return wide[:, 3:11]
+
+        self.dense_products(plan, slice_of)
+        # Rows of the one lie between those of the other.
+        both = matrix.vector(16 * 200).reshape(200, 16)
+        square = plain(A[:200], op="spmm", cols=8, dense="strided")
+        expected = A[:200] @ both[:, :8]
+        square(both[:, :8], out=both[:, 8:])
+        assert_allclose(both[:, 8:], expected, rtol=1e-12)
+        with self.assertRaisesRegex(ValueError, "x is not contiguous.*dense='column-major'"):
+            plan @ numpy.asfortranarray(numpy.ones((200, 8)))
+        for strides in ((0, 8), (8, 8), (-64, 8)):
+            x = numpy.lib.stride_tricks.as_strided(numpy.ones(5000)[2000:], (200, 8), strides)
+            with self.assertRaisesRegex(ValueError, "x is not contiguous"):
+                plan @ x
+        plain_rows = plain(A, op="spmm", cols=8)
+        self.assertEqual(plain_rows.dense, "row-major")
+        with self.assertRaisesRegex(ValueError, "make the plan with dense='strided'"):
+            plain_rows @ slice_of(numpy.ones((200, 8)))
+        with self.assertRaisesRegex(ValueError, "dense='banded': expected 'row-major' or 'strided' or 'column-major'"):
+            plain(A, op="spmm", cols=8, dense="banded")
+        with self.assertRaisesRegex(sparserl.Error, "is for matrices"):
+            plain(A, dense="strided")
+
+    def test_columns(self):
+        plan = plain(A, op="spmm", cols=8, dense="column-major", transpose_too=True)
+        self.assertEqual(plan.dense, "column-major")
+        self.assertTrue((plan @ numpy.asfortranarray(numpy.ones((200, 8)))).flags.f_contiguous)
+
+        def transposed(array):
+            return array.T.copy().T
+
+        def slice_of(array):
+            wide = numpy.full((20, array.shape[0] + 5), 7.0)
+            wide[3:11, 2:-3] = array.T
+            return wide[3:11, 2:-3].T
+
+        self.dense_products(plan, transposed)
+        self.dense_products(plan, slice_of)
+        with self.assertRaisesRegex(ValueError, "column after column.*numpy.asfortranarray"):
+            plan @ numpy.ones((200, 8))
+        with self.assertRaisesRegex(ValueError, "out does not lie column after column"):
+            plan(transposed(numpy.ones((200, 8))), out=numpy.empty((300, 8)))
+        # One column, or one row, is both.
+        for shape in ((1, 8), (200, 1), (1, 1)):
+            for order in ("strided", "column-major", "row-major"):
+                one = plain(A[:, :shape[0]], op="spmm", cols=shape[1], dense=order)
+                x = numpy.ones(shape)
+                assert_allclose(one @ x, A[:, :shape[0]] @ x, rtol=1e-13)
+
     def test_bfloat16(self):
         given = types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=matrix.Bfloat16(A.data), shape=A.shape)
         exact = A.astype(numpy.float64)
@@ -191,6 +269,9 @@ class Plans(unittest.TestCase):
             dense = sparserl.plan(A, op="spmm", cols=5, context=CONTEXT, expected_calls=0)
             dense.save(path)
             self.assertEqual(sparserl.load(path, A, context=CONTEXT).columns, 5)
+            for order in ("strided", "column-major"):
+                sparserl.plan(A, op="spmm", cols=5, dense=order, context=CONTEXT, expected_calls=0).save(path)
+                self.assertEqual(sparserl.load(path, A, context=CONTEXT).dense, order)
             self.refused(Status.MISMATCH, "another pattern", sparserl.load, path, A[:299], context=CONTEXT)
             path.write_bytes(b"nothing")
             self.refused(Status.FILE, "no plan of SparseRL", sparserl.load, path, A, context=CONTEXT)

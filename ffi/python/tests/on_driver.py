@@ -67,6 +67,17 @@ def empty(length, device=0):
     return Array(numpy.full(length, numpy.nan), device)
 
 
+def lying(order, content):
+    """An array in the driver's memory with gaps between rows or columns."""
+    rows, cols = content.shape
+    shape, part = ((rows, cols + 4), numpy.s_[:, 2:-2]) if order == "strided" else ((cols, rows + 3), numpy.s_[:, 1:-2])
+    made = Array(numpy.full(shape, 7.0))
+    made.host = made.host[part] if order == "strided" else made.host[part].T
+    made.host[:] = content
+    made.interface.update(data=(made.host.ctypes.data, False), shape=made.host.shape, strides=made.host.strides)
+    return made
+
+
 def aligned_room(size):
     """So many bytes, where CUDA would put them."""
     room = Array(numpy.zeros(size + 256, numpy.uint8))
@@ -119,6 +130,35 @@ class OnDriver(unittest.TestCase):
         self.assertEqual(driver.driver_launches(), before + 1)
         with self.assertRaisesRegex(ValueError, r"expected one of \(300,\), \(200,\), \(8,\), \(300, 8\)"):
             plan(x, out=out, user=(Array(numpy.zeros((200, 8))),))
+
+    def test_dense_matrices_as_they_lie(self):
+        small = A.copy()
+        small.data[:] = numpy.arange(A.nnz) % 3 - 1
+        # Launches of a product, with C and D in one place.
+        for order, launches in (("strided", 1), ("column-major", 4)):
+            plan = plan_of(small, op="spmm", cols=8, dense=order, transpose_too=True)
+            driver.driver_multiply_as(1, 8)
+            for side, reference in ((plan, small), (plan.T, small.T)):
+                rows, cols = side.shape
+                x = lying(order, (numpy.arange(8 * cols) % 4).reshape(cols, 8).astype(float))
+                y = lying(order, (numpy.arange(8 * rows) % 5).reshape(rows, 8).astype(float))
+                expected = 2 * (reference @ x.host) - 3 * y.host
+                before = driver.driver_launches()
+                side(x, y, 2, -3, out=y, stream=STREAM)
+                self.assertEqual(driver.driver_launches(), before + launches)
+                numpy.testing.assert_array_equal(y.host, expected)
+            driver.driver_multiply_as(1, 1)
+        strided = plan_of(small, op="spmm", cols=8, dense="strided")
+        x, out = lying("strided", numpy.ones((200, 8))), Array(numpy.zeros((300, 8)))
+        x.interface.update(data=(x.interface["data"][0] + 8, False))
+        # Aligned to its elements only.
+        strided(x, out=out)
+        x.interface.update(data=(x.interface["data"][0] + 4, False))
+        with self.assertRaisesRegex(sparserl.Error, "b is not aligned to 8 bytes"):
+            strided(x, out=out)
+        fortran = lying("column-major", numpy.ones((200, 8)))
+        with self.assertRaisesRegex(ValueError, "dense='column-major'"):
+            strided(fortran, out=out)
 
     def test_matrices_and_values_from_the_device(self):
         class Csr:

@@ -52,6 +52,22 @@ class PyTorch(unittest.TestCase):
         torch.testing.assert_close(compiled(x.view(40, 3)), torch.relu(DENSE @ x.view(40, 3)))
         torch.library.opcheck(torch.ops.sparserl.product, (x.detach().view(40, 3), plan._kernels.number, 0))
 
+    def test_matrices_as_they_lie(self):
+        for order in ("strided", "column-major"):
+            plan = plan_of(A, op="spmm", cols=4, dense=order, transpose_too=True)
+            wide = vector(400)
+            x = wide.view(40, 10)[:, 2:6] if order == "strided" else wide.view(10, 40)[2:6].T
+            torch.testing.assert_close(plan @ x, DENSE @ x)
+            out = wide.new_empty(60, 10)[:, :4] if order == "strided" else wide.new_empty(4, 60).T
+            self.assertIs(plan(x, out=out), out)
+            torch.testing.assert_close(out, DENSE @ x)
+            # Gradients of sums have strides of their own.
+            leaf = x.detach().requires_grad_()
+            (plan @ leaf).sum().backward()
+            torch.testing.assert_close(leaf.grad, DENSE.T.sum(1, keepdim=True).expand(40, 4))
+            self.assertTrue(torch.autograd.gradcheck(lambda x: plan @ x, (leaf,)))
+            torch.library.opcheck(torch.ops.sparserl.product, (x, plan._kernels.number, 0))
+
     def test_half_precision(self):
         for dtype in (torch.float16, torch.bfloat16):
             dense = DENSE.to(dtype)

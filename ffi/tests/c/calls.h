@@ -88,10 +88,10 @@ static inline void make_calls(struct shared *shared, struct choice choice, int c
     void *made = NULL;
     const uint64_t expected = BELOW(3) ? 0 : 100000000, columns = BELOW(MOST_COLUMNS + 1);
     const int64_t ld = (int64_t)BELOW(MOST_COLUMNS + 1);
-    const int32_t flag = (int32_t)BELOW(2), op = (int32_t)BELOW(2);
+    const int32_t flag = (int32_t)BELOW(2), op = (int32_t)BELOW(2), lie = (int32_t)BELOW(4);
     const double *beta = BELOW(2) ? &one : &zero;
     sparserl_status status = SPARSERL_SUCCESS;
-    switch (BELOW(23)) {
+    switch (BELOW(24)) {
       case 0:
         if (BELOW(20)) break;
         place = 1 + BELOW(5);
@@ -115,8 +115,9 @@ static inline void make_calls(struct shared *shared, struct choice choice, int c
       case 16: status = sparserl_plan_save(p, path); break;
       case 17: place = 18 + BELOW(6); status = sparserl_plan_load(c, m, path, (sparserl_plan **)&made); break;
       case 18: status = sparserl_plan_text(p, op, (int32_t)BELOW(6), text, sizeof text, &length); break;
-      case 19: status = sparserl_plan_number(p, op, (int32_t)BELOW(10), &number); break;
-      case 20: status = sparserl_plan_set_workspace(p, stream, BELOW(2) ? space : NULL, BELOW(3) * 512); break;
+      case 19: status = sparserl_plan_number(p, op, (int32_t)BELOW(11), &number); break;
+      case 20: status = sparserl_options_set(o, SPARSERL_OPTION_DENSE, &lie, sizeof lie); break;
+      case 21: status = sparserl_plan_set_workspace(p, stream, BELOW(2) ? space : NULL, BELOW(3) * 512); break;
       default:
         switch (BELOW(5)) {
           case 0: status = BELOW(20) || c == shared->context ? 0 : sparserl_context_destroy(c); break;

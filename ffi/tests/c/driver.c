@@ -1,7 +1,8 @@
-/* A CUDA driver without a GPU: two devices whose memory is the host's. Of kernels it knows plain CSR, of
- * the type and with the columns that it is told, and the one that puts values in their places, which it
- * does itself; others do nothing. It keeps account of what is taken and given back, and is as strict as the real one about contexts
- * and captures, so that all of the library but the kernels is tested where there is no GPU. */
+/* A CUDA driver without a GPU: two devices whose memory is the host's. Of kernels it knows plain CSR, of the type and
+ * with the columns that it is told, the one that puts values in their places, and those that copy columns to rows and
+ * back, which it does itself; others do nothing. It keeps account of what is taken and given back, and is as strict as
+ * the real one about contexts and captures, so that all of the library but the kernels is tested where there is no
+ * GPU. */
 #include "element.h"
 
 #include <cuda.h>
@@ -24,6 +25,8 @@ struct CUstream_st {
 struct CUfunc_st {
   CUcontext context;
   int scatters;
+  /* Whether it copies columns to rows (1), or rows to columns (2). */
+  int copies;
   size_t count, sizes[256];
 };
 struct CUmod_st {
@@ -319,6 +322,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     if (!made) abort();
     made->context = module->context;
     made->scatters = strcmp(name, "sparserl_scatter_values") == 0;
+    if (strcmp(name, "sparserl_columns_to_rows") == 0) made->copies = 1;
+    if (strcmp(name, "sparserl_rows_to_columns") == 0) made->copies = 2;
     const unsigned char *at = image + word(section + 24, 8), *end = at + word(section + 32, 8);
     while (at < end) {
       const size_t length = at[0] == 4 ? word(at + 2, 2) : 0;
@@ -356,12 +361,12 @@ static size_t bytes_at(const void *address) {
   pthread_mutex_unlock(&lock);
   return bytes;
 }
-/* Plain CSR takes x, z, alpha, beta, the three arrays, rows and three numbers of lines, and perhaps y. Others that
- * take as much have shorter arrays, as of narrower indices. */
+/* Plain CSR takes x, z, alpha, beta, the three arrays, rows and three numbers of lines, and perhaps y, and perhaps
+ * leading dimensions of x, y and z. Others that take as much have shorter arrays, as of narrower indices. */
 static int is_plain_csr(CUfunction function, void **parameters) {
   const size_t sum = type == ELEMENT_F64 ? 8 : 4;
-  const size_t sizes[] = {8, 8, sum, sum, 8, 8, 8, 4, 4, 4, 4, 8};
-  if ((function->count != 11 && function->count != 12) ||
+  const size_t sizes[] = {8, 8, sum, sum, 8, 8, 8, 4, 4, 4, 4, 8, 4, 4, 4};
+  if ((function->count != 11 && function->count != 12 && function->count != 15) ||
       memcmp(function->sizes, sizes, function->count * sizeof *sizes) != 0)
     return 0;
   const unsigned *offsets = *(unsigned **)parameters[4];
@@ -371,20 +376,22 @@ static int is_plain_csr(CUfunction function, void **parameters) {
   return bytes_at(*(void **)parameters[5]) >= entries * sizeof(unsigned) &&
          bytes_at(*(void **)parameters[6]) >= entries * element_size(type);
 }
-static void multiply(void **parameters, const void *y) {
+static void multiply(void **parameters, const void *y, int has_leading) {
   const int sum_type = type == ELEMENT_F64 ? ELEMENT_F64 : ELEMENT_F32;
   const void *x = *(void **)parameters[0], *values = *(void **)parameters[6];
   void *z = *(void **)parameters[1];
   const double alpha = element_get(sum_type, parameters[2], 0), beta = element_get(sum_type, parameters[3], 0);
   const unsigned *offsets = *(unsigned **)parameters[4], *indices = *(unsigned **)parameters[5];
   const size_t rows = *(unsigned *)parameters[7];
+  size_t leading[3] = {columns, columns, columns};
+  for (int i = 0; has_leading && i < 3; ++i) leading[i] = *(unsigned *)parameters[12 + i];
   for (size_t row = 0; row < rows; ++row)
     for (size_t column = 0; column < columns; ++column) {
-      const size_t at = row * columns + column;
       double sum = 0;
       for (unsigned k = offsets[row]; k < offsets[row + 1]; ++k)
-        sum += element_get(type, values, k) * element_get(type, x, indices[k] * (size_t)columns + column);
-      element_put(type, z, at, alpha * sum + (beta == 0 ? 0 : beta * element_get(type, y, at)));
+        sum += element_get(type, values, k) * element_get(type, x, indices[k] * leading[0] + column);
+      const double old = beta == 0 ? 0 : beta * element_get(type, y, row * leading[1] + column);
+      element_put(type, z, row * leading[2] + column, alpha * sum + old);
     }
 }
 static void scatter(void **parameters) {
@@ -394,6 +401,17 @@ static void scatter(void **parameters) {
   const size_t size = element_size(type);
   for (uint64_t slot = 0; slot < count; ++slot)
     if (entries[slot] != ~UINT64_C(0)) memcpy(slots + slot * size, values + entries[slot] * size, size);
+}
+/* Between a column-major matrix and one of rows without gaps. */
+static void copy(void **parameters, int to_rows) {
+  const char *from = *(char **)parameters[0];
+  char *to = *(char **)parameters[1];
+  const size_t rows = *(uint64_t *)parameters[2], ld = *(uint64_t *)parameters[3], size = element_size(type);
+  for (size_t row = 0; row < rows; ++row)
+    for (size_t column = 0; column < columns; ++column) {
+      const size_t by_rows = row * columns + column, by_columns = column * ld + row;
+      memcpy(to + size * (to_rows ? by_rows : by_columns), from + size * (to_rows ? by_columns : by_rows), size);
+    }
 }
 /* Generated kernels, and they alone, wait for those before them, which may then run at the same time. */
 static int may_begin_early(const CUlaunchConfig *launch) {
@@ -410,16 +428,18 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *launch, CUfunction function, voi
   const unsigned blocks = launch->gridDimX * launch->gridDimY * launch->gridDimZ;
   const unsigned threads = launch->blockDimX * launch->blockDimY * launch->blockDimZ;
   if (!blocks || threads > 1024 || launch->sharedMemBytes || extra) return CUDA_ERROR_INVALID_VALUE;
-  if (function->scatters ? launch->numAttrs != 0 : !may_begin_early(launch))
+  if (function->scatters || function->copies ? launch->numAttrs != 0 : !may_begin_early(launch))
     return CUDA_ERROR_INVALID_VALUE;
   /* Every parameter can be read. */
   unsigned sum = 0;
   for (size_t i = 0; i < function->count; ++i)
     for (size_t k = 0; k < function->sizes[i]; ++k) sum += ((unsigned char *)parameters[i])[k];
-  const int has_y = function->count == 12;
+  const int has_y = function->count >= 12;
   begin_work(launch->hStream);
-  if (is_plain_csr(function, parameters)) multiply(parameters, *(void **)parameters[has_y ? 11 : 1]);
+  if (is_plain_csr(function, parameters)) 
+    multiply(parameters, *(void **)parameters[has_y ? 11 : 1], function->count == 15);
   if (function->scatters) scatter(parameters);
+  if (function->copies) copy(parameters, function->copies == 1);
   end_work(launch->hStream);
   pthread_mutex_lock(&lock);
   launches += 1 + 0 * (long)sum;

@@ -124,6 +124,14 @@ static void options(void) {
   const uint64_t none = 0;
   FAILS(sparserl_options_set(options, SPARSERL_OPTION_COLUMNS, &none, sizeof none), SPARSERL_INVALID_ARGUMENT,
         "SPARSERL_OPTION_COLUMNS: expected 1 to 1048576");
+  const int32_t wrong = 5, strided = SPARSERL_DENSE_STRIDED;
+  FAILS(sparserl_options_set(options, SPARSERL_OPTION_DENSE, &wrong, sizeof wrong), SPARSERL_INVALID_ARGUMENT,
+        "SPARSERL_OPTION_DENSE: expected SPARSERL_DENSE_ROW_MAJOR");
+  OK(sparserl_options_set(options, SPARSERL_OPTION_DENSE, &strided, sizeof strided));
+  FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_INVALID_ARGUMENT,
+        "SPARSERL_OPTION_DENSE is for matrices: set SPARSERL_OPTION_COLUMNS");
+  OK(sparserl_options_destroy(options));
+  OK(sparserl_options_create(&options));
   set_text(options, SPARSERL_OPTION_TARGET, "banana");
   set_int(options, SPARSERL_OPTION_DEVICE, -1);
   FAILS(sparserl_context_create(options, &made), SPARSERL_INVALID_ARGUMENT, "unknown GPU `banana`");

@@ -1,6 +1,6 @@
 //! Judging a kernel that ends otherwise than the plain one: it has to give what the plain kernel
 //! gives in place, or what its caller's epilogue makes of the plain kernel's product, and to leave
-//! everything else alone.
+//! everything else alone, gaps between the rows of matrices with leading dimensions among it.
 //!
 //! In half precision the plain kernel rounds its product, and an epilogue is given it unrounded: an
 //! epilogue of ours, which only tells what it is given, says what that is, and rounded it has to be
@@ -16,8 +16,8 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use rayon::prelude::*;
 use sparserl_core::codegen::{
-    CudaSource, Ending, Epilogue, Extent, UserArray, UserElement, UserField, UserKind, emit,
-    emit_ending,
+    Alignment, CudaSource, Ending, Epilogue, Extent, UserArray, UserElement, UserField, UserKind,
+    emit, emit_ending, row_alignment,
 };
 use sparserl_core::layout::Packed;
 use sparserl_core::matrix::Scalar;
@@ -29,6 +29,7 @@ use sparserl_emulator::machine::run;
 use sparserl_emulator::memory::{BufferId, Memory};
 use sparserl_emulator::ptx::Module;
 
+use super::gaps::Rows;
 use super::{EmulatorError, EmulatorEvaluator, Judgement, not_compiled, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
 use crate::compile::nvrtc::CompileOptions;
@@ -42,6 +43,13 @@ const BUDGET: u64 = 100_000_000;
 /// How far two results of one epilogue may be apart, in unit roundoffs of what went into them: the
 /// compiler may contract one and not the other.
 const ROUNDINGS: f64 = 64.0;
+
+/// What gaps between the rows of B hold, of which nothing may get into a result, and what those of C
+/// and D do, which nothing may write.
+const READ_GAP: f64 = f64::NAN;
+const WRITTEN_GAP: f64 = -13.0;
+/// Leading dimensions of B, C and D, in the smallest steps that loads allow beyond the columns.
+const STEPS: [usize; 3] = [1, 3, 2];
 
 /// α, β, and whether the result overwrites the old vector.
 const LAUNCHES: [(f64, f64, bool); 3] = [(1.0, 0.0, false), (1.5, -0.5, false), (-2.0, 1.0, true)];
@@ -76,12 +84,12 @@ impl EmulatorEvaluator {
             vec![plain_source.clone(), emit_ending(&packed.program, &signature, ending)?];
         let nothing = Epilogue { text: String::new(), user: Vec::new() };
         // Without an epilogue, the plain kernel itself says what is right.
-        let epilogue = match ending {
-            Ending::Fused(epilogue) => {
+        let epilogue = match ending.epilogue() {
+            Some(epilogue) => {
                 sources.push(epilogue.unfused(task)?);
                 epilogue
             }
-            Ending::Apart => &nothing,
+            None => &nothing,
         };
         let telling = telling(task.operation);
         if task.precision.rounds_results() {
@@ -100,7 +108,14 @@ impl EmulatorEvaluator {
             return Ok(Judgement::unlaunched(not_compiled("a kernel is missing".to_owned())));
         };
         let prepared = Prepared::of_program(packed, &plain_source);
-        let trial = Trial::<D>::new(&prepared, packed, epilogue);
+        let mut trial = Trial::<D>::new(&prepared, packed, epilogue);
+        if let Some(alignment) = ending.strided(task.operation) {
+            let step = match alignment {
+                Alignment::Vectors => row_alignment(task) / size_of::<D>(),
+                Alignment::Elements => 1,
+            };
+            trial.leading = Some(STEPS.map(|steps| trial.columns + steps * step));
+        }
         let teller = Trial::<D>::new(&prepared, packed, &telling);
         let mut random = fastrand::Rng::with_seed(FIRST_INPUT);
         let mut counters = None;
@@ -120,10 +135,8 @@ impl EmulatorEvaluator {
                     (true, Some(kernel)) => teller.told(kernel, &given, &rounded, &how)?,
                     _ => rounded.iter().map(|n| D::Accumulator::from_f64(n.to_f64())).collect(),
                 };
-                let expected = match (ending, others.first()) {
-                    (Ending::Fused(_), Some(unfused)) => {
-                        trial.unfused(unfused, &given, &product, &how)?
-                    }
+                let expected = match (ending.epilogue(), others.first()) {
+                    (Some(_), Some(unfused)) => trial.unfused(unfused, &given, &product, &how)?,
                     _ => trial.in_place(plain, &given, &how)?,
                 };
                 let (found, counted) = trial.fused(fused, &given, &how)?;
@@ -172,6 +185,8 @@ struct Trial<'a, D: Scalar> {
     epilogue: &'a Epilogue,
     /// Columns of the dense operands.
     columns: usize,
+    /// Leading dimensions of B, C and D, where the kernel takes any.
+    leading: Option<[usize; 3]>,
     zero: D::Accumulator,
 }
 
@@ -202,7 +217,8 @@ struct UserOutput {
 impl<'a, D: Scalar> Trial<'a, D> {
     fn new(prepared: &'a Prepared, packed: &'a Packed, epilogue: &'a Epilogue) -> Self {
         let columns = packed.program.task.operation.columns() as usize;
-        Self { prepared, packed, epilogue, columns, zero: D::Accumulator::from_f64(0.0) }
+        let zero = D::Accumulator::from_f64(0.0);
+        Self { prepared, packed, epilogue, columns, leading: None, zero }
     }
 
     fn given(&self, alpha: f64, beta: f64, in_place: bool, random: &mut fastrand::Rng) -> Given<D> {
@@ -228,7 +244,7 @@ impl<'a, D: Scalar> Trial<'a, D> {
     fn plain(&self, kernel: &Kernel, given: &Given<D>, how: &Options) -> Result<Vec<D>, Outcome> {
         let mut memory = Memory::new();
         let output = memory.uninitialised("y", size_of_val(given.old.as_slice()));
-        let arguments = self.arguments(&mut memory, given, output, self.zero);
+        let arguments = self.arguments(&mut memory, given, (&given.input, output), self.zero);
         self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
         Ok(bytemuck::pod_collect_to_vec(&memory.bytes(output)))
     }
@@ -259,7 +275,7 @@ impl<'a, D: Scalar> Trial<'a, D> {
     fn in_place(&self, kernel: &Kernel, given: &Given<D>, how: &Options) -> Result<Left, Outcome> {
         let mut memory = Memory::new();
         let output = memory.writable("y", bytemuck::cast_slice(&given.old));
-        let arguments = self.arguments(&mut memory, given, output, given.beta);
+        let arguments = self.arguments(&mut memory, given, (&given.input, output), given.beta);
         self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
         Ok(left::<D>(&memory, output, &[]))
     }
@@ -297,14 +313,60 @@ impl<'a, D: Scalar> Trial<'a, D> {
         given: &Given<D>,
         how: &Options,
     ) -> Result<(Left, super::Counters), Outcome> {
+        if let Some(leading) = self.leading {
+            return self.fused_between_gaps(kernel, given, leading, how);
+        }
         let mut memory = Memory::new();
         let (old, result) = self.vectors(&mut memory, given);
         let (user, outputs) = self.user(&mut memory, given);
-        let mut arguments = self.arguments(&mut memory, given, result, given.beta);
+        let operands = (given.input.as_slice(), result);
+        let mut arguments = self.arguments(&mut memory, given, operands, given.beta);
         arguments.push(Argument::Buffer(old));
         arguments.extend(user);
         let counters = self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
         Ok((left::<D>(&memory, result, &outputs), counters))
+    }
+
+    /// The same of a kernel whose dense operands have leading dimensions.
+    fn fused_between_gaps(
+        &self,
+        kernel: &Kernel,
+        given: &Given<D>,
+        [ldb, ldc, ldd]: [usize; 3],
+        how: &Options,
+    ) -> Result<(Left, super::Counters), Outcome> {
+        // A matrix in the place of another has its leading dimension.
+        let ldd = if given.in_place { ldc } else { ldd };
+        let rows = |leading| Rows { columns: self.columns, leading };
+        let (read, written) = (D::from_f64(READ_GAP), D::from_f64(WRITTEN_GAP));
+        let mut memory = Memory::new();
+        let old = rows(ldc).spread(&given.old, written);
+        let result = vec![read; given.old.len()];
+        let result = rows(ldd).spread(&result, written);
+        let old = match given.beta == self.zero {
+            true => memory.uninitialised("C", size_of_val(old.as_slice())),
+            false if given.in_place => memory.writable("C", bytemuck::cast_slice(&old)),
+            false => memory.input("C", bytemuck::cast_slice(&old)),
+        };
+        let result = match given.in_place {
+            true => old,
+            false => memory.writable("D", bytemuck::cast_slice(&result)),
+        };
+        let (user, outputs) = self.user(&mut memory, given);
+        let input = rows(ldb).spread(&given.input, read);
+        let mut arguments = self.arguments(&mut memory, given, (&input, result), given.beta);
+        arguments.push(Argument::Buffer(old));
+        arguments.extend([ldb, ldc, ldd].map(|leading| value(&(leading as u32))));
+        arguments.extend(user);
+        let counters = self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
+        let mut left = left::<D>(&memory, result, &outputs);
+        let stored: Vec<D> = bytemuck::pod_collect_to_vec(&memory.bytes(result));
+        let gathered = rows(ldd).gathered(&stored, written).ok_or_else(|| {
+            let reason = "the kernel writes between the rows of D".to_owned();
+            Outcome::WrongResult { violation: Violation::WroteOutside, reason }
+        })?;
+        left.result = gathered.into_iter().map(Scalar::to_f64).collect();
+        Ok((left, counters))
     }
 
     /// The old operand, which is never written where β is 0, and the result.
@@ -354,15 +416,13 @@ impl<'a, D: Scalar> Trial<'a, D> {
         &self,
         memory: &mut Memory,
         given: &Given<D>,
-        output: BufferId,
+        (input, output): (&[D], BufferId),
         beta: D::Accumulator,
     ) -> Vec<Argument> {
         let Prepared { launch, arrays, names } = self.prepared;
         let parameters = launch.parameters.iter().zip(names);
         let argument = |(parameter, name): (&Parameter, &String)| match *parameter {
-            Parameter::Input => {
-                Argument::Buffer(memory.input(name, bytemuck::cast_slice(&given.input)))
-            }
+            Parameter::Input => Argument::Buffer(memory.input(name, bytemuck::cast_slice(input))),
             Parameter::Output => Argument::Buffer(output),
             Parameter::Alpha => value(&given.alpha),
             Parameter::Beta => value(&beta),

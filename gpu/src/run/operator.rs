@@ -15,7 +15,7 @@ mod workspace;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use sparserl_core::codegen::{ArgumentKind, CudaSource};
+use sparserl_core::codegen::{ArgumentKind, CudaSource, ParameterKind, Size};
 use sparserl_core::layout::Packed;
 
 use super::device::{Device, DeviceError, Serialization};
@@ -97,9 +97,10 @@ struct Places {
     output: Option<usize>,
     alpha: Option<usize>,
     beta: Option<usize>,
-    /// Where the old vector and the caller's values are, behind all others.
-    ending: Option<usize>,
-    has_user: bool,
+    /// Where the old vector, leading dimensions and the caller's values are, behind all others.
+    old: Option<usize>,
+    leading: Option<usize>,
+    user: Option<usize>,
 }
 
 /// The dense operands of a launch.
@@ -111,6 +112,9 @@ pub struct Operands {
     pub output: u64,
     /// Address of the old vector, for kernels that have another than the output.
     pub old: u64,
+    /// Elements from the beginning of a row to that of the next, of the input, the old matrix and what
+    /// is written, for kernels that take any.
+    pub leading: [u32; 3],
     /// α and β, as the bits of their type.
     pub alpha: u64,
     /// As `alpha`.
@@ -121,15 +125,15 @@ pub struct Operands {
     pub workspace: Option<u64>,
 }
 
-/// What a kernel is given behind the arguments of the plain one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndingArguments {
-    /// Nothing.
-    None,
-    /// The old vector.
-    Old,
-    /// The old vector and so many bytes of the caller's values.
-    OldAndUser(usize),
+/// What a kernel is given behind the arguments of the plain one, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndingArguments {
+    /// Whether it is given the old vector.
+    pub has_old: bool,
+    /// Whether it is given leading dimensions.
+    pub has_leading: bool,
+    /// Bytes of the caller's values; 0 where it is given none.
+    pub user_bytes: usize,
 }
 
 /// A kernel cannot be made ready to be launched.
@@ -179,6 +183,8 @@ impl Operator {
                 ArgumentKind::Matrix | ArgumentKind::Workspace => {
                     memory.next().map_or(0, DeviceMemory::address)
                 }
+                // Between the rows of such an input there is what nobody wants.
+                ArgumentKind::Size(_) if ending.has_leading && is_input_lines(source, place) => 0,
                 ArgumentKind::Size(size) => size,
                 _ => 0,
             });
@@ -191,19 +197,16 @@ impl Operator {
                 _ => 8,
             });
         }
-        match ending {
-            EndingArguments::None => {}
-            EndingArguments::Old | EndingArguments::OldAndUser(_) => {
-                places.ending = Some(words.len());
-                words.push(0);
-                sizes.push(8);
-            }
-        }
-        if let EndingArguments::OldAndUser(bytes) = ending {
-            places.has_user = true;
-            words.push(0);
-            sizes.push(bytes);
-        }
+        let mut behind = |sizes_there: &[usize]| {
+            let place = words.len();
+            words.extend(sizes_there.iter().map(|_| 0));
+            sizes.extend(sizes_there);
+            Some(place)
+        };
+        let EndingArguments { has_old, has_leading, user_bytes } = ending;
+        places.old = if has_old { behind(&[8]) } else { None };
+        places.leading = if has_leading { behind(&[4; 3]) } else { None };
+        places.user = if user_bytes > 0 { behind(&[user_bytes]) } else { None };
         // Generated kernels wait for those before them.
         let serialization = Serialization::of(true, cubin.architecture());
         let function = Function::load(&arrays.device, cubin, &source.kernel, serialization)?;
@@ -249,7 +252,7 @@ impl Operator {
             // The driver only reads them.
             *address = (&raw const *word).cast_mut().cast();
         }
-        let Places { input, output, alpha, beta, ending, has_user } = self.places;
+        let Places { input, output, alpha, beta, old, leading, user } = self.places;
         let mut put = |place: Option<usize>, address: *mut c_void| {
             if let Some(slot) = place.and_then(|place| addresses.get_mut(place)) {
                 *slot = address;
@@ -259,8 +262,11 @@ impl Operator {
         put(output, (&raw mut given.output).cast());
         put(alpha, (&raw mut given.alpha).cast());
         put(beta, (&raw mut given.beta).cast());
-        put(ending, (&raw mut given.old).cast());
-        put(ending.filter(|_| has_user).map(|place| place + 1), given.user.cast_mut());
+        put(old, (&raw mut given.old).cast());
+        for (index, own) in given.leading.iter_mut().enumerate() {
+            put(leading.map(|place| place + index), (&raw mut *own).cast());
+        }
+        put(user, given.user.cast_mut());
         let mut arrays = [0; MOST_PARAMETERS];
         if let Some(workspace) = given.workspace {
             // Another kernel may have left sums there.
@@ -276,6 +282,12 @@ impl Operator {
         // vouches for the memory behind them.
         unsafe { self.function.launch(stream, (self.grid, self.block), &mut addresses) }
     }
+}
+
+/// Whether a parameter says how much of the input is prefetched.
+fn is_input_lines(source: &CudaSource, place: usize) -> bool {
+    let kind = source.parameters.get(place).map(|parameter| parameter.kind);
+    matches!(kind, Some(ParameterKind::Size(Size::InputLines(_))))
 }
 
 /// A kernel of this crate's own user, with whatever it takes.

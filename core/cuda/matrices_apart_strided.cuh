@@ -1,0 +1,23 @@
+#pragma once
+#include "matrices_columns.cuh"
+
+// The dense matrix D = alpha * A * B + beta * C, row-major, with ldc and ldd elements from a row to
+// the next, where D may be C. C is not read when beta is 0; threads past the last column store
+// nothing.
+template <u32 V>
+struct Output {
+  Dense* D;
+  const Dense* C;
+  u32 ldc, ldd, column;
+  Scalar alpha, beta;
+  __device__ __forceinline__ void store(u32 row, const Pack<V>& sum) const {
+    if (column >= COLUMNS) return;
+    Pack<V> result;
+#pragma unroll
+    for (u32 v = 0; v < V; ++v) result.at[v] = alpha * sum.at[v];
+    if (beta != 0) {
+      multiply_add(result, true, beta, load_columns<V>(C + size_t(row) * ldc + column));
+    }
+    store_columns(D + size_t(row) * ldd + column, result);
+  }
+};

@@ -1,0 +1,13 @@
+#pragma once
+#include "matrices.cuh"
+
+// Several columns are moved by one load or store.
+template <u32 V>
+__device__ __forceinline__ Pack<V> load_columns(const Dense* from) {
+  return *reinterpret_cast<const Pack<V>*>(from);
+}
+
+template <u32 V>
+__device__ __forceinline__ void store_columns(Dense* to, const Pack<V>& pack) {
+  *reinterpret_cast<Pack<V>*>(to) = pack;
+}

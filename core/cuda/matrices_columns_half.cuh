@@ -1,0 +1,37 @@
+#pragma once
+#include "matrices_half.cuh"
+
+// V neighbouring columns of a row of B or C as they lie in memory, two to a word, the first below.
+template <u32 V>
+struct alignas(sizeof(Dense) * V) Stored {
+  u32 words[V / 2];
+};
+
+// Several columns are moved by one load or store of words: of elements the compiler would make
+// several.
+template <u32 V>
+__device__ __forceinline__ Pack<V> load_columns(const Dense* from) {
+  Pack<V> pack;
+  if constexpr (V == 1) {
+    pack.at[0] = *from;
+  } else {
+    const Stored<V> stored = *reinterpret_cast<const Stored<V>*>(from);
+#pragma unroll
+    for (u32 v = 0; v < V; ++v) pack.at[v] = Dense{u16(stored.words[v / 2] >> v % 2 * 16)};
+  }
+  return pack;
+}
+
+template <u32 V>
+__device__ __forceinline__ void store_columns(Dense* to, const Pack<V>& pack) {
+  if constexpr (V == 1) {
+    *to = Dense::nearest(pack.at[0]);
+  } else {
+    Stored<V> stored{};
+#pragma unroll
+    for (u32 v = 0; v < V; ++v) {
+      stored.words[v / 2] |= u32(Dense::nearest(pack.at[v]).bits) << v % 2 * 16;
+    }
+    *reinterpret_cast<Stored<V>*>(to) = stored;
+  }
+}
