@@ -173,8 +173,8 @@ fn the_readme_states_the_newest_results() {
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let place = Place::new();
     let mut rows = 0;
-    for run in ["programmatic", "spmv-f64", "spmv-half", "spmm-f16", "spmm-bf16"] {
-        let file = root.join(format!("tests/results/h200-2026-11-23-{run}.json.gz"));
+    for run in ["25", "23-spmv-half", "23-spmm-f16", "23-spmm-bf16"] {
+        let file = root.join(format!("tests/results/h200-2026-11-{run}.json.gz"));
         let printed = place.succeed(&format!("report {} --markdown", file.display()));
         for row in printed.lines().filter(|line| line.starts_with("| spm")) {
             assert!(readme.contains(row), "{run}: {row}");

@@ -139,7 +139,8 @@ fn check_arguments(place: &Place, folder: &str) {
         let columns = plan["task"]["columns"].as_u64();
         let dense = matches!(text("kind"), "input" | "output");
         let wide = columns.is_some() && (dense || text("kind") == "workspace");
-        let vectors = source.contains("// Arrays of the matrix must be aligned to 16 bytes.");
+        let vectors = ["// Arrays of A must be aligned", "// All arrays must be aligned"];
+        let vectors = vectors.iter().any(|line| source.contains(line));
         let wide = wide || (vectors && text("kind") == "matrix");
         assert_eq!(argument["alignment"], if wide { 16 } else { size }, "{expected}");
         if dense {

@@ -25,7 +25,7 @@ fn interrupted_at_any_moment_it_leaves_nothing_and_does_not_crash() {
     assert!(child.wait_with_output().unwrap().status.success());
     let whole = start.elapsed();
     let complete = files(&place.path("deep"));
-    let kept = place.kept_cubins().len();
+    let kept = place.kept().len();
 
     let mut ended = 0;
     for round in 0..count {
@@ -52,9 +52,10 @@ fn interrupted_at_any_moment_it_leaves_nothing_and_does_not_crash() {
             assert!(output.status.success(), "{at}");
             assert_eq!(files(&place.path("deep")), complete, "{at}");
         }
-        let cubins = place.kept_cubins();
-        assert!(cubins.len() <= kept, "{at}");
-        assert!(cubins.iter().all(|name| name.ends_with(".cubin")), "{at}: {cubins:?}");
+        let kept_now = place.kept();
+        assert!(kept_now.len() <= kept, "{at}");
+        let is_whole = |name: &String| name.ends_with(".cubin") || name.ends_with(".json");
+        assert!(kept_now.iter().all(is_whole), "{at}: {kept_now:?}");
         assert_eq!(processes_in(&place), Vec::<String>::new(), "{at}");
     }
     assert!(ended * 2 >= count, "only {ended} of {count} were still running");

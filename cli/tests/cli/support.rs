@@ -96,7 +96,7 @@ impl Place {
     }
 
     /// Names of all files in the cubin cache, hidden ones included.
-    pub(crate) fn kept_cubins(&self) -> Vec<String> {
+    pub(crate) fn kept(&self) -> Vec<String> {
         let folders = fs::read_dir(self.cache.path()).unwrap();
         let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
         files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
