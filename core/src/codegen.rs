@@ -20,6 +20,7 @@ mod source;
 mod transposing;
 mod unfused;
 
+pub(crate) use dense::WIDEST_LOAD;
 pub use dense::row_alignment;
 pub use emit::{emit, emit_ending};
 pub use ending::{Alignment, Ending};

@@ -10,7 +10,7 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::codegen::{Argument, ArgumentKind, CudaSource, loads_vectors};
+use crate::codegen::{Argument, ArgumentKind, CudaSource, WIDEST_LOAD, loads_vectors};
 use crate::language::{LANGUAGE_VERSION, Program, Rows, Token, grammar_hash, vocabulary_hash};
 use crate::layout::{CostModel, Layout, LinearGeometry, Packed, PackedPart, part_name};
 use crate::matrix::CsrView;
@@ -345,9 +345,6 @@ fn element_bytes(dtype: &str) -> usize {
     dtype.trim_start_matches(char::is_alphabetic).parse().unwrap_or(8) / 8
 }
 
-/// Bytes of the widest accesses to arrays.
-const VECTOR_BYTES: usize = 16;
-
 fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
     let task = packed.program.task;
     let plan = |argument: &Argument| {
@@ -367,8 +364,8 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
             (
                 ArgumentKind::Input | ArgumentKind::Output | ArgumentKind::Workspace,
                 Operation::SpMM { .. },
-            ) => VECTOR_BYTES,
-            (ArgumentKind::Matrix, _) if loads_vectors(&packed.program) => VECTOR_BYTES,
+            ) => WIDEST_LOAD,
+            (ArgumentKind::Matrix, _) if loads_vectors(&packed.program) => WIDEST_LOAD,
             _ => size,
         };
         ArgumentPlan {

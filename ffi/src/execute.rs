@@ -104,7 +104,7 @@ impl Plan {
             return Err(Failure::internal("the kernel is not on the device"));
         };
         let leading = operands.each_ref().map(|operand| operand.leading);
-        // Such have a kernel for what others refuse.
+        // Plans of strided operands have a kernel for rows that are not aligned to vectors.
         let Operators { plain, ending, strided } = &loaded.operators;
         let is_aligned = strided.is_empty() || has_aligned_rows(self.task, &operands);
         let mut strided = strided.iter();

@@ -16,7 +16,7 @@ use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_gpu::run::operator::{DeviceArrays, EndingArguments, Operator, OperatorError};
 
-use crate::context::Context;
+use crate::context::{Context, Gpu};
 use crate::map::Map;
 use crate::options::DenseForm;
 use crate::status::{Failure, Status};
@@ -118,12 +118,11 @@ impl Recipe<'_> {
         known: Known,
     ) -> Result<PlanKernel, Failure> {
         let packed = pack(matrix, program).map_err(|error| misfit(&error))?;
-        let code = || match self.epilogue {
-            None => self.compile(&packed),
-            Some(epilogue) => self.compile_fused(matrix, &packed, epilogue),
+        let code = |packed: &Packed| match self.epilogue {
+            None => self.compile(packed),
+            Some(epilogue) => self.compile_fused(matrix, packed, epilogue),
         };
-        let (code, loaded) = self.load(matrix, &packed, code)?;
-        Ok(PlanKernel { packed: Arc::new(packed), code, known, settled: Mutex::new(None), loaded })
+        self.load(matrix, packed, known, code)
     }
 
     /// The same with code that is there.
@@ -134,19 +133,35 @@ impl Recipe<'_> {
         code: Code,
         known: Known,
     ) -> Result<PlanKernel, Failure> {
-        let (code, loaded) = self.load(matrix, &packed, || Ok(code))?;
-        Ok(PlanKernel { packed: Arc::new(packed), code, known, settled: Mutex::new(None), loaded })
+        self.load(matrix, packed, known, |_| Ok(code))
     }
 
     /// Gets code, and loads it where there is a GPU, while the arrays are copied there.
     fn load<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
+        packed: Packed,
+        known: Known,
+        code: impl FnOnce(&Packed) -> Result<Code, Failure>,
+    ) -> Result<PlanKernel, Failure> {
+        self.check_memory(&packed)?;
+        let (code, loaded) = match &self.context.gpu {
+            Ok(gpu) => {
+                let (code, loaded) = self.load_to(gpu, matrix, &packed, code)?;
+                (code, Some(loaded))
+            }
+            Err(_) => (code(&packed)?, None),
+        };
+        Ok(PlanKernel { packed: Arc::new(packed), code, known, settled: Mutex::new(None), loaded })
+    }
+
+    fn load_to<T: Scalar>(
+        &self,
+        gpu: &Gpu,
+        matrix: CsrView<'_, T>,
         packed: &Packed,
-        code: impl FnOnce() -> Result<Code, Failure>,
-    ) -> Result<(Code, Option<Loaded>), Failure> {
-        self.check_memory(packed)?;
-        let Ok(gpu) = &self.context.gpu else { return Ok((code()?, None)) };
+        code: impl FnOnce(&Packed) -> Result<Code, Failure>,
+    ) -> Result<(Code, Loaded), Failure> {
         let arrays = DeviceArrays::allocate(&gpu.device, packed).map(Arc::new);
         thread::scope(|scope| {
             let fill = |arrays: &Arc<DeviceArrays>| {
@@ -154,7 +169,7 @@ impl Recipe<'_> {
                 scope.spawn(move || arrays.fill(packed))
             };
             let filling = arrays.as_ref().ok().map(fill);
-            let code = code()?;
+            let code = code(packed)?;
             let arrays = arrays?;
             let operators = self.operators(&arrays, packed, &code);
             let filled = filling.map(ScopedJoinHandle::join);
@@ -164,7 +179,7 @@ impl Recipe<'_> {
             let map = self.origins.map(|origins| Map::new(&gpu.device, matrix, packed, origins));
             let map = map.transpose()?;
             let captured = AtomicBool::new(false);
-            Ok((code, Some(Loaded { operators, arrays, map, captured })))
+            Ok((code, Loaded { operators, arrays, map, captured }))
         })
     }
 

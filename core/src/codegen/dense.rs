@@ -3,8 +3,8 @@
 use crate::layout::ElementType;
 use crate::task::{Operation, Task};
 
-/// Bytes that a thread loads at once of a row of a dense matrix, at most.
-const WIDEST_LOAD: usize = 16;
+/// Bytes of the widest load, and store, of a thread.
+pub(crate) const WIDEST_LOAD: usize = 16;
 
 /// Bytes that every row of the dense matrices has to be aligned to, whatever program of the task reads
 /// them: vectors never reach from one row into the next, and so divide a row.

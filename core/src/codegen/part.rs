@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
+use super::dense::WIDEST_LOAD;
 use super::lines::{write_list, write_words};
 use super::signature::{PartSignature, RowsForm};
 use crate::language::{Cache, Part, Program, ValueCoding};
@@ -188,9 +189,6 @@ fn typed(element: ElementType, bits: &str) -> String {
         _ => bits.to_owned(),
     }
 }
-
-/// Bytes of the widest load.
-const WIDEST_LOAD: usize = 16;
 
 /// Whether a kernel reads arrays of the matrix by vector loads, for which they are to be aligned.
 pub(crate) fn loads_vectors(program: &Program) -> bool {

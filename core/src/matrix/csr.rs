@@ -258,7 +258,7 @@ impl<'a, T: Scalar> CsrView<'a, T> {
     /// Number of entries of a row.
     #[must_use]
     pub fn row_len(&self, row: usize) -> usize {
-        self.offsets.at(row + 1) - self.offsets.at(row)
+        self.offsets.row_len(row)
     }
 
     /// Columns and values of a row.
@@ -387,15 +387,9 @@ impl<T: Scalar> Csr<T> {
     /// [`CsrError::NotFinite`] when a value overflows the new type.
     pub fn cast<U: Scalar>(&self) -> Result<Csr<U>, CsrError> {
         let values: Elements<U> = self.values.iter().map(|v| U::from_f64(v.to_f64())).collect();
-        let Self { rows, cols, offsets, columns, .. } = self;
-        CsrView::new(*rows, *cols, offsets.view(), columns, &values)?;
-        Ok(Csr {
-            rows: *rows,
-            cols: *cols,
-            offsets: offsets.clone(),
-            columns: columns.clone(),
-            values,
-        })
+        let &Self { rows, cols, ref offsets, ref columns, .. } = self;
+        CsrView::new(rows, cols, offsets.view(), columns, &values)?;
+        Ok(Csr { rows, cols, offsets: offsets.clone(), columns: columns.clone(), values })
     }
 }
 

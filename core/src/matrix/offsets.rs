@@ -98,6 +98,11 @@ impl OffsetsView<'_> {
         }
     }
 
+    /// Number of entries of a row; panics as [`at`](Self::at) does.
+    pub(crate) fn row_len(&self, row: usize) -> usize {
+        self.at(row + 1) - self.at(row)
+    }
+
     /// Offset `i`; panics when `i` is out of range, like a slice.
     #[must_use]
     pub fn at(&self, i: usize) -> usize {

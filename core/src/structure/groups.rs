@@ -29,10 +29,7 @@ impl RowGroups {
                 Self::consecutive(offsets_of(v, *first, *count), at_once, lanes)
             }
             (Rows::List(list), _) => {
-                let len = |&row: &u32| {
-                    let row = row as usize;
-                    (offsets.at(row + 1) - offsets.at(row)) as u64
-                };
+                let len = |&row: &u32| offsets.row_len(row as usize) as u64;
                 let longest = |rows: &[u32]| rows.iter().map(len).max().unwrap_or(0);
                 Self::with_longest(list.chunks(at_once).map(longest), lanes)
             }

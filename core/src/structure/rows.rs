@@ -98,10 +98,7 @@ impl Rows {
                 let first = *first as usize;
                 offsets.at(first + *count as usize) - offsets.at(first)
             }
-            Self::List(rows) => {
-                let rows = rows.iter().map(|&row| row as usize);
-                rows.map(|row| offsets.at(row + 1) - offsets.at(row)).sum()
-            }
+            Self::List(rows) => rows.iter().map(|&row| offsets.row_len(row as usize)).sum(),
         }
     }
 
@@ -119,7 +116,7 @@ impl Rows {
     /// The two sides of a split: which rows the first sub-program gets, and which the second.
     #[must_use]
     pub fn split(&self, rule: SplitRule, offsets: OffsetsView<'_>) -> (Self, Self) {
-        let len = |row: usize| offsets.at(row + 1) - offsets.at(row);
+        let len = |row: usize| offsets.row_len(row);
         let (low, high): (Vec<u32>, Vec<u32>) = match rule {
             SplitRule::Length { threshold } => self
                 .iter()
@@ -147,9 +144,7 @@ impl Rows {
                 let mut rows: Vec<u32> = self.iter().map(|row| row as u32).collect();
                 for chunk in rows.chunks_mut(window.max(1) as usize) {
                     // Stable: rows of equal length keep their locality in x.
-                    chunk.sort_by_key(|&row| {
-                        core::cmp::Reverse(offsets.at(row as usize + 1) - offsets.at(row as usize))
-                    });
+                    chunk.sort_by_key(|&row| core::cmp::Reverse(offsets.row_len(row as usize)));
                 }
                 Self::from_list(rows)
             }
@@ -179,7 +174,7 @@ impl RowSet {
         let extremes = match &rows {
             Rows::Range { first, count } => extremes((*first, *count), offsets),
             Rows::List(list) => {
-                let len = |&row: &u32| offsets.at(row as usize + 1) - offsets.at(row as usize);
+                let len = |&row: &u32| offsets.row_len(row as usize);
                 let lens = || list.iter().map(len);
                 lens().min().zip(lens().max())
             }

@@ -211,7 +211,7 @@ impl<'a> MatrixStats<'a> {
     }
 
     fn row_len(&self, row: usize) -> usize {
-        self.pattern.offsets.at(row + 1) - self.pattern.offsets.at(row)
+        self.pattern.offsets.row_len(row)
     }
 
     fn row(&self, row: usize) -> &'a [u32] {

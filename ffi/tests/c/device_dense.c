@@ -173,13 +173,8 @@ int main(int count, char **arguments) {
   CUDA(cudaStreamCreate(&stream));
   static const size_t columns[] = {1, 7, 32, 130};
   for (int32_t type = SPARSERL_F32; type <= SPARSERL_BF16; ++type) {
-    struct problem p = {type, 0, 0, malloc((size_t)g.csr.nnz * element_size(type)), NULL};
-    REQUIRE(p.values);
-    element_fill(type, p.values, (size_t)g.csr.nnz, 3, -1);
-    sparserl_csr csr = g.csr;
-    csr.values = p.values;
-    csr.value_type = type;
-    OK(sparserl_matrix_create(context, &csr, &p.matrix));
+    struct problem p = {type, 0, 0, NULL, NULL};
+    p.matrix = grid_in(context, &g, type, &p.values);
     for (p.dense = SPARSERL_DENSE_STRIDED; p.dense <= SPARSERL_DENSE_COLUMN_MAJOR; ++p.dense)
       for (size_t i = 0; i < sizeof columns / sizeof *columns; ++i) {
         p.columns = columns[i];

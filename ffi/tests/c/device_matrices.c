@@ -179,11 +179,8 @@ int main(int count, char **arguments) {
   CUDA(cudaStreamCreate(&stream));
   static const size_t columns[] = {0, 1, 7, 32, 128};
   for (int32_t type = SPARSERL_F32; type <= SPARSERL_BF16; ++type) {
-    struct problem p = {type, 0, filled(type, (size_t)g.csr.nnz, 3, -1), NULL};
-    sparserl_csr csr = g.csr;
-    csr.values = p.values;
-    csr.value_type = type;
-    OK(sparserl_matrix_create(context, &csr, &p.matrix));
+    struct problem p = {type, 0, NULL, NULL};
+    p.matrix = grid_in(context, &g, type, &p.values);
     for (size_t i = 0; i < sizeof columns / sizeof *columns; ++i) {
       p.columns = columns[i];
       all(&p, arguments[2]);

@@ -19,4 +19,18 @@ static inline double *grid_product(const struct grid *g, int type, size_t column
     }
   return d;
 }
+
+/* The grid in a type, with values that are small whole numbers, which are to be freed. */
+static inline sparserl_matrix *grid_in(sparserl_context *context, const struct grid *g, int32_t type, void **values) {
+  const size_t entries = (size_t)g->csr.nnz;
+  sparserl_matrix *matrix = NULL;
+  sparserl_csr csr = g->csr;
+  *values = malloc(entries * element_size(type));
+  REQUIRE(*values);
+  element_fill(type, *values, entries, 3, -1);
+  csr.values = *values;
+  csr.value_type = type;
+  OK(sparserl_matrix_create(context, &csr, &matrix));
+  return matrix;
+}
 #endif

@@ -176,13 +176,7 @@ int main(int count, char **arguments) {
   static const size_t columns[] = {1, 3, 32};
   for (int32_t type = ELEMENT_F32; type <= ELEMENT_BF16; ++type) {
     struct problem p = {type, 1, 0, NULL, NULL};
-    p.values = malloc((size_t)g.csr.nnz * element_size(type));
-    REQUIRE(p.values);
-    element_fill(type, p.values, (size_t)g.csr.nnz, 3, -1);
-    sparserl_csr csr = g.csr;
-    csr.values = p.values;
-    csr.value_type = type;
-    OK(sparserl_matrix_create(context, &csr, &p.matrix));
+    p.matrix = grid_in(context, &g, type, &p.values);
     right(&p, arguments[1]);
     if (type == SPARSERL_BF16) searched(&p);
     p.is_spmm = 1;
