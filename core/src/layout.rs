@@ -18,6 +18,7 @@ mod emulated;
 mod mapping;
 mod merge;
 mod pack;
+mod packer;
 mod registry;
 mod sell;
 
@@ -32,15 +33,16 @@ pub use ell::EllLayout;
 pub use emulated::{EmulatedCost, EmulatedFeatures};
 pub use mapping::Mapping;
 pub use merge::{MergeLayout, Reduction};
-pub use pack::{LinearGeometry, PackError, Packed, PackedPart, UnpackError, pack, unpack};
+pub use pack::{LinearGeometry, PackError, Packed, PackedPart, UnpackError, unpack};
+pub use packer::{Packer, Packing, pack};
 pub use registry::{Alternative, Derivation, Layout, Mask, Node, Part, Program, Slot, Space};
 pub use sell::SellLayout;
 
 pub(crate) use array::{ArrayReader, Stored};
 pub(crate) use call::{DeviceCall, Operand};
-#[cfg(all(test, feature = "std"))]
-pub(crate) use pack::packings;
 pub(crate) use pack::{PartSource, part_name};
+#[cfg(all(test, feature = "std"))]
+pub(crate) use packer::packings;
 pub(crate) use registry::{LayoutModule, each_layout};
 
 use crate::structure::Table;

@@ -27,6 +27,7 @@ pub mod kernel;
 pub mod language;
 pub mod layout;
 pub mod matrix;
+mod memo;
 pub mod message;
 pub mod outcome;
 pub mod pipeline;

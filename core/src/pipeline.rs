@@ -220,7 +220,7 @@ where
     let Tools { chooser, compiler, evaluator, check, clock, observer } = tools;
     let &Order { matrix, input, wanted, objective, budget, spare } = order;
     let mut times = Times::default();
-    let maker = Maker { matrix, compiler, clock };
+    let maker = Maker::new(matrix, compiler, clock);
     if candidates.is_empty() {
         return Err(PipelineError::NoProgram);
     }
@@ -277,7 +277,7 @@ where
         observer(Step::Make(number));
         let kept = measured.as_mut().and_then(|measured| measured.take(index));
         let kernel = match kept {
-            Some(kept) => kept.restore(maker.matrix, &candidate.program)?,
+            Some(kept) => kept.restore(&maker, &candidate.program)?,
             None => maker.make(&candidate.program)?,
         };
         let known = measured.as_ref().and_then(|measured| measured.outcome(index));

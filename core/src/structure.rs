@@ -21,7 +21,6 @@ mod features;
 mod grid;
 mod groups;
 mod limits;
-mod memo;
 mod pattern;
 mod probe;
 mod row_lengths;

@@ -5,16 +5,18 @@
 //! ```
 //!
 //! Packing and compiling run on all cores, some programs ahead of the device: those that take long,
-//! as what was never compiled before does, hold up no others.
+//! as what was never compiled before does, hold up no others. What programs store alike is stored
+//! once.
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use sparserl_core::codegen::{CudaSource, emit};
 use sparserl_core::kernel::Compiler;
-use sparserl_core::layout::{Packed, pack};
+use sparserl_core::layout::{Packed, Packer, Packing};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
     Abilities, Baseline, Evaluation, Evaluator, Measurement, Outcome, Regime, Samples, Timing,
@@ -329,12 +331,13 @@ fn make_in_order<T: Scalar>(
         coming.send(receiver).ok()?;
         Some((candidate, made))
     };
+    let packer = Packer::new(matrix, &|| Duration::ZERO);
     thread::scope(|scope| {
         for _ in 0..rayon::current_num_threads().min(candidates.len()) {
             scope.spawn(|| {
                 while let Some((candidate, made)) = next() {
                     // Nobody waits for it when judging failed.
-                    drop(made.send(executable(compiler, matrix, candidate)));
+                    drop(made.send(executable(compiler, &packer, candidate)));
                 }
             });
         }
@@ -351,7 +354,7 @@ fn ahead<T: Scalar>(matrix: CsrView<'_, T>) -> usize {
 /// Makes what the device runs; an `Err` within is what became of the candidate.
 fn executable<T: Scalar>(
     compiler: &CubinCompiler,
-    matrix: CsrView<'_, T>,
+    packer: &Packer<'_, T>,
     candidate: &Candidate<'_>,
 ) -> Made {
     let failed = |reason| Ok(Err(Outcome::CompileFailed { reason }));
@@ -361,8 +364,8 @@ fn executable<T: Scalar>(
         Ok(made.map_err(|reason| Outcome::CompileFailed { reason }))
     };
     match *candidate {
-        Candidate::Program(program) => match pack(matrix, program) {
-            Ok(packed) => {
+        Candidate::Program(program) => match packer.pack(program) {
+            Ok(Packing { packed, .. }) => {
                 let source = emit(&packed.program, &packed.signature())?;
                 of_source(&Arc::new(packed), &source)
             }
@@ -378,7 +381,7 @@ fn executable<T: Scalar>(
         Candidate::Cuda(kernel, task) => {
             let options = CompileOptions::default();
             match compiler.compile_with(kernel.source(), kernel.kernel(), &options)? {
-                Ok(cubin) => Ok(kernel.executable(matrix, task, cubin).map_err(|error| {
+                Ok(cubin) => Ok(kernel.executable(packer.matrix(), task, cubin).map_err(|error| {
                     let reason = format!("it does not fit the matrix: {error}");
                     Outcome::CompileFailed { reason }
                 })),

@@ -376,7 +376,7 @@ where
         let matrix = subject.matrix.view();
         let start = Instant::now();
         let clock = || start.elapsed();
-        let maker = Maker { matrix, compiler: Some(&self.plan.compiler), clock: &clock };
+        let maker = Maker::new(matrix, Some(&self.plan.compiler), &clock);
         let made = maker.make_all(&asked).map_err(|error| self.fail(error))?;
         let (answer, answered) = sync_channel(1);
         let subject = subject.clone();

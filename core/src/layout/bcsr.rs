@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::LayoutArrays;
+use super::pack::{PartLaunch, StoredPart};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::matrix::Scalar;
@@ -92,7 +92,11 @@ impl LayoutModule for BcsrLayout {
         self.access
     }
 
-    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
+    fn storage(&self) -> Self {
+        Self { access: self.access.storage(), lanes: Lanes::Threads(1), ..*self }
+    }
+
+    fn store<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<Vec<Array>, PackError> {
         let rows = source.row_count();
         let side = self.side as usize;
         let block_rows = rows.div_ceil(side);
@@ -137,11 +141,13 @@ impl LayoutModule for BcsrLayout {
         let mut arrays = vec![Array::matrix("block_row_offsets", offsets)];
         let (index, values) = ((self.index, block_rows), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, true, columns, entries)?);
-        let block = source.program.block.threads();
-        let task = source.program.task;
-        let groups = if self.shares_input(task) { block_rows } else { rows };
-        let blocks = self.mapping(task, block).blocks(groups as u64, block);
-        Ok(LayoutArrays { arrays, blocks, shared: 0 })
+        Ok(arrays)
+    }
+
+    fn launch(&self, part: &StoredPart, task: Task, block: u32) -> Result<PartLaunch, PackError> {
+        let rows = part.rows.len();
+        let groups = if self.shares_input(task) { rows.div_ceil(self.side as usize) } else { rows };
+        Ok(PartLaunch::new(self.mapping(task, block).blocks(groups as u64, block)))
     }
 
     fn unpack<T: Scalar>(

@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::{LayoutArrays, WORKSPACE_LIMIT};
+use super::pack::{PartLaunch, StoredPart, WORKSPACE_LIMIT};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::matrix::Scalar;
-use crate::structure::{Chunks, FOUR, row_chunk_count, row_chunks};
+use crate::structure::{FOUR, row_chunk_count, row_chunks};
 use crate::syntax::grammar::{IndexUnit, Site};
 use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
 use crate::task::Task;
@@ -19,6 +19,8 @@ use crate::task::Task;
 const ENTRIES: [u32; 5] = [64, 32, 128, 256, 512];
 /// What `chunk_rows` adds to the number of a share, to tell it from a position.
 const CUT: u32 = 1 << 31;
+/// Numbers that `cuts` has for each share.
+const CUT_FIELDS: usize = 3;
 
 /// Rows in chunks of at most so many entries, each for a group of threads of a warp.
 ///
@@ -170,15 +172,14 @@ impl LayoutModule for ChunkLayout {
         self.access
     }
 
-    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
-        let task = source.program.task;
-        let block = source.program.block.threads();
-        let mapping = self.mapping(task, block);
+    fn storage(&self) -> Self {
+        Self { access: self.access.storage(), lanes: 1, unroll: 1, ..*self }
+    }
+
+    fn store<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<Vec<Array>, PackError> {
         if source.row_count() >= CUT as usize {
             return Err(PackError::Grid { blocks: source.row_count() as u64 });
         }
-        let Chunks { shares, .. } = Chunks::of(source.row_lens(), self.entries);
-        let workspace = workspace(task, shares)?;
         let chunks = self.chunks(source);
         let (rows, cuts) = targets(&chunks);
 
@@ -197,10 +198,17 @@ impl LayoutModule for ChunkLayout {
         ];
         let (index, values) = ((self.index, chunks.len()), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
-        let tickets = shares as usize * mapping.column_tiles as usize;
-        arrays.extend(Array::fix_up(("shares", task.precision.accumulator()), workspace, tickets));
-        let blocks = mapping.blocks(chunks.len() as u64, block);
-        Ok(LayoutArrays { arrays, blocks, shared: 0 })
+        Ok(arrays)
+    }
+
+    fn launch(&self, part: &StoredPart, task: Task, block: u32) -> Result<PartLaunch, PackError> {
+        let mapping = self.mapping(task, block);
+        let shares = part.array_len("cuts") / CUT_FIELDS;
+        let workspace = workspace(task, shares as u64)?;
+        let tickets = shares * mapping.column_tiles as usize;
+        let fix_up = Array::fix_up(("shares", task.precision.accumulator()), workspace, tickets);
+        let chunks = part.array_len("chunk_rows") as u64;
+        Ok(PartLaunch::new(mapping.blocks(chunks, block)).workspace(fix_up))
     }
 
     fn unpack<T: Scalar>(
@@ -216,7 +224,7 @@ impl LayoutModule for ChunkLayout {
             let (begin, end) = (offsets.unsigned(chunk)?, offsets.unsigned(chunk + 1)?);
             let target = rows.unsigned(chunk)?;
             let position = match target.checked_sub(u64::from(CUT)) {
-                Some(share) => cuts.unsigned(share as usize * 3 + 2)?,
+                Some(share) => cuts.unsigned(share as usize * CUT_FIELDS + 2)?,
                 None => target,
             };
             let four = u64::from(FOUR);

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_entries, shared_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::LayoutArrays;
+use super::pack::{PartLaunch, StoredPart};
 use super::registry::{LayoutModule, Mask, Program, Slot};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::matrix::Scalar;
@@ -87,8 +87,12 @@ impl LayoutModule for CsrLayout {
         self.access
     }
 
-    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
-        let rows = source.row_count();
+    fn storage(&self) -> Self {
+        let access = self.access.storage();
+        Self { access, lanes: Lanes::Threads(1), unroll: 1, ..*self }
+    }
+
+    fn store<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<Vec<Array>, PackError> {
         let offsets = match source.is_whole() {
             true => ArrayData::of_offsets(source.matrix.kept_offsets()),
             false => ArrayData::offsets(source.nnz() as u64, source.row_lens()),
@@ -98,15 +102,16 @@ impl LayoutModule for CsrLayout {
             Some(shared) => shared.into(),
             None => self.pack_entries(source)?,
         });
+        Ok(arrays)
+    }
 
-        let block = source.program.block.threads();
-        let task = source.program.task;
+    fn launch(&self, part: &StoredPart, task: Task, block: u32) -> Result<PartLaunch, PackError> {
         let mapping = self.mapping(task, block);
         let shared = match self.lanes {
             Lanes::Threads(_) => 0,
             Lanes::Block => self.shared_bytes(task, block),
         };
-        Ok(LayoutArrays { arrays, blocks: mapping.blocks(rows as u64, block), shared })
+        Ok(PartLaunch::new(mapping.blocks(part.rows.len() as u64, block)).shared(shared))
     }
 
     fn unpack<T: Scalar>(

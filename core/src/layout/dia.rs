@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_values};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::LayoutArrays;
+use super::pack::{PartLaunch, StoredPart};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::matrix::Scalar;
@@ -95,7 +95,11 @@ impl LayoutModule for DiaLayout {
         self.access
     }
 
-    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
+    fn storage(&self) -> Self {
+        Self { access: self.access.storage(), unroll: 1, ..*self }
+    }
+
+    fn store<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<Vec<Array>, PackError> {
         let rows = source.row_count();
         let by_position = (0..rows).map(|p| (source.rows.at(p), source.row(p).0));
         let diagonals = diagonals(by_position)
@@ -122,10 +126,12 @@ impl LayoutModule for DiaLayout {
         });
         let mut arrays = vec![Array::matrix("diagonals", ArrayData::I32(offsets))];
         arrays.extend(pack_values(self.access.values, source.table, true, entries)?);
-        let block = source.program.block.threads();
-        let threads = rows.div_ceil(self.rows as usize) as u64;
-        let blocks = self.mapping(source.program.task, block).blocks(threads, block);
-        Ok(LayoutArrays { arrays, blocks, shared: 0 })
+        Ok(arrays)
+    }
+
+    fn launch(&self, part: &StoredPart, task: Task, block: u32) -> Result<PartLaunch, PackError> {
+        let threads = part.rows.len().div_ceil(self.rows as usize) as u64;
+        Ok(PartLaunch::new(self.mapping(task, block).blocks(threads, block)))
     }
 
     fn unpack<T: Scalar>(

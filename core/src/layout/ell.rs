@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::LayoutArrays;
+use super::pack::{PartLaunch, StoredPart};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::matrix::Scalar;
@@ -95,7 +95,11 @@ impl LayoutModule for EllLayout {
         self.access
     }
 
-    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
+    fn storage(&self) -> Self {
+        Self { access: self.access.storage(), lanes: 1, unroll: 1, ..*self }
+    }
+
+    fn store<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<Vec<Array>, PackError> {
         let rows = source.row_count();
         let lens = (0..rows).map(|position| source.row_len(position));
         let longest = lens.clone().max().unwrap_or(0);
@@ -117,10 +121,11 @@ impl LayoutModule for EllLayout {
         let mut arrays = vec![Array::matrix("row_lengths", ArrayData::smallest(longest, lens))];
         let (index, values) = ((self.index, rows), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
+        Ok(arrays)
+    }
 
-        let block = source.program.block.threads();
-        let blocks = self.mapping(source.program.task, block).blocks(rows as u64, block);
-        Ok(LayoutArrays { arrays, blocks, shared: 0 })
+    fn launch(&self, part: &StoredPart, task: Task, block: u32) -> Result<PartLaunch, PackError> {
+        Ok(PartLaunch::new(self.mapping(task, block).blocks(part.rows.len() as u64, block)))
     }
 
     fn unpack<T: Scalar>(

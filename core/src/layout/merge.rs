@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::call::{DeviceCall, Shares};
 use super::coding::{Counted, Decoder, pack_entries, shared_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::{LayoutArrays, SHARED_LIMIT, WORKSPACE_LIMIT};
+use super::pack::{PartLaunch, SHARED_LIMIT, StoredPart, WORKSPACE_LIMIT};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::matrix::Scalar;
@@ -183,6 +183,7 @@ impl LayoutModule for MergeLayout {
         include_str!("../../cuda/merge_scan.cuh"),
         include_str!("../../cuda/merge_columns.cuh"),
     ];
+    const STORES_BY_BLOCK: bool = true;
 
     /// `merge I …`, for any rows in matrix order: sorting would not even them out further.
     fn open(site: Site, _: Mask<'_>) -> Option<Vec<Slot>> {
@@ -213,23 +214,23 @@ impl LayoutModule for MergeLayout {
         self.access
     }
 
-    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
-        let task = source.program.task;
-        let block = source.program.block.threads();
-        let mapping = self.mapping(task, block);
-        let items = self.tile_items(&mapping, block);
+    fn storage(&self) -> Self {
+        let reduction = match self.reduction {
+            Reduction::Rows(_) => Reduction::Rows(1),
+            Reduction::Scan => Reduction::Scan,
+        };
+        // How many threads are side by side over columns decides how large tiles are.
+        let access = Access { vector: self.access.vector, ..self.access.storage() };
+        Self { access, reduction, ..*self }
+    }
+
+    fn store<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<Vec<Array>, PackError> {
+        let (task, block) = (source.task, source.block);
+        let items = self.tile_items(&self.mapping(task, block), block);
         let ends = row_ends(source.row_lens());
         let nnz = ends.last().copied().unwrap_or(0);
         let starts = tile_rows(&ends, items);
         let tiles = starts.len() - 1;
-        let workspace = carry_bytes(task, tiles as u64);
-        if workspace > WORKSPACE_LIMIT {
-            return Err(PackError::Workspace { bytes: workspace });
-        }
-        let shared = shared_bytes(task, self.items, block, mapping.stride, mapping.vector);
-        if shared > SHARED_LIMIT {
-            return Err(PackError::SharedMemory { bytes: shared });
-        }
 
         // Unit of each entry: entry k of unit u is number u · items − unit_rows[u] + k.
         let unit_items = unit_items(task, self.items, block);
@@ -284,9 +285,25 @@ impl LayoutModule for MergeLayout {
             }
         };
         arrays.extend(coded);
-        let tickets = tiles * mapping.column_tiles as usize;
-        arrays.extend(Array::fix_up(("carry", task.precision.accumulator()), workspace, tickets));
-        Ok(LayoutArrays { arrays, blocks: tiles as u64 * u64::from(mapping.column_tiles), shared })
+        Ok(arrays)
+    }
+
+    fn launch(&self, part: &StoredPart, task: Task, block: u32) -> Result<PartLaunch, PackError> {
+        let mapping = self.mapping(task, block);
+        let merged = (part.rows.len() + part.nnz) as u64;
+        let tiles = merged.div_ceil(u64::from(self.tile_items(&mapping, block)));
+        let workspace = carry_bytes(task, tiles);
+        if workspace > WORKSPACE_LIMIT {
+            return Err(PackError::Workspace { bytes: workspace });
+        }
+        let shared = shared_bytes(task, self.items, block, mapping.stride, mapping.vector);
+        if shared > SHARED_LIMIT {
+            return Err(PackError::SharedMemory { bytes: shared });
+        }
+        let blocks = tiles * u64::from(mapping.column_tiles);
+        let fix_up =
+            Array::fix_up(("carry", task.precision.accumulator()), workspace, blocks as usize);
+        Ok(PartLaunch::new(blocks).shared(shared).workspace(fix_up))
     }
 
     fn unpack<T: Scalar>(

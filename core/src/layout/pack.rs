@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 use thiserror::Error;
 
 use super::{Array, ArrayData, ArrayRole, Table};
-use super::{Layout, LayoutModule, Node, Part, Program, each_layout};
-use crate::matrix::{Csr, CsrError, CsrView, Offsets, Scalar, tasks};
+use super::{Layout, LayoutModule, Program, each_layout};
+use crate::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
 use crate::structure::Rows;
 use crate::structure::{PaddingLimit, row_ends};
 use crate::syntax::{IndexCoding, ValueCoding};
-use crate::task::{Dtype, Values};
+use crate::task::{Dtype, Task};
 
 /// A program that does not fit the matrix; only programs decoded freely meet this.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -111,7 +111,9 @@ pub(crate) struct PartSource<'a, T> {
     /// Rows by position.
     pub(crate) rows: &'a Rows,
     pub(crate) table: Option<&'a Table>,
-    pub(crate) program: &'a Program,
+    pub(crate) task: Task,
+    /// Threads of a block. Only a layout that stores by them may ask for it, or for the task.
+    pub(crate) block: u32,
 }
 
 impl<'a, T: Scalar> PartSource<'a, T> {
@@ -143,17 +145,60 @@ impl<'a, T: Scalar> PartSource<'a, T> {
     /// Whether its rows are all of the matrix, in order: then its entries lie as they do in the
     /// matrix's arrays.
     pub(crate) fn is_whole(&self) -> bool {
-        *self.rows == all_rows(self.matrix)
+        *self.rows == Rows::all(self.matrix.rows())
     }
 }
 
-/// What a layout makes of a part.
-pub(crate) struct LayoutArrays {
+/// A part as it is stored, whatever threads do with it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredPart {
+    /// Its rows, by position.
+    pub(crate) rows: Rows,
+    /// Its entries.
+    pub(crate) nnz: usize,
+    /// The arrays that hold it, in the order of the kernel's arguments.
     pub(crate) arrays: Vec<Array>,
+}
+
+impl StoredPart {
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let rows = match &self.rows {
+            Rows::List(rows) => size_of_val(rows.as_slice()),
+            Rows::Range { .. } => 0,
+        };
+        rows + self.arrays.iter().map(|array| array.data.bytes().len()).sum::<usize>()
+    }
+
+    /// Elements of an array, by its name within the part.
+    pub(crate) fn array_len(&self, name: &str) -> usize {
+        self.arrays.iter().find(|array| array.name == name).map_or(0, |array| array.data.len())
+    }
+}
+
+/// What a launch takes for a part, besides what holds the matrix.
+#[derive(Debug, Default)]
+pub(crate) struct PartLaunch {
+    /// Memory to compute in, which follows the other arrays among the kernel's arguments.
+    pub(crate) workspace: Vec<Array>,
     /// Blocks of the part's share of the grid.
     pub(crate) blocks: u64,
     /// Bytes of the shared buffer that the part uses.
     pub(crate) shared: usize,
+}
+
+impl PartLaunch {
+    pub(crate) fn new(blocks: u64) -> Self {
+        Self { blocks, ..Self::default() }
+    }
+
+    pub(crate) fn shared(self, bytes: usize) -> Self {
+        Self { shared: bytes, ..self }
+    }
+
+    pub(crate) fn workspace(self, arrays: impl Into<Vec<Array>>) -> Self {
+        Self { workspace: arrays.into(), ..self }
+    }
 }
 
 /// A packed part of a program.
@@ -234,117 +279,6 @@ impl Packed {
 pub(crate) const WORKSPACE_LIMIT: u64 = 1 << 30;
 /// Bytes of shared memory that a kernel has without opting in to more.
 pub(crate) const SHARED_LIMIT: usize = 48 * 1024;
-
-#[cfg(all(test, feature = "std"))]
-std::thread_local! {
-    static PACKINGS: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
-}
-
-/// How often this thread has called [`pack`].
-#[cfg(all(test, feature = "std"))]
-pub(crate) fn packings() -> usize {
-    PACKINGS.get()
-}
-
-/// Packs a matrix as a program says. Arrays that are the matrix's own are shared with it. With the `std` feature, parts are packed in parallel, and so
-/// are the columns and the values of a part.
-///
-/// # Errors
-/// When the program does not fit the matrix. A program decoded under
-/// [`crate::language::Mask::legal`] with the statistics of this matrix fits, unless the matrix
-/// needs more blocks than CUDA launches (10⁸ rows and more).
-pub fn pack<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> Result<Packed, PackError> {
-    #[cfg(all(test, feature = "std"))]
-    PACKINGS.set(PACKINGS.get() + 1);
-    if program.task.precision.matrix() != T::DTYPE {
-        return Err(PackError::Dtype {
-            program: program.task.precision.matrix(),
-            matrix: T::DTYPE,
-        });
-    }
-    let codings = program.parts().into_iter().map(|part| part.layout.access().values);
-    let coded = codings.into_iter().find(|&coding| coding != ValueCoding::Plain);
-    if let (Values::Variable, Some(coding)) = (program.task.values, coded) {
-        return Err(PackError::DependsOnValues { coding });
-    }
-    let table = coded.and_then(|_| Table::of(matrix.values()));
-    let mut assigned = Vec::new();
-    assign(&program.body, &all_rows(matrix), matrix, &mut assigned);
-
-    let pack_part = |(part, rows): (&Part, Rows)| -> Result<(LayoutArrays, Part, Rows), PackError> {
-        let source = PartSource { matrix, rows: &rows, table: table.as_ref(), program };
-        let arrays = each_layout!(&part.layout, layout => layout.pack(&source))?;
-        Ok((arrays, part.clone(), rows))
-    };
-    // Where several parts do not fit, what is said is of the first, however many threads there are.
-    let packed: Result<Vec<_>, _> = tasks::map(assigned, pack_part).into_iter().collect();
-    let packed = packed?;
-
-    let mut parts = Vec::new();
-    let (mut grid, mut shared) = (0u64, 0);
-    // The high sides of splits come first: the longest rows are not to be the last to start.
-    for (layout, part, rows) in packed.into_iter().rev() {
-        let blocks = layout.blocks;
-        let first_block = grid;
-        grid += blocks;
-        // CUDA's limit, below which all block numbers fit in 32 bits.
-        if i32::try_from(grid).is_err() {
-            return Err(PackError::Grid { blocks: grid });
-        }
-        // The kernel holds parts without rows as well: it is the same for all matrices.
-        shared = shared.max(layout.shared);
-        let nnz = rows.nnz(matrix.offsets());
-        let mut arrays = Vec::new();
-        if let Rows::List(list) = &rows {
-            let data = ArrayData::U32(list.clone().into());
-            arrays.push(Array::decoding("rows", data));
-        }
-        arrays.extend(layout.arrays);
-        parts.push(PackedPart {
-            layout: part.layout,
-            rows,
-            nnz,
-            first_block: first_block as u32,
-            blocks: blocks as u32,
-            arrays,
-        });
-    }
-    parts.reverse();
-    if shared > SHARED_LIMIT {
-        return Err(PackError::SharedMemory { bytes: shared });
-    }
-    // A CUDA grid has at least one block; without rows it finds nothing to do.
-    let geometry =
-        LinearGeometry { grid: grid.max(1) as u32, block: program.block.threads(), shared };
-    Ok(Packed {
-        program: program.clone(),
-        rows: matrix.rows(),
-        cols: matrix.cols(),
-        parts,
-        geometry,
-    })
-}
-
-fn all_rows<T: Scalar>(matrix: CsrView<'_, T>) -> Rows {
-    Rows::Range { first: 0, count: matrix.rows() as u32 }
-}
-
-/// Gives each part its rows, in the order of the program's text.
-fn assign<'p, T: Scalar>(
-    node: &'p Node,
-    rows: &Rows,
-    matrix: CsrView<'_, T>,
-    assigned: &mut Vec<(&'p Part, Rows)>,
-) {
-    match node {
-        Node::Split { rule, low, high } => {
-            let (low_rows, high_rows) = rows.split(*rule, matrix.offsets());
-            assign(low, &low_rows, matrix, assigned);
-            assign(high, &high_rows, matrix, assigned);
-        }
-        Node::Part(part) => assigned.push((part, rows.ordered(part.order, matrix.offsets()))),
-    }
-}
 
 /// Arrays that no packing writes.
 #[derive(Clone, Debug, PartialEq, Error)]

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use super::call::DeviceCall;
 use super::cost::{CostModel, PartCost};
-use super::pack::LayoutArrays;
+use super::pack::{PartLaunch, StoredPart};
 use super::{
-    BcsrLayout, ChunkLayout, CsrLayout, DiaLayout, EllLayout, Meaning, MergeLayout, PackError,
-    PackedPart, PartSource, SellLayout,
+    Array, BcsrLayout, ChunkLayout, CsrLayout, DiaLayout, EllLayout, Meaning, MergeLayout,
+    PackError, PackedPart, PartSource, SellLayout,
 };
 use crate::matrix::Scalar;
 use crate::syntax::grammar::{Expand, Field, Site};
@@ -22,6 +22,8 @@ pub(crate) trait LayoutModule: Copy {
     const FIELDS: &'static [&'static str];
     /// Its device code: files of `core/cuda`, each after those of the same list that it uses.
     const DEVICE_CODE: &'static [&'static str];
+    /// Whether what is stored depends on the task and the threads of a block, too.
+    const STORES_BY_BLOCK: bool = false;
 
     /// Its production: the slots of its fields, or `None` where it cannot store the rows of a site.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>>;
@@ -35,11 +37,22 @@ pub(crate) trait LayoutModule: Copy {
     /// Coding and caching of its arrays.
     fn access(&self) -> Access;
 
-    /// Stores the rows of a part.
+    /// The layout as far as it decides what is stored: fields that only say what threads do are as
+    /// in any other of the same storage.
+    fn storage(&self) -> Self;
+
+    /// Stores the rows of a part: the arrays that hold the matrix. Asked of a
+    /// [`storage`](Self::storage) only.
     ///
     /// # Errors
     /// When the program does not fit the matrix, which only one that was decoded freely can meet.
-    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError>;
+    fn store<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<Vec<Array>, PackError>;
+
+    /// What a launch takes for a part that is stored so.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    fn launch(&self, part: &StoredPart, task: Task, block: u32) -> Result<PartLaunch, PackError>;
 
     /// Gives back position, column and value of each entry; `None` when an array is missing or too
     /// short.
@@ -102,6 +115,16 @@ macro_rules! layouts {
                     return $Layout::FIELDS;
                 })*
                 &[]
+            }
+
+            /// The layout as far as it decides what is stored.
+            pub(crate) fn storage(&self) -> Self {
+                match self { $(Self::$variant(layout) => Self::$variant(layout.storage()),)* }
+            }
+
+            /// Whether what is stored depends on the task and the threads of a block, too.
+            pub(crate) fn stores_by_block(&self) -> bool {
+                match self { $(Self::$variant(_) => $Layout::STORES_BY_BLOCK,)* }
             }
 
             /// The word that opens the layout in a program.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::call::{DeviceCall, PartSize, Shares};
 use super::coding::{Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp};
-use super::pack::LayoutArrays;
+use super::pack::{PartLaunch, StoredPart};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::matrix::Scalar;
@@ -89,7 +89,12 @@ impl LayoutModule for SellLayout {
         self.access
     }
 
-    fn pack<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<LayoutArrays, PackError> {
+    fn storage(&self) -> Self {
+        let access = self.access.storage();
+        Self { access, lanes: Lanes::Threads(1), unroll: 1, ..*self }
+    }
+
+    fn store<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<Vec<Array>, PackError> {
         let rows = source.row_count();
         let height = self.height as usize;
         let slices = rows.div_ceil(height);
@@ -132,12 +137,13 @@ impl LayoutModule for SellLayout {
         ];
         let (index, values) = ((self.index, slices), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
+        Ok(arrays)
+    }
 
-        let block = source.program.block.threads();
+    fn launch(&self, part: &StoredPart, task: Task, block: u32) -> Result<PartLaunch, PackError> {
         // Whole groups of rows go to each warp, so the last slice may need idle threads.
-        let positions = (slices * height) as u64;
-        let blocks = self.mapping(source.program.task, block).blocks(positions, block);
-        Ok(LayoutArrays { arrays, blocks, shared: 0 })
+        let positions = (part.rows.len() as u64).next_multiple_of(self.height.into());
+        Ok(PartLaunch::new(self.mapping(task, block).blocks(positions, block)))
     }
 
     fn unpack<T: Scalar>(

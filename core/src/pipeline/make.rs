@@ -10,18 +10,15 @@ use super::PipelineError;
 use crate::codegen::{CudaSource, EmitError, emit};
 use crate::kernel::{Candidate, Compiler, Kernel};
 use crate::language::Program;
-use crate::layout::{PackError, Packed, pack};
+use crate::layout::{PackError, Packed, Packer, Packing};
 use crate::matrix::{CsrView, Scalar, tasks};
 use crate::outcome::{Evaluation, Evaluator, Outcome};
 
-/// Makes kernels of programs for one matrix.
+/// Makes kernels of programs for one matrix. What they store alike is stored once.
 pub struct Maker<'a, T, K> {
-    /// In the programs' precision.
-    pub matrix: CsrView<'a, T>,
-    /// Without one, kernels have no code.
-    pub compiler: Option<&'a K>,
-    /// Time since some moment.
-    pub clock: &'a (dyn Fn() -> Duration + Sync),
+    packer: Packer<'a, T>,
+    compiler: Option<&'a K>,
+    clock: &'a (dyn Fn() -> Duration + Sync),
 }
 
 /// Why there is no kernel of a program.
@@ -88,18 +85,43 @@ struct Emitted {
     pack_time: Duration,
 }
 
-impl<T, K> Maker<'_, T, K>
+impl<'a, T, K> Maker<'a, T, K>
 where
     T: Scalar,
     K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
 {
+    /// For a matrix in the programs' precision. Without a compiler, kernels have no code; `clock`
+    /// tells the time since some moment.
+    pub fn new(
+        matrix: CsrView<'a, T>,
+        compiler: Option<&'a K>,
+        clock: &'a (dyn Fn() -> Duration + Sync),
+    ) -> Self {
+        Self { packer: Packer::new(matrix, clock), compiler, clock }
+    }
+
+    /// The matrix.
+    pub(super) fn matrix(&self) -> CsrView<'a, T> {
+        self.packer.matrix()
+    }
+
+    /// Time since some moment.
+    pub(super) fn now(&self) -> Duration {
+        (self.clock)()
+    }
+
+    /// Packs the matrix as a program says.
+    pub(super) fn pack(&self, program: &Program) -> Result<Packed, PackError> {
+        Ok(self.packer.pack(program)?.packed)
+    }
+
     /// Makes a kernel of a program that must fit the matrix.
     pub(super) fn make<E, X>(
         &self,
         program: &Program,
     ) -> Result<Kernel<K::Code>, PipelineError<K::Error, E, X>> {
         let made = self.emit(program).and_then(|emitted| match emitted {
-            Ok(emitted) => self.compile(emitted),
+            Ok(emitted) => self.compiling().compile(emitted),
             Err(error) => Ok(Err(Unmade::Pack(error))),
         });
         match made {
@@ -123,8 +145,9 @@ where
     ) -> Result<Made<K::Code>, MakeError<K::Error>> {
         let emitted = programs.into_iter().map(|program| self.emit(program));
         let emitted = emitted.collect::<Result<Vec<_>, _>>()?;
+        let compiling = self.compiling();
         let compile = |emitted: Result<Emitted, PackError>| match emitted {
-            Ok(emitted) => Ok(self.compile(emitted)?.map_err(Outcome::from)),
+            Ok(emitted) => Ok(compiling.compile(emitted)?.map_err(Outcome::from)),
             Err(error) => Ok(Err(Unmade::Pack(error).into())),
         };
         let made: Result<_, MakeError<_>> = tasks::map(emitted, compile).into_iter().collect();
@@ -132,16 +155,26 @@ where
     }
 
     fn emit(&self, program: &Program) -> Result<Result<Emitted, PackError>, MakeError<K::Error>> {
-        let start = (self.clock)();
-        let packed = match pack(self.matrix, program) {
-            Ok(packed) => packed,
+        let Packing { packed, time: pack_time } = match self.packer.pack(program) {
+            Ok(packing) => packing,
             Err(error) => return Ok(Err(error)),
         };
-        let pack_time = (self.clock)() - start;
         let source = emit(&packed.program, &packed.signature()).map_err(MakeError::Emit)?;
         Ok(Ok(Emitted { packed: Arc::new(packed), source, pack_time }))
     }
 
+    fn compiling(&self) -> Compiling<'a, K> {
+        Compiling { compiler: self.compiler, clock: self.clock }
+    }
+}
+
+/// What compiling takes: threads share it, with `std` and without.
+struct Compiling<'a, K> {
+    compiler: Option<&'a K>,
+    clock: &'a (dyn Fn() -> Duration + Sync),
+}
+
+impl<K: Compiler> Compiling<'_, K> {
     fn compile(
         &self,
         Emitted { packed, source, pack_time }: Emitted,

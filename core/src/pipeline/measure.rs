@@ -11,8 +11,8 @@ use crate::codegen::CudaSource;
 use crate::decode::Choice;
 use crate::kernel::{Compiler, Kernel};
 use crate::language::Program;
-use crate::layout::{PackError, Packed, pack};
-use crate::matrix::{CsrView, Scalar};
+use crate::layout::{PackError, Packed};
+use crate::matrix::Scalar;
 use crate::outcome::{Evaluation, Evaluator, Objective, Outcome};
 use crate::results::ranking;
 
@@ -77,13 +77,13 @@ impl<C: Clone + Send + Sync> Measured<C> {
         K: Compiler<Code = C, Error: Send> + Sync,
         E: Evaluator<Code = C>,
     {
-        let start = (maker.clock)();
+        let start = maker.now();
         let mut whole = Self { batches: Vec::new(), kernels: Vec::new(), objective };
         for batch in candidates.chunks(BATCH) {
             let judged = whole.kernels.len();
             let spent = match budget {
                 Budget::Candidates(count) => judged >= count,
-                Budget::Time(time) => judged > 0 && (maker.clock)() - start >= time,
+                Budget::Time(time) => judged > 0 && maker.now() - start >= time,
             };
             if spent {
                 break;
@@ -112,7 +112,7 @@ impl<C: Clone + Send + Sync> Measured<C> {
         E: Evaluator<Code = C>,
     {
         let made = maker.make_all(candidates.iter().map(|found| &found.program))?;
-        let evaluation = made.judge(maker.matrix, evaluator).map_err(PipelineError::Evaluator)?;
+        let evaluation = made.judge(maker.matrix(), evaluator).map_err(PipelineError::Evaluator)?;
         let kernels = made.0.into_iter().map(|made| made.ok().map(Kept::from)).collect();
         Ok((evaluation, kernels))
     }
@@ -161,15 +161,19 @@ impl<C: Clone + Send + Sync> Measured<C> {
 
 impl<C> Kept<C> {
     /// The kernel of a program, with its arrays again where they were given up.
-    pub(super) fn restore<T: Scalar>(
+    pub(super) fn restore<T, K>(
         self,
-        matrix: CsrView<'_, T>,
+        maker: &Maker<'_, T, K>,
         program: &Program,
-    ) -> Result<Kernel<C>, PackError> {
+    ) -> Result<Kernel<C>, PackError>
+    where
+        T: Scalar,
+        K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
+    {
         let Self { packed, source, code, pack_time, compile_time } = self;
         let packed = match packed {
             Some(packed) => packed,
-            None => Arc::new(pack(matrix, program)?),
+            None => Arc::new(maker.pack(program)?),
         };
         Ok(Kernel { packed, source, code, pack_time, compile_time })
     }

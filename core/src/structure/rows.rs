@@ -102,6 +102,11 @@ impl Rows {
         }
     }
 
+    /// All rows of a matrix with so many.
+    pub(crate) fn all(rows: usize) -> Self {
+        Self::Range { first: 0, count: rows as u32 }
+    }
+
     /// A list that turns out to be consecutive becomes a range.
     fn from_list(rows: Vec<u32>) -> Self {
         match rows.first() {

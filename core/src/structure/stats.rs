@@ -3,7 +3,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::memo::{Memo, Once, Shared};
 use super::pattern::Pattern;
 use super::scan::Scan;
 use super::values::Table;
@@ -13,6 +12,7 @@ use super::{
     row_chunks, row_ends, tile_rows,
 };
 use crate::matrix::{CsrView, Scalar};
+use crate::memo::{Memo, Once, Shared};
 use crate::random::SplitMix64;
 
 /// Rows of blocks, and entries, whose fill is counted exactly; larger sets are sampled.

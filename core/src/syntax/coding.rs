@@ -59,6 +59,11 @@ pub enum Lanes {
 }
 
 impl Access {
+    /// As far as it decides what is stored: how it is read is left at the first choice.
+    pub(crate) fn storage(self) -> Self {
+        Self { cache: Cache::Cached, vector: 1, ..self }
+    }
+
     pub(crate) fn write(self, out: &mut Vec<Token>) {
         out.push(self.values.token());
         out.push(self.cache.token());

@@ -126,7 +126,7 @@ where
         let start = Instant::now();
         let clock = || start.elapsed();
         let matrix = subject.matrix.view();
-        Maker { matrix, compiler: Some(compiler), clock: &clock }.make_all(asked)
+        Maker::new(matrix, Some(compiler), &clock).make_all(asked)
     }
     Ok(match cases.subject(case)? {
         TypedSubject::Single(subject) => of(compiler, subject, asked)?,

@@ -8,20 +8,20 @@ use alloc::collections::BTreeMap;
 
 /// Computed once.
 #[cfg(feature = "std")]
-pub(super) use std::sync::OnceLock as Once;
+pub(crate) use std::sync::OnceLock as Once;
 
 /// Computed once.
 #[cfg(not(feature = "std"))]
-pub(super) use core::cell::OnceCell as Once;
+pub(crate) use core::cell::OnceCell as Once;
 
 /// A value that is looked at or changed by one thread at a time, briefly.
-pub(super) struct Shared<T>(
+pub(crate) struct Shared<T>(
     #[cfg(feature = "std")] std::sync::Mutex<T>,
     #[cfg(not(feature = "std"))] core::cell::RefCell<T>,
 );
 
 impl<T> Shared<T> {
-    pub(super) fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         #[cfg(feature = "std")]
         return Self(std::sync::Mutex::new(value));
         #[cfg(not(feature = "std"))]
@@ -29,7 +29,7 @@ impl<T> Shared<T> {
     }
 
     /// Gives the value to `with`, which must not ask for it again.
-    pub(super) fn with<R>(&self, with: impl FnOnce(&mut T) -> R) -> R {
+    pub(crate) fn with<R>(&self, with: impl FnOnce(&mut T) -> R) -> R {
         // A panic elsewhere leaves a table that lacks an answer, which is no harm.
         #[cfg(feature = "std")]
         return with(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
@@ -39,7 +39,7 @@ impl<T> Shared<T> {
 }
 
 /// Answers to one kind of question.
-pub(super) struct Memo<K, V>(Shared<BTreeMap<K, V>>);
+pub(crate) struct Memo<K, V>(Shared<BTreeMap<K, V>>);
 
 impl<K, V> Default for Memo<K, V> {
     fn default() -> Self {
@@ -49,7 +49,7 @@ impl<K, V> Default for Memo<K, V> {
 
 impl<K: Ord, V: Clone> Memo<K, V> {
     /// The answer, computed unless it is known. Two threads that ask at once may both compute it.
-    pub(super) fn get(&self, question: K, compute: impl FnOnce() -> V) -> V {
+    pub(crate) fn get(&self, question: K, compute: impl FnOnce() -> V) -> V {
         if let Some(known) = self.0.with(|answers| answers.get(&question).cloned()) {
             return known;
         }
