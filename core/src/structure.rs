@@ -50,5 +50,5 @@ pub use spy::SpyGrid;
 pub use stats::MatrixStats;
 
 pub(crate) use chunks::{FOUR, row_chunk_count, row_chunks};
-pub(crate) use count::{block_columns, diagonals, row_ends, tile_rows};
+pub(crate) use count::{BlockColumns, diagonals, row_ends, tile_rows};
 pub(crate) use values::Table;

@@ -4,13 +4,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::call::{DeviceCall, PartSize, Shares};
-use super::coding::{Decoder, pack_entries};
+use super::coding::{Counted, Decoder, pack_columns, pack_filled};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{PartLaunch, StoredPart};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
 use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
 use crate::matrix::Scalar;
-use crate::structure::{MAX_PADDING, Order, block_columns};
+use crate::structure::{BlockColumns, MAX_PADDING, Order};
 use crate::syntax::grammar::{IndexUnit, Site};
 use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
 use crate::task::{Operation, Task};
@@ -102,12 +102,12 @@ impl LayoutModule for BcsrLayout {
         let block_rows = rows.div_ceil(side);
         // Block columns of each row of blocks, ascending, and which of them are its own.
         let (mut block_list, mut shares) = (Vec::new(), Vec::with_capacity(block_rows));
-        let mut here = Vec::new();
+        let mut columns = BlockColumns::default();
         for block_row in 0..block_rows {
             let positions = block_row * side..rows.min((block_row + 1) * side);
-            block_columns(positions.map(|p| source.row(p).0), self.side, &mut here);
+            let here = columns.of(positions.map(|p| source.row(p).0), self.side);
             shares.push(block_list.len()..block_list.len() + here.len());
-            block_list.extend_from_slice(&here);
+            block_list.extend_from_slice(here);
         }
         let slots = block_list.len() as u64 * u64::from(self.side * self.side);
         MAX_PADDING.check("bcsr", slots, source.nnz())?;
@@ -133,14 +133,10 @@ impl LayoutModule for BcsrLayout {
             let columns = block_list[share.clone()].iter();
             columns.map(move |&column| (block_row as u32, Some((column, T::NAN))))
         });
-        let entries = values.iter().map(|&value| {
-            let is_entry = !value.to_f64().is_nan();
-            // Of these only the values count.
-            (0, is_entry.then_some((0, value)))
-        });
         let mut arrays = vec![Array::matrix("block_row_offsets", offsets)];
-        let (index, values) = ((self.index, block_rows), (self.access.values, source.table));
-        arrays.extend(pack_entries(index, values, true, columns, entries)?);
+        let columns = Counted { entries: columns, count: block_list.len() };
+        arrays.extend(pack_columns(self.index, block_rows, columns)?);
+        arrays.extend(pack_filled(self.access.values, source.table, true, values)?);
         Ok(arrays)
     }
 

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::call::{DeviceCall, PartSize, Shares};
-use super::coding::{Decoder, pack_entries};
+use super::coding::{Counted, Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{PartLaunch, StoredPart, WORKSPACE_LIMIT};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
@@ -191,6 +191,8 @@ impl LayoutModule for ChunkLayout {
             let empty = chunk.slots as usize - chunk.entries;
             stored.chain(core::iter::repeat_n((unit as u32, None), empty))
         });
+        let count = chunks.iter().map(|chunk| chunk.slots as usize).sum();
+        let entries = Counted { entries, count };
         let mut arrays = vec![
             Array::matrix("chunk_offsets", offsets(&chunks)),
             Array::matrix("chunk_rows", ArrayData::U32(rows.into())),

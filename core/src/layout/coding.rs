@@ -41,7 +41,7 @@ impl<I: Iterator> Iterator for Counted<I> {
 }
 
 /// Packs column indices: `columns`, and `bases` for relative codings.
-fn pack_columns<T: Scalar>(
+pub(crate) fn pack_columns<T: Scalar>(
     coding: IndexCoding,
     units: usize,
     entries: impl Entries<T>,
@@ -101,7 +101,7 @@ fn gather<E, U>(entries: impl Iterator<Item = E>, mut of: impl FnMut(E) -> U) ->
 
 /// Packs values: `values`, or `codes` and `table`. In a `padded` layout, whose kernel reads empty
 /// slots, they hold NaN or the code of a NaN.
-pub(crate) fn pack_values<T: Scalar>(
+fn pack_values<T: Scalar>(
     coding: ValueCoding,
     table: Option<&Table>,
     padded: bool,
@@ -135,6 +135,26 @@ pub(crate) fn pack_values<T: Scalar>(
         }
         (ValueCoding::Dictionary, _) => Err(PackError::TooManyValues),
     }
+}
+
+/// As [`pack_values`], of slots that a layout has filled: NaN where there is no entry, as none is
+/// NaN.
+pub(crate) fn pack_filled<T: Scalar>(
+    coding: ValueCoding,
+    table: Option<&Table>,
+    padded: bool,
+    slots: Vec<T>,
+) -> Result<Vec<Array>, PackError> {
+    if coding == ValueCoding::Plain {
+        let values = ArrayData::of_values(slots.into());
+        return Ok(values.map(|values| Array::entries("values", values)).into_iter().collect());
+    }
+    let entries = slots.iter().map(|&value| {
+        let is_entry = !value.to_f64().is_nan();
+        // Of these only the values count.
+        (0, is_entry.then_some((0, value)))
+    });
+    pack_values(coding, table, padded, entries)
 }
 
 /// Packs columns and values, side by side where there are threads.

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::call::{DeviceCall, PartSize, Shares};
-use super::coding::{Decoder, pack_values};
+use super::coding::{Decoder, pack_filled};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{PartLaunch, StoredPart};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
@@ -48,13 +48,7 @@ impl DiaLayout {
         WARP * self.rows as usize
     }
 
-    /// The position that a slot of a diagonal is for: a thread's lie side by side.
-    fn position(&self, slot: usize) -> usize {
-        let (rows, within) = (self.rows as usize, slot % self.slice());
-        slot - within + within % rows * WARP + within / rows
-    }
-
-    /// The slot of a diagonal that is for a position.
+    /// The slot of a diagonal that is for a position: a thread's lie side by side.
     fn slot(&self, position: usize) -> usize {
         let (rows, within) = (self.rows as usize, position % self.slice());
         position - within + within % WARP * rows + within / WARP
@@ -109,23 +103,24 @@ impl LayoutModule for DiaLayout {
             i32::try_from(diagonal).map_err(|_| PackError::DiagonalTooFar { diagonal })
         };
         let offsets = diagonals.iter().map(offset).collect::<Result<_, _>>()?;
-        let entries = diagonals.iter().flat_map(|&diagonal| {
-            (0..rows.next_multiple_of(self.slice())).map(move |slot| {
-                let position = self.position(slot);
-                if position >= rows {
-                    return (0, None);
+        let diagonals: Vec<i64> = diagonals.into_iter().collect();
+        let stride = rows.next_multiple_of(self.slice());
+        // NaN where there is no entry, as none is NaN.
+        let mut values = vec![T::NAN; diagonals.len() * stride];
+        for position in 0..rows {
+            let (row, slot) = (source.rows.at(position) as i64, self.slot(position));
+            let mut diagonal = 0;
+            let (columns, row_values) = source.row(position);
+            for (&column, &value) in columns.iter().zip(row_values) {
+                // Entries and diagonals both ascend.
+                while diagonals[diagonal] < i64::from(column) - row {
+                    diagonal += 1;
                 }
-                let column = u32::try_from(source.rows.at(position) as i64 + diagonal).ok();
-                let (columns, values) = source.row(position);
-                let entry = column.and_then(|column| {
-                    let k = columns.binary_search(&column).ok()?;
-                    Some((column, values[k]))
-                });
-                (0, entry)
-            })
-        });
+                values[diagonal * stride + slot] = value;
+            }
+        }
         let mut arrays = vec![Array::matrix("diagonals", ArrayData::I32(offsets))];
-        arrays.extend(pack_values(self.access.values, source.table, true, entries)?);
+        arrays.extend(pack_filled(self.access.values, source.table, true, values)?);
         Ok(arrays)
     }
 

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::call::{DeviceCall, PartSize, Shares};
-use super::coding::{Decoder, pack_entries};
+use super::coding::{Counted, Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{PartLaunch, StoredPart};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
@@ -118,6 +118,7 @@ impl LayoutModule for EllLayout {
             let empty = width as usize - columns.len();
             stored.chain(core::iter::repeat_n((position as u32, None), empty))
         });
+        let entries = Counted { entries, count: slots as usize };
         let mut arrays = vec![Array::matrix("row_lengths", ArrayData::smallest(longest, lens))];
         let (index, values) = ((self.index, rows), (self.access.values, source.table));
         arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);

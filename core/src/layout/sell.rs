@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::call::{DeviceCall, PartSize, Shares};
-use super::coding::{Decoder, pack_entries};
+use super::coding::{Counted, Decoder, pack_columns, pack_filled};
 use super::cost::{CostModel, PartCost, StartUp};
 use super::pack::{PartLaunch, StoredPart};
 use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
@@ -121,13 +121,6 @@ impl LayoutModule for SellLayout {
             ranges.push(first..first + width * height);
             first += width * height;
         }
-        let entries = ranges.iter().enumerate().flat_map(|(slice, range)| {
-            let slots = columns[range.clone()].iter().zip(&values[range.clone()]);
-            slots.map(move |(&column, &value)| {
-                let is_entry = !value.to_f64().is_nan();
-                (slice as u32, is_entry.then_some((column, value)))
-            })
-        });
         let starts = widths.iter().map(|&width| (width * height) as u64);
         let lens = (0..rows).map(|position| source.row_len(position));
         let longest = lens.clone().max().unwrap_or(0);
@@ -135,8 +128,20 @@ impl LayoutModule for SellLayout {
             Array::matrix("slice_offsets", ArrayData::offsets(slots, starts)),
             Array::matrix("row_lengths", ArrayData::smallest(longest, lens)),
         ];
-        let (index, values) = ((self.index, slices), (self.access.values, source.table));
-        arrays.extend(pack_entries(index, values, false, entries.clone(), entries)?);
+        if self.index == IndexCoding::U32 {
+            arrays.push(Array::entries("columns", ArrayData::U32(columns.into())));
+        } else {
+            let entries = ranges.iter().enumerate().flat_map(|(slice, range)| {
+                let slots = columns[range.clone()].iter().zip(&values[range.clone()]);
+                slots.map(move |(&column, &value)| {
+                    let is_entry = !value.to_f64().is_nan();
+                    (slice as u32, is_entry.then_some((column, value)))
+                })
+            });
+            let entries = Counted { entries, count: slots as usize };
+            arrays.extend(pack_columns(self.index, slices, entries)?);
+        }
+        arrays.extend(pack_filled(self.access.values, source.table, false, values)?);
         Ok(arrays)
     }
 

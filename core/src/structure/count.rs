@@ -57,27 +57,49 @@ pub(crate) fn diagonals<'a>(
     Ok(found)
 }
 
-/// The block columns in which some rows have entries, ascending, as the columns of each row are;
-/// `found` is overwritten.
-pub(crate) fn block_columns<'a>(
-    rows: impl Iterator<Item = &'a [u32]>,
-    side: u32,
-    found: &mut Vec<u32>,
-) {
-    found.clear();
-    // What is left of the rows that are not over.
-    let mut left: Vec<&[u32]> = rows.filter(|columns| !columns.is_empty()).collect();
-    while let Some(&least) = left.iter().filter_map(|columns| columns.first()).min() {
-        let block = least / side;
-        found.push(block);
-        left.retain_mut(|columns| {
-            while let [column, rest @ ..] = *columns
-                && column - block * side < side
-            {
-                *columns = rest;
+/// Finds the block columns in which some rows have entries, in the same memory each time.
+#[derive(Debug, Default)]
+pub(crate) struct BlockColumns {
+    found: Vec<u32>,
+    /// Those of one row.
+    row: Vec<u32>,
+    merged: Vec<u32>,
+}
+
+impl BlockColumns {
+    /// The block columns of some rows, ascending, as the columns of each row are.
+    pub(crate) fn of<'a>(&mut self, rows: impl Iterator<Item = &'a [u32]>, side: u32) -> &[u32] {
+        self.found.clear();
+        for columns in rows {
+            self.row.clear();
+            self.row.extend(columns.iter().map(|column| column / side));
+            self.row.dedup();
+            if self.found.is_empty() {
+                core::mem::swap(&mut self.found, &mut self.row);
+            } else {
+                self.merge();
             }
-            !columns.is_empty()
-        });
+        }
+        &self.found
+    }
+
+    /// Adds those of the row. Which list is ahead is anyone's guess, so nothing branches on it.
+    fn merge(&mut self) {
+        let Self { found, row, merged } = self;
+        merged.clear();
+        merged.resize(found.len() + row.len(), 0);
+        let (mut f, mut r, mut count) = (0, 0, 0);
+        while let (Some(&one), Some(&other)) = (found.get(f), row.get(r)) {
+            let least = one.min(other);
+            merged[count] = least;
+            count += 1;
+            f += usize::from(one == least);
+            r += usize::from(other == least);
+        }
+        merged.truncate(count);
+        merged.extend_from_slice(&found[f..]);
+        merged.extend_from_slice(&row[r..]);
+        core::mem::swap(found, merged);
     }
 }
 
@@ -98,12 +120,12 @@ mod tests {
         let of = |matrix: &crate::matrix::Csr<f64>| -> Vec<Vec<u32>> {
             (0..90).map(|row| matrix.view().row(row).0.to_vec()).collect()
         };
-        let mut found = vec![3];
+        let mut blocks = BlockColumns::default();
         for rows in [of(&uniform), of(&dense), vec![vec![], far.clone(), vec![], far], vec![vec![]]]
         {
             for side in [2, 3, 4, 6, 8] {
                 for block in rows.chunks(side as usize) {
-                    block_columns(block.iter().map(Vec::as_slice), side, &mut found);
+                    let found = blocks.of(block.iter().map(Vec::as_slice), side);
                     let expected: BTreeSet<u32> =
                         block.iter().flatten().map(|column| column / side).collect();
                     assert!(found.iter().eq(&expected), "{block:?}, side {side}: {found:?}");

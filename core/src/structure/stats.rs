@@ -7,8 +7,8 @@ use super::pattern::Pattern;
 use super::scan::Scan;
 use super::values::Table;
 use super::{
-    Chunks, DensityGrids, EmbeddingConfig, FOUR, Features, MAX_PADDING, Order, RowGroups, RowSet,
-    RowSetId, Rows, SampledPositions, SplitRule, StructureEmbedding, block_columns, diagonals,
+    BlockColumns, Chunks, DensityGrids, EmbeddingConfig, FOUR, Features, MAX_PADDING, Order,
+    RowGroups, RowSet, RowSetId, Rows, SampledPositions, SplitRule, StructureEmbedding, diagonals,
     row_chunks, row_ends, tile_rows,
 };
 use crate::matrix::{CsrView, Scalar};
@@ -318,7 +318,7 @@ impl<'a> MatrixStats<'a> {
         let step = by_rows.max(by_entries).max(1);
         let heavy = if step == 1 { 0 } else { set.nnz * coarseness / BLOCK_ROW_SAMPLES };
         let (mut exact, mut light, mut sampled) = (0u64, Tally::default(), Tally::default());
-        let mut here = Vec::new();
+        let mut columns = BlockColumns::default();
         for block_row in 0..block_rows {
             let first = block_row * side as usize;
             let block = first..rows.len().min(first + side as usize);
@@ -330,7 +330,7 @@ impl<'a> MatrixStats<'a> {
             if entries <= heavy && !chosen {
                 continue;
             }
-            block_columns(block.map(|p| self.row(rows.at(p))), side, &mut here);
+            let here = columns.of(block.map(|p| self.row(rows.at(p))), side);
             if entries > heavy {
                 exact += here.len() as u64;
             } else {
