@@ -24,7 +24,7 @@ pub(crate) mod tasks;
 
 pub use coo::{Coo, CooError, Duplicates};
 pub use csr::{Csr, CsrError, CsrView};
-pub use elements::Elements;
+pub use elements::{Digest, Elements};
 pub(crate) use offsets::KeptOffsets;
 pub use offsets::{Offsets, OffsetsView};
 pub use sample::{RowSample, middle_rows, sample_rows};

@@ -4,6 +4,8 @@ use alloc::string::String;
 
 use half::{bf16, f16};
 
+#[cfg(feature = "std")]
+use crate::matrix::Digest;
 use crate::matrix::{Elements, KeptOffsets, Scalar};
 use crate::syntax::{Access, IndexCoding, ValueCoding};
 use crate::task::Dtype;
@@ -173,6 +175,12 @@ macro_rules! element_types {
             #[must_use]
             pub fn bytes(&self) -> &[u8] {
                 match self { $(Self::$variant(v) => bytemuck::cast_slice(v),)* }
+            }
+
+            /// A digest of these bytes, as [`Elements::digest`] says.
+            #[cfg(feature = "std")]
+            pub fn digest(&self, of: impl FnOnce(&[u8]) -> Digest) -> Digest {
+                match self { $(Self::$variant(v) => v.digest(|v| of(bytemuck::cast_slice(v))),)* }
             }
 
             /// Type of the elements.

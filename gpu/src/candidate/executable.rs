@@ -102,23 +102,25 @@ pub(crate) struct ArrayKey([u8; 32]);
 
 impl HostArray {
     fn new(source: ArraySource) -> Self {
-        let key = ArrayKey(*blake3::hash(source.bytes()).as_bytes());
-        Self { key, source }
+        let of = |bytes: &[u8]| *blake3::hash(bytes).as_bytes();
+        // Arrays of many packings are the same, and so is most of what is hashed.
+        let key = source.data().map_or_else(|| of(&[]), |data| data.digest(of));
+        Self { key: ArrayKey(key), source }
     }
 
     /// The elements as they lie in memory.
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.source.bytes()
+        self.source.data().map_or(&[], ArrayData::bytes)
     }
 }
 
 impl ArraySource {
-    fn bytes(&self) -> &[u8] {
+    fn data(&self) -> Option<&ArrayData> {
         match self {
-            Self::Own(data) => data.bytes(),
+            Self::Own(data) => Some(data),
             &Self::Packed { ref packed, part, array } => {
                 let array = packed.parts.get(part).and_then(|part| part.arrays.get(array));
-                array.map_or(&[], |array| array.data.bytes())
+                array.map(|array| &array.data)
             }
         }
     }
@@ -241,9 +243,11 @@ pub(crate) fn distinct_arrays<'e>(executables: &[&'e Executable]) -> Vec<&'e Hos
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use sparserl_core::codegen::emit;
     use sparserl_core::language::Program;
-    use sparserl_core::layout::pack;
+    use sparserl_core::layout::{Packer, pack};
     use sparserl_core::matrix::generate;
 
     use super::*;
@@ -268,5 +272,27 @@ mod tests {
             _ => None,
         });
         assert_eq!(counts.collect::<Vec<_>>(), [("carry", false), ("tickets", true)]);
+    }
+    #[test]
+    fn arrays_have_the_key_of_their_content_however_they_came_about() {
+        let matrix = generate::stencil5(40, 40);
+        let keys = |packed: Packed| -> Vec<ArrayKey> {
+            let source = emit(&packed.program, &packed.signature()).unwrap();
+            let prepared = Prepared::of_program(&Arc::new(packed), &source);
+            let hashed = |array: &HostArray| ArrayKey(*blake3::hash(array.bytes()).as_bytes());
+            assert!(prepared.arrays.iter().all(|array| array.key == hashed(array)));
+            prepared.arrays.iter().map(|array| array.key).collect()
+        };
+        let program = |lanes: u32, unroll: u32| {
+            let text = format!(
+                "sparserl 4\nspmv f64\nblock 128\nkeep chunk entries=32 index=u16 values=plain \
+                 cache=cached vector=1 lanes={lanes} unroll={unroll}\n"
+            );
+            Program::parse(&text).unwrap()
+        };
+        let packer = Packer::new(matrix.view(), &|| Duration::ZERO);
+        let shared = [program(1, 1), program(4, 2)].map(|p| keys(packer.pack(&p).unwrap().packed));
+        assert_eq!(shared[0], shared[1]);
+        assert_eq!(shared[0], keys(pack(matrix.view(), &program(2, 1)).unwrap()));
     }
 }
