@@ -18,7 +18,7 @@ __device__ __forceinline__ void bcsr_rows(Part part, u32 block, u32 row_count, u
     const Offset end = __ldg(block_row_offsets + block_row + 1);
     part.with_base_of(block_row);
     for (Offset b = __ldg(block_row_offsets + block_row) + lane; b < end; b += LANES) {
-      const u32 column = part.column(b) * SIDE;
+      const u32 column = part.column(b, true) * SIDE;
       Scalar value[SIDE], factor[SIDE];
       part.values_at((size_t(b) * SIDE + position % SIDE) * SIDE, value);
       // The last blocks may reach past the last column, and only their first surely exists.
@@ -47,12 +47,12 @@ __device__ __forceinline__ void bcsr_columns(Part part, u32 block, u32 row_count
     const Offset end = __ldg(block_row_offsets + block_row + 1);
     part.with_base_of(block_row);
     for (Offset b = __ldg(block_row_offsets + block_row) + lane; b < end; b += LANES) {
-      const u32 column = part.column(b) * SIDE;
+      const u32 column = part.column(b, true) * SIDE;
       typename Part::Sum factor[SIDE];
       // As above, the block's first column surely exists.
 #pragma unroll
       for (u32 j = 0; j < SIDE; ++j) {
-        factor[j] = input[column + j < column_count ? column + j : column];
+        factor[j] = operand_if(true, input, column + j < column_count ? column + j : column);
       }
 #pragma unroll
       for (u32 r = 0; r < SIDE; ++r) {

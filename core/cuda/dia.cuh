@@ -67,20 +67,21 @@ __device__ __forceinline__ void dia_columns(Part part, u32 block, u32 row_count,
     Scalar value[UNROLL];
     u32 column[UNROLL];
     typename Part::Sum x[UNROLL];
-    // Loads past the end repeat the batch's first diagonal instead of branching.
+    bool live[UNROLL];
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
-      const u32 diagonal = u < left ? d + u : d;
-      value[u] = part.value(diagonal * stride + position);
-      column[u] = row + __ldg(diagonals + diagonal);
+      live[u] = u == 0 || u < left;
+      value[u] = part.value((d + u) * stride + position, live[u]);
+      column[u] = row + __ldg(diagonals + (live[u] ? d + u : d));
     }
-    // Empty slots read the first row, not a row outside: a load that need not wait for a branch.
-#pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) x[u] = input[value[u] == value[u] ? column[u] : 0];
+    // Empty slots may be of columns outside.
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
-      multiply_add(sum, u < left && value[u] == value[u], value[u], x[u]);
+      live[u] = live[u] && value[u] == value[u];
+      x[u] = operand_if(live[u], input, column[u]);
     }
+#pragma unroll
+    for (u32 u = 0; u < UNROLL; ++u) multiply_add(sum, live[u], value[u], x[u]);
   }
   output.store(row, sum);
 }

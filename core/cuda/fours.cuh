@@ -11,23 +11,25 @@ __device__ __forceinline__ void walk_fours(Sum& sum, Part part, I four, I end, I
     Scalar value[UNROLL][4];
     u32 column[UNROLL][4];
     Sum x[UNROLL][4];
+    bool live[UNROLL];
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
-      const size_t first = size_t(u * LANES < end - four ? four + u * LANES : four) * 4;
+      live[u] = u == 0 || u * LANES < end - four;
+      const size_t first = size_t(live[u] ? four + u * LANES : four) * 4;
       part.columns_at(first, column[u]);
       part.values_at(first, value[u]);
     }
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
 #pragma unroll
-      for (u32 j = 0; j < 4; ++j) x[u][j] = input[column[u][j]];
+      for (u32 j = 0; j < 4; ++j) x[u][j] = operand_if(live[u], input, column[u][j]);
     }
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
 #pragma unroll
       for (u32 j = 0; j < 4; ++j) {
-        const bool live = (four + u * LANES) * 4 + j < entries_end;
-        multiply_add(sum, live, value[u][j], x[u][j]);
+        const bool is_entry = (four + u * LANES) * 4 + j < entries_end;
+        multiply_add(sum, is_entry, value[u][j], x[u][j]);
       }
     }
   }

@@ -15,7 +15,7 @@ struct Output {
     Pack<V> result;
 #pragma unroll
     for (u32 v = 0; v < V; ++v) result.at[v] = alpha * sum.at[v];
-    if (beta != 0) multiply_add(result, true, beta, load_columns<V>(C + first));
+    if (beta != 0) multiply_add(result, true, beta, load_columns_if<V>(true, C + first));
     store_columns(D + first, result);
   }
 };

@@ -16,7 +16,7 @@ struct Output {
 #pragma unroll
     for (u32 v = 0; v < V; ++v) result.at[v] = alpha * sum.at[v];
     if (beta != 0) {
-      multiply_add(result, true, beta, load_columns<V>(C + size_t(row) * ldc + column));
+      multiply_add(result, true, beta, load_columns_if<V>(true, C + size_t(row) * ldc + column));
     }
     store_columns(D + size_t(row) * ldd + column, result);
   }

@@ -1,10 +1,11 @@
 #pragma once
 #include "matrices.cuh"
+#include "predicated.cuh"
 
 // Several columns are moved by one load or store.
 template <u32 V>
-__device__ __forceinline__ Pack<V> load_columns(const Dense* from) {
-  return *reinterpret_cast<const Pack<V>*>(from);
+__device__ __forceinline__ Pack<V> load_columns_if(bool live, const Dense* from) {
+  return load_operand_if(live, reinterpret_cast<const Pack<V>*>(from));
 }
 
 template <u32 V>

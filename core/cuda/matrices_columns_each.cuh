@@ -1,13 +1,14 @@
 #pragma once
 #include "matrices.cuh"
+#include "predicated.cuh"
 #include "to_dense.cuh"
 
 // Columns are moved one by one: rows begin wherever an element may.
 template <u32 V>
-__device__ __forceinline__ Pack<V> load_columns(const Dense* from) {
+__device__ __forceinline__ Pack<V> load_columns_if(bool live, const Dense* from) {
   Pack<V> pack;
 #pragma unroll
-  for (u32 v = 0; v < V; ++v) pack.at[v] = from[v];
+  for (u32 v = 0; v < V; ++v) pack.at[v] = load_operand_if(live, from + v);
   return pack;
 }
 

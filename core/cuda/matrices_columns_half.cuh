@@ -1,5 +1,6 @@
 #pragma once
 #include "matrices_half.cuh"
+#include "predicated.cuh"
 
 // V neighbouring columns of a row of B or C as they lie in memory, two to a word, the first below.
 template <u32 V>
@@ -10,12 +11,12 @@ struct alignas(sizeof(Dense) * V) Stored {
 // Several columns are moved by one load or store of words: of elements the compiler would make
 // several.
 template <u32 V>
-__device__ __forceinline__ Pack<V> load_columns(const Dense* from) {
+__device__ __forceinline__ Pack<V> load_columns_if(bool live, const Dense* from) {
   Pack<V> pack;
   if constexpr (V == 1) {
-    pack.at[0] = *from;
+    pack.at[0] = load_operand_if(live, from);
   } else {
-    const Stored<V> stored = *reinterpret_cast<const Stored<V>*>(from);
+    const auto stored = load_operand_if(live, reinterpret_cast<const Stored<V>*>(from));
 #pragma unroll
     for (u32 v = 0; v < V; ++v) pack.at[v] = Dense{u16(stored.words[v / 2] >> v % 2 * 16)};
   }

@@ -14,8 +14,8 @@ struct Output {
   __device__ __forceinline__ void store(u32 row, const Pack<V>& sum) const {
     if (column >= COLUMNS) return;
     const size_t first = size_t(row) * COLUMNS + column;
-    Pack<V> old{}, result;
-    if (beta != 0) old = load_columns<V>(C + first);
+    const Pack<V> old = load_columns_if<V>(beta != 0, C + first);
+    Pack<V> result;
 #pragma unroll
     for (u32 v = 0; v < V; ++v) {
       const Scalar scaled = beta == 0 ? Scalar(0) : rounded(beta, old.at[v]);

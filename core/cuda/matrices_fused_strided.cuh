@@ -14,8 +14,8 @@ struct Output {
   User user;
   __device__ __forceinline__ void store(u32 row, const Pack<V>& sum) const {
     if (column >= COLUMNS) return;
-    Pack<V> old{}, result;
-    if (beta != 0) old = load_columns<V>(C + size_t(row) * ldc + column);
+    const Pack<V> old = load_columns_if<V>(beta != 0, C + size_t(row) * ldc + column);
+    Pack<V> result;
 #pragma unroll
     for (u32 v = 0; v < V; ++v) {
       const Scalar scaled = beta == 0 ? Scalar(0) : rounded(beta, old.at[v]);

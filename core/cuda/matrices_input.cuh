@@ -1,5 +1,6 @@
 #pragma once
 #include "matrices.cuh"
+#include "predicated.cuh"
 
 // The dense matrix B, row-major. A thread handles V columns from `column`; threads past the last
 // column load zeros.
@@ -7,9 +8,13 @@ template <u32 V>
 struct Input {
   const Scalar* B;
   u32 column;
-  __device__ __forceinline__ Pack<V> operator[](u32 row) const {
-    static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
-    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return Pack<V>{};
-    return *reinterpret_cast<const Pack<V>*>(B + size_t(row) * COLUMNS + column);
-  }
 };
+
+// A thread's columns of a row of B, where `live`.
+template <u32 V>
+__device__ __forceinline__ Pack<V> operand_if(bool live, Input<V> B, u32 row) {
+  static_assert(COLUMNS % V == 0, "threads have whole vectors");
+  const bool has_columns = COLUMNS % (32 * V) == 0 || B.column < COLUMNS;
+  const Dense* from = B.B + size_t(row) * COLUMNS + B.column;
+  return load_operand_if(live && has_columns, reinterpret_cast<const Pack<V>*>(from));
+}

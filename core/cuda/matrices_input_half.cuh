@@ -7,9 +7,12 @@ template <u32 V>
 struct Input {
   const Dense* B;
   u32 column;
-  __device__ __forceinline__ Pack<V> operator[](u32 row) const {
-    static_assert(COLUMNS % V == 0, "vector loads need aligned rows");
-    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return Pack<V>{};
-    return load_columns<V>(B + size_t(row) * COLUMNS + column);
-  }
 };
+
+// A thread's columns of a row of B, where `live`.
+template <u32 V>
+__device__ __forceinline__ Pack<V> operand_if(bool live, Input<V> B, u32 row) {
+  static_assert(COLUMNS % V == 0, "threads have whole vectors");
+  const bool has_columns = COLUMNS % (32 * V) == 0 || B.column < COLUMNS;
+  return load_columns_if<V>(live && has_columns, B.B + size_t(row) * COLUMNS + B.column);
+}

@@ -7,9 +7,12 @@ template <u32 V>
 struct Input {
   const Dense* B;
   u32 ldb, column;
-  __device__ __forceinline__ Pack<V> operator[](u32 row) const {
-    static_assert(COLUMNS % V == 0, "threads have whole vectors");
-    if (COLUMNS % (32 * V) != 0 && column >= COLUMNS) return Pack<V>{};
-    return load_columns<V>(B + size_t(row) * ldb + column);
-  }
 };
+
+// A thread's columns of a row of B, where `live`.
+template <u32 V>
+__device__ __forceinline__ Pack<V> operand_if(bool live, Input<V> B, u32 row) {
+  static_assert(COLUMNS % V == 0, "threads have whole vectors");
+  const bool has_columns = COLUMNS % (32 * V) == 0 || B.column < COLUMNS;
+  return load_columns_if<V>(live && has_columns, B.B + size_t(row) * B.ldb + B.column);
+}

@@ -29,15 +29,14 @@ __device__ __forceinline__ void merge_columns(Part part, u32 tile, u32 column_ti
     Scalar value[UNROLL];
     u32 column[UNROLL];
     Sum x[UNROLL];
-    // Loads past the end repeat the batch's first entry instead of branching.
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
-      const auto entry = path.entry + done + (u < left ? u : 0);
-      value[u] = part.value(entry);
-      column[u] = part.column(entry);
+      const size_t entry = size_t(path.entry) + done + u;
+      column[u] = part.column(entry, u == 0 || u < left);
+      value[u] = part.value(entry, u == 0 || u < left);
     }
 #pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) x[u] = input[column[u]];
+    for (u32 u = 0; u < UNROLL; ++u) x[u] = operand_if(u == 0 || u < left, input, column[u]);
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
       if (u < left) {

@@ -15,20 +15,21 @@ __device__ __forceinline__ void stage(Products products, Part part, Offset first
   if (threadIdx.x < count) {
     Scalar value[ITEMS];
     u32 column[ITEMS];
-    // Loads past the end repeat the thread's first entry instead of branching.
+    bool live[ITEMS];
 #pragma unroll
     for (u32 j = 0; j < ITEMS; ++j) {
-      const u32 k = j * BLOCK + threadIdx.x;
-      const auto entry = first + (k < count ? k : threadIdx.x);
-      value[j] = part.value(entry);
-      column[j] = part.column(entry);
+      const size_t entry = size_t(first) + threadIdx.x + j * BLOCK;
+      live[j] = j == 0 || threadIdx.x + j * BLOCK < count;
+      column[j] = part.column(entry, live[j]);
+      value[j] = part.value(entry, live[j]);
     }
 #pragma unroll
-    for (u32 j = 0; j < ITEMS; ++j) value[j] *= input[column[j]];
+    for (u32 j = 0; j < ITEMS; ++j) {
+      value[j] *= operand_if(live[j] && value[j] == value[j], input, column[j]);
+    }
 #pragma unroll
     for (u32 j = 0; j < ITEMS; ++j) {
-      const u32 k = j * BLOCK + threadIdx.x;
-      if (k < count) products.at(k) = value[j];
+      if (live[j]) products.at(threadIdx.x + j * BLOCK) = value[j];
     }
   }
   __syncthreads();

@@ -32,24 +32,24 @@ __device__ __forceinline__ void reduce_lanes(Pack<V>& sum) {
   }
 }
 
-// Adds up entries i, i + STEP, ... before `end`, UNROLL at a time. Loads past the end repeat the
-// batch's first entry: a branch between two loads would make the second wait for the first.
+// Adds up entries i, i + STEP, ... before `end`, UNROLL at a time; past it, both factors are zero.
 template <u32 STEP, u32 V, typename Part, typename I, u32 UNROLL = Part::unroll>
 __device__ __forceinline__ void walk(Pack<V>& sum, Part part, I i, I end, Input<V> B) {
   for (; i < end; i += UNROLL * STEP) {
     Scalar value[UNROLL];
     Pack<V> factor[UNROLL];
     u32 column[UNROLL];
+    bool live[UNROLL];
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
-      const I entry = u * STEP < end - i ? i + u * STEP : i;
-      value[u] = part.value(entry);
-      column[u] = part.column(entry);
+      live[u] = u == 0 || u * STEP < end - i;
+      column[u] = part.column(size_t(i) + u * STEP, live[u]);
+      value[u] = part.value(size_t(i) + u * STEP, live[u]);
     }
 #pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) factor[u] = B[column[u]];
+    for (u32 u = 0; u < UNROLL; ++u) factor[u] = operand_if(live[u], B, column[u]);
 #pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) multiply_add(sum, u * STEP < end - i, value[u], factor[u]);
+    for (u32 u = 0; u < UNROLL; ++u) multiply_add(sum, true, value[u], factor[u]);
     if (end - i <= UNROLL * STEP) break;
   }
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include "predicated.cuh"
 #include "types.cuh"
 
 // sum += a * x where `live`. Elsewhere x may be anything, also infinite.
@@ -26,23 +27,28 @@ __device__ __forceinline__ void reduce_lanes(Scalar& sum) {
   for (u32 d = STRIDE; d < LANES * STRIDE; d *= 2) sum += __shfl_xor_sync(0xffffffff, sum, d);
 }
 
-// Adds up entries i, i + STEP, ... before `end`, UNROLL at a time. Loads past the end repeat the
-// batch's first entry: a branch between two loads would make the second wait for the first.
+// The element of x for a column, where `live`.
+__device__ __forceinline__ Scalar operand_if(bool live, const Dense* x, u32 column) {
+  return load_operand_if(live, x + column);
+}
+
+// Adds up entries i, i + STEP, ... before `end`, UNROLL at a time; past it, both factors are zero.
 template <u32 STEP, typename Part, typename I, u32 UNROLL = Part::unroll>
 __device__ __forceinline__ void walk(Scalar& sum, Part part, I i, I end, const Dense* x) {
   for (; i < end; i += UNROLL * STEP) {
     Scalar value[UNROLL], factor[UNROLL];
     u32 column[UNROLL];
+    bool live[UNROLL];
 #pragma unroll
     for (u32 u = 0; u < UNROLL; ++u) {
-      const I entry = u * STEP < end - i ? i + u * STEP : i;
-      value[u] = part.value(entry);
-      column[u] = part.column(entry);
+      live[u] = u == 0 || u * STEP < end - i;
+      column[u] = part.column(size_t(i) + u * STEP, live[u]);
+      value[u] = part.value(size_t(i) + u * STEP, live[u]);
     }
 #pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) factor[u] = x[column[u]];
+    for (u32 u = 0; u < UNROLL; ++u) factor[u] = load_operand_if(live[u], x + column[u]);
 #pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) sum = u * STEP < end - i ? fma(value[u], factor[u], sum) : sum;
+    for (u32 u = 0; u < UNROLL; ++u) sum = fma(value[u], factor[u], sum);
     if (end - i <= UNROLL * STEP) break;
   }
 }

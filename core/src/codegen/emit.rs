@@ -4,7 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt::Write;
+use core::fmt::{self, Write};
 
 use super::dense::{dense_names, dense_type, result_name};
 use super::ending::Ending;
@@ -192,12 +192,7 @@ fn write_kernel(
     if scratch > 0 {
         writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{scratch}];")?;
     }
-    let prefetch = |size: Size| {
-        let lines = size.name(parts.len());
-        format!("prefetch({}, {lines})", lines.trim_end_matches("_lines"))
-    };
-    let prefetches: Vec<String> = prefetched(task, parts).into_iter().map(prefetch).collect();
-    write_list(text, "  ", &prefetches, ";")?;
+    write_prefetches(text, &prefetched(task, parts), parts.len())?;
     // Before this, kernels may still be writing what is read, and reading what is written.
     writeln!(text, "#if __CUDA_ARCH__ >= 900  // Earlier kernels may still run:")?;
     writeln!(text, "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");")?;
@@ -225,6 +220,24 @@ fn write_kernel(
     }
     write!(text, "}}")?;
     Ok(())
+}
+
+/// Writes the prefetching of arrays, each by a thread of its own: the code is there once, and short, since
+/// in a cold cache instructions are waited for, too.
+fn write_prefetches(text: &mut String, arrays: &[Size], parts: usize) -> fmt::Result {
+    writeln!(text, "  if (threadIdx.x < {}) {{", arrays.len())?;
+    for (thread, size) in arrays.iter().enumerate() {
+        let lines = size.name(parts);
+        let array = lines.trim_end_matches("_lines");
+        match thread {
+            0 => writeln!(text, "    const void* array = {array};\n    u32 lines = {lines};")?,
+            _ => writeln!(
+                text,
+                "    if (threadIdx.x == {thread}) array = {array}, lines = {lines};"
+            )?,
+        }
+    }
+    writeln!(text, "    prefetch(array, lines);\n  }}")
 }
 
 fn write_part(

@@ -215,9 +215,9 @@ fn input_lines(packed: &Packed) -> u64 {
     if is_used { lines(packed, elements * task.precision.dense().size() as u64) } else { 0 }
 }
 
-/// Lines of an array of so many bytes to prefetch, where it is one for a packed matrix.
+/// Whole lines of an array of so many bytes to prefetch, where it is one for a packed matrix.
 fn lines(packed: &Packed, bytes: u64) -> u64 {
     let is_small = packed.bytes(ArrayRole::Matrix) <= MOST_PREFETCHED;
     let has_room = (LINE_BYTES..=MOST_PREFETCHED).contains(&bytes);
-    if is_small && has_room { bytes.div_ceil(LINE_BYTES) } else { 0 }
+    if is_small && has_room { bytes / LINE_BYTES } else { 0 }
 }

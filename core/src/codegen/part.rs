@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::dense::WIDEST_LOAD;
-use super::lines::{write_list, write_words};
+use super::lines::{MOST_COLUMNS, write_list, write_words};
 use super::signature::{PartSignature, RowsForm};
 use crate::language::{Cache, Part, Program, ValueCoding};
 use crate::layout::{
@@ -109,8 +109,9 @@ impl PartCall<'_> {
                     function.write(text, load, ("columns", columns), count, decoded)?;
                 }
                 None => {
-                    let column = format!(" return {base}{load}(columns + i); ");
-                    write_function(text, "u32 column(size_t i) const", &column)?;
+                    let column = predicated(access.cache, ("columns", columns), "i");
+                    let column = format!(" return {base}{column}; ");
+                    write_function(text, "u32 column(size_t i, bool live) const", &column)?;
                 }
             }
         }
@@ -138,17 +139,17 @@ impl PartCall<'_> {
                 writeln!(text, "  }}")?;
             }
             (None, ValueCoding::Plain) => {
-                let value = format!(" return {}; ", loaded(load, values, "i"));
-                write_function(text, "Scalar value(size_t i) const", &value)?;
+                let value = format!(" return {}; ", predicated(access.cache, values, "i"));
+                write_function(text, "Scalar value(size_t i, bool live) const", &value)?;
             }
             (None, ValueCoding::Constant) => {
-                let value = format!(" return {}; ", loaded("__ldg", values, ""));
-                write_function(text, "Scalar value(size_t) const", &value)?;
+                let value = format!(" return live ? {} : 0; ", loaded("__ldg", values, ""));
+                write_function(text, "Scalar value(size_t, bool live) const", &value)?;
             }
             (None, ValueCoding::Dictionary) => {
-                let code = format!("{load}(codes + i)");
-                let value = format!(" return {}; ", loaded("__ldg", table, &code));
-                write_function(text, "Scalar value(size_t i) const", &value)?;
+                let code = predicated(access.cache, stored("codes"), "i");
+                let value = format!(" return {}; ", predicated(Cache::Cached, table, &code));
+                write_function(text, "Scalar value(size_t i, bool live) const", &value)?;
             }
         }
         let row = match rows {
@@ -161,9 +162,28 @@ impl PartCall<'_> {
     }
 }
 
-/// Writes a function of a part on one line.
+/// Writes a function of a part, on one line where it has room.
 fn write_function(text: &mut String, declaration: &str, body: &str) -> fmt::Result {
-    writeln!(text, "  __device__ {declaration} {{{body}}}")
+    let line = format!("  __device__ {declaration} {{{body}}}");
+    if line.len() <= MOST_COLUMNS {
+        return writeln!(text, "{line}");
+    }
+    writeln!(text, "  __device__ {declaration} {{\n    {}\n  }}", body.trim())
+}
+
+/// An element of an array by a predicated load, where `live`.
+fn predicated(cache: Cache, (array, element): (&str, ElementType), index: &str) -> String {
+    let how = match cache {
+        Cache::Cached => "",
+        Cache::Streamed => "_streamed",
+    };
+    match element {
+        ElementType::F16 | ElementType::BF16 => {
+            let bits = format!("u16(load_u16{how}_if(live, &{array}[{index}].bits))");
+            typed(element, &bits)
+        }
+        _ => format!("load_{}{how}_if(live, {array} + {index})", element.cuda_type()),
+    }
 }
 
 /// An element of an array, at an index or, without one, the first.
