@@ -143,7 +143,8 @@ impl PartCall<'_> {
                 write_function(text, "Scalar value(size_t i, bool live) const", &value)?;
             }
             (None, ValueCoding::Constant) => {
-                let value = format!(" return live ? {} : 0; ", loaded("__ldg", values, ""));
+                let value = loaded("__ldg", values, "");
+                let value = format!(" return live ? Scalar({value}) : 0; ");
                 write_function(text, "Scalar value(size_t, bool live) const", &value)?;
             }
             (None, ValueCoding::Dictionary) => {
