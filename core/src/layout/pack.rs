@@ -299,7 +299,7 @@ pub enum UnpackError {
 /// The matrix that was packed: `unpack(&pack(a, program)?)` is `a`, bit for bit.
 ///
 /// # Errors
-/// When the arrays are not what [`pack`] writes.
+/// When the arrays are not what [`pack`](super::pack) writes.
 pub fn unpack<T: Scalar>(packed: &Packed) -> Result<Csr<T>, UnpackError> {
     let mut by_row: Vec<Vec<(u32, T)>> = alloc::vec![Vec::new(); packed.rows];
     for (index, part) in packed.parts.iter().enumerate() {
