@@ -24,9 +24,7 @@ __device__ __forceinline__ void stage(Products products, Part part, Offset first
       value[j] = part.value(entry, live[j]);
     }
 #pragma unroll
-    for (u32 j = 0; j < ITEMS; ++j) {
-      value[j] *= operand_if(live[j] && value[j] == value[j], input, column[j]);
-    }
+    for (u32 j = 0; j < ITEMS; ++j) value[j] *= operand_if(live[j], input, column[j]);
 #pragma unroll
     for (u32 j = 0; j < ITEMS; ++j) {
       if (live[j]) products.at(threadIdx.x + j * BLOCK) = value[j];

@@ -229,7 +229,11 @@ fn assemble(
     (rows, cols): (usize, usize),
 ) -> Result<Packed, PackError> {
     let threads = program.block.threads();
-    let launch = |(part, stored): (&&Part, &Arc<StoredPart>)| each_layout!(&part.layout, layout => layout.launch(stored, program.task, threads));
+    let launch = |(part, stored): (&&Part, &Arc<StoredPart>)| {
+        each_layout!(&part.layout, layout => {
+            layout.launch(stored, program.task, threads)
+        })
+    };
     let launches = parts.iter().zip(&stored).map(launch);
     let launches = launches.collect::<Result<Vec<PartLaunch>, PackError>>()?;
 

@@ -273,6 +273,7 @@ mod tests {
         });
         assert_eq!(counts.collect::<Vec<_>>(), [("carry", false), ("tickets", true)]);
     }
+
     #[test]
     fn arrays_have_the_key_of_their_content_however_they_came_about() {
         let matrix = generate::stencil5(40, 40);
