@@ -19,9 +19,7 @@ use sparserl_core::outcome::Evaluation;
 use sparserl_core::pipeline::{
     self, Artefact, Check, Generated, Order, PipelineError, Ranked, Step, Tools,
 };
-use sparserl_core::plan::{
-    CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan, launch_comment,
-};
+use sparserl_core::plan::{CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan};
 use sparserl_core::results::{ByRegime, Figures, Packing, Work};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
@@ -377,7 +375,7 @@ fn write_files(
     let machine_code = code.as_ref().map(MachineCode::from);
     let files = vec![plan::SOURCE, plan::PROGRAM, plan::PLAN];
     let mut plan = Plan::new(matrix, costs, policy, packed, source, machine_code, files);
-    let source_file = source.text.clone() + &launch_comment(source, packed);
+    let source_file = source.text.clone() + &source.launch_comment(packed);
     plan.kernel.blake3 = Some(blake3::hash(source_file.as_bytes()).to_hex().to_string());
     folder.write(at.join(plan::SOURCE), source_file)?;
     folder.write(at.join(plan::PROGRAM), packed.program.to_string())?;

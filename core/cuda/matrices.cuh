@@ -6,7 +6,6 @@ template <u32 V>
 struct alignas(sizeof(Scalar) * V) Pack {
   Scalar at[V];
   __device__ __forceinline__ void operator+=(const Pack& other) {
-#pragma unroll
     for (u32 v = 0; v < V; ++v) at[v] += other.at[v];
   }
 };
@@ -14,6 +13,5 @@ struct alignas(sizeof(Scalar) * V) Pack {
 // sum += a * x where `live`. Elsewhere x may be anything, also infinite.
 template <u32 V>
 __device__ __forceinline__ void multiply_add(Pack<V>& sum, bool live, Scalar a, const Pack<V>& x) {
-#pragma unroll
   for (u32 v = 0; v < V; ++v) sum.at[v] = live ? fma(a, x.at[v], sum.at[v]) : sum.at[v];
 }

@@ -8,16 +8,15 @@ template <u32 V>
 struct Output {
   Dense* D;
   const Dense* C;
-  u32 ldc, ldd, column;
+  u32 ldc, ldd, column, streamed;
   Scalar alpha, beta;
   __device__ __forceinline__ void store(u32 row, const Pack<V>& sum) const {
     if (column >= COLUMNS) return;
     Pack<V> result;
-#pragma unroll
     for (u32 v = 0; v < V; ++v) result.at[v] = alpha * sum.at[v];
     if (beta != 0) {
       multiply_add(result, true, beta, load_columns_if<V>(true, C + size_t(row) * ldc + column));
     }
-    store_columns(D + size_t(row) * ldd + column, result);
+    store_columns(D + size_t(row) * ldd + column, result, streamed);
   }
 };

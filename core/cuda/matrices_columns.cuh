@@ -1,6 +1,7 @@
 #pragma once
 #include "matrices.cuh"
 #include "predicated.cuh"
+#include "stored.cuh"
 
 // Several columns are moved by one load or store.
 template <u32 V>
@@ -9,6 +10,6 @@ __device__ __forceinline__ Pack<V> load_columns_if(bool live, const Dense* from)
 }
 
 template <u32 V>
-__device__ __forceinline__ void store_columns(Dense* to, const Pack<V>& pack) {
-  *reinterpret_cast<Pack<V>*>(to) = pack;
+__device__ __forceinline__ void store_columns(Dense* to, const Pack<V>& pack, u32 streamed) {
+  store_result(reinterpret_cast<Pack<V>*>(to), pack, streamed);
 }

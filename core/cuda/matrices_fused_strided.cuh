@@ -9,18 +9,17 @@ template <u32 V>
 struct Output {
   Dense* D;
   const Dense* C;
-  u32 ldc, ldd, column;
+  u32 ldc, ldd, column, streamed;
   Scalar alpha, beta;
   User user;
   __device__ __forceinline__ void store(u32 row, const Pack<V>& sum) const {
     if (column >= COLUMNS) return;
     const Pack<V> old = load_columns_if<V>(beta != 0, C + size_t(row) * ldc + column);
     Pack<V> result;
-#pragma unroll
     for (u32 v = 0; v < V; ++v) {
       const Scalar scaled = beta == 0 ? Scalar(0) : rounded(beta, old.at[v]);
       result.at[v] = epilogue(row, column + v, rounded(alpha, sum.at[v]), scaled, user);
     }
-    store_columns(D + size_t(row) * ldd + column, result);
+    store_columns(D + size_t(row) * ldd + column, result, streamed);
   }
 };

@@ -5,10 +5,7 @@
 // The dense matrix B, row-major. A thread handles V columns from `column`; threads past the last
 // column load zeros.
 template <u32 V>
-struct Input {
-  const Scalar* B;
-  u32 column;
-};
+struct Input { const Scalar* B; u32 column; };
 
 // A thread's columns of a row of B, where `live`.
 template <u32 V>

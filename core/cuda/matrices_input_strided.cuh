@@ -4,10 +4,7 @@
 // The dense matrix B, row-major, with ldb elements from a row to the next. A thread handles V columns
 // from `column`; threads past the last column load zeros.
 template <u32 V>
-struct Input {
-  const Dense* B;
-  u32 ldb, column;
-};
+struct Input { const Dense* B; u32 ldb, column; };
 
 // A thread's columns of a row of B, where `live`.
 template <u32 V>

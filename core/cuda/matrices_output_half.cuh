@@ -6,15 +6,14 @@
 template <u32 V>
 struct Output {
   Dense* __restrict__ C;
-  u32 column;
+  u32 column, streamed;
   Scalar alpha, beta;
   __device__ __forceinline__ void store(u32 row, const Pack<V>& sum) const {
     if (column >= COLUMNS) return;
     Dense* target = C + size_t(row) * COLUMNS + column;
     Pack<V> result;
-#pragma unroll
     for (u32 v = 0; v < V; ++v) result.at[v] = alpha * sum.at[v];
     if (beta != 0) multiply_add(result, true, beta, load_columns_if<V>(true, target));
-    store_columns(target, result);
+    store_columns(target, result, streamed);
   }
 };

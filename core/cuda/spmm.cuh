@@ -8,7 +8,6 @@ __device__ constexpr u32 column_of(const Output<V>& output) { return output.colu
 template <u32 V>
 __device__ __forceinline__ Pack<V> shuffle_up(const Pack<V>& sum, u32 offset) {
   Pack<V> other;
-#pragma unroll
   for (u32 v = 0; v < V; ++v) other.at[v] = __shfl_up_sync(FULL_WARP, sum.at[v], offset);
   return other;
 }
@@ -17,7 +16,6 @@ __device__ __forceinline__ Pack<V> shuffle_up(const Pack<V>& sum, u32 offset) {
 template <u32 V>
 __device__ __forceinline__ Pack<V> load_from_l2(const Pack<V>* address) {
   Pack<V> pack;
-#pragma unroll
   for (u32 v = 0; v < V; ++v) pack.at[v] = __ldcg(address->at + v);
   return pack;
 }
@@ -27,7 +25,6 @@ template <u32 LANES, u32 STRIDE, u32 V>
 __device__ __forceinline__ void reduce_lanes(Pack<V>& sum) {
 #pragma unroll
   for (u32 d = STRIDE; d < LANES * STRIDE; d *= 2) {
-#pragma unroll
     for (u32 v = 0; v < V; ++v) sum.at[v] += __shfl_xor_sync(0xffffffff, sum.at[v], d);
   }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codegen::{Argument, ArgumentKind, CudaSource, WIDEST_LOAD, loads_vectors};
 use crate::language::{LANGUAGE_VERSION, Program, Rows, Token, grammar_hash, vocabulary_hash};
-use crate::layout::{CostModel, Layout, LinearGeometry, Packed, PackedPart, part_name};
+use crate::layout::{CostModel, Layout, Packed, PackedPart, part_name};
 use crate::matrix::CsrView;
 use crate::target::Architecture;
 use crate::task::{Operation, Task, Values};
@@ -389,20 +389,6 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
         }
     };
     source.arguments(packed).iter().map(plan).collect()
-}
-
-/// Says how a source is launched for this matrix, to stand after the last line of its source:
-/// neither that nor what it compiles to depends on the matrix.
-pub fn launch_comment(source: &CudaSource, packed: &Packed) -> String {
-    let LinearGeometry { grid, block, .. } = packed.geometry;
-    let mut text =
-        format!("\n// For the matrix of plan.json: {grid} blocks of {block} threads, with\n//\n");
-    for argument in source.arguments(packed) {
-        if let ArgumentKind::Size(size) = argument.kind {
-            text.push_str(&format!("//   {} = {size}\n", argument.name));
-        }
-    }
-    text
 }
 
 fn parts(packed: &Packed) -> Vec<PartPlan> {

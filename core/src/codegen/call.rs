@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::dense::{dense_names, result_name};
 use super::ending::Ending;
+use super::parameter::Size;
 use super::part::PartCall;
 use super::signature::RowsForm;
 use crate::layout::{DeviceCall, Mapping, Operand, PartSize, part_name};
@@ -116,16 +117,19 @@ impl Context<'_> {
             Operand::Input => format!("Input<{vector}>{{{input}, column}}"),
             Operand::Output => {
                 let ty = if is_spmv { "Output".into() } else { format!("Output<{vector}>") };
-                let column = match (is_spmv, self.is_strided()) {
-                    (true, _) => "",
-                    (false, false) => "column, ",
-                    (false, true) => "ldc, ldd, column, ",
+                let own = |output: &'static str| {
+                    let streamed = Size::OutputStreamed(output).name(self.parts);
+                    match (is_spmv, self.is_strided()) {
+                        (true, _) => String::new(),
+                        (false, false) => format!("column, {streamed}, "),
+                        (false, true) => format!("ldc, ldd, column, {streamed}, "),
+                    }
                 };
                 match self.ending {
-                    None => format!("{ty}{{{output}, {column}alpha, beta}}"),
+                    None => format!("{ty}{{{output}, {}alpha, beta}}", own(output)),
                     Some(ending) => {
                         let (result, user) = (result_name(self.task.operation), ending.user());
-                        format!("{ty}{{{result}, {output}, {column}alpha, beta{user}}}")
+                        format!("{ty}{{{result}, {output}, {}alpha, beta{user}}}", own(result))
                     }
                 }
             }

@@ -65,7 +65,7 @@ fn write(
             PartCall { index, part, signature, call }
         })
         .collect();
-    let mut parameters = parameters(task, &parts);
+    let mut parameters = parameters((task, ending), &parts);
     if ending.is_some() {
         let outputs = parameters.iter_mut().filter(|p| p.kind == ParameterKind::Output);
         outputs.for_each(|output| result_name(task.operation).clone_into(&mut output.name));
@@ -113,7 +113,7 @@ fn write(
     Ok(CudaSource { text: named(&text), kernel: named(&kernel), parameters })
 }
 
-fn parameters(task: Task, parts: &[PartCall<'_>]) -> Vec<Parameter> {
+fn parameters((task, ending): (Task, Option<&Ending>), parts: &[PartCall<'_>]) -> Vec<Parameter> {
     let (input, output) = dense_names(task.operation);
     let precision = task.precision;
     let (dense, factor) = (precision.dense().into(), precision.accumulator().into());
@@ -151,6 +151,10 @@ fn parameters(task: Task, parts: &[PartCall<'_>]) -> Vec<Parameter> {
             };
             size(Size::Part { part: *index, what }, element);
         }
+    }
+    if task.operation != Operation::SpMV {
+        let output = if ending.is_some() { result_name(task.operation) } else { output };
+        size(Size::OutputStreamed(output), ElementType::U32);
     }
     for what in prefetched(task, parts) {
         size(what, ElementType::U32);

@@ -14,11 +14,12 @@ type File = (&'static str, fn(Dense) -> bool);
 /// What the layouts share, each file after those that it uses. What differs between SpMV and SpMM,
 /// where results are rounded to half precision, by where results go, or where rows have gaps between
 /// them, is in a file for each.
-const SHARED: [File; 28] = [
+const SHARED: [File; 29] = [
     (include_str!("../../cuda/types.cuh"), |_| true),
     (include_str!("../../cuda/half.cuh"), |_| true),
     (include_str!("../../cuda/prefetch.cuh"), |_| true),
     (include_str!("../../cuda/predicated.cuh"), |_| true),
+    (include_str!("../../cuda/stored.cuh"), |dense| dense.is_matrices),
     (include_str!("../../cuda/to_dense.cuh"), |dense| !dense.is_half),
     (include_str!("../../cuda/to_dense_half.cuh"), |dense| dense.is_half),
     (include_str!("../../cuda/rounded.cuh"), |dense| dense.result == DenseResult::Fused),
@@ -216,9 +217,9 @@ fn name(lines: &[&'static str]) -> Option<&'static str> {
     let declarator = match declarator.find('(') {
         // Of `struct alignas(n) Name {` the name comes after the parenthesis.
         Some(at) if !declarator.starts_with("struct") => &declarator[..at],
-        _ => declarator.trim_end_matches(" {"),
+        _ => declarator,
     };
-    declarator.rsplit(' ').next()
+    declarator.split(" {").next()?.rsplit(' ').next()
 }
 
 fn without_comment(line: &'static str) -> &'static str {

@@ -1,13 +1,16 @@
 //! Sources, and the arguments of their launches.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 use thiserror::Error;
 
+use super::lines::write_words;
 use super::parameter::{Parameter, ParameterKind};
-use crate::layout::{ArrayData, Packed};
+use crate::layout::{ArrayData, LinearGeometry, Packed};
 
 /// A CUDA translation unit with one kernel.
 ///
@@ -107,5 +110,25 @@ impl CudaSource {
             Argument { name, kind, dtype: parameter.element.name(), len, meaning }
         };
         self.parameters.iter().map(argument).collect()
+    }
+
+    /// Says how a source is launched for this matrix, to stand after the last line of its source:
+    /// neither that nor what it compiles to depends on the matrix.
+    #[must_use]
+    pub fn launch_comment(&self, packed: &Packed) -> String {
+        let LinearGeometry { grid, block, .. } = packed.geometry;
+        let mut words =
+            format!("For the matrix of plan.json: {grid} blocks of {block} threads, with");
+        let mut separator = " ";
+        for argument in self.arguments(packed) {
+            if let ArgumentKind::Size(size) = argument.kind {
+                words.push_str(&format!("{separator}{} = {size}", argument.name));
+                separator = ", ";
+            }
+        }
+        let mut text = "\n".to_owned();
+        // A string takes all that is written to it.
+        let _ = write_words(&mut text, "// ", &words);
+        text
     }
 }

@@ -1,5 +1,6 @@
 /* Products with dense matrices whose rows have gaps between them, and with column-major ones, on a GPU. All numbers are
- * so small that every order of additions gives the same result. The second argument is a folder to write to. */
+ * so small that every order of additions gives the same result. The arguments are a type, f32, f64, f16 or bf16, and a
+ * folder to write to. */
 #include "check_cuda.h"
 #include "grid_product.h"
 
@@ -166,23 +167,30 @@ static void all(const struct problem *p, const char *folder) {
   captured(p);
 }
 
+static int32_t type_called(const char *name) {
+  static const char *const names[] = {"f32", "f64", "f16", "bf16"};
+  static const int32_t types[] = {SPARSERL_F32, SPARSERL_F64, SPARSERL_F16, SPARSERL_BF16};
+  for (size_t i = 0; i < sizeof types / sizeof *types; ++i)
+    if (!strcmp(name, names[i])) return types[i];
+  fprintf(stderr, "no type is called %s\n", name);
+  exit(EXIT_FAILURE);
+}
+
 int main(int count, char **arguments) {
   REQUIRE(count == 3);
   g = make_grid(100);
   OK(sparserl_context_create(NULL, &context));
   CUDA(cudaStreamCreate(&stream));
   static const size_t columns[] = {1, 7, 32, 130};
-  for (int32_t type = SPARSERL_F32; type <= SPARSERL_BF16; ++type) {
-    struct problem p = {type, 0, 0, NULL, NULL};
-    p.matrix = grid_in(context, &g, type, &p.values);
-    for (p.dense = SPARSERL_DENSE_STRIDED; p.dense <= SPARSERL_DENSE_COLUMN_MAJOR; ++p.dense)
-      for (size_t i = 0; i < sizeof columns / sizeof *columns; ++i) {
-        p.columns = columns[i];
-        all(&p, arguments[2]);
-      }
-    OK(sparserl_matrix_destroy(p.matrix));
-    free(p.values);
-  }
+  struct problem p = {type_called(arguments[1]), 0, 0, NULL, NULL};
+  p.matrix = grid_in(context, &g, p.type, &p.values);
+  for (p.dense = SPARSERL_DENSE_STRIDED; p.dense <= SPARSERL_DENSE_COLUMN_MAJOR; ++p.dense)
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; ++i) {
+      p.columns = columns[i];
+      all(&p, arguments[2]);
+    }
+  OK(sparserl_matrix_destroy(p.matrix));
+  free(p.values);
   CUDA(cudaStreamDestroy(stream));
   OK(sparserl_context_destroy(context));
   free_grid(&g);
