@@ -361,13 +361,17 @@ static size_t bytes_at(const void *address) {
   pthread_mutex_unlock(&lock);
   return bytes;
 }
-/* Plain CSR takes x, z, alpha, beta, the three arrays, rows and three numbers of lines, and perhaps y, and perhaps
- * leading dimensions of x, y and z. Others that take as much have shorter arrays, as of narrower indices. */
+/* Where the old operand stands among the parameters of a product: behind x, z, alpha, beta, the three arrays, rows, three
+ * numbers of lines, and for matrices whether the output is streamed. */
+static size_t place_of_old(CUfunction function) { return function->count > 11 && function->sizes[11] == 4 ? 12 : 11; }
+/* Plain CSR takes these, and perhaps the old operand, and perhaps leading dimensions of x, y and z. Others that take as
+ * much have shorter arrays, as of narrower indices. */
 static int is_plain_csr(CUfunction function, void **parameters) {
-  const size_t sum = type == ELEMENT_F64 ? 8 : 4;
-  const size_t sizes[] = {8, 8, sum, sum, 8, 8, 8, 4, 4, 4, 4, 8, 4, 4, 4};
-  if ((function->count != 11 && function->count != 12 && function->count != 15) ||
-      memcmp(function->sizes, sizes, function->count * sizeof *sizes) != 0)
+  const size_t sum = type == ELEMENT_F64 ? 8 : 4, old = place_of_old(function), after = function->count - old;
+  const size_t first[] = {8, 8, sum, sum, 8, 8, 8, 4, 4, 4, 4, 4}, rest[] = {8, 4, 4, 4};
+  if (function->count < old || (after != 0 && after != 1 && after != 4) ||
+      memcmp(function->sizes, first, old * sizeof *first) != 0 ||
+      memcmp(function->sizes + old, rest, after * sizeof *rest) != 0)
     return 0;
   const unsigned *offsets = *(unsigned **)parameters[4];
   const size_t rows = *(unsigned *)parameters[7];
@@ -376,15 +380,17 @@ static int is_plain_csr(CUfunction function, void **parameters) {
   return bytes_at(*(void **)parameters[5]) >= entries * sizeof(unsigned) &&
          bytes_at(*(void **)parameters[6]) >= entries * element_size(type);
 }
-static void multiply(void **parameters, const void *y, int has_leading) {
+static void multiply(CUfunction function, void **parameters) {
   const int sum_type = type == ELEMENT_F64 ? ELEMENT_F64 : ELEMENT_F32;
   const void *x = *(void **)parameters[0], *values = *(void **)parameters[6];
   void *z = *(void **)parameters[1];
   const double alpha = element_get(sum_type, parameters[2], 0), beta = element_get(sum_type, parameters[3], 0);
   const unsigned *offsets = *(unsigned **)parameters[4], *indices = *(unsigned **)parameters[5];
   const size_t rows = *(unsigned *)parameters[7];
+  const size_t old_at = place_of_old(function);
+  const void *y = *(void **)parameters[function->count > old_at ? old_at : 1];
   size_t leading[3] = {columns, columns, columns};
-  for (int i = 0; has_leading && i < 3; ++i) leading[i] = *(unsigned *)parameters[12 + i];
+  for (size_t i = 0; function->count > old_at + 1 && i < 3; ++i) leading[i] = *(unsigned *)parameters[old_at + 1 + i];
   for (size_t row = 0; row < rows; ++row)
     for (size_t column = 0; column < columns; ++column) {
       double sum = 0;
@@ -434,10 +440,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *launch, CUfunction function, voi
   unsigned sum = 0;
   for (size_t i = 0; i < function->count; ++i)
     for (size_t k = 0; k < function->sizes[i]; ++k) sum += ((unsigned char *)parameters[i])[k];
-  const int has_y = function->count >= 12;
   begin_work(launch->hStream);
-  if (is_plain_csr(function, parameters)) 
-    multiply(parameters, *(void **)parameters[has_y ? 11 : 1], function->count == 15);
+  if (is_plain_csr(function, parameters)) multiply(function, parameters);
   if (function->scatters) scatter(parameters);
   if (function->copies) copy(parameters, function->copies == 1);
   end_work(launch->hStream);
