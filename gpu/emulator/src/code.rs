@@ -331,14 +331,14 @@ impl Op {
         }
     }
 
-    /// Whether it orders memory for its own block only.
+    /// Whether it orders memory for its own block or cluster only.
     pub(crate) fn is_near(&self) -> bool {
         match self {
             Self::Load { access, .. } | Self::Store { access, .. } => {
-                access.scope == Scope::Block && access.order != Order::Weak
+                access.scope < Scope::Device && access.order != Order::Weak
             }
-            Self::Atomic(atomic) => atomic.scope == Scope::Block,
-            Self::Fence { scope, .. } => *scope == Scope::Block,
+            Self::Atomic(atomic) => atomic.scope < Scope::Device,
+            Self::Fence { scope, .. } => *scope < Scope::Device,
             _ => false,
         }
     }

@@ -66,6 +66,8 @@ pub enum Order {
 pub enum Scope {
     /// Those of the block.
     Block,
+    /// Those of the block's cluster.
+    Cluster,
     /// Those of the grid, or of more devices.
     Device,
 }

@@ -135,7 +135,12 @@ impl<'g> Block<'g> {
                 position,
                 membership: Membership::new(grid.rank(position), grid.warps()),
                 shared: SharedMemory::new(kernel.shared_dynamic + grid.dynamic_shared, index),
-                order: BlockOrder::new(index, grid.blocks(), grid.warps(), grid.has_near),
+                order: BlockOrder::new(
+                    (index, grid.cluster_of(position)),
+                    grid.blocks(),
+                    grid.warps(),
+                    grid.has_near,
+                ),
                 counters: Counters::default(),
                 findings: Findings::default(),
                 copies: (0..grid.warps()).map(|_| Groups::default()).collect(),

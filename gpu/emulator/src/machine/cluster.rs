@@ -117,6 +117,13 @@ impl Grid<'_> {
         x + self.size[0] * (y + self.size[1] * z)
     }
 
+    /// The number of a block's cluster.
+    pub(crate) fn cluster_of(&self, block: [u32; 3]) -> u32 {
+        let [x, y, z]: [u32; 3] = std::array::from_fn(|i| block[i] / self.cluster[i]);
+        let [width, height, _]: [u32; 3] = std::array::from_fn(|i| self.size[i] / self.cluster[i]);
+        x + width * (y + height * z)
+    }
+
     /// The rank of a block in its cluster.
     pub(crate) fn rank(&self, block: [u32; 3]) -> u32 {
         let [x, y, z]: [u32; 3] = std::array::from_fn(|i| block[i] % self.cluster[i]);

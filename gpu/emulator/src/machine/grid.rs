@@ -63,7 +63,7 @@ pub(crate) struct Grid<'l> {
     pub(crate) is_over: AtomicBool,
     /// Bytes of an element, by instruction that accesses memory.
     pub(crate) sizes: Vec<u8>,
-    /// Whether any operation has the block's scope.
+    /// Whether any operation has the scope of the block or the cluster.
     pub(crate) has_near: bool,
     /// Whether copies from shared memory are issued.
     pub(crate) has_bulk_stores: bool,

@@ -12,8 +12,8 @@
 //!   synchronises with an *acquire pattern* (a strong read and then a fence, or a read that
 //!   acquires) that observes the write, directly or through atomics that came between. A plain
 //!   strong store starts anew: nothing is handed on from before it.
-//! - Both have to be *morally strong* to each other: a fence or an access of the block's scope
-//!   reaches nobody outside of the block.
+//! - Both have to be *morally strong* to each other: a fence or an access of the scope of the block or
+//!   the cluster reaches nobody outside of it.
 //! - `fence.sc`, which `__threadfence()` is, synchronises with every `fence.sc` after it in one
 //!   order of them all. Where one comes before a write and another after a read that observes it,
 //!   in causality order, the first has to be first in that order: otherwise the read would come
@@ -54,12 +54,35 @@ struct Release {
     patterns: Clock,
     /// By sequentially consistent fences before the writes.
     fences: Clock,
-    /// By release patterns that reach their own block only, or further, by block. Only in kernels
-    /// with operations of the block's scope.
-    near: Option<HashMap<u32, Clock>>,
+    /// By release patterns that reach their own block only, or further, by block, and those that
+    /// reach their own cluster only, or further, by cluster. Only in kernels with operations of
+    /// such a scope.
+    near: Option<HashMap<Near, Clock>>,
     /// The thread that stored here last.
     storer: Stamp,
 }
+
+/// The threads of a scope that does not reach all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Near {
+    Block(u32),
+    Cluster(u32),
+}
+
+/// What a strong write releases.
+#[derive(Clone, Debug, Default)]
+struct Released {
+    /// By release patterns, as far as their scope at least.
+    patterns: [Clock; SCOPES],
+    /// By sequentially consistent fences of others.
+    fences: Clock,
+}
+
+/// Scopes, and their numbers as places in an array.
+const SCOPES: usize = 3;
+const BLOCK: usize = Scope::Block as usize;
+const CLUSTER: usize = Scope::Cluster as usize;
+const DEVICE: usize = Scope::Device as usize;
 
 /// Everything that was released, by place.
 #[derive(Debug, Default)]
@@ -93,11 +116,12 @@ pub(crate) enum Log<'r> {
 #[derive(Debug)]
 pub(crate) struct BlockOrder {
     block: u32,
+    cluster: u32,
     levels: u32,
     warps: Vec<WarpOrder>,
     /// Releases in shared memory.
     shared: Releases,
-    /// Whether anything of the kernel has the block's scope.
+    /// Whether anything of the kernel has the scope of the block or the cluster.
     has_near: bool,
     has_fenced: bool,
     has_acquired: bool,
@@ -110,11 +134,11 @@ pub(crate) struct BlockOrder {
 #[derive(Debug)]
 struct WarpOrder {
     knowledge: Knowledge,
-    /// At each lane's last fence, for the block or further, and for the device.
-    fenced: [[Option<Fenced>; 2]; WARP],
+    /// At each lane's last fence of each scope or a wider one.
+    fenced: [[Option<Fenced>; SCOPES]; WARP],
     /// What was released where strong reads have observed it since the last fence: acquired at the
-    /// next one, of the block's scope or further, or of the device's.
-    seen: [[Clock; 2]; WARP],
+    /// next one of each scope or a wider one.
+    seen: [[Clock; SCOPES]; WARP],
     /// The same of sequentially consistent fences. Who comes later in causality order has seen it
     /// as well.
     seen_fences: Spread,
@@ -125,13 +149,18 @@ struct WarpOrder {
     /// Changes with all of this.
     version: u32,
     /// What each lane releases, as long as the version is the same.
-    released: [Option<(u32, [Clock; 3])>; WARP],
+    released: [Option<(u32, Released)>; WARP],
 }
 
 impl BlockOrder {
-    /// Nothing is known. `blocks` are those of the grid, `has_near` says whether the kernel has any
-    /// operation of the block's scope.
-    pub(crate) fn new(block: u32, blocks: u32, warps: usize, has_near: bool) -> Self {
+    /// Nothing is known to a block of a cluster. `blocks` are those of the grid, `has_near` says
+    /// whether the kernel has any operation of the scope of the block or the cluster.
+    pub(crate) fn new(
+        (block, cluster): (u32, u32),
+        blocks: u32,
+        warps: usize,
+        has_near: bool,
+    ) -> Self {
         let warp = || WarpOrder {
             knowledge: Knowledge {
                 epoch: 2,
@@ -139,7 +168,7 @@ impl BlockOrder {
                 lanes: None,
                 warps: vec![0; warps].into_boxed_slice(),
             },
-            fenced: [const { [None, None] }; WARP],
+            fenced: [const { [const { None }; SCOPES] }; WARP],
             seen: std::array::from_fn(|_| Default::default()),
             seen_fences: Spread::default(),
             acquired: Spread::default(),
@@ -150,6 +179,7 @@ impl BlockOrder {
         };
         Self {
             block,
+            cluster,
             levels: levels(blocks),
             warps: (0..warps).map(|_| warp()).collect(),
             shared: Releases::default(),
@@ -299,12 +329,12 @@ impl BlockOrder {
         own.version += 1;
         own.knowledge.advance();
         for lane in lanes_of(lanes) {
-            let mut gained = std::mem::take(&mut own.seen[lane][0]);
-            if scope == Scope::Device {
-                gained.join(&std::mem::take(&mut own.seen[lane][1]));
-                if sequential {
-                    gained.join(&own.seen_fences.of(lane));
-                }
+            let mut gained = Clock::default();
+            for seen in &mut own.seen[lane][..=scope as usize] {
+                gained.join(&std::mem::take(seen));
+            }
+            if scope == Scope::Device && sequential {
+                gained.join(&own.seen_fences.of(lane));
             }
             if !gained.is_empty() {
                 self.has_acquired = true;
@@ -315,13 +345,10 @@ impl BlockOrder {
         for lane in lanes_of(lanes) {
             let acquired = own.acquired.of(lane);
             let fenced = Fenced { knowledge: Arc::clone(&knowledge), acquired };
-            if scope == Scope::Device {
-                if sequential {
-                    own.fences_elsewhere.join(&fenced.acquired);
-                }
-                own.fenced[lane][1] = Some(fenced.clone());
+            if scope == Scope::Device && sequential {
+                own.fences_elsewhere.join(&fenced.acquired);
             }
-            own.fenced[lane][0] = Some(fenced);
+            own.fenced[lane][..=scope as usize].fill(Some(fenced));
         }
         if scope == Scope::Device && sequential {
             let leaf: Arc<[WarpClock]> = own.knowledge.leaf(warp, lanes).into();
@@ -345,49 +372,56 @@ impl BlockOrder {
             (Place::Global(address), Log::Turn(all)) => (&mut all.places, address),
             (Place::Global(_), Log::Parallel) => return,
         };
-        let block = self.block;
-        let is_near = effect.scope == Scope::Block && !is_shared;
+        let (block, cluster) = (self.block, self.cluster);
+        // In shared memory all are near.
+        let reach = if is_shared { DEVICE } else { effect.scope as usize };
         let Some(own) = self.warps.get_mut(warp) else { return };
         let stamp = Stamp::new(block, (warp * WARP + lane) as u32, 0, true);
         if effect.reads
             && let Some(released) = places.get(&address)
         {
-            let near = released.near.as_ref().and_then(|near| near.get(&block));
-            // In shared memory all are near.
-            let patterns = if is_shared { None } else { Some(&released.patterns) };
-            let near = if is_shared { Some(&released.patterns) } else { near };
-            let patterns = patterns.filter(|_| !is_near);
-            if effect.acquires {
-                for clock in [near, patterns].into_iter().flatten().filter(|c| !c.is_empty()) {
+            let near = |of| released.near.as_ref().and_then(|near| near.get(&of));
+            let patterns = match is_shared {
+                true => [Some(&released.patterns), None, None],
+                false => {
+                    let patterns = Some(&released.patterns);
+                    [near(Near::Block(block)), near(Near::Cluster(cluster)), patterns]
+                }
+            };
+            for (scope, clock) in patterns.into_iter().enumerate().take(reach + 1) {
+                let Some(clock) = clock.filter(|clock| !clock.is_empty()) else { continue };
+                if effect.acquires {
                     self.has_acquired = true;
                     own.version += 1;
                     own.acquired.add(lane, clock);
+                } else {
+                    own.seen[lane % WARP][scope].join(clock);
                 }
-            } else {
-                near.into_iter().for_each(|clock| own.seen[lane % WARP][0].join(clock));
-                patterns.into_iter().for_each(|clock| own.seen[lane % WARP][1].join(clock));
             }
-            if !is_near {
+            if reach > BLOCK {
                 own.seen_fences.add(lane, &released.fences);
             }
         }
         if !effect.writes {
             return;
         }
-        let [patterns, near, fences] = if effect.releases {
+        let Released { mut patterns, fences } = if effect.releases {
             own.version += 1;
             own.knowledge.advance();
             let mut clock =
                 Clock::of_block(block, self.levels, own.knowledge.leaf(warp, 1 << (lane % WARP)));
             clock.join(&own.acquired.of(lane));
-            let far = if is_near { Clock::default() } else { clock.clone() };
-            [far, clock, own.fences_before(block, self.levels, warp, lane)]
+            let fences = own.fences_before(block, self.levels, warp, lane);
+            Released { patterns: std::array::from_fn(|_| clock.clone()), fences }
         } else if self.has_fenced {
             own.released(block, self.levels, warp, lane)
         } else {
-            Default::default()
+            Released::default()
         };
-        let patterns = if is_shared { near.clone() } else { patterns };
+        if is_shared {
+            patterns[DEVICE] = patterns[BLOCK].clone();
+        }
+        patterns[reach + 1..].fill(Clock::default());
         if !effect.reads
             && let Some(released) = places.get_mut(&address)
             && !(released.storer.is_somebody() && released.storer.same_thread(stamp))
@@ -395,35 +429,35 @@ impl BlockOrder {
             // What was handed on by atomics until now is not observed through a plain store.
             *released = Release::default();
         }
-        if patterns.is_empty()
-            && near.is_empty()
-            && fences.is_empty()
-            && !places.contains_key(&address)
-        {
+        let is_nothing = patterns.iter().all(Clock::is_empty) && fences.is_empty();
+        if is_nothing && !places.contains_key(&address) {
             return;
         }
         let released = places.entry(address).or_default();
         if !effect.reads {
             released.storer = stamp;
         }
-        if !is_near {
-            released.patterns.join(&patterns);
+        released.patterns.join(&patterns[DEVICE]);
+        if reach > BLOCK {
             released.fences.join(&fences);
         }
-        if self.has_near && !is_shared && !near.is_empty() {
-            released.near.get_or_insert_default().entry(block).or_default().join(&near);
+        if self.has_near && !is_shared {
+            let near = [(Near::Block(block), BLOCK), (Near::Cluster(cluster), CLUSTER)];
+            for (of, scope) in near.into_iter().filter(|&(_, scope)| !patterns[scope].is_empty()) {
+                let clocks = released.near.get_or_insert_default();
+                clocks.entry(of).or_default().join(&patterns[scope]);
+            }
         }
     }
 }
 
 impl WarpOrder {
-    /// What a strong write of a lane releases: by a fence of the device's scope, by one of any
-    /// scope, and by sequentially consistent fences of others.
-    fn released(&mut self, block: u32, levels: u32, warp: usize, lane: Lane) -> [Clock; 3] {
-        if let Some((version, clocks)) = &self.released[lane % WARP]
+    /// What a strong write of a lane releases by the fences before it.
+    fn released(&mut self, block: u32, levels: u32, warp: usize, lane: Lane) -> Released {
+        if let Some((version, released)) = &self.released[lane % WARP]
             && *version == self.version
         {
-            return clocks.clone();
+            return released.clone();
         }
         let clock = |fenced: &Option<Fenced>| {
             let Some(Fenced { knowledge, acquired }) = fenced else { return Clock::default() };
@@ -432,16 +466,22 @@ impl WarpOrder {
             clock.join(acquired);
             clock
         };
-        let [near, far] = &self.fenced[lane % WARP];
-        let far_clock = clock(far);
-        let is_same = match (near, far) {
-            (Some(near), Some(far)) => Arc::ptr_eq(&near.knowledge, &far.knowledge),
-            _ => false,
-        };
-        let near_clock = if is_same { far_clock.clone() } else { clock(near) };
-        let clocks = [far_clock, near_clock, self.fences_before(block, levels, warp, lane)];
-        self.released[lane % WARP] = Some((self.version, clocks.clone()));
-        clocks
+        let fenced = &self.fenced[lane % WARP];
+        let mut patterns: [Clock; SCOPES] = Default::default();
+        for scope in (0..SCOPES).rev() {
+            let is_as_further = match (&fenced[scope], fenced.get(scope + 1)) {
+                (Some(near), Some(Some(far))) => Arc::ptr_eq(&near.knowledge, &far.knowledge),
+                _ => false,
+            };
+            patterns[scope] = match is_as_further {
+                true => patterns[scope + 1].clone(),
+                false => clock(&fenced[scope]),
+            };
+        }
+        let fences = self.fences_before(block, levels, warp, lane);
+        let released = Released { patterns, fences };
+        self.released[lane % WARP] = Some((self.version, released.clone()));
+        released
     }
 
     /// What sequentially consistent fences that come before what a lane does now have fenced.

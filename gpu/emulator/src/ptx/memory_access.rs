@@ -110,13 +110,13 @@ impl<'m> Lowering<'m> {
         Ok(Modifiers { space, order, scope, read_only_path, elements, ty, has_policy })
     }
 
-    /// Whom an access is strong to. A block may be a cluster of its own; one of several is taken to
-    /// reach all, so that messages between clusters may pass that should not.
+    /// Whom an access is strong to. A block may be a cluster of its own.
     pub(super) fn scope(&self, modifier: &str) -> Option<Scope> {
         Some(match modifier {
             "cta" => Scope::Block,
             "cluster" if self.cluster.is_none_or(|size| size == [1; 3]) => Scope::Block,
-            "cluster" | "gpu" | "sys" => Scope::Device,
+            "cluster" => Scope::Cluster,
+            "gpu" | "sys" => Scope::Device,
             _ => return None,
         })
     }

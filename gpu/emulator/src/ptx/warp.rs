@@ -120,13 +120,14 @@ impl<'m> Lowering<'m> {
                     ["acq_rel" | "acquire" | "release", _] | [_] => false,
                     _ => return Ok(None),
                 };
-                Op::Fence {
-                    sequential,
-                    scope: match self.scope(scope) {
-                        Some(scope) => scope,
-                        None => return Ok(None),
-                    },
-                }
+                let scope = match self.scope(scope) {
+                    // The order of sequentially consistent fences is one of the device: those of a
+                    // cluster are taken to reach all.
+                    Some(Scope::Cluster) if sequential => Scope::Device,
+                    Some(scope) => scope,
+                    None => return Ok(None),
+                };
+                Op::Fence { sequential, scope }
             }
             _ => return Ok(None),
         }))

@@ -2,7 +2,7 @@
 
 use super::super::clock::Clock;
 use super::super::stamp::Stamp;
-use super::{BlockOrder, Lane, Releases, lanes_of};
+use super::{BlockOrder, CLUSTER, Lane, Released, Releases, lanes_of};
 use crate::code::WARP;
 
 impl BlockOrder {
@@ -34,8 +34,8 @@ impl BlockOrder {
         let mut fenced = Clock::default();
         if self.has_fenced {
             for lane in lanes_of(lanes) {
-                let [_, near, _] = own.released(block, levels, warp, lane);
-                fenced.join(&near);
+                let Released { patterns, .. } = own.released(block, levels, warp, lane);
+                fenced.join(&patterns[CLUSTER]);
             }
         }
         own.version += 1;
