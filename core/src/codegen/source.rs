@@ -8,7 +8,7 @@ use core::fmt;
 
 use thiserror::Error;
 
-use super::lines::write_words;
+use super::lines::write_list;
 use super::parameter::{Parameter, ParameterKind};
 use crate::layout::{ArrayData, LinearGeometry, Packed};
 
@@ -117,18 +117,16 @@ impl CudaSource {
     #[must_use]
     pub fn launch_comment(&self, packed: &Packed) -> String {
         let LinearGeometry { grid, block, .. } = packed.geometry;
-        let mut words =
-            format!("For the matrix of plan.json: {grid} blocks of {block} threads, with");
-        let mut separator = " ";
-        for argument in self.arguments(packed) {
-            if let ArgumentKind::Size(size) = argument.kind {
-                words.push_str(&format!("{separator}{} = {size}", argument.name));
-                separator = ", ";
-            }
-        }
+        let sizes = self.arguments(packed).into_iter().filter_map(|argument| match argument.kind {
+            ArgumentKind::Size(size) => Some(format!("{} = {size}", argument.name)),
+            _ => None,
+        });
+        let sizes: Vec<String> = sizes.collect();
+        let opening =
+            format!("// For the matrix of plan.json: {grid} blocks of {block} threads, with ");
         let mut text = "\n".to_owned();
         // A string takes all that is written to it.
-        let _ = write_words(&mut text, "// ", &words);
+        let _ = write_list(&mut text, &opening, &sizes, "");
         text
     }
 }
