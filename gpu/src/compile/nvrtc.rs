@@ -319,7 +319,8 @@ pub enum CompileError {
     /// The source includes a file. NVRTC would read any file of this machine and quote it in its
     /// log, and a cached cubin would not notice that the file changed.
     #[error(
-        "the source has an #include directive: it must stand alone, but for CUDA's and C's own headers such as <cuda_runtime.h> and <stdint.h>"
+        "the source has an #include directive: it must stand alone, but for what NVRTC knows without a file, as of \
+         <cuda_runtime.h> and <stdint.h>; elements of 16 bits may be `unsigned short`, converted by PTX"
     )]
     Include,
     /// This NVRTC does not know the architecture.

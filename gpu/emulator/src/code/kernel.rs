@@ -146,6 +146,15 @@ impl Kernel {
         })
     }
 
+    /// Whether atomics give it old values, as they do where threads draw what to do next.
+    #[must_use]
+    pub fn has_drawn_values(&self) -> bool {
+        self.code.iter().any(|instruction| match &instruction.op {
+            Op::Atomic(atomic) => !atomic.destinations.is_empty(),
+            _ => false,
+        })
+    }
+
     /// Whether it has atomics or other strong accesses, by which threads may work on one result.
     #[must_use]
     pub fn has_strong_accesses(&self) -> bool {

@@ -47,7 +47,10 @@ pub(crate) struct Block<'g> {
     turn: usize,
     /// Rounds that it stays behind others.
     pause: u32,
-    /// Whether its last turn was a store, after which others may get ahead of what follows it.
+    /// Rounds in which it does not run, either.
+    rest: u32,
+    /// Whether its last turn was a store, or an atomic of some, after which others may get ahead of
+    /// what follows it.
     has_stored: bool,
 }
 
@@ -159,12 +162,16 @@ impl<'g> Block<'g> {
             },
             turn: 0,
             pause,
+            rest: 0,
             has_stored: false,
         }
     }
 
     /// Runs until it has ended or until every warp waits.
     pub(crate) fn run(&mut self, time: u64) {
+        if self.rest > 0 {
+            return;
+        }
         self.core.order.time = time;
         self.warps.iter_mut().for_each(|warp| warp.dozes = false);
         while !self.core.is_stuck {
@@ -211,6 +218,10 @@ impl<'g> Block<'g> {
     /// Executes the strong accesses of device memory that its warps wait for, except for those of
     /// sleepers for whom nothing has changed. Gives whether any warp got further.
     pub(crate) fn access_strongly(&mut self, releases: &mut Releases) -> bool {
+        if self.rest > 0 {
+            self.rest -= 1;
+            return true;
+        }
         self.core.order.tell_fence(&mut releases.past);
         let core = &self.core;
         let can_go =
@@ -260,7 +271,19 @@ impl<'g> Block<'g> {
         if let Some(instruction) = code.get(counter as usize) {
             self.core.watched.clear();
             self.core.has_changed = false;
-            self.has_stored |= matches!(instruction.op, Op::Store { .. });
+            if let Some(random) = &mut self.core.random {
+                // Others may see what is stored or drawn, and go on by it, before the next fence.
+                match &instruction.op {
+                    Op::Store { .. } => {
+                        self.has_stored = true;
+                        self.rest = if random.bool() { 0 } else { random.u32(..LONGEST_PAUSE) };
+                    }
+                    Op::Atomic(atomic) if !atomic.destinations.is_empty() => {
+                        self.has_stored |= random.bool();
+                    }
+                    _ => {}
+                }
+            }
             if !instruction.op.is_strong() {
                 warp.polls.work();
             }

@@ -66,13 +66,19 @@ impl Role {
                 matches!(kind, Kind::Array(Element::Integer { bytes: 4 | 8 }))
             }
             Self::Values | Self::Input | Self::Output => {
-                matches!(kind, Kind::Array(Element::Float(_)))
+                // As CUDA's headers are not there, 16 bits may be a number that has no type.
+                matches!(kind, Kind::Array(Element::Float(_) | Element::Integer { bytes: 2 }))
             }
             Self::Alpha | Self::Beta => matches!(kind, Kind::Number(Element::Float(_))),
             Self::Number(_) => {
                 matches!(kind, Kind::Number(Element::Integer { bytes: 4 | 8 }))
             }
         }
+    }
+
+    /// Whether it is an array of floating-point elements.
+    pub(super) fn is_of_floats(&self) -> bool {
+        matches!(self, Self::Values | Self::Input | Self::Output)
     }
 
     /// Its first standard name, or the number.

@@ -353,6 +353,19 @@ fn a_kernel_is_for_one_element_type() {
     assert!(as_int("nonzeros", 1 << 31).unwrap_err().to_string().contains("2147483648 nonzeros"));
 }
 
+/// CUDA's header of half precision is not there, so elements may be without a type.
+#[test]
+fn elements_of_16_bits_may_be_integers() {
+    let parameters = "unsigned short* x, uint16_t* y, const short* values, int num_rows";
+    let kernel = RawKernel::parse(&source(parameters), None).unwrap();
+    let Arguments::Csr(roles) = &kernel.arguments else { panic!("not over plain CSR") };
+    for half in [Dtype::F16, Dtype::BF16] {
+        assert_eq!(kernel.check_element_types(roles, half.into()), Ok(()));
+    }
+    let error = kernel.check_element_types(roles, Dtype::F32.into()).unwrap_err().to_string();
+    assert_eq!(error, "the parameter `x` is of type int16_t*, which cannot be given x");
+}
+
 /// A matrix and what a program makes of it: a source with the comment that `gen` puts behind it.
 fn generated(body: &str) -> (Csr<f64>, Arc<Packed>, CudaSource, String) {
     let program = Program::parse(&format!("sparserl 3\n{body}\n")).unwrap();
