@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         Ok(())
     };
     let matrices = Trial::test("matrices", matrices).with_ignored_flag(absent);
-    // Kernels for gaps between rows and without, for A and Aᵀ, of 32 plans: half a minute a type.
+    // Each compiles kernels for gaps between rows and without, for A and Aᵀ, of sixteen plans.
     let dense = ["f32", "f64", "f16", "bf16"].map(|dtype| {
         let run_dense = move || -> Result<(), Failed> {
             program("tests/c/device_dense.c", Language::C, &[], dtype);

@@ -124,7 +124,7 @@ const LINE_BYTES: u64 = 128;
 const MOST_PREFETCHED: u64 = 8 << 20;
 /// B and C of this many bytes together do not fit the L2 caches of 40 to 60 MB side by side with A: C then is stored
 /// such that it leaves first, and B stays. On an H200 that takes up to a fifth off the time (47.6 MB, 128
-/// columns), and where both fit it costs up to a tenth.
+/// columns), and where both fit it costs up to an eighth.
 const LEAST_STREAMED: u64 = 32 << 20;
 
 impl Size {

@@ -326,7 +326,7 @@ impl RawKernel {
             }
             let kind = parameter.kind;
             let is_bits = kind == Kind::Array(Element::Integer { bytes: 2 });
-            if is_bits && role.is_of_floats() && expected.size() != 2 {
+            if is_bits && expected.size() != 2 {
                 let (parameter, role) = (parameter.quoted(index), role.name());
                 return Err(ParameterError::Unsuitable { parameter, kind, role }.into());
             }

@@ -76,11 +76,6 @@ impl Role {
         }
     }
 
-    /// Whether it is an array of floating-point elements.
-    pub(super) fn is_of_floats(&self) -> bool {
-        matches!(self, Self::Values | Self::Input | Self::Output)
-    }
-
     /// Its first standard name, or the number.
     pub(super) fn name(&self) -> String {
         match self {
