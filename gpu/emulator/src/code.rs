@@ -331,6 +331,11 @@ impl Op {
         }
     }
 
+    /// Whether threads arrive or wait at the barrier of a cluster by it.
+    pub(crate) fn is_cluster_barrier(&self) -> bool {
+        matches!(self, Self::ClusterArrive { .. } | Self::ClusterWait)
+    }
+
     /// Whether it orders memory for its own block or cluster only.
     pub(crate) fn is_near(&self) -> bool {
         match self {

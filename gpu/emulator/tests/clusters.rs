@@ -148,16 +148,43 @@ fn barriers_that_not_all_come_to() {
     assert_eq!(crossed.kinds(), [Deadlock, DivergentBarrier]);
 }
 
+/// In a kernel that names no cluster, with two warps; `%r5` is the address of the other warp's word for this thread.
+fn alone(body: &str) -> Case {
+    let text = case(&format!(
+        ".shared .b32 words[64]; mov.u32 %r3, words; add.u32 %r3, %r3, %r4; xor.b32 %r7, %r4, 128;
+        mov.u32 %r5, words; add.u32 %r5, %r5, %r7; {body}"
+    ));
+    let text = text.text.replace(".explicitcluster .reqnctapercluster 2, 1, 1", "");
+    Case { text, grid: 2, block: 64, words: 128 }
+}
+
 #[test]
 fn without_clusters_a_block_is_alone() {
-    let text = case(
-        "mov.u32 %r7, 1; mapa.shared::cluster.u32 %r5, %r3, %r7; cvt.u64.u32 %rd2, %r5;
-        cvta.shared::cluster.u64 %rd2, %rd2; st.u32 [%rd2], 1;",
-    )
-    .text
-    .replace(".explicitcluster .reqnctapercluster 2, 1, 1", "");
-    let alone = Case { text, grid: 2, block: 32, words: 64 };
-    assert_eq!(alone.kinds(), [OutOfBounds]);
+    let outside = "mov.u32 %r7, 1; mapa.shared::cluster.u32 %r5, %r3, %r7; cvt.u64.u32 %rd2, %r5;
+        cvta.shared::cluster.u64 %rd2, %rd2; st.u32 [%rd2], 1;";
+    assert_eq!(alone(outside).kinds(), [OutOfBounds]);
+}
+
+#[test]
+fn without_clusters_a_block_is_a_cluster_of_its_own() {
+    let exchange = |barrier: &str| {
+        let body = format!(
+            "st.shared.u32 [%r3], %r0; {barrier} ld.shared.u32 %r8, [%r5]; shl.b32 %r9, %r1, 6;
+            add.u32 %r9, %r9, %r0; mul.wide.u32 %rd1, %r9, 4; add.s64 %rd1, %rd1, %rd0; st.global.u32 [%rd1], %r8;"
+        );
+        alone(&body)
+    };
+    let expected: Vec<u32> = (0..128).map(|i| (i % 64) ^ 32).collect();
+    let relaxed = "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;";
+    for fence in ["fence.acq_rel.cta;", "fence.acq_rel.cluster;", "fence.sc.gpu;"] {
+        assert_eq!(exchange(&format!("{fence} {relaxed}")).results(), expected, "{fence}");
+    }
+    assert_eq!(exchange(BARRIER).results(), expected);
+    assert_eq!(exchange(relaxed).kinds(), [Race]);
+    let in_part =
+        "setp.lt.u32 %p2, %r0, 32; @!%p2 bra ON; barrier.cluster.arrive; barrier.cluster.wait;
+        ON: bar.sync 0;";
+    assert_eq!(alone(in_part).kinds(), [DivergentBarrier, Deadlock]);
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //! then all blocks have lent theirs to the machine, and the block that has its turn takes another's
 //! in place of its own for as long as an access takes. A block's memory is there from the first
 //! barrier of its cluster that it has come to, or from when the visitor knows otherwise that it has
-//! begun, until it has ended.
+//! begun, until it has ended. In kernels without clusters each block is one of its own, which has
+//! the barrier and nothing to lend.
 
 use std::collections::HashMap;
 
@@ -98,6 +99,7 @@ impl Grid<'_> {
         self.cluster.iter().product::<u32>() as usize
     }
 
+    /// Whether clusters have several blocks.
     pub(crate) fn has_clusters(&self) -> bool {
         self.cluster != [1; 3]
     }
@@ -215,7 +217,9 @@ impl Core<'_> {
                 (None, format!("other lanes of the warp arrive {place}"))
             });
         }
-        let [released, done] = self.order.release_to_cluster(warp.index, lanes, releases);
+        let has_others = self.grid.has_clusters();
+        let [released, done] =
+            self.order.release_to_cluster(warp.index, lanes, releases, has_others);
         self.membership.released.join(&released);
         self.membership.done.join(&done);
         if let Some(own) = self.membership.warps.get_mut(warp.index) {

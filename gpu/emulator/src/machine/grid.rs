@@ -65,6 +65,8 @@ pub(crate) struct Grid<'l> {
     pub(crate) sizes: Vec<u8>,
     /// Whether any operation has the scope of the block or the cluster.
     pub(crate) has_near: bool,
+    /// Whether threads wait at the barrier of a cluster, which may have one block only.
+    has_cluster_barriers: bool,
     /// Whether copies from shared memory are issued.
     pub(crate) has_bulk_stores: bool,
     /// Whether it waits for the kernels before it, which then have not ended when it begins.
@@ -181,6 +183,7 @@ impl<'l> Grid<'l> {
             sizes: kernel.code.iter().map(|instruction| instruction.op.element_bytes()).collect(),
             has_strong_reads: kernel.has_strong_reads(),
             has_near: kernel.code.iter().any(|instruction| instruction.op.is_near()),
+            has_cluster_barriers: kernel.code.iter().any(|at| at.op.is_cluster_barrier()),
             has_bulk_stores: kernel
                 .code
                 .iter()
@@ -299,7 +302,7 @@ impl<'l> Grid<'l> {
             resident.par_iter_mut().for_each(|block| block.run(time));
             let mut gets_further =
                 self.in_turn(&mut resident, &mut releases, Block::access_strongly);
-            if self.has_clusters() {
+            if self.has_cluster_barriers {
                 for blocks in resident.chunks_mut(size) {
                     gets_further |= cluster::open(blocks);
                 }
@@ -314,7 +317,7 @@ impl<'l> Grid<'l> {
                     at_once = most.min(at_once + RESIDENT);
                     continue;
                 }
-                if self.has_clusters() {
+                if self.has_cluster_barriers {
                     resident.chunks_mut(size).for_each(cluster::report_deadlock);
                 }
                 // The more wait, the fewer tries of each show that nobody comes.

@@ -2,7 +2,7 @@
 
 use super::super::clock::Clock;
 use super::super::stamp::Stamp;
-use super::{BlockOrder, CLUSTER, Lane, Released, Releases, lanes_of};
+use super::{BLOCK, BlockOrder, CLUSTER, Lane, Released, Releases, lanes_of};
 use crate::code::WARP;
 
 impl BlockOrder {
@@ -21,21 +21,23 @@ impl BlockOrder {
         std::mem::swap(&mut self.shared, other);
     }
 
-    /// Some lanes arrive at the barrier: what they release there, if they do, or have fenced before;
-    /// and all that they have done.
+    /// Some lanes arrive at the barrier of a cluster of one block, or of several: what they release
+    /// there, if they do, or have fenced before; and all that they have done.
     pub(crate) fn release_to_cluster(
         &mut self,
         warp: usize,
         lanes: u32,
         releases: bool,
+        has_others: bool,
     ) -> [Clock; 2] {
         let (block, levels) = (self.block, self.levels);
+        let scope = if has_others { CLUSTER } else { BLOCK };
         let Some(own) = self.warps.get_mut(warp) else { return Default::default() };
         let mut fenced = Clock::default();
         if self.has_fenced {
             for lane in lanes_of(lanes) {
                 let Released { patterns, .. } = own.released(block, levels, warp, lane);
-                fenced.join(&patterns[CLUSTER]);
+                fenced.join(&patterns[scope]);
             }
         }
         own.version += 1;
