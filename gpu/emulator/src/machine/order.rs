@@ -23,6 +23,10 @@
 //! Strong accesses of one place race with weak ones only, unless their scopes or sizes differ. A
 //! strong write is ordered before what follows the strong read that observes it, which is
 //! *observation order*: the stamps of strong accesses lie half an epoch before those of weak ones.
+//! A fence thus seems to release the strong writes between it and a release pattern to another
+//! place, too, and a race of these with weak accesses is missed. Strong reads are told exactly: of
+//! the last strong write of each place is known who has observed it ([`Past`]), and its stamp lies
+//! in its full epoch there.
 
 mod cluster;
 mod known;

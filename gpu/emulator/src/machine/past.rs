@@ -10,8 +10,9 @@
 //! - was observed by nobody who is, nor by anybody of the reader's block,
 //! - and no sequentially consistent fences lie between the two.
 //!
-//! Kernels that only poll read again; those that rely on messages without fences get wrong results.
-//! Atomics always see the last value.
+//! Kernels that only poll read again; those that rely on messages without fences get wrong results,
+//! as do those with one fence before two strong stores, of which the second says that the first is
+//! there: the fence orders neither. Atomics always see the last value.
 
 use std::collections::HashMap;
 

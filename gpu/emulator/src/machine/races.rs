@@ -43,7 +43,7 @@ impl Cell {
         let is_unordered = old.is_somebody()
             && old.bytes() & stamp.bytes() != 0
             && !old.same_thread(stamp)
-            && !is_before(old);
+            && !is_before(old.in_full_epoch());
         is_unordered.then_some(Conflict { is_write: true, stamp: old, instruction })
     }
 

@@ -275,7 +275,7 @@ impl<'g> Core<'g> {
         now: u64,
         log: &mut Log<'_>,
     ) -> u64 {
-        let by = self.stamp(request, lane);
+        let by = self.stamp(request, lane).in_full_epoch();
         let Log::Turn(Releases { past, .. }) = log else { return now };
         let Some(random) = &mut self.random else { return now };
         let order = &self.order;
@@ -287,6 +287,15 @@ impl<'g> Core<'g> {
                 past.observe(address, by);
                 now
             }
+        }
+    }
+
+    /// The same of an atomic, which gives what is there.
+    pub(super) fn sees_last(&self, request: Request, lane: usize, address: u64, log: &mut Log<'_>) {
+        if let Log::Turn(Releases { past, .. }) = log
+            && self.random.is_some()
+        {
+            past.observe(address, self.stamp(request, lane).in_full_epoch());
         }
     }
 
@@ -305,7 +314,8 @@ impl<'g> Core<'g> {
             && self.grid.has_strong_reads
             && before != after
         {
-            past.write(address, bytes, [before, after], self.stamp(request, lane));
+            let by = self.stamp(request, lane).in_full_epoch();
+            past.write(address, bytes, [before, after], by);
         }
     }
 
