@@ -143,7 +143,7 @@ impl Core<'_> {
             let (new, writes) = change.apply(lane, old, is_defined);
             self.watch(Place::Global(address), bytes, old);
             self.has_changed |= old != new;
-            self.sees_last(request, lane, address, log);
+            self.remember_atomic(request, lane, address, log);
             self.remember_write(request, lane, address, bytes, [old, new], log);
             region.buffer.write(offset, bytes, new);
             effects.push((address, Effect { writes, ..READ_WRITE }));

@@ -21,7 +21,7 @@ use super::stamp::Stamp;
 /// Observers that are remembered; with more, nobody misses the write.
 const MOST_OBSERVERS: usize = 32;
 
-/// The last strong write of a place.
+/// The last strong write of a place; the stamps are in their full epochs.
 #[derive(Debug)]
 struct Write {
     before: u64,
@@ -50,7 +50,7 @@ impl Past {
 
     /// A strong write has changed what a place holds, from one value to another.
     pub(crate) fn write(&mut self, address: u64, bytes: u32, [before, after]: [u64; 2], by: Stamp) {
-        let (time, observers) = (self.time, Vec::new());
+        let (by, time, observers) = (by.in_full_epoch(), self.time, Vec::new());
         self.writes.insert(address, Write { before, after, bytes, by, time, observers });
     }
 
@@ -83,7 +83,7 @@ impl Past {
             && write.observers.len() < MOST_OBSERVERS
             && !write.observers.iter().any(|observer| observer.same_thread(by))
         {
-            write.observers.push(by);
+            write.observers.push(by.in_full_epoch());
         }
     }
 }

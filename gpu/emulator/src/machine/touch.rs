@@ -8,6 +8,7 @@ use super::calls::Calls;
 use super::global::Region;
 use super::grid::Grid;
 use super::order::{Effect, Log, Place, Releases};
+use super::past::Past;
 use super::polls::Watched;
 use super::races::{Conflict, SharedCells};
 use super::stamp::Stamp;
@@ -275,7 +276,7 @@ impl<'g> Core<'g> {
         now: u64,
         log: &mut Log<'_>,
     ) -> u64 {
-        let by = self.stamp(request, lane).in_full_epoch();
+        let by = self.stamp(request, lane);
         let Log::Turn(Releases { past, .. }) = log else { return now };
         let Some(random) = &mut self.random else { return now };
         let order = &self.order;
@@ -290,12 +291,17 @@ impl<'g> Core<'g> {
         }
     }
 
-    /// The same of an atomic, which gives what is there.
-    pub(super) fn sees_last(&self, request: Request, lane: usize, address: u64, log: &mut Log<'_>) {
-        if let Log::Turn(Releases { past, .. }) = log
-            && self.random.is_some()
-        {
-            past.observe(address, self.stamp(request, lane).in_full_epoch());
+    /// Remembers that an atomic, which never gives an older value, has observed the last strong write
+    /// of a place.
+    pub(super) fn remember_atomic(
+        &self,
+        request: Request,
+        lane: usize,
+        address: u64,
+        log: &mut Log<'_>,
+    ) {
+        if let Some(past) = self.past(log) {
+            past.observe(address, self.stamp(request, lane));
         }
     }
 
@@ -309,13 +315,20 @@ impl<'g> Core<'g> {
         [before, after]: [u64; 2],
         log: &mut Log<'_>,
     ) {
-        if let Log::Turn(Releases { past, .. }) = log
-            && self.random.is_some()
-            && self.grid.has_strong_reads
-            && before != after
+        if before != after
+            && let Some(past) = self.past(log)
         {
-            let by = self.stamp(request, lane).in_full_epoch();
-            past.write(address, bytes, [before, after], by);
+            past.write(address, bytes, [before, after], self.stamp(request, lane));
+        }
+    }
+
+    /// The last strong writes of device memory, where strong reads may miss them.
+    fn past<'r>(&self, log: &'r mut Log<'_>) -> Option<&'r mut Past> {
+        match log {
+            Log::Turn(releases) if self.random.is_some() && self.grid.has_strong_reads => {
+                Some(&mut releases.past)
+            }
+            _ => None,
         }
     }
 
