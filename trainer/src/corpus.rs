@@ -3,9 +3,10 @@
 //! A recipe is drawn for each number, from the seed of the corpus and that number alone, so a larger
 //! corpus begins with a smaller one of the same seed. Drawn are
 //!
-//! * **size**: the number of entries aimed at, evenly in its logarithm: nine tenths from 10³ to 10⁶,
-//!   which take milliseconds to measure, one tenth up to the limit: with 1.6 · 10⁷ the largest
-//!   arrays are four times the L2 cache of an H200, so matrices on either side of its edge occur;
+//! * **size**: the number of entries aimed at, evenly in its logarithm: unless a larger share is asked
+//!   for, nine tenths from 10³ to 10⁶, which take milliseconds to measure, one tenth up to the limit:
+//!   with 1.6 · 10⁷ the largest arrays are four times the L2 cache of an H200, so matrices on either
+//!   side of its edge occur;
 //! * **base**: a real matrix with the share asked for, or else a generated one. Of the generated
 //!   ones a quarter is by features ([`Generator::Featured`]), since a network has to see every
 //!   combination of them; the other 23 families, about evenly, have the regularity that features do
@@ -64,12 +65,19 @@ pub struct Corpus {
     pub share_of_real: f64,
     /// Entries of the largest matrix that is made, at least 1.
     pub largest_nnz: u64,
+    /// Share of the recipes, from 0 to 1, that are aimed at 10⁶ entries or more.
+    #[serde(default = "share_of_large")]
+    pub share_of_large: f64,
+}
+
+fn share_of_large() -> f64 {
+    Corpus::default().share_of_large
 }
 
 impl Default for Corpus {
-    /// Half of it real, up to 1.6 · 10⁷ entries.
+    /// Half of it real, up to 1.6 · 10⁷ entries, a tenth large.
     fn default() -> Self {
-        Self { seed: 0, share_of_real: 0.5, largest_nnz: 16_000_000 }
+        Self { seed: 0, share_of_real: 0.5, largest_nnz: 16_000_000, share_of_large: 0.1 }
     }
 }
 
@@ -81,7 +89,7 @@ impl Corpus {
         let mut draw = Draw::new(seed);
         let largest = self.largest_nnz.max(1) as f64;
         let quick = largest.min(QUICK);
-        let mut target = match draw.chance(0.9) {
+        let mut target = match draw.chance(1.0 - self.share_of_large) {
             true => draw.log(SMALLEST.min(quick), quick),
             false => draw.log(quick, largest),
         };

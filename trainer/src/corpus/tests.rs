@@ -11,7 +11,8 @@ use sparserl_core::matrix::{Csr, generate, market};
 
 use super::*;
 
-const SMALL: Corpus = Corpus { seed: 7, share_of_real: 0.5, largest_nnz: 20_000 };
+const SMALL: Corpus =
+    Corpus { seed: 7, share_of_real: 0.5, largest_nnz: 20_000, share_of_large: 0.1 };
 
 /// Of the matrices of the first recipes of [`SMALL`] without real ones, as they were first made.
 const HASHES: [u64; 24] = [
@@ -308,4 +309,17 @@ fn errors_say_what_is_wrong_and_where() {
             .to_string()
             .starts_with("generated/uniform: no entry comes out")
     );
+}
+
+#[test]
+fn as_many_recipes_as_asked_for_are_aimed_at_a_million_entries_or_more() {
+    let real = RealMatrices::none();
+    let large = |share_of_large: f64| {
+        let corpus = Corpus { share_of_real: 0.0, largest_nnz: 4_000_000, share_of_large, ..SMALL };
+        (0..400)
+            .filter(|&number| corpus.recipe(number, &real).size().unwrap().nnz > 700_000)
+            .count()
+    };
+    let [few, most] = [0.1, 0.6].map(large);
+    assert!((10..90).contains(&few) && (140..300).contains(&most), "{few}, {most}");
 }

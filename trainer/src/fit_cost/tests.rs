@@ -15,7 +15,7 @@ use crate::corpus::{Corpus, RealMatrices};
 /// Programs drawn for matrices of a corpus, as slow as these constants say, times a factor of each
 /// case and noise of so many per cent.
 fn planted(matrices: u64, constants: impl Fn(&str) -> CostConstants, noise: f64) -> Vec<CaseTerms> {
-    let corpus = Corpus { seed: 5, share_of_real: 0.0, largest_nnz: 300_000 };
+    let corpus = Corpus { seed: 5, share_of_real: 0.0, largest_nnz: 300_000, ..Corpus::default() };
     let real = RealMatrices::none();
     let mut random = SplitMix64::new(11);
     let mut cases = Vec::new();
