@@ -183,6 +183,16 @@ fn the_readme_states_the_newest_results() {
     }
     // Of all matrices and of real ones, which are the same here.
     assert_eq!(rows, 2 * 11);
+
+    // Of matrices that no policy has seen: all of them together.
+    let file = root.join("tests/results/h100-2026-11-25-unseen.json.gz");
+    let printed = place.succeed(&format!("report {} --markdown", file.display()));
+    let all = printed.split("Real matrices").next().unwrap();
+    let unseen: Vec<&str> = all.lines().filter(|line| line.starts_with("| spm")).collect();
+    assert_eq!(unseen.len(), 5);
+    for row in unseen {
+        assert!(readme.contains(row), "{row}");
+    }
 }
 
 /// The results that their README states are those that are kept, and those that `report --markdown`
