@@ -22,6 +22,8 @@ pub(crate) struct Arrival {
     /// Number of the instruction.
     counter: u32,
     waits: bool,
+    /// Whether the lanes, which need not wait for other warps, wait for the rest of their own.
+    waits_for_lanes: bool,
     /// Threads that take part; all of the block without.
     threads: Option<u32>,
     aligned: bool,
@@ -61,11 +63,13 @@ impl Core<'_> {
         let is_undefined = reduction
             .is_some_and(|reduction| warp.registers.undefined(reduction.source) & lanes != 0);
         let read_by = reduction.and_then(|reduction| warp.registers.read_by(reduction.source));
-        if *waits {
+        // Whoever only arrives waits as well until its warp has come, which arrives once (PTX ISA, `bar`).
+        let waits_for_lanes = !waits && lanes != warp.alive;
+        if *waits || waits_for_lanes {
             warp.at_barrier |= lanes;
             warp.ready &= !lanes;
-            self.counters.barrier_waits += 1;
         }
+        self.counters.barrier_waits += u64::from(*waits);
         let epoch = self.order.arrive(warp.index);
         self.arrivals.push(Arrival {
             barrier,
@@ -74,6 +78,7 @@ impl Core<'_> {
             lanes,
             counter,
             waits: *waits,
+            waits_for_lanes,
             threads,
             aligned: *aligned,
             reduction: *reduction,
@@ -105,6 +110,7 @@ impl Block<'_> {
             }
             arrived.push(arrival);
         }
+        self.let_whole_warps_go_on();
         let alive: u32 = self.warps.iter().map(|warp| warp.alive.count_ones()).sum();
         let warps = &self.warps;
         let is_complete = |arrivals: &Vec<Arrival>| {
@@ -145,6 +151,26 @@ impl Block<'_> {
         }
     }
 
+    /// Lets lanes go on that have only arrived, once the rest of their warp has.
+    fn let_whole_warps_go_on(&mut self) {
+        for arrivals in self.barriers.arrived.values_mut() {
+            for index in 0..arrivals.len() {
+                let arrival = arrivals[index];
+                if !arrival.waits_for_lanes {
+                    continue;
+                }
+                let own = arrivals.iter().filter(|other| other.warp == arrival.warp);
+                let come = own.fold(0, |lanes, other| lanes | other.lanes);
+                if let Some(warp) = self.warps.get_mut(arrival.warp)
+                    && warp.alive & !come == 0
+                {
+                    warp.go_on(arrival.lanes);
+                    arrivals[index].waits_for_lanes = false;
+                }
+            }
+        }
+    }
+
     fn open(&mut self, arrivals: &[Arrival], alive: u32) {
         let ended = self.core.grid.threads as u32 - alive;
         if let Some(first) = arrivals.first()
@@ -174,10 +200,9 @@ impl Block<'_> {
         let threads: u32 = arrivals.iter().map(|arrival| arrival.lanes.count_ones()).sum();
         let is_undefined = arrivals.iter().any(|arrival| arrival.is_undefined);
         let read_by = arrivals.iter().find_map(|arrival| arrival.read_by);
-        for arrival in arrivals.iter().filter(|arrival| arrival.waits) {
+        for arrival in arrivals.iter().filter(|arrival| arrival.waits || arrival.waits_for_lanes) {
             let Some(warp) = self.warps.get_mut(arrival.warp) else { continue };
-            warp.at_barrier &= !arrival.lanes;
-            warp.ready |= arrival.lanes & warp.alive;
+            warp.go_on(arrival.lanes);
             if let Some(reduction) = arrival.reduction {
                 let result = match reduction.operation {
                     BarrierOperation::Count => count,

@@ -17,7 +17,7 @@ use super::polls::Watched;
 use super::shared::SharedMemory;
 use super::stamp::Stamp;
 use super::undefined::{Stored, Use};
-use super::warp::{Facts, Group, PATIENCE, Warp};
+use super::warp::{Facts, Group, PATIENCE, Serial, Warp};
 use crate::code::{Instruction, LoadMatrix, MULTIPROCESSORS, Op, StoreMatrix, WARP};
 use crate::counters::Counters;
 use crate::finding::{FindingKind, PlacedAddress};
@@ -26,6 +26,11 @@ use crate::finding::{FindingKind, PlacedAddress};
 const PLAIN_SLICE: u64 = 20_000;
 /// The most with a seed.
 const RANDOM_SLICE: u64 = 200;
+/// Instructions after which a warp may never end: the first of a block that has executed so many has
+/// longer turns, so that not all of them use up a budget before one is known to.
+const LONG: u64 = 500_000;
+/// Instructions of such a turn.
+const LONG_SLICE: u64 = 1_000_000;
 /// Instructions that a strong access of device memory counts as, for the budget and where others
 /// wait: it takes a round.
 const STRONG_COST: u32 = 20;
@@ -80,8 +85,8 @@ pub(crate) struct Core<'g> {
     pub(super) undefined_reads: BTreeMap<u32, Option<PlacedAddress>>,
     /// Where turns are taken at random.
     pub(crate) random: Option<Rng>,
-    /// Whether lanes of a warp run one after the other at first, as far as each gets.
-    is_serial: bool,
+    /// Lanes of a warp run one after the other at first, if they do, in this order.
+    serial: Option<Serial>,
     /// What the present strong access has read.
     pub(crate) watched: Vec<Watched>,
     /// Whether it has changed memory.
@@ -128,8 +133,12 @@ impl<'g> Block<'g> {
             0..64 => random.u32(1..=LONGEST_PAUSE),
             _ => 0,
         });
-        let is_serial =
-            index < SERIAL_BLOCKS && random.as_mut().is_some_and(|random| random.u8(..) < 96);
+        let serial = random.as_mut().filter(|_| index < SERIAL_BLOCKS);
+        let serial = serial.and_then(|random| match random.u8(..) {
+            0..64 => Some(Serial::FirstLaneFirst),
+            64..128 => Some(Serial::LastLaneFirst),
+            _ => None,
+        });
         Self {
             warps: (0..grid.warps()).map(warp).collect(),
             barriers: Barriers::default(),
@@ -154,7 +163,7 @@ impl<'g> Block<'g> {
                 undefined_reads: BTreeMap::new(),
                 undefined_stored: Stored::new(),
                 random,
-                is_serial,
+                serial,
                 watched: Vec::new(),
                 has_changed: false,
                 arrivals: Vec::new(),
@@ -181,7 +190,10 @@ impl<'g> Block<'g> {
                 return;
             }
             let Some(next) = self.next_warp() else { break };
+            let goes_on_long = |warp: &Warp| warp.spent() >= LONG && is_ready(warp);
+            let first_long = self.warps.iter().position(goes_on_long);
             let slice = match &mut self.core.random {
+                _ if first_long == Some(next) => LONG_SLICE,
                 Some(random) => random.u64(1..=RANDOM_SLICE),
                 None => PLAIN_SLICE,
             };
@@ -208,7 +220,6 @@ impl<'g> Block<'g> {
             None => self.turn,
         };
         let turns = (0..count).map(|step| (start + step) % count);
-        let is_ready = |warp: &Warp| warp.ready != 0 && warp.strong.is_none() && !warp.dozes;
         let next = turns.into_iter().find(|&index| self.warps.get(index).is_some_and(is_ready))?;
         // A warp that has used up its slice gives way to the next.
         self.turn = (next + 1) % count.max(1);
@@ -314,6 +325,11 @@ impl<'g> Block<'g> {
     }
 }
 
+/// Whether some of its lanes can go on, and nothing else has to come first.
+fn is_ready(warp: &Warp) -> bool {
+    warp.ready != 0 && warp.strong.is_none() && !warp.dozes
+}
+
 impl Core<'_> {
     /// Runs a warp for about so many instructions, or until none of its lanes can go on.
     fn run(&mut self, warp: &mut Warp, slice: u64) {
@@ -321,7 +337,7 @@ impl Core<'_> {
         let end = warp.executed.saturating_add(slice);
         let mut log = Log::Parallel;
         while warp.executed < end && !self.is_stuck {
-            let serial = self.is_serial && warp.executed < SERIAL;
+            let serial = self.serial.filter(|_| warp.executed < SERIAL);
             let Some(group) = warp.pick(self.random.as_mut(), serial) else { return };
             let left = u32::try_from(end - warp.executed).unwrap_or(u32::MAX);
             let most = if group.lanes == warp.ready { left } else { left.min(PATIENCE) };

@@ -22,12 +22,16 @@ struct Poll {
     counter: u32,
     lanes: u32,
     watched: Vec<Watched>,
+    /// Its number among all polls.
+    number: usize,
 }
 
 /// The strong accesses of a warp since it last did something else.
 #[derive(Debug, Default)]
 pub(crate) struct Polls {
     last: Vec<Poll>,
+    /// Polls so far.
+    count: usize,
     /// How many in a row gave nothing new.
     unchanged: usize,
     /// Something else was done since the last one.
@@ -64,12 +68,21 @@ impl Polls {
         }
         let known =
             self.last.iter_mut().find(|poll| (poll.counter, poll.lanes) == (counter, lanes));
+        self.count += 1;
         match known {
             Some(poll) if poll.watched == watched => {
+                poll.number = self.count;
                 self.unchanged += 1;
-                self.unchanged >= 2 * self.last.len()
+                let waits = self.unchanged >= 2 * self.last.len();
+                if waits {
+                    // Those before the loop are not waited for.
+                    let before = self.count - self.unchanged;
+                    self.last.retain(|poll| poll.number > before);
+                }
+                waits
             }
             Some(poll) => {
+                poll.number = self.count;
                 poll.watched.clear();
                 poll.watched.extend_from_slice(watched);
                 self.unchanged = 0;
@@ -79,7 +92,8 @@ impl Polls {
                 if self.last.len() >= MOST {
                     self.last.clear();
                 }
-                self.last.push(Poll { counter, lanes, watched: watched.to_vec() });
+                let (watched, number) = (watched.to_vec(), self.count);
+                self.last.push(Poll { counter, lanes, watched, number });
                 self.unchanged = 0;
                 false
             }
@@ -116,6 +130,15 @@ mod tests {
             assert!(!polls.poll(7, 1, &read(64, 0), false));
             polls.work();
         }
+    }
+
+    #[test]
+    fn what_was_read_before_the_loop_is_not_waited_for() {
+        let mut polls = Polls::default();
+        assert!(!polls.poll(3, 1, &read(64, 0), false));
+        let waits: Vec<bool> = (0..5).map(|_| polls.poll(9, 1, &read(64, 1), false)).collect();
+        assert_eq!(waits, [false, false, false, false, true]);
+        assert_eq!(polls.watched().copied().collect::<Vec<_>>(), read(64, 1));
     }
 
     #[test]

@@ -15,6 +15,14 @@ use crate::compute::Registers;
 /// Instructions that ready lanes wait for others that are behind them.
 pub(crate) const PATIENCE: u32 = 2_000;
 
+/// In which order lanes of a warp run one after the other, each until it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Serial {
+    FirstLaneFirst,
+    /// As nobody expects who adds up in place what other lanes add to.
+    LastLaneFirst,
+}
+
 /// The state of a warp.
 #[derive(Debug)]
 pub(crate) struct Warp {
@@ -23,8 +31,6 @@ pub(crate) struct Warp {
     pub(crate) registers: Registers,
     /// Of each lane, the number of its next instruction.
     pub(crate) counters: [u32; WARP],
-    /// Lanes that there are: all but in the last warp of a block.
-    pub(crate) existing: u32,
     /// Lanes that have not ended.
     pub(crate) alive: u32,
     /// Lanes that can go on.
@@ -106,7 +112,6 @@ impl Warp {
             index,
             registers,
             counters: [0; WARP],
-            existing: lanes,
             alive: lanes,
             ready: lanes,
             early: 0,
@@ -131,8 +136,12 @@ impl Warp {
     }
 
     /// The next lanes to run: those furthest behind, or with `random` any that are ready; if
-    /// `serial`, the first lane that is.
-    pub(crate) fn pick(&mut self, random: Option<&mut Rng>, serial: bool) -> Option<Group> {
+    /// `serial`, one lane that is.
+    pub(crate) fn pick(
+        &mut self,
+        random: Option<&mut Rng>,
+        serial: Option<Serial>,
+    ) -> Option<Group> {
         if self.strong.is_some() {
             return None;
         }
@@ -148,9 +157,12 @@ impl Warp {
             ready = self.ready;
             counter = of(ready).filter(|&other| other > last).min().unwrap_or(least);
             self.aged = counter;
-        } else if serial {
-            let lane = ready.trailing_zeros() as usize;
-            let (lanes, counter) = (1 << lane, self.counters[lane]);
+        } else if let Some(serial) = serial {
+            let lane = match serial {
+                Serial::FirstLaneFirst => ready.trailing_zeros(),
+                Serial::LastLaneFirst => ready.ilog2(),
+            };
+            let (lanes, counter) = (1 << lane, self.counters[lane as usize]);
             return Some(Group { lanes, counter, until: u32::MAX });
         } else if let Some(random) = random {
             if random.u8(..) < 64 {
@@ -178,6 +190,12 @@ impl Warp {
             }
         }
         Some(Group { lanes, counter, until })
+    }
+
+    /// Lets lanes go on that have waited at a barrier.
+    pub(crate) fn go_on(&mut self, lanes: u32) {
+        self.at_barrier &= !lanes;
+        self.ready |= lanes & self.alive;
     }
 
     /// Makes the lanes' own memory so many words long.

@@ -379,6 +379,18 @@ fn endless_loops_end() {
 }
 
 #[test]
+fn a_block_of_endless_warps_ends_with_the_first() {
+    let endless = "LOOP: add.s32 %r4, %r4, 1; bra.uni LOOP;";
+    for seed in 0..2 {
+        let options = Options { seed, budget: 4_000_000 };
+        let run = run_seeded(endless, 1, 1024, 1, &options);
+        assert_eq!(run.kinds(), [OverBudget]);
+        let executed = run.report.counters.warp_instructions;
+        assert!(executed < 8 * options.budget, "{executed} of 32 warps");
+    }
+}
+
+#[test]
 fn copies_arrive_when_waited_for() {
     let body = |wait: &str| {
         format!(
