@@ -1,5 +1,6 @@
 //! How many programs a second are screened on one GPU, when one in five was never compiled before:
-//! what a search or a training run sees.
+//! what a search or a training run sees. Programs are drawn from the grammar, as the first that a
+//! training run collects, or are those that a search asks for, were it told the cost model's times.
 //!
 //! Run with `cargo bench -p sparserl-gpu --bench screening`. Without a GPU it says so and does
 //! nothing. Cubins are kept in a folder of this run only. With `-- --json PATH` each case adds a
@@ -19,10 +20,13 @@ use std::time::Instant;
 use serde_json::json;
 use sparserl_core::decode::random_walk;
 use sparserl_core::language::{Mask, Program};
+use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{Csr, generate};
 use sparserl_core::outcome::{Evaluator, Outcome};
 use sparserl_core::random::SplitMix64;
+use sparserl_core::search::{Search, SearchSettings};
 use sparserl_core::structure::MatrixStats;
+use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::compile::cache::CubinCache;
 use sparserl_gpu::compile::pool::CompilePool;
@@ -72,30 +76,57 @@ fn measure(mut lines: Option<File>) {
     let columns = NonZeroU32::MIN.saturating_add(31);
     for (name, matrix) in matrices {
         let matrix: Csr<f32> = matrix.cast().unwrap();
-        let stats = MatrixStats::new(matrix.view());
+        let stats = Arc::new(MatrixStats::new(matrix.view()));
         for operation in [Operation::SpMV, Operation::SpMM { columns }] {
             let task = Task::new(operation, Dtype::F32);
-            let mask = Mask::legal(&stats, task);
-            let mut random = SplitMix64::new(1);
-            let all: Vec<Program> =
-                (0..PROGRAMS).map(|_| random_walk(mask, &mut random).unwrap()).collect();
-            let known = all.iter().enumerate().filter(|(number, _)| number % NEW != 0);
-            let known: Vec<Program> = known.map(|(_, program)| program.clone()).collect();
-            gpu.evaluate(matrix.view(), &known).unwrap();
-            let start = Instant::now();
-            let evaluation = gpu.evaluate(matrix.view(), &all).unwrap();
-            let seconds = start.elapsed().as_secs_f64();
-            let right = evaluation.outcomes.iter().filter(|o| Outcome::is_right(o)).count();
-            let rate = PROGRAMS as f64 / seconds;
-            println!("{name}, {task}: {rate:.0} programs/s, {right} of {PROGRAMS} right");
-            if let Some(lines) = &mut lines {
-                let (device, task, nnz) = (&gpu.facts().name, task.to_string(), matrix.nnz());
-                let line = json!({
-                    "device": device, "threads": cores, "matrix": name, "nnz": nnz, "task": task,
-                    "programs": PROGRAMS, "new_one_in": NEW, "right": right, "seconds": seconds,
-                });
-                writeln!(lines, "{line}").unwrap();
+            let target = gpu.facts().target;
+            let proposed =
+                [("drawn", drawn(&stats, task)), ("searched", searched(&stats, task, target))];
+            for (source, all) in proposed {
+                let known = all.iter().enumerate().filter(|(number, _)| number % NEW != 0);
+                let known: Vec<Program> = known.map(|(_, program)| program.clone()).collect();
+                gpu.evaluate(matrix.view(), &known).unwrap();
+                let start = Instant::now();
+                let evaluation = gpu.evaluate(matrix.view(), &all).unwrap();
+                let seconds = start.elapsed().as_secs_f64();
+                let right = evaluation.outcomes.iter().filter(|o| Outcome::is_right(o)).count();
+                let rate = PROGRAMS as f64 / seconds;
+                println!(
+                    "{name}, {task}, {source}: {rate:.0} programs/s, {right} of {PROGRAMS} right"
+                );
+                if let Some(lines) = &mut lines {
+                    let (device, task, nnz) = (&gpu.facts().name, task.to_string(), matrix.nnz());
+                    let line = json!({
+                        "device": device, "threads": cores, "matrix": name, "nnz": nnz,
+                        "task": task, "source": source, "programs": PROGRAMS, "new_one_in": NEW,
+                        "right": right, "seconds": seconds,
+                    });
+                    writeln!(lines, "{line}").unwrap();
+                }
             }
         }
     }
+}
+
+/// Programs at random.
+fn drawn(stats: &MatrixStats<'_>, task: Task) -> Vec<Program> {
+    let mut random = SplitMix64::new(1);
+    let mask = Mask::legal(stats, task);
+    (0..PROGRAMS).map(|_| random_walk(mask, &mut random).unwrap()).collect()
+}
+
+/// The programs that a search asks for first, each once.
+fn searched(stats: &Arc<MatrixStats<'_>>, task: Task, target: Target) -> Vec<Program> {
+    let costs = CostModel::new(Arc::clone(stats), task, target);
+    let mut search = Search::new(Arc::clone(stats), task, [], SearchSettings::default(), 1);
+    let mut programs = Vec::new();
+    while programs.len() < PROGRAMS {
+        let round = search.ask().unwrap();
+        programs.extend(round.programs.iter().filter(|program| !search.knows(program)).cloned());
+        let seconds: Vec<_> =
+            round.programs.iter().map(|program| Some(costs.cost(program).seconds)).collect();
+        search.tell(&round.programs, &seconds);
+    }
+    programs.truncate(PROGRAMS);
+    programs
 }
