@@ -361,7 +361,7 @@ fn what_is_assumed_of_values_is_said() {
     fs::write(place.path("r.mtx"), text("real", " 2.5")).unwrap();
     for (arguments, says, variable) in [
         ("p.mtx", "none in the file: free, packed as 1; --values fixed ", true),
-        ("p.mtx --values fixed", "all 1, for the file has none", false),
+        ("p.mtx --values fixed --policy cost", "all 1, for the file has none", false),
         ("r.mtx --policy cost", "", false),
         ("r.mtx --values variable", "free: the kernel depends on the pattern only", true),
     ] {

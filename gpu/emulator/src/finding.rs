@@ -81,11 +81,13 @@ pub enum FindingKind {
     /// A remark: a strong read and a strong write of another thread are in no order, so that the
     /// read may give what was there before. Some are given that.
     UnorderedRead,
+    /// A remark: another thread may see an access before an atomic that comes before it in its own thread.
+    Overtaking,
 }
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::AbsentBlock,
         Self::OutOfBounds,
         Self::Misaligned,
@@ -104,12 +106,13 @@ impl FindingKind {
         Self::StackOverflow,
         Self::SameValue,
         Self::UnorderedRead,
+        Self::Overtaking,
     ];
 
     /// Whether it makes no kernel wrong by itself. Where a result is wrong, it may be why.
     #[must_use]
     pub fn is_remark(self) -> bool {
-        matches!(self, Self::SameValue | Self::UnorderedRead)
+        matches!(self, Self::SameValue | Self::UnorderedRead | Self::Overtaking)
     }
 }
 
@@ -134,6 +137,7 @@ impl fmt::Display for FindingKind {
             Self::StackOverflow => "stack overflow",
             Self::SameValue => "the same value stored in no order",
             Self::UnorderedRead => "a strong read in no order with a write",
+            Self::Overtaking => "an access that overtakes an atomic",
         })
     }
 }

@@ -35,8 +35,9 @@
 //! Weak accesses that nothing orders are a race, whatever the interleaving: happens-before is
 //! tracked after the chapter "Memory Consistency Model" of the PTX ISA. Strong accesses do not race
 //! with each other, but need not be seen at once either: with a seed, strong reads give the value
-//! before the last one wherever the model allows that. A kernel that relies on more gets wrong
-//! results, and remarks say which reads were in no order with a write.
+//! before the last one wherever the model allows that, and relaxed accesses now and then overtake an
+//! atomic without a result. A kernel that relies on more gets wrong results, and remarks say which
+//! reads were in no order with a write, and which accesses overtook.
 
 mod access;
 mod atomic;
@@ -51,6 +52,7 @@ mod copies;
 mod findings;
 mod global;
 mod grid;
+mod late;
 mod load;
 mod matrix;
 mod mbarrier;

@@ -71,7 +71,7 @@ impl Core<'_> {
 
     /// The space of a generic address or of one of the cluster's shared memory, and the address in
     /// that: the own block's memory is not the cluster's.
-    fn resolve(&self, space: Space, address: u64) -> (Space, u64) {
+    pub(super) fn resolve(&self, space: Space, address: u64) -> (Space, u64) {
         let (space, address) = match space {
             Space::Generic => resolve(address),
             space => (space, address),
@@ -174,7 +174,7 @@ impl Core<'_> {
 }
 
 /// The addresses of all lanes, in the instruction's space.
-fn addresses(warp: &Warp, address: &Address) -> [u64; WARP] {
+pub(super) fn addresses(warp: &Warp, address: &Address) -> [u64; WARP] {
     match address.base {
         None => [address.offset.cast_unsigned(); WARP],
         // 32-bit addresses wrap around at 32 bits.

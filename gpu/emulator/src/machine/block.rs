@@ -11,6 +11,7 @@ use super::cluster::Membership;
 use super::copies::{Awaited, Copy, Groups};
 use super::findings::{Culprit, Findings};
 use super::grid::Grid;
+use super::late::LATE;
 use super::mbarrier::MBarriers;
 use super::order::{BlockOrder, Log, Place, Releases, lanes_of};
 use super::polls::Watched;
@@ -279,7 +280,24 @@ impl<'g> Block<'g> {
         let code = &self.core.grid.kernel.code;
         let Some(warp) = self.warps.get_mut(index) else { return false };
         let Some((lanes, counter)) = warp.strong.take() else { return false };
+        if counter == LATE {
+            self.core.execute_late(warp, releases);
+            return true;
+        }
         if let Some(instruction) = code.get(counter as usize) {
+            if self.core.overtakes(warp, counter, instruction, lanes) {
+                // Others may get to know of the access before what it has overtaken.
+                let random = self.core.random.as_mut();
+                self.rest = random.map_or(0, |random| random.u32(..LONGEST_PAUSE));
+            } else {
+                self.core.execute_late(warp, releases);
+            }
+            if self.core.hold_back(warp, counter, instruction, lanes) {
+                warp.polls.work();
+                warp.is_asleep = false;
+                warp.jump(lanes, counter + 1);
+                return true;
+            }
             self.core.watched.clear();
             self.core.has_changed = false;
             if let Some(random) = &mut self.core.random {
@@ -441,6 +459,11 @@ impl Core<'_> {
         log: &mut Log<'_>,
     ) -> Option<u32> {
         let next = counter + 1;
+        if warp.late.is_some() && !self.waits_for_turn(warp, instruction, lanes) {
+            warp.jump(group, counter);
+            warp.strong = Some((lanes, LATE));
+            return None;
+        }
         match &instruction.op {
             Op::Load { .. }
             | Op::Store { .. }

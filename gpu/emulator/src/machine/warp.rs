@@ -6,6 +6,7 @@ use fastrand::Rng;
 
 use super::calls::Calls;
 use super::grid::position;
+use super::late::Late;
 use super::order::lanes_of;
 use super::polls::{Polls, Watched};
 use super::shared::noise;
@@ -47,6 +48,8 @@ pub(crate) struct Warp {
     pub(crate) at_cluster: u32,
     /// The lanes of a strong access of device memory that waits for its turn, and its instruction.
     pub(crate) strong: Option<(u32, u32)>,
+    /// An atomic that was held back.
+    pub(crate) late: Option<Box<Late>>,
     /// Instructions executed.
     pub(crate) executed: u64,
     /// Instructions that count against its budget besides.
@@ -120,6 +123,7 @@ impl Warp {
             at_barrier: 0,
             at_cluster: 0,
             strong: None,
+            late: None,
             executed: 0,
             charged: 0,
             loads: 0,

@@ -1,4 +1,4 @@
-//! Registers that may be read before anything is written to them.
+//! Registers that may be read before anything is written to them, and results that are never read.
 
 use std::collections::BTreeSet;
 
@@ -30,6 +30,26 @@ pub(super) fn read_before_written(code: &[Instruction], entries: &[usize]) -> BT
     let begins = |block: &Block| block.start == 0 || entries.contains(&block.start);
     let live = blocks.iter().zip(live).filter(|(block, _)| begins(block));
     live.flat_map(|(_, live)| live).collect()
+}
+
+/// Takes results away from atomics that nobody reads, as the assembler does: it makes `red` of `atom`.
+pub(super) fn drop_unread_results(code: &mut [Instruction]) {
+    let mut read = BTreeSet::new();
+    for Instruction { guard, op, .. } in &*code {
+        read.extend(guard.map(|guard| Register::Predicate(guard.predicate)));
+        op.registers(&mut |register, is_write| {
+            if !is_write {
+                read.insert(register);
+            }
+        });
+    }
+    for Instruction { op, .. } in code {
+        if let Op::Atomic(atomic) = op
+            && !atomic.destinations.iter().any(|register| read.contains(register))
+        {
+            atomic.destinations = Box::default();
+        }
+    }
 }
 
 /// Instructions that are executed one after the other.

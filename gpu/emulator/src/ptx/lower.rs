@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::calls::{Outlined, Own};
 use super::guesses;
-use super::liveness::read_before_written;
+use super::liveness::{drop_unread_results, read_before_written};
 use super::names::{Place, Scope};
 use super::reach::Reach;
 use super::shared::{self, Shared};
@@ -408,6 +408,7 @@ impl<'m> Lowering<'m> {
             }
         }
         guesses::relax(&mut self.code);
+        drop_unread_results(&mut self.code);
         debug_assert!(u64::from(local_bytes) <= LOCAL_WINDOW.end - LOCAL_WINDOW.start);
         let filled = |register: &Register| {
             self.filled.iter().any(|(other, _)| other == register)
