@@ -245,7 +245,7 @@ fn small_stages(folder: &Path) {
         let name = format!("configurations/{stage}.toml");
         let steps = if stage == "value" { "steps = 2000" } else { "steps = 1000" };
         let smaller =
-            [(steps, "steps = 2"), ("cases = 16", "cases = 2"), ("programs = 24", "programs = 4")];
+            [(steps, "steps = 2"), ("cases = 32", "cases = 2"), ("programs = 24", "programs = 4")];
         let mut text = shipped_with(&name, &smaller);
         text += "network = { width = 16, heads = 2, encoder_layers = 1, decoder_layers = 1, \
                  speed_width = 8 }\n";

@@ -30,7 +30,7 @@ impl Core<'_> {
         let first = named[lanes.trailing_zeros() as usize % WARP];
         let agree = lanes_of(lanes).all(|lane| named[lane] == first);
         if agree && first & warp.alive == lanes {
-            self.execute_collective(warp, counter, instruction, lanes);
+            self.execute_collective(warp, counter, instruction, lanes, first);
             return Some(counter + 1);
         }
         for lane in lanes_of(lanes) {
@@ -74,7 +74,7 @@ impl Core<'_> {
             if members & warp.alive & !same != 0 {
                 continue;
             }
-            self.execute_met(warp, same);
+            self.execute_met(warp, same, members);
             warp.collected &= !same;
             warp.ready |= same;
             for lane in lanes_of(same) {
@@ -85,7 +85,7 @@ impl Core<'_> {
 
     /// Executes a warp-wide operation for lanes that may have met in different instructions of one
     /// kind, each of which reads and writes registers of its own.
-    fn execute_met(&mut self, warp: &mut Warp, lanes: u32) {
+    fn execute_met(&mut self, warp: &mut Warp, lanes: u32, members: u32) {
         let code = &self.grid.kernel.code;
         let mut left = lanes;
         let mut parts = Vec::new();
@@ -97,7 +97,7 @@ impl Core<'_> {
             parts.extend(code.get(counter as usize).map(|at| (counter, at, here)));
         }
         if let [(counter, at, _)] = parts[..] {
-            self.execute_collective(warp, counter, at, lanes);
+            self.execute_collective(warp, counter, at, lanes, members);
             return;
         }
         // Every part's sources are put where the first one has its own, as all take part in one
@@ -121,7 +121,7 @@ impl Core<'_> {
                 warp.assign(to, from, *here);
             }
         }
-        self.execute_collective(warp, counter, first, lanes);
+        self.execute_collective(warp, counter, first, lanes, members);
         let results: Vec<_> = written_by(first).map(|register| warp.copy(register)).collect();
         // Lanes of other parts get back what they had in the first part's registers.
         let others = lanes & !parts.first().map_or(0, |part| part.2);
@@ -135,7 +135,23 @@ impl Core<'_> {
         }
     }
 
-    fn execute_collective(&mut self, warp: &mut Warp, counter: u32, at: &Instruction, lanes: u32) {
+    fn execute_collective(
+        &mut self,
+        warp: &mut Warp,
+        counter: u32,
+        at: &Instruction,
+        lanes: u32,
+        members: u32,
+    ) {
+        // A shuffle tells more precisely what is wrong with lanes that have ended: whether they are
+        // read.
+        let ended = members & warp.existing & !lanes;
+        if ended != 0 && !matches!(at.op, Op::Shuffle { .. }) {
+            let lane = lanes.trailing_zeros() as usize;
+            self.report(FindingKind::MissingLanes, counter, warp.index, lane, || {
+                (None, format!("lanes {ended:#010x} are named and have ended"))
+            });
+        }
         match &at.op {
             Op::Shuffle { mode, destination, in_range, source, lane, clamp, members } => {
                 let operands =
@@ -212,7 +228,8 @@ impl Core<'_> {
             Op::Mma(mma) => self.mma(warp, counter, mma, lanes),
             Op::LoadMatrix(load) => self.load_matrix(warp, counter, load, lanes),
             Op::StoreMatrix(store) => self.store_matrix(warp, counter, store, lanes),
-            Op::WarpBarrier { .. } => self.order.warp_barrier(warp.index, lanes, warp.alive),
+            // Lanes that have ended do not take part.
+            Op::WarpBarrier { .. } => self.order.warp_barrier(warp.index, lanes, warp.existing),
             _ => {}
         }
     }

@@ -32,6 +32,8 @@ pub(crate) struct Warp {
     pub(crate) registers: Registers,
     /// Of each lane, the number of its next instruction.
     pub(crate) counters: [u32; WARP],
+    /// Lanes that there are: all but in the last warp of a block.
+    pub(crate) existing: u32,
     /// Lanes that have not ended.
     pub(crate) alive: u32,
     /// Lanes that can go on.
@@ -115,6 +117,7 @@ impl Warp {
             index,
             registers,
             counters: [0; WARP],
+            existing: lanes,
             alive: lanes,
             ready: lanes,
             early: 0,

@@ -8,9 +8,9 @@ __global__ void spmv(const int* rp, const int* ci, const float* va, const float*
   if (row >= n) return;
   float sum = 0;
   for (int i = rp[row] + blockIdx.y; i < rp[row + 1]; i += 3) sum += va[i] * x[ci[i]];
-  atomicAdd(&sums[row], sum);  // BUG
-  if (atomicInc(&counts[row], 2u) == 2u) {
+  atomicAdd(&sums[row], sum);
+  if (atomicInc(&counts[row], 2u) == 2u) {  // BUG
     __threadfence();
-    y[row] = atomicExch(&sums[row], 0.f);  // BUG
+    y[row] = atomicExch(&sums[row], 0.f);
   }
 }
