@@ -22,7 +22,7 @@ use sparserl_core::decode::random_walk;
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{Csr, generate};
-use sparserl_core::outcome::{Evaluator, Outcome};
+use sparserl_core::outcome::Evaluator;
 use sparserl_core::random::SplitMix64;
 use sparserl_core::search::{Search, SearchSettings};
 use sparserl_core::structure::MatrixStats;
@@ -83,13 +83,7 @@ fn measure(mut lines: Option<File>) {
             let proposed =
                 [("drawn", drawn(&stats, task)), ("searched", searched(&stats, task, target))];
             for (source, all) in proposed {
-                let known = all.iter().enumerate().filter(|(number, _)| number % NEW != 0);
-                let known: Vec<Program> = known.map(|(_, program)| program.clone()).collect();
-                gpu.evaluate(matrix.view(), &known).unwrap();
-                let start = Instant::now();
-                let evaluation = gpu.evaluate(matrix.view(), &all).unwrap();
-                let seconds = start.elapsed().as_secs_f64();
-                let right = evaluation.outcomes.iter().filter(|o| Outcome::is_right(o)).count();
+                let (seconds, right) = screen(&mut gpu, &matrix, &all);
                 let rate = PROGRAMS as f64 / seconds;
                 println!(
                     "{name}, {task}, {source}: {rate:.0} programs/s, {right} of {PROGRAMS} right"
@@ -106,6 +100,17 @@ fn measure(mut lines: Option<File>) {
             }
         }
     }
+}
+
+/// Screens programs when all but one in so many are known; gives seconds, and how many are right.
+fn screen(gpu: &mut GpuEvaluator, matrix: &Csr<f32>, all: &[Program]) -> (f64, usize) {
+    let known = all.iter().enumerate().filter(|(number, _)| number % NEW != 0);
+    let known: Vec<Program> = known.map(|(_, program)| program.clone()).collect();
+    gpu.evaluate(matrix.view(), &known).unwrap();
+    let start = Instant::now();
+    let evaluation = gpu.evaluate(matrix.view(), all).unwrap();
+    let seconds = start.elapsed().as_secs_f64();
+    (seconds, evaluation.outcomes.iter().filter(|outcome| outcome.is_right()).count())
 }
 
 /// Programs at random.

@@ -348,6 +348,20 @@ impl Op {
         }
     }
 
+    /// The registers that it reads.
+    pub(crate) fn read(&self) -> Vec<Register> {
+        let mut read = Vec::new();
+        self.registers(&mut |register, is_written| read.extend((!is_written).then_some(register)));
+        read
+    }
+
+    /// The registers that it writes.
+    pub(crate) fn written(&self) -> Vec<Register> {
+        let mut written = Vec::new();
+        self.registers(&mut |register, is_written| written.extend(is_written.then_some(register)));
+        written
+    }
+
     /// Shows all registers to `visit`, with whether they are written.
     pub(crate) fn registers(&self, visit: &mut dyn FnMut(Register, bool)) {
         let mut all = |read: &[Option<Register>], written: &[Option<Register>]| {

@@ -94,6 +94,13 @@ pub struct Atomic {
     pub replacement: Option<Register>,
 }
 
+impl Atomic {
+    /// Bytes of all elements.
+    pub(crate) fn bytes(&self) -> u32 {
+        self.ty.bytes() * self.operands.len() as u32
+    }
+}
+
 /// What is done atomically, or over the lanes of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicOperation {

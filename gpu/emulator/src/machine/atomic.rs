@@ -29,7 +29,7 @@ impl Core<'_> {
         let request = Request {
             counter,
             warp: warp.index,
-            bytes: atomic.ty.bytes() * elements,
+            bytes: atomic.bytes(),
             order: if atomic.order == Order::Weak { Order::Relaxed } else { atomic.order },
             scope: atomic.scope,
             read_only_path: false,

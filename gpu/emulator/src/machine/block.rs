@@ -192,9 +192,10 @@ impl<'g> Block<'g> {
             }
             let Some(next) = self.next_warp() else { break };
             let goes_on_long = |warp: &Warp| warp.spent() >= LONG && is_ready(warp);
-            let first_long = self.warps.iter().position(goes_on_long);
+            let is_first_long = self.warps.get(next).is_some_and(goes_on_long)
+                && !self.warps.iter().take(next).any(goes_on_long);
             let slice = match &mut self.core.random {
-                _ if first_long == Some(next) => LONG_SLICE,
+                _ if is_first_long => LONG_SLICE,
                 Some(random) => random.u64(1..=RANDOM_SLICE),
                 None => PLAIN_SLICE,
             };

@@ -103,33 +103,23 @@ impl Core<'_> {
         // Every part's sources are put where the first one has its own, as all take part in one
         // operation; what that gives is then handed to each part's destinations.
         let Some(&(counter, first, _)) = parts.first() else { return };
-        let mut reads = Vec::new();
-        first.op.registers(&mut |register, writes| {
-            if !writes {
-                reads.push(register);
-            }
-        });
+        let reads = first.op.read();
         let saved: Vec<_> = registers_of(first).map(|register| warp.copy(register)).collect();
         for (_, at, here) in parts.iter().skip(1) {
-            let mut own = Vec::new();
-            at.op.registers(&mut |register, writes| {
-                if !writes {
-                    own.push(register);
-                }
-            });
-            for (&to, &from) in reads.iter().zip(&own) {
+            for (&to, from) in reads.iter().zip(at.op.read()) {
                 warp.assign(to, from, *here);
             }
         }
         self.execute_collective(warp, counter, first, lanes, members);
-        let results: Vec<_> = written_by(first).map(|register| warp.copy(register)).collect();
+        let results: Vec<_> =
+            first.op.written().into_iter().map(|register| warp.copy(register)).collect();
         // Lanes of other parts get back what they had in the first part's registers.
         let others = lanes & !parts.first().map_or(0, |part| part.2);
         for (register, old) in registers_of(first).zip(&saved) {
             warp.paste(register, old, others);
         }
         for (_, at, here) in parts.iter().skip(1) {
-            for (to, result) in written_by(at).zip(&results) {
+            for (to, result) in at.op.written().into_iter().zip(&results) {
                 warp.paste(to, result, *here);
             }
         }
@@ -310,7 +300,7 @@ fn meet(one: Option<&Instruction>, other: Option<&Instruction>) -> bool {
         _ => false,
     };
     // Registers correspond where there are as many of each kind.
-    let count = |at: &Instruction| (written_by(at).count(), registers_of(at).count());
+    let count = |at: &Instruction| (at.op.written().len(), registers_of(at).count());
     is_like && count(one) == count(other)
 }
 
@@ -318,17 +308,6 @@ fn meet(one: Option<&Instruction>, other: Option<&Instruction>) -> bool {
 fn registers_of(at: &Instruction) -> impl Iterator<Item = Register> + use<> {
     let mut all = Vec::new();
     at.op.registers(&mut |register, _| all.push(register));
-    all.into_iter()
-}
-
-/// Those that it writes.
-fn written_by(at: &Instruction) -> impl Iterator<Item = Register> + use<> {
-    let mut all = Vec::new();
-    at.op.registers(&mut |register, writes| {
-        if writes {
-            all.push(register);
-        }
-    });
     all.into_iter()
 }
 

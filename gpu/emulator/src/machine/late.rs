@@ -58,13 +58,9 @@ impl Core<'_> {
         if !is_in_device_memory || !self.random.as_mut().is_some_and(chance) {
             return false;
         }
-        let mut operands = Vec::new();
-        instruction.op.registers(&mut |register, is_written| {
-            if !is_written {
-                operands.push((register, warp.copy(register)));
-            }
-        });
-        let bytes = u64::from(atomic.ty.bytes()) * atomic.operands.len() as u64;
+        let read = instruction.op.read().into_iter();
+        let operands = read.map(|register| (register, warp.copy(register))).collect();
+        let bytes = atomic.bytes().into();
         let late = Late { counter, lanes, operands, addresses, bytes, is_overtaken: false };
         warp.late = Some(Box::new(late));
         true
@@ -86,10 +82,7 @@ impl Core<'_> {
             Op::Store { address, access, sources } => {
                 Some((address, access.order, access.bytes * sources.len() as u32))
             }
-            Op::Atomic(atomic) => {
-                let bytes = atomic.ty.bytes() * atomic.operands.len() as u32;
-                Some((&atomic.address, atomic.order, bytes))
-            }
+            Op::Atomic(atomic) => Some((&atomic.address, atomic.order, atomic.bytes())),
             _ => None,
         };
         let is_elsewhere = |address: u64, bytes: u64| {

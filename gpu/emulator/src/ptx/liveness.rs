@@ -32,16 +32,17 @@ pub(super) fn read_before_written(code: &[Instruction], entries: &[usize]) -> BT
     live.flat_map(|(_, live)| live).collect()
 }
 
+/// The registers that an instruction reads, that of its guard among them.
+pub(super) fn read_by(instruction: &Instruction) -> impl Iterator<Item = Register> + use<> {
+    let guard = instruction.guard.map(|guard| Register::Predicate(guard.predicate));
+    guard.into_iter().chain(instruction.op.read())
+}
+
 /// Takes results away from atomics that nobody reads, as the assembler does: it makes `red` of `atom`.
 pub(super) fn drop_unread_results(code: &mut [Instruction]) {
     let mut read = BTreeSet::new();
-    for Instruction { guard, op, .. } in &*code {
-        read.extend(guard.map(|guard| Register::Predicate(guard.predicate)));
-        op.registers(&mut |register, is_write| {
-            if !is_write {
-                read.insert(register);
-            }
-        });
+    for instruction in &*code {
+        read.extend(read_by(instruction));
     }
     for Instruction { op, .. } in code {
         if let Op::Atomic(atomic) = op
@@ -90,16 +91,10 @@ impl Block {
             let end = starts.get(index + 1).copied().unwrap_or(code.len());
             let (mut reads, mut writes) = (BTreeSet::new(), BTreeSet::new());
             let instructions = code.get(start..end).unwrap_or_default();
-            for Instruction { guard, op, .. } in instructions {
-                let guarded = guard.map(|guard| Register::Predicate(guard.predicate));
-                let (mut read, mut written) = (Vec::from_iter(guarded), Vec::new());
-                op.registers(&mut |register, is_write| match is_write {
-                    true => written.push(register),
-                    false => read.push(register),
-                });
-                reads.extend(read.into_iter().filter(|register| !writes.contains(register)));
-                if guard.is_none() {
-                    writes.extend(written);
+            for instruction in instructions {
+                reads.extend(read_by(instruction).filter(|register| !writes.contains(register)));
+                if instruction.guard.is_none() {
+                    writes.extend(instruction.op.written());
                 }
             }
             let last = instructions.last();

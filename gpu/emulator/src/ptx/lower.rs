@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::calls::{Outlined, Own};
 use super::guesses;
-use super::liveness::{drop_unread_results, read_before_written};
+use super::liveness::{drop_unread_results, read_before_written, read_by};
 use super::names::{Place, Scope};
 use super::reach::Reach;
 use super::shared::{self, Shared};
@@ -442,13 +442,6 @@ impl<'m> Lowering<'m> {
 
 /// Number of the first instruction that reads a register.
 fn first_reader(code: &[Instruction], register: Register) -> u32 {
-    let reads = |instruction: &Instruction| {
-        let guard = instruction.guard.map(|guard| Register::Predicate(guard.predicate));
-        let mut is_read = guard == Some(register);
-        instruction.op.registers(&mut |other, is_written| {
-            is_read |= !is_written && other == register;
-        });
-        is_read
-    };
+    let reads = |instruction: &Instruction| read_by(instruction).any(|other| other == register);
     code.iter().position(reads).unwrap_or_default() as u32
 }
