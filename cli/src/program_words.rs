@@ -1,6 +1,6 @@
 //! A program in words, a line for each part.
 
-use sparserl_core::language::{Layout, Node, Order, Part, Program, SplitRule, Token, Word};
+use sparserl_core::language::{Node, Order, Part, Program, SplitRule, Token, Word};
 use sparserl_core::task::Operation;
 
 /// What becomes of the rows, part by part.
@@ -54,9 +54,7 @@ fn order(order: Order) -> String {
 /// How the rows of a part are stored and mapped to threads.
 fn storage(program: &Program, part: &Part) -> String {
     let word = part.layout.word();
-    let tokens = part.layout.tokens();
-    let fields: Vec<(&str, Token)> =
-        Layout::fields_of(word).iter().copied().zip(tokens.into_iter().skip(1)).collect();
+    let fields = part.layout.fields();
     let number = |name: &str| match fields.iter().find(|(field, _)| *field == name) {
         Some((_, Token::Number(number))) => *number,
         _ => 0,
@@ -117,6 +115,9 @@ fn phrase(name: &str, value: Token, (unit, shared): (&str, &str), at_once: u32) 
         }
         ("cache", Token::Word(Word::Cached)) => "arrays kept in the caches".to_owned(),
         ("cache", Token::Word(Word::Streamed)) => "arrays first to leave the caches".to_owned(),
+        ("panel", Token::Number(columns)) => {
+            format!("in panels of {columns} columns of B and C, one after the other")
+        }
         ("vector", Token::Number(columns)) => format!("{columns} columns of B by one load"),
         ("lanes", Token::Word(Word::Block)) => format!("a block of threads for each {shared}"),
         ("lanes", Token::Number(1)) => format!("a thread for each {shared}"),

@@ -311,7 +311,7 @@ mod tests {
 
     fn program(lanes: u32) -> String {
         format!(
-            "sparserl 4\nspmv f32\nblock 256\nkeep csr index=u32 values=plain cache=cached \
+            "sparserl 5\nspmv f32\nblock 256\nkeep csr index=u32 values=plain cache=cached \
              vector=1 lanes={lanes} unroll=1\n"
         )
     }

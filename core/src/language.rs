@@ -17,6 +17,7 @@
 //!          | merge I INDEX VALUES CACHE VECTOR REDUCTION
 //!          | chunk E INDEX VALUES CACHE VECTOR LANES UNROLL
 //!          | ell INDEX VALUES CACHE VECTOR LANES UNROLL
+//! VECTOR  := V | P V                       V columns per thread, in panels of P columns
 //! ```
 //!
 //! [`grammar`] is the single statement of these rules: the legal-next mask, the parser, uniform
@@ -37,14 +38,14 @@ pub use crate::structure::{
     MAX_DIAGONALS, MAX_PADDING, Order, PaddingLimit, RowSet, RowSetId, Rows, SplitRule,
 };
 pub use crate::syntax::{
-    Access, BlockSize, Cache, IndexCoding, Lanes, ProgramError, Token, ValueCoding, Word,
+    Access, BlockSize, Cache, IndexCoding, Lanes, Panel, ProgramError, Token, ValueCoding, Word,
 };
 pub(crate) use hash::Fnv;
 pub use hash::{grammar_hash, layouts_changed_since, vocabulary_hash};
 pub use text::TextError;
 
 /// Version of the language; raised whenever a program's text, tokens or meaning change.
-pub const LANGUAGE_VERSION: u32 = 4;
+pub const LANGUAGE_VERSION: u32 = 5;
 
 /// The oldest version whose programs are still read, with the meaning that they had.
 pub const OLDEST_VERSION: u32 = 2;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codegen::{Argument, ArgumentKind, CudaSource, WIDEST_LOAD, loads_vectors};
 use crate::language::{LANGUAGE_VERSION, Program, Rows, Token, grammar_hash, vocabulary_hash};
-use crate::layout::{CostModel, Layout, Packed, PackedPart, part_name};
+use crate::layout::{CostModel, Packed, PackedPart, part_name};
 use crate::matrix::CsrView;
 use crate::target::Architecture;
 use crate::task::{Operation, Task, Values};
@@ -394,11 +394,10 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
 fn parts(packed: &Packed) -> Vec<PartPlan> {
     let count = packed.parts.len();
     let plan = |(index, part): (usize, &PackedPart)| {
-        let word = part.layout.word();
-        let tokens = part.layout.tokens().into_iter().skip(1).map(FieldPlan::from);
+        let fields = part.layout.fields().into_iter();
         PartPlan {
-            layout: word.text(),
-            fields: Layout::fields_of(word).iter().copied().zip(tokens).collect(),
+            layout: part.layout.word().text(),
+            fields: fields.map(|(name, token)| (name, FieldPlan::from(token))).collect(),
             rows: part.rows.len(),
             first_row: match part.rows {
                 Rows::Range { first, .. } => Some(first),

@@ -14,7 +14,7 @@ mod token;
 mod tree;
 
 pub use crate::structure::{Order, RowSetId, SplitRule};
-pub use coding::{Access, Cache, IndexCoding, Lanes, ValueCoding};
+pub use coding::{Access, Cache, IndexCoding, Lanes, Panel, ValueCoding};
 pub use derivation::Derivation;
 pub use mask::Mask;
 pub use space::Space;

@@ -317,28 +317,51 @@ fn programs_of_version_2_mean_what_they_meant() {
     let old = "sparserl 2\nspmv f32\nblock 128\nsplit-length threshold=8\n  keep dia values=plain \
                cache=cached vector=1 unroll=2\n  keep csr index=u16 values=plain cache=cached \
                vector=1 lanes=4 unroll=1\n";
-    let new = old.replace("sparserl 2", "sparserl 4").replace("unroll=2", "rows=1 unroll=2");
+    let new = old.replace("sparserl 2", "sparserl 5").replace("unroll=2", "rows=1 unroll=2");
     assert_eq!(Program::parse(old), Program::parse(&new));
     assert_eq!(Program::parse(old).unwrap().to_string(), new);
-    let mixed = old.replace("sparserl 2", "sparserl 4");
+    let mixed = old.replace("sparserl 2", "sparserl 5");
     let error = Program::parse(&mixed).unwrap_err().to_string();
     assert!(error.contains("expected `rows=…`"), "{error}");
 }
 
 #[test]
 fn version_task_and_block_may_share_a_line() {
-    let spread = "sparserl 4\nspmm 32 f32\nblock 256\nkeep csr index=u16 values=plain cache=cached \
+    let spread = "sparserl 5\nspmm 32 f32\nblock 256\nkeep csr index=u16 values=plain cache=cached \
                   vector=1 lanes=4 unroll=1\n";
     let program = Program::parse(spread).unwrap();
     for joined in [
-        "sparserl 4 spmm 32 f32 block 256 # so many\nkeep",
-        "sparserl 4\nspmm 32 f32 block\n256 keep",
+        "sparserl 5 spmm 32 f32 block 256 # so many\nkeep",
+        "sparserl 5\nspmm 32 f32 block\n256 keep",
     ] {
-        let joined = spread.replace("sparserl 4\nspmm 32 f32\nblock 256\nkeep", joined);
+        let joined = spread.replace("sparserl 5\nspmm 32 f32\nblock 256\nkeep", joined);
         assert_eq!(Program::parse(&joined), Ok(program.clone()), "{joined}");
     }
     let error = |text: &str| Program::parse(text).unwrap_err().to_string();
-    assert!(error("sparserl 1 spmv f32").contains("line 1: expected `sparserl 4`"));
-    assert!(error("sparserl 4 spmv f13 block 64").contains("found `spmv f13`"));
-    assert!(error("sparserl 4\n\nspmv f32\nkeep").contains("line 4: expected `block THREADS`"));
+    assert!(error("sparserl 1 spmv f32").contains("line 1: expected `sparserl 5`"));
+    assert!(error("sparserl 5 spmv f13 block 64").contains("found `spmv f13`"));
+    assert!(error("sparserl 5\n\nspmv f32\nkeep").contains("line 4: expected `block THREADS`"));
+}
+
+#[test]
+fn panels_are_written_where_they_are() {
+    let text = |fields: &str, columns: u32| {
+        format!(
+            "sparserl 5\nspmm {columns} f32\nblock 256\nkeep csr index=u16 values=plain \
+             cache=cached {fields} lanes=4 unroll=1\n"
+        )
+    };
+    let panels = Program::parse(&text("panel=64 vector=4", 128)).unwrap();
+    let plain = Program::parse(&text("vector=4", 128)).unwrap();
+    assert_eq!(panels.to_string(), text("panel=64 vector=4", 128));
+    assert_eq!(plain.to_string(), text("vector=4", 128));
+    assert_eq!(panels.tokens().len(), plain.tokens().len() + 1);
+    let error = |fields, columns| Program::parse(&text(fields, columns)).unwrap_err().to_string();
+    assert!(error("vector=64", 128).contains("expected `panel=…`, found `vector=64`"));
+    assert!(error("panel=4", 128).contains("expected `vector=…`, found `panel=4`"));
+    assert!(error("panel=64 panel=32 vector=4", 128).contains("`32`, expected 1, 2 or 4"));
+    // A task of one panel has none, and neither has one whose last panel would be narrower.
+    for columns in [64, 96] {
+        assert!(error("panel=64 vector=4", columns).contains("`64`, expected 1, 2, 4"));
+    }
 }

@@ -22,7 +22,8 @@ pub fn token_ids(program: &Program) -> Vec<u8> {
 pub fn most_tokens() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| {
-        let spmm = Operation::SpMM { columns: std::num::NonZeroU32::MIN.saturating_add(31) };
+        // With enough columns for panels.
+        let spmm = Operation::SpMM { columns: std::num::NonZeroU32::MIN.saturating_add(127) };
         let longest = |operation| {
             let mask = Mask::free(Task::new(operation, Dtype::F32));
             longest(Slot::Block, mask, &mut BTreeMap::new())

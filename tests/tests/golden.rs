@@ -10,7 +10,7 @@ use std::fs;
 use half::{bf16, f16};
 use sparserl_core::codegen::emit;
 use sparserl_core::language::grammar::expand;
-use sparserl_core::language::{Derivation, Mask, Program, Slot, Token, Word};
+use sparserl_core::language::{Derivation, Mask, Panel, Program, Slot, Token, Word};
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::Scalar;
 use sparserl_core::structure::MatrixStats;
@@ -116,6 +116,7 @@ impl Use {
             Operation::SpMV => "spmv",
             Operation::SpMM { .. } => "spmm",
         };
+        let is_panel = matches!(token, Token::Number(n) if Panel::of(n).is_some());
         let (slot, by_operation, by_layout) = match slot {
             Slot::Block => ("block", false, false),
             Slot::Rows { .. } => ("rows", true, false),
@@ -128,7 +129,9 @@ impl Use {
             Slot::Index(..) => ("index", false, true),
             Slot::Values { .. } => ("values", false, true),
             Slot::Cache => ("cache", true, true),
-            Slot::Vector => ("vector", false, true),
+            // Which blocks come first has nothing to do with the layout.
+            Slot::Vector if is_panel => ("panel", false, false),
+            Slot::Vector | Slot::VectorOf(_) => ("vector", false, true),
             Slot::Lanes { .. } => ("lanes", false, true),
             Slot::Unroll => ("unroll", false, false),
         };
@@ -195,7 +198,7 @@ fn programs_are_legal_and_use_the_whole_language() {
     let mut offered_uses = BTreeSet::new();
     for dtype in [Dtype::F32, Dtype::F64] {
         offered(Task::new(Operation::SpMV, dtype), &mut offered_uses);
-        let columns = 16.try_into().unwrap();
+        let columns = 128.try_into().unwrap();
         offered(Task::new(Operation::SpMM { columns }, dtype), &mut offered_uses);
     }
     let missing: Vec<_> = offered_uses.difference(&made_uses).collect();

@@ -18,7 +18,7 @@ use sparserl_tests::matrices;
 fn packed<T: Scalar>(rows: usize, cols: usize, task: &str, vector: u32) -> (Csr<T>, Packed) {
     let matrix: Csr<T> = matrices::build(&format!("uniform {rows} {cols} 3 1")).unwrap();
     let program = Program::parse(&format!(
-        "sparserl 4\nspmm {task}\nblock 128\nkeep csr index=u32 values=plain cache=cached \
+        "sparserl 5\nspmm {task}\nblock 128\nkeep csr index=u32 values=plain cache=cached \
          vector={vector} lanes=1 unroll=2"
     ))
     .unwrap();

@@ -15,7 +15,7 @@ use crate::task::{Operation, Precision, Task, Values};
 
 /// Columns of the dense operand worth meeting: below, at and above the width of a vector and of a
 /// warp, powers of two and not.
-pub const COLUMNS: [u32; 13] = [1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 128, 130];
+pub const COLUMNS: [u32; 14] = [1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 128, 130, 256];
 
 /// A matrix, and a program for it.
 #[derive(Clone, Debug)]

@@ -31,6 +31,9 @@ impl DeviceCall {
         if rows == RowsForm::Range {
             sizes.push(PartSize::FirstRow);
         }
+        if self.mapping.panels > 1 {
+            sizes.push(PartSize::PanelBlocks);
+        }
         sizes
     }
 

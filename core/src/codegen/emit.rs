@@ -262,8 +262,27 @@ fn write_part(
         let (tiles, stride, vector) = (mapping.column_tiles, mapping.stride, mapping.vector);
         if tiles > 1 {
             let block = if block.contains(' ') { format!("({block})") } else { block.clone() };
-            writeln!(text, "{indent}const u32 block = {block} / {tiles};")?;
-            writeln!(text, "{indent}const u32 column_tile = {block} % {tiles};")?;
+            let (tiles, panels) = (mapping.tiles_of_panel(), mapping.panels);
+            let blocks = part_name(parts, part.index, PartSize::PanelBlocks.name());
+            match (tiles, panels) {
+                (_, 1) => {
+                    writeln!(text, "{indent}const u32 block = {block} / {tiles};")?;
+                    writeln!(text, "{indent}const u32 column_tile = {block} % {tiles};")?;
+                }
+                (1, _) => {
+                    writeln!(text, "{indent}const u32 column_tile = {block} / {blocks};")?;
+                    writeln!(text, "{indent}const u32 block = {block} % {blocks};")?;
+                }
+                _ => {
+                    writeln!(text, "{indent}const u32 panel = {block} / {blocks};")?;
+                    writeln!(text, "{indent}const u32 of_panel = {block} % {blocks};")?;
+                    writeln!(text, "{indent}const u32 block = of_panel / {tiles};")?;
+                    writeln!(
+                        text,
+                        "{indent}const u32 column_tile = panel * {tiles} + of_panel % {tiles};"
+                    )?;
+                }
+            }
             own_block = "block";
         }
         let lane = match (tiles, stride) {

@@ -169,6 +169,7 @@ impl Size {
                 PartSize::Chunks => format!("chunks of rows of {}", of(part)),
                 PartSize::Diagonals => format!("diagonals of {}", of(part)),
                 PartSize::FoursPerRow => format!("slots / 4 of each row of {}", of(part)),
+                PartSize::PanelBlocks => format!("blocks of each column panel of {}", of(part)),
             },
         }
     }
@@ -213,6 +214,11 @@ fn part_size(packed: &Packed, part: &PackedPart, what: PartSize) -> Option<u64> 
         PartSize::FoursPerRow => {
             let slots = part.array("columns")?.len();
             (slots / FOUR as usize / part.rows.len().max(1)) as u64
+        }
+        PartSize::PanelBlocks => {
+            let (task, block) = (packed.program.task, packed.program.block.threads());
+            let call = each_layout!(&part.layout, layout => layout.call(task, block));
+            (part.blocks / call.mapping.panels).into()
         }
     })
 }

@@ -54,10 +54,19 @@ impl PartCall<'_> {
         let DeviceCall { mapping, shares, .. } = &self.call;
         match operation {
             Operation::SpMV => shares.to_string(),
-            Operation::SpMM { .. } => format!(
-                "{shares}, times {} side by side over columns, each with {}",
-                mapping.stride, mapping.vector
-            ),
+            Operation::SpMM { columns } => {
+                let panels = match mapping.panels {
+                    1 => String::new(),
+                    panels => format!(
+                        ", in panels of {} columns, one after the other",
+                        columns.get() / panels
+                    ),
+                };
+                format!(
+                    "{shares}, times {} side by side over columns, each with {}{panels}",
+                    mapping.stride, mapping.vector
+                )
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::prefix::Path;
 use super::{BatchRow, ConditionedPolicy, Policy, PolicyError, PolicyInput, Prediction};
 use crate::language::grammar::{Alternative, MAX_SPLIT_DEPTH, Site, Slot, expand};
-use crate::language::{Cache, Mask, Node, RowSetId, Token, Word};
+use crate::language::{Cache, Mask, Node, Panel, RowSetId, Token, Word};
 use crate::layout::{CostModel, PartTime};
 use crate::structure::MatrixStats;
 
@@ -93,6 +93,15 @@ impl Ranking<'_> {
                 token == cache.token()
             }
             (Slot::Unroll, token) => token == Token::Number(4),
+            // Where the L2 holds what is in use of B, panels have nothing to gain; elsewhere narrow
+            // ones have most.
+            (Slot::Vector, Token::Number(n)) => match Panel::of(n) {
+                Some(_) => {
+                    let columns = self.model.task().operation.columns();
+                    n == 32 && self.model.input_misses(columns) > 0.0
+                }
+                None => true,
+            },
             (
                 Slot::Window { .. }
                 | Slot::Share { .. }
@@ -101,6 +110,7 @@ impl Ranking<'_> {
                 | Slot::Index(..)
                 | Slot::Values { .. }
                 | Slot::Vector
+                | Slot::VectorOf(_)
                 | Slot::Lanes { .. },
                 _,
             ) => true,

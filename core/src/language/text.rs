@@ -140,9 +140,15 @@ impl Program {
             let text = match fields.split_first() {
                 None => word,
                 Some((&expected, rest)) => {
-                    fields = rest;
-                    let value = word.split_once('=').filter(|(name, _)| *name == expected);
-                    value.ok_or_else(|| TextError::Field { line, expected, found: found() })?.1
+                    let (name, value) = word.split_once('=').unwrap_or_default();
+                    let field = Layout::field_of(expected, value.parse().ok());
+                    if name != field {
+                        return Err(TextError::Field { line, expected: field, found: found() });
+                    }
+                    if field == expected {
+                        fields = rest;
+                    }
+                    value
                 }
             };
             let token = text
@@ -198,11 +204,9 @@ fn write_node(node: &Node, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Res
                 Order::Keep => write!(f, "keep")?,
                 Order::Sort { window } => write!(f, "sort window={window}")?,
             }
-            let tokens = part.layout.tokens();
-            let word = Token::Word(part.layout.word());
-            write!(f, " {word}")?;
-            for (name, token) in fields_of(word).iter().zip(&tokens[1..]) {
-                write!(f, " {name}={token}")?;
+            write!(f, " {}", part.layout.word().text())?;
+            for (field, token) in part.layout.fields() {
+                write!(f, " {field}={token}")?;
             }
             writeln!(f)
         }

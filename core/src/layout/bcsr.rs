@@ -53,7 +53,7 @@ fn sides(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
 
 impl BcsrLayout {
     fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, self.lanes, self.access.vector, block)
+        Mapping::new(task, self.lanes, self.access, block)
     }
 
     /// Whether a group of threads has a row of blocks, whose rows share what it loads of the input.

@@ -188,6 +188,8 @@ pub enum PartSize {
     Diagonals,
     /// Slots of each of its rows, counted by fours.
     FoursPerRow,
+    /// Its blocks of each column panel.
+    PanelBlocks,
 }
 
 impl PartSize {
@@ -204,6 +206,7 @@ impl PartSize {
             Self::Chunks => "chunk_count",
             Self::Diagonals => "diagonal_count",
             Self::FoursPerRow => "fours_per_row",
+            Self::PanelBlocks => "panel_blocks",
         }
     }
 }

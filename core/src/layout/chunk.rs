@@ -91,7 +91,7 @@ struct Chunk {
 
 impl ChunkLayout {
     fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, Lanes::Threads(self.lanes), self.access.vector, block)
+        Mapping::new(task, Lanes::Threads(self.lanes), self.access, block)
     }
 
     /// The chunks of a part, in the order of its rows.

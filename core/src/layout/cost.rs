@@ -29,6 +29,17 @@ pub struct CostModel<'m> {
 /// there again.
 const CACHED_SHARE: (u64, u64) = (8, 15);
 
+/// Of reads of the input that are spread evenly over so many bytes, this share times one minus
+/// `INPUT_HELD` of the L2's bytes over them comes from memory. On an H100 (2026-11-25), of 16 to 23 % of
+/// the reads over 51 MB, 36 % over 102 MB and 47 % over 205 MB that was the time, as if memory had moved
+/// them; by this it is 13, 37 and 48 %.
+const INPUT_MISSED: f64 = 0.6;
+/// See [`INPUT_MISSED`].
+const INPUT_HELD: f64 = 0.8;
+/// Rows of the input that are in use together, in mean distances from the scaled diagonal. Columns
+/// that are spread evenly are a third of all away from it.
+const ROWS_IN_USE: f64 = 4.0;
+
 impl<'m> CostModel<'m> {
     /// A model for the matrix of `stats`.
     #[must_use]
@@ -75,6 +86,16 @@ impl<'m> CostModel<'m> {
             > u128::from(self.target.l2_bytes) * u128::from(share)
     }
 
+    /// Share of the reads of the input, so many of its columns at a time, that the L2 cache does not
+    /// answer.
+    pub(crate) fn input_misses(&self, columns: u32) -> f64 {
+        let band = libm::exp2(8.0 * f64::from(self.stats.features().band_mean)) - 1.0;
+        let rows = (ROWS_IN_USE * band).min(self.stats.cols() as f64);
+        let bytes = rows * f64::from(columns) * self.task.precision.dense().size() as f64;
+        let held = INPUT_HELD * self.target.l2_bytes as f64;
+        if bytes > held { INPUT_MISSED * (1.0 - held / bytes) } else { 0.0 }
+    }
+
     /// Steps of warps in which `lanes × stride` threads share each row.
     pub(crate) fn row_steps(&self, site: Site, lanes: u32, stride: u32) -> WarpSteps {
         let at_once = 32 / (lanes * stride);
@@ -88,6 +109,12 @@ impl<'m> CostModel<'m> {
     #[must_use]
     pub fn part_cost(&self, site: Site, part: &Part) -> PartCost {
         let cost = each_layout!(&part.layout, layout => layout.cost(site, self));
+        let columns = self.task.operation.columns();
+        let reads = self.stats.rows(site.rows).nnz as f64
+            * f64::from(columns)
+            * self.task.precision.dense().size() as f64;
+        let missed = reads * self.input_misses(columns / cost.panels);
+        let cost = cost.input_again(missed as u64);
         match &*self.stats.ordered(site.rows, site.order) {
             Rows::List(rows) => cost.listed(rows.len() as u64),
             Rows::Range { .. } => cost,

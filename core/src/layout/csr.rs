@@ -29,7 +29,7 @@ pub struct CsrLayout {
 
 impl CsrLayout {
     fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, self.lanes, self.access.vector, block)
+        Mapping::new(task, self.lanes, self.access, block)
     }
 
     /// Columns and values, coded entry by entry.

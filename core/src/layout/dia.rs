@@ -40,7 +40,7 @@ fn rows_of_thread(_: Site, mask: Mask<'_>) -> Vec<Alternative> {
 
 impl DiaLayout {
     fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, Lanes::Threads(1), self.access.vector, block)
+        Mapping::new(task, Lanes::Threads(1), self.access, block)
     }
 
     /// Positions of a warp: those that are stored together of each diagonal.

@@ -48,7 +48,7 @@ fn unrolls(_: Site, _: Mask<'_>) -> Vec<Alternative> {
 
 impl EllLayout {
     fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, Lanes::Threads(self.lanes), self.access.vector, block)
+        Mapping::new(task, Lanes::Threads(self.lanes), self.access, block)
     }
 }
 

@@ -163,7 +163,7 @@ fn borders(ends: &[u64], tile_rows: &[u32], items: u32) -> Vec<u32> {
 
 impl MergeLayout {
     fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, Lanes::Threads(1), self.access.vector, block)
+        Mapping::new(task, Lanes::Threads(1), self.access, block)
     }
 
     /// Merge items of a tile.
@@ -220,7 +220,8 @@ impl LayoutModule for MergeLayout {
             Reduction::Scan => Reduction::Scan,
         };
         // How many threads are side by side over columns decides how large tiles are.
-        let access = Access { vector: self.access.vector, ..self.access.storage() };
+        let Access { panel, vector, .. } = self.access;
+        let access = Access { panel, vector, ..self.access.storage() };
         Self { access, reduction, ..*self }
     }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::matrix::Scalar;
 use crate::syntax::grammar::{Expand, Field, Site};
-use crate::syntax::{Access, LayoutSet, Reader, Token, Word};
+use crate::syntax::{Access, LayoutSet, Panel, Reader, Token, Word};
 use crate::task::Task;
 
 /// All that one layout is. A layout without one of these does not compile.
@@ -196,6 +196,31 @@ impl Layout {
     #[must_use]
     pub fn access(&self) -> Access {
         each_layout!(self, layout => layout.access())
+    }
+
+    /// The field that a token fills where `expected` comes next: that one, or the width of column
+    /// panels, which may stand before the columns per thread.
+    pub(crate) fn field_of(expected: &'static str, token: Option<Token>) -> &'static str {
+        match token {
+            Some(Token::Number(n)) if expected == "vector" && Panel::of(n).is_some() => "panel",
+            _ => expected,
+        }
+    }
+
+    /// The layout's fields, by their names in program text, in the order of their tokens.
+    #[must_use]
+    pub fn fields(&self) -> Vec<(&'static str, Token)> {
+        let mut names = Self::fields_of(self.word()).iter().copied().peekable();
+        let tokens = self.tokens().into_iter().skip(1);
+        let named = tokens.map_while(|token| {
+            let expected = *names.peek()?;
+            let field = Self::field_of(expected, Some(token));
+            if field == expected {
+                names.next();
+            }
+            Some((field, token))
+        });
+        named.collect()
     }
 
     /// The layout's tokens.

@@ -56,7 +56,7 @@ fn heights(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
 
 impl SellLayout {
     fn mapping(&self, task: Task, block: u32) -> Mapping {
-        Mapping::new(task, self.lanes, self.access.vector, block)
+        Mapping::new(task, self.lanes, self.access, block)
     }
 }
 

@@ -12,8 +12,33 @@ pub struct Access {
     pub values: ValueCoding,
     /// Caching of the matrix arrays.
     pub cache: Cache,
+    /// Columns of the dense operands whose blocks come before those of the next ones; `None` leaves
+    /// that to the number of columns.
+    pub panel: Option<Panel>,
     /// Columns of the dense operands that a thread handles with one load (1, 2 or 4); 1 for SpMV.
     pub vector: u32,
+}
+
+/// A width of column panels of SpMM: while one is multiplied, as much of the rows of B is all that
+/// the caches have to hold, and the matrix is read once for each panel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Panel(u32);
+
+impl Panel {
+    /// Widths in the order that the grammar offers them.
+    pub const ALL: [Self; 2] = [Self(64), Self(32)];
+
+    /// The width, in columns.
+    #[must_use]
+    pub fn columns(self) -> u32 {
+        self.0
+    }
+
+    /// The panel that a number stands for, which is wider than every vector.
+    #[must_use]
+    pub fn of(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|panel| panel.0 == number)
+    }
 }
 
 /// Coding of column indices.
@@ -61,12 +86,13 @@ pub enum Lanes {
 impl Access {
     /// As far as it decides what is stored: how it is read is left at the first choice.
     pub(crate) fn storage(self) -> Self {
-        Self { cache: Cache::Cached, vector: 1, ..self }
+        Self { cache: Cache::Cached, panel: None, vector: 1, ..self }
     }
 
     pub(crate) fn write(self, out: &mut Vec<Token>) {
         out.push(self.values.token());
         out.push(self.cache.token());
+        out.extend(self.panel.map(|panel| Token::Number(panel.columns())));
         out.push(Token::Number(self.vector));
     }
 
@@ -82,7 +108,10 @@ impl Access {
             Word::Streamed => Cache::Streamed,
             _ => return None,
         };
-        Some(Self { values, cache, vector: reader.number()? })
+        let number = reader.number()?;
+        let panel = Panel::of(number);
+        let vector = if panel.is_some() { reader.number()? } else { number };
+        Some(Self { values, cache, panel, vector })
     }
 }
 

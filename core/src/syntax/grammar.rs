@@ -12,8 +12,8 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use super::{
-    BlockSize, Cache, IndexCoding, LayoutSet, Mask, Order, RowSetId, SplitRule, Token, ValueCoding,
-    Word,
+    BlockSize, Cache, IndexCoding, LayoutSet, Mask, Order, Panel, RowSetId, SplitRule, Token,
+    ValueCoding, Word,
 };
 use crate::task::{Operation, Task};
 
@@ -98,8 +98,10 @@ pub enum Slot<L> {
     },
     /// Caching of the matrix arrays.
     Cache,
-    /// Columns per thread.
+    /// Columns per thread, or a width of column panels before them.
     Vector,
+    /// Columns per thread in panels of this width.
+    VectorOf(Panel),
     /// Threads per row.
     Lanes {
         /// Most threads of a warp.
@@ -250,6 +252,12 @@ pub fn expand<L: LayoutSet>(slot: Slot<L>, mask: Mask<'_, L>) -> Vec<Alternative
             .collect(),
         Slot::Cache => Cache::ALL.iter().map(|c| Alternative::leaf(c.token())).collect(),
         Slot::Vector => {
+            let vectors = vector_widths(mask.task()).map(|n| Alternative::leaf(Token::Number(n)));
+            let panels = panels(mask.task())
+                .map(|panel| Alternative::number(panel.columns(), vec![Slot::VectorOf(panel)]));
+            vectors.chain(panels).collect()
+        }
+        Slot::VectorOf(_) => {
             vector_widths(mask.task()).map(|n| Alternative::leaf(Token::Number(n))).collect()
         }
         Slot::Lanes { most, block } => {
@@ -270,6 +278,14 @@ fn vector_widths(task: Task) -> impl Iterator<Item = u32> {
         16 / task.precision.dense().size() as u32
     };
     [1, 2, 4, 8].into_iter().filter(move |&n| n <= most && columns.is_multiple_of(n))
+}
+
+/// Column panels of which a task has several, all of one width.
+fn panels(task: Task) -> impl Iterator<Item = Panel> {
+    let columns = task.operation.columns();
+    Panel::ALL
+        .into_iter()
+        .filter(move |panel| panel.columns() < columns && columns.is_multiple_of(panel.columns()))
 }
 
 fn expand_rows<L: LayoutSet>(

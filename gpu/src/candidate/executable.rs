@@ -286,7 +286,7 @@ mod tests {
         };
         let program = |lanes: u32, unroll: u32| {
             let text = format!(
-                "sparserl 4\nspmv f64\nblock 128\nkeep chunk entries=32 index=u16 values=plain \
+                "sparserl 5\nspmv f64\nblock 128\nkeep chunk entries=32 index=u16 values=plain \
                  cache=cached vector=1 lanes={lanes} unroll={unroll}\n"
             );
             Program::parse(&text).unwrap()
