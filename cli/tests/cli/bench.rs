@@ -185,7 +185,7 @@ fn the_readme_states_the_newest_results() {
     assert_eq!(rows, 2 * 11);
 
     // Of matrices that no policy has seen: all of them together.
-    let file = root.join("tests/results/h100-2026-11-25-drawn.json.gz");
+    let file = root.join("tests/results/h100-2026-11-26-drawn.json.gz");
     let printed = place.succeed(&format!("report {} --markdown", file.display()));
     let all = printed.split("Real matrices").next().unwrap();
     let unseen: Vec<&str> = all.lines().filter(|line| line.starts_with("| spm")).collect();
