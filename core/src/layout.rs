@@ -43,6 +43,6 @@ pub(crate) use call::{DeviceCall, Operand};
 pub(crate) use pack::{PartSource, part_name};
 #[cfg(all(test, feature = "std"))]
 pub(crate) use packer::packings;
-pub(crate) use registry::{LayoutModule, each_layout};
+pub(crate) use registry::{LayoutModule, PANEL, VECTOR, each_layout};
 
 use crate::structure::Table;

@@ -28,3 +28,26 @@ fn rows_that_end_in_a_scanned_tile_are_paid_for() {
     );
     assert!(scan > 1.1 * slices, "{scan} {slices}");
 }
+
+/// What is stored of a matrix is the same whatever reads it, and is read once for each panel.
+#[test]
+fn panels_read_a_matrix_several_times_and_store_it_once() {
+    let matrix = generate::uniform(5_000, 5_000, 20, 1).cast::<f32>().unwrap();
+    let stats = Arc::new(MatrixStats::new(matrix.view()));
+    let cost = |columns: u32, panel: &str| {
+        let text = format!(
+            "sparserl {LANGUAGE_VERSION}\nspmm {columns} f32\nblock 128\nkeep csr index=u16 \
+             values=plain cache=cached {panel}vector=4 lanes=1 unroll=4\n"
+        );
+        let program = Program::parse(&text).unwrap();
+        let model = CostModel::new(Arc::clone(&stats), program.task, Target::H200);
+        let [part] = model.parts(&program).try_into().unwrap();
+        assert_eq!(part.matrix_bytes, model.cost(&program).matrix_bytes);
+        (part.matrix_bytes, part.read_bytes() / part.matrix_bytes)
+    };
+    let (stored, once) = cost(128, "");
+    assert_eq!(once, 1);
+    assert_eq!(cost(128, "panel=64 "), (stored, 2));
+    assert_eq!(cost(128, "panel=32 "), (stored, 4));
+    assert_eq!(cost(512, ""), (stored, 4));
+}

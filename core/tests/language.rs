@@ -60,6 +60,7 @@ fn line_of(error: &TextError) -> usize {
         | TextError::Block { line, .. }
         | TextError::Word { line, .. }
         | TextError::Field { line, .. }
+        | TextError::Panel { line, .. }
         | TextError::Program { line, .. } => line,
     }
 }
@@ -357,8 +358,8 @@ fn panels_are_written_where_they_are() {
     assert_eq!(plain.to_string(), text("vector=4", 128));
     assert_eq!(panels.tokens().len(), plain.tokens().len() + 1);
     let error = |fields, columns| Program::parse(&text(fields, columns)).unwrap_err().to_string();
-    assert!(error("vector=64", 128).contains("expected `panel=…`, found `vector=64`"));
-    assert!(error("panel=4", 128).contains("expected `vector=…`, found `panel=4`"));
+    assert!(error("vector=64", 128).contains("expected `vector=…`, found `vector=64`"));
+    assert!(error("panel=4", 128).contains("expected `panel=64` or `panel=32`, found `panel=4`"));
     assert!(error("panel=64 panel=32 vector=4", 128).contains("`32`, expected 1, 2 or 4"));
     // A task of one panel has none, and neither has one whose last panel would be narrower.
     for columns in [64, 96] {

@@ -29,6 +29,8 @@ fn matrices() -> Vec<(&'static str, Csr<f64>)> {
         ("hyper_sparse", generate::hyper_sparse(100_000, 90_000, 3_000, 6)),
         ("one_dense_row", generate::one_dense_row(4_000, 70_000, 7)),
         ("block_pruned", generate::block_pruned(512, 256, 8, 20, 8)),
+        // With 128 columns B has 67 MB, more than the L2.
+        ("uniform_wide", generate::uniform(100_000, 130_000, 4, 9)),
     ];
     for name in ["beam.mtx", "poisson2d.mtx", "pruned.smtx", "rmat10.mtx.gz"] {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/matrices");
@@ -109,4 +111,18 @@ fn other_gpus_get_other_programs() {
             );
         assert!(differ.take(3).count() == 3, "{target:?} is searched for as an H200 is");
     }
+}
+
+#[test]
+fn columns_are_walked_in_panels_where_the_l2_does_not_hold_what_is_in_use_of_b() {
+    let task = Task::new(Operation::SpMM { columns: 128.try_into().unwrap() }, Dtype::F32);
+    let best = |matrix: &Csr<f64>| {
+        let stats = Arc::new(MatrixStats::new(matrix.view()));
+        let input = PolicyInput::new(stats, task, Target::H200);
+        choices(&input)[1].first().unwrap().program.to_string()
+    };
+    // As many rows of B in both, but near each other in one.
+    let (spread, near) = (generate::uniform(130_000, 130_000, 4, 9), generate::stencil5(361, 361));
+    assert!(best(&spread).contains("panel=32"), "{}", best(&spread));
+    assert!(!best(&near).contains("panel"), "{}", best(&near));
 }

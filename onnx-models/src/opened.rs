@@ -8,7 +8,7 @@ use crate::chooser::{LearnedChooser, Picking};
 use crate::{Engine, EngineError, Model, ModelError, OnnxPolicy};
 
 /// Raised when the cost model's choice for some matrix changes.
-const COST_VERSION: &str = "5";
+const COST_VERSION: &str = "6";
 
 /// Which policy is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]

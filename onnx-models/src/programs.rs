@@ -1,6 +1,7 @@
 //! Programs as numbers, and how long they get.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
 use sparserl_core::language::grammar::{Slot, expand};
@@ -18,17 +19,18 @@ pub fn token_ids(program: &Program) -> Vec<u8> {
     program.tokens().into_iter().filter_map(id).collect()
 }
 
+/// With enough columns for panels.
+const SPMM: Operation = Operation::SpMM { columns: NonZeroU32::MIN.saturating_add(127) };
+
 /// Tokens of the longest program of the language.
 pub fn most_tokens() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| {
-        // With enough columns for panels.
-        let spmm = Operation::SpMM { columns: std::num::NonZeroU32::MIN.saturating_add(127) };
         let longest = |operation| {
             let mask = Mask::free(Task::new(operation, Dtype::F32));
             longest(Slot::Block, mask, &mut BTreeMap::new())
         };
-        longest(Operation::SpMV).max(longest(spmm))
+        longest(Operation::SpMV).max(longest(SPMM))
     })
 }
 
@@ -55,7 +57,7 @@ mod tests {
 
     #[test]
     fn drawn_programs_come_close_to_the_longest_and_none_is_longer() {
-        let mask = Mask::free(Task::new(Operation::SpMV, Dtype::F32));
+        let mask = Mask::free(Task::new(SPMM, Dtype::F32));
         let mut random = SplitMix64::new(1);
         let walks = (0..2000).filter_map(|_| random_walk(mask, &mut random));
         let longest = walks.map(|program| program.tokens().len()).max().unwrap();

@@ -44,7 +44,7 @@ impl<'m> ProgramTerms<'m> {
     /// * log2 / 4 of microseconds: predicted, of these the memory system's and the longest chain's,
     ///   and those in which the arrays of the matrix and the scratch memory pass through at the
     ///   GPU's bandwidth;
-    /// * log2 / 4 of bytes ÷ bytes of plain CSR;
+    /// * log2 / 4 of bytes, once for each column panel, ÷ bytes of plain CSR;
     /// * for each multiprocessor, log2 / 4: transactions ÷ 1024, steps of warps ÷ 1024, warps ÷ 64;
     /// * log2 / 4 of the steps of the warp with most, and of those that wait for each other;
     /// * log2 / 8 of 1 + bytes of scratch memory; a quarter of the number of parts, and of those
@@ -109,7 +109,7 @@ impl Sum {
     fn of<'p>(parts: impl IntoIterator<Item = &'p PartCost>) -> Self {
         let mut sum = Self::default();
         for part in parts {
-            sum.matrix_bytes += part.matrix_bytes as f64;
+            sum.matrix_bytes += part.read_bytes() as f64;
             sum.workspace_bytes += part.workspace_bytes as f64;
             sum.transactions += part.transactions;
             sum.warps += part.warps;

@@ -1,7 +1,7 @@
 //! Kernels as strangers write them, judged as `verify --emulate` does: the right ones of
 //! `tests/emulator/foreign/right` pass, and those of `tests/emulator/foreign/launched`, simple ones with launches as
 //! people write them; the wrong ones of `tests/emulator/foreign/wrong` are told wrong, with a line that is marked
-//! `// BUG` where there is one. Those of `tests/emulator/foreign/vast` are judged where dense operands have more than
+//! `// BUG` where there is one, and so are those of `tests/emulator/foreign/half` in half precision. Those of `tests/emulator/foreign/vast` are judged where dense operands have more than
 //! 2³² elements: wrong ones are told wrong, right ones pass where the input has as many, and are refused without a
 //! finding where the output has. Needs no GPU.
 //!
@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
+use half::{bf16, f16};
 use libtest_mimic::Trial;
 use sparserl_core::matrix::{Csr, generate};
 use sparserl_core::task::{Dtype, Operation, Task};
@@ -51,6 +52,8 @@ fn plan() -> Result<Vec<Trial>> {
         ("right", is_right as fn(&_, &_) -> _),
         ("launched", is_right),
         ("wrong", is_wrong),
+        ("half/right", is_right_in_half),
+        ("half/wrong", is_wrong_in_half),
         ("vast/right", is_vastly_right),
         ("vast/wrong", is_vastly_wrong),
     ];
@@ -81,6 +84,32 @@ fn sources(set: &str) -> Result<Vec<(String, String)>> {
 /// 300 rows of up to 12 entries, some of them empty.
 fn matrix() -> Result<Csr<f32>> {
     Ok(generate::hyper_sparse(300, 280, 1500, 7).cast()?)
+}
+
+/// Judged with elements of 16 bits, of the type whose header it includes.
+fn judge_in_half(source: &str, emulator: &EmulatorEvaluator) -> Result<Judgement> {
+    let kernel = RawKernel::parse(source, None)?;
+    let judged = match source.contains("cuda_bf16.h") {
+        true => {
+            let candidate = Candidate::Cuda(&kernel, Task::new(Operation::SpMV, Dtype::BF16));
+            emulator.judge(matrix()?.cast::<bf16>()?.view(), candidate)
+        }
+        false => {
+            let candidate = Candidate::Cuda(&kernel, Task::new(Operation::SpMV, Dtype::F16));
+            emulator.judge(matrix()?.cast::<f16>()?.view(), candidate)
+        }
+    };
+    Ok(judged?)
+}
+
+fn is_right_in_half(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
+    let judgement = judge_in_half(source, emulator)?;
+    ensure!(judgement.outcome.is_right(), "{}", judgement.outcome);
+    Ok(())
+}
+
+fn is_wrong_in_half(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
+    is_told_wrong(source, &judge_in_half(source, emulator)?)
 }
 
 fn judge(source: &str, emulator: &EmulatorEvaluator) -> Result<Judgement> {

@@ -129,8 +129,9 @@ fn shown(plan: &Value) -> impl Iterator<Item = String> + '_ {
         let layout = part["layout"].as_str().unwrap();
         let fields = part["fields"].as_object().unwrap().iter();
         let rows = if part["first_row"].is_u64() { "rows=range" } else { "rows=list" };
-        let coded = fields
-            .filter(|(name, _)| !["cache", "lanes", "unroll", "vector"].contains(&name.as_str()));
+        let coded = fields.filter(|(name, _)| {
+            !["cache", "lanes", "panel", "unroll", "vector"].contains(&name.as_str())
+        });
         let coded = coded.map(move |(name, value)| format!("{layout} {name}={value}"));
         coded.chain([rows.to_owned()]).map(|text| text.replace('"', ""))
     })

@@ -218,7 +218,8 @@ fn part_size(packed: &Packed, part: &PackedPart, what: PartSize) -> Option<u64> 
         PartSize::PanelBlocks => {
             let (task, block) = (packed.program.task, packed.program.block.threads());
             let call = each_layout!(&part.layout, layout => layout.call(task, block));
-            (part.blocks / call.mapping.panels).into()
+            // Kernels divide by it, also where the part has no rows.
+            (part.blocks / call.mapping.panels).max(1).into()
         }
     })
 }

@@ -75,7 +75,7 @@ impl PartCall<'_> {
         let access = self.part.layout.access();
         let load = match access.cache {
             Cache::Cached => "__ldg",
-            // The matrix is read once, so it is the first to leave the caches.
+            // The matrix is read once, or once a panel, so it is the first to leave the caches.
             Cache::Streamed => "__ldcs",
         };
         let sum = match task.operation {

@@ -97,7 +97,8 @@ impl Ranking<'_> {
             // ones have most.
             (Slot::Vector, Token::Number(n)) => match Panel::of(n) {
                 Some(_) => {
-                    let columns = self.model.task().operation.columns();
+                    // Without them, wider rows are read 128 columns at a time.
+                    let columns = self.model.task().operation.columns().min(128);
                     n == 32 && self.model.input_misses(columns) > 0.0
                 }
                 None => true,

@@ -52,7 +52,8 @@ fn hash_grammar() -> u64 {
 }
 
 /// The grammars before this one whose programs are still read, each with the layouts whose kernels
-/// are written otherwise today: their times are no longer those of then.
+/// are written otherwise today: their times are no longer those of then. So are those of more than
+/// 128 columns from before version 5, of which there are no recordings.
 const EARLIER_GRAMMARS: [(u64, &[Word]); 3] = [
     (16_793_910_445_403_676_914, &[Word::Dia, Word::Bcsr]),
     (3_892_903_314_027_462_239, &[]),

@@ -6,9 +6,10 @@ use core::fmt;
 use thiserror::Error;
 
 use super::{
-    LANGUAGE_VERSION, Layout, Node, OLDEST_VERSION, Order, Program, ProgramError, SplitRule, Token,
-    Word,
+    LANGUAGE_VERSION, Layout, Node, OLDEST_VERSION, Order, Panel, Program, ProgramError, SplitRule,
+    Token, Word,
 };
+use crate::layout::{PANEL, VECTOR};
 use crate::quoted::quoted;
 
 /// A program file that cannot be read.
@@ -56,6 +57,14 @@ pub enum TextError {
         /// Name of the field that comes next.
         expected: &'static str,
         /// What stands there; nothing at the end of the text.
+        found: String,
+    },
+    /// A width that no panel has.
+    #[error("line {line}: expected `panel=64` or `panel=32`, found `{found}`")]
+    Panel {
+        /// Line, from 1.
+        line: usize,
+        /// What stands there.
         found: String,
     },
     /// The words do not form a program.
@@ -141,12 +150,16 @@ impl Program {
                 None => word,
                 Some((&expected, rest)) => {
                     let (name, value) = word.split_once('=').unwrap_or_default();
-                    let field = Layout::field_of(expected, value.parse().ok());
-                    if name != field {
-                        return Err(TextError::Field { line, expected: field, found: found() });
-                    }
-                    if field == expected {
-                        fields = rest;
+                    let is_panel = value.parse().ok().and_then(Panel::of).is_some();
+                    match name {
+                        PANEL if expected == VECTOR && is_panel => {}
+                        PANEL if expected == VECTOR => {
+                            return Err(TextError::Panel { line, found: found() });
+                        }
+                        _ if name != expected || expected == VECTOR && is_panel => {
+                            return Err(TextError::Field { line, expected, found: found() });
+                        }
+                        _ => fields = rest,
                     }
                     value
                 }

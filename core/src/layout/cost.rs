@@ -29,13 +29,14 @@ pub struct CostModel<'m> {
 /// there again.
 const CACHED_SHARE: (u64, u64) = (8, 15);
 
-/// Of reads of the input that are spread evenly over so many bytes, this share times one minus
-/// `INPUT_HELD` of the L2's bytes over them comes from memory. On an H100 (2026-11-25), of 16 to 23 % of
-/// the reads over 51 MB, 36 % over 102 MB and 47 % over 205 MB that was the time, as if memory had moved
-/// them; by this it is 13, 37 and 48 %.
-const INPUT_MISSED: f64 = 0.6;
-/// See [`INPUT_MISSED`].
+/// Share of the L2 cache that holds the input. Of reads that are spread evenly over more bytes,
+/// `INPUT_MISSED` × (1 − what is held ÷ these bytes) come from memory.
 const INPUT_HELD: f64 = 0.8;
+/// SpMM with 128 columns took as long on an H100 (2026-11-25) as if memory had answered 16 to 23 % of the
+/// reads over 51 MB, 36 % over 102 MB and 47 % over 205 MB; by this they are 11, 35 and 48 %.
+const INPUT_MISSED: f64 = 0.6;
+/// What a load moves at least.
+const SECTOR_BYTES: u64 = 32;
 /// Rows of the input that are in use together, in mean distances from the scaled diagonal. Columns
 /// that are spread evenly are a third of all away from it.
 const ROWS_IN_USE: f64 = 4.0;
@@ -109,22 +110,23 @@ impl<'m> CostModel<'m> {
     #[must_use]
     pub fn part_cost(&self, site: Site, part: &Part) -> PartCost {
         let cost = each_layout!(&part.layout, layout => layout.cost(site, self));
-        let columns = self.task.operation.columns();
-        let reads = self.stats.rows(site.rows).nnz as f64
-            * f64::from(columns)
-            * self.task.precision.dense().size() as f64;
-        let missed = reads * self.input_misses(columns / cost.panels);
-        let cost = cost.input_again(missed as u64);
         match &*self.stats.ordered(site.rows, site.order) {
             Rows::List(rows) => cost.listed(rows.len() as u64),
             Rows::Range { .. } => cost,
         }
     }
 
-    /// Predicted time of a part at its site.
+    /// Predicted time of a part at its site, with reads of the input that the L2 cache does not
+    /// answer, which depend on the panels. [`CostModel::cost`] leaves them out.
     #[must_use]
     pub fn part_time(&self, site: Site, part: &Part) -> PartTime {
-        self.part_cost(site, part).time(&self.constants, &self.target)
+        let cost = self.part_cost(site, part);
+        let columns = self.task.operation.columns() / cost.panels;
+        let row = u64::from(columns) * self.task.precision.dense().size() as u64;
+        let reads = self.stats.rows(site.rows).nnz as u64 * u64::from(cost.panels);
+        let bytes = (reads * row.max(SECTOR_BYTES)) as f64 * self.input_misses(columns);
+        let time = cost.time(&self.constants, &self.target);
+        PartTime { busy: time.busy + self.constants.transfer(bytes as u64, &self.target), ..time }
     }
 
     /// Predicted cost of a program; parts without rows cost nothing.

@@ -1,4 +1,4 @@
-use crate::syntax::{Access, Lanes};
+use crate::syntax::{Access, Lanes, Panel};
 use crate::task::Task;
 
 /// How the threads of a warp spread over rows, entries and dense columns.
@@ -19,9 +19,16 @@ pub struct Mapping {
     pub panels: u32,
 }
 
-/// Columns of a panel where the program says nothing and they divide into such. Wider rows of B
-/// would have to stay in the L2 cache for longer: on an H100, 512 columns took up to twice the time.
+/// Columns of a panel where the program says nothing and they divide into such, or those of a whole
+/// warp, where these are more. Wider rows of B would have to stay in the L2 cache for longer: on an
+/// H100, 512 columns at once took up to twice the time.
 const WIDEST_PANEL: u32 = 128;
+
+/// Columns of each panel of a program that says nothing of panels.
+fn widest_panel(columns: u32, vector: u32) -> u32 {
+    let widths = [WIDEST_PANEL.max(32 * vector), WIDEST_PANEL];
+    widths.into_iter().find(|&width| columns.is_multiple_of(width)).unwrap_or(columns)
+}
 
 impl Mapping {
     /// The mapping of a task whose rows are shared by `lanes`, and whose columns by what `access`
@@ -34,20 +41,15 @@ impl Mapping {
             Lanes::Block => 32,
         };
         let columns = task.operation.columns();
-        let widest = WIDEST_PANEL.max(32 * vector);
-        let panel = match access.panel {
-            Some(panel) => panel.columns(),
-            None if columns.is_multiple_of(widest) => widest,
-            None => columns,
-        };
-        let (packs, panels) = (panel.div_ceil(vector.max(1)), columns.div_ceil(panel.max(1)));
+        let panel = access.panel.map_or_else(|| widest_panel(columns, vector), Panel::columns);
+        let (packs, panels) = (panel.div_ceil(vector.max(1)), columns / panel);
         let stride = packs.min(room).next_power_of_two();
         let lanes = match lanes {
             Lanes::Threads(n) => n,
             Lanes::Block => block / stride,
         };
         let tiles = packs.div_ceil(stride).max(1);
-        Self { lanes, stride, vector, column_tiles: tiles * panels.max(1), panels: panels.max(1) }
+        Self { lanes, stride, vector, column_tiles: tiles * panels, panels }
     }
 
     /// Column tiles of each panel.
@@ -103,5 +105,8 @@ mod tests {
         assert_eq!(mapping(512, Lanes::Threads(1), None, 4).panels, 4);
         assert_eq!(mapping(128, Lanes::Threads(8), None, 4).panels, 1);
         assert_eq!(mapping(160, Lanes::Threads(1), None, 4).panels, 1);
+        // Of 8 columns a thread, a warp has 256.
+        assert_eq!(mapping(512, Lanes::Threads(1), None, 8).panels, 2);
+        assert_eq!(mapping(384, Lanes::Threads(1), None, 8).panels, 3);
     }
 }

@@ -110,7 +110,7 @@ macro_rules! layouts {
 
             /// Names of the fields that follow a layout's word; none for another word.
             #[must_use]
-            pub fn fields_of(word: Word) -> &'static [&'static str] {
+            pub(crate) fn fields_of(word: Word) -> &'static [&'static str] {
                 $(if word == $Layout::WORD {
                     return $Layout::FIELDS;
                 })*
@@ -178,6 +178,11 @@ pub type Derivation<'f> = crate::syntax::Derivation<'f, Layout>;
 /// The programs under a mask.
 pub type Space<'f> = crate::syntax::Space<'f, Layout>;
 
+/// The field of a number of columns per thread.
+pub(crate) const VECTOR: &str = "vector";
+/// The field that may stand before it.
+pub(crate) const PANEL: &str = "panel";
+
 fn opening<M: LayoutModule>(site: Site, mask: Mask<'_>) -> Option<Alternative> {
     Some(Alternative::word(M::WORD, M::open(site, mask)?))
 }
@@ -200,9 +205,9 @@ impl Layout {
 
     /// The field that a token fills where `expected` comes next: that one, or the width of column
     /// panels, which may stand before the columns per thread.
-    pub(crate) fn field_of(expected: &'static str, token: Option<Token>) -> &'static str {
+    fn field_of(expected: &'static str, token: Token) -> &'static str {
         match token {
-            Some(Token::Number(n)) if expected == "vector" && Panel::of(n).is_some() => "panel",
+            Token::Number(n) if expected == VECTOR && Panel::of(n).is_some() => PANEL,
             _ => expected,
         }
     }
@@ -214,7 +219,7 @@ impl Layout {
         let tokens = self.tokens().into_iter().skip(1);
         let named = tokens.map_while(|token| {
             let expected = *names.peek()?;
-            let field = Self::field_of(expected, Some(token));
+            let field = Self::field_of(expected, token);
             if field == expected {
                 names.next();
             }

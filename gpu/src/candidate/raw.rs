@@ -29,6 +29,7 @@
 
 mod definitions;
 mod expression;
+mod headers;
 pub mod launch;
 mod packed;
 mod parameter;
@@ -65,7 +66,9 @@ use template::Instance;
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawKernel {
     kernel: String,
-    /// As it was written, with `extern "C"` where it was missing.
+    /// What it takes from headers, to be compiled before it.
+    declared: String,
+    /// As it was written, with `extern "C"` where it was missing, and without known headers.
     written: String,
     /// What to compile: the same under the name of its file, if it has one.
     source: String,
@@ -79,6 +82,12 @@ pub struct RawKernel {
 /// Whether a number is in many sources, whatever a matrix's sizes are: lanes of a warp, threads of a block.
 fn is_common(number: u64) -> bool {
     number <= 32 || number <= 1024 && number.is_power_of_two()
+}
+
+/// A source behind what it takes from headers, as the lines of a file of some name.
+fn under_name(declared: &str, file: &str, written: &str) -> String {
+    let quoted = file.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("{declared}#line 1 \"{quoted}\"\n{written}")
 }
 
 /// What parameters are given, in their order.
@@ -140,16 +149,21 @@ impl RawKernel {
             Some(instance) => instance.written(&code, &functions, &parameters)?,
             None => code.with_c_linkage(&functions, function.name),
         };
-        let mut written = Code::without_headers(&linked);
-        let declared = code.sized_integers();
-        if !declared.is_empty() {
-            written.insert_str(0, &format!("{declared}\n#line 1\n"));
+        let written = headers::without(&linked);
+        let mut declared = headers::declarations(&linked);
+        let integers = code.sized_integers();
+        if !integers.is_empty() {
+            declared.insert_str(0, &format!("{integers}\n"));
         }
-        // Those of what is compiled: of a template's arguments too, of headers' lines none.
+        // Those of what is compiled: of a template's arguments too, of headers none.
         let compiled = Code::read(&written);
         let integers = compiled.integers().filter(|&number| !is_common(number)).collect();
-        let (kernel, source) = (function.name.to_owned(), written.clone());
-        Ok(Self { kernel, written, source, parameters, arguments, launch, integers })
+        let kernel = function.name.to_owned();
+        let source = match declared.is_empty() {
+            true => written.clone(),
+            false => under_name(&declared, &format!("{kernel}.cu"), &written),
+        };
+        Ok(Self { kernel, declared, written, source, parameters, arguments, launch, integers })
     }
 
     /// The same kernel, whose compiler and emulator call its source by the name of its file, or by
@@ -157,8 +171,7 @@ impl RawKernel {
     #[must_use]
     pub fn named(self, file: &str) -> Self {
         let file: String = file.chars().filter(|c| !c.is_control()).collect();
-        let quoted = file.replace('\\', "\\\\").replace('"', "\\\"");
-        let source = format!("#line 1 \"{quoted}\"\n{}", self.written);
+        let source = under_name(&self.declared, &file, &self.written);
         Self { source, ..self }
     }
 
@@ -169,7 +182,7 @@ impl RawKernel {
     }
 
     /// What to compile: the source, with `extern "C"` (of a template, with a kernel that calls it) and integers of
-    /// `<cstdint>` where they were missing, and without CUDA's and C's own headers.
+    /// `<cstdint>` where they were missing, behind what it uses of `<cuda_fp16.h>` and `<cuda_bf16.h>`, and without CUDA's and C's own headers.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source

@@ -18,12 +18,10 @@ pub(crate) struct WarpSteps {
 /// layout and the task, whatever the GPU. All are finite and at least 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartCost {
-    /// Column panels, for each of which the matrix is read once.
-    pub panels: u32,
-    /// Bytes of the matrix arrays that one product reads, the list of rows among them.
+    /// Bytes of the matrix arrays, the list of rows among them.
     pub matrix_bytes: u64,
-    /// Bytes of the dense input that come from memory again, since the L2 cache did not hold them.
-    pub input_bytes: u64,
+    /// Column panels, for each of which these are read once.
+    pub panels: u32,
     /// Bytes of scratch memory, each written once and read back once.
     pub workspace_bytes: u64,
     /// Warp-wide memory transactions (up to 128 bytes each) that the load units handle.
@@ -78,9 +76,8 @@ impl PartCost {
         let shuffles = steps.warps as f64 * tiles * f64::from(lanes.ilog2() * mapping.vector);
         let total = steps.total as f64 * tiles;
         Self {
-            panels: mapping.panels,
             matrix_bytes: 0,
-            input_bytes: 0,
+            panels: mapping.panels,
             workspace_bytes: 0,
             transactions: shuffles,
             warps: steps.warps as f64 * tiles,
@@ -94,14 +91,8 @@ impl PartCost {
 
     /// Adds the list of a part's rows, when it needs one.
     pub(crate) fn listed(mut self, rows: u64) -> Self {
-        self.matrix_bytes += 4 * rows * u64::from(self.panels);
+        self.matrix_bytes += 4 * rows;
         self.listed = true;
-        self
-    }
-
-    /// Bytes of the dense input that are read again.
-    pub(crate) fn input_again(mut self, bytes: u64) -> Self {
-        self.input_bytes = bytes;
         self
     }
 
@@ -113,7 +104,7 @@ impl PartCost {
 
     /// Bytes of the arrays, and sectors (32 bytes) that one warp step touches.
     pub(crate) fn matrix(mut self, bytes: u64, sectors: f64) -> Self {
-        self.matrix_bytes = bytes * u64::from(self.panels);
+        self.matrix_bytes = bytes;
         // Two loads, index and value, each at least one transaction.
         let transactions = (sectors / SECTORS_PER_TRANSACTION).max(2.0);
         self.transactions += self.total_steps * transactions;
@@ -161,10 +152,16 @@ impl PartCost {
         self
     }
 
+    /// Bytes of the matrix arrays that one product reads.
+    #[must_use]
+    pub fn read_bytes(&self) -> u64 {
+        self.matrix_bytes * u64::from(self.panels)
+    }
+
     /// Predicted time on a GPU.
     #[must_use]
     pub fn time(&self, constants: &CostConstants, target: &Target) -> PartTime {
-        let bytes = self.matrix_bytes + self.input_bytes + 2 * self.workspace_bytes;
+        let bytes = self.read_bytes() + 2 * self.workspace_bytes;
         let multiprocessors = f64::from(target.multiprocessors.max(1));
         let declared_for = f64::from(Target::H200.multiprocessors);
         let transactions = constants.transactions_per_second * (multiprocessors / declared_for);

@@ -268,46 +268,6 @@ impl<'s> Code<'s> {
         open.contains(&false)
     }
 
-    /// A text without the lines that include headers of whose contents the compiler has what kernels
-    /// use, or [`sized_integers`](Self::sized_integers) declares it. It finds no headers.
-    pub(super) fn without_headers(text: &str) -> String {
-        const HEADERS: [&str; 19] = [
-            "cuda.h",
-            "cuda_runtime.h",
-            "cuda_runtime_api.h",
-            "device_launch_parameters.h",
-            "vector_types.h",
-            "stdint.h",
-            "cstdint",
-            "inttypes.h",
-            "stddef.h",
-            "cstddef",
-            "stdio.h",
-            "cstdio",
-            "stdlib.h",
-            "cstdlib",
-            "assert.h",
-            "cassert",
-            "math.h",
-            "cmath",
-            "math_functions.h",
-        ];
-        let is_known = |line: &str| {
-            let line = line.split("//").next().unwrap_or_default().trim();
-            let name = line.strip_prefix('#').map(str::trim_start);
-            let name = name.and_then(|rest| rest.strip_prefix("include")).map(str::trim_start);
-            let enclosed = |open, close| name?.strip_prefix(open)?.strip_suffix(close);
-            let name = enclosed('<', '>').or_else(|| enclosed('"', '"'));
-            name.is_some_and(|name| HEADERS.contains(&name))
-        };
-        let kept = text.split_inclusive('\n').map(|line| match is_known(line) {
-            true if line.ends_with('\n') => "\n",
-            true => "",
-            false => line,
-        });
-        kept.collect()
-    }
-
     /// Declares those of `<cstdint>`'s types that the source uses and does not declare: the
     /// compiler has no such header, and knows none of them. A line of its own, before the first.
     pub(super) fn sized_integers(&self) -> String {

@@ -491,14 +491,6 @@ fn offsets_and_columns_have_the_width_that_they_are_declared_with() {
 }
 
 #[test]
-fn headers_of_cuda_and_c_are_left_out_and_lines_stay() {
-    let text = "#include <cuda_runtime.h>  // for threadIdx\n # include \"stdint.h\"\n\
-                #include <cub/cub.cuh>\nint x;\n#include<cmath>";
-    let kept = Code::without_headers(text);
-    assert_eq!(kept, "\n\n#include <cub/cub.cuh>\nint x;\n");
-}
-
-#[test]
 fn a_template_is_called_by_a_kernel_of_its_name() {
     let source = "typedef unsigned int index;
 using real = float;

@@ -1,0 +1,130 @@
+//! Headers that sources from elsewhere may include: the compiler finds none, and is given what
+//! kernels use of them.
+
+/// Headers of whose contents the compiler has what kernels use, or a source's own text declares it.
+const KNOWN: [&str; 19] = [
+    "cuda.h",
+    "cuda_runtime.h",
+    "cuda_runtime_api.h",
+    "device_launch_parameters.h",
+    "vector_types.h",
+    "stdint.h",
+    "cstdint",
+    "inttypes.h",
+    "stddef.h",
+    "cstddef",
+    "stdio.h",
+    "cstdio",
+    "stdlib.h",
+    "cstdlib",
+    "assert.h",
+    "cassert",
+    "math.h",
+    "cmath",
+    "math_functions.h",
+];
+
+/// A header of CUDA's with a type of 16 bits.
+struct HalfHeader {
+    name: &'static str,
+    /// What stands for what in [`TEMPLATE`], longer names before those that they begin with.
+    words: [(&'static str, &'static str); 8],
+}
+
+/// What kernels use of both headers.
+const TEMPLATE: &str = include_str!("../../../cuda/half_header.cuh");
+
+const HALF_HEADERS: [HalfHeader; 2] = [
+    HalfHeader {
+        name: "cuda_fp16.h",
+        words: [
+            (
+                "$TO_FLOAT",
+                "float f; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(bits)); return f;",
+            ),
+            ("$PTX", "f16"),
+            ("$ONE", "0x3c00"),
+            ("$MAKE", "make_half2"),
+            ("$T2", "__half2"),
+            ("$T", "__half"),
+            ("$N", "half"),
+            ("$P", "half2"),
+        ],
+    },
+    HalfHeader {
+        name: "cuda_bf16.h",
+        words: [
+            ("$TO_FLOAT", "return __uint_as_float(unsigned(bits) << 16);"),
+            ("$PTX", "bf16"),
+            ("$ONE", "0x3f80"),
+            ("$MAKE", "make_bfloat162"),
+            ("$T2", "__nv_bfloat162"),
+            ("$T", "__nv_bfloat16"),
+            ("$N", "bfloat16"),
+            ("$P", "bfloat162"),
+        ],
+    },
+];
+
+impl HalfHeader {
+    /// Its declarations, under its own name and lines.
+    fn text(&self) -> String {
+        let filled = |text: String, (word, by): &(&str, &str)| text.replace(word, by);
+        let text = self.words.iter().fold(TEMPLATE.to_owned(), filled);
+        format!("#line 1 \"{}\"\n{text}", self.name)
+    }
+}
+
+/// The header that a line includes, if it is one of those that sources may include.
+fn known(line: &str) -> Option<&'static str> {
+    let line = line.split("//").next().unwrap_or_default().trim();
+    let name = line.strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
+    let enclosed = |open, close| name.strip_prefix(open)?.strip_suffix(close);
+    let name = enclosed('<', '>').or_else(|| enclosed('"', '"'))?;
+    let halves = HALF_HEADERS.iter().map(|header| header.name);
+    KNOWN.into_iter().chain(halves).find(|known| *known == name)
+}
+
+/// A text without the lines that include headers which sources may include.
+pub(super) fn without(text: &str) -> String {
+    let kept = text.split_inclusive('\n').map(|line| match known(line) {
+        Some(_) if line.ends_with('\n') => "\n",
+        Some(_) => "",
+        None => line,
+    });
+    kept.collect()
+}
+
+/// What kernels use of the headers with types of 16 bits that a text includes, each once; nothing
+/// where it includes none.
+pub(super) fn declarations(text: &str) -> String {
+    let is_included =
+        |header: &&HalfHeader| text.lines().any(|line| known(line) == Some(header.name));
+    HALF_HEADERS.iter().filter(is_included).map(HalfHeader::text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_cuda_and_c_are_left_out_and_lines_stay() {
+        let text = "#include <cuda_runtime.h>  // for threadIdx\n # include \"stdint.h\"\n\
+                    #include <cub/cub.cuh>\nint x;\n#include<cmath>";
+        assert_eq!(without(text), "\n\n#include <cub/cub.cuh>\nint x;\n");
+        assert_eq!(declarations(text), "");
+    }
+
+    #[test]
+    fn headers_of_halves_are_declared_once_each() {
+        let text = "#include <cuda_bf16.h>\n#include \"cuda_fp16.h\"\n#include <cuda_bf16.h>\n";
+        assert_eq!(without(text), "\n\n\n");
+        let declared = declarations(text);
+        for line in ["#line 1 \"cuda_fp16.h\"", "#line 1 \"cuda_bf16.h\""] {
+            assert_eq!(declared.lines().filter(|other| *other == line).count(), 1, "{line}");
+        }
+        let is_left = |word: &&str| word.starts_with('$');
+        let words = declared.split(|c: char| !(c.is_alphanumeric() || c == '$'));
+        assert_eq!(words.filter(is_left).collect::<Vec<_>>(), [""; 0]);
+    }
+}

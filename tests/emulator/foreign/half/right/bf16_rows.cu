@@ -1,0 +1,13 @@
+#include <cuda_bf16.h>
+// launch: spmv<<<ceil(num_rows / 128), 128>>>(num_rows, row_offsets, columns, values, x, y, alpha, beta)
+__global__ void spmv(int rows, const int* offsets, const int* columns, const __nv_bfloat16* values,
+                     const __nv_bfloat16* __restrict__ x, __nv_bfloat16* y, float alpha, float beta) {
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  float sum = 0;
+  for (int i = offsets[row]; i < offsets[row + 1]; ++i)
+    sum += __bfloat162float(values[i]) * __bfloat162float(__ldg(x + columns[i]));
+  sum *= alpha;
+  if (beta != 0) sum += beta * float(y[row]);
+  y[row] = __float2bfloat16(sum);
+}
