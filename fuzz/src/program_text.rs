@@ -19,6 +19,7 @@ pub fn run(bytes: &[u8]) {
             | TextError::Word { line, .. }
             | TextError::Block { line, .. }
             | TextError::Field { line, .. }
+            | TextError::Panel { line, .. }
             | TextError::Program { line, .. }) = error;
             assert!((1..=text.lines().count().max(1)).contains(&line), "{error}");
             assert_eq!(error.to_string().lines().count(), 1, "{error}");

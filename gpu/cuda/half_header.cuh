@@ -26,6 +26,9 @@ struct __align__(4) $T2 {
   __device__ $T2(const $T& a, const $T& b) : x(a), y(b) {}
 };
 
+typedef $T $SHORT;
+typedef $T2 $SHORT2;
+
 __device__ inline $T $T_of(unsigned short bits) { $T h; h.bits = bits; return h; }
 __device__ inline unsigned $T2_bits($T2 h) { return h.x.bits | unsigned(h.y.bits) << 16; }
 __device__ inline $T2 $T2_of(unsigned bits) {

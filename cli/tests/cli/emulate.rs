@@ -110,11 +110,15 @@ fn cuda_has_the_whole_matrix_unless_told_otherwise() {
 #[test]
 fn cuda_that_includes_files_is_not_called_wrong() {
     let place = Place::new();
-    fs::write(place.path("half.cu"), format!("#include <cuda_fp16.h>\n{FIXED}")).unwrap();
+    fs::write(place.path("tiles.cu"), format!("#include <mma.h>\n{FIXED}")).unwrap();
     let beam = matrix("beam.mtx");
-    let run = place.run(&format!("verify --emulate half.cu --matrix {beam} --op spmm --cols 32"));
+    let run = place.run(&format!("verify --emulate tiles.cu --matrix {beam} --op spmm --cols 32"));
     assert_eq!(run.code, Some(3), "{}", run.stdout);
-    assert!(run.stderr.starts_with("error: half.cu: the source has an #include"), "{}", run.stderr);
+    assert!(
+        run.stderr.starts_with("error: tiles.cu: the source has an #include"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
 }
 

@@ -63,4 +63,10 @@ fn plans_are_as_the_schema_says() {
         other.as_object_mut().unwrap().remove("order");
         assert_eq!(differences(&schema, &other, "").len(), 3);
     }
+    // More of B than the L2 cache holds, and so in panels.
+    let spread = "uniform:120000,130000,4 --op spmm --cols 128 --policy cost --no-compile";
+    place.succeed(&format!("gen {spread} -o out"));
+    let plan = place.json("out/plan.json");
+    assert_eq!(plan["parts"][0]["fields"]["panel"], 32);
+    assert_eq!(differences(&schema, &plan, ""), Vec::<String>::new());
 }

@@ -319,8 +319,8 @@ pub enum CompileError {
     /// The source includes a file. NVRTC would read any file of this machine and quote it in its
     /// log, and a cached cubin would not notice that the file changed.
     #[error(
-        "the source has an #include directive: it must stand alone, but for what NVRTC knows without a file, as of \
-         <cuda_runtime.h> and <stdint.h>; elements of 16 bits may be `unsigned short`, converted by PTX"
+        "the source has an #include directive: it must stand alone, but for what is known without a file, as of \
+         <cuda_runtime.h>, <stdint.h>, <cuda_fp16.h> and <cuda_bf16.h>"
     )]
     Include,
     /// This NVRTC does not know the architecture.

@@ -175,8 +175,8 @@ impl<'m> Lowering<'m> {
                     }
                 }
                 StatementKind::BranchTargets { .. } => {}
-                StatementKind::Location { file, line } => {
-                    self.here.location = self.location(*file, *line);
+                StatementKind::Location { places } => {
+                    self.here.location = self.location(places);
                 }
                 StatementKind::Registers { ty, names } => {
                     if let Some(scope) = self.frame.scopes.last_mut() {
@@ -369,8 +369,16 @@ impl<'m> Lowering<'m> {
         (self.local_bytes as u32, std::mem::take(&mut self.local_gaps))
     }
 
-    fn location(&mut self, file: u32, line: u32) -> Option<u32> {
+    /// The innermost of some places that is in no header; a header's functions are named by the line
+    /// that calls them.
+    fn location(&mut self, places: &[(u32, u32)]) -> Option<u32> {
         let (module, locations) = (self.module, &mut self.locations);
+        let is_header = |file| {
+            let name: Option<&String> = module.source.files.get(file);
+            name.is_some_and(|name| name.ends_with(".h"))
+        };
+        let own = places.iter().find(|(file, _)| !is_header(file));
+        let (file, line) = own.or(places.first()).copied()?;
         *self.location_numbers.entry((file, line)).or_insert_with(|| {
             let file = module.source.files.get(&file).filter(|_| line > 0)?.clone();
             locations.push(SourceLocation { file, line });

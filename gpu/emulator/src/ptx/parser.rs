@@ -12,7 +12,7 @@ const MOST_BYTES: u64 = 1 << 40;
 
 /// Reads the tokens of a module.
 pub(super) fn parse(tokens: Vec<Placed<'_>>) -> Result<Source, PtxError> {
-    Parser { tokens, next: 0 }.source()
+    Parser { tokens, next: 0, inlined_at: HashMap::new() }.source()
 }
 
 /// Functions by name; a definition comes before declarations.
@@ -35,7 +35,12 @@ pub(super) fn index(source: &Source) -> Result<HashMap<String, usize>, PtxError>
 pub(super) struct Parser<'t> {
     pub(super) tokens: Vec<Placed<'t>>,
     pub(super) next: usize,
+    /// Where the function that a place is in was inlined; of several, the last.
+    pub(super) inlined_at: HashMap<Place, Place>,
 }
+
+/// File, line and column.
+pub(super) type Place = (u32, u32, u32);
 
 impl<'t> Parser<'t> {
     fn source(mut self) -> Result<Source, PtxError> {

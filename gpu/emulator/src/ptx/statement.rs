@@ -2,7 +2,7 @@
 
 use super::PtxError;
 use super::lexer::Token;
-use super::parser::{Parser, declared_space};
+use super::parser::{Parser, Place, declared_space};
 use super::syntax::{Instruction, Operand, RegisterName, Statement, StatementKind, Type};
 
 /// How deep `{ }` may nest.
@@ -43,10 +43,7 @@ impl<'t> Parser<'t> {
                     let guard = Some((self.word()?.to_owned(), expected));
                     StatementKind::Instruction(self.instruction(guard)?)
                 }
-                Token::Word(".loc") => {
-                    let (file, line) = self.location()?;
-                    StatementKind::Location { file, line }
-                }
+                Token::Word(".loc") => StatementKind::Location { places: self.location()? },
                 Token::Word(".reg") => self.registers()?,
                 Token::Word(".pragma") => {
                     self.skip_past(b';')?;
@@ -102,11 +99,10 @@ impl<'t> Parser<'t> {
     }
 
     /// `.loc file line column[, function_name label[+offset], inlined_at file line column]`: file
-    /// and line.
-    pub(super) fn location(&mut self) -> Result<(u32, u32), PtxError> {
+    /// and line, then those where the function is called that they are in, and so on.
+    pub(super) fn location(&mut self) -> Result<Vec<(u32, u32)>, PtxError> {
         self.skip();
-        let place = (self.small("a file number")?, self.small("a line")?);
-        self.integer()?;
+        let place = self.place()?;
         while self.eat(b',') {
             match self.word()? {
                 "function_name" => {
@@ -114,14 +110,26 @@ impl<'t> Parser<'t> {
                     self.offset(0)?;
                 }
                 "inlined_at" => {
-                    for _ in 0..3 {
-                        self.integer()?;
-                    }
+                    let at = self.place()?;
+                    self.inlined_at.insert(place, at);
                 }
                 word => return Err(self.error(format!("unknown `{word}` of `.loc`"))),
             }
         }
-        Ok(place)
+        let mut places = vec![place];
+        while let Some(&outer) = places.last().and_then(|place| self.inlined_at.get(place)) {
+            // No function is inlined in itself, whatever the text says.
+            if places.contains(&outer) {
+                break;
+            }
+            places.push(outer);
+        }
+        Ok(places.into_iter().map(|(file, line, _)| (file, line)).collect())
+    }
+
+    /// `file line column`.
+    fn place(&mut self) -> Result<Place, PtxError> {
+        Ok((self.small("a file number")?, self.small("a line")?, self.small("a column")?))
     }
 
     /// `.reg .b32 %a, %r<10>;`

@@ -50,8 +50,8 @@ pub(super) enum StatementKind {
     },
     /// `.loc`
     Location {
-        file: u32,
-        line: u32,
+        /// File and line, then those where their function is called, and so on.
+        places: Vec<(u32, u32)>,
     },
     Registers {
         ty: Type,

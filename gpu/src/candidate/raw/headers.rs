@@ -28,7 +28,7 @@ const KNOWN: [&str; 19] = [
 struct HalfHeader {
     name: &'static str,
     /// What stands for what in [`TEMPLATE`], longer names before those that they begin with.
-    words: [(&'static str, &'static str); 8],
+    words: [(&'static str, &'static str); 9],
 }
 
 /// What kernels use of both headers.
@@ -49,6 +49,7 @@ const HALF_HEADERS: [HalfHeader; 2] = [
             ("$T", "__half"),
             ("$N", "half"),
             ("$P", "half2"),
+            ("$SHORT", "half"),
         ],
     },
     HalfHeader {
@@ -62,6 +63,7 @@ const HALF_HEADERS: [HalfHeader; 2] = [
             ("$T", "__nv_bfloat16"),
             ("$N", "bfloat16"),
             ("$P", "bfloat162"),
+            ("$SHORT", "nv_bfloat16"),
         ],
     },
 ];

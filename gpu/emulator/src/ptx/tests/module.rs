@@ -185,14 +185,20 @@ fn locations() {
     let kernel = kernel_of(
         ".entry k() { .reg .b32 %r<2>;\nactivemask.b32 %r1;\n.loc 1 7 3\nactivemask.b32 %r1;\n\
          .loc 2 9 0, function_name $L__info_string0, inlined_at 1 8 3\nactivemask.b32 %r1;\n\
+         .loc 2 4 1, function_name $L__info_string0, inlined_at 2 9 0\nactivemask.b32 %r1;\n\
+         .loc 1 2 5, function_name $L__info_string0, inlined_at 1 8 3\nactivemask.b32 %r1;\n\
          .loc 1 7 5\nret; }\n.file 1 \"a b.cu\"\n.file 2 \"c.h\", 123, 456\n\
          .section .debug_str\n{\n$L__info_string0:\n.b8 95, 90\n.b8 0\n}",
     )
     .unwrap();
     let place = |file: &str, line| SourceLocation { file: file.to_owned(), line };
-    assert_eq!(kernel.locations, [place("a b.cu", 7), place("c.h", 9)]);
+    // Functions of another file are named by the line that calls them, also one by way of another.
+    assert_eq!(kernel.locations, [place("a b.cu", 7), place("a b.cu", 8), place("a b.cu", 2)]);
     let found: Vec<_> = kernel.code.iter().map(|i| (i.ptx_line, i.location)).collect();
-    assert_eq!(found, [(5, None), (7, Some(0)), (9, Some(1)), (11, Some(0))]);
+    assert_eq!(
+        found,
+        [(5, None), (7, Some(0)), (9, Some(1)), (11, Some(1)), (13, Some(2)), (15, Some(0))]
+    );
 }
 
 #[test]

@@ -5,11 +5,11 @@ __global__ void spmv(int rows, const int* offsets, const int* columns, const hal
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= rows) return;
   float sum = 0;
-  for (int i = offsets[row]; i < offsets[row + 1]; i += 2) {
-    const half2 a = __halves2half2(values[i], values[i + 1]);  // BUG: the last row's may be odd
-    const float2 f = __half22float2(a);
-    sum += f.x * float(x[columns[i]]);
-    if (i + 1 < offsets[row + 1]) sum += f.y * float(x[columns[i + 1]]);
+  int i = offsets[row];
+  for (; i + 1 < offsets[row + 1]; i += 2) {
+    const half2 pair = __ldg(reinterpret_cast<const half2*>(values + i));  // BUG: i may be odd
+    sum += __low2float(pair) * float(x[columns[i]]) + __high2float(pair) * float(x[columns[i + 1]]);
   }
+  if (i < offsets[row + 1]) sum += float(values[i]) * float(x[columns[i]]);
   y[row] = __float2half(alpha * sum + (beta != 0 ? beta * float(y[row]) : 0.f));
 }
