@@ -7,7 +7,6 @@ use sparserl_core::matrix::Csr;
 use sparserl_core::matrix::generate::{self, uniform};
 use sparserl_core::task::Operation;
 
-use super::source::Code;
 use super::*;
 use crate::run::device::Geometry;
 
