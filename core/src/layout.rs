@@ -40,6 +40,7 @@ pub use sell::SellLayout;
 
 pub(crate) use array::{ArrayReader, Stored};
 pub(crate) use call::{DeviceCall, Operand};
+pub(crate) use mapping::WIDEST_PANEL;
 pub(crate) use pack::{PartSource, part_name};
 #[cfg(all(test, feature = "std"))]
 pub(crate) use packer::packings;

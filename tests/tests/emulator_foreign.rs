@@ -18,7 +18,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail, ensure};
 use half::{bf16, f16};
 use libtest_mimic::Trial;
-use sparserl_core::matrix::{Csr, generate};
+use sparserl_core::matrix::{Csr, Scalar, generate};
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::Candidate;
@@ -28,8 +28,6 @@ use sparserl_gpu::emulated::{EmulationOptions, EmulatorError, EmulatorEvaluator,
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::serve::serve;
 use sparserl_tests::trials;
-
-const SPMV: Task = Task::new(Operation::SpMV, Dtype::F32);
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -86,45 +84,35 @@ fn matrix() -> Result<Csr<f32>> {
     Ok(generate::hyper_sparse(300, 280, 1500, 7).cast()?)
 }
 
+/// Judged with all elements of one type.
+fn judge<T: Scalar>(source: &str, emulator: &EmulatorEvaluator) -> Result<Judgement> {
+    let kernel = RawKernel::parse(source, None)?;
+    let task = Task::new(Operation::SpMV, T::DTYPE);
+    Ok(emulator.judge(matrix()?.cast::<T>()?.view(), Candidate::Cuda(&kernel, task))?)
+}
+
 /// Judged with elements of 16 bits, of the type whose header it includes.
 fn judge_in_half(source: &str, emulator: &EmulatorEvaluator) -> Result<Judgement> {
-    let kernel = RawKernel::parse(source, None)?;
-    let judged = match source.contains("cuda_bf16.h") {
-        true => {
-            let candidate = Candidate::Cuda(&kernel, Task::new(Operation::SpMV, Dtype::BF16));
-            emulator.judge(matrix()?.cast::<bf16>()?.view(), candidate)
-        }
-        false => {
-            let candidate = Candidate::Cuda(&kernel, Task::new(Operation::SpMV, Dtype::F16));
-            emulator.judge(matrix()?.cast::<f16>()?.view(), candidate)
-        }
-    };
-    Ok(judged?)
+    match source.contains("cuda_bf16.h") {
+        true => judge::<bf16>(source, emulator),
+        false => judge::<f16>(source, emulator),
+    }
+}
+
+fn is_right(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
+    is_told_right(&judge::<f32>(source, emulator)?)
 }
 
 fn is_right_in_half(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
-    let judgement = judge_in_half(source, emulator)?;
-    ensure!(judgement.outcome.is_right(), "{}", judgement.outcome);
-    Ok(())
+    is_told_right(&judge_in_half(source, emulator)?)
+}
+
+fn is_wrong(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
+    is_told_wrong(source, &judge::<f32>(source, emulator)?)
 }
 
 fn is_wrong_in_half(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
     is_told_wrong(source, &judge_in_half(source, emulator)?)
-}
-
-fn judge(source: &str, emulator: &EmulatorEvaluator) -> Result<Judgement> {
-    let kernel = RawKernel::parse(source, None)?;
-    Ok(emulator.judge(matrix()?.view(), Candidate::Cuda(&kernel, SPMV))?)
-}
-
-fn is_right(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
-    let judgement = judge(source, emulator)?;
-    ensure!(judgement.outcome.is_right(), "{}", judgement.outcome);
-    Ok(())
-}
-
-fn is_wrong(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
-    is_told_wrong(source, &judge(source, emulator)?)
 }
 
 /// Of that many rows of 128 elements, a fifth lies beyond 2³².
@@ -146,8 +134,7 @@ fn judge_vast(
 }
 
 fn is_vastly_right(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
-    let outcome = judge_vast(source, emulator, WIDE)??.outcome;
-    ensure!(outcome.is_right(), "{outcome}");
+    is_told_right(&judge_vast(source, emulator, WIDE)??)?;
     match judge_vast(source, emulator, TALL)? {
         Err(EmulatorError::Launch { ran, .. }) if ran > 0 => Ok(()),
         Err(error) => Err(error.into()),
@@ -161,6 +148,11 @@ fn is_vastly_wrong(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
         true => is_told_wrong(source, &judge_vast(source, emulator, TALL)??),
         false => is_told_wrong(source, &of_input),
     }
+}
+
+fn is_told_right(judgement: &Judgement) -> Result<()> {
+    ensure!(judgement.outcome.is_right(), "{}", judgement.outcome);
+    Ok(())
 }
 
 fn is_told_wrong(source: &str, judgement: &Judgement) -> Result<()> {

@@ -7,7 +7,7 @@ use super::prefix::Path;
 use super::{BatchRow, ConditionedPolicy, Policy, PolicyError, PolicyInput, Prediction};
 use crate::language::grammar::{Alternative, MAX_SPLIT_DEPTH, Site, Slot, expand};
 use crate::language::{Cache, Mask, Node, Panel, RowSetId, Token, Word};
-use crate::layout::{CostModel, PartTime};
+use crate::layout::{CostModel, PartTime, WIDEST_PANEL};
 use crate::structure::MatrixStats;
 
 /// A cost model in the place of a learned policy.
@@ -97,8 +97,7 @@ impl Ranking<'_> {
             // ones have most.
             (Slot::Vector, Token::Number(n)) => match Panel::of(n) {
                 Some(_) => {
-                    // Without them, wider rows are read 128 columns at a time.
-                    let columns = self.model.task().operation.columns().min(128);
+                    let columns = self.model.task().operation.columns().min(WIDEST_PANEL);
                     n == 32 && self.model.input_misses(columns) > 0.0
                 }
                 None => true,

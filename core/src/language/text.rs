@@ -6,8 +6,8 @@ use core::fmt;
 use thiserror::Error;
 
 use super::{
-    LANGUAGE_VERSION, Layout, Node, OLDEST_VERSION, Order, Panel, Program, ProgramError, SplitRule,
-    Token, Word,
+    LANGUAGE_VERSION, Layout, Node, OLDEST_VERSION, Order, Program, ProgramError, SplitRule, Token,
+    Word,
 };
 use crate::layout::{PANEL, VECTOR};
 use crate::quoted::quoted;
@@ -150,16 +150,17 @@ impl Program {
                 None => word,
                 Some((&expected, rest)) => {
                     let (name, value) = word.split_once('=').unwrap_or_default();
-                    let is_panel = value.parse().ok().and_then(Panel::of).is_some();
-                    match name {
-                        PANEL if expected == VECTOR && is_panel => {}
-                        PANEL if expected == VECTOR => {
-                            return Err(TextError::Panel { line, found: found() });
-                        }
-                        _ if name != expected || expected == VECTOR && is_panel => {
-                            return Err(TextError::Field { line, expected, found: found() });
-                        }
-                        _ => fields = rest,
+                    let filled = |token| Layout::field_of(expected, token);
+                    let field = value.parse().map_or(expected, filled);
+                    if name != field {
+                        let found = found();
+                        return Err(match (expected, name) {
+                            (VECTOR, PANEL) => TextError::Panel { line, found },
+                            _ => TextError::Field { line, expected, found },
+                        });
+                    }
+                    if field == expected {
+                        fields = rest;
                     }
                     value
                 }

@@ -90,10 +90,15 @@ impl<'m> CostModel<'m> {
     /// Share of the reads of the input, so many of its columns at a time, that the L2 cache does not
     /// answer.
     pub(crate) fn input_misses(&self, columns: u32) -> f64 {
-        let band = libm::exp2(8.0 * f64::from(self.stats.features().band_mean)) - 1.0;
-        let rows = (ROWS_IN_USE * band).min(self.stats.cols() as f64);
-        let bytes = rows * f64::from(columns) * self.task.precision.dense().size() as f64;
+        let row = f64::from(columns) * self.task.precision.dense().size() as f64;
         let held = INPUT_HELD * self.target.l2_bytes as f64;
+        let rows = self.stats.cols() as f64;
+        // Features take a scan of the matrix, which most are too small to need.
+        if rows * row <= held {
+            return 0.0;
+        }
+        let band = libm::exp2(8.0 * f64::from(self.stats.features().band_mean)) - 1.0;
+        let bytes = (ROWS_IN_USE * band).min(rows) * row;
         if bytes > held { INPUT_MISSED * (1.0 - held / bytes) } else { 0.0 }
     }
 

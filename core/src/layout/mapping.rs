@@ -22,7 +22,7 @@ pub struct Mapping {
 /// Columns of a panel where the program says nothing and they divide into such, or those of a whole
 /// warp, where these are more. Wider rows of B would have to stay in the L2 cache for longer: on an
 /// H100, 512 columns at once took up to twice the time.
-const WIDEST_PANEL: u32 = 128;
+pub(crate) const WIDEST_PANEL: u32 = 128;
 
 /// Columns of each panel of a program that says nothing of panels.
 fn widest_panel(columns: u32, vector: u32) -> u32 {

@@ -205,7 +205,7 @@ impl Layout {
 
     /// The field that a token fills where `expected` comes next: that one, or the width of column
     /// panels, which may stand before the columns per thread.
-    fn field_of(expected: &'static str, token: Token) -> &'static str {
+    pub(crate) fn field_of(expected: &'static str, token: Token) -> &'static str {
         match token {
             Token::Number(n) if expected == VECTOR && Panel::of(n).is_some() => PANEL,
             _ => expected,

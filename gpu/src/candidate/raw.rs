@@ -150,11 +150,7 @@ impl RawKernel {
             None => code.with_c_linkage(&functions, function.name),
         };
         let written = headers::without(&linked);
-        let mut declared = headers::declarations(&linked);
-        let integers = code.sized_integers();
-        if !integers.is_empty() {
-            declared.insert_str(0, &format!("{integers}\n"));
-        }
+        let declared = code.sized_integers() + &headers::declarations(&linked);
         // Those of what is compiled: of a template's arguments too, of headers none.
         let compiled = Code::read(&written);
         let integers = compiled.integers().filter(|&number| !is_common(number)).collect();

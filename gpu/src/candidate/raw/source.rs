@@ -294,7 +294,12 @@ impl<'s> Code<'s> {
         let is_missing = |name: &&(&str, &str)| {
             used.iter().any(|word| word == name.0) && !declared.iter().any(|word| word == name.0)
         };
-        TYPES.iter().filter(is_missing).map(|(name, ty)| format!("typedef {ty} {name}; ")).collect()
+        let missing = TYPES.iter().filter(is_missing);
+        let mut line: String = missing.map(|(name, ty)| format!("typedef {ty} {name}; ")).collect();
+        if !line.is_empty() {
+            line.push('\n');
+        }
+        line
     }
 
     fn before(&self, at: usize) -> &str {
