@@ -15,16 +15,22 @@ pub fn run(bytes: &[u8]) {
         Ok(kernel) => {
             assert!(source.contains(kernel.kernel()));
             assert!(kernel.parameters().count() >= 2);
-            // Linkage is added once: what is compiled reads as the same kernel.
+            // Linkage and declarations are added once: what is compiled reads as the same kernel, with nothing to add.
             let again = RawKernel::parse(kernel.source(), sidecar).unwrap();
-            assert_eq!(again, kernel);
+            assert_eq!(again.source(), kernel.source());
+            assert_eq!((again.kernel(), again.task()), (kernel.kernel(), kernel.task()));
+            assert!(again.parameters().eq(kernel.parameters()));
             let operation = kernel.task().map_or(Operation::SpMV, |task| task.operation);
             // More only means more memory.
             if operation.columns() <= 64 {
                 let matrix = generate::stencil5(6, 7);
                 let single: Csr<f32> = matrix.cast().unwrap();
-                said(kernel.prepare(matrix.view(), Task::new(operation, Dtype::F64)).err());
+                let double = Task::new(operation, Dtype::F64);
+                said(kernel.prepare(matrix.view(), double).err());
                 said(kernel.prepare(single.view(), Task::new(operation, Dtype::F32)).err());
+                let launches = [&again, &kernel].map(|kernel| kernel.prepare(matrix.view(), double));
+                let [one, other] = launches.map(|prepared| format!("{prepared:?}"));
+                assert_eq!(one, other);
             }
         }
         Err(error) => said(Some(error)),
