@@ -49,6 +49,7 @@ mod clock;
 mod cluster;
 mod collective;
 mod copies;
+mod execution;
 mod findings;
 mod global;
 mod grid;

@@ -13,13 +13,13 @@ use super::findings::{Culprit, Findings};
 use super::grid::Grid;
 use super::late::LATE;
 use super::mbarrier::MBarriers;
-use super::order::{BlockOrder, Log, Place, Releases, lanes_of};
+use super::order::{BlockOrder, Log, Place, Releases};
 use super::polls::Watched;
 use super::shared::SharedMemory;
 use super::stamp::Stamp;
-use super::undefined::{Stored, Use};
-use super::warp::{Facts, Group, PATIENCE, Serial, Warp};
-use crate::code::{Instruction, LoadMatrix, MULTIPROCESSORS, Op, StoreMatrix, WARP};
+use super::undefined::Stored;
+use super::warp::{Facts, Serial, SerialOrder, Warp};
+use crate::code::{MULTIPROCESSORS, Op, WARP};
 use crate::counters::Counters;
 use crate::finding::{FindingKind, PlacedAddress};
 
@@ -32,16 +32,13 @@ const RANDOM_SLICE: u64 = 200;
 const LONG: u64 = 500_000;
 /// Instructions of such a turn.
 const LONG_SLICE: u64 = 1_000_000;
-/// Instructions that a strong access of device memory counts as, for the budget and where others
-/// wait: it takes a round.
-const STRONG_COST: u32 = 20;
 
 /// Rounds that a block stays behind others at once, where turns are taken at random.
 const LONGEST_PAUSE: u32 = 24;
-/// Instructions of a warp after which its lanes no longer run one after the other.
-const SERIAL: u64 = 2_000;
-/// Blocks of whose warps the lanes do so.
-const SERIAL_BLOCKS: u32 = 64;
+/// Blocks of whose warps the lanes may run one after the other at first, and for how many
+/// instructions of a warp. As many lanes, as many instructions: the first blocks get as far as to
+/// what follows a loop.
+const SERIAL: [(u32, u64); 2] = [(8, 20_000), (64, 2_000)];
 
 /// A block of threads.
 #[derive(Debug)]
@@ -70,7 +67,7 @@ pub(crate) struct Core<'g> {
     pub(crate) shared: SharedMemory,
     pub(crate) order: BlockOrder,
     pub(crate) counters: Counters,
-    findings: Findings,
+    pub(super) findings: Findings,
     pub(super) undefined_stored: Stored,
     /// Copies under way to shared memory, by warp.
     pub(super) copies: Vec<Groups<Copy>>,
@@ -86,8 +83,8 @@ pub(crate) struct Core<'g> {
     pub(super) undefined_reads: BTreeMap<u32, Option<PlacedAddress>>,
     /// Where turns are taken at random.
     pub(crate) random: Option<Rng>,
-    /// Lanes of a warp run one after the other at first, if they do, in this order.
-    serial: Option<Serial>,
+    /// How lanes of a warp run one after the other at first, if they do.
+    pub(super) serial: Option<Serial>,
     /// What the present strong access has read.
     pub(crate) watched: Vec<Watched>,
     /// Whether it has changed memory.
@@ -134,12 +131,13 @@ impl<'g> Block<'g> {
             0..64 => random.u32(1..=LONGEST_PAUSE),
             _ => 0,
         });
-        let serial = random.as_mut().filter(|_| index < SERIAL_BLOCKS);
-        let serial = serial.and_then(|random| match random.u8(..) {
-            0..64 => Some(Serial::FirstLaneFirst),
-            64..128 => Some(Serial::LastLaneFirst),
+        let until = SERIAL.into_iter().find(|&(blocks, _)| index < blocks).map(|(_, until)| until);
+        let order = random.as_mut().and_then(|random| match random.u8(..) {
+            0..64 => Some(SerialOrder::FirstLaneFirst),
+            64..128 => Some(SerialOrder::LastLaneFirst),
             _ => None,
         });
+        let serial = order.zip(until).map(|(order, until)| Serial { order, until });
         Self {
             warps: (0..grid.warps()).map(warp).collect(),
             barriers: Barriers::default(),
@@ -350,240 +348,6 @@ fn is_ready(warp: &Warp) -> bool {
 }
 
 impl Core<'_> {
-    /// Runs a warp for about so many instructions, or until none of its lanes can go on.
-    fn run(&mut self, warp: &mut Warp, slice: u64) {
-        let grid = self.grid;
-        let end = warp.executed.saturating_add(slice);
-        let mut log = Log::Parallel;
-        while warp.executed < end && !self.is_stuck {
-            let serial = self.serial.filter(|_| warp.executed < SERIAL);
-            let Some(group) = warp.pick(self.random.as_mut(), serial) else { return };
-            let left = u32::try_from(end - warp.executed).unwrap_or(u32::MAX);
-            let most = if group.lanes == warp.ready { left } else { left.min(PATIENCE) };
-            let before = warp.executed;
-            let counter = self.run_group(warp, group, most, &mut log);
-            let mut over = grid.spend(warp.executed - before);
-            if warp.spent() > grid.options.budget {
-                let most = grid.options.budget;
-                over = Some(format!("the warp has executed {most} instructions"));
-            }
-            if let Some(why) = over {
-                let lane = group.lanes.trailing_zeros() as usize;
-                self.report(FindingKind::OverBudget, counter, warp.index, lane, || (None, why));
-                self.is_stuck = true;
-                grid.is_over.store(true, Relaxed);
-            }
-            warp.keeps_waiting(group.lanes, (warp.executed - before) as u32);
-            if !self.arrivals.is_empty() || warp.dozes {
-                return;
-            }
-        }
-    }
-
-    /// Runs a group until it splits, waits, meets other lanes, or has executed so many
-    /// instructions. Gives the last program counter.
-    fn run_group(&mut self, warp: &mut Warp, group: Group, most: u32, log: &mut Log<'_>) -> u32 {
-        let kernel = self.grid.kernel;
-        let Group { lanes: group, mut counter, until } = group;
-        let threads = u64::from(group.count_ones());
-        let first_lane = group.trailing_zeros() as usize;
-        for _ in 0..most {
-            let Some(instruction) = kernel.code.get(counter as usize) else {
-                self.report(FindingKind::Trap, counter, warp.index, first_lane, || {
-                    (None, "a jump to nowhere".to_owned())
-                });
-                self.is_stuck = true;
-                return counter;
-            };
-            warp.executed += 1;
-            self.counters.warp_instructions += 1;
-            self.counters.instructions += threads;
-            let lanes = self.guarded(warp, counter, instruction, group);
-            let next = match &instruction.op {
-                Op::Compute(compute) => {
-                    compute.execute(&mut warp.registers, lanes);
-                    Some(counter + 1)
-                }
-                Op::Branch { target } if lanes == group => Some(*target),
-                Op::Branch { .. } if lanes == 0 => Some(counter + 1),
-                Op::Branch { target } => {
-                    self.counters.divergent_branches += 1;
-                    warp.jump(lanes, *target);
-                    warp.jump(group & !lanes, counter + 1);
-                    None
-                }
-                Op::Nothing => Some(counter + 1),
-                Op::WaitForGrids => {
-                    warp.early &= !lanes;
-                    Some(counter + 1)
-                }
-                _ if lanes == 0 => Some(counter + 1),
-                _ => self.step(warp, counter, instruction, lanes, group, log),
-            };
-            match next {
-                Some(next) => counter = next,
-                None => return counter,
-            }
-            if counter >= until {
-                break;
-            }
-        }
-        warp.jump(group, counter);
-        counter
-    }
-
-    /// The lanes of a group for which an instruction takes effect.
-    #[inline]
-    fn guarded(&mut self, warp: &Warp, counter: u32, instruction: &Instruction, group: u32) -> u32 {
-        let Some(guard) = instruction.guard else { return group };
-        let register = crate::code::Register::Predicate(guard.predicate);
-        let undefined = warp.registers.undefined(register) & group;
-        if undefined != 0 {
-            let (warp_index, lane) = (warp.index, undefined.trailing_zeros() as usize);
-            let at = Use { counter, warp: warp_index, lane, what: "what is done next" };
-            self.report_undefined(at, warp.registers.read_by(register), || None);
-        }
-        let value = warp.predicate(register);
-        group & if guard.expected { value } else { !value }
-    }
-
-    /// Executes an instruction that is neither arithmetic nor a plain branch, for at least one
-    /// lane. Gives the group's next program counter, or none when the lanes no longer go on
-    /// together.
-    fn step(
-        &mut self,
-        warp: &mut Warp,
-        counter: u32,
-        instruction: &Instruction,
-        lanes: u32,
-        group: u32,
-        log: &mut Log<'_>,
-    ) -> Option<u32> {
-        let next = counter + 1;
-        if warp.late.is_some() && !self.waits_for_turn(warp, instruction, lanes) {
-            warp.jump(group, counter);
-            warp.strong = Some((lanes, LATE));
-            return None;
-        }
-        match &instruction.op {
-            Op::Load { .. }
-            | Op::Store { .. }
-            | Op::Atomic(_)
-            | Op::CopyAsync { .. }
-            | Op::CopyBulk { .. }
-            | Op::MBarrier(_) => {
-                if self.waits_for_turn(warp, instruction, lanes) {
-                    warp.jump(group, next);
-                    warp.keeps_waiting(group, STRONG_COST);
-                    warp.charged += u64::from(STRONG_COST);
-                    warp.strong = Some((lanes, counter));
-                    return None;
-                }
-                if !instruction.op.is_strong() {
-                    warp.polls.work();
-                    self.access(warp, counter, instruction, lanes, log);
-                    return Some(next);
-                }
-                self.watched.clear();
-                self.has_changed = false;
-                self.access(warp, counter, instruction, lanes, log);
-                if warp.poll(counter, lanes, &self.watched, self.has_changed) {
-                    warp.dozes = true;
-                    warp.jump(group, next);
-                    return None;
-                }
-            }
-            Op::CopyAsyncCommit => {
-                if let Some(copies) = self.copies.get_mut(warp.index) {
-                    copies.commit(lanes);
-                }
-            }
-            Op::CopyAsyncWait { groups } => {
-                self.finish_copies(warp.index, counter, lanes, *groups);
-            }
-            Op::BulkStore(store) => {
-                warp.polls.work();
-                self.bulk_store(warp, counter, store, lanes);
-            }
-            Op::Fence { scope, sequential } => {
-                self.order.fence(warp.index, lanes, *scope, *sequential);
-            }
-            Op::ActiveMask { destination } => {
-                warp.set(*destination, lanes, &[u64::from(lanes); WARP]);
-            }
-            Op::Clock { destination } => {
-                let now = warp.executed;
-                warp.set(*destination, lanes, &[now; WARP]);
-            }
-            Op::BranchIndexed { index, targets } => {
-                let indices = warp.word(*index);
-                warp.jump(group, next);
-                for lane in lanes_of(lanes) {
-                    match targets.get(indices[lane] as usize) {
-                        Some(&target) => warp.jump(1 << lane, target),
-                        None => self.report(FindingKind::Trap, counter, warp.index, lane, || {
-                            (None, format!("no branch target {}", indices[lane]))
-                        }),
-                    }
-                }
-                return None;
-            }
-            Op::Call(call) => {
-                self.call(warp, counter, call, lanes, group);
-                return None;
-            }
-            Op::Return => {
-                self.go_back(warp, lanes, group, counter);
-                return None;
-            }
-            Op::Exit => {
-                warp.jump(group, next);
-                self.end_bulk_stores(warp.index, lanes);
-                warp.alive &= !lanes;
-                warp.ready &= !lanes;
-                self.complete_collected(warp);
-                return None;
-            }
-            Op::Trap => {
-                let lane = lanes.trailing_zeros() as usize;
-                self.report(FindingKind::Trap, counter, warp.index, lane, || (None, String::new()));
-                self.is_stuck = true;
-                return None;
-            }
-            Op::Barrier { .. } => {
-                warp.polls.work();
-                warp.jump(group, next);
-                self.arrive(warp, counter, instruction, lanes);
-                return None;
-            }
-            Op::ClusterArrive { releases, aligned } => {
-                warp.polls.work();
-                self.arrive_at_cluster(warp, counter, lanes, *releases, *aligned);
-            }
-            Op::ClusterWait => {
-                warp.polls.work();
-                warp.jump(group, next);
-                self.wait_for_cluster(warp, counter, lanes);
-                return None;
-            }
-            Op::Shuffle { members, .. }
-            | Op::Vote { members, .. }
-            | Op::Match { members, .. }
-            | Op::Reduce { members, .. }
-            | Op::Elect { members, .. }
-            | Op::LoadMatrix(LoadMatrix { members, .. })
-            | Op::StoreMatrix(StoreMatrix { members, .. })
-            | Op::WarpBarrier { members } => {
-                return self.collect(warp, counter, instruction, *members, lanes, group);
-            }
-            Op::Mma(mma) => {
-                return self.collect(warp, counter, instruction, mma.members, lanes, group);
-            }
-            Op::Compute(_) | Op::Branch { .. } | Op::WaitForGrids | Op::Nothing => {}
-        }
-        Some(next)
-    }
-
     /// Whether a place that a warp waits for holds something else than when it last looked.
     fn has_news(&self, warp: &Warp) -> bool {
         warp.polls.watched().any(|&Watched { place, bytes, value }| {

@@ -133,10 +133,11 @@ impl Core<'_> {
         lanes: u32,
         members: u32,
     ) {
-        // A shuffle tells more precisely what is wrong with lanes that have ended: whether they are
-        // read.
+        // Votes, matches, reductions and barriers wait for the named lanes that have not ended, and do
+        // without the others, as the PTX manual says of each; of tiles of matrices it says nothing.
         let ended = members & warp.existing & !lanes;
-        if ended != 0 && !matches!(at.op, Op::Shuffle { .. }) {
+        let is_of_tiles = matches!(at.op, Op::Mma(_) | Op::LoadMatrix(_) | Op::StoreMatrix(_));
+        if ended != 0 && is_of_tiles {
             let lane = lanes.trailing_zeros() as usize;
             self.report(FindingKind::MissingLanes, counter, warp.index, lane, || {
                 (None, format!("lanes {ended:#010x} are named and have ended"))
@@ -245,6 +246,7 @@ impl Core<'_> {
             .into_iter()
             .find_map(|register| warp.registers.read_by(register));
         let (mut result, mut is_undefined, mut within) = ([0; WARP], 0, [0; WARP]);
+        let mut ended = 0_u32;
         for lane in lanes_of(lanes) {
             let (from, is_within) = operands.mode.source(lane as u32, wanted[lane], clamps[lane]);
             within[lane] = u64::from(is_within);
@@ -257,10 +259,13 @@ impl Core<'_> {
                 if named[lane] >> lane & 1 == 0 {
                     continue;
                 }
+                if warp.alive >> from & 1 == 0 {
+                    // Nobody needs to look at what a lane that has ended would have given.
+                    ended |= 1 << lane;
+                    continue;
+                }
                 self.report(FindingKind::InactiveLane, counter, warp.index, lane, || {
-                    let ended = warp.alive >> from & 1 == 0;
-                    let why = if ended { "has ended" } else { "does not take part" };
-                    (None, format!("it reads from lane {from}, which {why}"))
+                    (None, format!("it reads from lane {from}, which does not take part"))
                 });
                 continue;
             }
@@ -269,8 +274,9 @@ impl Core<'_> {
         }
         if let Some(destination) = destination {
             warp.set(destination, lanes, &result);
-            if is_undefined != 0 {
-                warp.registers.taint(destination, lanes, is_undefined, read_by);
+            if is_undefined | ended != 0 {
+                let read_by = if ended == 0 { read_by } else { Some(counter) };
+                warp.registers.taint(destination, lanes, is_undefined | ended, read_by);
             }
         }
         if let Some(in_range) = in_range {

@@ -2,7 +2,8 @@
 //!
 //! A phase ends when as many have arrived as it counts and all bytes that are expected have come.
 //! Copies come when somebody asks whether the phase has ended: until then a device need not have
-//! brought them either.
+//! brought them either. With a seed they come in any order, and not at the first question. What a
+//! phase did not wait for is still under way when it has ended.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,8 @@ use crate::finding::FindingKind;
 const BYTES: u32 = 8;
 /// Bytes of a part of a bulk copy.
 const PART: u32 = 16;
+/// Questions in a phase, at most, whose answer is that it has not ended, whatever has come.
+const MOST_DENIALS: u8 = 2;
 
 const READ: Effect =
     Effect { reads: true, writes: false, acquires: false, releases: false, scope: Scope::Block };
@@ -38,14 +41,16 @@ pub(crate) struct State {
     bytes: i64,
     /// Phases that have ended.
     phase: u32,
+    /// Questions of this phase that were answered before anything came.
+    denials: u8,
     under_way: Vec<UnderWay>,
 }
 
 /// What will come to an mbarrier by itself.
 #[derive(Debug)]
 enum UnderWay {
-    /// A part of a bulk copy that a thread of the warp has issued.
-    Copy { warp: usize, copy: Copy },
+    /// A part of a bulk copy that a thread of the warp has issued in a phase.
+    Copy { warp: usize, copy: Copy, phase: u32 },
     /// An arrival of a thread behind its copies.
     Arrival { warp: usize, lane: usize },
 }
@@ -61,6 +66,7 @@ impl State {
         if self.pending == 0 && self.bytes == 0 {
             self.phase = self.phase.wrapping_add(1);
             self.pending = self.expected;
+            self.denials = 0;
         }
     }
 }
@@ -128,8 +134,14 @@ impl Core<'_> {
         if let MBarrierAction::Initialise { count } = at.action {
             let weak = Request { order: Order::Weak, ..request };
             let expected = word(count);
-            let state =
-                State { expected, pending: expected, bytes: 0, phase: 0, under_way: Vec::new() };
+            let state = State {
+                expected,
+                pending: expected,
+                bytes: 0,
+                phase: 0,
+                denials: 0,
+                under_way: Vec::new(),
+            };
             self.shared.write(offset, BYTES, state.bits(), true);
             self.mbarriers.insert(address, state);
             self.touch_mbarrier(weak, lane, offset, true);
@@ -177,12 +189,15 @@ impl Core<'_> {
                 });
             }
             MBarrierAction::Test { phase, .. } => {
-                self.land(counter, address, log);
-                let now = self.mbarriers.get(&address)?.phase;
-                let has_ended = match phase {
+                let has_ended = |now: u32| match phase {
                     Phase::OfParity(parity) => now % 2 != word(parity) % 2,
                     Phase::OfState(of) => now != (warp.long(of)[lane] >> 32) as u32,
                 };
+                if !has_ended(self.mbarriers.get(&address)?.phase) && !self.denies(address) {
+                    self.land(counter, address, log);
+                }
+                let now = self.mbarriers.get(&address)?.phase;
+                let has_ended = has_ended(now);
                 self.watch(Place::Shared(address), BYTES, now.into());
                 if has_ended {
                     self.order_strongly(request, lane, Place::Shared(address), READ, log);
@@ -231,10 +246,14 @@ impl Core<'_> {
             for at in (0..u64::from(counts[lane])).step_by(PART as usize) {
                 let places = [targets[lane] + at, addresses[lane] + at];
                 let Some(copy) = self.begin_copy(request, lane, places, PART) else { break };
-                parts.push(UnderWay::Copy { warp: warp.index, copy });
+                parts.push(copy);
             }
             match self.mbarriers.get_mut(&barriers[lane]) {
-                Some(state) => state.under_way.extend(parts),
+                Some(state) => {
+                    let (warp, phase) = (warp.index, state.phase);
+                    let coming = |copy| UnderWay::Copy { warp, copy, phase };
+                    state.under_way.extend(parts.into_iter().map(coming));
+                }
                 None => self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
                     let place = in_shared(grid, barriers[lane]);
                     (Some(place), "there is no mbarrier that was initialised".to_owned())
@@ -277,10 +296,31 @@ impl Core<'_> {
         });
     }
 
-    /// What is under way to an mbarrier comes.
+    /// Whether a question is answered before anything comes, as it may be: a test does not wait, and
+    /// a wait has its time limit.
+    fn denies(&mut self, address: u64) -> bool {
+        let Some(state) = self.mbarriers.get_mut(&address) else { return false };
+        let Some(random) = &mut self.random else { return false };
+        let denies =
+            state.denials < MOST_DENIALS && !state.under_way.is_empty() && random.u8(..) < 192;
+        state.denials += u8::from(denies);
+        // Who asks again is told more.
+        self.has_changed |= denies;
+        denies
+    }
+
+    /// What is under way to an mbarrier comes, until its phase ends.
     fn land(&mut self, counter: u32, address: u64, log: &mut Log<'_>) {
+        let grid = self.grid;
         let Some(state) = self.mbarriers.get_mut(&address) else { return };
-        for coming in std::mem::take(&mut state.under_way) {
+        let now = state.phase;
+        let mut under_way = std::mem::take(&mut state.under_way);
+        if let Some(random) = &mut self.random {
+            random.shuffle(&mut under_way);
+        }
+        let mut under_way = under_way.into_iter();
+        while self.mbarriers.get(&address).is_some_and(|state| state.phase == now) {
+            let Some(coming) = under_way.next() else { break };
             let (UnderWay::Copy { warp, .. } | UnderWay::Arrival { warp, .. }) = coming;
             let request = Request {
                 counter,
@@ -292,7 +332,15 @@ impl Core<'_> {
                 early: 0,
             };
             match coming {
-                UnderWay::Copy { copy, .. } => {
+                UnderWay::Copy { copy, phase, .. } => {
+                    if phase != now {
+                        let kind = FindingKind::TooManyArrivals;
+                        self.report(kind, counter, warp, copy.lane, || {
+                            let detail = "bytes come of a copy of an earlier phase, which did not \
+                                          expect them";
+                            (Some(in_shared(grid, address)), detail.to_owned())
+                        });
+                    }
                     self.end_copy(warp, counter, &copy);
                     self.order_strongly(
                         request,
@@ -311,6 +359,9 @@ impl Core<'_> {
                     self.arrive_at(request, lane, address, (1, true), log);
                 }
             }
+        }
+        if let Some(state) = self.mbarriers.get_mut(&address) {
+            state.under_way.splice(..0, under_way);
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::block::Core;
 use super::order::lanes_of;
 use super::touch::{in_local, in_shared};
-use crate::code::{SHARED_BITS, Space, WARP};
+use crate::code::{Op, SHARED_BITS, Space, WARP};
 use crate::finding::{FindingKind, PlacedAddress};
 
 /// Where the value of a register matters.
@@ -82,8 +82,24 @@ impl Core<'_> {
         place: impl FnOnce() -> Option<PlacedAddress>,
     ) {
         let Use { counter, warp, lane, what } = at;
+        let code = &self.grid.kernel.code;
+        let is_shuffle = |&read: &u32| {
+            code.get(read as usize).is_some_and(|read| matches!(read.op, Op::Shuffle { .. }))
+        };
         let kind = FindingKind::Uninitialised;
         match read_by.filter(|&read| read != counter) {
+            Some(read) if is_shuffle(&read) => {
+                let kernel = self.grid.kernel;
+                self.report(FindingKind::InactiveLane, read, warp, lane, || {
+                    let at = kernel.place(counter);
+                    (
+                        None,
+                        format!(
+                            "it reads from a lane that has ended, and {what} {at} depends on it"
+                        ),
+                    )
+                });
+            }
             None => self
                 .report(kind, counter, warp, lane, || (place(), format!("{what} depends on it"))),
             Some(read) => {

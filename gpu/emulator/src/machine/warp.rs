@@ -16,9 +16,17 @@ use crate::compute::Registers;
 /// Instructions that ready lanes wait for others that are behind them.
 pub(crate) const PATIENCE: u32 = 2_000;
 
-/// In which order lanes of a warp run one after the other, each until it waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Serial {
+/// Lanes of a warp run one after the other, each until it waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Serial {
+    pub(crate) order: SerialOrder,
+    /// Instructions of the warp after which they no longer do.
+    pub(crate) until: u64,
+}
+
+/// Which lane is first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SerialOrder {
     FirstLaneFirst,
     /// As nobody expects who adds up in place what other lanes add to.
     LastLaneFirst,
@@ -147,7 +155,7 @@ impl Warp {
     pub(crate) fn pick(
         &mut self,
         random: Option<&mut Rng>,
-        serial: Option<Serial>,
+        serial: Option<SerialOrder>,
     ) -> Option<Group> {
         if self.strong.is_some() {
             return None;
@@ -166,8 +174,8 @@ impl Warp {
             self.aged = counter;
         } else if let Some(serial) = serial {
             let lane = match serial {
-                Serial::FirstLaneFirst => ready.trailing_zeros(),
-                Serial::LastLaneFirst => ready.ilog2(),
+                SerialOrder::FirstLaneFirst => ready.trailing_zeros(),
+                SerialOrder::LastLaneFirst => ready.ilog2(),
             };
             let (lanes, counter) = (1 << lane, self.counters[lane as usize]);
             return Some(Group { lanes, counter, until: u32::MAX });

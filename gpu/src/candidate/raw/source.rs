@@ -271,7 +271,7 @@ impl<'s> Code<'s> {
     /// Declares those of `<cstdint>`'s types that the source uses and does not declare: the
     /// compiler has no such header, and knows none of them. A line of its own, before the first.
     pub(super) fn sized_integers(&self) -> String {
-        const TYPES: [(&str, &str); 8] = [
+        const TYPES: [(&str, &str); 10] = [
             ("int8_t", "signed char"),
             ("int16_t", "short"),
             ("int32_t", "int"),
@@ -280,6 +280,8 @@ impl<'s> Code<'s> {
             ("uint16_t", "unsigned short"),
             ("uint32_t", "unsigned int"),
             ("uint64_t", "unsigned long long"),
+            ("intptr_t", "long"),
+            ("uintptr_t", "unsigned long"),
         ];
         let words = |text: &str| -> Vec<String> {
             text.split(|c| !is_name(c)).filter(|w| !w.is_empty()).map(str::to_owned).collect()

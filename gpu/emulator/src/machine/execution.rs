@@ -1,0 +1,254 @@
+//! A warp's turn: its groups of lanes execute instructions until none can go on.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::block::Core;
+use super::late::LATE;
+use super::order::{Log, lanes_of};
+use super::undefined::Use;
+use super::warp::{Group, PATIENCE, Warp};
+use crate::code::{Instruction, LoadMatrix, Op, Register, StoreMatrix, WARP};
+use crate::finding::FindingKind;
+
+/// Instructions that a strong access of device memory counts as, for the budget and where others
+/// wait: it takes a round.
+const STRONG_COST: u32 = 20;
+
+impl Core<'_> {
+    /// Runs a warp for about so many instructions, or until none of its lanes can go on.
+    pub(super) fn run(&mut self, warp: &mut Warp, slice: u64) {
+        let grid = self.grid;
+        let end = warp.executed.saturating_add(slice);
+        let mut log = Log::Parallel;
+        while warp.executed < end && !self.is_stuck {
+            let serial = self
+                .serial
+                .filter(|serial| warp.executed < serial.until)
+                .map(|serial| serial.order);
+            let Some(group) = warp.pick(self.random.as_mut(), serial) else { return };
+            let left = u32::try_from(end - warp.executed).unwrap_or(u32::MAX);
+            let most = if group.lanes == warp.ready { left } else { left.min(PATIENCE) };
+            let before = warp.executed;
+            let counter = self.run_group(warp, group, most, &mut log);
+            let mut over = grid.spend(warp.executed - before);
+            if warp.spent() > grid.options.budget {
+                let most = grid.options.budget;
+                over = Some(format!("the warp has executed {most} instructions"));
+            }
+            if let Some(why) = over {
+                let lane = group.lanes.trailing_zeros() as usize;
+                self.report(FindingKind::OverBudget, counter, warp.index, lane, || (None, why));
+                self.is_stuck = true;
+                grid.is_over.store(true, Relaxed);
+            }
+            warp.keeps_waiting(group.lanes, (warp.executed - before) as u32);
+            if !self.arrivals.is_empty() || warp.dozes {
+                return;
+            }
+        }
+    }
+
+    /// Runs a group until it splits, waits, meets other lanes, or has executed so many
+    /// instructions. Gives the last program counter.
+    fn run_group(&mut self, warp: &mut Warp, group: Group, most: u32, log: &mut Log<'_>) -> u32 {
+        let kernel = self.grid.kernel;
+        let Group { lanes: group, mut counter, until } = group;
+        let threads = u64::from(group.count_ones());
+        let first_lane = group.trailing_zeros() as usize;
+        for _ in 0..most {
+            let Some(instruction) = kernel.code.get(counter as usize) else {
+                self.report(FindingKind::Trap, counter, warp.index, first_lane, || {
+                    (None, "a jump to nowhere".to_owned())
+                });
+                self.is_stuck = true;
+                return counter;
+            };
+            warp.executed += 1;
+            self.counters.warp_instructions += 1;
+            self.counters.instructions += threads;
+            let lanes = self.guarded(warp, counter, instruction, group);
+            let next = match &instruction.op {
+                Op::Compute(compute) => {
+                    compute.execute(&mut warp.registers, lanes);
+                    Some(counter + 1)
+                }
+                Op::Branch { target } if lanes == group => Some(*target),
+                Op::Branch { .. } if lanes == 0 => Some(counter + 1),
+                Op::Branch { target } => {
+                    self.counters.divergent_branches += 1;
+                    warp.jump(lanes, *target);
+                    warp.jump(group & !lanes, counter + 1);
+                    None
+                }
+                Op::Nothing => Some(counter + 1),
+                Op::WaitForGrids => {
+                    warp.early &= !lanes;
+                    Some(counter + 1)
+                }
+                _ if lanes == 0 => Some(counter + 1),
+                _ => self.step(warp, counter, instruction, lanes, group, log),
+            };
+            match next {
+                Some(next) => counter = next,
+                None => return counter,
+            }
+            if counter >= until {
+                break;
+            }
+        }
+        warp.jump(group, counter);
+        counter
+    }
+
+    /// The lanes of a group for which an instruction takes effect.
+    #[inline]
+    fn guarded(&mut self, warp: &Warp, counter: u32, instruction: &Instruction, group: u32) -> u32 {
+        let Some(guard) = instruction.guard else { return group };
+        let register = Register::Predicate(guard.predicate);
+        let undefined = warp.registers.undefined(register) & group;
+        if undefined != 0 {
+            let (warp_index, lane) = (warp.index, undefined.trailing_zeros() as usize);
+            let at = Use { counter, warp: warp_index, lane, what: "what is done next" };
+            self.report_undefined(at, warp.registers.read_by(register), || None);
+        }
+        let value = warp.predicate(register);
+        group & if guard.expected { value } else { !value }
+    }
+
+    /// Executes an instruction that is neither arithmetic nor a plain branch, for at least one
+    /// lane. Gives the group's next program counter, or none when the lanes no longer go on
+    /// together.
+    fn step(
+        &mut self,
+        warp: &mut Warp,
+        counter: u32,
+        instruction: &Instruction,
+        lanes: u32,
+        group: u32,
+        log: &mut Log<'_>,
+    ) -> Option<u32> {
+        let next = counter + 1;
+        if warp.late.is_some() && !self.waits_for_turn(warp, instruction, lanes) {
+            warp.jump(group, counter);
+            warp.strong = Some((lanes, LATE));
+            return None;
+        }
+        match &instruction.op {
+            Op::Load { .. }
+            | Op::Store { .. }
+            | Op::Atomic(_)
+            | Op::CopyAsync { .. }
+            | Op::CopyBulk { .. }
+            | Op::MBarrier(_) => {
+                if self.waits_for_turn(warp, instruction, lanes) {
+                    warp.jump(group, next);
+                    warp.keeps_waiting(group, STRONG_COST);
+                    warp.charged += u64::from(STRONG_COST);
+                    warp.strong = Some((lanes, counter));
+                    return None;
+                }
+                if !instruction.op.is_strong() {
+                    warp.polls.work();
+                    self.access(warp, counter, instruction, lanes, log);
+                    return Some(next);
+                }
+                self.watched.clear();
+                self.has_changed = false;
+                self.access(warp, counter, instruction, lanes, log);
+                if warp.poll(counter, lanes, &self.watched, self.has_changed) {
+                    warp.dozes = true;
+                    warp.jump(group, next);
+                    return None;
+                }
+            }
+            Op::CopyAsyncCommit => {
+                if let Some(copies) = self.copies.get_mut(warp.index) {
+                    copies.commit(lanes);
+                }
+            }
+            Op::CopyAsyncWait { groups } => {
+                self.finish_copies(warp.index, counter, lanes, *groups);
+            }
+            Op::BulkStore(store) => {
+                warp.polls.work();
+                self.bulk_store(warp, counter, store, lanes);
+            }
+            Op::Fence { scope, sequential } => {
+                self.order.fence(warp.index, lanes, *scope, *sequential);
+            }
+            Op::ActiveMask { destination } => {
+                warp.set(*destination, lanes, &[u64::from(lanes); WARP]);
+            }
+            Op::Clock { destination } => {
+                let now = warp.executed;
+                warp.set(*destination, lanes, &[now; WARP]);
+            }
+            Op::BranchIndexed { index, targets } => {
+                let indices = warp.word(*index);
+                warp.jump(group, next);
+                for lane in lanes_of(lanes) {
+                    match targets.get(indices[lane] as usize) {
+                        Some(&target) => warp.jump(1 << lane, target),
+                        None => self.report(FindingKind::Trap, counter, warp.index, lane, || {
+                            (None, format!("no branch target {}", indices[lane]))
+                        }),
+                    }
+                }
+                return None;
+            }
+            Op::Call(call) => {
+                self.call(warp, counter, call, lanes, group);
+                return None;
+            }
+            Op::Return => {
+                self.go_back(warp, lanes, group, counter);
+                return None;
+            }
+            Op::Exit => {
+                warp.jump(group, next);
+                self.end_bulk_stores(warp.index, lanes);
+                warp.alive &= !lanes;
+                warp.ready &= !lanes;
+                self.complete_collected(warp);
+                return None;
+            }
+            Op::Trap => {
+                let lane = lanes.trailing_zeros() as usize;
+                self.report(FindingKind::Trap, counter, warp.index, lane, || (None, String::new()));
+                self.is_stuck = true;
+                return None;
+            }
+            Op::Barrier { .. } => {
+                warp.polls.work();
+                warp.jump(group, next);
+                self.arrive(warp, counter, instruction, lanes);
+                return None;
+            }
+            Op::ClusterArrive { releases, aligned } => {
+                warp.polls.work();
+                self.arrive_at_cluster(warp, counter, lanes, *releases, *aligned);
+            }
+            Op::ClusterWait => {
+                warp.polls.work();
+                warp.jump(group, next);
+                self.wait_for_cluster(warp, counter, lanes);
+                return None;
+            }
+            Op::Shuffle { members, .. }
+            | Op::Vote { members, .. }
+            | Op::Match { members, .. }
+            | Op::Reduce { members, .. }
+            | Op::Elect { members, .. }
+            | Op::LoadMatrix(LoadMatrix { members, .. })
+            | Op::StoreMatrix(StoreMatrix { members, .. })
+            | Op::WarpBarrier { members } => {
+                return self.collect(warp, counter, instruction, *members, lanes, group);
+            }
+            Op::Mma(mma) => {
+                return self.collect(warp, counter, instruction, mma.members, lanes, group);
+            }
+            Op::Compute(_) | Op::Branch { .. } | Op::WaitForGrids | Op::Nothing => {}
+        }
+        Some(next)
+    }
+}
