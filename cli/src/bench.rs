@@ -2,7 +2,7 @@
 //! many matrices.
 //!
 //! ```text
-//! source ─► measure (search ─► instrument ─► figures) ─► results ─► totals ─┬─► terminal
+//! matrix_source ─► measure (search ─► instrument ─► figures) ─► results ─► totals ─┬─► terminal
 //!                                                                          └─► report (charts), markdown, document
 //! ```
 //!
@@ -17,7 +17,6 @@ mod measure;
 mod names;
 mod report;
 mod results;
-pub(crate) mod source;
 mod terminal;
 mod totals;
 
@@ -39,13 +38,13 @@ use sparserl_gpu::worker::Protocol;
 use sparserl_onnx_models::OpenedPolicy;
 
 use crate::args::{BenchArgs, ReportArgs};
+use crate::matrix_source::{self, MatrixSource};
 use crate::policy;
 use crate::progress::Progress;
 use crate::{console, gpu, recordings, whole_file};
 use document::Document;
 use measure::{Bench, steps_per_matrix};
 use results::{Generator, RESULTS, Results, Settings, Store};
-use source::MatrixSource;
 
 const REPORT: &str = "report.html";
 
@@ -58,7 +57,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     if !args.resume {
         results::check_free(&args.output)?;
     }
-    let matrices = args.matrices.iter().map(|argument| source::label(argument)).collect();
+    let matrices = args.matrices.iter().map(|argument| matrix_source::label(argument)).collect();
     let settings = Settings {
         matrices,
         tasks: args.tasks(),

@@ -1,33 +1,25 @@
 //! `gen`: from a matrix file to a folder with a kernel.
 
-use std::collections::HashMap;
-use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use half::{bf16, f16};
-use safetensors::tensor::{TensorView, serialize_to_file};
-use serde::Serialize;
-use sparserl_core::codegen::ArgumentKind;
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::kernel;
-use sparserl_core::layout::{CostModel, Packed};
+use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
-use sparserl_core::pipeline::{
-    self, Artefact, Check, Generated, Order, PipelineError, Ranked, Step, Tools,
-};
-use sparserl_core::plan::{CandidateList, MachineCode, MatrixPlan, Plan, PolicyPlan};
-use sparserl_core::results::{ByRegime, Figures, Packing, Work};
+use sparserl_core::pipeline::{self, Artefact, Generated, PipelineError, Request, Step, Tools};
+use sparserl_core::plan::{CandidateList, MatrixPlan, Plan, PolicyPlan};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::nvrtc::Cubin;
-use sparserl_gpu::emulated::checker::{Checker, NoneRight, Unjudged, first_right};
+use sparserl_gpu::emulated::checker::{Checked, Checker, Unjudged};
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::store::fingerprint::matrix_plan;
 use sparserl_onnx_models::OpenedPolicy;
@@ -40,10 +32,11 @@ use crate::gpu::{self, Lack};
 use crate::host;
 use crate::load::{Matrix, load_whole, lost, round};
 use crate::output_folder::{Edited, OutputFolder};
-use crate::plan;
 use crate::policy;
 use crate::progress::Progress;
 use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
+use crate::text;
+use crate::{file_names, kernel_folder};
 
 /// Candidates that are searched for where those first found are wrong.
 const SPARE: usize = 7;
@@ -151,39 +144,25 @@ impl Job<'_> {
                 .map_err(|why| warnings.push(format!("not compiled and not checked: {why}")))
                 .ok(),
         };
-        let checker =
+        let mut checker =
             self.checker(matrix, target.architecture, compiler.as_ref(), &mut warnings)?;
-        let unjudged = if self.args.check { Unjudged::Never } else { Unjudged::Last };
-        // What the checker says of those that are taken, in their order.
-        let (mut checked, mut check_notes) = (None, Vec::new());
-        let check = checker.as_ref().map(|checker| -> Check<'_, NoneRight> {
-            let (checked, notes) = (&mut checked, &mut check_notes);
-            Box::new(move |candidates, wanted| {
-                let judge = |ranked: &Ranked| checker.judge(&ranked.candidate);
-                let taken = first_right(candidates, wanted, unjudged, judge)?;
-                notes.extend(taken.notes);
-                let (candidates, verdicts): (Vec<_>, Vec<_>) = taken.candidates.into_iter().unzip();
-                *checked = Some(verdicts);
-                Ok(candidates)
-            })
-        });
 
         let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), self.task, target);
         let costs = CostModel::new(Arc::clone(&input.stats), self.task, target);
         let (objective, budget) = (self.args.regime.objective(), self.args.budget());
-        let order = Order { matrix, input: &input, wanted, objective, budget, spare: SPARE };
-        let skipped = [gpu.is_none(), check.is_none()].iter().filter(|&&skipped| skipped).count();
+        let request = Request { matrix, input: &input, wanted, objective, budget, spare: SPARE };
+        let skipped = [gpu.is_none(), checker.is_none()].iter().filter(|&&skipped| skipped).count();
         self.progress.pass(skipped);
         let clock = || self.start.elapsed();
         let tools = Tools {
             chooser: self.policy.chooser(),
             compiler: compiler.as_ref(),
             evaluator: gpu.as_mut(),
-            check,
+            check: checker.as_mut(),
             clock: &clock,
             observer: &mut |step| self.progress.step(describe(step, device.as_deref())),
         };
-        let generated = pipeline::generate(&order, tools).map_err(|error| match error {
+        let generated = pipeline::generate(&request, tools).map_err(|error| match error {
             PipelineError::Refused { .. } => {
                 anyhow!("{error} (--no-compile writes it for a look)")
             }
@@ -211,10 +190,11 @@ impl Job<'_> {
             }
             false => None,
         };
-        let is_checked = checked.iter().flatten().all(Option::is_some);
-        if is_checked { &mut notes } else { &mut warnings }.extend(check_notes);
+        if let Some(checker) = checker {
+            let is_checked = artefacts.iter().all(|artefact| artefact.verdict.is_some());
+            if is_checked { &mut notes } else { &mut warnings }.extend(checker.into_notes());
+        }
         let folder = OutputFolder::begin(self.output, self.edited)?;
-        let mut verdicts = checked.into_iter().flatten();
         let mut kernels = Vec::new();
         for (artefact, rank) in artefacts.iter().zip(1_usize..) {
             let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
@@ -223,8 +203,10 @@ impl Job<'_> {
             kernels.push(Kernel {
                 subfolder,
                 program: artefact.kernel.packed.program.to_string(),
-                measured: device.as_deref().and_then(|device| measured(artefact, &plan, device)),
-                checked: verdicts.next().flatten(),
+                measured: device
+                    .as_deref()
+                    .and_then(|device| MeasuredKernel::new(artefact, &plan, device)),
+                checked: artefact.verdict,
                 pack_seconds: artefact.kernel.pack_time.as_secs_f64(),
                 compile_seconds: artefact.kernel.compile_time.as_secs_f64(),
                 plan,
@@ -236,7 +218,7 @@ impl Job<'_> {
                 (kernel.subfolder.clone(), program, artefact.score, &kernel.plan)
             });
             let list = CandidateList::new(&self.matrix, self.task, entries);
-            folder.write(plan::CANDIDATES, pretty(&list)?)?;
+            folder.write(file_names::CANDIDATES, text::json(&list)?)?;
         }
         folder.finish()?;
 
@@ -313,7 +295,9 @@ impl Job<'_> {
             None if !args.check => return Ok(None),
             None => gpu::pool().context("cannot check")?,
         };
-        match Checker::open(compilers, architecture, matrix, self.task.operation) {
+        let unjudged = if args.check { Unjudged::Never } else { Unjudged::Last };
+        let operation = self.task.operation;
+        match Checker::open(compilers, architecture, matrix, operation, unjudged) {
             Ok(checker) => Ok(Some(checker)),
             Err(why) if args.check => Err(anyhow!("cannot check: {why}")),
             Err(why) => {
@@ -328,7 +312,7 @@ impl Job<'_> {
         &self,
         (entries, target): (CsrView<'_, T>, Target),
         costs: &CostModel<'_>,
-        artefact: &Artefact<Cubin>,
+        artefact: &Artefact<Cubin, Checked>,
         folder: &OutputFolder,
         at: &Path,
     ) -> anyhow::Result<Plan> {
@@ -340,81 +324,14 @@ impl Job<'_> {
         let matrix = self.matrix.clone();
         let extra = if self.args.packed() { &host::FILES[..] } else { &[] };
         let written = (self.args.packed(), extra);
-        let plan = write_files((matrix, policy), costs, artefact, written, folder, at)?;
+        let kernel = &artefact.kernel;
+        let plan = kernel_folder::write((matrix, policy), costs, kernel, written, folder, at)?;
         if self.args.packed() {
-            let kernel::Kernel { packed, source, .. } = &artefact.kernel;
+            let kernel::Kernel { packed, source, .. } = kernel;
             host::write(entries, packed, source, target, folder, at)?;
         }
         Ok(plan)
     }
-}
-
-/// Writes the files of a kernel for a matrix, as it was judged; the packed arrays where they are
-/// wanted. The policy is the one that wrote the program.
-pub(crate) fn write_kernel(
-    (matrix, policy): (MatrixPlan, PolicyPlan),
-    costs: &CostModel<'_>,
-    artefact: &Artefact<Cubin>,
-    with_arrays: bool,
-    folder: &OutputFolder,
-    at: &Path,
-) -> anyhow::Result<Plan> {
-    write_files((matrix, policy), costs, artefact, (with_arrays, &[]), folder, at)
-}
-
-/// [`write_kernel`], with a plan that names other files, too.
-fn write_files(
-    (matrix, policy): (MatrixPlan, PolicyPlan),
-    costs: &CostModel<'_>,
-    artefact: &Artefact<Cubin>,
-    (with_arrays, others): (bool, &[&'static str]),
-    folder: &OutputFolder,
-    at: &Path,
-) -> anyhow::Result<Plan> {
-    let kernel::Kernel { packed, source, code, .. } = &artefact.kernel;
-    let machine_code = code.as_ref().map(MachineCode::from);
-    let files = vec![plan::SOURCE, plan::PROGRAM, plan::PLAN];
-    let mut plan = Plan::new(matrix, costs, policy, packed, source, machine_code, files);
-    let source_file = source.text.clone() + &source.launch_comment(packed);
-    plan.kernel.blake3 = Some(blake3::hash(source_file.as_bytes()).to_hex().to_string());
-    folder.write(at.join(plan::SOURCE), source_file)?;
-    folder.write(at.join(plan::PROGRAM), packed.program.to_string())?;
-    if let Some(cubin) = code {
-        folder.write(at.join(plan::CUBIN), cubin.bytes())?;
-        plan.files.push(plan::CUBIN);
-    }
-    if with_arrays {
-        write_arrays(packed, folder, &at.join(plan::PACKED))?;
-        plan.files.push(plan::PACKED);
-    }
-    plan.files.extend_from_slice(others);
-    folder.write(at.join(plan::PLAN), pretty(&plan)?)?;
-    Ok(plan)
-}
-
-/// What follows from the times of a kernel that was measured on a GPU of this name, and of the
-/// opponents in its batch.
-pub(crate) fn measured(
-    artefact: &Artefact<Cubin>,
-    plan: &Plan,
-    device: &str,
-) -> Option<MeasuredKernel> {
-    let measurement = artefact.outcome.as_ref()?.measurement()?;
-    let operation = artefact.kernel.packed.program.task.operation;
-    let nnz = plan.parts.iter().map(|part| part.nnz).sum();
-    let work = Work::new(nnz, operation).packed(Packing {
-        packed_bytes: plan.packed_bytes(ArgumentKind::Matrix) as u64,
-        dense_bytes: plan.predicted.dense_bytes,
-        seconds: artefact.kernel.pack_time.as_secs_f64(),
-        copy_bandwidth: artefact.copy_bandwidth,
-    });
-    let figures = |regime| Figures::new(measurement, &artefact.baselines, regime, work);
-    Some(MeasuredKernel {
-        device: device.to_owned(),
-        checks: measurement.checks,
-        worst_ratio: measurement.worst_ratio,
-        figures: ByRegime::of(figures),
-    })
 }
 
 /// What is going on, for people who wait.
@@ -425,46 +342,4 @@ fn describe(step: Step, device: Option<&str>) -> String {
         Step::Check => "emulating".to_owned(),
         Step::Make(number) => format!("making kernel {number}"),
     }
-}
-
-/// Writes the packed arrays under their argument names. The metadata lists those that are
-/// workspace, which only needs to be as large and zero.
-fn write_arrays(packed: &Packed, folder: &OutputFolder, name: &Path) -> anyhow::Result<()> {
-    let arrays: Vec<_> = packed.arguments().collect();
-    let views = arrays.iter().map(|(name, array)| {
-        let dtype = dtype(array.data.dtype())?;
-        Ok((name, TensorView::new(dtype, vec![array.data.len()], array.data.bytes())?))
-    });
-    let views = views.collect::<anyhow::Result<Vec<_>>>()?;
-    let workspace: Vec<_> =
-        arrays.iter().filter(|(_, a)| a.role.is_workspace()).map(|(name, _)| name).collect();
-    // One key: the order of several would differ from run to run.
-    let metadata = HashMap::from([("workspace".to_owned(), serde_json::to_string(&workspace)?)]);
-    folder.write_with(name, |path| {
-        // The library makes a private file; this one is as readable as any other that is created.
-        let permissions = File::create(path)?.metadata()?.permissions();
-        serialize_to_file(views, Some(metadata), path)?;
-        Ok(fs::set_permissions(path, permissions)?)
-    })
-}
-
-/// The element type of the file format, by its Rust name.
-fn dtype(name: &str) -> anyhow::Result<safetensors::Dtype> {
-    use safetensors::Dtype;
-    Ok(match name {
-        "u8" => Dtype::U8,
-        "u16" => Dtype::U16,
-        "u32" => Dtype::U32,
-        "u64" => Dtype::U64,
-        "i32" => Dtype::I32,
-        "f32" => Dtype::F32,
-        "f64" => Dtype::F64,
-        "f16" => Dtype::F16,
-        "bf16" => Dtype::BF16,
-        _ => bail!("packed.safetensors: no element type for {name} (a defect of SparseRL)"),
-    })
-}
-
-pub(crate) fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
 }

@@ -16,11 +16,12 @@ use sparserl_core::reference;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 
+use crate::file_names;
 use crate::output_folder::OutputFolder;
-use crate::plan;
 
 /// Files that are written, and what each is called.
-pub(crate) const FILES: [&str; 4] = [plan::HOST, plan::MAKEFILE, plan::PYTHON, plan::EXPECTED];
+pub(crate) const FILES: [&str; 4] =
+    [file_names::HOST, file_names::MAKEFILE, file_names::PYTHON, file_names::EXPECTED];
 
 const ALPHA: f64 = 1.5;
 const BETA: f64 = -0.5;
@@ -48,10 +49,10 @@ pub(crate) fn write<T: Scalar>(
     };
     let makefile = include_str!("host/Makefile");
     let makefile = makefile.replace("@ARCHITECTURE@", &target.architecture.to_string());
-    folder.write(at.join(plan::HOST), program(matrix.nnz(), packed, source, target))?;
-    folder.write(at.join(plan::MAKEFILE), makefile)?;
-    folder.write(at.join(plan::PYTHON), include_str!("host/run.py"))?;
-    folder.write(at.join(plan::EXPECTED), expected)
+    folder.write(at.join(file_names::HOST), program(matrix.nnz(), packed, source, target))?;
+    folder.write(at.join(file_names::MAKEFILE), makefile)?;
+    folder.write(at.join(file_names::PYTHON), include_str!("host/run.py"))?;
+    folder.write(at.join(file_names::EXPECTED), expected)
 }
 
 /// The program in C++, with what plan.json says of the kernel.
@@ -87,7 +88,7 @@ fn program(nnz: usize, packed: &Packed, source: &CudaSource, target: Target) -> 
 
 /// An argument in the program's table.
 fn row(argument: &Argument) -> String {
-    let Argument { name, kind, dtype, len, .. } = argument;
+    let Argument { name, kind, element, len, .. } = argument;
     let (word, value) = match kind {
         ArgumentKind::Input => ("INPUT", 0),
         ArgumentKind::Output => ("OUTPUT", 0),
@@ -97,8 +98,8 @@ fn row(argument: &Argument) -> String {
         ArgumentKind::Workspace => ("WORKSPACE", 0),
         ArgumentKind::Size(size) => ("SIZE", *size),
     };
-    let bits: usize = dtype.trim_start_matches(char::is_alphabetic).parse().unwrap_or(0);
-    format!("    {{\"{name}\", {word}, \"{dtype}\", {}u, {value}u}},\n", bits / 8 * len)
+    let (dtype, bytes) = (element.name(), element.size() * len);
+    format!("    {{\"{name}\", {word}, \"{dtype}\", {bytes}u, {value}u}},\n")
 }
 
 /// Random bits of an element of x or y: as many as all types have that are at least as wide as it.

@@ -22,6 +22,7 @@ use crate::load::{Matrix, load_whole, round};
 use crate::progress::Progress;
 use crate::spy_plot;
 use crate::summary::size;
+use crate::text;
 
 /// Cells of the picture in text. A character is about twice as high as wide.
 const PICTURE: (usize, usize) = (32, 16);
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
         console::say(&format!("note: {note}"));
     }
     if args.json {
-        console::print(&(serde_json::to_string_pretty(&report)? + "\n"))
+        console::print(&text::json(&report)?)
     } else {
         console::print(&report.to_string())
     }

@@ -9,7 +9,8 @@ use sparserl_core::language::{Program, TextError};
 use sparserl_core::task::Task;
 use sparserl_gpu::candidate::raw::{RawError, RawKernel};
 
-use crate::plan;
+use crate::file_names;
+use crate::output_folder::is_edited;
 
 /// What a kernel is written in; the file's extension tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,11 +121,11 @@ impl KernelFile {
 
 /// The kernel in a folder.
 fn in_folder(folder: &Path) -> Result<PathBuf, KernelError> {
-    let source = folder.join(plan::SOURCE);
+    let source = folder.join(file_names::SOURCE);
     if source.exists() {
         return Ok(source);
     }
-    Err(match folder.join(plan::CANDIDATES).exists() {
+    Err(match folder.join(file_names::CANDIDATES).exists() {
         true => KernelError::Several(folder.display().to_string()),
         false => KernelError::Folder,
     })
@@ -132,9 +133,11 @@ fn in_folder(folder: &Path) -> Result<PathBuf, KernelError> {
 
 /// Whether a CUDA source is what `gen` wrote for the program in the same folder.
 pub(crate) fn is_generated(path: &Path) -> bool {
-    path.file_name() == Some(OsStr::new(plan::SOURCE))
-        && [plan::PROGRAM, plan::PLAN].iter().all(|name| path.with_file_name(name).exists())
-        && path.parent().is_none_or(|folder| !plan::is_edited(folder))
+    path.file_name() == Some(OsStr::new(file_names::SOURCE))
+        && [file_names::PROGRAM, file_names::PLAN]
+            .iter()
+            .all(|name| path.with_file_name(name).exists())
+        && path.parent().is_none_or(|folder| !is_edited(folder))
 }
 
 impl Kernel {

@@ -9,7 +9,7 @@ use sparserl_core::matrix::{Csr, CsrError, Scalar};
 use sparserl_core::task::Dtype;
 
 use crate::args::MatrixArgs;
-use crate::bench::source::MatrixSource;
+use crate::matrix_source::MatrixSource;
 
 /// A matrix in double precision.
 pub(crate) struct Matrix {

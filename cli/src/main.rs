@@ -1,20 +1,20 @@
 //! `sparserl-cli`: from a matrix file to a CUDA kernel made for it, and how good such kernels are.
 //!
 //! ```text
-//! gen      load ─► search ─► measure, check ─► pack ─► emit ─► compile ─► plan ─► output_folder ─► summary
-//! tune     load, winners ─► search ⇄ measure, recordings ─► finals ─► output_folder ─► summary
+//! gen      load ─► search ─► pack, emit, compile ─► measure ─► check ─► kernel_folder ─► summary
+//! tune     load, winners ─► search ⇄ measure, recordings ─► finals ─► kernel_folder ─► summary
 //! inspect  load ─► feature_table, JSON, spy_plot
-//! verify   kernel, load ─► judge ─► report, or emulate ─► emulation_report
+//! verify   kernel_file, load ─► judge ─► report, or emulate ─► emulation_report
 //! eval     candidates, load ─► judge or emulate ─► results ─► summary ─► table
-//! bench    source ─► search ─► measure ─► results ─► totals ─► terminal, report
+//! bench    matrix_source ─► search ─► measure ─► results ─► totals ─► terminal, report
 //! report   results ─► report
 //! setup    wheel ─► the user's data folder
 //! ```
 //!
 //! `args` says what each command takes; `generate`, `tune`, `inspect`, `verify`, `eval` and `bench`
-//! do it. `gpu` opens what kernels are measured on, `emulation` runs them without, `figures` says
-//! what follows from their times, `recordings` keeps them, and `winners` the best of them for later
-//! searches. `whole_file`, `output_folder` and `interrupt` see to it that nothing is half written.
+//! do it. `gpu` opens what kernels are measured on, `figures` takes the fastest of those that were
+//! measured, `recordings` keeps them all, and `winners` the best for later searches. `whole_file`,
+//! `output_folder` and `interrupt` see to it that nothing is half written.
 //!
 //! Results go to standard output; progress, notes, warnings and errors to standard error. The exit
 //! code is 0 when all is right, 1 when a kernel is wrong, 2 when the command line is, and 3 when
@@ -34,15 +34,18 @@ mod eval;
 mod explanation;
 mod feature_table;
 mod figures;
+mod file_names;
 mod generate;
 mod gpu;
 mod host;
 mod inspect;
 mod interrupt;
+mod kernel_file;
+mod kernel_folder;
 mod load;
 mod logging;
+mod matrix_source;
 mod output_folder;
-mod plan;
 mod policy;
 mod program_words;
 mod progress;

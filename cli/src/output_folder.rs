@@ -6,28 +6,29 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
+use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::file_names;
 use crate::interrupt::{self, Pending};
-use crate::plan;
 
 /// Begins the `format` of every file by which a folder is known as ours.
 pub(crate) const FORMAT_PREFIX: &str = "sparserl ";
 /// The files by which a folder is known as ours.
-const MARKS: [&str; 2] = [plan::PLAN, plan::CANDIDATES];
+const MARKS: [&str; 2] = [file_names::PLAN, file_names::CANDIDATES];
 /// The files of a folder of ours. One that holds anything else is not replaced.
 const OURS: [&str; 11] = [
-    plan::SOURCE,
-    plan::PROGRAM,
-    plan::PLAN,
-    plan::CUBIN,
-    plan::PACKED,
-    plan::HOST,
-    plan::MAKEFILE,
-    plan::PYTHON,
-    plan::EXPECTED,
-    plan::HOST_PROGRAM,
-    plan::CANDIDATES,
+    file_names::SOURCE,
+    file_names::PROGRAM,
+    file_names::PLAN,
+    file_names::CUBIN,
+    file_names::PACKED,
+    file_names::HOST,
+    file_names::MAKEFILE,
+    file_names::PYTHON,
+    file_names::EXPECTED,
+    file_names::HOST_PROGRAM,
+    file_names::CANDIDATES,
 ];
 
 /// What becomes of a kernel that somebody edited.
@@ -208,7 +209,7 @@ fn edited_kernel(folder: &Path) -> Option<PathBuf> {
     let subfolders = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let folders = subfolders.map(|entry| entry.path()).filter(|path| path.is_dir());
     let mut folders = std::iter::once(folder.to_owned()).chain(folders);
-    Some(folders.find(|folder| plan::is_edited(folder))?.join(plan::SOURCE))
+    Some(folders.find(|folder| is_edited(folder))?.join(file_names::SOURCE))
 }
 
 fn is_marked(folder: &Path) -> bool {
@@ -245,6 +246,19 @@ fn exchange(a: &Path, b: &Path) -> io::Result<()> {
         // Back to where it was, if that is possible.
         let _ = fs::rename(&old, b);
     })
+}
+
+/// Whether the source in a kernel's folder is another than its plan knows. Plans of earlier versions
+/// do not tell.
+pub(crate) fn is_edited(folder: &Path) -> bool {
+    let hash = || {
+        let plan = fs::read(folder.join(file_names::PLAN)).ok()?;
+        let plan: Value = serde_json::from_slice(&plan).ok()?;
+        let written = plan.get("kernel")?.get("blake3")?.as_str()?;
+        let source = fs::read(folder.join(file_names::SOURCE)).ok()?;
+        Some(blake3::hash(&source).to_hex().as_str() != written)
+    };
+    hash().unwrap_or(false)
 }
 
 #[cfg(test)]

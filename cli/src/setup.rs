@@ -15,6 +15,7 @@ use sparserl_gpu::compile::nvrtc::data_folder;
 
 use crate::args::{CudaArg, SetupArgs};
 use crate::interrupt::{self, Pending};
+use crate::text;
 use crate::{console, gpu};
 
 /// Names the version in an installed folder, as `tests/install-nvrtc.sh` does.
@@ -141,7 +142,7 @@ impl Installed<'_> {
             return Ok(());
         }
         console::print(&match is_new {
-            _ if args.json => serde_json::to_string_pretty(self)? + "\n",
+            _ if args.json => text::json(self)?,
             true => format!("installed NVRTC {nvrtc} into {folder}\n"),
             false => format!("NVRTC {nvrtc} is in {folder} already\n"),
         })

@@ -7,17 +7,18 @@ use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 use sparserl_core::codegen::ArgumentKind;
 use sparserl_core::outcome::{Evaluation, Regime};
+use sparserl_core::pipeline::Artefact;
 use sparserl_core::plan::{
     LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
 };
-use sparserl_core::results::{ByRegime, Comparison, Figures, Rival};
+use sparserl_core::results::{ByRegime, Comparison, Figures, Packing, Rival, Work};
 use sparserl_core::task::{Task, Values};
 use sparserl_gpu::emulated::checker::Checked;
 use sparserl_gpu::emulated::ground::Extent;
 
 use crate::explanation::Explanation;
-use crate::plan;
-use crate::text::{time, times};
+use crate::file_names;
+use crate::text::{self, time, times};
 
 /// One run of `gen`.
 pub(crate) struct Summary {
@@ -91,7 +92,7 @@ impl Summary {
             explanation: self.explanation.as_ref(),
             kernels: self.kernels.iter().map(|kernel| kernel.document(&self.output)).collect(),
         };
-        Ok(serde_json::to_string_pretty(&document)? + "\n")
+        text::json(&document)
     }
 }
 
@@ -235,7 +236,7 @@ impl fmt::Display for Summary {
         self.fmt_check(f)?;
         let files = match self.kernels.as_slice() {
             [kernel] if kernel.subfolder.is_empty() => kernel.plan.files.join(", "),
-            kernels => format!("{}, 1/ to {}/", plan::CANDIDATES, kernels.len()),
+            kernels => format!("{}, 1/ to {}/", file_names::CANDIDATES, kernels.len()),
         };
         writeln!(f, "written    {}: {files}", self.output.join("").display())?;
         let Seconds { load, search, measure, check, pack, compile, total } = self.seconds;
@@ -400,6 +401,29 @@ pub(crate) struct MeasuredKernel {
     /// By regime; each absent where it was not measured.
     #[serde(flatten)]
     pub(crate) figures: ByRegime<Option<Figures>>,
+}
+
+impl MeasuredKernel {
+    /// What follows from the times of a kernel that was measured on a GPU of this name, and of the
+    /// opponents in its batch; absent where there are none.
+    pub(crate) fn new<C, V>(artefact: &Artefact<C, V>, plan: &Plan, device: &str) -> Option<Self> {
+        let measurement = artefact.outcome.as_ref()?.measurement()?;
+        let operation = artefact.kernel.packed.program.task.operation;
+        let nnz = plan.parts.iter().map(|part| part.nnz).sum();
+        let work = Work::new(nnz, operation).packed(Packing {
+            packed_bytes: plan.packed_bytes(ArgumentKind::Matrix) as u64,
+            dense_bytes: plan.predicted.dense_bytes,
+            seconds: artefact.kernel.pack_time.as_secs_f64(),
+            copy_bandwidth: artefact.copy_bandwidth,
+        });
+        let figures = |regime| Figures::new(measurement, &artefact.baselines, regime, work);
+        Some(Self {
+            device: device.to_owned(),
+            checks: measurement.checks,
+            worst_ratio: measurement.worst_ratio,
+            figures: ByRegime::of(figures),
+        })
+    }
 }
 
 impl fmt::Display for MeasuredKernel {

@@ -1,7 +1,13 @@
-//! Numbers and tables as people read them.
+//! Numbers, tables and documents as they are printed.
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
+use serde::Serialize;
+
+/// A JSON document that people can read, with a line break at its end.
+pub(crate) fn json(document: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(document)? + "\n")
+}
 
 /// Seconds in a unit that suits them.
 pub(crate) fn time(seconds: f64) -> String {

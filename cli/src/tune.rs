@@ -18,6 +18,7 @@ mod shown;
 #[cfg(test)]
 mod tests;
 
+use std::convert::Infallible;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,13 +45,13 @@ use sparserl_onnx_models::OpenedPolicy;
 
 use crate::args::TuneArgs;
 use crate::bench::Instrument;
-use crate::generate::{measured, pretty, write_kernel};
+use crate::kernel_folder;
 use crate::load::{Matrix, load_whole, lost, round};
 use crate::output_folder::{Edited, OutputFolder};
 use crate::policy;
-use crate::summary::{Kernel, Seconds, Summary};
+use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
 use crate::winners::{Place, Winner, WinnerStore, WinningProgram};
-use crate::{console, gpu, interrupt};
+use crate::{console, gpu, interrupt, text};
 use finals::Finals;
 use folder::TuneFolder;
 use record::Case;
@@ -129,7 +130,7 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
         }
     }
     match (args.json, args.quiet) {
-        (true, _) => console::print(&pretty(&tuned.record)?),
+        (true, _) => console::print(&text::json(&tuned.record)?),
         (false, false) => console::print(&tuned.to_string()),
         (false, true) => Ok(()),
     }
@@ -245,7 +246,8 @@ impl Job {
         };
         let written = OutputFolder::begin(&folder.kernel(), Edited::Keep)?;
         let origin = (self.case.matrix.clone(), policy);
-        let plan = write_kernel(origin, &costs, &artefact, self.packed, &written, Path::new(""))?;
+        let (kernel, files) = (&artefact.kernel, (self.packed, &[][..]));
+        let plan = kernel_folder::write(origin, &costs, kernel, files, &written, Path::new(""))?;
         written.finish()?;
         self.lend(place, &features, &result);
         laboratory.record.result = Some(result);
@@ -278,11 +280,11 @@ impl Job {
         Ok(TuneSummary { summary, record: laboratory.record })
     }
 
-    fn kernel(&self, artefact: &pipeline::Artefact<Cubin>, plan: Plan) -> Kernel {
+    fn kernel(&self, artefact: &pipeline::Artefact<Cubin, Infallible>, plan: Plan) -> Kernel {
         Kernel {
             subfolder: String::new(),
             program: artefact.kernel.packed.program.to_string(),
-            measured: measured(artefact, &plan, &self.case.device),
+            measured: MeasuredKernel::new(artefact, &plan, &self.case.device),
             checked: None,
             pack_seconds: artefact.kernel.pack_time.as_secs_f64(),
             compile_seconds: artefact.kernel.compile_time.as_secs_f64(),

@@ -9,7 +9,6 @@
 pub(crate) mod emulate;
 mod emulation_report;
 pub(crate) mod judge;
-pub(crate) mod kernel;
 mod report;
 
 use anyhow::{Context, anyhow, bail};
@@ -28,9 +27,9 @@ use crate::console;
 use crate::ending::WrongKernel;
 use crate::load::{load, lost, round};
 
+use crate::kernel_file::{Kernel, KernelFile};
 use crate::progress::Progress;
 use judge::Judge;
-use kernel::{Kernel, KernelFile};
 use report::{Report, Subject};
 
 /// What CUDA is taken to compute where nothing is said.

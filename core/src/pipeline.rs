@@ -13,9 +13,9 @@ mod measure;
 #[cfg(all(test, feature = "std"))]
 mod tests;
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::time::Duration;
 
 pub use make::{Made, MakeError, Maker};
@@ -30,7 +30,7 @@ use crate::outcome::{Baseline, Evaluation, Evaluator, Objective, Outcome};
 use measure::Measured;
 
 /// What is wanted.
-pub struct Order<'a, T> {
+pub struct Request<'a, T> {
     /// In the task's precision.
     pub matrix: CsrView<'a, T>,
     /// Of the matrix: what the policy sees, and what masks ask.
@@ -53,18 +53,46 @@ pub struct Tools<'a, K, E, X> {
     pub compiler: Option<&'a K>,
     /// Measures them; without one, those with the highest scores are taken.
     pub evaluator: Option<&'a mut E>,
-    /// Has the last word on each candidate, best first, where there is one.
-    pub check: Option<Check<'a, X>>,
+    /// Has the last word on candidates, where there is one.
+    pub check: Option<&'a mut X>,
     /// Time since some moment.
     pub clock: &'a (dyn Fn() -> Duration + Sync),
     /// Is told what is done next.
     pub observer: &'a mut dyn FnMut(Step),
 }
 
-/// Takes at most as many of the candidates as are wanted, best first; more come from the iterator
-/// only when they are asked for.
-pub type Check<'a, X> =
-    Box<dyn FnMut(&mut dyn Iterator<Item = Ranked>, usize) -> Result<Vec<Ranked>, X> + 'a>;
+/// Has the last word on candidates, measured or not.
+pub trait Check {
+    /// What it says of one that it takes.
+    type Verdict;
+    /// Why it takes none.
+    type Error;
+
+    /// Takes at most `wanted` of the candidates, which come best first; each with a verdict, but for
+    /// those of which nothing can be said. More come from the iterator only when they are asked for.
+    ///
+    /// # Errors
+    /// When there are candidates and none can be taken.
+    fn take(
+        &mut self,
+        candidates: &mut dyn Iterator<Item = Ranked>,
+        wanted: usize,
+    ) -> Result<Vec<(Ranked, Option<Self::Verdict>)>, Self::Error>;
+}
+
+/// The check of who has none.
+impl Check for Infallible {
+    type Verdict = Self;
+    type Error = Self;
+
+    fn take(
+        &mut self,
+        _: &mut dyn Iterator<Item = Ranked>,
+        _: usize,
+    ) -> Result<Vec<(Ranked, Option<Self>)>, Self> {
+        match *self {}
+    }
+}
 
 /// A candidate and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,13 +118,15 @@ pub enum Step {
 
 /// A kernel, and all that is known of it.
 #[derive(Clone, Debug)]
-pub struct Artefact<C> {
+pub struct Artefact<C, V> {
     /// Program, arrays, source and code.
     pub kernel: Kernel<C>,
     /// How good the chooser finds the program, higher being better.
     pub score: f64,
     /// What was measured; absent where nothing was.
     pub outcome: Option<Outcome>,
+    /// What the check says of it; absent where there was none, or where it can say nothing.
+    pub verdict: Option<V>,
     /// The opponents' algorithms that were measured in turn with it, which alone its times can be
     /// compared with: clocks drift from batch to batch. Empty where nothing was measured.
     pub baselines: Vec<Baseline>,
@@ -107,9 +137,9 @@ pub struct Artefact<C> {
 
 /// What came out.
 #[derive(Clone, Debug)]
-pub struct Generated<C> {
+pub struct Generated<C, V> {
     /// Best first.
-    pub artefacts: Vec<Artefact<C>>,
+    pub artefacts: Vec<Artefact<C, V>>,
     /// What was found out about all candidates, with the baselines that were measured in turn with
     /// the fastest; absent without an evaluator.
     pub evaluation: Option<Evaluation>,
@@ -170,8 +200,11 @@ pub enum PipelineError<K, E, X> {
     },
 }
 
-/// Why a compiler, an evaluator and a check gave no kernels.
-pub type GenerateError<K, E, X> = PipelineError<<K as Compiler>::Error, <E as Evaluator>::Error, X>;
+/// What a compiler, an evaluator and a check make of a request.
+pub type GenerateResult<K, E, X> = Result<
+    Generated<<K as Compiler>::Code, <X as Check>::Verdict>,
+    PipelineError<<K as Compiler>::Error, <E as Evaluator>::Error, <X as Check>::Error>,
+>;
 
 /// Finds programs for a matrix, makes kernels of them, has them judged, and gives those that are
 /// best.
@@ -179,25 +212,26 @@ pub type GenerateError<K, E, X> = PipelineError<<K as Compiler>::Error, <E as Ev
 /// # Errors
 /// When there is no kernel to give, or when a tool fails for a reason that is not a kernel's.
 pub fn generate<T, K, E, X>(
-    order: &Order<'_, T>,
+    request: &Request<'_, T>,
     tools: Tools<'_, K, E, X>,
-) -> Result<Generated<K::Code>, GenerateError<K, E, X>>
+) -> GenerateResult<K, E, X>
 where
     T: Scalar,
     K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
     E: Evaluator<Code = K::Code>,
+    X: Check,
 {
     (tools.observer)(Step::Search);
     let clock = tools.clock;
     let start = clock();
     let considered = match &tools.evaluator {
-        Some(_) => order.budget.candidates().max(order.wanted),
-        None => order.wanted,
+        Some(_) => request.budget.candidates().max(request.wanted),
+        None => request.wanted,
     };
-    let candidates = tools.chooser.choose(order.input, order.objective, considered);
+    let candidates = tools.chooser.choose(request.input, request.objective, considered);
     let candidates = candidates.map_err(PipelineError::Policy)?;
     let searched = clock() - start;
-    let mut generated = generate_from(order, tools, &candidates)?;
+    let mut generated = generate_from(request, tools, &candidates)?;
     generated.times.search = searched;
     Ok(generated)
 }
@@ -208,17 +242,18 @@ where
 /// # Errors
 /// As [`generate`].
 pub fn generate_from<T, K, E, X>(
-    order: &Order<'_, T>,
+    request: &Request<'_, T>,
     tools: Tools<'_, K, E, X>,
     candidates: &[Choice],
-) -> Result<Generated<K::Code>, GenerateError<K, E, X>>
+) -> GenerateResult<K, E, X>
 where
     T: Scalar,
     K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
     E: Evaluator<Code = K::Code>,
+    X: Check,
 {
     let Tools { chooser, compiler, evaluator, check, clock, observer } = tools;
-    let &Order { matrix, input, wanted, objective, budget, spare } = order;
+    let &Request { matrix, input, wanted, objective, budget, spare } = request;
     let mut times = Times::default();
     let maker = Maker::new(matrix, compiler, clock);
     if candidates.is_empty() {
@@ -235,17 +270,17 @@ where
     };
     times.measure = if measured.is_some() { clock() - start } else { Duration::ZERO };
 
-    // Fastest first, or else what the chooser finds best: it gives them in another order.
-    let order = match &measured {
-        Some(measured) => measured.ranking(),
-        None => by_score(candidates),
-    };
-    let found = order
+    // Fastest first; of those without times, what the chooser finds best: it gives them in another
+    // order.
+    let mut ranked = measured.as_ref().map_or(Vec::new(), Measured::ranking);
+    let is_untimed = |index| measured.as_ref().is_none_or(|measured| measured.is_untimed(index));
+    ranked.extend(by_score(candidates).into_iter().filter(|&index| is_untimed(index)));
+    let found = ranked
         .into_iter()
         .filter_map(|index| Some(Ranked { index, candidate: candidates.get(index)?.clone() }));
-    let mut chosen: Vec<Ranked> = match check {
-        None => found.take(wanted).collect(),
-        Some(mut check) => {
+    let mut chosen: Vec<(Ranked, Option<X::Verdict>)> = match check {
+        None => found.take(wanted).map(|ranked| (ranked, None)).collect(),
+        Some(check) => {
             observer(Step::Check);
             let start = clock();
             let mut more = None;
@@ -265,7 +300,8 @@ where
                 let (place, candidate) = more.next()?;
                 Some(Ranked { index: known.len() + place, candidate })
             });
-            let taken = check(&mut found.chain(others), wanted).map_err(PipelineError::Check)?;
+            let taken = check.take(&mut found.chain(others), wanted);
+            let taken = taken.map_err(PipelineError::Check)?;
             times.check = clock() - start;
             taken
         }
@@ -273,7 +309,7 @@ where
     chosen.truncate(wanted);
 
     let mut artefacts = Vec::new();
-    for (Ranked { index, candidate }, number) in chosen.into_iter().zip(1..) {
+    for ((Ranked { index, candidate }, verdict), number) in chosen.into_iter().zip(1..) {
         observer(Step::Make(number));
         let kept = measured.as_mut().and_then(|measured| measured.take(index));
         let kernel = match kept {
@@ -285,6 +321,7 @@ where
             kernel,
             score: candidate.score,
             outcome: known.map(|(outcome, _)| outcome.clone()),
+            verdict,
             baselines: known.map_or(Vec::new(), |(_, batch)| batch.baselines.clone()),
             copy_bandwidth: known.and_then(|(_, batch)| batch.copy_bandwidth),
         });

@@ -340,16 +340,11 @@ fn kind_name(kind: ArgumentKind) -> &'static str {
     }
 }
 
-/// Bytes of an element, whose type's Rust name ends in its bits.
-fn element_bytes(dtype: &str) -> usize {
-    dtype.trim_start_matches(char::is_alphabetic).parse().unwrap_or(8) / 8
-}
-
 fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
     let task = packed.program.task;
     let plan = |argument: &Argument| {
-        let &Argument { ref name, kind, dtype, len, ref meaning } = argument;
-        let size = element_bytes(dtype);
+        let &Argument { ref name, kind, element, len, ref meaning } = argument;
+        let size = element.size();
         let dense = |rows| match task.operation {
             Operation::SpMV => alloc::vec![rows],
             Operation::SpMM { columns } => alloc::vec![rows, columns.get() as usize],
@@ -376,7 +371,7 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
                 _ => None,
             },
             kind: kind_name(kind),
-            dtype,
+            dtype: element.name(),
             passed: match kind {
                 ArgumentKind::Alpha | ArgumentKind::Beta | ArgumentKind::Size(_) => "value",
                 _ => "pointer",
@@ -435,7 +430,7 @@ struct CandidateEntry<'a> {
 }
 
 impl<'a> CandidateList<'a> {
-    /// Of kernels with the folder, program, log-probability and plan of each.
+    /// Of kernels with the folder, program, score and plan of each.
     pub fn new(
         matrix: &'a MatrixPlan,
         task: Task,

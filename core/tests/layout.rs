@@ -13,7 +13,7 @@ use sparserl_core::arbitrary::{
 };
 use sparserl_core::codegen::{ArgumentKind, emit};
 use sparserl_core::language::{Derivation, LANGUAGE_VERSION, Mask, Program};
-use sparserl_core::layout::{PackError, Packed, pack, unpack};
+use sparserl_core::layout::{ElementType, PackError, Packed, pack, unpack};
 use sparserl_core::matrix::{Csr, CsrView, Offsets, OffsetsView, Scalar, generate};
 use sparserl_core::reference::{compare, multiply};
 use sparserl_core::structure::MatrixStats;
@@ -71,12 +71,12 @@ fn source_is_complete<T: Scalar>(
     for (argument, (name, array)) in arrays.iter().zip(packed_arrays) {
         prop_assert_eq!(&argument.name, &name);
         prop_assert_eq!(argument.len, array.data.len());
-        prop_assert_eq!(argument.dtype, array.data.dtype());
+        prop_assert_eq!(argument.element, array.data.element_type());
     }
     for size in sizes {
-        let fits = match (size.kind, size.dtype) {
-            (ArgumentKind::Size(value), "u32") => u32::try_from(value).is_ok(),
-            (ArgumentKind::Size(_), "u64") => true,
+        let fits = match (size.kind, size.element) {
+            (ArgumentKind::Size(value), ElementType::U32) => u32::try_from(value).is_ok(),
+            (ArgumentKind::Size(_), ElementType::U64) => true,
             _ => false,
         };
         prop_assert!(fits, "{size:?}");
@@ -94,7 +94,7 @@ fn source_is_complete<T: Scalar>(
             ArgumentKind::Alpha | ArgumentKind::Beta => precision.accumulator(),
             _ => continue,
         };
-        prop_assert_eq!(argument.dtype, expected.name(), "{}", argument.name);
+        prop_assert_eq!(argument.element, expected.into(), "{}", argument.name);
     }
     // The header repeats the program, so that the file alone says what it is.
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -43,7 +43,10 @@ fn same(a: &Packed, b: &Packed) -> Result<(), TestCaseError> {
         prop_assert_eq!((a.first_block, a.blocks), (b.first_block, b.blocks));
         prop_assert_eq!(a.arrays.len(), b.arrays.len());
         for (a, b) in a.arrays.iter().zip(&b.arrays) {
-            prop_assert_eq!((a.name, a.role, a.data.dtype()), (b.name, b.role, b.data.dtype()));
+            prop_assert_eq!(
+                (a.name, a.role, a.data.element_type()),
+                (b.name, b.role, b.data.element_type())
+            );
             prop_assert_eq!(a.data.bytes(), b.data.bytes(), "{}", a.name);
         }
     }

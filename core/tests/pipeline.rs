@@ -14,7 +14,7 @@ use sparserl_core::matrix::{CsrView, Scalar, generate};
 use sparserl_core::outcome::{
     Abilities, Baseline, Evaluation, Evaluator, Measurement, Objective, Outcome, Regime, Timing,
 };
-use sparserl_core::pipeline::{self, BATCH, Budget, Generated, Order, Tools};
+use sparserl_core::pipeline::{self, BATCH, Budget, Generated, Request, Tools};
 use sparserl_core::results::{Figures, Work};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
@@ -77,13 +77,13 @@ fn timing(seconds: f64) -> Timing {
     Timing { cold: Some(vec![seconds].try_into().unwrap()), ..Timing::default() }
 }
 
-fn generated(batches: &[([f64; BATCH], f64)], wanted: usize) -> Generated<()> {
+fn generated(batches: &[([f64; BATCH], f64)], wanted: usize) -> Generated<(), Infallible> {
     let matrix = generate::stencil5(30, 30).cast::<f32>().unwrap();
     let task = Task::new(Operation::SpMV, Dtype::F32);
     let stats = Arc::new(MatrixStats::new(matrix.view()));
     let input = PolicyInput::new(stats, task, Target::H200);
     let budget = Budget::Candidates(BATCH * batches.len());
-    let order = Order {
+    let request = Request {
         matrix: matrix.view(),
         input: &input,
         wanted,
@@ -99,7 +99,7 @@ fn generated(batches: &[([f64; BATCH], f64)], wanted: usize) -> Generated<()> {
         clock: &|| Duration::ZERO,
         observer: &mut |_| {},
     };
-    pipeline::generate(&order, tools).unwrap()
+    pipeline::generate(&request, tools).unwrap()
 }
 
 #[test]

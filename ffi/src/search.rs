@@ -1,5 +1,6 @@
 //! The search for a better kernel than plain CSR: the same pipeline as that of `sparserl-cli gen`.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,10 +11,10 @@ use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Objective, Outcome, Regime};
-use sparserl_core::pipeline::{self, BATCH, Budget, Check, Order, PipelineError, Ranked, Tools};
+use sparserl_core::pipeline::{self, BATCH, Budget, PipelineError, Request, Tools};
 use sparserl_core::results::ranking;
 use sparserl_core::structure::MatrixStats;
-use sparserl_gpu::emulated::checker::{Checker, NoneRight, Unjudged, first_right};
+use sparserl_gpu::emulated::checker::{Checker, Unjudged};
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::worker::Protocol;
 
@@ -182,38 +183,31 @@ fn checked<T: Scalar>(
             .map(|choice| chosen(choice, "not measured".to_owned()))
             .collect());
     }
-    let checker = Checker::open(
+    let mut checker = Checker::open(
         Arc::clone(&context.pool),
         context.target.architecture,
         matrix,
         plan.task.operation,
-    );
-    let checker = checker.map_err(|error| error.to_string())?;
+        Unjudged::Never,
+    )
+    .map_err(|error| error.to_string())?;
     let budget = Budget::Candidates(0);
-    let order = Order { matrix, input, wanted: CHOSEN, objective: OBJECTIVE, budget, spare: 0 };
-    let mut extent = None;
-    let check: Check<'_, NoneRight> = Box::new(|candidates, wanted| {
-        let judge = |ranked: &Ranked| checker.judge(&ranked.candidate);
-        let taken = first_right(candidates, wanted, Unjudged::Never, judge)?;
-        let (candidates, verdicts): (Vec<_>, Vec<_>) = taken.candidates.into_iter().unzip();
-        extent = verdicts.into_iter().flatten().next().map(|checked| checked.extent.to_string());
-        Ok(candidates)
-    });
+    let request = Request { matrix, input, wanted: CHOSEN, objective: OBJECTIVE, budget, spare: 0 };
     let start = Instant::now();
     let tools = Tools {
         chooser: context.policy()?.chooser(),
         compiler: Some(&context.compiler),
         evaluator: None::<&mut GpuEvaluator>,
-        check: Some(check),
+        check: Some(&mut checker),
         clock: &move || start.elapsed(),
         observer: &mut |_| (),
     };
-    let generated = pipeline::generate_from(&order, tools, choices);
+    let generated = pipeline::generate_from(&request, tools, choices);
     let generated = generated.map_err(|error| error.to_string())?;
-    let how = format!("emulated on {} and found right", extent.as_deref().unwrap_or("a sample"));
-    let artefacts = generated.artefacts.into_iter().map(|artefact| {
+    let artefacts = generated.artefacts.into_iter().filter_map(|artefact| {
         let program = artefact.kernel.packed.program.clone();
-        chosen(&Choice { program, score: artefact.score }, how.clone())
+        let how = format!("emulated on {} and found right", artefact.verdict?.extent);
+        Some(chosen(&Choice { program, score: artefact.score }, how))
     });
     Ok(artefacts.collect())
 }
@@ -234,7 +228,7 @@ fn measure<T: Scalar>(
     let mut evaluator = opened.map_err(|error| error.to_string())?;
     let budget = Budget::Time(time);
     // What was measured is made anew, with the plan's epilogue.
-    let order = Order { matrix, input, wanted: 0, objective: OBJECTIVE, budget, spare: 0 };
+    let request = Request { matrix, input, wanted: 0, objective: OBJECTIVE, budget, spare: 0 };
     let start = Instant::now();
     // To an abandoned search each look at the clock is another budget later, so that it ends with
     // the batch that it is at, whenever it was abandoned.
@@ -250,11 +244,11 @@ fn measure<T: Scalar>(
         chooser: context.policy()?.chooser(),
         compiler: Some(&context.compiler),
         evaluator: Some(&mut evaluator),
-        check: None::<Check<'_, NoneRight>>,
+        check: None::<&mut Infallible>,
         clock: &clock,
         observer: &mut |_| (),
     };
-    let generated = match pipeline::generate_from(&order, tools, choices) {
+    let generated = match pipeline::generate_from(&request, tools, choices) {
         Ok(generated) => generated,
         // They were measured: none of them may be taken unmeasured.
         Err(error @ PipelineError::NoneRight { .. }) => {

@@ -28,7 +28,8 @@ pub fn run(bytes: &[u8]) {
                 let double = Task::new(operation, Dtype::F64);
                 said(kernel.prepare(matrix.view(), double).err());
                 said(kernel.prepare(single.view(), Task::new(operation, Dtype::F32)).err());
-                let launches = [&again, &kernel].map(|kernel| kernel.prepare(matrix.view(), double));
+                let launches =
+                    [&again, &kernel].map(|kernel| kernel.prepare(matrix.view(), double));
                 let [one, other] = launches.map(|prepared| format!("{prepared:?}"));
                 assert_eq!(one, other);
             }

@@ -18,7 +18,7 @@ use std::time::Instant;
 use rayon::ThreadPoolBuilder;
 use sparserl_core::arbitrary::legal_program;
 use sparserl_core::codegen::{ArgumentKind, emit};
-use sparserl_core::layout::pack;
+use sparserl_core::layout::{ElementType, pack};
 use sparserl_core::matrix::{Csr, generate};
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_emulator::code::Kernel;
@@ -117,7 +117,7 @@ impl Case {
                     bytemuck::cast_slice(&numbers).to_vec()
                 }
                 ArgumentKind::Alpha | ArgumentKind::Beta => 0.5_f64.to_le_bytes().to_vec(),
-                ArgumentKind::Size(size) if argument.dtype == "u32" => {
+                ArgumentKind::Size(size) if argument.element == ElementType::U32 => {
                     (size as u32).to_le_bytes().to_vec()
                 }
                 ArgumentKind::Size(size) => size.to_le_bytes().to_vec(),

@@ -18,7 +18,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde::Serialize;
 use sparserl_core::arbitrary::{self, random_bits};
 use sparserl_core::codegen::{ArgumentKind, CudaSource, emit};
-use sparserl_core::layout::{LinearGeometry, Packed, pack};
+use sparserl_core::layout::{ElementType, LinearGeometry, Packed, pack};
 use sparserl_core::matrix::Scalar;
 use sparserl_emulator::launch::{Argument, Launch, Options};
 use sparserl_emulator::machine::run;
@@ -207,7 +207,7 @@ fn arguments<T: Scalar>(source: &CudaSource, packed: Packed, seed: u64) -> Vec<B
         ArgumentKind::Output => Bytes::Output(numbers(argument.len)),
         ArgumentKind::Alpha => Bytes::Value(bytemuck::bytes_of(&alpha).to_vec()),
         ArgumentKind::Beta => Bytes::Value(bytemuck::bytes_of(&beta).to_vec()),
-        ArgumentKind::Size(size) if argument.dtype == "u32" => {
+        ArgumentKind::Size(size) if argument.element == ElementType::U32 => {
             Bytes::Value((size as u32).to_le_bytes().to_vec())
         }
         ArgumentKind::Size(size) => Bytes::Value(size.to_le_bytes().to_vec()),

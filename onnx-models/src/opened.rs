@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use sparserl_core::decode::{Chooser, CostChooser};
 
 use crate::chooser::{LearnedChooser, Picking};
-use crate::{Engine, EngineError, Model, ModelError, OnnxPolicy};
+use crate::engine::{Engine, EngineError};
+use crate::model::{Model, ModelError};
+use crate::policy::OnnxPolicy;
 
 /// Raised when the cost model's choice for some matrix changes.
 const COST_VERSION: &str = "6";

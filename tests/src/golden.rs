@@ -113,7 +113,9 @@ impl Golden {
         let defined = |line: &str| {
             let name = match line.split_once('(') {
                 Some((before, _)) if !line.starts_with("struct") => before,
-                _ => line.split(" = ").next().unwrap_or_default().trim_end_matches(" {"),
+                _ => {
+                    line.split(" = ").next().and_then(|l| l.split(" {").next()).unwrap_or_default()
+                }
             };
             name.rsplit(' ').next().unwrap_or_default().to_owned()
         };

@@ -25,7 +25,11 @@ pub fn check(folder: &str, order: &[&str]) -> Result<usize> {
 pub fn check_inside(folder: &str, outer: &[&str], order: &[&str]) -> Result<usize> {
     let source = crate::root().join(folder).join("src");
     let (root, inside) = match outer.split_last() {
-        None => (source.join("lib.rs"), source.clone()),
+        None => {
+            let library = source.join("lib.rs");
+            let root = if library.exists() { library } else { source.join("main.rs") };
+            (root, source.clone())
+        }
         Some((last, above)) => {
             let above = source.join(above.iter().collect::<PathBuf>());
             (above.join(format!("{last}.rs")), above.join(last))

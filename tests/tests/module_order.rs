@@ -100,6 +100,80 @@ const FFI: [&str; 29] = [
     "api",
 ];
 
+/// All modules of `onnx-models`, likewise.
+const ONNX_MODELS: [&str; 12] = [
+    "speeds",
+    "chooser",
+    "onnx",
+    "engine",
+    "inputs",
+    "reference",
+    "terms",
+    "signature",
+    "model",
+    "programs",
+    "policy",
+    "opened",
+];
+
+/// All modules of `trainer`, likewise.
+const TRAINER: [&str; 16] = [
+    "corpus",
+    "configuration",
+    "shards",
+    "collect",
+    "measured",
+    "whole_file",
+    "dataset",
+    "network",
+    "proposals",
+    "evaluation",
+    "stages",
+    "reinforcement",
+    "ablation",
+    "export",
+    "fit_cost",
+    "iteration",
+];
+
+/// All modules of `cli`, likewise.
+const CLI: [&str; 34] = [
+    "console",
+    "file_names",
+    "interrupt",
+    "output_folder",
+    "kernel_file",
+    "args",
+    "figures",
+    "gpu",
+    "matrix_source",
+    "policy",
+    "progress",
+    "recordings",
+    "software",
+    "text",
+    "whole_file",
+    "bench",
+    "documentation",
+    "ending",
+    "load",
+    "program_words",
+    "explanation",
+    "summary",
+    "verify",
+    "eval",
+    "feature_table",
+    "host",
+    "kernel_folder",
+    "generate",
+    "spy_plot",
+    "inspect",
+    "logging",
+    "setup",
+    "winners",
+    "tune",
+];
+
 #[test]
 fn modules_of_core_depend_downwards_only() {
     let uses = check("core", &CORE).unwrap();
@@ -127,5 +201,23 @@ fn modules_of_the_emulator_depend_downwards_only() {
 #[test]
 fn modules_of_ffi_depend_downwards_only() {
     let uses = check("ffi", &FFI).unwrap();
+    assert!(uses > 60, "only {uses} uses were found");
+}
+
+#[test]
+fn modules_of_onnx_models_depend_downwards_only() {
+    let uses = check("onnx-models", &ONNX_MODELS).unwrap();
+    assert!(uses > 15, "only {uses} uses were found");
+}
+
+#[test]
+fn modules_of_the_trainer_depend_downwards_only() {
+    let uses = check("trainer", &TRAINER).unwrap();
+    assert!(uses > 60, "only {uses} uses were found");
+}
+
+#[test]
+fn modules_of_the_command_line_depend_downwards_only() {
+    let uses = check("cli", &CLI).unwrap();
     assert!(uses > 60, "only {uses} uses were found");
 }

@@ -16,11 +16,12 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sparserl_core::structure::IndexScaling;
 
+use crate::configuration::Stage;
 use crate::corpus::Split;
 use crate::evaluation::{COST_MODEL, likeliest};
 use crate::network::Modalities;
 use crate::reinforcement::{Algorithm, ReinforcementConfig, Reward};
-use crate::stages::{Stage, StageConfig};
+use crate::stages::StageConfig;
 
 pub use table::{AblationRow, AblationTable, SeedResult};
 

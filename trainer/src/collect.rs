@@ -36,13 +36,13 @@ use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorder, RecordingError};
+use sparserl_onnx_models::reference::reference;
 
 pub use check::{CheckError, check};
 pub use judge::BETWEEN_REFERENCES;
 pub(crate) use judge::{Judge, Subject, with_references, without_references};
 
 use crate::corpus::{BuildError, RealMatrices, Recipe, Recipes};
-use crate::proposals::reference;
 use crate::shards::{Claim, ShardError, Shards};
 
 /// Recordings are written, and their shards done, after so long: a lost process loses no more.

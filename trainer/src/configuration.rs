@@ -1,7 +1,7 @@
 //! What a stage is asked to do, as TOML.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -9,7 +9,6 @@ use sparserl_core::language::{Layout, Program, Word};
 use sparserl_core::task::Task;
 
 use crate::corpus::{Corpus, Split, Step};
-use crate::stages::Stage;
 
 /// What to collect: so many programs on so many matrices of a corpus, for each task.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -175,6 +174,28 @@ pub struct TrainingStage {
     pub stage: Stage,
     /// How: a configuration of the stage, relative to the file that names it.
     pub configuration: PathBuf,
+}
+
+/// What is learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// To write any program, and what the cost model says of it.
+    Pretrain,
+    /// To write the programs that are near the best of their case (supervised fine-tuning).
+    Sft,
+    /// How fast programs are.
+    Value,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pretrain => "pretrain",
+            Self::Sft => "sft",
+            Self::Value => "value",
+        })
+    }
 }
 
 /// A configuration cannot be used.

@@ -14,7 +14,7 @@ use commands::{
     Ablate, Archive, Collect, Evaluate, Export, FitCost, Iterate, PassAtK, Portfolio, Ppo, Prepare,
     Replay, SERVE, StageArgs, Train,
 };
-use sparserl_trainer::stages::Stage;
+use sparserl_trainer::configuration::Stage;
 
 /// Trains policies that write CUDA kernels for sparse matrices.
 #[derive(Parser)]

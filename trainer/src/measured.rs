@@ -15,10 +15,10 @@ use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
 use sparserl_core::task::Task;
 use sparserl_gpu::store::recording::Recording;
+use sparserl_onnx_models::reference::reference;
 use sparserl_onnx_models::speeds::REGIMES;
 
 use crate::corpus::{Recipe, RecipeError};
-use crate::proposals::reference;
 
 /// Until then, in seconds since 1970 (2026-11-23, 01:30 UTC), chains were timed with what the programs
 /// before had left in the cache, their common arrays among it. One that streams large arrays, and so

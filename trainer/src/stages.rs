@@ -22,6 +22,6 @@ pub use configuration::{Hidden, Shares, StageConfig};
 pub(crate) use epochs::{Epochs, evenly, shuffle, trained_on};
 pub(crate) use log::Log;
 pub(crate) use run::{CHECKPOINT, LOG};
-pub use run::{Finished, MODEL, Progress, Stage, StageError, StageRun};
+pub use run::{Finished, MODEL, Progress, StageError, StageRun};
 pub use sampler::Sampler;
 pub use validation::{Picks, Validation, validate};

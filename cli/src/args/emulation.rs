@@ -4,7 +4,7 @@ use clap::Args;
 use sparserl_gpu::Architecture;
 use sparserl_gpu::emulated::EmulationOptions;
 
-use crate::verify::kernel::Kind;
+use crate::kernel_file::Kind;
 use sparserl_gpu::emulated::ground::DEFAULT_SAMPLE;
 
 /// More than any schedule is worth.

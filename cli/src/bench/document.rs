@@ -8,6 +8,7 @@ use sparserl_core::task::Task;
 
 use super::results::{Case, Results, Skipped};
 use super::totals::{self, TaskTotals};
+use crate::text;
 
 /// What `report --json` prints.
 #[derive(Serialize)]
@@ -59,7 +60,7 @@ impl<'a> Document<'a> {
 
     /// The text, with a line break at its end.
     pub(crate) fn json(&self) -> anyhow::Result<String> {
-        Ok(serde_json::to_string_pretty(self)? + "\n")
+        text::json(self)
     }
 }
 

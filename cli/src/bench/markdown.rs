@@ -6,8 +6,8 @@ use sparserl_core::outcome::Regime;
 use sparserl_core::results::{Rival, Spread, ValueSource};
 
 use super::results::{Case, Results};
-use super::source::MatrixSource;
 use super::totals::{self, TaskTotals, ratio};
+use crate::matrix_source::MatrixSource;
 
 /// Whether a case is of a kind.
 type IsKind = fn(&Case) -> bool;

@@ -21,9 +21,9 @@ use sparserl_onnx_models::OpenedPolicy;
 
 use super::Instrument;
 use super::results::{CandidateResult, Case, MatrixFacts, Settings, Skipped, Store};
-use super::source::MatrixSource;
 use super::terminal::case_line;
 use crate::figures::choose;
+use crate::matrix_source::MatrixSource;
 use crate::progress::Progress;
 use crate::recordings::record;
 use crate::text::time;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::results::Results;
-use super::source::without_extension;
+use crate::matrix_source::without_extension;
 
 /// The same results with matrices called without their extensions, but for those that only these
 /// tell apart.

@@ -8,7 +8,7 @@ use sparserl_core::results::{Rival, Spread, ValueSource};
 use sparserl_core::task::Task;
 
 use super::results::{Case, Results};
-use super::source::MatrixSource;
+use crate::matrix_source::MatrixSource;
 
 /// The cases of one task and one source of values.
 #[derive(Clone, Debug)]

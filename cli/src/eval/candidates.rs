@@ -17,7 +17,7 @@ use sparserl_core::task::{Dtype, Operation, Task};
 use walkdir::WalkDir;
 
 use crate::args::{AskedTaskArgs, MatrixArgs};
-use crate::verify::kernel::{Kernel, KernelFile, Kind, is_generated};
+use crate::kernel_file::{Kernel, KernelFile, Kind, is_generated};
 
 /// A matrix and the candidates for it, at least one.
 #[derive(Debug)]

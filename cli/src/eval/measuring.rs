@@ -11,10 +11,10 @@ use sparserl_gpu::store::recording::Recorder;
 use super::candidates::Candidate;
 use super::results::{CandidateResult, Instrument, Round};
 use super::{Jury, TOGETHER, Verdicts};
+use crate::kernel_file::Kernel;
 use crate::progress::Progress;
 use crate::recordings;
 use crate::verify::judge::Judge;
-use crate::verify::kernel::Kernel;
 
 /// Measures.
 pub(super) struct Measuring<J> {

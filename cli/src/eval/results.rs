@@ -18,8 +18,8 @@ use sparserl_gpu::worker::Protocol;
 
 use super::candidates::Candidate;
 use crate::args::EvalArgs;
+use crate::kernel_file::Kind;
 use crate::software::Software;
-use crate::verify::kernel::Kind;
 
 /// What the file is; the number changes with the meaning of its fields.
 const FORMAT: &str = "sparserl eval 2";

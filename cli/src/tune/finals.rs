@@ -13,7 +13,7 @@ use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::pipeline::{
-    Artefact, BATCH, Budget, Check, Order, PipelineError, Ranked, Tools, generate_from,
+    Artefact, BATCH, Budget, Check, PipelineError, Ranked, Request, Tools, generate_from,
 };
 use sparserl_core::search::Search;
 use sparserl_gpu::compile::nvrtc::Cubin;
@@ -24,9 +24,26 @@ use super::folder::KERNEL;
 use super::record::{TimedProgram, TuneResult, seconds};
 use super::rounds::{Laboratory, refuse_wrong};
 
+/// Takes the first of the programs that were measured, or none.
+struct WinnerOnly;
+
+impl Check for WinnerOnly {
+    type Verdict = Infallible;
+    type Error = Infallible;
+
+    fn take(
+        &mut self,
+        candidates: &mut dyn Iterator<Item = Ranked>,
+        _: usize,
+    ) -> Result<Vec<(Ranked, Option<Infallible>)>, Infallible> {
+        let is_winner = |ranked: &Ranked| ranked.index == 0;
+        Ok(candidates.filter(is_winner).map(|ranked| (ranked, None)).collect())
+    }
+}
+
 /// The winner, and what it was chosen from.
 pub(super) struct Finals {
-    pub(super) artefact: Artefact<Cubin>,
+    pub(super) artefact: Artefact<Cubin, Infallible>,
     pub(super) result: TuneResult,
 }
 
@@ -104,7 +121,7 @@ impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
         input: &PolicyInput<'_>,
         compiler: Option<&K>,
         clock: &(dyn Fn() -> Duration + Sync),
-    ) -> anyhow::Result<(Option<Artefact<Cubin>>, Evaluation)>
+    ) -> anyhow::Result<(Option<Artefact<Cubin, Infallible>>, Evaluation)>
     where
         K: Compiler<Code = Cubin, Error: Send + std::fmt::Display> + Sync,
     {
@@ -117,21 +134,19 @@ impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
             let score = trajectory.log_probability();
             candidates.push(Choice { program: program.clone(), score });
         }
-        let check: Check<'_, Infallible> = Box::new(|ranked, wanted| {
-            Ok(ranked.filter(|Ranked { index, .. }| *index == 0).take(wanted).collect())
-        });
         let budget = Budget::Candidates(candidates.len());
         let objective = self.record.case.regime.into();
-        let order = Order { matrix: self.matrix, input, wanted: 1, objective, budget, spare: 0 };
+        let request =
+            Request { matrix: self.matrix, input, wanted: 1, objective, budget, spare: 0 };
         let tools = Tools {
             chooser: &CostChooser,
             compiler,
             evaluator: Some(&mut *self.evaluator),
-            check: Some(check),
+            check: Some(&mut WinnerOnly),
             clock,
             observer: &mut |_| {},
         };
-        match generate_from(&order, tools, &candidates) {
+        match generate_from(&request, tools, &candidates) {
             Ok(generated) => {
                 let none = || anyhow!("nothing was measured (a defect of SparseRL)");
                 let evaluation = generated.evaluation.ok_or_else(none)?;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use super::record::{Case, FORMAT, TuneRecord};
-use crate::generate::pretty;
 use crate::output_folder::{Edited, OutputFolder};
+use crate::text;
 use crate::whole_file;
 
 const RECORD: &str = "tune.json";
@@ -85,7 +85,7 @@ impl TuneFolder {
 
     /// Writes `tune.json`, whole or not at all.
     pub(super) fn save(&self, record: &TuneRecord) -> anyhow::Result<()> {
-        whole_file::write(&self.path.join(RECORD), pretty(record)?.as_bytes())
+        whole_file::write(&self.path.join(RECORD), text::json(record)?.as_bytes())
     }
 
     /// The folder of the recordings.

@@ -8,12 +8,12 @@ use sparserl_gpu::emulated::EmulatorEvaluator;
 use sparserl_gpu::emulated::ground::{Emulated, Ground, GroundError, fits};
 
 use super::emulation_report::EmulationReport;
-use super::kernel::{Kernel, Kind};
 use super::{Given, Rounded};
 use crate::args::{EmulationArgs, VerifyArgs};
 use crate::console;
 use crate::ending::WrongKernel;
 use crate::gpu;
+use crate::kernel_file::{Kernel, Kind};
 use crate::progress::Progress;
 
 pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<()> {

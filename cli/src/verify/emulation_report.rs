@@ -15,9 +15,10 @@ use sparserl_gpu::emulated::{
 };
 
 use super::Given;
-use super::kernel::Kind;
+use crate::kernel_file::Kind;
 
 use crate::summary::size;
+use crate::text;
 
 /// One run of `verify --emulate`; its serde form is the document of `--json`.
 #[derive(Debug, Serialize)]
@@ -118,7 +119,7 @@ impl EmulationReport {
 
     /// The document of `--json`, with a line break at its end.
     pub(super) fn json(&self) -> anyhow::Result<String> {
-        Ok(serde_json::to_string_pretty(self)? + "\n")
+        text::json(self)
     }
 }
 

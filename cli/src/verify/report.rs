@@ -11,10 +11,10 @@ use sparserl_core::task::Task;
 use sparserl_gpu::run::device::DeviceFacts;
 use sparserl_gpu::worker::Protocol;
 
-use super::kernel::Kind;
+use crate::kernel_file::Kind;
 
 use crate::summary::size;
-use crate::text::{time, times};
+use crate::text::{self, time, times};
 
 /// One run of `verify`; its serde form is the document of `--json`.
 #[derive(Debug, Serialize)]
@@ -79,7 +79,7 @@ impl Report {
 
     /// The document of `--json`, with a line break at its end.
     pub(crate) fn json(&self) -> anyhow::Result<String> {
-        Ok(serde_json::to_string_pretty(self)? + "\n")
+        text::json(self)
     }
 }
 

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::lines::write_list;
 use super::parameter::{Parameter, ParameterKind};
-use crate::layout::{ArrayData, LinearGeometry, Packed};
+use crate::layout::{ArrayData, ElementType, LinearGeometry, Packed};
 
 /// A CUDA translation unit with one kernel.
 ///
@@ -52,8 +52,8 @@ pub struct Argument {
     pub name: String,
     /// What it is.
     pub kind: ArgumentKind,
-    /// Element type, by its Rust name.
-    pub dtype: &'static str,
+    /// Type of its elements.
+    pub element: ElementType,
     /// Elements; 1 for a number passed by value.
     pub len: usize,
     /// What its elements mean, in words.
@@ -107,7 +107,7 @@ impl CudaSource {
             };
             let name = parameter.name.clone();
             let meaning = parameter.meaning(&packed.program).unwrap_or_default();
-            Argument { name, kind, dtype: parameter.element.name(), len, meaning }
+            Argument { name, kind, element: parameter.element, len, meaning }
         };
         self.parameters.iter().map(argument).collect()
     }

@@ -188,12 +188,6 @@ macro_rules! element_types {
             pub fn element_type(&self) -> ElementType {
                 match self { $(Self::$variant(_) => ElementType::$variant,)* }
             }
-
-            /// Rust's name of the element type, for half precision that of the crate `half`.
-            #[must_use]
-            pub fn dtype(&self) -> &'static str {
-                self.element_type().name()
-            }
         }
 
         /// Type of the elements of an array.

@@ -93,7 +93,7 @@ impl<C: Clone + Send + Sync> Measured<C> {
             whole.kernels.extend(kernels);
             whole.give_up_arrays(wanted.max(BATCH));
         }
-        if whole.ranking().is_empty() {
+        if !whole.outcomes().any(Outcome::is_right) {
             let mut outcomes = whole.outcomes();
             let first = outcomes.next().ok_or(PipelineError::NoProgram)?.to_string();
             return Err(PipelineError::NoneRight { tried: 1 + outcomes.count(), first });
@@ -121,9 +121,14 @@ impl<C: Clone + Send + Sync> Measured<C> {
         self.batches.iter().flat_map(|batch| &batch.outcomes)
     }
 
-    /// Places of the right kernels, fastest first.
+    /// Places of the right kernels that were timed, fastest first.
     pub(super) fn ranking(&self) -> Vec<usize> {
         ranking(self.outcomes(), self.objective)
+    }
+
+    /// Whether the program at a place is right, and was not timed.
+    pub(super) fn is_untimed(&self, index: usize) -> bool {
+        matches!(self.outcome(index), Some((Outcome::Verified(_), _)))
     }
 
     /// What became of the program at a place, and what was measured in turn with it.

@@ -12,7 +12,7 @@ use crate::decode::CostChooser;
 use crate::kernel::Candidate;
 use crate::layout::{Packed, packings};
 use crate::matrix::generate;
-use crate::outcome::{Abilities, Measurement, Samples, Timing};
+use crate::outcome::{Abilities, Measurement, Samples, Timing, Verification};
 use crate::structure::MatrixStats;
 use crate::target::Target;
 use crate::task::{Dtype, Operation, Task};
@@ -63,17 +63,17 @@ impl Evaluator for Keeping {
     }
 }
 
-fn run(
+fn run<E: Evaluator<Code = (), Error = Infallible>>(
     wanted: usize,
     budget: Budget,
     compiler: &Counting,
-    evaluator: Option<&mut Keeping>,
-) -> Generated<()> {
+    evaluator: Option<&mut E>,
+) -> Generated<(), Infallible> {
     let matrix = generate::stencil5(20, 20).cast::<f32>().unwrap();
     let stats = Arc::new(MatrixStats::new(matrix.view()));
     let task = Task::new(Operation::SpMV, Dtype::F32);
     let input = PolicyInput::new(stats, task, Target::H200);
-    let order = Order {
+    let request = Request {
         matrix: matrix.view(),
         input: &input,
         wanted,
@@ -89,7 +89,7 @@ fn run(
         clock: &|| Duration::ZERO,
         observer: &mut |_| {},
     };
-    generate(&order, tools).unwrap()
+    generate(&request, tools).unwrap()
 }
 
 #[test]
@@ -110,8 +110,47 @@ fn a_kernel_that_is_measured_is_packed_and_compiled_once() {
 fn a_kernel_that_is_not_measured_is_packed_and_compiled_once() {
     let compiler = Counting::default();
     let before = packings();
-    let generated = run(3, Budget::Candidates(5), &compiler, None);
+    let generated = run(3, Budget::Candidates(5), &compiler, None::<&mut Keeping>);
     assert_eq!(generated.artefacts.len(), 3);
     assert_eq!(packings() - before, 3);
     assert_eq!(compiler.0.into_inner(), 3);
+}
+
+/// Finds every other kernel right, and times none.
+struct Verifying;
+
+impl Evaluator for Verifying {
+    type Code = ();
+    type Cuda = Infallible;
+    type Error = Infallible;
+
+    fn abilities(&self) -> Abilities {
+        Abilities { times: false, findings: true, cuda: false, protocol: "every other".into() }
+    }
+
+    fn judge_all<T: Scalar>(
+        &mut self,
+        _: CsrView<'_, T>,
+        candidates: &[Candidate<'_, (), Infallible>],
+    ) -> Result<Evaluation, Infallible> {
+        let outcome = |index: usize| match index % 2 {
+            0 => Outcome::TimedOut { seconds: 1.0 },
+            _ => Outcome::Verified(Verification { checks: index as u32, worst_ratio: 0.0 }),
+        };
+        let outcomes = (0..candidates.len()).map(outcome).collect();
+        Ok(Evaluation { outcomes, baselines: Vec::new(), copy_bandwidth: None })
+    }
+}
+
+#[test]
+fn right_kernels_that_nobody_timed_come_out_as_the_chooser_ranks_them() {
+    let generated = run(2, Budget::Candidates(8), &Counting::default(), Some(&mut Verifying));
+    let [first, second] = generated.artefacts.as_slice() else { panic!("two were wanted") };
+    assert!(first.score >= second.score, "{} {}", first.score, second.score);
+    for artefact in [first, second] {
+        let Some(outcome) = &artefact.outcome else { panic!("it was judged") };
+        assert!(outcome.is_right(), "{outcome}");
+    }
+    let outcomes = generated.evaluation.unwrap().outcomes;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_right()).count(), outcomes.len() / 2);
 }

@@ -147,7 +147,7 @@ impl Prepared {
                 ArgumentKind::Alpha => Parameter::Alpha,
                 ArgumentKind::Beta => Parameter::Beta,
                 ArgumentKind::Size(size) => match u32::try_from(size) {
-                    Ok(size) if argument.dtype == ElementType::U32.name() => Parameter::U32(size),
+                    Ok(size) if argument.element == ElementType::U32 => Parameter::U32(size),
                     _ => Parameter::U64(size),
                 },
                 ArgumentKind::Matrix | ArgumentKind::Workspace => match packed_arrays.next() {

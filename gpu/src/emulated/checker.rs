@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use sparserl_core::decode::Choice;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification};
+use sparserl_core::pipeline::{Check, Ranked};
 use sparserl_core::target::Architecture;
 use sparserl_core::task::Operation;
 
@@ -19,6 +19,8 @@ use crate::compile::pool::CompilePool;
 pub struct Checker<'m, T> {
     emulator: EmulatorEvaluator,
     ground: Ground<'m, T>,
+    unjudged: Unjudged,
+    notes: Vec<String>,
 }
 
 /// What emulation says of a right candidate.
@@ -41,11 +43,11 @@ pub enum Unjudged {
 
 /// Candidates that are not known to be wrong.
 #[derive(Debug)]
-pub struct Taken<C> {
+struct Taken<C> {
     /// Right ones, then those that nothing is known of.
-    pub candidates: Vec<(C, Option<Checked>)>,
+    candidates: Vec<(C, Option<Checked>)>,
     /// What was found out about the others and about those that nothing is known of.
-    pub notes: Vec<String>,
+    notes: Vec<String>,
 }
 
 impl<'m, T: Scalar> Checker<'m, T> {
@@ -58,18 +60,41 @@ impl<'m, T: Scalar> Checker<'m, T> {
         architecture: Architecture,
         matrix: CsrView<'m, T>,
         operation: Operation,
+        unjudged: Unjudged,
     ) -> Result<Self, EmulatorError> {
         let options = EmulationOptions::default();
         let emulator = EmulatorEvaluator::open(compilers, architecture, options)?;
-        Ok(Self { emulator, ground: Ground::sampled(matrix, DEFAULT_SAMPLE, operation) })
+        let ground = Ground::sampled(matrix, DEFAULT_SAMPLE, operation);
+        Ok(Self { emulator, ground, unjudged, notes: Vec::new() })
     }
 
-    /// Judges a candidate.
-    ///
-    /// # Errors
-    /// When the emulator fails, or when the candidate does not fit what it is emulated on.
-    pub fn judge(&self, candidate: &Choice) -> Result<Emulated, GroundError> {
-        self.ground.judge(&self.emulator, Candidate::Program(&candidate.program))
+    fn judge(&self, ranked: &Ranked) -> Result<Emulated, GroundError> {
+        self.ground.judge(&self.emulator, Candidate::Program(&ranked.candidate.program))
+    }
+
+    /// What was found out about candidates that were not taken, and about those that nothing is
+    /// known of.
+    #[must_use]
+    pub fn into_notes(self) -> Vec<String> {
+        self.notes
+    }
+}
+
+impl<T: Scalar> Check for Checker<'_, T> {
+    type Verdict = Checked;
+    type Error = NoneRight;
+
+    /// The first that are right. One that the emulator fails on, or that does not fit the rows that
+    /// it is emulated on, is `unjudged`.
+    fn take(
+        &mut self,
+        candidates: &mut dyn Iterator<Item = Ranked>,
+        wanted: usize,
+    ) -> Result<Vec<(Ranked, Option<Checked>)>, NoneRight> {
+        let judge = |ranked: &Ranked| self.judge(ranked);
+        let taken = first_right(candidates, wanted, self.unjudged, judge)?;
+        self.notes.extend(taken.notes);
+        Ok(taken.candidates)
     }
 }
 
@@ -87,10 +112,7 @@ pub struct NoneRight {
 
 /// Takes the first `wanted` candidates that are right, or as many as there are. One that the judge
 /// fails on is `unjudged`.
-///
-/// # Errors
-/// When there are candidates and none can be taken.
-pub fn first_right<C: Send, E: fmt::Display + Send>(
+fn first_right<C: Send, E: fmt::Display + Send>(
     candidates: impl IntoIterator<Item = C>,
     wanted: usize,
     unjudged: Unjudged,

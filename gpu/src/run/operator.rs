@@ -190,7 +190,7 @@ impl Operator {
             });
             sizes.push(match argument.kind {
                 ArgumentKind::Alpha | ArgumentKind::Beta | ArgumentKind::Size(_)
-                    if argument.dtype.ends_with("32") =>
+                    if argument.element.size() == 4 =>
                 {
                     4
                 }

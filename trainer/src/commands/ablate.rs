@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::Serialize;
 use sparserl_trainer::ablation::{AblationTable, Ablations, Improvement, SeedResult, Variant};
-use sparserl_trainer::configuration;
+use sparserl_trainer::configuration::{self, Stage};
 use sparserl_trainer::corpus::{RealMatrices, Role, Split};
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::network::{Compute, Modalities, ModelFile, NetworkPolicy, Processor};
 use sparserl_trainer::reinforcement::{Known, RecordedOutcomes, ReinforcementConfig};
-use sparserl_trainer::stages::{MODEL, Stage, StageConfig};
+use sparserl_trainer::stages::{MODEL, StageConfig};
 
 use super::ppo::improve;
 use super::replay::choices;

@@ -6,14 +6,14 @@ use anyhow::Context as _;
 use serde::Serialize;
 use sparserl_gpu::store::recording::Recordings;
 use sparserl_onnx_models::{Engine, OnnxPolicy};
-use sparserl_trainer::configuration::{self, Rounds};
+use sparserl_trainer::configuration::{self, Rounds, Stage};
 use sparserl_trainer::corpus::{Recipe, Recipes};
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::export::export;
 use sparserl_trainer::iteration::{PolicySamples, gain};
 use sparserl_trainer::measured::MeasuredCase;
 use sparserl_trainer::network::{Compute, ModelFile};
-use sparserl_trainer::stages::{Stage, StageConfig};
+use sparserl_trainer::stages::StageConfig;
 
 use super::stage::train;
 use super::train::{INTERRUPTED, read_stages};

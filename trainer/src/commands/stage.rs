@@ -1,9 +1,10 @@
 use std::path::{Path, PathBuf};
 
 use sparserl_onnx_models::speeds::REGIMES;
+use sparserl_trainer::configuration::Stage;
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::network::{Compute, ModelFile, on_device};
-use sparserl_trainer::stages::{Picks, Progress, Stage, StageConfig, StageRun};
+use sparserl_trainer::stages::{Picks, Progress, StageConfig, StageRun};
 
 use crate::console::{progress_bar, say};
 use crate::interruption::Interruption;

@@ -1,10 +1,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use sparserl_trainer::configuration::{self, Training, TrainingStage};
+use sparserl_trainer::configuration::{self, Stage, Training, TrainingStage};
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::network::Compute;
-use sparserl_trainer::stages::{Stage, StageConfig};
+use sparserl_trainer::stages::StageConfig;
 
 use super::stage::train;
 use super::{Export, Prepare};

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{Log, Sampler, StageConfig, Validation, validate};
+use crate::configuration::Stage;
 use crate::corpus::RecipeError;
 use crate::dataset::Dataset;
 use crate::network::{AutodiffBackend, Learner, Losses, ModelError, ModelFile, OnDevice};
@@ -16,28 +16,6 @@ pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
 pub const MODEL: &str = "model.safetensors";
 /// A line of JSON for every so many steps.
 pub(crate) const LOG: &str = "log.jsonl";
-
-/// What is learned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stage {
-    /// To write any program, and what the cost model says of it.
-    Pretrain,
-    /// To write the programs that are near the best of their case (supervised fine-tuning).
-    Sft,
-    /// How fast programs are.
-    Value,
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Pretrain => "pretrain",
-            Self::Sft => "sft",
-            Self::Value => "value",
-        })
-    }
-}
 
 /// A stage could not go on.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,8 @@ use sparserl_core::structure::Features;
 use sparserl_onnx_models::inputs::Inputs;
 use sparserl_onnx_models::speeds::{ENSEMBLE, REGIMES};
 
-use super::{Epochs, Hidden, Stage, StageConfig, evenly, shuffle, trained_on};
+use super::{Epochs, Hidden, StageConfig, evenly, shuffle, trained_on};
+use crate::configuration::Stage;
 use crate::corpus::{RecipeError, Role};
 use crate::dataset::{Dataset, DatasetCase, DatasetProgram};
 use crate::network::{Batch, Modalities, Row};

@@ -9,6 +9,7 @@ use sparserl_gpu::store::recording::Recordings;
 use sparserl_onnx_models::terms::ProgramTerms;
 
 use super::*;
+use crate::configuration::Stage;
 use crate::corpus::{RealMatrices, Recipe, Role, Split};
 use crate::dataset::{Dataset, prepare};
 use crate::measured::MeasuredCase;

@@ -72,14 +72,15 @@ impl PackedArguments {
                 let (name, known) = (shortened(name), known.join(", "));
                 return Err(RawError::NotOfProgram { name, known });
             };
-            let wanted = Element::of_rust(argument.dtype).map(match argument.kind {
+            let kind = match argument.kind {
                 ArgumentKind::Alpha | ArgumentKind::Beta | ArgumentKind::Size(_) => Kind::Number,
                 ArgumentKind::Input
                 | ArgumentKind::Output
                 | ArgumentKind::Matrix
                 | ArgumentKind::Workspace => Kind::Array,
-            });
-            if let Some(wanted) = wanted.filter(|wanted| *wanted != parameter.kind) {
+            };
+            let wanted = kind(Element::from(argument.element));
+            if wanted != parameter.kind {
                 let (parameter, kind) = (parameter.quoted(index), parameter.kind);
                 return Err(RawError::PackedType { parameter, kind, name: name.clone(), wanted });
             }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use sparserl_core::layout::ElementType;
 use sparserl_core::task::Dtype;
 
 /// A parameter, as it is declared.
@@ -92,14 +93,20 @@ impl Element {
             Self::Integer { bytes } => bytes,
         }
     }
+}
 
-    /// The type that arguments of generated kernels have by their Rust name.
-    pub(super) fn of_rust(name: &str) -> Option<Self> {
-        match name {
-            "f32" => Some(Self::Float(Dtype::F32)),
-            "f64" => Some(Self::Float(Dtype::F64)),
-            "i32" => Some(Self::Integer { bytes: 4 }),
-            name => Self::of_words(&[name]),
+impl From<ElementType> for Element {
+    fn from(element: ElementType) -> Self {
+        match element {
+            ElementType::F32 => Self::Float(Dtype::F32),
+            ElementType::F64 => Self::Float(Dtype::F64),
+            ElementType::F16 => Self::Float(Dtype::F16),
+            ElementType::BF16 => Self::Float(Dtype::BF16),
+            ElementType::U8
+            | ElementType::U16
+            | ElementType::U32
+            | ElementType::U64
+            | ElementType::I32 => Self::Integer { bytes: element.size() },
         }
     }
 }
