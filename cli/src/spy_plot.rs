@@ -8,6 +8,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::structure::SpyGrid;
+use sparserl_gpu::store::whole_file::WholeFile;
 use thiserror::Error;
 
 /// Longer side of the plotted area, in pixels.
@@ -65,7 +66,7 @@ pub(crate) fn draw<T: Scalar>(matrix: CsrView<'_, T>, path: &Path) -> Result<(),
     let (width, height) = plot_size(matrix.rows(), matrix.cols());
     let draw_error = |reason: String| SpyPlotError::Draw { path: path.to_owned(), reason };
     match extension.to_ascii_lowercase().as_str() {
-        "svg" => write_whole(path, ".svg", |file| {
+        "svg" => write_whole(path, |file| {
             // A narrow plot still has its title whole.
             let right = 30.max(MIN_SVG_WIDTH.saturating_sub(78 + width));
             let layout = Layout { width, height, left: 78, top: 64, right, bottom: 24 };
@@ -76,7 +77,7 @@ pub(crate) fn draw<T: Scalar>(matrix: CsrView<'_, T>, path: &Path) -> Result<(),
                 .and_then(|()| area.present())
                 .map_err(|e| draw_error(e.to_string()))
         }),
-        "png" => write_whole(path, ".png", |file| {
+        "png" => write_whole(path, |file| {
             let layout = Layout { width, height, left: 16, top: 16, right: 16, bottom: 16 };
             let grid = SpyGrid::new(matrix, width as usize, height as usize);
             let area = BitMapBackend::new(file, layout.image_size()).into_drawing_area();
@@ -91,22 +92,13 @@ pub(crate) fn draw<T: Scalar>(matrix: CsrView<'_, T>, path: &Path) -> Result<(),
 /// Has `write` fill a temporary file beside `path`, then gives it its name.
 fn write_whole(
     path: &Path,
-    suffix: &str,
     write: impl FnOnce(&Path) -> Result<(), SpyPlotError>,
 ) -> Result<(), SpyPlotError> {
     let error = |source| SpyPlotError::Write { path: path.to_owned(), source };
     let _uninterrupted = crate::interrupt::watch();
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".spy-").suffix(suffix);
-    // Temporary files are private by default; this one becomes an ordinary file, under the umask.
-    #[cfg(unix)]
-    builder
-        .permissions(<std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
-    let file = builder.tempfile_in(folder).map_err(error)?;
-    write(file.path())?;
-    file.persist(path).map_err(|e| error(e.error))?;
-    Ok(())
+    let file = WholeFile::begin(path).map_err(error)?;
+    write(file.temporary_path())?;
+    file.finish().map_err(error)
 }
 
 /// The area of the plot and the margins around it, in pixels.

@@ -2,3 +2,4 @@
 
 pub mod fingerprint;
 pub mod recording;
+pub mod whole_file;

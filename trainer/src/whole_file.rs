@@ -1,33 +1,22 @@
 //! Files that are there whole or not at all.
 
-use std::fs::Permissions;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde::Serialize;
-use tempfile::{Builder, NamedTempFile};
+use sparserl_gpu::store::whole_file::WholeFile;
 
-/// Writes a file under a temporary name of its own, and then gives it `path`. Whoever may read files
-/// of this user may read it.
+/// Writes a file under a temporary name of its own, and then gives it `path`.
 ///
 /// # Errors
 /// When it cannot be written; what was at `path` is then still there.
 pub fn write_whole(
     path: &Path,
-    contents: impl FnOnce(&mut BufWriter<NamedTempFile>) -> io::Result<()>,
+    contents: impl FnOnce(&mut BufWriter<WholeFile>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    // As far as the user's mask allows.
-    let permissions = Permissions::from_mode(0o666);
-    let file =
-        Builder::new().permissions(permissions).tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    let mut file = BufWriter::new(file);
+    let mut file = BufWriter::new(WholeFile::begin(path)?);
     contents(&mut file)?;
-    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
 }
 
 /// Writes a result as JSON for people and programs.

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, bail};
 use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Task;
 use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::emulated::EmulatorEvaluator;
@@ -61,6 +62,7 @@ pub(crate) fn open(args: &EmulationArgs) -> anyhow::Result<EmulatorEvaluator> {
 /// Where the kernels for a matrix are emulated.
 pub(crate) struct Grounds<'m, T> {
     matrix: CsrView<'m, T>,
+    stats: MatrixStats<'m>,
     task: Task,
     whole: Ground<'m, T>,
     programs: Ground<'m, T>,
@@ -74,7 +76,8 @@ impl<'m, T: Scalar> Grounds<'m, T> {
             Some(most) => Ground::sampled(matrix, most, task.operation),
         };
         let (programs, cuda) = (ground(Kind::Program), ground(Kind::Cuda));
-        Self { matrix, task, whole: Ground::whole(matrix), programs, cuda }
+        let (stats, whole) = (MatrixStats::new(matrix), Ground::whole(matrix));
+        Self { matrix, stats, task, whole, programs, cuda }
     }
 
     /// Judges a kernel.
@@ -88,7 +91,7 @@ impl<'m, T: Scalar> Grounds<'m, T> {
     ) -> Result<Emulated, GroundError> {
         let (ground, candidate) = match kernel {
             // It does not fit the matrix, whatever it does on a sample.
-            Kernel::Program(program) if !fits(self.matrix, program) => {
+            Kernel::Program(program) if !fits(self.matrix, &self.stats, program) => {
                 (&self.whole, Candidate::Program(program))
             }
             Kernel::Program(program) => (&self.programs, Candidate::Program(program)),

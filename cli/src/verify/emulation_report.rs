@@ -72,6 +72,8 @@ struct FindingDocument {
 struct SourceDocument {
     file: String,
     line: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    called_at: Option<u32>,
 }
 
 impl EmulationReport {
@@ -131,7 +133,9 @@ impl From<Finding> for FindingDocument {
             Some(PlacedAddress { address, place }) => (Some(address), Some(place)),
             None => (None, None),
         };
-        let source = source.map(|SourceLocation { file, line }| SourceDocument { file, line });
+        let document =
+            |SourceLocation { file, line, called_at }| SourceDocument { file, line, called_at };
+        let source = source.map(document);
         Self { kind, text, ptx_line, source, block, thread, address, place, detail, count }
     }
 }

@@ -66,6 +66,7 @@ fn write(
         })
         .collect();
     let mut parameters = parameters((task, ending), &parts);
+    check_arrays(program, &parts, &parameters)?;
     if ending.is_some() {
         let outputs = parameters.iter_mut().filter(|p| p.kind == ParameterKind::Output);
         outputs.for_each(|output| result_name(task.operation).clone_into(&mut output.name));
@@ -160,6 +161,31 @@ fn parameters((task, ending): (Task, Option<&Ending>), parts: &[PartCall<'_>]) -
         size(what, ElementType::U32);
     }
     parameters
+}
+
+/// Checks that every array has a meaning, and every size the array that tells it.
+fn check_arrays(
+    program: &Program,
+    parts: &[PartCall<'_>],
+    parameters: &[Parameter],
+) -> Result<(), EmitError> {
+    let lacks_array = |parameter: &Parameter| match parameter.kind {
+        ParameterKind::Size(Size::Part { part, what }) => {
+            let part = parts.get(part)?;
+            let array = what.array()?;
+            part.signature.element(array).is_none().then_some(part)
+        }
+        ParameterKind::Matrix { part, .. } | ParameterKind::Workspace { part, .. } => {
+            parts.get(part).filter(|_| parameter.meaning(program).is_none())
+        }
+        _ => None,
+    };
+    match parameters.iter().find_map(lacks_array) {
+        Some(PartCall { index, part, .. }) => {
+            Err(EmitError::MissingArray { part: *index, layout: part.layout.word().text() })
+        }
+        None => Ok(()),
+    }
 }
 
 /// The arrays whose addresses depend on other loads: the input and the entries.
@@ -307,4 +333,32 @@ fn write_part(
     let opening = format!("{indent}{}(", part.call.function);
     write_list(text, &opening, &all, ");")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::pack;
+    use crate::matrix::generate;
+
+    #[test]
+    fn no_source_is_written_without_an_array_that_tells_a_size() {
+        let matrix = generate::stencil5(30, 30);
+        for (layout, array) in [
+            ("merge items=8 index=u16 values=plain cache=cached vector=1 reduction=scan", "carry"),
+            ("dia values=plain cache=cached vector=1 rows=1 unroll=8", "diagonals"),
+            ("ell index=u16 values=plain cache=cached vector=1 lanes=1 unroll=2", "columns"),
+        ] {
+            let text = format!("sparserl 5\nspmv f64\nblock 128\nkeep {layout}\n");
+            let program = Program::parse(&text).unwrap();
+            let mut signature = pack(matrix.view(), &program).unwrap().signature();
+            assert!(emit(&program, &signature).is_ok(), "{layout}");
+            let part = &mut signature.parts[0];
+            let before = part.arrays.len();
+            part.arrays.retain(|known| known.name != array);
+            assert_eq!(part.arrays.len() + 1, before, "{layout} has no {array}");
+            let refused = emit(&program, &signature);
+            assert!(matches!(refused, Err(EmitError::MissingArray { part: 0, .. })), "{layout}");
+        }
+    }
 }

@@ -194,6 +194,10 @@ impl Size {
 }
 
 fn part_size(packed: &Packed, part: &PackedPart, what: PartSize) -> Option<u64> {
+    let elements = match what.array() {
+        Some(array) => part.array(array)?.len(),
+        None => 0,
+    };
     Some(match what {
         PartSize::Rows => part.rows.len() as u64,
         PartSize::Columns => packed.cols as u64,
@@ -207,14 +211,10 @@ fn part_size(packed: &Packed, part: &PackedPart, what: PartSize) -> Option<u64> 
         PartSize::Tiles => {
             // Two sums for each column of the dense operands.
             let columns = packed.program.task.operation.columns() as usize;
-            (part.array("carry")?.len() / (2 * columns)) as u64
+            (elements / (2 * columns)) as u64
         }
-        PartSize::Chunks => part.array("chunk_rows")?.len() as u64,
-        PartSize::Diagonals => part.array("diagonals")?.len() as u64,
-        PartSize::FoursPerRow => {
-            let slots = part.array("columns")?.len();
-            (slots / FOUR as usize / part.rows.len().max(1)) as u64
-        }
+        PartSize::Chunks | PartSize::Diagonals => elements as u64,
+        PartSize::FoursPerRow => (elements / FOUR as usize / part.rows.len().max(1)) as u64,
         PartSize::PanelBlocks => {
             let (task, block) = (packed.program.task, packed.program.block.threads());
             let call = each_layout!(&part.layout, layout => layout.call(task, block));

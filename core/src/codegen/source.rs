@@ -33,7 +33,9 @@ pub struct CudaSource {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EmitError {
     /// The signature is of another program.
-    #[error("part {part} ({layout}) lacks an array that its device function reads")]
+    #[error(
+        "part {part} ({layout}) lacks an array that its device function reads, or what one means"
+    )]
     MissingArray {
         /// Index of the part.
         part: usize,
@@ -100,7 +102,7 @@ impl CudaSource {
                 ParameterKind::Workspace { part, array } => {
                     (ArgumentKind::Workspace, array_len(part, array))
                 }
-                // A packing of the program has all of its sizes.
+                // A packing of the program has all of its sizes: emission has seen to that.
                 ParameterKind::Size(size) => {
                     (ArgumentKind::Size(size.of(packed).unwrap_or_default()), 1)
                 }

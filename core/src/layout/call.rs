@@ -209,4 +209,21 @@ impl PartSize {
             Self::PanelBlocks => "panel_blocks",
         }
     }
+
+    /// The array of the part whose elements tell it, where one does.
+    pub(crate) fn array(self) -> Option<&'static str> {
+        match self {
+            Self::Tiles => Some("carry"),
+            Self::Chunks => Some("chunk_rows"),
+            Self::Diagonals => Some("diagonals"),
+            Self::FoursPerRow => Some("columns"),
+            Self::Rows
+            | Self::Columns
+            | Self::FirstRow
+            | Self::FirstBlock
+            | Self::Entries
+            | Self::MergeItems
+            | Self::PanelBlocks => None,
+        }
+    }
 }

@@ -145,8 +145,8 @@ impl fmt::Display for FindingKind {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind)?;
-        if let Some(SourceLocation { file, line }) = &self.source {
-            write!(f, " at {file}:{line}")?;
+        if let Some(location) = &self.source {
+            write!(f, " at {location}")?;
         }
         let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
         write!(f, " (PTX line {}), block ({bx},{by},{bz}) thread ({tx},{ty},{tz})", self.ptx_line)?;

@@ -135,18 +135,17 @@ struct Place<'g, T> {
     extent: Extent,
 }
 
-/// Whether a program fits a matrix. Every legal program does, and legality is a matter of
+/// Whether a program fits a matrix with these statistics. Every legal program does, and legality is a matter of
 /// statistics; the matrix is packed only for programs that no search would write.
-pub fn fits<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> bool {
-    is_legal(matrix, program) || pack(matrix, program).is_ok()
+pub fn fits<T: Scalar>(matrix: CsrView<'_, T>, stats: &MatrixStats<'_>, program: &Program) -> bool {
+    is_legal::<T>(stats, program) || pack(matrix, program).is_ok()
 }
 
-fn is_legal<T: Scalar>(matrix: CsrView<'_, T>, program: &Program) -> bool {
+fn is_legal<T: Scalar>(stats: &MatrixStats<'_>, program: &Program) -> bool {
     if program.task.precision.matrix() != T::DTYPE {
         return false;
     }
-    let stats = MatrixStats::new(matrix);
-    let mut derivation = Derivation::start(Mask::legal(&stats, program.task));
+    let mut derivation = Derivation::start(Mask::legal(stats, program.task));
     let tokens = program.tokens();
     tokens.into_iter().all(|token| derivation.push(token).is_ok()) && derivation.is_complete()
 }
@@ -258,13 +257,16 @@ mod tests {
         let matrix = generate::stencil5(100, 100);
         let csr =
             program("keep csr index=u32 values=plain cache=cached vector=1 lanes=16 unroll=4");
-        assert!(is_legal(matrix.view(), &csr) && fits(matrix.view(), &csr));
+        let stats = MatrixStats::new(matrix.view());
+        assert!(is_legal::<f64>(&stats, &csr) && fits(matrix.view(), &stats, &csr));
         let wide = generate::uniform(10_000, 100_000, 4, 1);
         let narrow =
             program("keep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4");
-        assert!(!is_legal(wide.view(), &narrow) && !fits(wide.view(), &narrow));
+        let stats = MatrixStats::new(wide.view());
+        assert!(!is_legal::<f64>(&stats, &narrow) && !fits(wide.view(), &stats, &narrow));
         let single: Csr<f32> = matrix.cast().unwrap();
-        assert!(!fits(single.view(), &csr));
+        let stats = MatrixStats::new(single.view());
+        assert!(!fits(single.view(), &stats, &csr));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A kernel: its instructions, with what they take for granted at its launch.
 
+use std::fmt;
 use std::ops::Range;
 
 use super::{Function, Instruction, Op, Order, Register, RegisterCounts};
@@ -11,6 +12,16 @@ pub struct SourceLocation {
     pub file: String,
     /// Line, from 1: where the code is written, not where it was inlined.
     pub line: u32,
+    /// The line of the kernel that calls the function which this is in, where one is inlined.
+    pub called_at: Option<u32>,
+}
+
+impl fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, called_at } = self;
+        write!(f, "{file}:{line}")?;
+        called_at.map_or(Ok(()), |line| write!(f, ", called at line {line}"))
+    }
 }
 
 /// A register's value that is the same for a whole launch.
@@ -169,7 +180,7 @@ impl Kernel {
         };
         let line = instruction.ptx_line;
         match self.location(number as usize) {
-            Some(location) => format!("at {}:{} (PTX line {line})", location.file, location.line),
+            Some(location) => format!("at {location} (PTX line {line})"),
             None => format!("at PTX line {line}"),
         }
     }

@@ -13,6 +13,9 @@ use crate::finding::FindingKind;
 /// Instructions that a strong access of device memory counts as, for the budget and where others
 /// wait: it takes a round.
 const STRONG_COST: u32 = 20;
+/// Instructions that one counts as, for the budget, that is executed or not by what nobody knows: of a
+/// loop that ends so not much more is learnt.
+const UNDEFINED_COST: u64 = 1_000;
 
 impl Core<'_> {
     /// Runs a warp for about so many instructions, or until none of its lanes can go on.
@@ -33,7 +36,8 @@ impl Core<'_> {
             let mut over = grid.spend(warp.executed - before);
             if warp.spent() > grid.options.budget {
                 let most = grid.options.budget;
-                over = Some(format!("the warp has executed {most} instructions"));
+                let lacks = self.lacks(warp).map_or(String::new(), |what| format!("; {what}"));
+                over = Some(format!("the warp has executed {most} instructions{lacks}"));
             }
             if let Some(why) = over {
                 let lane = group.lanes.trailing_zeros() as usize;
@@ -102,7 +106,13 @@ impl Core<'_> {
 
     /// The lanes of a group for which an instruction takes effect.
     #[inline]
-    fn guarded(&mut self, warp: &Warp, counter: u32, instruction: &Instruction, group: u32) -> u32 {
+    fn guarded(
+        &mut self,
+        warp: &mut Warp,
+        counter: u32,
+        instruction: &Instruction,
+        group: u32,
+    ) -> u32 {
         let Some(guard) = instruction.guard else { return group };
         let register = Register::Predicate(guard.predicate);
         let undefined = warp.registers.undefined(register) & group;
@@ -110,6 +120,7 @@ impl Core<'_> {
             let (warp_index, lane) = (warp.index, undefined.trailing_zeros() as usize);
             let at = Use { counter, warp: warp_index, lane, what: "what is done next" };
             self.report_undefined(at, warp.registers.read_by(register), || None);
+            warp.charged += UNDEFINED_COST;
         }
         let value = warp.predicate(register);
         group & if guard.expected { value } else { !value }

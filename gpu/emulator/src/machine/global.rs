@@ -5,6 +5,9 @@ use crate::code::VARIABLES;
 use crate::finding::PlacedAddress;
 use crate::memory::{Buffer, Memory};
 
+/// Words of a variable that is made as large as any matrix may need, and used as far as one does.
+const LARGE_VARIABLE: usize = 1 << 14;
+
 /// Device memory, with who touched it during the launch.
 #[derive(Debug)]
 pub(crate) struct Global<'m> {
@@ -36,7 +39,15 @@ impl<'m> Global<'m> {
                 false => SharedCells::new(words),
             })
         };
-        let cells = buffers.iter().chain(variables).map(cells).collect();
+        let of_variable = |variable: &Buffer| {
+            let words = variable.len().div_ceil(4);
+            match words > LARGE_VARIABLE {
+                true => variable.is_writable().then(|| SharedCells::sparse(words)),
+                false => cells(variable),
+            }
+        };
+        let of_variables = variables.iter().map(of_variable);
+        let cells = buffers.iter().map(cells).chain(of_variables).collect();
         Self { buffers, variables, cells, room }
     }
 

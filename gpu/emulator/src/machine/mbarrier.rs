@@ -208,6 +208,19 @@ impl Core<'_> {
         None
     }
 
+    /// What an mbarrier lacks that a warp asks again and again, in words.
+    pub(super) fn lacks(&self, warp: &Warp) -> Option<String> {
+        warp.polls.watched().find_map(|watched| {
+            let Place::Shared(address) = watched.place else { return None };
+            let State { phase, pending, bytes, .. } = self.mbarriers.get(&address)?;
+            let place = in_shared(self.grid, address).place;
+            Some(format!(
+                "it asks an mbarrier ({place}) of which {phase} phases have ended, and whose present \
+                 one waits for {pending} arrivals and {bytes} bytes"
+            ))
+        })
+    }
+
     /// Issues bulk copies, whose bytes an mbarrier counts.
     pub(super) fn issue_bulk(
         &mut self,

@@ -173,7 +173,7 @@ type SharedCell = ([AtomicU64; SLOTS], [AtomicU32; SLOTS]);
 pub(crate) struct SharedCells {
     cells: Vec<SharedCell>,
     /// In their place, where a buffer is vast.
-    pages: Option<(Pages<SharedCell, PAGE>, Room)>,
+    pages: Option<(Pages<SharedCell, PAGE>, Option<Room>)>,
 }
 
 /// How many more pages of cells there may be.
@@ -210,13 +210,18 @@ impl SharedCells {
 
     /// Those of a vast buffer: there when they are touched, as long as there is room.
     pub(crate) fn vast(words: usize, room: Room) -> Self {
-        Self { cells: Vec::new(), pages: Some((Pages::new(words), room)) }
+        Self { cells: Vec::new(), pages: Some((Pages::new(words), Some(room))) }
+    }
+
+    /// Those of an array of which launches may touch little: there when they are touched.
+    pub(crate) fn sparse(words: usize) -> Self {
+        Self { cells: Vec::new(), pages: Some((Pages::new(words), None)) }
     }
 
     #[cold]
     fn in_page(&self, word: usize) -> Option<&SharedCell> {
         let (pages, room) = self.pages.as_ref()?;
-        pages.touch(word, || room.take())
+        pages.touch(word, || room.as_ref().is_none_or(Room::take))
     }
 
     /// Applies an access to the cell of a word.

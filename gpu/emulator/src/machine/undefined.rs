@@ -54,7 +54,7 @@ impl Core<'_> {
         addresses: &[u64; WARP],
         parts: &[(Space, u32)],
     ) {
-        let grid = self.grid;
+        let (grid, awaited) = (self.grid, &self.awaited);
         self.undefined_reads.entry(counter).or_insert_with(|| {
             let lane = lanes_of(undefined).next()?;
             let (space, _) = parts.iter().find(|(_, lanes)| lanes >> lane & 1 != 0)?;
@@ -62,7 +62,12 @@ impl Core<'_> {
             match space {
                 Space::Global | Space::Generic => Some(grid.global.place(address)),
                 Space::Shared | Space::Cluster => {
-                    Some(in_shared(grid, address & ((1 << SHARED_BITS) - 1)))
+                    let offset = address & ((1 << SHARED_BITS) - 1);
+                    let mut found = in_shared(grid, offset);
+                    if awaited.contains_key(&(offset as usize / 4 * 4)) {
+                        found.place += ", to which an asynchronous copy is under way";
+                    }
+                    Some(found)
                 }
                 Space::Local => {
                     Some(PlacedAddress { address, place: in_local(grid.kernel, address) })

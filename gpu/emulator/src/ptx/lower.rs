@@ -96,7 +96,7 @@ pub(super) struct Lowering<'m> {
     filled: Vec<(Register, Constant)>,
     counts: RegisterCounts,
     locations: Vec<SourceLocation>,
-    location_numbers: HashMap<(u32, u32), Option<u32>>,
+    location_numbers: HashMap<(u32, u32, Option<u32>), Option<u32>>,
     local_bytes: u64,
     local_gaps: Vec<Range<u32>>,
     statements: usize,
@@ -379,9 +379,11 @@ impl<'m> Lowering<'m> {
         };
         let own = places.iter().find(|(file, _)| !is_header(file));
         let (file, line) = own.or(places.first()).copied()?;
-        *self.location_numbers.entry((file, line)).or_insert_with(|| {
+        let outermost = places.last().filter(|place| **place != (file, line) && place.0 == file);
+        let called_at = outermost.map(|&(_, line)| line);
+        *self.location_numbers.entry((file, line, called_at)).or_insert_with(|| {
             let file = module.source.files.get(&file).filter(|_| line > 0)?.clone();
-            locations.push(SourceLocation { file, line });
+            locations.push(SourceLocation { file, line, called_at });
             u32::try_from(locations.len() - 1).ok()
         })
     }

@@ -1,8 +1,9 @@
 //! Barriers in shared memory, and what comes to them by itself.
 
 use sparserl_emulator::finding::FindingKind::{self, *};
+use sparserl_emulator::launch::Options;
 
-use super::{kinds, run_body};
+use super::{kinds, run_body, run_seeded};
 
 /// Thread 0 makes an mbarrier at `tile`, whose address is in `%r10`, that counts so many arrivals;
 /// then all do something.
@@ -112,7 +113,25 @@ fn a_bulk_copy_comes_when_it_is_waited_for() {
     assert_eq!(run.words()[32..], [5; 32]);
     assert_eq!(kinds(&body("bar.sync 0;", 128), 1, 32, 64), [Uninitialised]);
     assert_eq!(kinds(&body(wait, 100), 1, 32, 64)[0], Misaligned);
-    assert_eq!(kinds(&body(wait, 112), 1, 32, 64).last(), Some(&OverBudget), "16 bytes never come");
+    let lacking = run_body(&body(wait, 112), 1, 32, 64).report.findings;
+    let last = lacking.last().unwrap();
+    assert_eq!(last.kind, OverBudget, "16 bytes never come");
+    let lacks = "0 phases have ended, and whose present one waits for 0 arrivals and 16 bytes";
+    assert!(last.detail.ends_with(lacks), "{}", last.detail);
+
+    // A phase that expects half of the bytes does not wait for the others.
+    let half = body(wait, 128).replace("[%r10], 128;", "[%r10], 64;");
+    let found = run_body(&half, 1, 32, 64).report.findings;
+    let place = &found[0].address.as_ref().unwrap().place;
+    assert_eq!((found[0].kind, found.len()), (Uninitialised, 1));
+    assert!(place.ends_with("to which an asynchronous copy is under way"), "{place}");
+
+    // Who asks once may be told that nothing has come; who asks again is told the truth in the end.
+    let once = body("mbarrier.try_wait.parity.shared.b64 %p0, [%r10], 0;", 128);
+    let seeded =
+        |body: &str, seed| run_seeded(body, 1, 32, 64, &Options { seed, budget: 100_000 }).kinds();
+    assert!((1..6).any(|seed| seeded(&once, seed) == [Uninitialised]));
+    assert!((1..6).all(|seed| seeded(&body(wait, 128), seed).is_empty()));
 }
 
 #[test]

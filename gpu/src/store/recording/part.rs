@@ -17,6 +17,7 @@ use parquet::schema::types::Type;
 
 use super::row::{self, Row};
 use super::{Recording, RecordingError};
+use crate::store::whole_file::WholeFile;
 
 /// Adds a part with these recordings to a store; `folder` must exist.
 pub(super) fn write(
@@ -26,17 +27,9 @@ pub(super) fn write(
 ) -> io::Result<PathBuf> {
     let bytes = encode(recordings, compression).map_err(io::Error::other)?;
     let path = folder.join(name(&blake3::hash(&bytes)));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".part-");
-    // For everyone to read, as far as the user's mask allows: stores are shared.
-    #[cfg(unix)]
-    builder
-        .permissions(<std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder)?;
+    let mut file = WholeFile::begin(&path)?;
     file.write_all(&bytes)?;
-    // Else the new name could reach the disk before the content.
-    file.as_file().sync_all()?;
-    file.persist(&path)?;
+    file.finish()?;
     Ok(path)
 }
 

@@ -138,7 +138,10 @@ fn a_kernel_as_the_compiler_writes_it() {
     assert!(matches!(load.op, Op::Load { address, .. } if address.space == Space::Global));
     let place = load.location.and_then(|location| kernel.locations.get(location as usize));
     // The function of `wide.h` is called there.
-    assert_eq!(place, Some(&SourceLocation { file: "scale.cu".to_owned(), line: 5 }));
+    assert_eq!(
+        place,
+        Some(&SourceLocation { file: "scale.cu".to_owned(), line: 5, called_at: None })
+    );
     let Op::Store { address, .. } = kernel.code[19].op else { panic!() };
     assert_eq!((address.offset, held(&kernel, address.base.unwrap())), (-4, None));
 }

@@ -191,9 +191,12 @@ fn locations() {
          .section .debug_str\n{\n$L__info_string0:\n.b8 95, 90\n.b8 0\n}",
     )
     .unwrap();
-    let place = |file: &str, line| SourceLocation { file: file.to_owned(), line };
-    // Functions of another file are named by the line that calls them, also one by way of another.
-    assert_eq!(kernel.locations, [place("a b.cu", 7), place("a b.cu", 8), place("a b.cu", 2)]);
+    let place = |line| SourceLocation { file: "a b.cu".to_owned(), line, called_at: None };
+    // Functions of another file are named by the line that calls them, also one by way of another; of
+    // others that line is named, too.
+    let called = SourceLocation { called_at: Some(8), ..place(2) };
+    assert_eq!(called.to_string(), "a b.cu:2, called at line 8");
+    assert_eq!(kernel.locations, [place(7), place(8), called]);
     let found: Vec<_> = kernel.code.iter().map(|i| (i.ptx_line, i.location)).collect();
     assert_eq!(
         found,

@@ -1,0 +1,100 @@
+//! Files that are there whole or not at all.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+/// A file that has another name beside its own until it is finished. Dropped before, it leaves
+/// nothing, and what was at its place is still there.
+#[derive(Debug)]
+pub struct WholeFile {
+    file: NamedTempFile,
+    path: PathBuf,
+}
+
+impl WholeFile {
+    /// Begins the file that is to be at `path`. Whoever may read files of this user may read it.
+    ///
+    /// # Errors
+    /// When its folder cannot be written to.
+    pub fn begin(path: &Path) -> io::Result<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        // What draws a picture goes by the ending.
+        let mut ending = OsString::new();
+        if let Some(extension) = path.extension() {
+            ending.push(".");
+            ending.push(extension);
+        }
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".part-").suffix(&ending);
+        // Temporary files are private by default; this one becomes an ordinary file, under the umask.
+        #[cfg(unix)]
+        builder.permissions(
+            <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666),
+        );
+        let file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// Where it is until it is finished.
+    #[must_use]
+    pub fn temporary_path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Gives the file its name. It takes the place of what was there.
+    ///
+    /// # Errors
+    /// When it cannot be written, or when a folder has the name.
+    pub fn finish(self) -> io::Result<()> {
+        // The name must not outlive a crash of the machine that the content does not.
+        self.file.as_file().sync_all()?;
+        self.file.persist(&self.path)?;
+        Ok(())
+    }
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = WholeFile::begin(path)?;
+        file.write_all(bytes)?;
+        file.finish()
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("results.json");
+        for text in ["a long first version", "short"] {
+            write(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        let mut half = WholeFile::begin(&path).unwrap();
+        half.write_all(b"half").unwrap();
+        assert_eq!(half.temporary_path().extension(), path.extension());
+        drop(half);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "short");
+        assert!(write(&place.path().join("missing/results.json"), b"x").is_err());
+        // A folder of that name cannot be replaced, and the attempt leaves nothing.
+        fs::create_dir_all(place.path().join("folder/inner")).unwrap();
+        assert!(write(&place.path().join("folder"), b"x").is_err());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
+    }
+}
