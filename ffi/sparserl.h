@@ -48,7 +48,9 @@
 // double: seconds after which nothing better is searched for.
 #define SPARSERL_OPTION_DEADLINE 102
 
-// uint64_t: bytes of device memory that the plan may take.
+// uint64_t: bytes of device memory that the plan may take: for packed matrices with their workspaces,
+// and where values may change for the maps that say where they go, of all its kernels, and for copies
+// of column-major operands. Machine code is not counted, nor what measuring takes for a while.
 #define SPARSERL_OPTION_MEMORY_LIMIT 103
 
 // int32_t: 1 gives the same bits in every run: no kernel is swapped, and nothing depends on
@@ -87,11 +89,12 @@
 // columns are those of op(A). Arrays that are not const are written, each element for its own
 // row. Of matrices there are arrays [N] and [rows][N], too, and N is a constant in the text. Arrays
 // of Dense instead of Scalar have the type of the dense operands, which becomes Scalar by itself;
-// in half precision Dense::nearest(v) makes one of a Scalar.
+// in half precision Dense::nearest(v) makes one of a Scalar. Arrays that are written must not overlap
+// other arrays or operands.
 #define SPARSERL_OPTION_EPILOGUE_USER 109
 
-// int32_t: 0 takes vectors and new values as they are given; 1 (default) asks the driver whether
-// they are device memory that is large enough.
+// int32_t: 0 takes dense operands, new values, workspaces and the arrays of an epilogue's user block as
+// they are given; 1 (default) asks the driver whether they are device memory that is large enough.
 #define SPARSERL_OPTION_CHECK_POINTERS 110
 
 // uint64_t: columns of the dense operands, 1 to 1048576: the plan is for products with matrices
@@ -157,6 +160,12 @@
 // The kernel in machine code: bytes of a cubin.
 #define SPARSERL_TEXT_CUBIN 4
 
+// The epilogue: the name of one that is ready, or the text in CUDA C; empty where there is none.
+#define SPARSERL_TEXT_EPILOGUE 5
+
+// What the epilogue takes, as SPARSERL_OPTION_EPILOGUE_USER declares it; empty where that is nothing.
+#define SPARSERL_TEXT_EPILOGUE_USER 6
+
 // Bytes of the packed matrix with its workspace.
 #define SPARSERL_NUMBER_PACKED_BYTES 1
 
@@ -181,7 +190,8 @@
 // Products after which planning has paid, against plain CSR, by what was measured, else predicted.
 #define SPARSERL_NUMBER_CALLS_TO_PAY 8
 
-// Bytes of workspace that a product writes to meanwhile, copies of column-major operands among it.
+// Bytes of workspace that a product writes to meanwhile, copies of column-major operands among it: the
+// most of the kernel in use and of a better one that waits for new values.
 // Where it is 0, products of one plan may overlap; else by sparserl_plan_set_workspace().
 #define SPARSERL_NUMBER_WORKSPACE_BYTES 9
 
@@ -253,7 +263,8 @@ typedef struct sparserl_log {
 // A number, text or pointer is not one of those that are allowed.
 #define SPARSERL_INVALID_ARGUMENT 3
 
-// The arrays are no CSR matrix: a column out of range, unsorted or repeated, a value not finite.
+// The arrays are no CSR matrix: row offsets that fall or do not end as nnz says, a column out of
+// range, unsorted or repeated, a value not finite.
 #define SPARSERL_INVALID_MATRIX 4
 
 // There are no kernels for what is asked for, or the plan was not made for it.
@@ -271,7 +282,8 @@ typedef struct sparserl_log {
 // The plan needs more than SPARSERL_OPTION_MEMORY_LIMIT.
 #define SPARSERL_MEMORY_LIMIT 9
 
-// The stream is being captured, and what is asked for cannot be.
+// The stream is being captured, and what is asked for cannot be; or it is the default stream, which
+// waits for others, while one of them is captured.
 #define SPARSERL_CAPTURING 10
 
 // Nothing can be compiled: NVRTC or the program sparserl-server is missing.
@@ -330,8 +342,9 @@ sparserl_status sparserl_options_destroy(struct sparserl_options *options);
 sparserl_status sparserl_context_create(const struct sparserl_options *options,
                                         struct sparserl_context **context);
 
-// Destroys a context, after what is searched for in the background has ended, which may take
-// seconds. Its plans go on. NULL is ignored.
+// Destroys a context. What is searched for in the background ends with the kernels that are being made
+// or measured, which may take seconds, and goes no further: call sparserl_plan_wait() before for the
+// best. Its plans go on. NULL is ignored.
 sparserl_status sparserl_context_destroy(struct sparserl_context *context);
 
 // Copies a matrix and checks it. The arrays are not needed any more when this returns.
@@ -361,11 +374,11 @@ sparserl_status sparserl_plan_wait(struct sparserl_plan *plan);
 sparserl_status sparserl_plan_destroy(struct sparserl_plan *plan);
 
 // z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
-// CUstream or cudaStream_t). The vectors have the matrix's type, and alpha and beta that of sums,
-// which is float where the matrix is in half precision. It returns at once, allocates nothing, and
-// may be captured into a graph, which keeps the kernel that the plan had then. z may be y, and must
-// not overlap x. y is not read where beta is 0, and may be NULL then. Products of one plan must not
-// overlap on the device, unless each has a workspace of its own (sparserl_plan_set_workspace()), or
+// CUstream or cudaStream_t). The vectors have the matrix's type, and are aligned to their elements;
+// alpha and beta have the type of sums, which is float where the matrix is in half precision. It
+// returns at once, allocates nothing, and may be captured into a graph, which keeps the kernel that the
+// plan had then. z may be y; it must not overlap y otherwise, and x not at all. y is not read where beta
+// is 0, and may be NULL then. Products of one plan must not run on the device at the same time, unless each has a workspace of its own (sparserl_plan_set_workspace()), or
 // SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after sparserl_plan_wait().
 sparserl_status sparserl_execute(struct sparserl_plan *plan,
                                  void *stream,
@@ -399,8 +412,8 @@ sparserl_status sparserl_execute_op(struct sparserl_plan *plan,
 // one by one, which is slower.
 // With SPARSERL_DENSE_COLUMN_MAJOR they are the elements from the beginning of a column to that of the
 // next, from the matrix's rows to 2^32 - 1, and matrices are aligned to their elements.
-// D may be C, with the same leading dimension. What lies between rows, or columns, is neither used nor
-// written.
+// D may be C, with the same leading dimension; otherwise no element of D is one of B or C. What lies
+// between rows, or columns, is neither used nor written.
 sparserl_status sparserl_execute_matrices(struct sparserl_plan *plan,
                                           int32_t op,
                                           void *stream,
@@ -428,7 +441,8 @@ sparserl_status sparserl_plan_set_workspace(struct sparserl_plan *plan,
 
 // Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries
 // of the matrix it was made of, and in the order of `stream`. From the host (SPARSERL_HOST) it
-// waits for the stream; from the device (SPARSERL_DEVICE) it returns at once and may be captured.
+// waits for the stream; from the device (SPARSERL_DEVICE), where they are aligned to their elements, it
+// returns at once and may be captured.
 // Once an update was captured, the plan keeps the kernels that it has. Values must be finite: that
 // is not checked.
 sparserl_status sparserl_plan_update_values(struct sparserl_plan *plan,
@@ -456,11 +470,21 @@ sparserl_status sparserl_plan_number(struct sparserl_plan *plan,
 sparserl_status sparserl_plan_save(struct sparserl_plan *plan, const char *path);
 
 // Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture. It
-// holds machine code: read only files that you trust.
+// holds machine code: read only files that you trust. There is no limit to its memory, and pointers are
+// checked: sparserl_plan_load_with_options() has it otherwise.
 sparserl_status sparserl_plan_load(struct sparserl_context *context,
                                    struct sparserl_matrix *matrix,
                                    const char *path,
                                    struct sparserl_plan **plan);
+
+// sparserl_plan_load() with options, of which SPARSERL_OPTION_MEMORY_LIMIT and
+// SPARSERL_OPTION_CHECK_POINTERS are used, which no file holds; all others are those that the plan was
+// made with, whatever `options` says. `options` may be NULL.
+sparserl_status sparserl_plan_load_with_options(struct sparserl_context *context,
+                                                struct sparserl_matrix *matrix,
+                                                const char *path,
+                                                const struct sparserl_options *options,
+                                                struct sparserl_plan **plan);
 
 #ifdef __cplusplus
 }  // extern "C"

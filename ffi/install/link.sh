@@ -11,8 +11,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # All versions of a workspace's crates are one.
 major=$(sed -n 's/^version = "\([0-9]*\)\..*"$/\1/p' "$here/../../Cargo.toml" | head -1)
 functions=$(sed -n 's/^    \(sparserl_[a-z_]*\);$/-Wl,-u,\1/p' "$here/sparserl.map")
-# Functions that nothing needs from outside are left out of an archive, unless they are asked for.
+# Functions that nothing needs from outside are left out of an archive, unless they are asked for. Threads of the
+# library outlive dlclose(), and need its code.
 # shellcheck disable=SC2086
 "${CC:-cc}" -shared -o "$2" -Wl,-soname,"libsparserl.so.$major" -Wl,--version-script="$here/sparserl.map" \
-    -Wl,--gc-sections -Wl,-z,relro,-z,now,-z,noexecstack $functions "$1" -lgcc_s -lutil -lrt -lpthread -lm -ldl
+    -Wl,--gc-sections -Wl,-z,relro,-z,now,-z,noexecstack,-z,nodelete $functions "$1" -lgcc_s -lutil -lrt -lpthread -lm -ldl
 chmod 755 "$2"

@@ -115,8 +115,9 @@ pub unsafe extern "C" fn sparserl_context_create(
     })
 }
 
-/// Destroys a context, after what is searched for in the background has ended, which may take
-/// seconds. Its plans go on. NULL is ignored.
+/// Destroys a context. What is searched for in the background ends with the kernels that are being made
+/// or measured, which may take seconds, and goes no further: call sparserl_plan_wait() before for the
+/// best. Its plans go on. NULL is ignored.
 ///
 /// # Safety
 /// None: whatever is no handle is refused.
@@ -219,11 +220,11 @@ pub unsafe extern "C" fn sparserl_plan_destroy(plan: *mut sparserl_plan) -> spar
 }
 
 /// z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
-/// CUstream or cudaStream_t). The vectors have the matrix's type, and alpha and beta that of sums,
-/// which is float where the matrix is in half precision. It returns at once, allocates nothing, and
-/// may be captured into a graph, which keeps the kernel that the plan had then. z may be y, and must
-/// not overlap x. y is not read where beta is 0, and may be NULL then. Products of one plan must not
-/// overlap on the device, unless each has a workspace of its own (sparserl_plan_set_workspace()), or
+/// CUstream or cudaStream_t). The vectors have the matrix's type, and are aligned to their elements;
+/// alpha and beta have the type of sums, which is float where the matrix is in half precision. It
+/// returns at once, allocates nothing, and may be captured into a graph, which keeps the kernel that the
+/// plan had then. z may be y; it must not overlap y otherwise, and x not at all. y is not read where beta
+/// is 0, and may be NULL then. Products of one plan must not run on the device at the same time, unless each has a workspace of its own (sparserl_plan_set_workspace()), or
 /// SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after sparserl_plan_wait().
 ///
 /// # Safety
@@ -302,8 +303,8 @@ pub unsafe extern "C" fn sparserl_execute_op(
 /// one by one, which is slower.
 /// With SPARSERL_DENSE_COLUMN_MAJOR they are the elements from the beginning of a column to that of the
 /// next, from the matrix's rows to 2^32 - 1, and matrices are aligned to their elements.
-/// D may be C, with the same leading dimension. What lies between rows, or columns, is neither used nor
-/// written.
+/// D may be C, with the same leading dimension; otherwise no element of D is one of B or C. What lies
+/// between rows, or columns, is neither used nor written.
 ///
 /// # Safety
 /// As sparserl_execute_op(), with matrices in the place of vectors.
@@ -367,7 +368,8 @@ pub unsafe extern "C" fn sparserl_plan_set_workspace(
 
 /// Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries
 /// of the matrix it was made of, and in the order of `stream`. From the host (SPARSERL_HOST) it
-/// waits for the stream; from the device (SPARSERL_DEVICE) it returns at once and may be captured.
+/// waits for the stream; from the device (SPARSERL_DEVICE), where they are aligned to their elements, it
+/// returns at once and may be captured.
 /// Once an update was captured, the plan keeps the kernels that it has. Values must be finite: that
 /// is not checked.
 ///
@@ -460,7 +462,8 @@ pub unsafe extern "C" fn sparserl_plan_save(
 }
 
 /// Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture. It
-/// holds machine code: read only files that you trust.
+/// holds machine code: read only files that you trust. There is no limit to its memory, and pointers are
+/// checked: sparserl_plan_load_with_options() has it otherwise.
 ///
 /// # Safety
 /// `path` points to a text that ends in NUL, and `plan` to a place for a handle.
@@ -471,12 +474,35 @@ pub unsafe extern "C" fn sparserl_plan_load(
     path: *const c_char,
     plan: *mut *mut sparserl_plan,
 ) -> sparserl_status {
+    // SAFETY: by the contract.
+    unsafe { sparserl_plan_load_with_options(context, matrix, path, std::ptr::null(), plan) }
+}
+
+/// sparserl_plan_load() with options, of which SPARSERL_OPTION_MEMORY_LIMIT and
+/// SPARSERL_OPTION_CHECK_POINTERS are used, which no file holds; all others are those that the plan was
+/// made with, whatever `options` says. `options` may be NULL.
+///
+/// # Safety
+/// As sparserl_plan_load().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_plan_load_with_options(
+    context: *mut sparserl_context,
+    matrix: *mut sparserl_matrix,
+    path: *const c_char,
+    options: *const sparserl_options,
+    plan: *mut *mut sparserl_plan,
+) -> sparserl_status {
     call(|| {
         let make = || {
             let (context, matrix) = (CONTEXTS.get(context)?, MATRICES.get(matrix)?);
             // SAFETY: by the contract.
             let path = unsafe { read_path(path) }?;
-            Ok(PLANS.insert(Arc::new(Plan::load(&context, &matrix, path)?)))
+            let given = if options.is_null() {
+                Default::default()
+            } else {
+                OPTIONS.get(options)?.plan()?
+            };
+            Ok(PLANS.insert(Arc::new(Plan::load(&context, &matrix, path, &given)?)))
         };
         // SAFETY: by the contract.
         unsafe { give("plan", plan, make) }

@@ -146,6 +146,11 @@ impl Context {
         Ok(Searching(Arc::clone(&self.searches)))
     }
 
+    /// Whether no search begins any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.searches.count.lock().unwrap_or_else(PoisonError::into_inner).is_closed
+    }
+
     /// Lets no search begin any more, and waits until none is left.
     pub(crate) fn close(&self) {
         let Searches { count, ended } = &*self.searches;

@@ -1,8 +1,13 @@
 //! Epilogues: those that are ready, and those that callers write.
 
-use sparserl_core::codegen::{Epilogue, UserField};
-use sparserl_core::task::Operation;
+use std::ffi::c_void;
 
+use sparserl_core::codegen::{Epilogue, UserField, UserKind};
+use sparserl_core::task::{Operation, Task};
+use sparserl_gpu::run::device::Device;
+
+use crate::matrix::check_memory;
+use crate::operands::check_alignment;
 use crate::options::PlanOptions;
 use crate::status::Failure;
 
@@ -66,11 +71,56 @@ pub(crate) fn of(options: &PlanOptions, operation: Operation) -> Result<Option<E
                     "the epilogue {name} is for matrices: set SPARSERL_OPTION_COLUMNS"
                 )));
             }
-            let user = UserField::parse_all(user).map_err(Failure::argument)?;
-            return Ok(Some(Epilogue::of_body(body, user, operation)));
+            return ready(user, body, operation).map(Some);
         }
         (None, Some(text)) => (text.clone(), options.epilogue_user.clone().unwrap_or_default()),
     };
     let user = UserField::parse_all(&user).map_err(Failure::argument)?;
     Ok(Some(Epilogue { text, user }))
+}
+
+/// One that is ready, of its values and what is done.
+fn ready(user: &str, body: &str, operation: Operation) -> Result<Epilogue, Failure> {
+    let user = UserField::parse_all(user).map_err(Failure::argument)?;
+    Ok(Epilogue::of_body(body, user, operation))
+}
+
+/// The name of an epilogue that is ready.
+pub(crate) fn ready_name(epilogue: &Epilogue, operation: Operation) -> Option<&'static str> {
+    let is_it = |user, body| ready(user, body, operation).is_ok_and(|ready| ready == *epilogue);
+    READY.into_iter().find(|&(_, user, body)| is_it(user, body)).map(|(name, ..)| name)
+}
+
+/// Refuses arrays among the caller's values that kernels cannot use, for a product with op(A) of so many
+/// rows and columns.
+///
+/// # Safety
+/// `user` points to the values that the epilogue declares.
+pub(crate) unsafe fn check_arrays(
+    device: &Device,
+    epilogue: &Epilogue,
+    task: Task,
+    (rows, cols): (usize, usize),
+    user: *const c_void,
+) -> Result<(), Failure> {
+    let dense = task.precision.dense();
+    for (UserField { name, kind }, offset) in epilogue.user.iter().zip(epilogue.user_offsets(dense))
+    {
+        let (UserKind::Input(array) | UserKind::Output(array)) = kind else { continue };
+        let elements = array.extent.elements(rows, cols, task.operation.columns() as usize);
+        // It may be NULL.
+        if elements == 0 {
+            continue;
+        }
+        // SAFETY: by the contract there is a pointer at this offset.
+        let pointer = unsafe { user.byte_add(offset).cast::<*const c_void>().read_unaligned() };
+        let what = format!("user.{name}");
+        if pointer.is_null() {
+            return Err(Failure::null(&what));
+        }
+        let size = array.element.dtype(dense).size();
+        check_alignment(&what, pointer, size)?;
+        check_memory(device, &what, pointer, elements.saturating_mul(size))?;
+    }
+    Ok(())
 }

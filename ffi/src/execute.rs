@@ -6,12 +6,14 @@ use std::sync::atomic::Ordering;
 use sparserl_core::task::Dtype;
 use sparserl_gpu::run::operator::{ForeignStream, Operands};
 
+use crate::epilogue::check_arrays;
 use crate::kernel::Operators;
 use crate::matrix::check_memory;
-use crate::operands::{Form, Operand, check_form, has_aligned_rows};
+use crate::operands::{Form, Operand, check_form, check_overlap, has_aligned_rows};
 use crate::plan::Plan;
 use crate::side::Op;
 use crate::status::Failure;
+use crate::workspace::is_legacy;
 
 /// The arguments of a product, as they were given.
 #[derive(Clone, Copy, Debug)]
@@ -78,12 +80,7 @@ impl Plan {
         if has_user && user.is_null() {
             return Err(Failure::null("user"));
         }
-        if std::ptr::eq(input, output) && rows > 0 && cols > 0 {
-            return Err(Failure::argument(format_args!(
-                "{input_name} and {output_name} are the same: {output_name} may be {old_name}, but \
-                 not {input_name}"
-            )));
-        }
+        check_overlap(self.task, self.options.dense, &operands)?;
         // SAFETY: by the contract.
         let stream = unsafe { ForeignStream::new(stream) };
         gpu.check_stream(stream)?;
@@ -94,8 +91,16 @@ impl Plan {
                 let bytes = operand.bytes(self.options.dense, columns, dtype.size());
                 check_memory(&gpu.device, operand.name, operand.address, bytes)?;
             }
+            if let Some(epilogue) = self.epilogue.as_ref().filter(|_| has_user) {
+                // SAFETY: by the contract, and `user` is not NULL.
+                unsafe { check_arrays(&gpu.device, epilogue, self.task, (rows, cols), user) }?;
+            }
         }
-        let kernel = if self.options.values_variable && gpu.device.is_capturing(stream)? {
+        // A launch that would make the default stream wait for a capture invalidates the capture; the
+        // question does not.
+        let asks = self.options.values_variable || is_legacy(product.stream);
+        let is_capturing = asks && gpu.device.is_capturing(stream)?;
+        let kernel = if self.options.values_variable && is_capturing {
             side.current_for_graph()
         } else {
             side.current()

@@ -19,6 +19,7 @@ use sparserl_gpu::compile::cache::{decode, encode};
 use sparserl_gpu::compile::nvrtc::Cubin;
 
 use crate::context::Context;
+use crate::copies::{copies_bytes, limit_left};
 use crate::kernel::{Code, Known, PlanKernel, Recipe};
 use crate::matrix::{Matrix, with_view};
 use crate::options::{DenseForm, PlanOptions};
@@ -123,11 +124,12 @@ impl Plan {
         write().map_err(failed)
     }
 
-    /// Reads a plan for a matrix.
+    /// Reads a plan for a matrix, with what `given` says of memory and pointers: files do not.
     pub(crate) fn load(
         context: &Arc<Context>,
         matrix: &Matrix,
         path: &Path,
+        given: &PlanOptions,
     ) -> Result<Self, Failure> {
         let start = Instant::now();
         let shown = path.display();
@@ -172,8 +174,13 @@ impl Plan {
             },
             transpose_too: header.sides.len() > 1,
             dense: header.dense,
+            memory_limit: given.memory_limit,
+            check_pointers: given.check_pointers,
             ..PlanOptions::default()
         };
+        let size = (matrix.entries.rows(), matrix.entries.cols());
+        let copies = copies_bytes(options.dense, header.task, size);
+        let mut memory_limit = limit_left(options.memory_limit, copies)?;
         let mut rest = code;
         let mut sides = Vec::new();
         for (side, op) in header.sides.into_iter().zip([Op::None, Op::Transpose]) {
@@ -194,7 +201,7 @@ impl Plan {
                 epilogue: epilogue.as_ref(),
                 dense: options.dense,
                 origins,
-                memory_limit: None,
+                memory_limit,
             };
             let ending = cubins.pop().flatten().ok_or_else(damaged)?;
             let mut cubins = cubins.into_iter();
@@ -208,6 +215,8 @@ impl Plan {
             let kernel = kernel.map_err(|Failure { status, text }| {
                 Failure::new(status, format_args!("{shown}: {text}"))
             })?;
+            // The one may take what the other leaves.
+            memory_limit = memory_limit.map(|limit| limit.saturating_sub(kernel.device_bytes()));
             sides.push(Side::new(kernel));
         }
         if let (true, Ok(gpu)) = (options.values_variable, &context.gpu) {

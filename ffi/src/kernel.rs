@@ -19,7 +19,7 @@ use sparserl_gpu::run::operator::{DeviceArrays, EndingArguments, Operator, Opera
 use crate::context::{Context, Gpu};
 use crate::map::Map;
 use crate::options::DenseForm;
-use crate::status::{Failure, Status};
+use crate::status::{Failure, Status, panicked};
 
 /// Entries that an epilogue is tried on, about; fewer where each is multiplied by a row of many
 /// columns.
@@ -174,7 +174,7 @@ impl Recipe<'_> {
             let operators = self.operators(&arrays, packed, &code);
             let filled = filling.map(ScopedJoinHandle::join);
             // Whichever fails first, the same failure is reported.
-            filled.transpose().map_err(|_| Failure::internal("copying panicked"))?.transpose()?;
+            filled.transpose().map_err(panicked)?.transpose()?;
             let operators = operators?;
             let map = self.origins.map(|origins| Map::new(&gpu.device, matrix, packed, origins));
             let map = map.transpose()?;
@@ -252,7 +252,7 @@ impl Recipe<'_> {
             let spawn = |source| scope.spawn(|| self.compiled(source));
             let strided: Vec<_> = strided.into_iter().map(spawn).collect();
             let ending = self.compiled(source.clone());
-            let tried = tried.join().map_err(|_| Failure::internal("emulating panicked"));
+            let tried = tried.join().map_err(panicked);
             let ending = ending?;
             tried??;
             let strided = strided.into_iter().map(joined).collect::<Result<_, _>>()?;
@@ -332,7 +332,7 @@ impl Recipe<'_> {
 
 /// What a thread compiled.
 fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {
-    thread.join().map_err(|_| Failure::internal("compiling panicked"))?
+    thread.join().map_err(panicked)?
 }
 
 fn epilogue_failure(reason: &str) -> Failure {
@@ -340,7 +340,7 @@ fn epilogue_failure(reason: &str) -> Failure {
 }
 
 fn misfit(error: &PackError) -> Failure {
-    Failure::new(Status::Mismatch, format_args!("the program does not fit the matrix: {error}"))
+    Failure::new(Status::Unsupported, format_args!("the program does not fit the matrix: {error}"))
 }
 
 impl From<OperatorError> for Failure {

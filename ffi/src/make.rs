@@ -19,7 +19,7 @@ use crate::options::PlanOptions;
 use crate::plain::plain_csr;
 use crate::plan::{Plan, task};
 use crate::side::{Op, Side, entries, origins};
-use crate::status::{self, Failure, Status};
+use crate::status::{Failure, Status, panicked};
 use crate::{epilogue, search, verbose};
 
 impl Plan {
@@ -43,8 +43,7 @@ impl Plan {
                 let backward =
                     options.transpose_too.then(|| scope.spawn(|| kernel(Op::Transpose, None)));
                 let forward = kernel(Op::None, None);
-                let panicked = || Failure::internal("planning for the transposed matrix panicked");
-                let backward = backward.map(|made| made.join().map_err(|_| panicked())?);
+                let backward = backward.map(|made| made.join().map_err(panicked)?);
                 Ok::<_, Failure>((forward?, backward.transpose()?))
             })?,
             // The one may take what the other leaves.
@@ -116,16 +115,16 @@ impl Plan {
             let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(
                 || with_view!(entries(matrix, op), view => search::better(self, op, matrix, view, effort)),
             ));
-            let found = found.unwrap_or_else(|panic| {
-                let what = status::message(&*panic);
-                Err(Failure::internal(format_args!("a defect of SparseRL: {what}")))
-            });
+            let found = found.unwrap_or_else(|panic| Err(panicked(panic)));
             match found {
                 Ok(search::Found::Better(kernel)) => {
                     self.context.say(&kernel.known.why);
                     // What was packed has the values that planning began with.
                     let updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
                     side.put(*kernel, !updates.has_new_values);
+                    if updates.is_captured {
+                        side.keep_current();
+                    }
                 }
                 Ok(search::Found::Nothing(why)) => side.settle(&why),
                 Ok(search::Found::PlainCsr(known)) => side.settle_as(known),

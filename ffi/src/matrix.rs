@@ -118,9 +118,16 @@ impl Matrix {
         let row_offsets = unsafe {
             wanted.integers(context, "row_offsets", given.row_offsets, rows + 1, wanted.offsets)
         }?;
+        // As many entries are read as the offsets and `nnz` say, and no more where these disagree.
         let offsets = match row_offsets {
-            Integers::I32(offsets) => narrow_from_0(offsets, base),
-            Integers::I64(offsets) => offsets_from_0(offsets, base),
+            Integers::I32(offsets) => {
+                check_offsets(&offsets, &wanted)?;
+                narrow_from_0(offsets, base)
+            }
+            Integers::I64(offsets) => {
+                check_offsets(&offsets, &wanted)?;
+                Offsets::U64(offsets.into_iter().map(|offset| (offset - base) as u64).collect())
+            }
         };
         // SAFETY: as above.
         let indices = unsafe {
@@ -284,7 +291,17 @@ impl Description {
     {
         // SAFETY: by the contract.
         let values: Vec<T> = unsafe { self.array(context, "values", values, self.nnz) }?;
-        let invalid = |error: CsrError| Failure::new(Status::InvalidMatrix, error);
+        // Rows and columns are counted as the caller does.
+        let base = self.base as u32;
+        let invalid = |mut error: CsrError| {
+            if let CsrError::ColumnOrder { row, col } | CsrError::NotFinite { row, col, .. } =
+                &mut error
+            {
+                *row += base as usize;
+                *col += base;
+            }
+            Failure::new(Status::InvalidMatrix, error)
+        };
         Ok(Csr::new(self.rows, self.cols, offsets, columns, values).map_err(invalid)?.into())
     }
 
@@ -385,17 +402,40 @@ pub(crate) fn check_memory(
     }
 }
 
-/// Row offsets from 0. Those that no matrix has are refused with the matrix.
-fn offsets_from_0<I: Into<i64>>(given: Vec<I>, base: i64) -> Offsets {
-    let offset = |offset: I| u64::try_from(offset.into().wrapping_sub(base)).unwrap_or(u64::MAX);
-    Offsets::U64(given.into_iter().map(offset).collect())
+/// Refuses row offsets that do not begin at the base, fall, or end elsewhere than `nnz` says.
+fn check_offsets<I: Copy + Into<i64> + PartialOrd>(
+    given: &[I],
+    wanted: &Description,
+) -> Result<(), Failure> {
+    let Description { nnz, base, .. } = *wanted;
+    let refused = |text: String| Err(Failure::new(Status::InvalidMatrix, text));
+    let first = given.first().map_or(base, |&offset| offset.into());
+    if first != base {
+        return refused(format!("row offsets begin at {first}: expected {base}, the index_base"));
+    }
+    let last = given.last().map_or(base, |&offset| offset.into());
+    if last.checked_sub(base) != i64::try_from(nnz).ok() {
+        return refused(format!(
+            "row offsets end at {last}: expected {}, since they begin at {base} and nnz is {nnz}",
+            nnz as u64 + base as u64
+        ));
+    }
+    if !given.is_sorted() {
+        let falls = |pair: &[I]| matches!(pair, [start, end] if end < start);
+        let row = given.windows(2).position(falls).unwrap_or(0);
+        let at = |place: usize| given.get(place).map_or(0, |&offset| offset.into());
+        return refused(format!(
+            "row {} starts at offset {} and ends at {}",
+            row as i64 + base,
+            at(row),
+            at(row + 1)
+        ));
+    }
+    Ok(())
 }
 
-/// The same in 32 bits, in the memory of what was given.
+/// Row offsets from 0, in the memory of what was given.
 fn narrow_from_0(given: Vec<i32>, base: i64) -> Offsets {
-    if given.iter().any(|&offset| i64::from(offset) < base) {
-        return offsets_from_0(given, base);
-    }
     let mut offsets: Vec<u32> = bytemuck::cast_vec(given);
     if base != 0 {
         offsets.iter_mut().for_each(|offset| *offset -= base as u32);

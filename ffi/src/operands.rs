@@ -41,6 +41,14 @@ impl Operand {
         let before_last = lines.saturating_sub(1).saturating_mul(self.leading as usize);
         before_last.saturating_add(length).saturating_mul(size)
     }
+
+    /// Whether it fills the memory from its beginning to its end.
+    fn has_no_gaps(&self, dense: DenseForm, columns: u32) -> bool {
+        match dense {
+            DenseForm::RowMajor | DenseForm::Strided => self.leading == columns,
+            DenseForm::ColumnMajor => self.leading as usize == self.rows,
+        }
+    }
 }
 
 /// Refuses operands that lie otherwise than the plan's kernels take them, and notes their leading
@@ -53,7 +61,12 @@ pub(crate) fn check_form(
 ) -> Result<(), Failure> {
     let refused = |text: &str| Err(Failure::new(Status::Unsupported, text));
     let (leading, columns) = match (form, task.operation) {
-        (Form::Vectors, Operation::SpMV) => return Ok(()),
+        (Form::Vectors, Operation::SpMV) => {
+            for operand in operands.iter().filter(|operand| operand.is_needed) {
+                check_alignment(operand.name, operand.address, task.precision.dense().size())?;
+            }
+            return Ok(());
+        }
         (Form::Vectors, Operation::SpMM { .. }) => {
             return refused(
                 "the plan is for matrices: call sparserl_execute_matrices(), or make it without \
@@ -78,12 +91,7 @@ pub(crate) fn check_form(
             continue;
         }
         operand.leading = leading_of(operand, given, dense, columns)?;
-        if operand.address.addr() % alignment != 0 {
-            return Err(Failure::argument(format_args!(
-                "{} is not aligned to {alignment} bytes",
-                operand.name
-            )));
-        }
+        check_alignment(operand.name, operand.address, alignment)?;
     }
     let [_, old, output] = operands;
     let is_in_place = old.is_needed && std::ptr::eq(old.address, output.address);
@@ -94,6 +102,51 @@ pub(crate) fn check_form(
         )));
     }
     Ok(())
+}
+
+/// Refuses a result that lies where an operand is read that it is not.
+pub(crate) fn check_overlap(
+    task: Task,
+    dense: DenseForm,
+    operands: &[Operand; 3],
+) -> Result<(), Failure> {
+    let [input, old, output] = operands;
+    let columns = task.operation.columns();
+    let bytes = |operand: &Operand| operand.bytes(dense, columns, task.precision.dense().size());
+    let begin = |operand: &Operand| operand.address.addr();
+    for (read, may_be_same) in [(input, false), (old, true)] {
+        if !read.is_needed || !output.is_needed {
+            continue;
+        }
+        let is_same = begin(read) == begin(output);
+        // Between the rows of the one there may lie those of the other, where there are gaps.
+        let overlaps = [read, output].iter().all(|operand| operand.has_no_gaps(dense, columns))
+            && begin(read) < begin(output).saturating_add(bytes(output))
+            && begin(output) < begin(read).saturating_add(bytes(read));
+        let is_refused = if is_same { !may_be_same } else { overlaps };
+        if !is_refused {
+            continue;
+        }
+        let how = if is_same { "are the same" } else { "overlap" };
+        let Operand { name: output, .. } = output;
+        return Err(Failure::argument(format_args!(
+            "{} and {output} {how}: {output} may be {}, and must not overlap it or {} otherwise",
+            read.name, old.name, input.name
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses a pointer to elements that are not aligned as kernels need them.
+pub(crate) fn check_alignment(
+    what: &str,
+    pointer: *const c_void,
+    alignment: usize,
+) -> Result<(), Failure> {
+    if pointer.addr().is_multiple_of(alignment) {
+        return Ok(());
+    }
+    Err(Failure::argument(format_args!("{what} is not aligned to {alignment} bytes")))
 }
 
 /// Whether every row of the operands that are used is aligned to vectors.

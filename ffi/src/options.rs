@@ -216,7 +216,7 @@ impl Options {
             return Err(Failure::null("value"));
         }
         // SAFETY: by the contract.
-        let given = unsafe { Given::new(key, value, size) };
+        let given = unsafe { Given::new(key, value, size) }?;
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A copy, so that a value that is refused changes nothing.
         let mut changed = values.clone();
@@ -344,9 +344,14 @@ struct Given<'a> {
 impl Given<'_> {
     /// # Safety
     /// `size` bytes at `value` can be read for as long as it is used.
-    unsafe fn new(key: Key, value: *const c_void, size: usize) -> Self {
-        // SAFETY: by the contract, and `set` refused NULL.
-        Self { key, bytes: unsafe { std::slice::from_raw_parts(value.cast(), size) } }
+    unsafe fn new(key: Key, value: *const c_void, size: usize) -> Result<Self, Failure> {
+        // A negative length, as an integer without a sign.
+        if size > isize::MAX as usize {
+            let name = key.name();
+            return Err(Failure::argument(format_args!("{name}: no value has {size} bytes")));
+        }
+        // SAFETY: by the contract, `set` refused NULL, and the slice is not too long for one.
+        Ok(Self { key, bytes: unsafe { std::slice::from_raw_parts(value.cast(), size) } })
     }
 
     fn refused(&self, expected: &str) -> Failure {
@@ -447,6 +452,12 @@ mod tests {
         // SAFETY: NULL is refused.
         let null = unsafe { options.set(100, std::ptr::null(), 8) };
         assert_eq!(text(null), "value is NULL");
+        // SAFETY: nothing is read of what cannot be so long.
+        let negative = unsafe { options.set(107, (&raw const plan).cast(), -5_isize as usize) };
+        assert_eq!(
+            text(negative),
+            "SPARSERL_OPTION_EPILOGUE: no value has 18446744073709551611 bytes"
+        );
     }
 
     #[test]

@@ -120,6 +120,12 @@ impl Plan {
         self.options.memory_limit.map(|limit| limit.saturating_sub(used + self.copies_bytes()))
     }
 
+    /// Whether its context waits for the search to end, where that goes on in the background.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        let in_background = self.context.gpu.is_ok() && !self.options.deterministic;
+        in_background && self.context.is_closed()
+    }
+
     /// How a kernel of this plan is made.
     pub(crate) fn recipe<'a>(&'a self, origins: impl FnOnce() -> Option<&'a [u64]>) -> Recipe<'a> {
         Recipe {

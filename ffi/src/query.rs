@@ -1,13 +1,15 @@
 //! What is known of a plan.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
+use sparserl_core::codegen::Epilogue;
 use sparserl_gpu::run::operator::WorkspaceLayout;
 
+use crate::epilogue::ready_name;
 use crate::kernel::{Known, PlanKernel};
 use crate::plan::Plan;
-use crate::side::Op;
+use crate::side::{Op, Side};
 use crate::status::{Failure, Status};
 use crate::types;
 
@@ -25,22 +27,40 @@ impl PlanKernel {
 }
 
 impl Plan {
+    /// The kernel that texts and numbers are of: the best, unless it waits for values in vain.
+    fn described(&self, side: &Side) -> Arc<PlanKernel> {
+        let updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
+        if updates.is_captured { side.current() } else { side.best() }
+    }
+
     /// A text or machine code.
     pub(crate) fn text(&self, op: Op, key: i32) -> Result<Vec<u8>, Failure> {
-        let kernel = self.side(op)?.best();
+        let kernel = self.described(self.side(op)?);
         let (source, cubin) = kernel.code.plain.as_ref().unwrap_or(&kernel.code.ending);
         match key {
             types::SPARSERL_TEXT_WHY => Ok(kernel.known().why.into_bytes()),
             types::SPARSERL_TEXT_PROGRAM => Ok(kernel.packed.program.to_string().into_bytes()),
             types::SPARSERL_TEXT_SOURCE => Ok(source.text.clone().into_bytes()),
             types::SPARSERL_TEXT_CUBIN => Ok(cubin.bytes().to_vec()),
+            types::SPARSERL_TEXT_EPILOGUE => Ok(self.epilogue_text().into_bytes()),
+            types::SPARSERL_TEXT_EPILOGUE_USER => {
+                let user = self.epilogue.as_ref().map(Epilogue::declarations);
+                Ok(user.unwrap_or_default().into_bytes())
+            }
             _ => Err(Failure::argument(format_args!("there is no text {key}"))),
         }
     }
 
+    /// The name of its epilogue, if it is one that is ready, else its text.
+    fn epilogue_text(&self) -> String {
+        let Some(epilogue) = &self.epilogue else { return String::new() };
+        ready_name(epilogue, self.task.operation).unwrap_or(&epilogue.text).to_owned()
+    }
+
     /// A number.
     pub(crate) fn number(&self, op: Op, key: i32) -> Result<f64, Failure> {
-        let kernel = self.side(op)?.best();
+        let side = self.side(op)?;
+        let kernel = self.described(side);
         let known = kernel.known();
         let unmeasured = || Failure::new(Status::NotKnown, "nothing was measured for this plan");
         match key {
@@ -49,7 +69,9 @@ impl Plan {
                 Ok(arrays.map(|(_, array)| array.data.bytes().len() as f64).sum())
             }
             types::SPARSERL_NUMBER_WORKSPACE_BYTES => {
-                let own = WorkspaceLayout::new(&kernel.packed).bytes;
+                // Until values bring the kernel that waits for them, products use the other.
+                let bytes = |kernel: &PlanKernel| WorkspaceLayout::new(&kernel.packed).bytes;
+                let own = bytes(&kernel).max(bytes(&side.current()));
                 Ok((own + self.copies_bytes()) as f64)
             }
             types::SPARSERL_NUMBER_DENSE => Ok(self.options.dense.number().into()),
@@ -87,7 +109,7 @@ impl Plan {
 
     /// One line on what became of the plan.
     pub(crate) fn summary(&self) -> String {
-        let kernel = self.forward.best();
+        let kernel = self.described(&self.forward);
         let program = kernel.packed.program.to_string();
         let body: Vec<_> = program.lines().skip(2).collect();
         let pays = match self.calls_to_pay(&kernel) {

@@ -68,12 +68,20 @@ pub(crate) fn better<T: Scalar>(
     // Nothing may depend on times where every run has to end with the same kernel.
     let deadline = plan.options.deadline.filter(|_| !plan.options.deterministic);
     let age = || Duration::try_from_secs_f64(plan.progress.age()).unwrap_or(Duration::MAX);
-    let is_late = || deadline.is_some_and(|deadline| age() >= deadline);
-    let late = || Found::Nothing("plain CSR: the deadline came before a better one".to_owned());
     let is_abandoned = || plan.is_abandoned.load(Ordering::Relaxed);
     let abandoned = || Found::Nothing("plain CSR: the plan was destroyed".to_owned());
-    if is_late() {
-        return Ok(late());
+    // What the search comes to where nothing further may be begun.
+    let over = || {
+        let event = match deadline {
+            _ if is_abandoned() => return Some(abandoned()),
+            _ if plan.is_waited_for() => "the context was destroyed",
+            Some(deadline) if age() >= deadline => "the deadline came",
+            _ => return None,
+        };
+        Some(Found::Nothing(format!("plain CSR: {event} before a better one")))
+    };
+    if let Some(over) = over() {
+        return Ok(over);
     }
     let choose = |considered: usize| -> Result<Vec<Choice>, Failure> {
         let mut choices =
@@ -89,24 +97,27 @@ pub(crate) fn better<T: Scalar>(
         Effort::None | Effort::Choose => CHOSEN + SPARE,
     };
     let mut choices = choose(considered)?;
-    if is_late() {
-        return Ok(late());
+    if let Some(over) = over() {
+        return Ok(over);
     }
+    let words = policy.in_words();
     if choices.is_empty() {
-        return Ok(Found::Nothing(format!(
-            "plain CSR: {} found nothing better",
-            policy.in_words()
-        )));
+        return Ok(Found::Nothing(format!("plain CSR: {words} found nothing better")));
     }
+    // What is not measured takes the place of plain CSR only where it is predicted to be faster.
+    let unmeasured = |mut choices: Vec<Choice>| {
+        choices.retain(|choice| costs.cost(&choice.program).seconds < csr_predicted);
+        if choices.is_empty() {
+            return Ok(None);
+        }
+        checked(plan, matrix, &input, &costs, &choices).map(Some).map_err(Failure::internal)
+    };
     let chosen = match (effort, &context.gpu) {
         (Effort::Measure(time), Ok(gpu)) => {
             let alone = context.measuring.lock().unwrap_or_else(PoisonError::into_inner);
             // Other plans may have measured for long meanwhile.
-            if is_abandoned() {
-                return Ok(abandoned());
-            }
-            if is_late() {
-                return Ok(late());
+            if let Some(over) = over() {
+                return Ok(over);
             }
             let time = deadline.map_or(time, |deadline| time.min(deadline.saturating_sub(age())));
             // Measured in turn with the others, so that it is known what they gain.
@@ -118,15 +129,19 @@ pub(crate) fn better<T: Scalar>(
                 return Ok(abandoned());
             }
             match measured {
-                Ok(measured) => measured,
+                Ok(measured) => Some(measured),
                 Err(why) => {
                     context.say(&format!("nothing could be measured: {why}"));
-                    checked(plan, matrix, &input, &costs, &choose(CHOSEN + SPARE)?)
-                        .map_err(Failure::internal)?
+                    unmeasured(choose(CHOSEN + SPARE)?)?
                 }
             }
         }
-        _ => checked(plan, matrix, &input, &costs, &choices).map_err(Failure::internal)?,
+        _ => unmeasured(choices)?,
+    };
+    let Some(chosen) = chosen else {
+        return Ok(Found::Nothing(format!(
+            "plain CSR: nothing that {words} chose is predicted to be faster"
+        )));
     };
     // The first that fits what is left of the memory, and that goes with the epilogue.
     let mut refused: Option<Failure> = None;
@@ -230,12 +245,12 @@ fn measure<T: Scalar>(
     // What was measured is made anew, with the plan's epilogue.
     let request = Request { matrix, input, wanted: 0, objective: OBJECTIVE, budget, spare: 0 };
     let start = Instant::now();
-    // To an abandoned search each look at the clock is another budget later, so that it ends with
-    // the batch that it is at, whenever it was abandoned.
+    // To a search that is abandoned, or waited for, each look at the clock is another budget later, so
+    // that it ends with the batch that it is at, whenever that became so.
     let leaps = AtomicU32::new(0);
     let clock = || {
         let now = start.elapsed();
-        if !plan.is_abandoned.load(Ordering::Relaxed) {
+        if !plan.is_abandoned.load(Ordering::Relaxed) && !plan.is_waited_for() {
             return now;
         }
         now.saturating_add(time.saturating_mul(leaps.fetch_add(1, Ordering::Relaxed) + 1))

@@ -80,6 +80,16 @@ impl Side {
         }
     }
 
+    /// Says so where a better kernel waits for values that will not bring it any more: a graph updates
+    /// them, and it knows the kernels that there were.
+    pub(crate) fn keep_current(&self) {
+        if self.pending.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            self.settle(
+                "plain CSR: an update of values was captured, after which no kernel is swapped",
+            );
+        }
+    }
+
     /// Says why the kernel stays the one it is.
     pub(crate) fn settle(&self, why: &str) {
         self.settle_as(Known { why: why.to_owned(), ..self.current().known.clone() });

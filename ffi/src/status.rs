@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::types;
@@ -83,12 +84,18 @@ impl Failure {
     }
 }
 
+/// From `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` to `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD` of `cuda.h`.
+const CAPTURE_ERRORS: RangeInclusive<u32> = 900..=908;
+
 impl From<sparserl_gpu::run::device::DeviceError> for Failure {
     fn from(error: sparserl_gpu::run::device::DeviceError) -> Self {
         use sparserl_gpu::run::device::DeviceError;
         let status = match &error {
             _ if error.is_absence() => Status::NoDevice,
             DeviceError::OutOfMemory { .. } => Status::OutOfMemory,
+            DeviceError::Driver { failure, .. } if CAPTURE_ERRORS.contains(&failure.code()) => {
+                Status::Capturing
+            }
             DeviceError::UnknownArchitecture { .. } | DeviceError::DriverTooOld { .. } => {
                 Status::Unsupported
             }
@@ -108,19 +115,19 @@ pub(crate) fn call(act: impl FnOnce() -> Result<(), Failure>) -> i32 {
     let failure = match catch_unwind(AssertUnwindSafe(act)) {
         Ok(Ok(())) => return Status::Success as i32,
         Ok(Err(failure)) => failure,
-        Err(panic) => Failure::internal(format_args!(
-            "a defect of SparseRL, please report it: {}",
-            message(&*panic)
-        )),
+        Err(panic) => panicked(panic),
     };
     keep(&failure.text);
     failure.status as i32
 }
 
-/// What a panic says.
-pub(crate) fn message(panic: &(dyn Any + Send)) -> &str {
+/// What a panic means to the caller, of this thread or of one that helped it.
+#[allow(clippy::needless_pass_by_value, reason = "what catches panics gives boxes away")]
+pub(crate) fn panicked(panic: Box<dyn Any + Send>) -> Failure {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or(panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it panicked")
+    let text = text.or(panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("it panicked");
+    Failure::internal(format_args!("a defect of SparseRL, please report it: {text}"))
 }
 
 fn keep(text: &str) {
@@ -154,6 +161,10 @@ mod tests {
         let text = || unsafe { CStr::from_ptr(last()) }.to_str().unwrap().to_owned();
         assert_eq!(call(|| panic!("lost")), Status::Internal as i32);
         assert!(text().ends_with("lost"), "{}", text());
+        let helper = std::thread::spawn(|| panic!("lost in {}", "a helper"));
+        let failure = helper.join().map_err(panicked).unwrap_err();
+        assert_eq!(failure.status, Status::Internal);
+        assert!(failure.text.ends_with("lost in a helper"), "{}", failure.text);
         let status = call(|| Err(Failure::argument("two\nlines and a \0")));
         assert_eq!(status, Status::InvalidArgument as i32);
         assert_eq!(text(), "two lines and a  ");

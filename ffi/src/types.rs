@@ -15,7 +15,8 @@ pub const SPARSERL_NULL_POINTER: sparserl_status = 1;
 pub const SPARSERL_INVALID_HANDLE: sparserl_status = 2;
 /// A number, text or pointer is not one of those that are allowed.
 pub const SPARSERL_INVALID_ARGUMENT: sparserl_status = 3;
-/// The arrays are no CSR matrix: a column out of range, unsorted or repeated, a value not finite.
+/// The arrays are no CSR matrix: row offsets that fall or do not end as nnz says, a column out of
+/// range, unsorted or repeated, a value not finite.
 pub const SPARSERL_INVALID_MATRIX: sparserl_status = 4;
 /// There are no kernels for what is asked for, or the plan was not made for it.
 pub const SPARSERL_UNSUPPORTED: sparserl_status = 5;
@@ -27,7 +28,8 @@ pub const SPARSERL_WRONG_DEVICE: sparserl_status = 7;
 pub const SPARSERL_OUT_OF_MEMORY: sparserl_status = 8;
 /// The plan needs more than SPARSERL_OPTION_MEMORY_LIMIT.
 pub const SPARSERL_MEMORY_LIMIT: sparserl_status = 9;
-/// The stream is being captured, and what is asked for cannot be.
+/// The stream is being captured, and what is asked for cannot be; or it is the default stream, which
+/// waits for others, while one of them is captured.
 pub const SPARSERL_CAPTURING: sparserl_status = 10;
 /// Nothing can be compiled: NVRTC or the program sparserl-server is missing.
 pub const SPARSERL_NO_COMPILER: sparserl_status = 11;
@@ -88,7 +90,9 @@ pub const SPARSERL_OPTION_EXPECTED_CALLS: i32 = 100;
 pub const SPARSERL_OPTION_MEASURE: i32 = 101;
 /// double: seconds after which nothing better is searched for.
 pub const SPARSERL_OPTION_DEADLINE: i32 = 102;
-/// uint64_t: bytes of device memory that the plan may take.
+/// uint64_t: bytes of device memory that the plan may take: for packed matrices with their workspaces,
+/// and where values may change for the maps that say where they go, of all its kernels, and for copies
+/// of column-major operands. Machine code is not counted, nor what measuring takes for a while.
 pub const SPARSERL_OPTION_MEMORY_LIMIT: i32 = 103;
 /// int32_t: 1 gives the same bits in every run: no kernel is swapped, and nothing depends on
 /// times. Planning then waits for the policy.
@@ -121,10 +125,11 @@ pub const SPARSERL_OPTION_EPILOGUE_SOURCE: i32 = 108;
 /// columns are those of op(A). Arrays that are not const are written, each element for its own
 /// row. Of matrices there are arrays [N] and [rows][N], too, and N is a constant in the text. Arrays
 /// of Dense instead of Scalar have the type of the dense operands, which becomes Scalar by itself;
-/// in half precision Dense::nearest(v) makes one of a Scalar.
+/// in half precision Dense::nearest(v) makes one of a Scalar. Arrays that are written must not overlap
+/// other arrays or operands.
 pub const SPARSERL_OPTION_EPILOGUE_USER: i32 = 109;
-/// int32_t: 0 takes vectors and new values as they are given; 1 (default) asks the driver whether
-/// they are device memory that is large enough.
+/// int32_t: 0 takes dense operands, new values, workspaces and the arrays of an epilogue's user block as
+/// they are given; 1 (default) asks the driver whether they are device memory that is large enough.
 pub const SPARSERL_OPTION_CHECK_POINTERS: i32 = 110;
 /// uint64_t: columns of the dense operands, 1 to 1048576: the plan is for products with matrices
 /// (SpMM), by sparserl_execute_matrices(). Without it, for products with vectors.
@@ -214,6 +219,10 @@ pub const SPARSERL_TEXT_PROGRAM: i32 = 2;
 pub const SPARSERL_TEXT_SOURCE: i32 = 3;
 /// The kernel in machine code: bytes of a cubin.
 pub const SPARSERL_TEXT_CUBIN: i32 = 4;
+/// The epilogue: the name of one that is ready, or the text in CUDA C; empty where there is none.
+pub const SPARSERL_TEXT_EPILOGUE: i32 = 5;
+/// What the epilogue takes, as SPARSERL_OPTION_EPILOGUE_USER declares it; empty where that is nothing.
+pub const SPARSERL_TEXT_EPILOGUE_USER: i32 = 6;
 
 /// Bytes of the packed matrix with its workspace.
 pub const SPARSERL_NUMBER_PACKED_BYTES: i32 = 1;
@@ -231,7 +240,8 @@ pub const SPARSERL_NUMBER_PLANNING_SECONDS: i32 = 6;
 pub const SPARSERL_NUMBER_CALLS: i32 = 7;
 /// Products after which planning has paid, against plain CSR, by what was measured, else predicted.
 pub const SPARSERL_NUMBER_CALLS_TO_PAY: i32 = 8;
-/// Bytes of workspace that a product writes to meanwhile, copies of column-major operands among it.
+/// Bytes of workspace that a product writes to meanwhile, copies of column-major operands among it: the
+/// most of the kernel in use and of a better one that waits for new values.
 /// Where it is 0, products of one plan may overlap; else by sparserl_plan_set_workspace().
 pub const SPARSERL_NUMBER_WORKSPACE_BYTES: i32 = 9;
 /// How the plan's dense operands lie: SPARSERL_DENSE_ROW_MAJOR, ...

@@ -8,6 +8,7 @@ use sparserl_gpu::run::operator::{DeviceMemory, ForeignStream, SmallKernel, wait
 use crate::kernel::{Loaded, PlanKernel};
 use crate::map::ValueArray;
 use crate::matrix::check_memory;
+use crate::operands::check_alignment;
 use crate::plan::Plan;
 use crate::scatter::BLOCK;
 use crate::status::{Failure, Status};
@@ -61,8 +62,11 @@ impl Plan {
         }
         let dtype = self.task.precision.matrix();
         let bytes = self.nnz * dtype.size();
-        if !from_host && self.options.check_pointers {
-            check_memory(&gpu.device, "values", values, bytes)?;
+        if !from_host {
+            check_alignment("values", values, dtype.size())?;
+            if self.options.check_pointers {
+                check_memory(&gpu.device, "values", values, bytes)?;
+            }
         }
         let kernel = self.context.scatter.kernel(&self.context.compiler, &gpu.device, dtype)?;
         let staged = if from_host {
@@ -104,6 +108,8 @@ impl Plan {
             // what its replays bring.
             if may_swap {
                 side.take_pending();
+            } else {
+                side.keep_current();
             }
             let current = side.current();
             let mut kernels = side.captured();

@@ -109,6 +109,11 @@ impl Workspaces {
     }
 }
 
+/// Whether it is the default stream that waits for others, and they for it.
+pub(crate) fn is_legacy(stream: *mut c_void) -> bool {
+    key(stream) == 0
+}
+
 /// What tells streams apart: the legacy one has two handles.
 fn key(stream: *mut c_void) -> usize {
     match stream.addr() {

@@ -19,14 +19,17 @@ use tempfile::TempDir;
 /// The tests in C that need neither a GPU nor a driver, each a program.
 const TESTS: [&str; 3] = ["plans", "misuse", "epilogue"];
 /// Those that need a driver.
-const DRIVER_TESTS: [&str; 5] = ["on_driver", "matrices", "dense", "workspace", "shared"];
+const DRIVER_TESTS: [&str; 6] =
+    ["on_driver", "matrices", "dense", "workspace", "waiting", "shared"];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     let has_fortran = !Compiler::all(Language::Fortran).is_empty();
-    let tests: [(&str, fn(), bool); 12] = [
+    let tests: [(&str, fn(), bool); 14] = [
         ("compilers", every_compiler_takes_the_header, true),
+        ("abi", programs_of_before_are_understood, true),
+        ("unloaded", it_stays_when_it_is_closed, true),
         ("examples", examples_run_as_far_as_they_go, true),
         ("gpu_programs", programs_for_a_gpu_compile_and_link, true),
         ("fortran", the_example_in_fortran_runs, has_fortran),
@@ -157,6 +160,43 @@ fn every_compiler_takes_the_header() {
     }
 }
 
+/// Numbers, structures and functions are those that programs were compiled with.
+fn programs_of_before_are_understood() {
+    let folder = TempDir::new().unwrap();
+    let compiler = Compiler::first(Language::C);
+    run(&mut Command::new(Build::new(&compiler, "tests/c/abi.c").into_folder(folder.path())));
+    let header = fs::read_to_string(build::source("sparserl.h")).unwrap();
+    let known = fs::read_to_string(build::source("tests/c/abi.c")).unwrap();
+    let constants =
+        header.lines().filter_map(|line| line.strip_prefix("#define ")?.split_once(' '));
+    let (mut count, functions) =
+        (0, fs::read_to_string(build::source("tests/symbols.txt")).unwrap());
+    for (name, number) in constants.filter(|(name, _)| name.starts_with("SPARSERL_")) {
+        assert!(known.contains(&format!("IS({name}, {number});")), "abi.c does not know {name}");
+        count += 1;
+    }
+    assert!(count >= 65, "{count} constants");
+    for name in functions.lines().filter_map(|line| line.split("@@").next()) {
+        assert!(known.contains(&format!("= {name};")), "abi.c does not know {name}");
+    }
+}
+
+/// Threads of the library go on after `dlclose`, in the one that cargo links as in the one that is installed.
+fn it_stays_when_it_is_closed() {
+    let folder = TempDir::new().unwrap();
+    let program = folder.path().join("unloaded");
+    run(Command::new("cc")
+        .args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(build::source(""))
+        .arg(build::source("tests/c/unloaded.c"))
+        .args(["-ldl", "-o"])
+        .arg(&program));
+    let installed = install();
+    for library in [build::library(), installed.path().join("lib/libsparserl.so")] {
+        run(Command::new(&program).arg(library));
+    }
+}
+
 fn examples_run_as_far_as_they_go() {
     let folder = TempDir::new().unwrap();
     let spmv = Build::new(&Compiler::first(Language::C), "examples/spmv.c")
@@ -221,7 +261,7 @@ fn programs_for_a_gpu_compile_and_link() {
 fn only_the_api_is_exported() {
     let output = run(Command::new("nm").args(["-D", "--defined-only"]).arg(build::library()));
     let symbols: Vec<_> = output.stdout.lines().filter_map(|line| line.split(' ').nth(2)).collect();
-    assert!(symbols.len() >= 18, "{symbols:?}");
+    assert!(symbols.len() >= 23, "{symbols:?}");
     let header = fs::read_to_string(build::source("sparserl.h")).unwrap();
     for symbol in symbols {
         let name = symbol.split('@').next().unwrap();

@@ -113,7 +113,11 @@ static inline void make_calls(struct shared *shared, struct choice choice, int c
       case 14: status = sparserl_execute_matrices(p, op, stream, &one, x, ld, beta, z, ld, z, ld, NULL); break;
       case 15: status = sparserl_plan_update_values(p, stream, BELOW(2) ? x : g->values, (int32_t)BELOW(3)); break;
       case 16: status = sparserl_plan_save(p, path); break;
-      case 17: place = 18 + BELOW(6); status = sparserl_plan_load(c, m, path, (sparserl_plan **)&made); break;
+      case 17:
+        place = 18 + BELOW(6);
+        status = BELOW(2) ? sparserl_plan_load(c, m, path, (sparserl_plan **)&made)
+                          : sparserl_plan_load_with_options(c, m, path, o, (sparserl_plan **)&made);
+        break;
       case 18: status = sparserl_plan_text(p, op, (int32_t)BELOW(6), text, sizeof text, &length); break;
       case 19: status = sparserl_plan_number(p, op, (int32_t)BELOW(11), &number); break;
       case 20: status = sparserl_options_set(o, SPARSERL_OPTION_DENSE, &lie, sizeof lie); break;

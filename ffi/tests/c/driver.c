@@ -14,13 +14,20 @@
 
 struct CUctx_st {
   int device;
-  _Atomic int retained;
+  /* References to it, and streams of it that are captured. */
+  _Atomic int retained, captures;
 };
 struct CUstream_st {
   CUcontext context;
-  int is_capturing;
+  int is_capturing, is_destroyed;
+  CUstream next_destroyed;
   /* Held by what the stream does: one thing after the other, whichever threads ask for it. */
   pthread_mutex_t work;
+};
+struct CUevent_st {
+  CUcontext context;
+  CUstream stream; /* that it was recorded on last */
+  int is_recorded;
 };
 struct CUfunc_st {
   CUcontext context;
@@ -41,11 +48,16 @@ struct block {
   int device;
 };
 
-static struct CUctx_st contexts[2] = {{0, 0}, {1, 0}};
-static struct CUstream_st default_stream = {NULL, 0, PTHREAD_MUTEX_INITIALIZER};
+static struct CUctx_st contexts[2] = {{0, 0, 0}, {1, 0, 0}};
+static struct CUstream_st default_stream = {NULL, 0, 0, NULL, PTHREAD_MUTEX_INITIALIZER};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks;
-static long taken_blocks, taken_modules, taken_streams, launches;
+static long taken_blocks, taken_modules, taken_streams, taken_events, launches, uses_of_destroyed;
+static CUstream destroyed_streams;
+static struct {
+  CUstream waiting, waited_for;
+} waits[1024];
+static size_t wait_count;
 static _Atomic size_t memory_left = (size_t)1 << 40;
 static uint64_t last_words[256];
 static size_t last_count;
@@ -58,6 +70,15 @@ static _Thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 /* What tests ask and set. */
 long driver_taken(void) { return taken_blocks + taken_modules + taken_streams; }
+long driver_events(void) { return taken_events; }
+/* Calls with the handles of streams that were destroyed, which are undefined. */
+long driver_uses_of_destroyed(void) { return uses_of_destroyed; }
+/* How often a stream was told to wait for another, of the first so many times that any was. */
+long driver_waits(CUstream waiting, CUstream waited_for) {
+  long count = 0;
+  for (size_t i = 0; i < wait_count; ++i) count += waits[i].waiting == waiting && waits[i].waited_for == waited_for;
+  return count;
+}
 long driver_launches(void) { return launches; }
 int driver_depth(void) { return depth; }
 /* How many parameters of the last launch point into these bytes. */
@@ -85,6 +106,7 @@ CUstream driver_stream(int device) {
 }
 void driver_capture(CUstream stream, int begin) {
   stream->is_capturing = begin;
+  stream->context->captures += begin ? 1 : -1;
   captures += begin ? 1 : -1;
 }
 
@@ -95,9 +117,14 @@ static CUcontext current(void) { return depth ? stack[depth - 1] : NULL; }
 
 #define NEED_CONTEXT() \
   if (!current() || !current()->retained) return CUDA_ERROR_INVALID_CONTEXT
+#define NOT_DESTROYED(stream) \
+  if ((stream) && (stream)->is_destroyed) return ++uses_of_destroyed, CUDA_ERROR_INVALID_HANDLE
 /* What may not be called while anybody captures in global mode. */
 #define UNSAFE() \
   if (captures && mode != CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+/* The default stream waits for all others of its context, which those that are captured cannot be waited for. */
+#define NOT_IMPLICIT(stream) \
+  if (!(stream) && current()->captures) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
 
 CUresult cuInit(unsigned flags) { return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
 CUresult cuDriverGetVersion(int *version) { return *version = 13000, CUDA_SUCCESS; }
@@ -236,16 +263,21 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
   pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;
 }
+/* Kept, so that it is known what its handle was. */
 CUresult cuStreamDestroy(CUstream stream) {
-  free(stream);
   pthread_mutex_lock(&lock);
   --taken_streams;
+  stream->is_destroyed = 1;
+  stream->next_destroyed = destroyed_streams;
+  destroyed_streams = stream;
   pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream stream) {
   NEED_CONTEXT();
+  NOT_DESTROYED(stream);
   UNSAFE();
+  NOT_IMPLICIT(stream);
   return stream && stream->is_capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
@@ -253,8 +285,55 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
 }
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
   NEED_CONTEXT();
+  NOT_DESTROYED(stream);
+  NOT_IMPLICIT(stream);
   *status = stream && stream->is_capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
                                            : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventCreate(CUevent *event, unsigned flags) {
+  NEED_CONTEXT();
+  if (flags != CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!(*event = (CUevent)calloc(1, sizeof **event))) abort();
+  (*event)->context = current();
+  pthread_mutex_lock(&lock);
+  ++taken_events;
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventDestroy(CUevent event) {
+  free(event);
+  pthread_mutex_lock(&lock);
+  --taken_events;
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  NEED_CONTEXT();
+  NOT_DESTROYED(stream);
+  if (event->context != current() || (stream && stream->context != current())) return CUDA_ERROR_INVALID_HANDLE;
+  /* Nothing that is tested here may put an event into a graph. */
+  if (stream && stream->is_capturing) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  NOT_IMPLICIT(stream);
+  event->stream = stream;
+  event->is_recorded = 1;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventSynchronize(CUevent event) {
+  UNSAFE();
+  return event->is_recorded ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  NEED_CONTEXT();
+  NOT_DESTROYED(stream);
+  if (flags || !event->is_recorded) return CUDA_ERROR_INVALID_VALUE;
+  if (stream && stream->is_capturing) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  pthread_mutex_lock(&lock);
+  if (wait_count < sizeof waits / sizeof *waits) {
+    waits[wait_count].waiting = stream;
+    waits[wait_count++].waited_for = event->stream;
+  }
+  pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;
 }
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
@@ -276,6 +355,7 @@ CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream st
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream stream) {
   NEED_CONTEXT();
   if (!bytes || (stream && stream->context != current())) return CUDA_ERROR_INVALID_VALUE;
+  NOT_IMPLICIT(stream);
   begin_work(stream);
   memset((void *)to, byte, bytes);
   end_work(stream);
@@ -431,6 +511,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *launch, CUfunction function, voi
   if (is_broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
   if (function->context != current() || (launch->hStream && launch->hStream->context != current()))
     return CUDA_ERROR_INVALID_HANDLE;
+  NOT_IMPLICIT(launch->hStream);
   const unsigned blocks = launch->gridDimX * launch->gridDimY * launch->gridDimZ;
   const unsigned threads = launch->blockDimX * launch->blockDimY * launch->blockDimZ;
   if (!blocks || threads > 1024 || launch->sharedMemBytes || extra) return CUDA_ERROR_INVALID_VALUE;
@@ -469,9 +550,6 @@ ABSENT(7, "cuCtxSetLimit")
 ABSENT(8, "cuMemcpyDtoDAsync_v2")
 ABSENT(9, "cuStreamBeginCapture_v2")
 ABSENT(10, "cuStreamEndCapture")
-ABSENT(11, "cuEventCreate")
-ABSENT(12, "cuEventDestroy_v2")
-ABSENT(13, "cuEventRecord")
 ABSENT(14, "cuEventElapsedTime_v2")
 ABSENT(15, "cuGraphInstantiateWithFlags")
 ABSENT(16, "cuGraphLaunch")

@@ -21,9 +21,15 @@ static void matrices(void) {
   REFUSED(csr.rows = -1, SPARSERL_INVALID_ARGUMENT, "rows is -1");
   REFUSED(csr.cols = INT64_C(1) << 40, SPARSERL_INVALID_ARGUMENT, "cols is 1099511627776");
   REFUSED(csr.nnz = -5, SPARSERL_INVALID_ARGUMENT, "nnz is -5");
-  REFUSED(csr.nnz -= 1, SPARSERL_INVALID_MATRIX, "row offsets end at");
+  REFUSED(csr.nnz -= 1, SPARSERL_INVALID_MATRIX, "row offsets end at 1920: expected 1919, since");
+  REFUSED(csr.nnz += 1, SPARSERL_INVALID_MATRIX, "row offsets end at 1920");
+  /* Nothing is read of arrays that are not as long. */
+  REFUSED((csr.nnz = INT64_C(1) << 30, csr.column_indices = csr.values = &csr), SPARSERL_INVALID_MATRIX,
+          "and nnz is 1073741824");
+  REFUSED((csr.nnz = INT64_MAX, csr.column_indices = csr.values = &csr), SPARSERL_INVALID_MATRIX,
+          "and nnz is 9223372036854775807");
   REFUSED(csr.index_base = 2, SPARSERL_INVALID_ARGUMENT, "index_base is 2");
-  REFUSED(csr.index_base = 1, SPARSERL_INVALID_MATRIX, "row 1: column 0");
+  REFUSED(csr.index_base = 1, SPARSERL_INVALID_MATRIX, "row offsets begin at 0: expected 1, the index_base");
   REFUSED(csr.offset_type = 9, SPARSERL_INVALID_ARGUMENT, "offset_type is 9");
   REFUSED(csr.index_type = 9, SPARSERL_INVALID_ARGUMENT, "index_type is 9");
   REFUSED(csr.value_type = 9, SPARSERL_INVALID_ARGUMENT, "value_type is 9");
@@ -46,11 +52,44 @@ static void matrices(void) {
   REFUSED((void)0, SPARSERL_INVALID_MATRIX, "row 1 starts at offset");
   g.row_offsets[2] = -7;
   REFUSED((void)0, SPARSERL_INVALID_MATRIX, "row 1 starts at offset");
+  g.row_offsets[2] = INT32_MAX;
+  REFUSED((void)0, SPARSERL_INVALID_MATRIX, "row 2 starts at offset 2147483647");
   g.row_offsets[2] = offset;
   const double value = g.values[3];
   g.values[3] = value / 0.0;
   REFUSED((void)0, SPARSERL_INVALID_MATRIX, "is not finite");
   g.values[3] = value;
+}
+
+/* Texts count from the base, as the arrays do. */
+static void from_1(void) {
+  int32_t offsets[] = {1, 3, 5}, columns[] = {1, 2, 1, 2};
+  double values[] = {1, 2, 3, 4};
+  sparserl_csr csr;
+  sparserl_matrix *made = NULL;
+  memset(&csr, 0, sizeof csr);
+  csr.rows = csr.cols = 2;
+  csr.nnz = 4;
+  csr.row_offsets = offsets;
+  csr.column_indices = columns;
+  csr.values = values;
+  csr.value_type = SPARSERL_F64;
+  csr.index_base = 1;
+#define IS_REFUSED(words) FAILS(sparserl_matrix_create(context, &csr, &made), SPARSERL_INVALID_MATRIX, words)
+  columns[2] = 0;
+  IS_REFUSED("row 2: column 0, but the matrix has 2 columns, from 1");
+  columns[2] = 2;
+  IS_REFUSED("row 2: column 2 repeats or is out of order");
+  columns[2] = 1;
+  values[3] /= 0.0;
+  IS_REFUSED("row 2, column 2: value inf is not finite");
+  values[3] = 4;
+  offsets[1] = 6;
+  IS_REFUSED("row 2 starts at offset 6 and ends at 5");
+  offsets[1] = 3;
+  offsets[2] = 6;
+  IS_REFUSED("row offsets end at 6: expected 5, since they begin at 1 and nnz is 4");
+  REQUIRE(made == NULL);
 }
 
 static void handles(void) {
@@ -180,6 +219,7 @@ int main(void) {
   g = make_grid(20);
   context = open_without_device();
   matrices();
+  from_1();
   handles();
   options();
   OK(sparserl_context_destroy(context));

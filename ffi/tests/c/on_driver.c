@@ -100,7 +100,7 @@ static void executed(void) {
   REQUIRE(number_of(plan, 0, SPARSERL_NUMBER_CALLS) == 10);
   REQUIRE(text_has(plan, 0, SPARSERL_TEXT_WHY, "chosen by the cost model, not measured"));
 
-  const long launches = driver_launches();
+  long launches = driver_launches();
   FAILS(sparserl_execute(plan, stream, &one, host, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT,
         "x is no pointer to device memory");
   FAILS(sparserl_execute(plan, stream, &one, few, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT,
@@ -113,7 +113,27 @@ static void executed(void) {
   FAILS(sparserl_execute(plan, stream, &one, x, NULL, y, z), SPARSERL_NULL_POINTER, "beta is NULL");
   FAILS(sparserl_execute(plan, stream, &one, NULL, &one, y, z), SPARSERL_NULL_POINTER, "x is NULL");
   FAILS(sparserl_execute(plan, stream, &one, x, &one, y, NULL), SPARSERL_NULL_POINTER, "z is NULL");
-  FAILS(sparserl_execute(plan, stream, &one, z, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT, "x and z");
+  FAILS(sparserl_execute(plan, stream, &one, z, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT, "x and z are the same");
+  FAILS(sparserl_execute(plan, stream, &one, (char *)x + 4, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT,
+        "x is not aligned to 8 bytes");
+  FAILS(sparserl_execute(plan, stream, &one, x, &one, (char *)y + 4, z), SPARSERL_INVALID_ARGUMENT,
+        "y is not aligned to 8 bytes");
+  FAILS(sparserl_execute(plan, stream, &one, x, &zero, NULL, (char *)z + 1), SPARSERL_INVALID_ARGUMENT,
+        "z is not aligned to 8 bytes");
+  /* The result begins in an operand, or ends there. */
+  double *both = device_memory(2 * bytes);
+  const size_t count = bytes / sizeof *both;
+  FAILS(sparserl_execute(plan, stream, &one, both, &zero, NULL, both + count - 1), SPARSERL_INVALID_ARGUMENT,
+        "x and z overlap");
+  FAILS(sparserl_execute(plan, stream, &one, both + count - 1, &zero, NULL, both), SPARSERL_INVALID_ARGUMENT,
+        "x and z overlap");
+  FAILS(sparserl_execute(plan, stream, &one, x, &one, both + 1, both), SPARSERL_INVALID_ARGUMENT,
+        "y and z overlap: z may be y, and must not overlap it or x otherwise");
+  REQUIRE(driver_launches() == launches);
+  OK(sparserl_execute(plan, stream, &one, both + count, &one, both + count, both));
+  OK(sparserl_execute(plan, stream, &one, x, &zero, both + 1, both));
+  device_free(both);
+  launches = driver_launches();
   FAILS(sparserl_execute_op(plan, 5, stream, &one, x, &zero, NULL, z, NULL), SPARSERL_INVALID_ARGUMENT,
         "op is 5");
   FAILS(sparserl_execute(plan, elsewhere, &one, x, &zero, NULL, z), SPARSERL_WRONG_DEVICE,
@@ -165,12 +185,15 @@ static void updated(const char *folder) {
         "values: ");
   FAILS(sparserl_plan_update_values(plan, stream, g.values, SPARSERL_DEVICE), SPARSERL_INVALID_ARGUMENT,
         "values is no pointer to device memory");
+  FAILS(sparserl_plan_update_values(plan, stream, (char *)values + 4, SPARSERL_DEVICE), SPARSERL_INVALID_ARGUMENT,
+        "values is not aligned to 8 bytes");
   FAILS(sparserl_plan_update_values(plan, stream, values, 3), SPARSERL_INVALID_ARGUMENT, "location is 3");
   FAILS(sparserl_plan_update_values(plan, elsewhere, values, SPARSERL_DEVICE), SPARSERL_WRONG_DEVICE, "");
   driver_capture(stream, 1);
   FAILS(sparserl_plan_update_values(plan, stream, g.values, SPARSERL_HOST), SPARSERL_CAPTURING,
         "give them in device memory");
   OK(sparserl_plan_update_values(plan, stream, values, SPARSERL_DEVICE));
+  FAILS(sparserl_plan_update_values(plan, NULL, values, SPARSERL_DEVICE), SPARSERL_CAPTURING, "failed: an error");
   driver_capture(stream, 0);
   char path[4096];
   snprintf(path, sizeof path, "%s/c.plan", folder);
@@ -181,6 +204,46 @@ static void updated(const char *folder) {
   OK(sparserl_plan_destroy(plan));
   device_free(values);
   device_free(few);
+}
+
+/* What no file holds is said when a plan is loaded. */
+static void loaded_with_options(const char *folder) {
+  const size_t bytes = (size_t)g.csr.rows * sizeof(double);
+  double *x = (double *)calloc(1, bytes), *z = (double *)calloc(1, bytes);
+  REQUIRE(x && z);
+  sparserl_plan *plan = plan_with(0, 0), *loaded = NULL;
+  const double forward = number_of(plan, SPARSERL_OP_NONE, SPARSERL_NUMBER_PACKED_BYTES);
+  const double both = forward + number_of(plan, SPARSERL_OP_TRANSPOSE, SPARSERL_NUMBER_PACKED_BYTES);
+  char path[4096];
+  snprintf(path, sizeof path, "%s/i.plan", folder);
+  OK(sparserl_plan_save(plan, path));
+  OK(sparserl_plan_destroy(plan));
+  sparserl_options *options = NULL;
+  OK(sparserl_options_create(&options));
+  const long before = driver_taken();
+  const uint64_t limits[] = {(uint64_t)forward - 1, (uint64_t)both - 1, (uint64_t)both};
+  for (int i = 0; i < 3; ++i) {
+    OK(sparserl_options_set(options, SPARSERL_OPTION_MEMORY_LIMIT, &limits[i], sizeof limits[i]));
+    if (i == 2) continue;
+    FAILS(sparserl_plan_load_with_options(context, matrix, path, options, &loaded), SPARSERL_MEMORY_LIMIT,
+          "bytes of device memory, and may take");
+    REQUIRE(loaded == NULL && driver_taken() == before);
+  }
+  OK(sparserl_plan_load_with_options(context, matrix, path, options, &loaded));
+  FAILS(sparserl_execute(loaded, stream, &one, x, &zero, NULL, z), SPARSERL_INVALID_ARGUMENT,
+        "x is no pointer to device memory");
+  OK(sparserl_plan_destroy(loaded));
+  set_int(options, SPARSERL_OPTION_CHECK_POINTERS, 0);
+  OK(sparserl_plan_load_with_options(context, matrix, path, options, &loaded));
+  OK(sparserl_execute(loaded, stream, &one, x, &zero, NULL, z));
+  OK(sparserl_plan_destroy(loaded));
+  OK(sparserl_plan_load_with_options(context, matrix, path, NULL, &loaded));
+  OK(sparserl_plan_destroy(loaded));
+  FAILS(sparserl_plan_load_with_options(context, matrix, path, (sparserl_options *)(void *)context, &loaded),
+        SPARSERL_INVALID_HANDLE, "options: this is a handle of a context");
+  OK(sparserl_options_destroy(options));
+  free(x);
+  free(z);
 }
 
 static void empty(void) {
@@ -222,6 +285,35 @@ static void deterministic(void) {
   REQUIRE(!strstr(programs[0], "block 256\nkeep csr"));
   free(programs[0]);
   free(programs[1]);
+}
+
+/* What was not measured takes the place of plain CSR only where it is predicted to be faster, whatever the policy
+ * thinks of it. */
+static void predicted(void) {
+  struct grid arrow = make_arrow(2000, 2000);
+  sparserl_context *learned = NULL;
+  sparserl_matrix *own = NULL;
+  OK(sparserl_context_create(NULL, &learned));
+  OK(sparserl_matrix_create(learned, &arrow.csr, &own));
+  double seconds[2][2];
+  for (int is_searched = 0; is_searched < 2; ++is_searched) {
+    sparserl_options *options = NULL;
+    sparserl_plan *plan = NULL;
+    OK(sparserl_options_create(&options));
+    set_int(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
+    set_int(options, SPARSERL_OPTION_MEASURE, 0);
+    set_calls(options, is_searched ? 100000000 : 0);
+    OK(sparserl_plan_create(learned, own, options, &plan));
+    OK(sparserl_plan_wait(plan));
+    for (int32_t op = 0; op < 2; ++op)
+      seconds[is_searched][op] = number_of(plan, op, SPARSERL_NUMBER_PREDICTED_SECONDS);
+    OK(sparserl_plan_destroy(plan));
+    OK(sparserl_options_destroy(options));
+  }
+  for (int op = 0; op < 2; ++op) REQUIRE(seconds[1][op] <= seconds[0][op]);
+  OK(sparserl_matrix_destroy(own));
+  OK(sparserl_context_destroy(learned));
+  free_grid(&arrow);
 }
 
 static void from_device(void) {
@@ -267,6 +359,21 @@ static void fused(void) {
   FAILS(sparserl_execute(plan, stream, &one, x, &one, z, z), SPARSERL_NULL_POINTER, "user is NULL");
   OK(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &user));
   OK(sparserl_execute_op(plan, 0, stream, &one, x, &zero, NULL, z, &user));
+  /* What the user block points to is looked at as vectors are. */
+  const long launches = driver_launches();
+  const double host = 0;
+  const struct {
+    const double *lower, *upper;
+  } wrong[] = {{x, NULL}, {&host, x}, {x, x + 1}, {(const double *)((const char *)x + 4), x}};
+  FAILS(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &wrong[0]), SPARSERL_NULL_POINTER,
+        "user.upper is NULL");
+  FAILS(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &wrong[1]), SPARSERL_INVALID_ARGUMENT,
+        "user.lower is no pointer to device memory");
+  FAILS(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &wrong[2]), SPARSERL_INVALID_ARGUMENT,
+        "user.upper: 3200 bytes are needed, and 3192 are left");
+  FAILS(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &wrong[3]), SPARSERL_INVALID_ARGUMENT,
+        "user.lower is not aligned to 8 bytes");
+  REQUIRE(driver_launches() == launches);
   OK(sparserl_plan_destroy(plan));
   OK(sparserl_options_destroy(options));
   device_free(x);
@@ -385,8 +492,10 @@ int main(int count, char **arguments) {
   right(arguments[1]);
   executed();
   updated(arguments[1]);
+  loaded_with_options(arguments[1]);
   empty();
   deterministic();
+  predicted();
   from_device();
   fused();
   single();

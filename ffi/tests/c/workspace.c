@@ -48,12 +48,13 @@ static void separate(void) {
   product(NULL, SPARSERL_OP_NONE);
   REQUIRE(!driver_launched_with(spaces[0].at, needed) && !driver_launched_with(spaces[1].at, needed));
 
-  /* The default stream, while another is captured. */
+  /* The default stream, on which nothing can be asked for while another is captured. */
   OK(sparserl_plan_set_workspace(plan, streams[0], NULL, 0));
   OK(sparserl_plan_set_workspace(plan, NULL, spaces[0].at, needed));
-  driver_capture(streams[1], 1);
   product(NULL, SPARSERL_OP_NONE);
   REQUIRE(driver_launched_with(spaces[0].at, needed));
+  driver_capture(streams[1], 1);
+  FAILS(sparserl_execute(plan, NULL, &one, x, &zero, NULL, z), SPARSERL_CAPTURING, "cuStreamIsCapturing failed");
   product(streams[1], SPARSERL_OP_NONE);
   REQUIRE(driver_launched_with(spaces[1].at, needed));
   driver_capture(streams[1], 0);
