@@ -1,15 +1,19 @@
-"""Makes the wheel (PEP 517): the package, libsparserl, sparserl-server and sparserl.h.
+"""Makes the wheel (PEP 517): the package, libsparserl, sparserl-server and sparserl.h; one that names this folder
+in the place of the package (PEP 660, `pip install -e`); and an archive of the sources.
 
-Builds them in release mode, unless SPARSERL_LIBRARY names a folder that has them already
+Builds the libraries in release mode, unless SPARSERL_LIBRARY names a folder that has them already
 (libsparserl.a, and sparserl-server there or one above), and links the library, as `ffi/install/install.sh` does.
 """
 
 import base64
+import gzip
 import hashlib
+import io
 import os
 import platform
 import stat
 import subprocess
+import tarfile
 import tempfile
 import tomllib
 import zipfile
@@ -18,27 +22,59 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CRATE = HERE.parent
 ROOT = CRATE.parent
+# Files that nothing is built of.
+MEASURED = (".parquet", ".gz")
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
-    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     archive, server = built()
     package = {f"sparserl/{file.name}": file for file in sorted((HERE / "sparserl").glob("*.py"))}
     package |= {f"sparserl/{file.name}": file for file in (CRATE / "sparserl.h", server)}
-    info = f"sparserl-{version}.dist-info"
-    licences = {f"{info}/licenses/{file.name}": file for file in sorted(ROOT.glob("LICENSE-*"))}
-    tag = f"py3-none-{platform_tag()}"
-    name = f"sparserl-{version}-{tag}.whl"
-    with Wheel(Path(wheel_directory) / name) as wheel:
-        for place, file in (package | licences).items():
+    with Wheel(wheel_directory) as wheel:
+        for place, file in package.items():
             wheel.add(place, file.read_bytes(), is_program=file == server)
         wheel.add("sparserl/libsparserl.so", linked(archive))
-        wheel.add(f"{info}/METADATA", metadata(project, version, licences).encode())
-        about = ["Wheel-Version: 1.0", "Generator: sparserl", "Root-Is-Purelib: false", f"Tag: {tag}", ""]
-        wheel.add(f"{info}/WHEEL", "\n".join(about).encode())
-        wheel.add_record(f"{info}/RECORD")
-    return name
+        return wheel.finished()
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    archive, server = built()
+    # Where the package looks for them; it finds the header in the folder of the crate.
+    for file, content in ((server.name, server.read_bytes()), ("libsparserl.so", linked(archive))):
+        place = HERE / "sparserl" / file
+        # Another file in the place of one that may be in use.
+        place.unlink(missing_ok=True)
+        place.write_bytes(content)
+        place.chmod(0o755)
+    with Wheel(wheel_directory) as wheel:
+        wheel.add("sparserl.pth", f"{HERE}\n".encode())
+        return wheel.finished()
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    """All that git keeps, for Cargo builds no workspace without its members, but what was measured."""
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], check=True, stdout=subprocess.PIPE)
+    names = [name for name in listed.stdout.decode().split("\0") if name and not name.endswith(MEASURED)]
+    folder = f"sparserl-{version()}"
+    description = (HERE / "pyproject.toml").read_text().replace('backend-path = ["."]', 'backend-path = ["ffi/python"]')
+    contents = {name: (ROOT / name).read_bytes() for name in names}
+    contents |= {"pyproject.toml": description.encode(), "PKG-INFO": metadata().encode()}
+    path = Path(sdist_directory) / f"{folder}.tar.gz"
+    # Always the same time, here too.
+    with gzip.GzipFile(path, "wb", mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(f"{folder}/{name}")
+            entry.size, entry.mode = len(content), 0o755 if os.access(ROOT / name, os.X_OK) else 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return path.name
+
+
+def version():
+    return tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+
+
+def licences():
+    return sorted(ROOT.glob("LICENSE-*"))
 
 
 def built():
@@ -69,12 +105,13 @@ def platform_tag():
     return f"manylinux_{glibc}_{platform.machine()}"
 
 
-def metadata(project, version, licences):
+def metadata():
+    project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
     lines = [
-        "Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {version}",
+        "Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {version()}",
         f"Summary: {project['description']}", f"License-Expression: {project['license']}",
         f"Requires-Python: {project['requires-python']}",
-        *(f"License-File: {Path(place).name}" for place in licences),
+        *(f"License-File: {file.name}" for file in licences()),
         *(f"Requires-Dist: {needed}" for needed in project["dependencies"]),
     ]
     for extra, needs in project["optional-dependencies"].items():
@@ -86,10 +123,10 @@ def metadata(project, version, licences):
 class Wheel(zipfile.ZipFile):
     """A wheel in the making, which keeps its record."""
 
-    def __init__(self, path):
+    def __init__(self, folder):
+        self.tag, self.record = f"py3-none-{platform_tag()}", []
         # The fastest level, for the library, which is most of it.
-        super().__init__(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
-        self.record = []
+        super().__init__(Path(folder) / f"sparserl-{version()}-{self.tag}.whl", "w", zipfile.ZIP_DEFLATED, compresslevel=1)
 
     def add(self, place, content, is_program=False):
         # Always the same time, so that the same files make the same wheel.
@@ -100,5 +137,14 @@ class Wheel(zipfile.ZipFile):
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
         self.record.append(f"{place},sha256={digest},{len(content)}")
 
-    def add_record(self, place):
+    def finished(self):
+        """Its name, when all that it says of itself is in it, too."""
+        info = f"sparserl-{version()}.dist-info"
+        for file in licences():
+            self.add(f"{info}/licenses/{file.name}", file.read_bytes())
+        self.add(f"{info}/METADATA", metadata().encode())
+        about = ["Wheel-Version: 1.0", "Generator: sparserl", "Root-Is-Purelib: false", f"Tag: {self.tag}", ""]
+        self.add(f"{info}/WHEEL", "\n".join(about).encode())
+        place = f"{info}/RECORD"
         self.add(place, "\n".join([*self.record, f"{place},,\n"]).encode())
+        return Path(self.filename).name

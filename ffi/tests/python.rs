@@ -29,12 +29,23 @@ fn main() -> ExitCode {
     let host = installed("host", products_on_the_host);
     let versions = installed("symbol_versions", the_library_has_symbol_versions);
     let on_driver = installed("on_driver", products_on_a_driver_without_a_gpu);
-    let pytorch = Trial::test("pytorch", || {
-        derivatives_and_tracing();
+    let sources = Trial::test("sources", || {
+        installed_from_sources();
         Ok(())
     });
-    let pytorch = pytorch.with_ignored_flag(!has_pytorch());
-    libtest_mimic::run(&arguments, vec![host, on_driver, versions, pytorch]).exit_code()
+    // Git knows which they are.
+    let sources = sources.with_ignored_flag(!has_python() || !source("../.git").exists());
+    let with_pytorch = |name: &str, test: fn()| {
+        let run = move || {
+            test();
+            Ok(())
+        };
+        Trial::test(name, run).with_ignored_flag(!has_pytorch())
+    };
+    let pytorch = with_pytorch("pytorch", derivatives_and_tracing);
+    let gcn = with_pytorch("examples::gcn.py", graph_network);
+    let trials = vec![host, on_driver, versions, sources, pytorch, gcn];
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 /// Whether there is a Python that the package is for, and pip.
@@ -79,29 +90,73 @@ fn products_on_a_driver_without_a_gpu(environment: &Environment) {
     run_installed(command.env("LD_LIBRARY_PATH", folder.path()));
 }
 
-/// With the machine's own PyTorch, which is too large to be installed for a test, and the package of
-/// the checkout.
 fn derivatives_and_tracing() {
-    let mut command = python("python3");
-    command.arg(source("python/tests/pytorch.py")).env("PYTHONPATH", source("python"));
-    run(command.env("SPARSERL_LIBRARY", build::library()));
+    run(&mut with_pytorch("python/tests/pytorch.py"));
 }
 
-/// A virtual environment with the package, installed from its wheel, NumPy and SciPy.
+/// Of so few nodes that the host is fast enough.
+fn graph_network() {
+    run(with_pytorch("python/examples/gcn.py").arg("500").env("CUDA_VISIBLE_DEVICES", ""));
+}
+
+/// A file, with the machine's own PyTorch, which is too large to be installed for a test, and the package
+/// of the checkout.
+fn with_pytorch(file: &str) -> Command {
+    let mut command = python("python3");
+    command.arg(source(file)).env("PYTHONPATH", source("python"));
+    command.env("SPARSERL_LIBRARY", build::library());
+    command
+}
+
+/// The archive of the sources has all that the package is built of, by pip as by Cargo, and the package can
+/// be used from where they lie.
+fn installed_from_sources() {
+    let environment = Environment::empty();
+    let folder = environment.0.path();
+    let build = "import backend, sys; print(backend.build_sdist(sys.argv[1]))";
+    let mut archive = python(environment.python());
+    archive.args(["-c", build]).arg(folder).env("PYTHONPATH", source("python"));
+    let name = run_installed(&mut archive).stdout;
+    let name = name.trim();
+    let libraries = build::library();
+    let libraries = libraries.parent().unwrap();
+    let mut wheel = environment.pip("wheel");
+    wheel.args(["--no-deps", "--wheel-dir"]).arg(folder.join("wheels")).arg(folder.join(name));
+    run(wheel.env("SPARSERL_LIBRARY", libraries));
+    run(Command::new("tar").arg("-xzf").arg(folder.join(name)).arg("-C").arg(folder));
+    let unpacked = folder.join(name.strip_suffix(".tar.gz").unwrap());
+    let mut tree = Command::new(env!("CARGO"));
+    tree.args(["tree", "--locked", "--offline", "--depth", "1", "--manifest-path"]);
+    run(tree.arg(unpacked.join("ffi/Cargo.toml")));
+    let mut install = environment.pip("install");
+    install.args(["--no-index", "--find-links"]).arg(source("../.python")).arg("--editable");
+    let package = format!("{}[host]", unpacked.join("ffi/python").display());
+    run(install.arg(package).env("SPARSERL_LIBRARY", libraries));
+    let mut example = python(environment.python());
+    example.arg(unpacked.join("ffi/python/examples/spmv.py")).env_remove("SPARSERL_LIBRARY");
+    run_installed(example.env("CUDA_VISIBLE_DEVICES", ""));
+}
+
+/// A virtual environment; [`Environment::new`] installs the package from its wheel, NumPy and SciPy.
 struct Environment(TempDir);
 
 impl Environment {
-    fn new() -> Self {
-        let fetched = source("../.python");
-        assert!(fetched.is_dir(), "run tests/install-python.sh first");
+    fn empty() -> Self {
+        assert!(source("../.python").is_dir(), "run tests/install-python.sh first");
         let environment = Self(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         run(python("python3").args(["-m", "venv"]).arg(environment.0.path()));
+        environment
+    }
+
+    fn new() -> Self {
+        let environment = Self::empty();
         let wheels = environment.0.path().join("wheels");
         let mut wheel = environment.pip("wheel");
         wheel.args(["--no-deps", "--wheel-dir"]).arg(&wheels).arg(source("python"));
         run(wheel.env("SPARSERL_LIBRARY", build::library().parent().unwrap()));
         let mut install = environment.pip("install");
-        install.args(["--no-index", "--find-links"]).arg(fetched).arg("--find-links").arg(wheels);
+        install.args(["--no-index", "--find-links"]).arg(source("../.python"));
+        install.arg("--find-links").arg(wheels);
         run(install.arg("sparserl[host]"));
         environment
     }

@@ -2,6 +2,7 @@
 DLPack have them: addresses, types and streams. Nothing is copied.
 """
 
+import contextlib
 import ctypes
 import functools
 import sys
@@ -13,6 +14,8 @@ import numpy
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 # DLPack has no name for the default stream but the legacy one's handle.
 DLPACK_LEGACY_STREAM = 1
+# Handles of it.
+LEGACY_STREAMS = {0, 1}
 # Letters of NumPy's kinds, by DLPack's type codes; NumPy has no bfloat16.
 KINDS = {0: "i", 1: "u", 2: "f", 4: "b", 5: "c"}
 # How types are called here that NumPy has not, and what it takes their bits for.
@@ -20,6 +23,8 @@ BFLOAT16, BFLOAT16_BITS = "b2", "u2"
 TORCH_TYPES = {"float32": "f4", "float64": "f8", "float16": "f2", "bfloat16": BFLOAT16, "int32": "i4", "int64": "i8",
                "uint8": "u1"}
 
+# What NumPy calls the byte order that this machine has not.
+FOREIGN_ORDER = ">" if sys.byteorder == "little" else "<"
 
 # How dense matrices lie: rows follow each other, or with gaps between them, or columns do, perhaps with gaps.
 ROW_MAJOR, STRIDED, COLUMN_MAJOR = "row-major", "strided", "column-major"
@@ -36,13 +41,21 @@ class Memory(NamedTuple):
     owner: Any  # keeps it
     is_read_only: bool = False
     strides: tuple | None = None  # in elements, of a matrix; None where rows follow each other without gaps
+    stream: int | None = None  # on which it is used; None where nothing has to be waited for
 
 
 class Stream:
-    """A stream of somebody else's. `owner` gives what keeps it."""
+    """A stream of somebody else's. `owner` gives what keeps it, or None where nothing is known to."""
 
-    def __init__(self, handle, owner=lambda: None):
+    def __init__(self, handle, owner=lambda: None, is_given=False):
         self.handle, self.owner = handle, owner
+        # By the caller, in the place of the one that an array's library has.
+        self.is_given = is_given
+
+    def others(self, memories):
+        """The streams besides this one that memory is used on."""
+        used = {memory.stream for memory in memories if memory is not None and memory.stream is not None}
+        return {other for other in used if other != self.handle and not {other, self.handle} <= LEGACY_STREAMS}
 
 
 def is_torch(array):
@@ -73,33 +86,40 @@ def stream_of(array, given=None):
 
 
 def _torch_stream(device):
+    owner = functools.partial(sys.modules["torch"].cuda.current_stream, device)
+    return Stream(_torch_handle(device), owner)
+
+
+def _torch_handle(device):
     torch = sys.modules["torch"]
-    owner = functools.partial(torch.cuda.current_stream, device)
-    # The object takes longer to make than the rest of a call, and is wanted once.
+    # The object takes longer to make than the rest of a call.
     handle = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    return Stream(owner().cuda_stream if handle is None else handle(device), owner)
+    return torch.cuda.current_stream(device).cuda_stream if handle is None else handle(device)
 
 
 def _given_stream(given):
     if isinstance(given, int):
-        return Stream(given)
+        return Stream(given, is_given=True)
+    # PyTorch's and CuPy's `ExternalStream` is somebody else's handle, which it does not keep.
+    owner = (lambda: None) if type(given).__name__ == "ExternalStream" else (lambda: given)
     if hasattr(given, "__cuda_stream__"):
         protocol = given.__cuda_stream__
-        return Stream(int((protocol() if callable(protocol) else protocol)[1]), lambda: given)
+        return Stream(int((protocol() if callable(protocol) else protocol)[1]), owner, True)
     for name in ("cuda_stream", "ptr"):
         if hasattr(given, name):
-            return Stream(int(getattr(given, name)), lambda: given)
+            return Stream(int(getattr(given, name)), owner, True)
     raise TypeError(f"a {type(given).__name__} is no stream: expected one of PyTorch, CuPy or cuda.core, or its handle")
 
 
 def memory_of(name, array, stream, order=ROW_MAJOR):
-    """Where an array is, which must lie as `order` says. What is written to it before a call on `stream` is
-    seen there: where its library orders by streams, it is told of this one."""
+    """Where an array is, which must lie as `order` says, and on which stream it is used: a library that orders by
+    streams itself, by DLPack, is told of `stream` instead."""
     if is_torch(array):
         return _of_torch(name, array, order)
     if isinstance(array, numpy.ndarray):
-        if not array.dtype.isnative:
-            raise TypeError(f"{name} is not in the byte order of this machine")
+        _check_order(name, array.dtype.str)
+        if isinstance(array, numpy.ma.MaskedArray):
+            raise _masked(name)
         strides = _strides(name, array.shape, array.strides, array.itemsize, order)
         is_read_only = not array.flags.writeable
         return Memory(array.ctypes.data, array.shape, array.dtype.str[1:], True, None, array, is_read_only, strides)
@@ -111,6 +131,16 @@ def memory_of(name, array, stream, order=ROW_MAJOR):
         return _of_dlpack(name, array, stream, order)
     raise TypeError(f"{name} is a {type(array).__name__}: expected an array of NumPy, CuPy or PyTorch, "
                     "or one with __cuda_array_interface__ or __dlpack__")
+
+
+def _masked(name):
+    return TypeError(f"a mask hides elements of {name}: give it without one, as by filled(0)")
+
+
+def _check_order(name, kind):
+    # The kind of a type as NumPy writes it: "<f8".
+    if kind[0] == FOREIGN_ORDER:
+        raise TypeError(f"{name} is not in the byte order of this machine")
 
 
 def lies(shape, strides, order):
@@ -186,17 +216,26 @@ def _of_torch(name, tensor, order):
     device, on_host = tensor.get_device(), tensor.is_cpu
     if not on_host and not tensor.is_cuda:
         raise TypeError(f"{name} is on {tensor.device.type}: expected a tensor on cpu or cuda")
-    return Memory(tensor.data_ptr(), tuple(tensor.shape), _torch_type(tensor.dtype), on_host,
-                  None if on_host else device, tensor, False, strides)
+    pointer = tensor.data_ptr()
+    # So has what something traces by, of which a derived class may be.
+    if not pointer and tensor.numel():
+        raise TypeError(f"{name} is a {type(tensor).__name__} without memory")
+    place = (None, tensor, False, strides) if on_host else (device, tensor, False, strides, _torch_handle(device))
+    return Memory(pointer, tuple(tensor.shape), _torch_type(tensor.dtype), on_host, *place)
 
 
 def _of_interface(name, array, interface, order):
     shape, kind = tuple(interface["shape"]), interface["typestr"]
+    _check_order(name, kind)
+    if interface.get("mask") is not None:
+        raise _masked(name)
     strides = _strides(name, shape, interface.get("strides"), int(kind[2:]), order)
     device = getattr(getattr(array, "device", None), "id", None)
     device = device if isinstance(device, int) else None
     pointer, is_read_only = interface["data"]
-    return Memory(pointer or 0, shape, kind[1:], False, device, array, is_read_only, strides)
+    # None where its library says that nothing has to be waited for.
+    stream = interface.get("stream")
+    return Memory(pointer or 0, shape, kind[1:], False, device, array, is_read_only, strides, stream)
 
 
 class _Tensor(ctypes.Structure):
@@ -233,24 +272,51 @@ def _of_dlpack(name, array, stream, order):
     return Memory(pointer, shape, dtype, on_host, None if on_host else device, (array, capsule), False, strides)
 
 
+def note_written(arrays):
+    """Tells PyTorch of tensors that were written to, lest a derivative takes them for what they were."""
+    for array in arrays:
+        if is_torch(array):
+            sys.modules["torch"].autograd.graph.increment_version(array)
+
+
 def empty_like(array, shape, memory, stream, order=ROW_MAJOR):
-    """A new array of an operand's kind, type and device, which lies as an order says, and where it is."""
+    """A new array of an operand's kind, type and device, which lies as an order says, and where it is. Its memory is
+    the stream's: PyTorch and CuPy give what is let go of to those who ask on the stream that it was taken on."""
     is_by_columns = order == COLUMN_MAJOR
     if is_torch(array):
-        made = torch_empty(array, shape, order)
+        # The usual case, which takes no time.
+        if not stream.is_given or memory.on_host:
+            made = torch_empty(array, shape, order)
+        else:
+            with _as_current_in_torch(stream, memory.device):
+                made = torch_empty(array, shape, order)
         strides = _plain_strides(shape, made.stride(), order) if is_by_columns else None
-        return made, memory._replace(pointer=made.data_ptr(), shape=shape, owner=made, strides=strides)
+        return made, memory._replace(pointer=made.data_ptr(), shape=shape, owner=made, strides=strides, stream=None)
     letter = "F" if is_by_columns else "C"
     if isinstance(array, numpy.ndarray):
         made = numpy.empty(shape, array.dtype, letter)
     elif _is_cupy(array):
-        with array.device:
+        with array.device, _as_current_in_cupy(stream):
             made = sys.modules["cupy"].empty(shape, array.dtype, order=letter)
     elif memory.on_host and memory.dtype != BFLOAT16:
         made = numpy.empty(shape, memory.dtype, letter)
     else:
         raise TypeError(f"how to make another {type(array).__name__} is not known here: give the result's as out=")
-    return made, memory_of("out", made, stream, order)
+    # Nobody has used it on another stream.
+    return made, memory_of("out", made, stream, order)._replace(stream=None)
+
+
+def _as_current_in_torch(stream, device):
+    cuda = sys.modules["torch"].cuda
+    is_legacy = stream.handle in LEGACY_STREAMS
+    return cuda.stream(cuda.default_stream(device) if is_legacy else cuda.ExternalStream(stream.handle, device))
+
+
+def _as_current_in_cupy(stream):
+    if not stream.is_given:
+        return contextlib.nullcontext()
+    cuda = sys.modules["cupy"].cuda
+    return cuda.Stream.null if stream.handle in LEGACY_STREAMS else cuda.ExternalStream(stream.handle)
 
 
 def torch_empty(tensor, shape, order):

@@ -22,17 +22,34 @@ class Uses:
         self._context = context
         # By their handles. What owns a stream is kept, so that it can be waited for.
         self.streams = {}
+        # By the handles of streams that nothing keeps: events behind what was asked of them last. The streams
+        # may have been destroyed since.
+        self.events = {}
+        # Held between what is asked of such a stream and the event. A collector of garbage never waits for it.
+        self._events_lock = threading.RLock()
         # What is written on them in the place of the plan's own workspace.
         self.workspaces = {}
         self._workspaces_lock = threading.Lock()
         # Whether a graph has the kernels.
         self.is_captured = False
 
-    def note(self, stream):
-        """Notes a stream that something was asked of, or will be."""
-        if stream.handle not in self.streams:
-            self.streams[stream.handle] = stream.owner()
-        self.is_captured = self.is_captured or self._context.primary_context.is_captured(stream.handle)
+    def ask(self, stream, act):
+        """What `act` returns, which asks something of a stream, or raises that it did not."""
+        device, handle = self._context.primary_context, stream.handle
+        # Before the call: nobody may destroy the plan between it and a note.
+        is_captured = device.is_captured(handle)
+        self.is_captured = self.is_captured or is_captured
+        if handle not in self.streams:
+            owner = stream.owner()
+            if owner is None and handle not in DEFAULT_STREAMS:
+                with self._events_lock:
+                    answer = act()
+                    # One that is captured does nothing now.
+                    if not is_captured:
+                        self.events[handle] = device.record(handle, self.events.get(handle))
+                    return answer
+            self.streams[handle] = owner
+        return act()
 
     def set_workspace(self, stream, memory, tell):
         """Keeps a stream's workspace, once `tell` has told the library of it."""
@@ -43,7 +60,10 @@ class Uses:
 
     def wait(self):
         """Waits for what was asked of the streams; false where that must not be done now."""
-        return not self.streams or self._context.primary_context.wait(list(self.streams))
+        with self._events_lock:
+            if not self.streams and not self.events:
+                return True
+            return self._context.primary_context.wait(list(self.streams), list(self.events.values()))
 
 
 class PlanHandle:

@@ -81,14 +81,13 @@ class HostMatrix:
         indices = numpy.repeat(numpy.arange(rows), numpy.diff(self.offsets))[order]
         return HostMatrix(offsets, indices, self.values[order], (cols, rows))
 
-    def update(self, memory):
-        """Puts other values in the place of those that there are."""
-        self.values = numbers(memory).copy()
-        self.__dict__.pop("_blocks", None)
-        self.__dict__.pop("transposed", None)
+    def with_values(self, memory):
+        """The matrix with other values. This one stays as it is: another thread may be multiplying by it."""
+        return HostMatrix(self.offsets, self.indices, numbers(memory).copy(), self.shape)
 
-    def multiply(self, x, y, alpha, beta, out):
-        """out = alpha A x + beta y, of vectors or matrices; y is not read where beta is 0."""
+    def multiply(self, x, y, alpha, beta, out, ending=lambda rows, v: v):
+        """out = ending(alpha A x + beta y), of vectors or matrices; y is not read where beta is 0. `ending` is called
+        for some rows at a time, by several threads."""
         scalar = self.values.dtype.type
         alpha, beta, x = scalar(alpha), scalar(beta), numbers(x)
         y = numbers(y) if beta != 0 else None
@@ -99,7 +98,7 @@ class HostMatrix:
             product *= alpha
             if beta != 0:
                 product += beta * y[rows]
-            store(out, rows, product)
+            store(out, rows, ending(rows, product))
 
         blocks = self._blocks
         if len(blocks) == 1:

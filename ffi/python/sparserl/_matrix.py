@@ -3,7 +3,7 @@
 import ctypes
 
 from . import _arrays
-from ._library import CONSTANTS, Csr, check, create, library
+from ._library import CONSTANTS, Csr, Error, Status, check, create, library
 
 VALUE_TYPES = {"f2": "SPARSERL_F16", "f4": "SPARSERL_F32", "f8": "SPARSERL_F64",
                _arrays.BFLOAT16: "SPARSERL_BF16"}
@@ -15,6 +15,10 @@ class Matrix:
 
     def __init__(self, given):
         offsets, indices, values, shape = _parts(given)
+        if len(shape) != 2:
+            raise ValueError(f"the matrix has {len(shape)} dimensions: expected 2. A plan is for one matrix of "
+                             "numbers: of a batch make a plan for each, of a vector give A.reshape(1, -1).tocsr()")
+        self._given = given
         rows, cols = self.shape = tuple(int(size) for size in shape)
         arrays = {"row offsets": offsets, "column indices": indices, "values": values}
         streams = {name: _arrays.stream_of(array) for name, array in arrays.items()}
@@ -26,6 +30,8 @@ class Matrix:
             types = VALUE_TYPES if memory is self.values else INTEGER_TYPES
             if memory.dtype not in types:
                 raise TypeError(f"the {name} are {memory.dtype}: expected {' or '.join(types)}")
+        if len(self.values.shape) != 1:
+            raise ValueError(f"the values have the shape {self.values.shape}: expected a number for each entry")
         self.nnz, = self.values.shape
         if self.offsets.shape != (rows + 1,) or self.indices.shape != (self.nnz,):
             raise ValueError(f"a matrix of {rows} rows and {self.nnz} values has {self.offsets.shape} row "
@@ -43,7 +49,13 @@ class Matrix:
         csr.column_indices, csr.index_type = self.indices.pointer, _number(INTEGER_TYPES, self.indices)
         csr.values, csr.value_type = self.values.pointer, _number(VALUE_TYPES, self.values)
         csr.location = location(self.values)
-        return create(library.sparserl_matrix_create, context.handle, ctypes.byref(csr))
+        try:
+            return create(library.sparserl_matrix_create, context.handle, ctypes.byref(csr))
+        except Error as error:
+            # SciPy and CuPy make such, by products for one.
+            if error.status == Status.INVALID_MATRIX and not getattr(self._given, "has_canonical_format", True):
+                raise Error(error.status, f"{error.text} (A.sum_duplicates() sorts rows and merges duplicates)") from None
+            raise
 
 
 def destroy(handle):

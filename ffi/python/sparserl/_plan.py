@@ -7,9 +7,8 @@ import weakref
 
 import numpy
 
-from . import _arrays, _context, _matrix
+from . import _arrays, _context, _epilogue, _host, _matrix
 from ._handle import PlanHandle
-from ._host import HostMatrix
 from ._library import CONSTANTS, Error, Options, Status, check, create, group, library
 
 OP_NONE, OP_TRANSPOSE = (CONSTANTS[f"SPARSERL_OP_{name}"].number for name in ("NONE", "TRANSPOSE"))
@@ -47,14 +46,16 @@ class _Kernels:
         self.scalar = SCALARS[matrix.dtype]
         # NumPy has no bfloat16.
         self.numpy_dtype = "bfloat16" if self.dtype == _arrays.BFLOAT16 else numpy.dtype(self.dtype)
-        self.host = None if self._has_gpu() else HostMatrix.copy_of(matrix)
-        # The function that is fused into the kernel is defined in its source.
-        self.has_epilogue = b" epilogue(" in _text(number, OP_NONE, TEXTS["source"].number)
+        self.host = None if self._has_gpu() else _host.HostMatrix.copy_of(matrix)
+        self.epilogue = _text(number, OP_NONE, TEXTS["epilogue"].number).decode()
+        self.user_members = _epilogue.members(_text(number, OP_NONE, TEXTS["epilogue_user"].number).decode())
         # The second line of a program: "spmv f64", "spmm 32 f64 variable".
         operation = _text(number, OP_NONE, TEXTS["program"].number).decode().splitlines()[1].split()
         self.columns = int(operation[1]) if operation[0] == "spmm" else None
         self.order = ORDERS[int(self._number(OP_NONE, NUMBERS["dense"].number)[1])]
         self.has_transposed = self._number(OP_TRANSPOSE, NUMBERS["packed_bytes"].number)[0] != Status.UNSUPPORTED
+        # How often values were updated.
+        self.updates = 0
         PLANS[number] = self
         self.number = number
         if "torch" in sys.modules:
@@ -87,8 +88,8 @@ class Plan:
 
     `plan.T` is the transposed matrix: the same plan, seen from the other side.
 
-    What is known of the plan: `why`, `program`, `source` (CUDA C++), `cubin` (bytes); `packed_bytes`,
-    `predicted_seconds`, `measured_seconds`, `csr_seconds`, `cusparse_seconds`, `planning_seconds`,
+    What is known of the plan: `why`, `program`, `source` (CUDA C++), `cubin` (bytes), `epilogue`, `epilogue_user`;
+    `packed_bytes`, `predicted_seconds`, `measured_seconds`, `csr_seconds`, `cusparse_seconds`, `planning_seconds`,
     `calls`, `calls_to_pay`, `workspace_bytes`, which are None where they are not known, or not yet. The
     header says what they are (SPARSERL_TEXT_..., SPARSERL_NUMBER_...).
     """
@@ -154,19 +155,42 @@ class Plan:
     def __matmul__(self, x):
         return self(x)
 
+    @property
+    def matvec(self):
+        """`plan @ x` as SciPy's and CuPy's iterative solvers ask for it, which take a plan for SpMV in the place of a
+        matrix, or of a LinearOperator. x may be a column, and is copied where it is not contiguous."""
+        if self.columns is not None or not self._has_kernels():
+            raise AttributeError("a plan has matvec and rmatvec if it is for SpMV, and has kernels for them")
+        return lambda x: self @ x.ravel()
+
+    @property
+    def rmatvec(self):
+        """The same with the transposed matrix, of plans made with `transpose_too=True`."""
+        return self.T.matvec
+
+    def _has_kernels(self):
+        return self._op == OP_NONE or self._kernels.has_transposed
+
     def __call__(self, x, y=None, alpha=1.0, beta=0.0, out=None, *, stream=None, user=None):
         """alpha op(A) x + beta y, in `out` or a new array of x's kind; `out` may be y.
 
         Operands have the matrix's type, are on the plan's GPU, or on the host where it has none, and are
         contiguous, row after row; of a plan made with dense="strided" rows may have gaps between them, as those of
         X[:, 4:12] have, and of one with dense="column-major" columns follow each other, perhaps with gaps, as in
-        Fortran's order or in X.T. y is not read where beta is 0. `user` has what an epilogue takes, in the
-        order of its members: numbers, and arrays as long as it declares. The stream is CuPy's or PyTorch's
-        current one; of other arrays the one that `__cuda_array_interface__` names, or the default stream.
+        Fortran's order or in X.T. Under PyTorch's autocast they become of the matrix's type. y is not read where beta
+        is 0. `user` has what an epilogue takes, in the order of its members (`epilogue_user`): numbers, and arrays as
+        long as it declares.
+
+        The stream is the current one of x's library, CuPy or PyTorch; of other arrays the one that
+        `__cuda_array_interface__` names, or the default stream. The product begins when what was asked before of the
+        other arrays' streams is done, and these wait for it. With `stream=` they do not: what is asked of them
+        afterwards is the caller's to order, who also keeps the arrays until the product is done. Where one of two
+        streams is captured into a graph nothing is ordered between them.
         """
         if _arrays.is_torch(x):
             from . import _torch
-            if _torch.is_needed(x, y):
+            x, y = _torch.cast(self._kernels, x), _torch.cast(self._kernels, y)
+            if _torch.is_needed(x, y, out):
                 if out is not None or stream is not None:
                     raise ValueError("out= and stream= are not for products that are traced or have derivatives")
                 return _torch.product(self._kernels, self._op, x, y, alpha, beta)
@@ -176,6 +200,7 @@ class Plan:
         """The same without derivatives, and not traced."""
         stream = _arrays.stream_of(x, stream)
         rows, cols = self.shape
+        written = [] if out is None else [out]
         given = self._operand("x", x, cols, stream)
         old = None if y is None else self._operand("y", y, rows, stream)
         if out is None:
@@ -187,7 +212,9 @@ class Plan:
         if self._kernels.host is None:
             self._execute(given, old, alpha, beta, result, stream, user)
         else:
-            self._multiply(given, old, alpha, beta, result, user)
+            self._multiply(given, old, alpha, beta, result, user, stream)
+        written += [value for member, value in zip(self._kernels.user_members, user or ()) if not member.is_const]
+        _arrays.note_written(written)
         return out
 
     def _operand_shape(self, rows):
@@ -214,77 +241,118 @@ class Plan:
     def _execute(self, x, y, alpha, beta, out, stream, user):
         kernels = self._kernels
         handle, scalar = self._handle(), kernels.scalar
-        block = None if user is None else self._user_block(user, stream)
-        # Before the call: nobody may destroy the plan between it and a note.
-        kernels.handle.uses.note(stream)
+        block, arrays = (None, []) if user is None else self._user_block(user, stream)
         alpha, beta, old = ctypes.byref(scalar(alpha)), ctypes.byref(scalar(beta)), None if y is None else y.pointer
         columns = kernels.columns
         if columns is None:
-            check(library.sparserl_execute_op(
+            act = lambda: check(library.sparserl_execute_op(
                 handle, self._op, stream.handle, alpha, x.pointer, beta, old, out.pointer, block))
         else:
             ldx, ldout = _arrays.leading(x, kernels.order), _arrays.leading(out, kernels.order)
             ldy = columns if y is None else _arrays.leading(y, kernels.order)
-            check(library.sparserl_execute_matrices(
+            act = lambda: check(library.sparserl_execute_matrices(
                 handle, self._op, stream.handle, alpha, x.pointer, ldx, beta, old, ldy, out.pointer, ldout, block))
+        self._ask(stream, [x, y, out, *arrays], act)
+
+    def _ask(self, stream, memories, act):
+        """Asks something of a stream, behind what was asked of those that memory is used on. They wait for it in turn,
+        unless the caller gave the stream, and orders the others by it."""
+        kernels = self._kernels
+        others = stream.others(memories)
+        for other in others:
+            kernels.context.primary_context.order(other, stream.handle)
+        kernels.handle.uses.ask(stream, act)
+        if not stream.is_given:
+            for other in others:
+                kernels.context.primary_context.order(stream.handle, other)
 
     def _user_block(self, user, stream):
         # The members of a struct of C, as the compiler would place them.
-        scalar, fields, values = self._kernels.scalar, [], []
-        for place, member in enumerate(user):
-            is_number = isinstance(member, (int, float, numpy.number))
-            if not is_number:
-                memory = _arrays.memory_of(f"user[{place}]", member, stream)
-                own = {self._kernels.dtype, numpy.dtype(scalar).str[1:]}
-                if memory.dtype not in own:
-                    raise TypeError(f"user[{place}] holds {memory.dtype}: expected {' or '.join(sorted(own))}")
-                self._check_place(f"user[{place}]", memory)
-                if memory.shape not in self._user_shapes():
-                    known = ", ".join(map(str, self._user_shapes()))
-                    raise ValueError(f"user[{place}] has the shape {memory.shape}: expected one of {known}")
-                member = memory.pointer
-            fields.append((f"member{place}", scalar if is_number else ctypes.c_void_p))
-            values.append(member)
-        return ctypes.byref(type("User", (ctypes.Structure,), {"_fields_": fields})(*values))
+        scalar, members, values = self._kernels.scalar, self._kernels.user_members, self._user_values(user, stream)
+        fields = [(f"member{place}", ctypes.c_void_p if member.extent else scalar)
+                  for place, member in enumerate(members)]
+        arrays = [value for member, value in zip(members, values) if member.extent]
+        values = [value.pointer if member.extent else value for member, value in zip(members, values)]
+        return ctypes.byref(type("User", (ctypes.Structure,), {"_fields_": fields})(*values)), arrays
 
-    def _user_shapes(self):
-        rows, cols = self.shape
-        of_matrices = [] if self.columns is None else [(self.columns,), (rows, self.columns)]
-        return [(rows,), (cols,), *of_matrices]
+    def _user_values(self, user, stream):
+        members, user = self._kernels.user_members, tuple(user)
+        if len(user) != len(members):
+            declared = "; ".join(map(str, members)) or "none"
+            raise ValueError(f"user has {len(user)} members, and the epilogue takes {len(members)}: {declared}")
+        return [self._user_member(f"user[{place}]", member, value, stream)
+                for place, (member, value) in enumerate(zip(members, user))]
 
-    def _multiply(self, x, y, alpha, beta, out, user):
+    def _user_member(self, name, member, value, stream):
+        is_number = isinstance(value, (int, float, numpy.number))
+        if is_number != (not member.extent):
+            kinds = ("an array", "a number")
+            raise TypeError(f"{name} is {kinds[is_number]}: expected {kinds[not is_number]}, for {member}")
+        if is_number:
+            return float(value)
+        memory = _arrays.memory_of(name, value, stream)
+        dtype = numpy.dtype(self._kernels.scalar).str[1:] if member.is_scalar else self._kernels.dtype
+        if memory.dtype != dtype:
+            raise TypeError(f"{name} holds {memory.dtype}: expected {dtype}, for {member}")
+        expected = member.shape(*self.shape, self.columns)
+        if memory.shape != expected:
+            raise ValueError(f"{name} has the shape {memory.shape}: expected {expected}, for {member}")
+        if memory.is_read_only and not member.is_const:
+            raise ValueError(f"{name} is read-only")
+        self._check_place(name, memory)
+        return memory
+
+    def _multiply(self, x, y, alpha, beta, out, user, stream):
         # Refuses what the plan was not made for, as it does on a GPU.
         self._number(NUMBERS["packed_bytes"].number)
-        if self._kernels.has_epilogue:
-            raise Error(Status.NO_DEVICE, "an epilogue is CUDA C: nothing but a GPU executes it")
+        endings = self._endings(user, stream)
         if y is None and beta != 0:
             raise Error(Status.NULL_POINTER, "y is NULL")
         # Not by their ends alone: rows of the one may lie between those of the other.
         if numpy.shares_memory(_arrays.on_host(x), _arrays.on_host(out)):
             raise Error(Status.INVALID_ARGUMENT, "x and out are the same vector: out may be y, but not x")
+        is_other = beta != 0 and y.pointer != out.pointer
+        if is_other and numpy.shares_memory(_arrays.on_host(y), _arrays.on_host(out)):
+            raise Error(Status.INVALID_ARGUMENT, "y and out overlap: out may be y, but no other part of it")
         host = self._kernels.host
         host = host if self._op == OP_NONE else host.transposed
-        host.multiply(x, y, alpha, beta, out)
+        host.multiply(x, y, alpha, beta, out, *endings)
+
+    def _endings(self, user, stream):
+        # What the host does to results before they are stored.
+        kernels = self._kernels
+        if kernels.epilogue and kernels.epilogue not in _epilogue.ON_HOST:
+            raise Error(Status.NO_DEVICE, "the epilogue is CUDA C: nothing but a GPU executes it")
+        if user is None and kernels.user_members:
+            raise Error(Status.NULL_POINTER, "user is NULL")
+        values = [] if user is None else self._user_values(user, stream)
+        if not kernels.epilogue:
+            return []
+        values = [_host.numbers(value) if isinstance(value, _arrays.Memory) else value for value in values]
+        return [lambda rows, v: _epilogue.ON_HOST[kernels.epilogue](rows, v, *values)]
 
     def update(self, values, *, stream=None):
         """Gives a plan made with `values_variable=True` other values, in the order of the entries of the
         matrix that it was made of: from a GPU in the order of the stream, from the host after all products
-        that were asked for, and waited for."""
+        that were asked for, and waited for. In PyTorch the derivative of a product that was made before is refused
+        afterwards, unless it is traced: then it is that with the other values."""
         kernels, stream = self._kernels, _arrays.stream_of(values, stream)
         memory = _arrays.memory_of("values", values, stream)
         if memory.shape != (kernels.nnz,) or memory.dtype != kernels.dtype:
             raise ValueError(f"values are {memory.shape} of {memory.dtype}: expected ({kernels.nnz},) of "
                              f"{kernels.dtype}")
         handle = self._handle()
+        arguments = handle, stream.handle, memory.pointer, _matrix.location(memory)
         if kernels.host is None:
             if memory.on_host:
                 kernels.handle.uses.wait()
-            kernels.handle.uses.note(stream)
-        status = library.sparserl_plan_update_values(handle, stream.handle, memory.pointer, _matrix.location(memory))
-        if status == Status.NO_DEVICE and memory.on_host:
-            kernels.host.update(memory)
+            self._ask(stream, [memory], lambda: check(library.sparserl_plan_update_values(*arguments)))
         else:
-            check(status)
+            status = library.sparserl_plan_update_values(*arguments)
+            if status != Status.NO_DEVICE or not memory.on_host:
+                check(status)
+            kernels.host = kernels.host.with_values(memory)
+        kernels.updates += 1
 
     def set_workspace(self, workspace, *, stream=None):
         """Lets products on a stream write to an array of bytes on the GPU meanwhile, and no longer to the plan's
@@ -302,6 +370,8 @@ class Plan:
                                 "in a row")
         pointer, size = (None, 0) if memory is None else (memory.pointer, memory.shape[0])
         number = self._handle()
+        for other in stream.others([memory]):
+            self._kernels.context.primary_context.order(other, stream.handle)
         uses.set_workspace(
             stream, memory, lambda: check(library.sparserl_plan_set_workspace(number, stream.handle, pointer, size)))
 
@@ -334,7 +404,7 @@ def plan(A, op="spmv", cols=None, *, dense=None, context=None, **options):
 
     On a GPU it is there as soon as plain CSR is compiled; a better kernel takes its place when it is
     found in the background. Without a GPU all is done when this returns, and products are computed on
-    the host by SciPy. The GPU is the one of the arrays, that of the context, or the first.
+    the host by SciPy, with an epilogue if it is a ready one. The GPU is the one of the arrays, that of the context, or the first.
 
     The options are those of the header (SPARSERL_OPTION_...) in lower case: `expected_calls`, `measure`,
     `deadline`, `memory_limit`, `deterministic`, `values_variable`, `transpose_too`, `epilogue`,

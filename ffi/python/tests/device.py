@@ -116,7 +116,11 @@ class OnGpu(unittest.TestCase):
         self.assertFalse(done.query())
         stream.synchronize()
         check(y, expected)
-        y = plan(x, stream=stream.cuda_stream)
+        # It waits for what was asked of the current stream, and the result is its own.
+        late.zero_()
+        torch.cuda._sleep(100_000_000)
+        late.copy_(x)
+        y = plan(late, stream=stream.cuda_stream)
         stream.synchronize()
         check(y, expected)
 

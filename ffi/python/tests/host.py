@@ -10,9 +10,11 @@ import threading
 import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import matrix
 import numpy
+import scipy.sparse.linalg
 from numpy.testing import assert_allclose
 
 import sparserl
@@ -181,6 +183,46 @@ class Products(unittest.TestCase):
         plain(ones)(matrix.Bfloat16(numpy.ones(1)), y, beta=1, out=out)
         numpy.testing.assert_array_equal(out.wide, numpy.array([1, 1 + 2.0**-6, 1, numpy.nan], numpy.float32))
 
+    def test_epilogues_that_are_ready(self):
+        def ready(name, v, vectors, columns):
+            lower, upper, step = -numpy.abs(vectors), numpy.abs(vectors) / 2, 0.75
+            rows = vectors[:, 0].copy() if v.ndim == 2 else vectors
+            return {
+                "relu": lambda: (numpy.maximum(v, 0), ()),
+                "bias": lambda: (v + (rows[:, None] if v.ndim == 2 else rows), (rows,)),
+                "column_bias": lambda: (v + columns, (columns,)),
+                "clamp": lambda: (numpy.clip(v, lower, upper), (lower, upper)),
+                "axpy": lambda: (v + step * vectors, (vectors, step)),
+                "dot": lambda: (v, (vectors, numpy.zeros_like(v))),
+            }[name]()
+
+        large = matrix.random(4_000, 3_000, 300_000)
+        for A, options in ((large, {}), (matrix.random(300, 200, 2_000), {"op": "spmm", "cols": 4})):
+            columns = matrix.vector(4, seed=7)
+            shaped = lambda length, seed: matrix.vector(length * (4 if options else 1), seed=seed).reshape(
+                (length, 4) if options else length)
+            for name in ("relu", "bias", "clamp", "axpy", "dot", *["column_bias"] * bool(options)):
+                plan = plain(A, epilogue=name, transpose_too=True, **options)
+                for side, reference in ((plan, A), (plan.T, A.T)):
+                    rows, cols = side.shape
+                    x, y = shaped(cols, 2), shaped(rows, 3)
+                    v = 2 * (reference @ x) - 3 * y
+                    expected, user = ready(name, v, shaped(rows, 4), columns)
+                    with self.subTest(name, options=options, rows=rows):
+                        assert_allclose(side(x, y, 2, -3, user=user), expected, rtol=1e-12, atol=1e-12)
+                        if name == "dot":
+                            assert_allclose(user[1], v * user[0], rtol=1e-12, atol=1e-12)
+        # Sums are in a wider type than operands in half precision, and so are partials.
+        half = types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=A.data.astype("f2"), shape=A.shape)
+        x, vector, partials = matrix.vector(200, "f2"), matrix.vector(300, "f2"), numpy.zeros(300, "f4")
+        y = plain(half, epilogue="dot")(x, user=(vector, partials))
+        assert_allclose(partials, y.astype("f4") * vector, rtol=2e-3, atol=1e-3)
+        # What is no number stays none.
+        x = numpy.full(200, numpy.nan)
+        for name, user in (("relu", ()), ("clamp", (numpy.zeros(300), numpy.ones(300)))):
+            result = plain(A, epilogue=name)(x, user=user)
+            numpy.testing.assert_array_equal(numpy.isnan(result), numpy.diff(A.indptr) > 0)
+
     def test_matrices_for_several_threads(self):
         large = matrix.random(40_000, 30_000, 900_000)
         plan = plain(large, transpose_too=True)
@@ -215,6 +257,46 @@ class Products(unittest.TestCase):
             assert_allclose(plan.T @ y, changed.T @ y, rtol=1e-12)
         with self.assertRaises(ValueError):
             plan.update(changed.data[1:])
+
+    def test_new_values_while_a_product_is_made_ready(self):
+        make = scipy.sparse.csr_array
+        for side in (lambda plan: plan, lambda plan: plan.T):
+            changed, plan = 2 * A, plain(A, transpose_too=True, values_variable=True)
+            operand = matrix.vector(side(plan).shape[1])
+
+            def late(*arguments, **options):
+                # As another thread would, between the reading of the old values and the first product by them.
+                plan.update(changed.data)
+                return make(*arguments, **options)
+
+            with mock.patch("scipy.sparse.csr_array", late):
+                side(plan) @ operand
+            assert_allclose(side(plan) @ operand, side(changed) @ operand, rtol=1e-12)
+
+    def test_solvers(self):
+        solve = scipy.sparse.linalg
+        S = (A[:200] @ A[:200].T + 100 * scipy.sparse.eye_array(200)).tocsr()
+        S.sum_duplicates()
+        plan, b = plain(S, transpose_too=True), matrix.vector(200)
+        for method in (solve.cg, solve.gmres, solve.bicg):
+            x, failed = method(plan, b, rtol=1e-10)
+            self.assertEqual(failed, 0)
+            assert_allclose(S @ x, b, rtol=1e-8, atol=1e-8)
+        # What is not square, and another side of it.
+        plan = plain(A, transpose_too=True)
+        for side, reference in ((plan, A), (plan.T, A.T)):
+            b = matrix.vector(side.shape[0])
+            expected = solve.lsqr(reference, b)[0]
+            assert_allclose(solve.lsqr(side, b)[0], expected, rtol=1e-6, atol=1e-9)
+            # Columns of matrices have gaps.
+            operator, X = solve.aslinearoperator(side), numpy.ones((side.shape[1], 3))
+            self.assertEqual((operator.shape, operator.dtype), (side.shape, A.dtype))
+            assert_allclose(operator @ X, reference @ X, rtol=1e-12)
+            assert_allclose(operator.H @ b, reference.T @ b, rtol=1e-12)
+        one_sided = plain(A)
+        self.assertFalse(hasattr(one_sided, "rmatvec") or hasattr(one_sided.T, "matvec"))
+        assert_allclose(one_sided.T.rmatvec(b[:200]), A @ b[:200], rtol=1e-12)
+        self.assertFalse(hasattr(plain(A, op="spmm", cols=3), "matvec"))
 
     def test_the_matrix_is_copied(self):
         changed = A.copy()
@@ -253,9 +335,18 @@ class Plans(unittest.TestCase):
         self.assertIsNone(plan.cusparse_seconds)
         self.assertEqual((plan.shape, plan.T.shape, plan.nnz, plan.dtype), ((300, 200), (200, 300), A.nnz, "f8"))
         self.assertLessEqual({"why", "cubin", "calls_to_pay"}, set(dir(plan)))
+        self.assertEqual((plan.epilogue, plan.epilogue_user), ("", ""))
         self.assertIs(plan.wait(), plan)
         with self.assertRaises(AttributeError):
             plan.colour
+        ready = {"axpy": "const Dense vector[rows][N];Scalar factor;", "relu": ""}
+        for name, declared in ready.items():
+            plan = plain(A, epilogue=name)
+            self.assertEqual((plan.epilogue, plan.epilogue_user), (name, declared))
+        text = "__device__ Scalar epilogue(unsigned row, Scalar product, Scalar, const User& user) " \
+               "{ return product * user.step; }"
+        plan = plain(A, epilogue_source=text, epilogue_user="Scalar step")
+        self.assertEqual((plan.epilogue, plan.epilogue_user), (text, "Scalar step;"))
 
     def test_saved_and_loaded(self):
         x = matrix.vector(200)
@@ -266,6 +357,10 @@ class Plans(unittest.TestCase):
             loaded = sparserl.load(path, A, context=CONTEXT)
             self.assertEqual((loaded.program, loaded.cubin), (plan.program, plan.cubin))
             assert_allclose(loaded @ x, A @ x, rtol=1e-13)
+            plain(A, epilogue="axpy").save(path)
+            loaded = sparserl.load(path, A, context=CONTEXT)
+            self.assertEqual((loaded.epilogue, loaded.epilogue_user),
+                             ("axpy", "const Dense vector[rows][N];Scalar factor;"))
             dense = sparserl.plan(A, op="spmm", cols=5, context=CONTEXT, expected_calls=0)
             dense.save(path)
             self.assertEqual(sparserl.load(path, A, context=CONTEXT).columns, 5)
@@ -293,13 +388,28 @@ class Plans(unittest.TestCase):
         self.refused(Status.INVALID_ARGUMENT, "option of a context", plain, A, policy="cost")
         self.refused(Status.EPILOGUE, "", plain, A, epilogue_source="no CUDA")
         self.refused(Status.MEMORY_LIMIT, "may take 100", plain, A, memory_limit=100)
-        unsorted = A.copy()
-        unsorted.indices[:] = unsorted.indices[::-1]
-        self.refused(Status.INVALID_MATRIX, "row ", plain, unsorted)
+        unsorted = scipy.sparse.csr_array((A.data.copy(), A.indices[::-1].copy(), A.indptr.copy()), shape=A.shape)
+        self.refused(Status.INVALID_MATRIX, "A.sum_duplicates()", plain, unsorted)
+        unsorted.sum_duplicates()
+        assert_allclose(plain(unsorted) @ x, unsorted @ x, rtol=1e-13)
+        unsorted.data[3] = numpy.nan
+        with self.assertRaises(sparserl.Error) as caught:
+            plain(unsorted)
+        self.assertNotIn("sum_duplicates", caught.exception.text)
         self.refused(Status.NULL_POINTER, "y is NULL", plan, x, beta=1)
         square = plain(A[:200])
         self.refused(Status.INVALID_ARGUMENT, "same vector", square, x, out=x)
-        self.refused(Status.NO_DEVICE, "epilogue", plain(A, epilogue="relu"), x)
+        both = matrix.vector(301)
+        self.refused(Status.INVALID_ARGUMENT, "y and out overlap", plan, x, both[:-1], beta=1, out=both[1:])
+        own = plain(A, epilogue_source="__device__ Scalar epilogue(unsigned, Scalar product, Scalar, const User&) "
+                                       "{ return product; }")
+        self.refused(Status.NO_DEVICE, "the epilogue is CUDA C", own, x)
+        self.refused(Status.NULL_POINTER, "user is NULL", plain(A, epilogue="bias"), x)
+        for user in ((), (x, x), (x,), (1.0,)):
+            with self.assertRaisesRegex((TypeError, ValueError), "user"):
+                plain(A, epilogue="bias")(x, user=user)
+        with self.assertRaisesRegex(ValueError, "user has 1 members, and the epilogue takes 0: none"):
+            plan(x, user=(x,))
         self.refused(Status.INVALID_ARGUMENT, "COLUMNS: expected 1 to 1048576", sparserl.plan, A, op="spmm", cols=0)
         plan.close()
         self.refused(Status.INVALID_HANDLE, "destroyed", lambda: plan @ x)
@@ -319,6 +429,13 @@ class Plans(unittest.TestCase):
             (OverflowError, "expected_calls", lambda: sparserl.plan(A, context=CONTEXT, expected_calls=-1)),
             (TypeError, "give A.tocsr", lambda: plain(A.tocsc())),
             (TypeError, "no matrix in CSR", lambda: plain(A.toarray())),
+            (ValueError, "the matrix has 1 dimensions: expected 2", lambda: plain(scipy.sparse.csr_array(x))),
+            (ValueError, r"the values have the shape \(\d+, 1\): expected", lambda: plain(
+                types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=A.data.reshape(-1, 1), shape=A.shape))),
+            (TypeError, r"a mask hides elements of x: .* by filled\(0\)", lambda: plan @ numpy.ma.masked_greater(x, 0.5)),
+            (TypeError, "a mask hides elements of values", lambda: plain(types.SimpleNamespace(
+                indptr=A.indptr, indices=A.indices, data=numpy.ma.masked_greater(A.data, 0.5), shape=A.shape))),
+            (TypeError, "x is not in the byte order", lambda: plan @ x.astype(">f8")),
             (TypeError, "values are i8", lambda: plain(A.astype(numpy.int64))),
             (TypeError, "no stream", lambda: plan(x, stream="first")),
             (ValueError, "a number of columns", lambda: sparserl.plan(A, op="spmm")),

@@ -3,11 +3,13 @@ host's and which keeps account. It multiplies by plain CSR in double precision. 
 where the loader finds it. `python3 on_driver.py`
 """
 
+import contextlib
 import ctypes
 import gc
 import types
 import unittest
 import weakref
+from unittest import mock
 
 import matrix
 import numpy
@@ -23,6 +25,9 @@ driver.driver_stream.restype = ctypes.c_void_p
 driver.driver_capture.argtypes = [ctypes.c_void_p, ctypes.c_int]
 driver.driver_capture.restype = None
 driver.driver_launched_with.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+driver.driver_waits.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+driver.driver_waits.restype = driver.driver_events.restype = driver.driver_uses_of_destroyed.restype = ctypes.c_long
+driver.cuStreamDestroy_v2.argtypes = [ctypes.c_void_p]
 STREAM, OTHER, ELSEWHERE = (driver.driver_stream(device) for device in (0, 0, 1))
 
 A = matrix.random(300, 200, 2_000)
@@ -128,8 +133,9 @@ class OnDriver(unittest.TestCase):
         before = driver.driver_launches()
         plan(x, out=out, user=(bias,))
         self.assertEqual(driver.driver_launches(), before + 1)
-        with self.assertRaisesRegex(ValueError, r"expected one of \(300,\), \(200,\), \(8,\), \(300, 8\)"):
-            plan(x, out=out, user=(Array(numpy.zeros((200, 8))),))
+        for shape in ((200, 8), (300, 8), (300,)):
+            with self.assertRaisesRegex(ValueError, r"expected \(8,\), for const Dense bias\[N\]"):
+                plan(x, out=out, user=(Array(numpy.zeros(shape)),))
 
     def test_dense_matrices_as_they_lie(self):
         small = A.copy()
@@ -188,15 +194,115 @@ class OnDriver(unittest.TestCase):
         class OfCupy:
             ptr = STREAM
 
-        self.assertEqual(plan._kernels.handle.uses.streams, {})
+        uses = plan._kernels.handle.uses
+        self.assertEqual((uses.streams, uses.events), ({}, {}))
         for stream in (STREAM, OfCore(), OfTorch(), OfCupy()):
             plan(x, out=out, stream=stream)
-        self.assertEqual(set(plan._kernels.handle.uses.streams), {STREAM})
+        # Nothing keeps what is but a number.
+        self.assertEqual((set(uses.streams), set(uses.events)), ({STREAM}, {STREAM}))
         # What the array says of itself, and the default stream.
         plan(Array(x.host, stream=OTHER), out=out)
         plan(x, out=out)
-        self.assertEqual(set(plan._kernels.handle.uses.streams), {STREAM, OTHER, 0})
+        self.assertEqual((set(uses.streams), set(uses.events)), ({STREAM, 0}, {STREAM, OTHER}))
         self.refused(Status.WRONG_DEVICE, plan, x, out=out, stream=ELSEWHERE)
+
+    def test_streams_of_arrays(self):
+        plan = plan_of(A, epilogue="axpy", values_variable=True)
+        own, others = STREAM, [driver.driver_stream(0) for _ in range(4)]
+        x, y, out, vector = [Array(matrix.vector(length), stream=stream)
+                             for length, stream in zip((200, 300, 300, 300), others)]
+
+        def waits(act):
+            before = {(one, other): driver.driver_waits(one, other) for one in (own, *others) for other in (own, *others)}
+            act()
+            return {pair for pair, count in before.items() if driver.driver_waits(*pair) > count}
+
+        # The stream that is given waits for those of the arrays, and who gives it orders the rest.
+        product = lambda stream: plan(x, y, beta=1, out=out, user=(vector, 0.5), stream=stream)
+        self.assertEqual(waits(lambda: product(own)), {(own, other) for other in others})
+        # That of x and those of the others wait for each other.
+        first, *rest = others
+        both = {(first, other) for other in rest} | {(other, first) for other in rest}
+        self.assertEqual(waits(lambda: product(None)), both)
+        self.assertEqual(waits(lambda: plan.update(Array(A.data, stream=first), stream=own)), {(own, first)})
+        room = aligned_room(4096)
+        room.interface["stream"] = first
+        self.assertEqual(waits(lambda: plan.set_workspace(room, stream=own)), {(own, first)})
+        # Both are the default stream.
+        x.interface["stream"], y.interface["stream"], out.interface["stream"] = None, 1, 1
+        self.assertEqual(waits(lambda: plan(x, y, beta=1, out=out, user=(vector, 0.5))), set())
+        self.assertEqual(driver.driver_waits(None, vector.interface["stream"]), 1)
+        # An event would take a stream into the other's graph.
+        x.interface["stream"] = first
+        for captured in (own, first):
+            driver.driver_capture(captured, 1)
+            self.assertEqual(waits(lambda: product(own)), {(own, others[3])} - {(captured, others[3])})
+            driver.driver_capture(captured, 0)
+
+    def test_results_are_of_the_stream_that_is_given(self):
+        class Ndarray(Array):
+            device = contextlib.nullcontext()
+            dtype = property(lambda self: self.host.dtype)
+
+        current = [STREAM]
+
+        @contextlib.contextmanager
+        def as_current(handle):
+            current.append(handle)
+            yield
+            current.pop()
+
+        def made(length, dtype, order):
+            asked.append(current[-1])
+            return Ndarray(numpy.zeros(length, dtype), stream=current[-1])
+
+        null = as_current(0)
+        current_stream = lambda device: types.SimpleNamespace(ptr=current[-1])
+        cuda = types.SimpleNamespace(ExternalStream=as_current, Stream=types.SimpleNamespace(null=null),
+                                     get_current_stream=current_stream)
+        cupy = types.SimpleNamespace(ndarray=Ndarray, cuda=cuda, empty=made)
+        plan, x, asked = plan_of(A), Ndarray(matrix.vector(200), stream=STREAM), []
+        Ndarray.device.id = 0
+        with mock.patch.dict("sys.modules", cupy=cupy):
+            for stream in (None, OTHER, 0):
+                before = driver.driver_waits(stream, STREAM)
+                assert_allclose(plan(x, stream=stream).host, A @ x.host, rtol=1e-12)
+                # It waits for x, and nobody for what is new.
+                self.assertEqual(driver.driver_waits(stream, STREAM) - before, stream is not None)
+                self.assertEqual(driver.driver_waits(STREAM, stream), 0)
+        self.assertEqual(asked, [STREAM, OTHER, 0])
+
+    def test_streams_that_were_destroyed(self):
+        gc.collect()
+        x, out, events = Array(matrix.vector(200)), empty(300), driver.driver_events()
+        taken, before = driver.driver_taken(), driver.driver_uses_of_destroyed()
+
+        class ExternalStream:
+            def __init__(self, handle):
+                self.ptr = handle
+
+        for of_handle in (lambda handle: handle, ExternalStream):
+            plan = plan_of(A, values_variable=True)
+            stream = driver.driver_stream(0)
+            plan(x, out=out, stream=of_handle(stream))
+            plan(x, out=out, stream=of_handle(stream))
+            self.assertEqual(driver.driver_events(), events + 1)
+            driver.cuStreamDestroy_v2(stream)
+            # Products are waited for, and not by the stream, also while another is captured.
+            plan.update(A.data, stream=STREAM)
+            driver.driver_capture(OTHER, 1)
+            plan.close()
+            driver.driver_capture(OTHER, 0)
+            del plan
+        plan = plan_of(A)
+        stream = driver.driver_stream(0)
+        x.interface["stream"] = stream
+        plan(x, out=out)
+        driver.cuStreamDestroy_v2(stream)
+        del plan
+        self.assertEqual(driver.driver_uses_of_destroyed(), before)
+        # All is given back, and the three streams.
+        self.assertEqual((driver.driver_events(), driver.driver_taken()), (events, taken - 3))
 
     def test_workspaces(self):
         # A long row, which several threads share.
@@ -253,6 +359,13 @@ class OnDriver(unittest.TestCase):
             x.interface["strides"] = (16,)
             plan(x, out=out)
         del x.interface["strides"]
+        x.interface["typestr"] = ">f8"
+        with self.assertRaisesRegex(TypeError, "x is not in the byte order"):
+            plan(x, out=out)
+        x.interface["typestr"], x.interface["mask"] = "<f8", x
+        with self.assertRaisesRegex(TypeError, "a mask hides elements of x"):
+            plan(x, out=out)
+        del x.interface["mask"]
         self.refused(Status.WRONG_DEVICE, plan, empty(200, device=1), out=out)
         self.refused(Status.NULL_POINTER, plan, x, out=out, beta=1)
         # It says more of itself than there is.
@@ -266,27 +379,53 @@ class OnDriver(unittest.TestCase):
         before = driver.driver_launches()
         plan(x, out=out, user=(vector, 0.5))
         self.assertEqual(driver.driver_launches(), before + 1)
-        block = plan._user_block((vector, 0.5), _arrays.Stream(0))._obj
+        block = plan._user_block((vector, 0.5), _arrays.Stream(0))[0]._obj
         self.assertEqual((ctypes.sizeof(block), block.member0, block.member1), (16, vector.address.value, 0.5))
         self.refused(Status.NULL_POINTER, plan, x, out=out)
         with self.assertRaisesRegex(TypeError, r"user\[0\] holds f4: expected f8"):
             plan(x, out=out, user=(Array(numpy.zeros(300, "f4")), 0.5))
-        with self.assertRaisesRegex(ValueError, r"user\[0\] has the shape \(299,\)"):
+        with self.assertRaisesRegex(ValueError, r"user\[0\] has the shape \(299,\): expected \(300,\)"):
             plan(x, out=out, user=(Array(numpy.zeros(299)), 0.5))
+        # A block that is shorter than the one that is read, or has something else in its places.
+        for user in ((), (vector,), (vector, 0.5, 0.5)):
+            with self.assertRaisesRegex(ValueError, f"user has {len(user)} members, and the epilogue takes 2"):
+                plan(x, out=out, user=user)
+        with self.assertRaisesRegex(TypeError, r"user\[0\] is a number: expected an array, for const Dense vector"):
+            plan(x, out=out, user=(0.5, vector))
+        with self.assertRaisesRegex(TypeError, r"user\[1\] is an array: expected a number, for Scalar factor"):
+            plan(x, out=out, user=(vector, vector))
+        for options in ({}, {"epilogue": "relu"}):
+            with self.assertRaisesRegex(ValueError, "the epilogue takes 0: none"):
+                plan_of(A, **options)(x, out=out, user=(vector,))
+        self.assertEqual(driver.driver_launches(), before + 1)
+        plan_of(A, epilogue="relu")(x, out=out, user=())
+        # Sums are of another type than dense operands, and rows those of the transposed matrix.
+        half = types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=A.data.astype("f2"), shape=A.shape)
+        y, back = Array(numpy.zeros(300, "f2")), Array(numpy.zeros(200, "f2"))
+        dot = plan_of(half, epilogue="dot", transpose_too=True)
+        dot.T(y, out=back, user=(Array(numpy.zeros(200, "f2")), Array(numpy.zeros(200, "f4"))))
+        with self.assertRaisesRegex(TypeError, r"user\[1\] holds f2: expected f4, for Scalar partials\[rows\]\[N\]"):
+            dot.T(y, out=back, user=(back, Array(numpy.zeros(200, "f2"))))
+        partials = Array(numpy.zeros(200, "f4"))
+        partials.interface["data"] = (partials.address.value, True)
+        with self.assertRaisesRegex(ValueError, r"user\[1\] is read-only"):
+            dot.T(y, out=back, user=(back, partials))
 
     def test_nothing_is_freed_that_a_graph_or_a_stream_may_use(self):
         gc.collect()
+        # A stream of somebody's who keeps it.
+        kept = types.SimpleNamespace(ptr=STREAM)
         x, out, workspace = Array(matrix.vector(200)), empty(300), aligned_room(4096)
         taken = driver.driver_taken()
         # Done with: freed at once.
         plan = plan_of(A)
-        plan(x, out=out, stream=STREAM)
+        plan(x, out=out, stream=kept)
         self.assertGreater(driver.driver_taken(), taken)
         del plan
         self.assertEqual(driver.driver_taken(), taken)
         # Something else is captured on its stream by now: freed when that is over.
         plan = plan_of(A)
-        plan(x, out=out, stream=STREAM)
+        plan(x, out=out, stream=kept)
         own = driver.driver_taken()
         driver.driver_capture(STREAM, 1)
         with self.assertRaisesRegex(RuntimeError, "captured"):
@@ -301,18 +440,18 @@ class OnDriver(unittest.TestCase):
         plan = plan_of(A)
         plan.set_workspace(workspace, stream=STREAM)
         driver.driver_capture(STREAM, 1)
-        plan(x, out=out, stream=STREAM)
+        plan(x, out=out, stream=kept)
         driver.driver_capture(STREAM, 0)
         number, own = plan._kernels.number, driver.driver_taken()
-        kept = weakref.ref(workspace)
+        written = weakref.ref(workspace)
         del plan, workspace
         gc.collect()
         self.assertEqual(driver.driver_taken(), own)
-        self.assertIsNotNone(kept())
+        self.assertIsNotNone(written())
         sparserl._library.library.sparserl_plan_destroy(number)
         plan = plan_of(A)
         driver.driver_capture(STREAM, 1)
-        plan(x, out=out, stream=STREAM)
+        plan(x, out=out, stream=kept)
         driver.driver_capture(STREAM, 0)
         plan.close()
         self.assertEqual(driver.driver_taken(), taken)

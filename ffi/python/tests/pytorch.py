@@ -8,6 +8,7 @@ import unittest
 import matrix
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import sparserl
 from sparserl import Status
@@ -119,6 +120,66 @@ class PyTorch(unittest.TestCase):
         self.assertEqual(y.shape, (60,))
         self.assertIn("sparserl", y.grad_fn.name())
 
+    def test_what_has_no_memory_goes_by_the_operator_without_derivatives_too(self):
+        x, changed = self.x.detach(), plan_of(A, values_variable=True)
+        mode = FakeTensorMode()
+        fake, out, values = (mode.from_tensor(tensor) for tensor in (x, vector(60), vector(A.nnz)))
+        with mode:
+            y = self.plan(fake, alpha=2)
+        self.assertIsInstance(y, FakeTensor)
+        self.assertEqual(y.shape, (60,))
+        with self.assertRaisesRegex(ValueError, "out= and stream="):
+            self.plan(x, out=out)
+        with self.assertRaisesRegex(TypeError, "values is a FakeTensor without memory"):
+            changed.update(values)
+        traced = make_fx(lambda x: self.plan(x) + 1, tracing_mode="fake")(x)
+        self.assertIn("sparserl.product", traced.code)
+
+    def test_what_is_written_is_known_to_have_changed(self):
+        x, out, leaf = self.x.detach(), vector(60), vector(60, requires_grad=True)
+        square = (leaf * out).sum()
+        self.plan(x, out=out)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            square.backward()
+        partials, weights = vector(60), vector(60)
+        dot, square = plan_of(A, epilogue="dot"), (leaf * partials).sum()
+        version = weights._version
+        dot(x, user=(weights, partials))
+        self.assertEqual(weights._version, version)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            square.backward()
+        with torch.inference_mode():
+            self.plan(x, out=torch.empty_like(out))
+        # As of PyTorch's own operators with out=.
+        with self.assertRaisesRegex(ValueError, "out= and stream="):
+            self.plan(x, out=leaf)
+        with torch.no_grad():
+            self.plan(x, out=leaf)
+        torch.testing.assert_close(leaf.detach(), DENSE @ x)
+
+    def test_types_that_pytorch_chooses(self):
+        plan = plan_of(A.astype("f4"), op="spmm", cols=3, transpose_too=True)
+        layer, x = torch.nn.Linear(5, 3, device=DEVICE), vector(200).view(40, 5).float()
+        act = lambda x: plan(layer(x))
+        with self.assertRaisesRegex(TypeError, "x holds b2, and the matrix f4"):
+            plan(layer(x).detach().bfloat16())
+        for function in (act, torch.compile(act, fullgraph=True, backend="aot_eager")):
+            with torch.autocast(DEVICE, torch.bfloat16):
+                y = function(x)
+            self.assertIs(y.dtype, torch.float32)
+            torch.testing.assert_close(y, DENSE.float() @ layer(x), rtol=3e-2, atol=3e-2)
+            gradient, = torch.autograd.grad(y.sum(), layer.weight)
+            self.assertIs(gradient.dtype, torch.float32)
+
+    def test_new_values_before_the_derivative(self):
+        plan = plan_of(A, transpose_too=True, values_variable=True)
+        y = plan @ self.x
+        plan.update(2 * A.data)
+        with self.assertRaisesRegex(RuntimeError, "the values of the plan were updated after"):
+            y.sum().backward()
+        (plan @ self.x).sum().backward()
+        torch.testing.assert_close(self.x.grad, 2 * DENSE.T.sum(1))
+
     def test_the_operator_is_what_pytorch_expects(self):
         arguments = (self.x, self.plan._kernels.number, 0)
         torch.library.opcheck(torch.ops.sparserl.product, arguments)
@@ -131,6 +192,11 @@ class PyTorch(unittest.TestCase):
             self.assertIn(text, caught.exception.text)
         with self.assertRaisesRegex(ValueError, "out= and stream="):
             self.plan(self.x, out=vector(60))
+        batch = torch.stack([DENSE, DENSE])
+        hybrid = torch.sparse_csr_tensor([0, 1], [0], torch.ones(1, 2), (1, 1, 2))
+        for given in (batch.to_sparse_csr(), hybrid):
+            with self.assertRaisesRegex(ValueError, "the matrix has 3 dimensions: expected 2"):
+                plan_of(given)
         with self.assertRaisesRegex(TypeError, "x is on meta"):
             self.plan @ torch.empty(40, dtype=torch.float64, device="meta")
 
