@@ -17,6 +17,7 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::task::{Operation, Task, Values};
 use sparserl_gpu::compile::cache::{decode, encode};
 use sparserl_gpu::compile::nvrtc::Cubin;
+use sparserl_gpu::store::whole_file::WholeFile;
 
 use crate::context::Context;
 use crate::copies::{copies_bytes, limit_left};
@@ -107,19 +108,10 @@ impl Plan {
         let mut bytes = format!("{MAGIC}{header}\n").into_bytes();
         bytes.extend(code.concat());
         bytes.extend(blake3::hash(&bytes).as_bytes());
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let write = || {
-            // As readable as any other of the user's: the process's mask has its say.
-            let permissions =
-                <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
-            let mut file = tempfile::Builder::new()
-                .prefix(".sparserl.")
-                .permissions(permissions)
-                .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+            let mut file = WholeFile::begin(path)?;
             file.write_all(&bytes)?;
-            file.as_file().sync_all()?;
-            file.persist(path).map_err(|error| error.error)?;
-            Ok(())
+            file.finish()
         };
         write().map_err(failed)
     }

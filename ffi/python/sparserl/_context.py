@@ -50,8 +50,8 @@ class Context:
             raise RuntimeError(FORKED)
 
     def close(self):
-        """Destroys it, after what is searched for in the background has ended, which may take seconds.
-        Plans go on."""
+        """Destroys it, after what is made or measured in the background at this moment, which may take seconds.
+        Nothing else is searched for; plans go on with what they have."""
         self._destroy()
 
     def __enter__(self):

@@ -427,11 +427,12 @@ def plan(A, op="spmv", cols=None, *, dense=None, context=None, **options):
     return _made(A, context, make)
 
 
-def load(path, A, *, context=None):
+def load(path, A, *, context=None, memory_limit=None, check_pointers=None):
     """A plan that was saved, for a matrix of the same pattern and a GPU of the same architecture. The file
-    holds machine code: read only files that you trust."""
+    holds machine code: read only files that you trust. It does not hold the options that this takes."""
     def make(context, matrix):
-        return create(library.sparserl_plan_load, context, matrix, os.fsencode(path))
+        with Options({"memory_limit": memory_limit, "check_pointers": check_pointers}) as given:
+            return create(library.sparserl_plan_load_with_options, context, matrix, os.fsencode(path), given)
 
     return _made(A, context, make)
 

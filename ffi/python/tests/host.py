@@ -364,6 +364,10 @@ class Plans(unittest.TestCase):
             dense = sparserl.plan(A, op="spmm", cols=5, context=CONTEXT, expected_calls=0)
             dense.save(path)
             self.assertEqual(sparserl.load(path, A, context=CONTEXT).columns, 5)
+            limited = sparserl.load(path, A, context=CONTEXT, memory_limit=1 << 30, check_pointers=False)
+            self.assertEqual(limited.columns, 5)
+            with self.assertRaises(OverflowError):
+                sparserl.load(path, A, context=CONTEXT, memory_limit=-1)
             for order in ("strided", "column-major"):
                 sparserl.plan(A, op="spmm", cols=5, dense=order, context=CONTEXT, expected_calls=0).save(path)
                 self.assertEqual(sparserl.load(path, A, context=CONTEXT).dense, order)
