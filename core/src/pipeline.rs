@@ -77,7 +77,7 @@ pub trait Check {
         &mut self,
         candidates: &mut dyn Iterator<Item = Ranked>,
         wanted: usize,
-    ) -> Result<Vec<(Ranked, Option<Self::Verdict>)>, Self::Error>;
+    ) -> Result<Vec<Taken<Self::Verdict>>, Self::Error>;
 }
 
 /// The check of who has none.
@@ -89,9 +89,18 @@ impl Check for Infallible {
         &mut self,
         _: &mut dyn Iterator<Item = Ranked>,
         _: usize,
-    ) -> Result<Vec<(Ranked, Option<Self>)>, Self> {
+    ) -> Result<Vec<Taken<Self>>, Self> {
         match *self {}
     }
+}
+
+/// A candidate that a check has taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taken<V> {
+    /// The candidate.
+    pub ranked: Ranked,
+    /// What is said of it; absent where nothing can be said.
+    pub verdict: Option<V>,
 }
 
 /// A candidate and where it stands.
@@ -278,8 +287,8 @@ where
     let found = ranked
         .into_iter()
         .filter_map(|index| Some(Ranked { index, candidate: candidates.get(index)?.clone() }));
-    let mut chosen: Vec<(Ranked, Option<X::Verdict>)> = match check {
-        None => found.take(wanted).map(|ranked| (ranked, None)).collect(),
+    let mut chosen: Vec<Taken<X::Verdict>> = match check {
+        None => found.take(wanted).map(|ranked| Taken { ranked, verdict: None }).collect(),
         Some(check) => {
             observer(Step::Check);
             let start = clock();
@@ -309,7 +318,8 @@ where
     chosen.truncate(wanted);
 
     let mut artefacts = Vec::new();
-    for ((Ranked { index, candidate }, verdict), number) in chosen.into_iter().zip(1..) {
+    for (Taken { ranked, verdict }, number) in chosen.into_iter().zip(1..) {
+        let Ranked { index, candidate } = ranked;
         observer(Step::Make(number));
         let kept = measured.as_mut().and_then(|measured| measured.take(index));
         let kernel = match kept {

@@ -13,7 +13,7 @@ use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::pipeline::{
-    Artefact, BATCH, Budget, Check, PipelineError, Ranked, Request, Tools, generate_from,
+    Artefact, BATCH, Budget, Check, PipelineError, Ranked, Request, Taken, Tools, generate_from,
 };
 use sparserl_core::search::Search;
 use sparserl_gpu::compile::nvrtc::Cubin;
@@ -35,9 +35,10 @@ impl Check for WinnerOnly {
         &mut self,
         candidates: &mut dyn Iterator<Item = Ranked>,
         _: usize,
-    ) -> Result<Vec<(Ranked, Option<Infallible>)>, Infallible> {
+    ) -> Result<Vec<Taken<Infallible>>, Infallible> {
         let is_winner = |ranked: &Ranked| ranked.index == 0;
-        Ok(candidates.filter(is_winner).map(|ranked| (ranked, None)).collect())
+        let taken = |ranked| Taken { ranked, verdict: None };
+        Ok(candidates.filter(is_winner).map(taken).collect())
     }
 }
 

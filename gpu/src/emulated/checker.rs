@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification};
-use sparserl_core::pipeline::{Check, Ranked};
+use sparserl_core::pipeline::{Check, Ranked, Taken};
 use sparserl_core::target::Architecture;
 use sparserl_core::task::Operation;
 
@@ -43,7 +43,7 @@ pub enum Unjudged {
 
 /// Candidates that are not known to be wrong.
 #[derive(Debug)]
-struct Taken<C> {
+struct Right<C> {
     /// Right ones, then those that nothing is known of.
     candidates: Vec<(C, Option<Checked>)>,
     /// What was found out about the others and about those that nothing is known of.
@@ -90,11 +90,12 @@ impl<T: Scalar> Check for Checker<'_, T> {
         &mut self,
         candidates: &mut dyn Iterator<Item = Ranked>,
         wanted: usize,
-    ) -> Result<Vec<(Ranked, Option<Checked>)>, NoneRight> {
+    ) -> Result<Vec<Taken<Checked>>, NoneRight> {
         let judge = |ranked: &Ranked| self.judge(ranked);
-        let taken = first_right(candidates, wanted, self.unjudged, judge)?;
-        self.notes.extend(taken.notes);
-        Ok(taken.candidates)
+        let right = first_right(candidates, wanted, self.unjudged, judge)?;
+        self.notes.extend(right.notes);
+        let taken = |(ranked, verdict)| Taken { ranked, verdict };
+        Ok(right.candidates.into_iter().map(taken).collect())
     }
 }
 
@@ -117,7 +118,7 @@ fn first_right<C: Send, E: fmt::Display + Send>(
     wanted: usize,
     unjudged: Unjudged,
     judge: impl Fn(&C) -> Result<Emulated, E> + Sync,
-) -> Result<Taken<C>, NoneRight> {
+) -> Result<Right<C>, NoneRight> {
     let mut candidates = candidates.into_iter();
     let (mut right, mut unknown, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     // Why nothing is known, of which candidate first, and of how many more.
@@ -172,7 +173,7 @@ fn first_right<C: Send, E: fmt::Display + Send>(
     }
     match first_fault {
         Some(first) if right.is_empty() => Err(NoneRight { tried, first, is_wrong }),
-        _ => Ok(Taken { candidates: right, notes }),
+        _ => Ok(Right { candidates: right, notes }),
     }
 }
 
@@ -197,12 +198,12 @@ mod tests {
         Ok(Emulated { judgement, extent: Ground::whole(matrix.view()).extent() })
     }
 
-    fn take(numbers: &[u32], wanted: usize, unjudged: Unjudged) -> Result<Taken<u32>, NoneRight> {
+    fn take(numbers: &[u32], wanted: usize, unjudged: Unjudged) -> Result<Right<u32>, NoneRight> {
         first_right(numbers.iter().copied(), wanted, unjudged, judge)
     }
 
     /// Numbers that were taken, and whether they are known to be right.
-    fn taken(taken: &Taken<u32>) -> Vec<(u32, bool)> {
+    fn taken(taken: &Right<u32>) -> Vec<(u32, bool)> {
         let numbers = taken.candidates.iter();
         numbers.map(|&(number, checked)| (number, checked.is_some())).collect()
     }
