@@ -1,4 +1,5 @@
-//! Names the shared library by the version of its ABI, as loaders look for it, and lets them keep it.
+//! Names the shared library by the version of its ABI, as loaders look for it, and lets them keep
+//! it.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -79,8 +79,8 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Parses the command line; what is wrong with it ends the program, with exit code 2. From now on
-    /// messages have colours as it says.
+    /// Parses the command line; what is wrong with it ends the program, with exit code 2. From now
+    /// on messages have colours as it says.
     pub(crate) fn parse_or_exit() -> Self {
         console::set_color(color(std::env::args_os()));
         Self::try_parse().and_then(Self::checked).unwrap_or_else(|error| error.exit())
@@ -140,8 +140,8 @@ pub(crate) enum Command {
     /// Install NVIDIA's compiler (NVRTC), which compiling and emulating kernels need, into the
     /// user's data folder; needs python3 with pip
     Setup(SetupArgs),
-    /// Print what a shell needs to complete this program's command lines; its own documentation says
-    /// where that belongs
+    /// Print what a shell needs to complete this program's command lines; its own documentation
+    /// says where that belongs
     Completions {
         /// The shell
         shell: clap_complete::Shell,

@@ -1,5 +1,5 @@
-//! `completions` and `man`: what shells and readers of manuals are given, made from the command line
-//! itself.
+//! `completions` and `man`: what shells and readers of manuals are given, made from the command
+//! line itself.
 
 use std::fs;
 use std::path::Path;

@@ -6,8 +6,8 @@ use sparserl_gpu::emulated::checker::NoneRight;
 
 /// A kernel was found wrong.
 const WRONG: u8 = 1;
-/// It was not found out whether a kernel is right, or nothing could be made at all: a file cannot be
-/// read, there is no GPU or no compiler. 2 is for command lines that are wrong.
+/// It was not found out whether a kernel is right, or nothing could be made at all: a file cannot
+/// be read, there is no GPU or no compiler. 2 is for command lines that are wrong.
 const UNJUDGED: u8 = 3;
 
 /// How a run without an error ended.

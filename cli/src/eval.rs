@@ -6,8 +6,8 @@
 //!                                                                                              └─► document
 //! ```
 //!
-//! Everything that was given is read before the GPU or the emulator is opened. A candidate that is no
-//! kernel is a result; one that the emulator can say nothing of is none.
+//! Everything that was given is read before the GPU or the emulator is opened. A candidate that is
+//! no kernel is a result; one that the emulator can say nothing of is none.
 
 mod candidates;
 mod document;

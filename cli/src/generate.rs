@@ -100,7 +100,8 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Ending> {
         (false, false) => console::print(&summary.to_string())?,
         (false, true) => {}
     }
-    // Last, and whatever was asked for: a kernel that nobody tried must not be taken for a right one.
+    // Last, and whatever was asked for: a kernel that nobody tried must not be taken for a right
+    // one.
     for warning in &summary.warnings {
         console::say(&format!("warning: {warning}"));
     }

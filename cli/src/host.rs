@@ -1,5 +1,5 @@
-//! The files by which a kernel's folder runs: a host program in C++ with its Makefile, a short one in
-//! Python, and elements of the product to check against.
+//! The files by which a kernel's folder runs: a host program in C++ with its Makefile, a short one
+//! in Python, and elements of the product to check against.
 //!
 //! The expected elements are those of y = αAx + βy with α = 1.5, β = -0.5 and operands that both
 //! sides compute from their indices alone ([`operand`]), so that no operand is written to a file.

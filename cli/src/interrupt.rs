@@ -1,5 +1,5 @@
-//! Leaves nothing half written when the run is interrupted (SIGINT, SIGTERM, SIGHUP): a file that is
-//! being written is written to its end, an unfinished folder is taken away. Before anything is
+//! Leaves nothing half written when the run is interrupted (SIGINT, SIGTERM, SIGHUP): a file that
+//! is being written is written to its end, an unfinished folder is taken away. Before anything is
 //! written, an interruption just ends the process. The processes that compile and measure end with
 //! it. A run that has something to show at any time can ask to be told of the first interruption
 //! instead.

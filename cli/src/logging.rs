@@ -1,8 +1,8 @@
 //! What is done, said on standard error: `--verbose`, and the variable `SPARSERL_LOG`.
 //!
-//! `SPARSERL_LOG=info` or `=debug` says how much, `sparserl_gpu=debug` for one crate or module only;
-//! several stand between commas, of which the last that fits a message decides. What other crates do
-//! is said where one is named.
+//! `SPARSERL_LOG=info` or `=debug` says how much, `sparserl_gpu=debug` for one crate or module
+//! only; several stand between commas, of which the last that fits a message decides. What other
+//! crates do is said where one is named.
 
 use std::io::Write as _;
 use std::sync::OnceLock;

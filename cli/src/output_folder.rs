@@ -248,8 +248,8 @@ fn exchange(a: &Path, b: &Path) -> io::Result<()> {
     })
 }
 
-/// Whether the source in a kernel's folder is another than its plan knows. Plans of earlier versions
-/// do not tell.
+/// Whether the source in a kernel's folder is another than its plan knows. Plans of earlier
+/// versions do not tell.
 pub(crate) fn is_edited(folder: &Path) -> bool {
     let hash = || {
         let plan = fs::read(folder.join(file_names::PLAN)).ok()?;

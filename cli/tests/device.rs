@@ -1,5 +1,5 @@
-//! `tune`, and the programs that `gen` writes, on a real device. Without a driver or a GPU every test is
-//! reported as ignored, never as passed, and so is that of the Python program without CuPy.
+//! `tune`, and the programs that `gen` writes, on a real device. Without a driver or a GPU every
+//! test is reported as ignored, never as passed, and so is that of the Python program without CuPy.
 //!
 //! | variable | what |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! Sparse matrices: validated coordinate ([`Coo`]) and compressed-row ([`Csr`]) forms, the file
-//! formats that they come from ([`market`], [`smtx`], [`harwell_boeing`]), generators of known families ([`generate`]),
-//! and samples of their rows ([`sample_rows`]).
+//! formats that they come from ([`market`], [`smtx`], [`harwell_boeing`]), generators of known
+//! families ([`generate`]), and samples of their rows ([`sample_rows`]).
 
 mod assemble;
 mod coo;

@@ -68,8 +68,9 @@ pub trait Check {
     /// Why it takes none.
     type Error;
 
-    /// Takes at most `wanted` of the candidates, which come best first; each with a verdict, but for
-    /// those of which nothing can be said. More come from the iterator only when they are asked for.
+    /// Takes at most `wanted` of the candidates, which come best first; each with a verdict, but
+    /// for those of which nothing can be said. More come from the iterator only when they are asked
+    /// for.
     ///
     /// # Errors
     /// When there are candidates and none can be taken.

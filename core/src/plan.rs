@@ -192,8 +192,8 @@ pub struct PartPlan {
     fields: BTreeMap<&'static str, FieldPlan>,
     /// Its rows.
     pub rows: usize,
-    /// The first of them, where they are neighbours in the matrix's order; absent where the part has
-    /// an array of them.
+    /// The first of them, where they are neighbours in the matrix's order; absent where the part
+    /// has an array of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_row: Option<u32>,
     /// Its entries.

@@ -2,8 +2,8 @@
 //! one.
 //!
 //! Each element of αAX + βY₀ is computed in `f64`: plainly for sums of `f32`, whose products are
-//! exact there; with a compensated dot product (Ogita, Rump and Oishi, Accurate Sum and Dot Product,
-//! 2005, algorithm Dot2) for those of `f64`, whatever the matrix is stored in.
+//! exact there; with a compensated dot product (Ogita, Rump and Oishi, Accurate Sum and Dot
+//! Product, 2005, algorithm Dot2) for those of `f64`, whatever the matrix is stored in.
 //!
 //! A kernel whose sums are of a type with unit roundoff u may add in any order and fuse or not. The
 //! types of the matrix and of the dense operands do not matter: they are never wider, so their
@@ -311,8 +311,8 @@ impl Sums {
     fn add<D: Scalar>(&mut self, a: f64, x: &[D]) {
         let sums = self.high.iter_mut().zip(&mut self.magnitude).zip(x);
         match D::DTYPE {
-            // The matrix is no wider. 24 + 24 bits fit in 53: the product is exact, and the additions'
-            // 2⁻⁵³ is far below the 2⁻²⁴ allowed.
+            // The matrix is no wider. 24 + 24 bits fit in 53: the product is exact, and the
+            // additions' 2⁻⁵³ is far below the 2⁻²⁴ allowed.
             Dtype::F32 | Dtype::F16 | Dtype::BF16 => {
                 for ((high, magnitude), x) in sums {
                     let product = a * x.to_f64();

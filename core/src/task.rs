@@ -40,8 +40,8 @@ impl Task {
 
 /// Element types of a product, by the role of the elements.
 ///
-/// Only combinations that kernels exist for can be made: matrix and dense operands of one type, or a
-/// matrix that is stored in single precision and multiplied in double, [`Precision::F32_IN_F64`].
+/// Only combinations that kernels exist for can be made: matrix and dense operands of one type, or
+/// a matrix that is stored in single precision and multiplied in double, [`Precision::F32_IN_F64`].
 /// Sums, α and β are of the dense operands' [accumulator](Dtype::accumulator) in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Roles", into = "Roles")]
@@ -174,7 +174,8 @@ impl From<Precision> for Roles {
 }
 
 impl fmt::Display for Precision {
-    /// `f32` or `f16` when matrix and dense operands have one type, else `matrix/dense/accumulator`.
+    /// `f32` or `f16` when matrix and dense operands have one type, else
+    /// `matrix/dense/accumulator`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Roles { matrix, dense, accumulator } = self.0;
         if *self == Self::uniform(matrix) {

@@ -87,8 +87,8 @@ impl Objective {
         }
     }
 
-    /// The seconds that decide: the geometric mean over its regimes of the medians; absent where one
-    /// of them was not measured.
+    /// The seconds that decide: the geometric mean over its regimes of the medians; absent where
+    /// one of them was not measured.
     #[must_use]
     pub fn seconds(self, timing: &Timing) -> Option<f64> {
         match self {

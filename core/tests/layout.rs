@@ -235,8 +235,8 @@ fn another_element_type_is_refused() {
     pack(matrix.view(), &mixed).unwrap();
 }
 
-/// Plain CSR and merge path of a whole matrix are its own arrays. Rows of a part, and those of a view
-/// whose matrix is not known, are copied; what is packed is the same.
+/// Plain CSR and merge path of a whole matrix are its own arrays. Rows of a part, and those of a
+/// view whose matrix is not known, are copied; what is packed is the same.
 #[test]
 fn arrays_of_a_whole_matrix_are_shared() {
     let matrix = generate::rmat(9, 6, 1);

@@ -115,9 +115,9 @@ pub unsafe extern "C" fn sparserl_context_create(
     })
 }
 
-/// Destroys a context. What is searched for in the background ends with the kernels that are being made
-/// or measured, which may take seconds, and goes no further: call sparserl_plan_wait() before for the
-/// best. Its plans go on. NULL is ignored.
+/// Destroys a context. What is searched for in the background ends with the kernels that are being
+/// made or measured, which may take seconds, and goes no further: call sparserl_plan_wait() before
+/// for the best. Its plans go on. NULL is ignored.
 ///
 /// # Safety
 /// None: whatever is no handle is refused.
@@ -206,8 +206,8 @@ pub unsafe extern "C" fn sparserl_plan_wait(plan: *mut sparserl_plan) -> sparser
     })
 }
 
-/// Destroys a plan, whose launches must be done, as must be graphs that were captured of it. What is
-/// searched for in the background is given up. NULL is ignored.
+/// Destroys a plan, whose launches must be done, as must be graphs that were captured of it. What
+/// is searched for in the background is given up. NULL is ignored.
 ///
 /// # Safety
 /// None but what is said: whatever is no handle is refused.
@@ -220,12 +220,14 @@ pub unsafe extern "C" fn sparserl_plan_destroy(plan: *mut sparserl_plan) -> spar
 }
 
 /// z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
-/// CUstream or cudaStream_t). The vectors have the matrix's type, and are aligned to their elements;
-/// alpha and beta have the type of sums, which is float where the matrix is in half precision. It
-/// returns at once, allocates nothing, and may be captured into a graph, which keeps the kernel that the
-/// plan had then. z may be y; it must not overlap y otherwise, and x not at all. y is not read where beta
-/// is 0, and may be NULL then. Products of one plan must not run on the device at the same time, unless each has a workspace of its own (sparserl_plan_set_workspace()), or
-/// SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after sparserl_plan_wait().
+/// CUstream or cudaStream_t). The vectors have the matrix's type, and are aligned to their
+/// elements; alpha and beta have the type of sums, which is float where the matrix is in half
+/// precision. It returns at once, allocates nothing, and may be captured into a graph, which keeps
+/// the kernel that the plan had then. z may be y; it must not overlap y otherwise, and x not at
+/// all. y is not read where beta is 0, and may be NULL then. Products of one plan must not run on
+/// the device at the same time, unless each has a workspace of its own
+/// (sparserl_plan_set_workspace()), or SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it
+/// does after sparserl_plan_wait().
 ///
 /// # Safety
 /// `alpha` and `beta` point to numbers of the type of sums on the host; the vectors are device
@@ -292,18 +294,17 @@ pub unsafe extern "C" fn sparserl_execute_op(
 }
 
 /// D = alpha op(A) B + beta C, or what the plan's epilogue makes of it, for plans made with
-/// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D have N columns; B
-/// has as many rows as op(A) has columns, C and D as many as op(A) has rows. They lie as
-/// SPARSERL_OPTION_DENSE says.
-/// Row-major, `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next:
-/// N, or with SPARSERL_DENSE_STRIDED any number from N to 2^32 - 1. Every row is aligned to 16 bytes, or
-/// to the largest power of 2 that divides the bytes of N elements, where that is less: the matrices are,
-/// and the bytes of leading dimensions are multiples of it. With SPARSERL_DENSE_STRIDED they need be
-/// aligned to their elements only; where a row is not aligned as said, elements are loaded and stored
-/// one by one, which is slower.
-/// With SPARSERL_DENSE_COLUMN_MAJOR they are the elements from the beginning of a column to that of the
-/// next, from the matrix's rows to 2^32 - 1, and matrices are aligned to their elements.
-/// D may be C, with the same leading dimension; otherwise no element of D is one of B or C. What lies
+/// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D have N
+/// columns; B has as many rows as op(A) has columns, C and D as many as op(A) has rows. They lie as
+/// SPARSERL_OPTION_DENSE says. Row-major, `ldb`, `ldc` and `ldd` are the elements from the
+/// beginning of a row to that of the next: N, or with SPARSERL_DENSE_STRIDED any number from N to
+/// 2^32 - 1. Every row is aligned to 16 bytes, or to the largest power of 2 that divides the bytes
+/// of N elements, where that is less: the matrices are, and the bytes of leading dimensions are
+/// multiples of it. With SPARSERL_DENSE_STRIDED they need be aligned to their elements only; where
+/// a row is not aligned as said, elements are loaded and stored one by one, which is slower. With
+/// SPARSERL_DENSE_COLUMN_MAJOR they are the elements from the beginning of a column to that of the
+/// next, from the matrix's rows to 2^32 - 1, and matrices are aligned to their elements. D may be
+/// C, with the same leading dimension; otherwise no element of D is one of B or C. What lies
 /// between rows, or columns, is neither used nor written.
 ///
 /// # Safety
@@ -344,13 +345,14 @@ pub unsafe extern "C" fn sparserl_execute_matrices(
 /// place of the plan's own, so that two streams may use one plan at the same time. At least one of
 /// them needs it, and each another one. It is aligned to 256 bytes, as cudaMalloc() does, and has
 /// SPARSERL_NUMBER_WORKSPACE_BYTES, of the transpose too where that is used, as they are after
-/// sparserl_plan_wait(): a product whose kernel needs more is refused. It may hold anything. It must
-/// stay until what was asked of the stream is done and the plan is destroyed, or `workspace` is set
-/// to NULL, with size 0, before the stream is destroyed. Graphs keep what they were captured with.
+/// sparserl_plan_wait(): a product whose kernel needs more is refused. It may hold anything. It
+/// must stay until what was asked of the stream is done and the plan is destroyed, or `workspace`
+/// is set to NULL, with size 0, before the stream is destroyed. Graphs keep what they were captured
+/// with.
 ///
 /// # Safety
-/// `stream` is NULL or a live stream; `size` bytes at `workspace` are device memory that nobody else
-/// writes as long as it is in use.
+/// `stream` is NULL or a live stream; `size` bytes at `workspace` are device memory that nobody
+/// else writes as long as it is in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sparserl_plan_set_workspace(
     plan: *mut sparserl_plan,
@@ -368,14 +370,13 @@ pub unsafe extern "C" fn sparserl_plan_set_workspace(
 
 /// Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries
 /// of the matrix it was made of, and in the order of `stream`. From the host (SPARSERL_HOST) it
-/// waits for the stream; from the device (SPARSERL_DEVICE), where they are aligned to their elements, it
-/// returns at once and may be captured.
-/// Once an update was captured, the plan keeps the kernels that it has. Values must be finite: that
-/// is not checked.
+/// waits for the stream; from the device (SPARSERL_DEVICE), where they are aligned to their
+/// elements, it returns at once and may be captured. Once an update was captured, the plan keeps
+/// the kernels that it has. Values must be finite: that is not checked.
 ///
 /// # Safety
-/// `values` points to as many values as the matrix has entries, which stay until the stream has come
-/// past the call.
+/// `values` points to as many values as the matrix has entries, which stay until the stream has
+/// come past the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sparserl_plan_update_values(
     plan: *mut sparserl_plan,
@@ -461,9 +462,9 @@ pub unsafe extern "C" fn sparserl_plan_save(
     call(|| PLANS.get(plan)?.save(unsafe { read_path(path) }?))
 }
 
-/// Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture. It
-/// holds machine code: read only files that you trust. There is no limit to its memory, and pointers are
-/// checked: sparserl_plan_load_with_options() has it otherwise.
+/// Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture.
+/// It holds machine code: read only files that you trust. There is no limit to its memory, and
+/// pointers are checked: sparserl_plan_load_with_options() has it otherwise.
 ///
 /// # Safety
 /// `path` points to a text that ends in NUL, and `plan` to a place for a handle.
@@ -479,8 +480,8 @@ pub unsafe extern "C" fn sparserl_plan_load(
 }
 
 /// sparserl_plan_load() with options, of which SPARSERL_OPTION_MEMORY_LIMIT and
-/// SPARSERL_OPTION_CHECK_POINTERS are used, which no file holds; all others are those that the plan was
-/// made with, whatever `options` says. `options` may be NULL.
+/// SPARSERL_OPTION_CHECK_POINTERS are used, which no file holds; all others are those that the plan
+/// was made with, whatever `options` says. `options` may be NULL.
 ///
 /// # Safety
 /// As sparserl_plan_load().

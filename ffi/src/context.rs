@@ -162,8 +162,8 @@ impl Context {
     }
 }
 
-/// The plans that are being made, and the searches of those that were. A search shares this, and not
-/// the context: whoever has waited for its end finds nothing kept by it.
+/// The plans that are being made, and the searches of those that were. A search shares this, and
+/// not the context: whoever has waited for its end finds nothing kept by it.
 #[derive(Default)]
 struct Searches {
     count: Mutex<SearchCount>,

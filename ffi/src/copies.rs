@@ -70,8 +70,8 @@ impl Copies {
         Ok(Some(Self { to_rows, to_columns, task, memory }))
     }
 
-    /// Where the copies of a product lie: behind the kernel's part of a workspace of the caller's, or
-    /// in the plan's own memory.
+    /// Where the copies of a product lie: behind the kernel's part of a workspace of the caller's,
+    /// or in the plan's own memory.
     pub(crate) fn place(&self, workspace: Option<u64>, input_rows: usize) -> Copied {
         let input = workspace.unwrap_or_else(|| self.memory.address());
         Copied { input, output: input + copy_bytes(self.task, input_rows) }
@@ -123,7 +123,8 @@ impl Copies {
         let rows = operand.rows as u64;
         let geometry = Transposing::geometry(rows, columns);
         let arguments = [from, to, rows, operand.leading.into()];
-        // SAFETY: the kernel copies so many rows of the plan's columns, which the caller vouches for.
+        // SAFETY: the kernel copies so many rows of the plan's columns, which the caller vouches
+        // for.
         unsafe { kernel.enqueue(stream, geometry, arguments) }
     }
 }

@@ -91,8 +91,8 @@ pub(crate) fn ready_name(epilogue: &Epilogue, operation: Operation) -> Option<&'
     READY.into_iter().find(|&(_, user, body)| is_it(user, body)).map(|(name, ..)| name)
 }
 
-/// Refuses arrays among the caller's values that kernels cannot use, for a product with op(A) of so many
-/// rows and columns.
+/// Refuses arrays among the caller's values that kernels cannot use, for a product with op(A) of so
+/// many rows and columns.
 ///
 /// # Safety
 /// `user` points to the values that the epilogue declares.

@@ -30,7 +30,8 @@ pub(crate) struct Product {
 }
 
 impl Plan {
-    /// Asks a stream for z = αop(A)x + βy or D = αop(A)B + βC, or for what the epilogue makes of it.
+    /// Asks a stream for z = αop(A)x + βy or D = αop(A)B + βC, or for what the epilogue makes of
+    /// it.
     ///
     /// # Safety
     /// α and β are numbers of the type of sums on the host; the operands are device memory of the
@@ -96,8 +97,8 @@ impl Plan {
                 unsafe { check_arrays(&gpu.device, epilogue, self.task, (rows, cols), user) }?;
             }
         }
-        // A launch that would make the default stream wait for a capture invalidates the capture; the
-        // question does not.
+        // A launch that would make the default stream wait for a capture invalidates the capture;
+        // the question does not.
         let asks = self.options.values_variable || is_legacy(product.stream);
         let is_capturing = asks && gpu.device.is_capturing(stream)?;
         let kernel = if self.options.values_variable && is_capturing {
@@ -141,8 +142,8 @@ impl Plan {
                 let copied = copies.place(workspace.map(|own| own + own_bytes), cols);
                 given.input = copied.input;
                 (given.old, given.output) = (copied.output, copied.output);
-                // SAFETY: as above; the copies are as large as the operands, and no other product has
-                // them at the same time.
+                // SAFETY: as above; the copies are as large as the operands, and no other product
+                // has them at the same time.
                 unsafe {
                     copies.to_rows(stream, &input, copied.input)?;
                     copies.to_rows(stream, &old, copied.output)?;

@@ -58,13 +58,14 @@ struct EpilogueText {
 struct SideHeader {
     program: String,
     known: Known,
-    /// Bytes of the plain kernel's code, 0 where there is none, of those for leading dimensions, and of
-    /// the other's.
+    /// Bytes of the plain kernel's code, 0 where there is none, of those for leading dimensions,
+    /// and of the other's.
     code: Vec<usize>,
 }
 
 impl Plan {
-    /// Writes the plan, once nothing is searched for any more. The file appears whole or not at all.
+    /// Writes the plan, once nothing is searched for any more. The file appears whole or not at
+    /// all.
     pub(crate) fn save(&self, path: &Path) -> Result<(), Failure> {
         self.progress.wait();
         let failed = |error: io::Error| {

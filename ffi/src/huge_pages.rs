@@ -1,8 +1,8 @@
 //! The library's allocator: the system's, which backs large arrays with huge pages.
 //!
 //! Planning touches a matrix of a million entries a few times over in memory that is new each time.
-//! Most of that time goes into page faults, of which a huge page needs one where pages of 4 KB need 512.
-//! Only what this library allocates is advised, not what the application around it does.
+//! Most of that time goes into page faults, of which a huge page needs one where pages of 4 KB need
+//! 512. Only what this library allocates is advised, not what the application around it does.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -26,8 +26,8 @@ impl HugePages {
         let page = page_size();
         let before = allocation.align_offset(page);
         let length = bytes.saturating_sub(before) / page * page;
-        // SAFETY: the pages lie within the allocation, and the advice leaves what is in them as it is.
-        // A kernel without huge pages refuses, and nothing is lost.
+        // SAFETY: the pages lie within the allocation, and the advice leaves what is in them as it
+        // is. A kernel without huge pages refuses, and nothing is lost.
         let _ = unsafe {
             madvise(allocation.wrapping_add(before).cast(), length, Advice::LinuxHugepage)
         };

@@ -235,8 +235,8 @@ impl Recipe<'_> {
         })
     }
 
-    /// Compiles a kernel with its epilogue, and tries it meanwhile: both take most of their time in the compiler's
-    /// processes.
+    /// Compiles a kernel with its epilogue, and tries it meanwhile: both take most of their time in
+    /// the compiler's processes.
     fn compile_fused<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
@@ -288,8 +288,8 @@ impl Recipe<'_> {
         }
     }
 
-    /// Emulates the kernel of a program with its epilogue on some rows of the matrix, once for all plans of the
-    /// context.
+    /// Emulates the kernel of a program with its epilogue on some rows of the matrix, once for all
+    /// plans of the context.
     fn try_epilogue<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,

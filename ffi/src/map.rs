@@ -34,8 +34,8 @@ impl Map {
         lengths.sum::<u64>() * size_of::<u64>() as u64
     }
 
-    /// For a program that was packed for a matrix; `origins` says which entry of A each entry of the
-    /// matrix is, where it is Aᵀ.
+    /// For a program that was packed for a matrix; `origins` says which entry of A each entry of
+    /// the matrix is, where it is Aᵀ.
     pub(crate) fn new<T: Scalar>(
         device: &Device,
         matrix: CsrView<'_, T>,
@@ -57,7 +57,8 @@ impl Map {
     }
 }
 
-/// The arrays of a packing that hold values, by their places in the order of the kernel's arguments.
+/// The arrays of a packing that hold values, by their places in the order of the kernel's
+/// arguments.
 fn value_arrays(packed: &Packed) -> impl Iterator<Item = (usize, &ArrayData)> {
     let arguments = packed.arguments().enumerate();
     arguments.filter(|(_, (_, array))| array.name == "values").map(|(i, (_, a))| (i, &a.data))

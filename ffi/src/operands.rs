@@ -25,8 +25,8 @@ pub(crate) struct Operand {
     pub(crate) rows: usize,
     /// Whether it is used at all.
     pub(crate) is_needed: bool,
-    /// Elements from the beginning of a row to that of the next, or of a column; those of a row where
-    /// it is not used.
+    /// Elements from the beginning of a row to that of the next, or of a column; those of a row
+    /// where it is not used.
     pub(crate) leading: u32,
 }
 

@@ -4,16 +4,16 @@ use sparserl_core::language::{LANGUAGE_VERSION, Program};
 use sparserl_core::layout::CostModel;
 use sparserl_core::task::{Operation, Task};
 
-/// How many times as fast plain CSR by merge path has to be predicted to be taken: it has a workspace, and the cost
-/// model is not that exact.
+/// How many times as fast plain CSR by merge path has to be predicted to be taken: it has a
+/// workspace, and the cost model is not that exact.
 const MERGE_GAIN: f64 = 1.5;
 /// Indices and values as they are.
 const PLAIN: &str = "index=u32 values=plain cache=cached";
 
-/// Plain CSR, the kernel that is there at once: with as many threads for a row, and of matrices as many columns for
-/// a thread, as the cost model finds best; or, where rows are so long or so uneven that it is by far better, by merge
-/// path (Merrill and Garland, SC 2016), for which little is to be computed. Predicted seconds come with the programs:
-/// the best, and what may take less memory.
+/// Plain CSR, the kernel that is there at once: with as many threads for a row, and of matrices as
+/// many columns for a thread, as the cost model finds best; or, where rows are so long or so uneven
+/// that it is by far better, by merge path (Merrill and Garland, SC 2016), for which little is to
+/// be computed. Predicted seconds come with the programs: the best, and what may take less memory.
 pub(crate) fn plain_csr(costs: &CostModel<'_>, task: Task) -> impl Iterator<Item = (Program, f64)> {
     let by_rows = by_rows(costs, task);
     let least = by_rows.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds);

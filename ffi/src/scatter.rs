@@ -13,8 +13,8 @@ use crate::status::{Failure, Status};
 /// Threads of a block.
 pub(crate) const BLOCK: u64 = 256;
 
-/// The kernels that put values in their places, compiled when they are first needed: for elements of
-/// 2, 4 and 8 bytes.
+/// The kernels that put values in their places, compiled when they are first needed: for elements
+/// of 2, 4 and 8 bytes.
 #[derive(Default)]
 pub(crate) struct Scatter {
     kernels: [OnceLock<SmallKernel>; 3],

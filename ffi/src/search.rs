@@ -245,8 +245,8 @@ fn measure<T: Scalar>(
     // What was measured is made anew, with the plan's epilogue.
     let request = Request { matrix, input, wanted: 0, objective: OBJECTIVE, budget, spare: 0 };
     let start = Instant::now();
-    // To a search that is abandoned, or waited for, each look at the clock is another budget later, so
-    // that it ends with the batch that it is at, whenever that became so.
+    // To a search that is abandoned, or waited for, each look at the clock is another budget later,
+    // so that it ends with the batch that it is at, whenever that became so.
     let leaps = AtomicU32::new(0);
     let clock = || {
         let now = start.elapsed();

@@ -80,8 +80,8 @@ impl Side {
         }
     }
 
-    /// Says so where a better kernel waits for values that will not bring it any more: a graph updates
-    /// them, and it knows the kernels that there were.
+    /// Says so where a better kernel waits for values that will not bring it any more: a graph
+    /// updates them, and it knows the kernels that there were.
     pub(crate) fn keep_current(&self) {
         if self.pending.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             self.settle(

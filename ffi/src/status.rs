@@ -84,7 +84,8 @@ impl Failure {
     }
 }
 
-/// From `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` to `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD` of `cuda.h`.
+/// From `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` to `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD` of
+/// `cuda.h`.
 const CAPTURE_ERRORS: RangeInclusive<u32> = 900..=908;
 
 impl From<sparserl_gpu::run::device::DeviceError> for Failure {

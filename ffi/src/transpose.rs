@@ -39,8 +39,8 @@ struct Columns<'a, V> {
     of_entries: &'a mut [MaybeUninit<V>],
 }
 
-/// Sorts entries by their columns. Each thread goes through all of them and keeps those of its columns: writes are
-/// what costs.
+/// Sorts entries by their columns. Each thread goes through all of them and keeps those of its
+/// columns: writes are what costs.
 pub(crate) fn by_columns<T: Scalar, V: Send>(
     matrix: CsrView<'_, T>,
     of_entry: impl Fn(usize) -> V + Sync,
@@ -80,8 +80,8 @@ pub(crate) fn by_columns<T: Scalar, V: Send>(
     ByColumns { offsets, rows, of_entries }
 }
 
-/// Where each column begins, and the last one ends. Each thread counts a part of the entries, as long
-/// as its counters are fewer than those.
+/// Where each column begins, and the last one ends. Each thread counts a part of the entries, as
+/// long as its counters are fewer than those.
 fn offsets<T: Scalar>(matrix: CsrView<'_, T>, threads: usize) -> Vec<u64> {
     let (columns, cols) = (matrix.columns(), matrix.cols());
     let threads = threads.min(columns.len() / (2 * cols.max(1))).max(1);

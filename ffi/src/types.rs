@@ -28,8 +28,8 @@ pub const SPARSERL_WRONG_DEVICE: sparserl_status = 7;
 pub const SPARSERL_OUT_OF_MEMORY: sparserl_status = 8;
 /// The plan needs more than SPARSERL_OPTION_MEMORY_LIMIT.
 pub const SPARSERL_MEMORY_LIMIT: sparserl_status = 9;
-/// The stream is being captured, and what is asked for cannot be; or it is the default stream, which
-/// waits for others, while one of them is captured.
+/// The stream is being captured, and what is asked for cannot be; or it is the default stream,
+/// which waits for others, while one of them is captured.
 pub const SPARSERL_CAPTURING: sparserl_status = 10;
 /// Nothing can be compiled: NVRTC or the program sparserl-server is missing.
 pub const SPARSERL_NO_COMPILER: sparserl_status = 11;
@@ -82,17 +82,18 @@ pub const SPARSERL_OPTION_LOG: i32 = 5;
 /// Text: the program sparserl-server, where it is not installed beside the library. For contexts.
 pub const SPARSERL_OPTION_SERVER: i32 = 6;
 /// uint64_t: products that are expected; they decide what planning may cost. 0 is plain CSR at
-/// once, and nothing else. Default 100000. Kernels are chosen by their times in a chain of products,
-/// with a warm cache. For plans, like all that follow.
+/// once, and nothing else. Default 100000. Kernels are chosen by their times in a chain of
+/// products, with a warm cache. For plans, like all that follow.
 pub const SPARSERL_OPTION_EXPECTED_CALLS: i32 = 100;
 /// int32_t: 1 measures programs on the GPU, 0 never does, -1 (default) where the expected calls are
 /// worth it.
 pub const SPARSERL_OPTION_MEASURE: i32 = 101;
 /// double: seconds after which nothing better is searched for.
 pub const SPARSERL_OPTION_DEADLINE: i32 = 102;
-/// uint64_t: bytes of device memory that the plan may take: for packed matrices with their workspaces,
-/// and where values may change for the maps that say where they go, of all its kernels, and for copies
-/// of column-major operands. Machine code is not counted, nor what measuring takes for a while.
+/// uint64_t: bytes of device memory that the plan may take: for packed matrices with their
+/// workspaces, and where values may change for the maps that say where they go, of all its kernels,
+/// and for copies of column-major operands. Machine code is not counted, nor what measuring takes
+/// for a while.
 pub const SPARSERL_OPTION_MEMORY_LIMIT: i32 = 103;
 /// int32_t: 1 gives the same bits in every run: no kernel is swapped, and nothing depends on
 /// times. Planning then waits for the policy.
@@ -123,30 +124,31 @@ pub const SPARSERL_OPTION_EPILOGUE_SOURCE: i32 = 108;
 /// Text: the members of User, in order: "const Scalar a[rows]; const Scalar b[columns]; Scalar c;
 /// Scalar d[rows];". The user block is the C struct { const S *a, *b; S c; S *d; }; rows and
 /// columns are those of op(A). Arrays that are not const are written, each element for its own
-/// row. Of matrices there are arrays [N] and [rows][N], too, and N is a constant in the text. Arrays
-/// of Dense instead of Scalar have the type of the dense operands, which becomes Scalar by itself;
-/// in half precision Dense::nearest(v) makes one of a Scalar. Arrays that are written must not overlap
-/// other arrays or operands.
+/// row. Of matrices there are arrays [N] and [rows][N], too, and N is a constant in the text.
+/// Arrays of Dense instead of Scalar have the type of the dense operands, which becomes Scalar by
+/// itself; in half precision Dense::nearest(v) makes one of a Scalar. Arrays that are written must
+/// not overlap other arrays or operands.
 pub const SPARSERL_OPTION_EPILOGUE_USER: i32 = 109;
-/// int32_t: 0 takes dense operands, new values, workspaces and the arrays of an epilogue's user block as
-/// they are given; 1 (default) asks the driver whether they are device memory that is large enough.
+/// int32_t: 0 takes dense operands, new values, workspaces and the arrays of an epilogue's user
+/// block as they are given; 1 (default) asks the driver whether they are device memory that is
+/// large enough.
 pub const SPARSERL_OPTION_CHECK_POINTERS: i32 = 110;
 /// uint64_t: columns of the dense operands, 1 to 1048576: the plan is for products with matrices
 /// (SpMM), by sparserl_execute_matrices(). Without it, for products with vectors.
 pub const SPARSERL_OPTION_COLUMNS: i32 = 111;
 /// int32_t: how B, C and D of sparserl_execute_matrices() lie: SPARSERL_DENSE_ROW_MAJOR (default),
-/// SPARSERL_DENSE_STRIDED or SPARSERL_DENSE_COLUMN_MAJOR. With SPARSERL_OPTION_COLUMNS only. Arrays of an
-/// epilogue lie as they do without it.
+/// SPARSERL_DENSE_STRIDED or SPARSERL_DENSE_COLUMN_MAJOR. With SPARSERL_OPTION_COLUMNS only. Arrays
+/// of an epilogue lie as they do without it.
 pub const SPARSERL_OPTION_DENSE: i32 = 112;
 
 /// Row-major, without gaps between rows: leading dimensions are SPARSERL_OPTION_COLUMNS.
 pub const SPARSERL_DENSE_ROW_MAJOR: i32 = 0;
-/// Row-major, with any leading dimensions. The plan has kernels for them besides, which are used where
-/// one is not SPARSERL_OPTION_COLUMNS, or where a row is not as aligned as without this.
+/// Row-major, with any leading dimensions. The plan has kernels for them besides, which are used
+/// where one is not SPARSERL_OPTION_COLUMNS, or where a row is not as aligned as without this.
 pub const SPARSERL_DENSE_STRIDED: i32 = 1;
-/// Column-major, with leading dimensions of at least the rows, as BLAS has it. Each product copies B,
-/// and C where beta is not 0, to rows before it, and D to columns behind it: its workspace holds the
-/// copies.
+/// Column-major, with leading dimensions of at least the rows, as BLAS has it. Each product copies
+/// B, and C where beta is not 0, to rows before it, and D to columns behind it: its workspace holds
+/// the copies.
 pub const SPARSERL_DENSE_COLUMN_MAJOR: i32 = 2;
 
 /// Receives a line of text. It may be called from any thread until the context is destroyed, and
@@ -221,7 +223,8 @@ pub const SPARSERL_TEXT_SOURCE: i32 = 3;
 pub const SPARSERL_TEXT_CUBIN: i32 = 4;
 /// The epilogue: the name of one that is ready, or the text in CUDA C; empty where there is none.
 pub const SPARSERL_TEXT_EPILOGUE: i32 = 5;
-/// What the epilogue takes, as SPARSERL_OPTION_EPILOGUE_USER declares it; empty where that is nothing.
+/// What the epilogue takes, as SPARSERL_OPTION_EPILOGUE_USER declares it; empty where that is
+/// nothing.
 pub const SPARSERL_TEXT_EPILOGUE_USER: i32 = 6;
 
 /// Bytes of the packed matrix with its workspace.
@@ -240,9 +243,9 @@ pub const SPARSERL_NUMBER_PLANNING_SECONDS: i32 = 6;
 pub const SPARSERL_NUMBER_CALLS: i32 = 7;
 /// Products after which planning has paid, against plain CSR, by what was measured, else predicted.
 pub const SPARSERL_NUMBER_CALLS_TO_PAY: i32 = 8;
-/// Bytes of workspace that a product writes to meanwhile, copies of column-major operands among it: the
-/// most of the kernel in use and of a better one that waits for new values.
-/// Where it is 0, products of one plan may overlap; else by sparserl_plan_set_workspace().
+/// Bytes of workspace that a product writes to meanwhile, copies of column-major operands among it:
+/// the most of the kernel in use and of a better one that waits for new values. Where it is 0,
+/// products of one plan may overlap; else by sparserl_plan_set_workspace().
 pub const SPARSERL_NUMBER_WORKSPACE_BYTES: i32 = 9;
 /// How the plan's dense operands lie: SPARSERL_DENSE_ROW_MAJOR, ...
 pub const SPARSERL_NUMBER_DENSE: i32 = 10;

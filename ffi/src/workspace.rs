@@ -46,7 +46,8 @@ impl Workspaces {
     }
 
     /// Lets products on a stream write to memory of the caller's in the place of the plan's own; no
-    /// memory lets them use the plan's own again. `is_checked` has the driver asked what lies there.
+    /// memory lets them use the plan's own again. `is_checked` has the driver asked what lies
+    /// there.
     ///
     /// # Safety
     /// The stream is null, one of the special handles of `cuda.h`, or a live one. The memory stays,

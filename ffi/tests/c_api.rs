@@ -1,8 +1,8 @@
 //! The C API as its users see it: the tests in `tests/c` and the examples are compiled by the
 //! machine's compilers, linked, and run. What the machine has no tool for is reported as ignored.
 //!
-//! `SPARSERL_SANITIZER` names another sanitizer than ASan and UBSan for what is written in C; for the
-//! library, too, `sanitize.sh` builds it with one.
+//! `SPARSERL_SANITIZER` names another sanitizer than ASan and UBSan for what is written in C; for
+//! the library, too, `sanitize.sh` builds it with one.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -82,9 +82,9 @@ fn under_sanitizers(test: &str) {
     run(Command::new(built).arg(folder.path()));
 }
 
-/// Memory of the library too, which the sanitizers of C do not see, as the machine has it. That values
-/// are read which nobody wrote is not asked: what LLVM makes of Rust branches on such values where
-/// the branch makes no difference.
+/// Memory of the library too, which the sanitizers of C do not see, as the machine has it. That
+/// values are read which nobody wrote is not asked: what LLVM makes of Rust branches on such values
+/// where the branch makes no difference.
 fn under_valgrind() {
     let folder = TempDir::new().unwrap();
     let valgrind = |program: PathBuf| {
@@ -119,8 +119,8 @@ fn with_driver(test: &str, flags: &[String], folder: &Path) -> PathBuf {
         .into_folder(folder)
 }
 
-/// Calls as bytes say. `SPARSERL_FUZZ_SECONDS` fuzzes for so long; else few inputs are tried, always
-/// the same.
+/// Calls as bytes say. `SPARSERL_FUZZ_SECONDS` fuzzes for so long; else few inputs are tried,
+/// always the same.
 fn calls_are_fuzzed() {
     let folder = TempDir::new().unwrap();
     let compiler = Compiler::with_fuzzer().unwrap();
@@ -181,7 +181,8 @@ fn programs_of_before_are_understood() {
     }
 }
 
-/// Threads of the library go on after `dlclose`, in the one that cargo links as in the one that is installed.
+/// Threads of the library go on after `dlclose`, in the one that cargo links as in the one that is
+/// installed.
 fn it_stays_when_it_is_closed() {
     let folder = TempDir::new().unwrap();
     let program = folder.path().join("unloaded");

@@ -1,6 +1,6 @@
-//! The Python package as its users see it: its wheel is built of the libraries that these tests use,
-//! installed into an environment of its own, and its tests are run there. What needs PyTorch, or a
-//! Python that the machine lacks, is reported as ignored.
+//! The Python package as its users see it: its wheel is built of the libraries that these tests
+//! use, installed into an environment of its own, and its tests are run there. What needs PyTorch,
+//! or a Python that the machine lacks, is reported as ignored.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -99,8 +99,8 @@ fn graph_network() {
     run(with_pytorch("python/examples/gcn.py").arg("500").env("CUDA_VISIBLE_DEVICES", ""));
 }
 
-/// A file, with the machine's own PyTorch, which is too large to be installed for a test, and the package
-/// of the checkout.
+/// A file, with the machine's own PyTorch, which is too large to be installed for a test, and the
+/// package of the checkout.
 fn with_pytorch(file: &str) -> Command {
     let mut command = python("python3");
     command.arg(source(file)).env("PYTHONPATH", source("python"));
@@ -108,8 +108,8 @@ fn with_pytorch(file: &str) -> Command {
     command
 }
 
-/// The archive of the sources has all that the package is built of, by pip as by Cargo, and the package can
-/// be used from where they lie.
+/// The archive of the sources has all that the package is built of, by pip as by Cargo, and the
+/// package can be used from where they lie.
 fn installed_from_sources() {
     let environment = Environment::empty();
     let folder = environment.0.path();
@@ -137,7 +137,8 @@ fn installed_from_sources() {
     run_installed(example.env("CUDA_VISIBLE_DEVICES", ""));
 }
 
-/// A virtual environment; [`Environment::new`] installs the package from its wheel, NumPy and SciPy.
+/// A virtual environment; [`Environment::new`] installs the package from its wheel, NumPy and
+/// SciPy.
 struct Environment(TempDir);
 
 impl Environment {

@@ -15,7 +15,8 @@ pub fn run(bytes: &[u8]) {
         Ok(kernel) => {
             assert!(source.contains(kernel.kernel()));
             assert!(kernel.parameters().count() >= 2);
-            // Linkage and declarations are added once: what is compiled reads as the same kernel, with nothing to add.
+            // Linkage and declarations are added once: what is compiled reads as the same kernel,
+            // with nothing to add.
             let again = RawKernel::parse(kernel.source(), sidecar).unwrap();
             assert_eq!(again.source(), kernel.source());
             assert_eq!((again.kernel(), again.task()), (kernel.kernel(), kernel.task()));

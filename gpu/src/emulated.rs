@@ -8,8 +8,8 @@
 //! A GPU shows what a kernel computed; the emulator also shows what it did on the way: accesses
 //! outside of the arrays, use of memory that nobody wrote, races, barriers that not all threads
 //! reach. Any of these makes a kernel faulty, whether its result is right or not. What it cannot
-//! show is how fast the kernel is. A kernel from anywhere is tried on other matrices, too, which are
-//! cut out of the one that it is judged on.
+//! show is how fast the kernel is. A kernel from anywhere is tried on other matrices, too, which
+//! are cut out of the one that it is judged on.
 
 mod awkward;
 pub mod checker;
@@ -52,8 +52,8 @@ use sparserl_core::target::Architecture;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmulationOptions {
     /// Orders in which blocks, warps and diverged lanes take turns; the first is the plain one. At
-    /// least 1 is tried, and twice as many of small launches of kernels from anywhere that wait for other
-    /// threads.
+    /// least 1 is tried, and twice as many of small launches of kernels from anywhere that wait for
+    /// other threads.
     pub seeds: u32,
     /// Launches in each order, each for another check. At least 1; 3 show all that there is to
     /// show, with 5 it runs every check that a device runs, and one more: that nothing becomes of
@@ -129,8 +129,8 @@ pub enum EmulatorError {
     /// The operands do not fit the matrix.
     #[error(transparent)]
     Shape(#[from] OperandError),
-    /// A launch would take too long, or write too much. What is wrong with some of its blocks would be
-    /// in a judgement.
+    /// A launch would take too long, or write too much. What is wrong with some of its blocks would
+    /// be in a judgement.
     #[error(
         "a launch of {blocks} blocks with an output of {elements} elements is too large to emulate: {ran} of its blocks \
          have ended, and nothing was found{}", but(remark.as_deref())
@@ -298,7 +298,8 @@ impl EmulatorEvaluator {
     ) -> Result<Option<Judgement>, EmulatorError> {
         let options = EmulationOptions { seeds: 1, checks: 1, ..self.options };
         for (what, small) in awkward::matrices(matrix, raw.is_told(matrix))? {
-            // Some launches take what such a matrix has none of, as a grid of a block for each entry.
+            // Some launches take what such a matrix has none of, as a grid of a block for each
+            // entry.
             let Some(prepared) = raw.prepare(small.view(), task).ok().filter(is_short) else {
                 continue;
             };

@@ -76,7 +76,8 @@ impl<P: SpeedModel + Send + Sync> Chooser for LearnedChooser<P> {
         }
         if self.picking == Picking::RerankedWithCostModel {
             let mut ranker = CostRanker.read(input)?;
-            // Where more are wanted than the beam has, those of the cost model fill up: they cost less.
+            // Where more are wanted than the beam has, those of the cost model fill up: they cost
+            // less.
             found.extend(diverse_search(&mut *ranker, mask, OF_COST_MODEL.max(count))?);
         }
         let mut programs: Vec<Program> = Vec::new();

@@ -80,13 +80,13 @@ const _: () = assert!(DensityGrids::CELLS == 1344, "the documentation of `grids`
 ///
 /// * the [`Features`] of the matrix;
 /// * the task: SpMM or not, log2(columns of the dense operand) / 4, and one of two for the types of
-///   matrix, dense operands and sums (`f32`, `f64`) and for values (fixed, variable). Half precision
-///   is said to be `f32`, the nearest type that networks are trained for, and shows in its bytes
-///   alone: below, and in what is said of programs;
+///   matrix, dense operands and sums (`f32`, `f64`) and for values (fixed, variable). Half
+///   precision is said to be `f32`, the nearest type that networks are trained for, and shows in
+///   its bytes alone: below, and in what is said of programs;
 /// * the GPU: log2 of multiprocessors / 128, of L2 / 64 MiB, of shared memory / 128 KiB, of
 ///   registers / 65536, of bandwidth / 2 TB/s, and the architecture's number / 100;
-/// * log2 / 4 of what decides the regime: bytes of plain CSR ÷ L2, bytes of the dense operands ÷ L2,
-///   rows ÷ warps and entries ÷ threads that the GPU holds.
+/// * log2 / 4 of what decides the regime: bytes of plain CSR ÷ L2, bytes of the dense operands ÷
+///   L2, rows ÷ warps and entries ÷ threads that the GPU holds.
 #[must_use]
 pub fn scalars(
     features: &Features,

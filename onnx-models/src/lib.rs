@@ -7,8 +7,8 @@
 //! ```
 //!
 //! What a model is given ([`inputs`], [`terms`]) and what it was made for ([`signature`]) is said
-//! here, for training and for use alike. A [`Model`] is two ONNX files; an [`Engine`] runs them as an
-//! [`OnnxPolicy`].
+//! here, for training and for use alike. A [`Model`] is two ONNX files; an [`Engine`] runs them as
+//! an [`OnnxPolicy`].
 
 pub mod chooser;
 mod engine;

@@ -47,8 +47,9 @@ pub struct Description {
 ///   `[T]`, after tokens whose keys and values are `keys`, `values` `[layers, rows, L, width]`;
 ///   `bias` `[T, L + T]` says what may be attended to. It gives `logits` `[rows, T, vocabulary]`,
 ///   `critic` `[rows, T]`, the keys and values of the new
-///   tokens, `next_keys` and `next_values` `[layers, rows, T, width]`, and `speeds` `[rows, ensemble, regimes]` of programs that end at the token that
-///   `ends` `[rows, 1, T]` is 1 for and whose terms are `terms` `[rows, TERMS]`.
+///   tokens, `next_keys` and `next_values` `[layers, rows, T, width]`, and `speeds`
+///   `[rows, ensemble, regimes]` of programs that end at the token that `ends` `[rows, 1, T]` is 1
+///   for and whose terms are `terms` `[rows, TERMS]`.
 #[derive(Clone, Debug)]
 pub struct Model {
     description: Description,

@@ -1,5 +1,5 @@
-//! The messages of an ONNX file, as far as policies have them: `onnx.proto3` of IR version 8. What a file has
-//! besides is passed over.
+//! The messages of an ONNX file, as far as policies have them: `onnx.proto3` of IR version 8. What
+//! a file has besides is passed over.
 
 use prost::{Enumeration, Message};
 

@@ -102,7 +102,8 @@ fn declared_modules(root: &str) -> Vec<String> {
     declared.collect()
 }
 
-/// The modules inside of an outer one, or at the root of the crate, that the code of a module names.
+/// The modules inside of an outer one, or at the root of the crate, that the code of a module
+/// names.
 fn used_modules(code: &str, module: &[String], outer: &[&str]) -> Result<Vec<String>> {
     let tokens = without_tests(&tokens(code));
     let mut used = Vec::new();
@@ -140,8 +141,8 @@ fn used_modules(code: &str, module: &[String], outer: &[&str]) -> Result<Vec<Str
     Ok(used)
 }
 
-/// The module inside of an outer one that a path leads to, from a place in it with so many `parents`;
-/// `None` where it stays in its own, or leads elsewhere.
+/// The module inside of an outer one that a path leads to, from a place in it with so many
+/// `parents`; `None` where it stays in its own, or leads elsewhere.
 fn module_inside(outer: &[&str], path: &[String], parents: usize) -> Result<Option<String>> {
     let mut words = path.iter().map(String::as_str).skip_while(|word| *word == "self").peekable();
     // What is left of the place.

@@ -1,5 +1,5 @@
-//! NVRTC compiles every golden source, those of matrices with leading dimensions, too, and random programs, for architectures from Volta to
-//! Blackwell. Needs no GPU.
+//! NVRTC compiles every golden source, those of matrices with leading dimensions, too, and random
+//! programs, for architectures from Volta to Blackwell. Needs no GPU.
 //!
 //! NVRTC holds one lock for a whole process, so each architecture has a process of its own: the
 //! test's own under cargo-nextest, a child under `cargo test`.

@@ -1,8 +1,8 @@
 //! What the emulator says of random programs. Needs no GPU.
 //!
 //! Legal programs for random matrices are right, within the error bound and without a finding, in
-//! several orders of execution, and so are the golden programs for theirs. Programs that need not fit are judged, whatever becomes of them.
-//! `PROPTEST_CASES` says how many of each.
+//! several orders of execution, and so are the golden programs for theirs. Programs that need not
+//! fit are judged, whatever becomes of them. `PROPTEST_CASES` says how many of each.
 
 use std::sync::{Arc, OnceLock};
 
@@ -87,8 +87,8 @@ fn is_judged<T: Scalar>(case: &Case<T>) -> TestCaseResult {
     Ok(())
 }
 
-/// Every field and form of the language, whatever random programs meet, under every check: also that
-/// empty slots touch nothing, whatever they load.
+/// Every field and form of the language, whatever random programs meet, under every check: also
+/// that empty slots touch nothing, whatever they load.
 #[test]
 fn golden_programs_are_right() -> TestCaseResult {
     fn check<T: Scalar>(golden: Golden, evaluator: &EmulatorEvaluator) -> TestCaseResult {

@@ -58,7 +58,8 @@ fn read_back<T: Scalar>(golden: &Golden) {
     assert!(prepared.is_ok(), "{}: {prepared:?}", golden.name);
 }
 
-/// Large matrices keep the memory busy without it, and their kernels have the time for nothing else.
+/// Large matrices keep the memory busy without it, and their kernels have the time for nothing
+/// else.
 #[test]
 fn arrays_of_large_matrices_are_not_prefetched() {
     let prefetched = |matrix: &str| {

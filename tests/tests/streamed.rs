@@ -1,5 +1,5 @@
-//! Outputs of SpMM that leave the L2 cache first: which they are, and that they are right, emulated.
-//! Needs no GPU.
+//! Outputs of SpMM that leave the L2 cache first: which they are, and that they are right,
+//! emulated. Needs no GPU.
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 

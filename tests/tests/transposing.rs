@@ -1,5 +1,5 @@
-//! Copies of dense matrices from column-major to row-major order and back, emulated, and compiled for
-//! architectures from Volta to Blackwell. Needs no GPU.
+//! Copies of dense matrices from column-major to row-major order and back, emulated, and compiled
+//! for architectures from Volta to Blackwell. Needs no GPU.
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 

@@ -29,8 +29,8 @@ pub use table::{AblationRow, AblationTable, SeedResult};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ablations {
-    /// The whole training: a configuration of [`Training`](crate::configuration::Training), relative
-    /// to this one.
+    /// The whole training: a configuration of [`Training`](crate::configuration::Training),
+    /// relative to this one.
     pub training: PathBuf,
     /// Which matrices are trained on, and which are the test.
     pub split: Split,

@@ -404,8 +404,8 @@ fn has_tasks_in(tasks: &[Task], dtype: Dtype) -> bool {
     tasks.iter().any(|task| task.precision.matrix() == dtype)
 }
 
-/// Calls `run` with what policies are given for each task whose matrix is of this type; what is asked
-/// of the matrix is asked once.
+/// Calls `run` with what policies are given for each task whose matrix is of this type; what is
+/// asked of the matrix is asked once.
 fn for_each_task<'m, T: Scalar, F>(
     matrix: &'m Csr<T>,
     tasks: &[Task],

@@ -1,4 +1,5 @@
-//! The one place that writes to the terminal: results to standard output, all else to standard error.
+//! The one place that writes to the terminal: results to standard output, all else to standard
+//! error.
 
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -1,12 +1,12 @@
 //! The matrices that policies are trained on: not stored, but recipes by which they are made.
 //!
-//! A recipe is drawn for each number, from the seed of the corpus and that number alone, so a larger
-//! corpus begins with a smaller one of the same seed. Drawn are
+//! A recipe is drawn for each number, from the seed of the corpus and that number alone, so a
+//! larger corpus begins with a smaller one of the same seed. Drawn are
 //!
-//! * **size**: the number of entries aimed at, evenly in its logarithm: unless a larger share is asked
-//!   for, nine tenths from 10³ to 10⁶, which take milliseconds to measure, one tenth up to the limit:
-//!   with 1.6 · 10⁷ the largest arrays are four times the L2 cache of an H200, so matrices on either
-//!   side of its edge occur;
+//! * **size**: the number of entries aimed at, evenly in its logarithm: unless a larger share is
+//!   asked for, nine tenths from 10³ to 10⁶, which take milliseconds to measure, one tenth up to
+//!   the limit: with 1.6 · 10⁷ the largest arrays are four times the L2 cache of an H200, so
+//!   matrices on either side of its edge occur;
 //! * **base**: a real matrix with the share asked for, or else a generated one. Of the generated
 //!   ones a quarter is by features ([`Generator::Featured`]), since a network has to see every
 //!   combination of them; the other 23 families, about evenly, have the regularity that features do
@@ -16,8 +16,9 @@
 //!   families already differ by their parameters; one to three for nine tenths of the real ones, of
 //!   which there are few. Every kind of step is as likely, except that replication is the first one
 //!   where a real matrix is to become as large as was drawn;
-//! * **values**: random ones for three quarters, because they are what is measured first and foremost;
-//!   the rest is spread over few distinct, equal and the matrix's own ones, which layouts may code.
+//! * **values**: random ones for three quarters, because they are what is measured first and
+//!   foremost; the rest is spread over few distinct, equal and the matrix's own ones, which layouts
+//!   may code.
 //!
 //! What was made from a matrix is of its family, and a [`Split`] is by family.
 

@@ -6,10 +6,10 @@
 //!                                                                                              └─► Table
 //! ```
 //!
-//! The oracle of a regime is the fastest program of a [search](Contest) that starts from all picks, and
-//! from the fastest of what was recorded of the matrix before. What choosers and oracle are compared by
-//! is measured afterwards, all in turn: who won because a sample was lucky gains nothing by it. A program
-//! that several choosers pick is measured once.
+//! The oracle of a regime is the fastest program of a [search](Contest) that starts from all picks,
+//! and from the fastest of what was recorded of the matrix before. What choosers and oracle are
+//! compared by is measured afterwards, all in turn: who won because a sample was lucky gains
+//! nothing by it. A program that several choosers pick is measured once.
 //!
 //! How often what a policy writes is right is another question, which needs no times:
 //!

@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Times are compared within a case only: a matrix, task, GPU and regime. What the model is for is
-//! to choose among the programs of a case, so each case may be off by a factor of its own, all cases
-//! weigh the same, and within one the faster programs weigh more. What is reported are the scores of
-//! constants that were fitted to other families' matrices ([`held_out`]), since those of the data
-//! that was fitted to say little about the next matrix.
+//! to choose among the programs of a case, so each case may be off by a factor of its own, all
+//! cases weigh the same, and within one the faster programs weigh more. What is reported are the
+//! scores of constants that were fitted to other families' matrices ([`held_out`]), since those of
+//! the data that was fitted to say little about the next matrix.
 
 mod report;
 mod score;

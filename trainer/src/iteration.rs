@@ -65,11 +65,11 @@ impl Experiment for PolicySamples<'_> {
 }
 
 /// By how much the fastest programs of the cases of a round are faster than those that were known
-/// before, the geometric mean over cases and regimes: 1.01 where they take 1 % less time. Cases that
-/// were not measured before count for nothing; `None` without any.
+/// before, the geometric mean over cases and regimes: 1.01 where they take 1 % less time. Cases
+/// that were not measured before count for nothing; `None` without any.
 ///
-/// What was known stays known, and times are medians of few samples, so that it is never below 1, and
-/// luck alone raises it a little.
+/// What was known stays known, and times are medians of few samples, so that it is never below 1,
+/// and luck alone raises it a little.
 #[must_use]
 pub fn gain(before: &[MeasuredCase], round: &[MeasuredCase]) -> Option<f64> {
     let best = |case: &MeasuredCase, regime: Regime| {

@@ -33,7 +33,8 @@ enum Command {
     Collect(Collect),
     /// List the programs of which the fastest is, on the matrices of a dataset, on average fastest.
     ///
-    /// `collect` measures all of a list on all matrices, and `evaluate` compares fixed choices of it.
+    /// `collect` measures all of a list on all matrices, and `evaluate` compares fixed choices of
+    /// it.
     Portfolio(Portfolio),
     /// Keep recordings in little space: medians in the place of samples.
     Archive(Archive),

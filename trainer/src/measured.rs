@@ -20,12 +20,12 @@ use sparserl_onnx_models::speeds::REGIMES;
 
 use crate::corpus::{Recipe, RecipeError};
 
-/// Until then, in seconds since 1970 (2026-11-23, 01:30 UTC), chains were timed with what the programs
-/// before had left in the cache, their common arrays among it. One that streams large arrays, and so
-/// keeps them out of the cache, takes up to 1.4 times as long in a chain of its own.
+/// Until then, in seconds since 1970 (2026-11-23, 01:30 UTC), chains were timed with what the
+/// programs before had left in the cache, their common arrays among it. One that streams large
+/// arrays, and so keeps them out of the cache, takes up to 1.4 times as long in a chain of its own.
 const CHAINS_WARM_THEMSELVES_SINCE: Duration = Duration::from_secs(1_795_397_400);
-/// Matrices from this size on are large, in bytes of plain CSR without its offsets: with 7 MB it made no
-/// difference, with 17 and 26 MB it did (H100, two matrices).
+/// Matrices from this size on are large, in bytes of plain CSR without its offsets: with 7 MB it
+/// made no difference, with 17 and 26 MB it did (H100, two matrices).
 const LARGE_MATRIX: u64 = 10_000_000;
 
 /// All that was measured on one matrix for one task and GPU.
@@ -108,8 +108,8 @@ pub enum MeasuredError {
 }
 
 impl MeasuredCase {
-    /// The cases of some recordings, in the order in which they were begun. Those in half precision,
-    /// which networks are not told of, are left out.
+    /// The cases of some recordings, in the order in which they were begun. Those in half
+    /// precision, which networks are not told of, are left out.
     ///
     /// # Errors
     /// When a recording is of another language or its matrix of no corpus.
@@ -151,9 +151,9 @@ impl MeasuredCase {
     }
 
     /// Adds what one evaluation found. Each program is compared with the last reference before it;
-    /// of one that was measured before, the first measurement stays, unless it lacks the warm time that
-    /// the new one has. Programs whose kernels have changed since are left out, as are warm times that
-    /// would be longer today.
+    /// of one that was measured before, the first measurement stays, unless it lacks the warm time
+    /// that the new one has. Programs whose kernels have changed since are left out, as are warm
+    /// times that would be longer today.
     fn add(&mut self, recording: &Recording) -> Result<(), MeasuredError> {
         let name = &recording.matrix.name;
         let found = recording.language.grammar_hash;
@@ -183,7 +183,8 @@ impl MeasuredCase {
     }
 }
 
-/// Whether a recorded chain of the program was too fast, because its arrays were in the cache already.
+/// Whether a recorded chain of the program was too fast, because its arrays were in the cache
+/// already.
 fn is_too_fast(recording: &Recording, program: &Program) -> bool {
     let until = SystemTime::UNIX_EPOCH + CHAINS_WARM_THEMSELVES_SINCE;
     let entry = size_of::<u32>() + recording.task.precision.matrix().size();

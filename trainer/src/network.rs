@@ -181,8 +181,8 @@ impl<B: Backend> Network<B> {
         self.heads.predict(hidden)
     }
 
-    /// Speeds of finished programs: `last` is what [`Network::advance`] gave after their last token,
-    /// `[cases, programs, width]`, `terms` are `[cases, programs, TERMS]`.
+    /// Speeds of finished programs: `last` is what [`Network::advance`] gave after their last
+    /// token, `[cases, programs, width]`, `terms` are `[cases, programs, TERMS]`.
     #[must_use]
     pub fn speeds(&self, last: Tensor<B, 3>, memory: &Memory<B>, terms: Tensor<B, 3>) -> Speeds<B> {
         self.heads.speeds(last, memory.summary(), terms)

@@ -161,7 +161,8 @@ impl<'a, 'm> Proposer<'a, 'm> {
         Ok(found)
     }
 
-    /// Those of a list that are for the task and that the mask offers, none that was proposed before.
+    /// Those of a list that are for the task and that the mask offers, none that was proposed
+    /// before.
     #[must_use]
     pub fn of_list(&mut self, list: &[Program]) -> Vec<Program> {
         let (mask, task) = (self.mask(), self.input.task);

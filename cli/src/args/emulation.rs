@@ -17,8 +17,8 @@ pub(crate) struct EmulationArgs {
     /// uninitialised memory, races and barriers that not all threads reach; measures nothing
     #[arg(long, conflicts_with_all = ["device", "deadline", "no_baselines"])]
     pub(crate) emulate: bool,
-    /// Orders in which threads take turns, all of which are tried; twice as many where threads of CUDA
-    /// read by atomic operations what others store [default: 2]
+    /// Orders in which threads take turns, all of which are tried; twice as many where threads of
+    /// CUDA read by atomic operations what others store [default: 2]
     #[arg(
         long, value_name = "N", requires = "emulate",
         value_parser = clap::value_parser!(u32).range(1..=MOST_SEEDS)
@@ -29,8 +29,8 @@ pub(crate) struct EmulationArgs {
     /// for CUDA, which may rely on the matrix's sizes]
     #[arg(long, value_name = "ENTRIES", requires = "emulate")]
     sample: Option<usize>,
-    /// Instructions after which a warp is taken never to end [default: what the matrix implies if one
-    /// warp does all of the work]
+    /// Instructions after which a warp is taken never to end [default: what the matrix implies if
+    /// one warp does all of the work]
     #[arg(
         long, value_name = "N", requires = "emulate",
         value_parser = clap::value_parser!(u64).range(1..)

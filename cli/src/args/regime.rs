@@ -5,8 +5,8 @@ use sparserl_core::outcome::Objective;
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct RegimeArgs {
-    /// Times that decide: with an empty L2 cache, those of launches in a chain, as a solver has them,
-    /// or both alike
+    /// Times that decide: with an empty L2 cache, those of launches in a chain, as a solver has
+    /// them, or both alike
     #[arg(long, value_enum, default_value_t = ObjectiveArg::Both)]
     regime: ObjectiveArg,
 }

@@ -20,8 +20,8 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = budget)]
     pub(crate) budget: Duration,
     /// Folder for the kernel, all that was measured and tune.json [default: MATRIX.spmv.DTYPE.tune
-    /// or MATRIX.spmmN.DTYPE.tune in the current folder]; one of an earlier run for the same matrix,
-    /// task and GPU is gone on with
+    /// or MATRIX.spmmN.DTYPE.tune in the current folder]; one of an earlier run for the same
+    /// matrix, task and GPU is gone on with
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Times that decide: with an empty L2 cache, or those of launches in a chain, as a solver has

@@ -235,7 +235,8 @@ impl Results {
     /// Reads a file that a benchmark wrote.
     ///
     /// # Errors
-    /// When it cannot be read, is no such file, compressed by gzip or not, or is of another version.
+    /// When it cannot be read, is no such file, compressed by gzip or not, or is of another
+    /// version.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         struct Marked {

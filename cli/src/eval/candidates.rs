@@ -88,8 +88,8 @@ pub(crate) fn read(
     Ok((problems, note))
 }
 
-/// The task that candidates are judged for: what is not asked for is as programs say, where they agree; for CUDA, SpMV
-/// in f32.
+/// The task that candidates are judged for: what is not asked for is as programs say, where they
+/// agree; for CUDA, SpMV in f32.
 ///
 /// # Errors
 /// When programs are for several tasks, and none of these is asked for.

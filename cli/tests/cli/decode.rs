@@ -1,5 +1,5 @@
-//! What `gen` writes is enough to have the matrix back and to fill other values in: `decode.py`, which
-//! shares nothing with this program, does both for every layout and coding.
+//! What `gen` writes is enough to have the matrix back and to fill other values in: `decode.py`,
+//! which shares nothing with this program, does both for every layout and coding.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -37,8 +37,8 @@ const CANDIDATES: usize = 60;
 /// Rows, columns, and the entries in the order of CSR: row, column and value.
 type Entries = (usize, usize, Vec<(usize, u32, f64)>);
 
-/// A pattern by its name, with values of a kind. Some are zeros of either sign, and some numbers that
-/// are subnormal in single precision.
+/// A pattern by its name, with values of a kind. Some are zeros of either sign, and some numbers
+/// that are subnormal in single precision.
 fn matrix(pattern: &str, values: &str) -> Entries {
     let (rows, cols, entries): (usize, usize, Vec<(usize, u32)>) = match pattern {
         "stencil" => pattern_of(&generate::stencil5(30, 31)),

@@ -110,7 +110,8 @@ fn cuda(end: &str) -> String {
     )
 }
 
-/// Candidates for `beam`: a program, a file that is none, and CUDA that is right, wrong, out of bounds.
+/// Candidates for `beam`: a program, a file that is none, and CUDA that is right, wrong, out of
+/// bounds.
 fn emulated() -> Place {
     let place = place();
     fs::remove_dir_all(place.path("c/rmat10")).unwrap();

@@ -1,5 +1,5 @@
-//! The host programs that `gen` writes, without a GPU: the one in C++ is built, reads its files, and
-//! runs with a driver that computes nothing, or what was expected.
+//! The host programs that `gen` writes, without a GPU: the one in C++ is built, reads its files,
+//! and runs with a driver that computes nothing, or what was expected.
 
 use std::fs;
 use std::path::Path;

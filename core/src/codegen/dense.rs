@@ -6,8 +6,8 @@ use crate::task::{Operation, Task};
 /// Bytes of the widest load, and store, of a thread.
 pub(crate) const WIDEST_LOAD: usize = 16;
 
-/// Bytes that every row of the dense matrices has to be aligned to, whatever program of the task reads
-/// them: vectors never reach from one row into the next, and so divide a row.
+/// Bytes that every row of the dense matrices has to be aligned to, whatever program of the task
+/// reads them: vectors never reach from one row into the next, and so divide a row.
 #[must_use]
 pub fn row_alignment(task: Task) -> usize {
     let row_bytes = task.operation.columns() as usize * task.precision.dense().size();

@@ -252,8 +252,8 @@ fn write_kernel(
     Ok(())
 }
 
-/// Writes the prefetching of arrays, each by a thread of its own: the code is there once, and short, since
-/// in a cold cache instructions are waited for, too.
+/// Writes the prefetching of arrays, each by a thread of its own: the code is there once, and
+/// short, since in a cold cache instructions are waited for, too.
 fn write_prefetches(text: &mut String, arrays: &[Size], parts: usize) -> fmt::Result {
     writeln!(text, "  if (threadIdx.x < {}) {{", arrays.len())?;
     for (thread, size) in arrays.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Where results go: kernels that end otherwise than with `y = αAx + βy` or `C = αAB + βC`.
 //!
 //! Such a kernel has the parameters of the plain one, of which `y` is called `z` and `C` is called
-//! `D`, and behind them the old operand, leading dimensions of matrices that have them, and, with an
-//! epilogue, the caller's values.
+//! `D`, and behind them the old operand, leading dimensions of matrices that have them, and, with
+//! an epilogue, the caller's values.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -22,8 +22,8 @@ pub enum Ending {
     Apart,
     /// `z = epilogue(row, αAx, βy, user)`, or `D = epilogue(row, column, αAB, βC, user)`.
     Fused(Epilogue),
-    /// The one or the other for matrices with leading dimensions, which are arguments: elements from
-    /// the beginning of a row to that of the next. Vectors have none.
+    /// The one or the other for matrices with leading dimensions, which are arguments: elements
+    /// from the beginning of a row to that of the next. Vectors have none.
     Strided {
         /// The caller's function, if there is one.
         epilogue: Option<Epilogue>,

@@ -184,8 +184,8 @@ impl UserField {
 }
 
 impl Epilogue {
-    /// The epilogue of a kernel whose function has this body, in which `at` is the place of the element
-    /// in the result, row-major.
+    /// The epilogue of a kernel whose function has this body, in which `at` is the place of the
+    /// element in the result, row-major.
     #[must_use]
     pub fn of_body(body: &str, user: Vec<UserField>, operation: Operation) -> Self {
         let (place, at) = match operation {
@@ -199,8 +199,8 @@ impl Epilogue {
         Self { text, user }
     }
 
-    /// Bytes of the caller's values, as C lays the struct of them out, for dense operands of a type:
-    /// 0 where there are none.
+    /// Bytes of the caller's values, as C lays the struct of them out, for dense operands of a
+    /// type: 0 where there are none.
     #[must_use]
     pub fn user_bytes(&self, dense: Dtype) -> usize {
         let end = |end: usize, field: &UserField| {

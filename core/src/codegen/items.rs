@@ -12,8 +12,8 @@ use crate::task::{Operation, Task};
 type File = (&'static str, fn(Dense) -> bool);
 
 /// What the layouts share, each file after those that it uses. What differs between SpMV and SpMM,
-/// where results are rounded to half precision, by where results go, or where rows have gaps between
-/// them, is in a file for each.
+/// where results are rounded to half precision, by where results go, or where rows have gaps
+/// between them, is in a file for each.
 const SHARED: [File; 29] = [
     (include_str!("../../cuda/types.cuh"), |_| true),
     (include_str!("../../cuda/half.cuh"), |_| true),

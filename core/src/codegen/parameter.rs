@@ -103,8 +103,8 @@ impl Parameter {
         let Self { name, kind, element } = self;
         let ty = element.cuda_type();
         match kind {
-            // Not restricted: the compiler would take it for constant as long as the kernel runs, and
-            // might read it before the wait for those that write it.
+            // Not restricted: the compiler would take it for constant as long as the kernel runs,
+            // and might read it before the wait for those that write it.
             ParameterKind::Input => format!("const {ty}* {name}"),
             // What the output is not restricts the others as well.
             ParameterKind::Output => format!("{ty}* __restrict__ {name}"),
@@ -119,12 +119,13 @@ impl Parameter {
 
 /// Bytes of a prefetched line.
 const LINE_BYTES: u64 = 128;
-/// Of a matrix up to this packed size, arrays and an input up to this size are prefetched. Larger ones
-/// keep the memory busy anyway: on an H200 prefetching gains them nothing cold, and costs 2 % warm.
+/// Of a matrix up to this packed size, arrays and an input up to this size are prefetched. Larger
+/// ones keep the memory busy anyway: on an H200 prefetching gains them nothing cold, and costs 2 %
+/// warm.
 const MOST_PREFETCHED: u64 = 8 << 20;
-/// B and C of this many bytes together do not fit the L2 caches of 40 to 60 MB side by side with A: C then is stored
-/// such that it leaves first, and B stays. On an H200 that takes up to a fifth off the time (47.6 MB, 128
-/// columns), and where both fit it costs up to an eighth.
+/// B and C of this many bytes together do not fit the L2 caches of 40 to 60 MB side by side with A:
+/// C then is stored such that it leaves first, and B stays. On an H200 that takes up to a fifth off
+/// the time (47.6 MB, 128 columns), and where both fit it costs up to an eighth.
 const LEAST_STREAMED: u64 = 32 << 20;
 
 impl Size {

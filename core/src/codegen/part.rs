@@ -256,7 +256,8 @@ struct AtOnce {
 }
 
 impl AtOnce {
-    /// Writes the function, for `count` elements of an array; `decoded` makes of each what is given.
+    /// Writes the function, for `count` elements of an array; `decoded` makes of each what is
+    /// given.
     fn write(
         &self,
         text: &mut String,

@@ -15,9 +15,9 @@ use crate::layout::{ArrayData, ElementType, LinearGeometry, Packed};
 /// A CUDA translation unit with one kernel.
 ///
 /// The kernel may be launched with programmatic stream serialization where the
-/// [architecture has it](crate::target::Architecture::has_programmatic_launch): it then begins before
-/// those before it in the stream have ended, and waits for them before it touches memory (CUDA C++
-/// Programming Guide, programmatic dependent launch).
+/// [architecture has it](crate::target::Architecture::has_programmatic_launch): it then begins
+/// before those before it in the stream have ended, and waits for them before it touches memory
+/// (CUDA C++ Programming Guide, programmatic dependent launch).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CudaSource {
     /// The source; it includes nothing.

@@ -27,8 +27,8 @@ pub enum Transposing {
 
 impl Transposing {
     /// The kernel for matrices of so many columns in a type. Its parameters are where the matrix is
-    /// read, where it is written, its rows, and the leading dimension of the column-major one, each of
-    /// 8 bytes. What lies between columns stays as it is.
+    /// read, where it is written, its rows, and the leading dimension of the column-major one, each
+    /// of 8 bytes. What lies between columns stays as it is.
     #[must_use]
     pub fn source(self, dtype: Dtype, columns: NonZeroU32) -> CudaSource {
         let element = match dtype {
@@ -51,8 +51,8 @@ impl Transposing {
         CudaSource { text, kernel: kernel.to_string(), parameters: Vec::new() }
     }
 
-    /// Blocks and threads of a block for a matrix of so many rows; a block takes several tiles where
-    /// there are too many.
+    /// Blocks and threads of a block for a matrix of so many rows; a block takes several tiles
+    /// where there are too many.
     #[must_use]
     pub fn geometry(rows: u64, columns: NonZeroU32) -> (u32, u32) {
         let column_tiles = u64::from(columns.get()).div_ceil(32);

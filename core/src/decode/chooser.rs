@@ -28,9 +28,9 @@ pub trait Chooser: Send + Sync {
     /// What it is called in results.
     fn name(&self) -> &str;
 
-    /// At most `count` programs, each offered by the mask and none twice, in the order in which they
-    /// should be measured: the first is what it finds best for the objective, a later one may be
-    /// there because it differs from those before it.
+    /// At most `count` programs, each offered by the mask and none twice, in the order in which
+    /// they should be measured: the first is what it finds best for the objective, a later one may
+    /// be there because it differs from those before it.
     ///
     /// # Errors
     /// When it fails.

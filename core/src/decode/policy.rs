@@ -56,8 +56,8 @@ pub trait ConditionedPolicy {
     /// A prediction for each row of a batch, in order.
     ///
     /// Each row begins with all tokens of a row of the batch before, its parent, or has no parent.
-    /// Several may share a parent, and some parents may have no row: a policy with a key–value cache
-    /// gathers it by the parents. The rows of a batch are equally long.
+    /// Several may share a parent, and some parents may have no row: a policy with a key–value
+    /// cache gathers it by the parents. The rows of a batch are equally long.
     ///
     /// # Errors
     /// When the policy fails to run.

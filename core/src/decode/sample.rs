@@ -24,8 +24,8 @@ pub enum Decoding<'f> {
         /// Tokens after which a program is given up.
         most_tokens: usize,
     },
-    /// Those with which one of some programs goes on: every trajectory ends in one of them, as it has
-    /// to where nothing is known of others. Without programs, trajectories are empty.
+    /// Those with which one of some programs goes on: every trajectory ends in one of them, as it
+    /// has to where nothing is known of others. Without programs, trajectories are empty.
     Among {
         /// What the programs are for.
         task: Task,

@@ -298,8 +298,8 @@ impl ArrayData {
         }
     }
 
-    /// The offsets of a matrix, shared with it where they are as wide as [`positions`](Self::positions)
-    /// makes them.
+    /// The offsets of a matrix, shared with it where they are as wide as
+    /// [`positions`](Self::positions) makes them.
     pub(crate) fn of_offsets(offsets: KeptOffsets) -> Self {
         let last = match &offsets {
             KeptOffsets::U32(v) => v.last().map_or(0, |&last| last.into()),

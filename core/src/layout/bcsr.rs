@@ -229,7 +229,8 @@ impl LayoutModule for BcsrLayout {
             // Of a long row each entry has a block of its own, at worst.
             longest: rows.longest,
         };
-        // Groups of threads of a warp, each of which takes a value, or a column of a block, in a step.
+        // Groups of threads of a warp, each of which takes a value, or a column of a block, in a
+        // step.
         let groups = f64::from((32 / (mapping.lanes * mapping.stride)).max(1) * mapping.lanes);
         let (values, indices) = (groups * value as f64 / 32.0, groups / side as f64);
         let cost = if self.shares_input(task) {

@@ -96,7 +96,8 @@ impl DeviceCall {
         self
     }
 
-    /// Takes so many neighbouring values at once; the first of them is always a multiple of so many.
+    /// Takes so many neighbouring values at once; the first of them is always a multiple of so
+    /// many.
     pub(crate) fn values_at_once(mut self, count: u32) -> Self {
         self.values_at_once = Some(count);
         self

@@ -32,8 +32,9 @@ const CACHED_SHARE: (u64, u64) = (8, 15);
 /// Share of the L2 cache that holds the input. Of reads that are spread evenly over more bytes,
 /// `INPUT_MISSED` × (1 − what is held ÷ these bytes) come from memory.
 const INPUT_HELD: f64 = 0.8;
-/// SpMM with 128 columns took as long on an H100 (2026-11-25) as if memory had answered 16 to 23 % of the
-/// reads over 51 MB, 36 % over 102 MB and 47 % over 205 MB; by this they are 11, 35 and 48 %.
+/// SpMM with 128 columns took as long on an H100 (2026-11-25) as if memory had answered 16 to 23 %
+/// of the reads over 51 MB, 36 % over 102 MB and 47 % over 205 MB; by this they are 11, 35 and 48
+/// %.
 const INPUT_MISSED: f64 = 0.6;
 /// What a load moves at least.
 const SECTOR_BYTES: u64 = 32;
@@ -87,8 +88,8 @@ impl<'m> CostModel<'m> {
             > u128::from(self.target.l2_bytes) * u128::from(share)
     }
 
-    /// Share of the reads of the input, so many of its columns at a time, that the L2 cache does not
-    /// answer.
+    /// Share of the reads of the input, so many of its columns at a time, that the L2 cache does
+    /// not answer.
     pub(crate) fn input_misses(&self, columns: u32) -> f64 {
         let row = f64::from(columns) * self.task.precision.dense().size() as f64;
         let held = INPUT_HELD * self.target.l2_bytes as f64;

@@ -60,7 +60,8 @@ impl LayoutModule for DiaLayout {
     const FIELDS: &'static [&'static str] = &["values", "cache", "vector", "rows", "unroll"];
     const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/dia.cuh")];
 
-    /// `dia VALUES CACHE VECTOR R UNROLL`, for rows in matrix order with few, well-filled diagonals.
+    /// `dia VALUES CACHE VECTOR R UNROLL`, for rows in matrix order with few, well-filled
+    /// diagonals.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
         let fits = site.order == Order::Keep
             && mask.allows(|stats| {

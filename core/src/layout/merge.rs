@@ -248,7 +248,8 @@ impl LayoutModule for MergeLayout {
             (unit as u32, (next - first_entry(unit)) as usize)
         });
         let of_entries = unit_sizes.flat_map(|(unit, count)| core::iter::repeat_n(unit, count));
-        // What has no need of units does without: to tell entries' units takes longer than the rest.
+        // What has no need of units does without: to tell entries' units takes longer than the
+        // rest.
         let alone = entries.clone().map(|entry| (0, Some(entry)));
         // Groups past the last item load a base as well.
         let all_units = (tiles * (items / unit_items) as usize).max(units);

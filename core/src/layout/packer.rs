@@ -1,10 +1,10 @@
 //! Packing one matrix as many programs say.
 //!
-//! Programs that are tried for a matrix differ in what threads do more often than in what is stored.
-//! A [`Packer`] keeps the parts that it stored last by all that decides their arrays: the splits
-//! that lead to their rows, the order of these, and the layout's
-//! [`storage`](LayoutModule::storage). Arrays are shared, so that a part that is there already takes
-//! neither time nor memory.
+//! Programs that are tried for a matrix differ in what threads do more often than in what is
+//! stored. A [`Packer`] keeps the parts that it stored last by all that decides their arrays: the
+//! splits that lead to their rows, the order of these, and the layout's
+//! [`storage`](LayoutModule::storage). Arrays are shared, so that a part that is there already
+//! takes neither time nor memory.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -172,7 +172,8 @@ impl<'a, T: Scalar> Packer<'a, T> {
             let time = rows_time + clock().saturating_sub(start);
             Ok((part, Some((key, time))))
         };
-        // Where several parts do not fit, what is said is of the first, however many threads there are.
+        // Where several parts do not fit, what is said is of the first, however many threads there
+        // are.
         let parts = keys.into_iter().zip(known).zip(rows).collect();
         let stored: Result<Vec<_>, PackError> = tasks::map(parts, store).into_iter().collect();
         let keep = |(part, new): (Arc<StoredPart>, Option<(PartKey, Duration)>)| {

@@ -342,8 +342,8 @@ fn unread(path: &Path) -> MatrixFileErrorKind {
     }
 }
 
-/// Loads the matrix that a stream such as standard input holds, in any of the formats, compressed or
-/// not; the content tells. What is read is held, so it may be as long as the limits say.
+/// Loads the matrix that a stream such as standard input holds, in any of the formats, compressed
+/// or not; the content tells. What is read is held, so it may be as long as the limits say.
 ///
 /// # Errors
 /// As [`load`]; the path is [`STANDARD_INPUT`].

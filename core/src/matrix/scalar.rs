@@ -83,9 +83,10 @@ impl Scalar for f64 {
     }
 }
 
-/// The value in `f32`, rounded to an odd last bit where it does not fit: rounding that to nearest in
-/// a type with fewer bits gives what rounding the value itself gives (Boldo and Melquiond, Emulation
-/// of FMA and Correctly Rounded Sums, 2008). Conversions of `half` from `f64` round twice.
+/// The value in `f32`, rounded to an odd last bit where it does not fit: rounding that to nearest
+/// in a type with fewer bits gives what rounding the value itself gives (Boldo and Melquiond,
+/// Emulation of FMA and Correctly Rounded Sums, 2008). Conversions of `half` from `f64` round
+/// twice.
 fn to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     let (bits, found) = (nearest.to_bits(), f64::from(nearest));

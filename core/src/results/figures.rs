@@ -13,8 +13,8 @@
 //!   analysis) / (t(opponent) − t(ours)), at least 0; there is none where ours is not faster.
 //!   `pack` is the packing on the host; search, compilation and copies to the device are not in it.
 //!
-//! Of several right kernels the *fastest* is taken, by the times of an [`Objective`]; those that lack
-//! them come last. Times of two regimes are never compared.
+//! Of several right kernels the *fastest* is taken, by the times of an [`Objective`]; those that
+//! lack them come last. Times of two regimes are never compared.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -293,8 +293,8 @@ mod tests {
             assert_eq!(fastest([&wrong], objective), None);
             assert_eq!(ranking(&warm_only, objective), [2, 1], "{objective:?}");
         }
-        // The second is faster warm, the third faster cold, the fourth by less; the others were never
-        // cold. Geometric means: 2.2, 2.8, 2.1.
+        // The second is faster warm, the third faster cold, the fourth by less; the others were
+        // never cold. Geometric means: 2.2, 2.8, 2.1.
         let cold = [right(1.0, Some(5.0)), right(2.0, Some(4.0)), right(1.1, Some(4.1))];
         let [first, second, third] = cold;
         let mixed = [wrong, first, second, third, right(0.2, None), right(0.1, None)];

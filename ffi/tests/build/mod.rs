@@ -236,8 +236,8 @@ pub(crate) fn run_installed(command: &mut Command) -> Output {
     Output { stdout, stderr }
 }
 
-/// Every function of the header, and nothing else, is in a library, with its version: programs remember
-/// of which version a function was, and a library without it says so when they start.
+/// Every function of the header, and nothing else, is in a library, with its version: programs
+/// remember of which version a function was, and a library without it says so when they start.
 pub(crate) fn check_symbol_versions(library: &Path) {
     let output = run(Command::new("nm")
         .args(["-D", "--defined-only", "--with-symbol-versions"])

@@ -85,8 +85,8 @@ pub enum Op {
     Exit,
     /// `trap`: stops the kernel with an error.
     Trap,
-    /// `griddepcontrol.wait`: waits for the kernels before this one in the stream. A kernel that has
-    /// it is taken to begin before those have ended.
+    /// `griddepcontrol.wait`: waits for the kernels before this one in the stream. A kernel that
+    /// has it is taken to begin before those have ended.
     WaitForGrids,
     /// Does nothing that can be seen: prefetches, hints, `nanosleep`.
     Nothing,

@@ -41,8 +41,8 @@ pub struct PlacedAddress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// An access to the shared memory of another block of the cluster, which may not have begun or may
-    /// have ended.
+    /// An access to the shared memory of another block of the cluster, which may not have begun or
+    /// may have ended.
     AbsentBlock,
     /// An access outside of every buffer, of shared memory or of a thread's own memory.
     OutOfBounds,
@@ -81,7 +81,8 @@ pub enum FindingKind {
     /// A remark: a strong read and a strong write of another thread are in no order, so that the
     /// read may give what was there before. Some are given that.
     UnorderedRead,
-    /// A remark: another thread may see an access before an atomic that comes before it in its own thread.
+    /// A remark: another thread may see an access before an atomic that comes before it in its own
+    /// thread.
     Overtaking,
 }
 

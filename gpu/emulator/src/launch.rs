@@ -55,14 +55,14 @@ pub struct Report {
     pub counters: Counters,
 }
 
-/// Some blocks of a launch whose other blocks have yet to begin: a device may as well run these first. What is found
-/// of them is thus true of the whole, except that they may wait for others.
+/// Some blocks of a launch whose other blocks have yet to begin: a device may as well run these
+/// first. What is found of them is thus true of the whole, except that they may wait for others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Which, as x, y, z, in the order in which they begin.
     pub blocks: Vec<[u32; 3]>,
-    /// Instructions of warps after which no more blocks begin, as they do not where much of vast buffers is touched. Those
-    /// that have begun are given up after as many again.
+    /// Instructions of warps after which no more blocks begin, as they do not where much of vast
+    /// buffers is touched. Those that have begun are given up after as many again.
     pub instructions: u64,
 }
 

@@ -9,8 +9,8 @@
 //! - [`ptx`] reads the text that NVRTC writes and turns a kernel into [`code`]: instructions on
 //!   numbered registers.
 //! - [`compute`] is the arithmetic of a warp's registers.
-//! - [`memory`] holds the buffers, [`machine`] runs a kernel over them as a [`mod@launch`] says: it schedules
-//!   blocks, warps and lanes, and checks every access.
+//! - [`memory`] holds the buffers, [`machine`] runs a kernel over them as a [`mod@launch`] says: it
+//!   schedules blocks, warps and lanes, and checks every access.
 //! - [`finding`] says what is wrong and where, [`counters`] what the kernel costs.
 //!
 //! Nothing here needs a GPU, a driver or CUDA.

@@ -24,20 +24,20 @@
 //! wait for each other.
 //!
 //! A warp that polls sleeps until what it polls changes, and nothing that it does in vain counts
-//! against its budget. When all resident blocks only wait, more blocks begin, as many as a device has
-//! room for; when there is no more room, all try again, which is counted dearly.
+//! against its budget. When all resident blocks only wait, more blocks begin, as many as a device
+//! has room for; when there is no more room, all try again, which is counted dearly.
 //!
-//! Blocks of a cluster begin together and are done together, as each may look into the shared memory of
-//! the others; such accesses take place between rounds as well.
+//! Blocks of a cluster begin together and are done together, as each may look into the shared
+//! memory of the others; such accesses take place between rounds as well.
 //!
 //! # Memory
 //!
 //! Weak accesses that nothing orders are a race, whatever the interleaving: happens-before is
 //! tracked after the chapter "Memory Consistency Model" of the PTX ISA. Strong accesses do not race
 //! with each other, but need not be seen at once either: with a seed, strong reads give the value
-//! before the last one wherever the model allows that, and relaxed accesses now and then overtake an
-//! atomic without a result. A kernel that relies on more gets wrong results, and remarks say which
-//! reads were in no order with a write, and which accesses overtook.
+//! before the last one wherever the model allows that, and relaxed accesses now and then overtake
+//! an atomic without a result. A kernel that relies on more gets wrong results, and remarks say
+//! which reads were in no order with a write, and which accesses overtook.
 
 mod access;
 mod atomic;
@@ -75,8 +75,8 @@ use crate::launch::{Launch, LaunchError, Options, Report, Sample};
 use crate::memory::Memory;
 
 /// Runs a kernel. The module's variables are made for the first launch over a memory, and keep what
-/// they hold from launch to launch of kernels of that module. The report is the same for the same seed, however many
-/// threads the host has, unless the kernel has data races or is given up.
+/// they hold from launch to launch of kernels of that module. The report is the same for the same
+/// seed, however many threads the host has, unless the kernel has data races or is given up.
 ///
 /// # Errors
 /// When the launch does not fit the kernel. Whatever the kernel does is in the report.
@@ -94,7 +94,8 @@ pub fn run(
 /// [`OverBudget`]; without it, all blocks that [`counters`] counts have ended.
 ///
 /// # Errors
-/// As [`run`]; besides, when the kernel has clusters of blocks or the sample a block that the grid has not.
+/// As [`run`]; besides, when the kernel has clusters of blocks or the sample a block that the grid
+/// has not.
 ///
 /// [`OverBudget`]: crate::finding::FindingKind::OverBudget
 /// [`counters`]: Report::counters

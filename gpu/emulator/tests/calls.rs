@@ -7,8 +7,8 @@ mod harness;
 use harness::Case;
 use sparserl_emulator::finding::FindingKind::{self, *};
 
-/// `f` gives n + f(n - 1), by a variable of its own; `twice` and `half` double and halve. `y[i]` is what the
-/// body leaves in `%r4` of thread i.
+/// `f` gives n + f(n - 1), by a variable of its own; `twice` and `half` double and halve. `y[i]` is
+/// what the body leaves in `%r4` of thread i.
 fn text(body: &str) -> String {
     format!(
         ".func (.param .b32 out) f(.param .b32 n);

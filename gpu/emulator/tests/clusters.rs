@@ -9,8 +9,9 @@ use sparserl_emulator::finding::FindingKind::{self, *};
 
 const BARRIER: &str = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;";
 
-/// `own` is a word of shared memory for each of a block's 32 threads; `%r5` is the address of the other block's word
-/// for this thread, `%r6` the block's rank. `y` has a word for each thread of the grid, at `%rd1`.
+/// `own` is a word of shared memory for each of a block's 32 threads; `%r5` is the address of the
+/// other block's word for this thread, `%r6` the block's rank. `y` has a word for each thread of
+/// the grid, at `%rd1`.
 fn case(body: &str) -> Case {
     let text = format!(
         ".version 8.0
@@ -148,7 +149,8 @@ fn barriers_that_not_all_come_to() {
     assert_eq!(crossed.kinds(), [Deadlock, DivergentBarrier]);
 }
 
-/// In a kernel that names no cluster, with two warps; `%r5` is the address of the other warp's word for this thread.
+/// In a kernel that names no cluster, with two warps; `%r5` is the address of the other warp's word
+/// for this thread.
 fn alone(body: &str) -> Case {
     let text = case(&format!(
         ".shared .b32 words[64]; mov.u32 %r3, words; add.u32 %r3, %r3, %r4; xor.b32 %r7, %r4, 128;
@@ -189,7 +191,8 @@ fn without_clusters_a_block_is_a_cluster_of_its_own() {
 
 #[test]
 fn threads_arrive_at_barriers_of_other_blocks() {
-    // Each block has a barrier that counts the 32 lanes of the other, which have stored their numbers there.
+    // Each block has a barrier that counts the 32 lanes of the other, which have stored their
+    // numbers there.
     let exchange = |arrive: &str| {
         format!(
             ".shared .align 8 .b64 full; mov.u32 %r10, full; mapa.shared::cluster.u32 %r11, %r10, %r7;

@@ -215,8 +215,8 @@ impl Prepared {
     }
 }
 
-/// Whether a source has the wait for the kernels before it in the stream, in PTX or by the name that
-/// CUDA's headers give it. That it waits soon enough is for judges to see.
+/// Whether a source has the wait for the kernels before it in the stream, in PTX or by the name
+/// that CUDA's headers give it. That it waits soon enough is for judges to see.
 fn waits_for_predecessors(source: &str) -> bool {
     ["griddepcontrol.wait", "cudaGridDependencySynchronize"]
         .iter()

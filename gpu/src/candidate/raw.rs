@@ -79,7 +79,8 @@ pub struct RawKernel {
     integers: BTreeSet<u64>,
 }
 
-/// Whether a number is in many sources, whatever a matrix's sizes are: lanes of a warp, threads of a block.
+/// Whether a number is in many sources, whatever a matrix's sizes are: lanes of a warp, threads of
+/// a block.
 fn is_common(number: u64) -> bool {
     number <= 32 || number <= 1024 && number.is_power_of_two()
 }
@@ -177,15 +178,16 @@ impl RawKernel {
         &self.kernel
     }
 
-    /// What to compile: the source, with `extern "C"` (of a template, with a kernel that calls it) and integers of
-    /// `<cstdint>` where they were missing, behind what it uses of `<cuda_fp16.h>` and `<cuda_bf16.h>`, and without CUDA's and C's own headers.
+    /// What to compile: the source, with `extern "C"` (of a template, with a kernel that calls it)
+    /// and integers of `<cstdint>` where they were missing, behind what it uses of `<cuda_fp16.h>`
+    /// and `<cuda_bf16.h>`, and without CUDA's and C's own headers.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Whether it includes files of its own or of a library, which no compiler here reads: it may be
-    /// right where they are.
+    /// Whether it includes files of its own or of a library, which no compiler here reads: it may
+    /// be right where they are.
     #[must_use]
     pub fn includes_files(&self) -> bool {
         has_include(&self.source)
@@ -205,9 +207,10 @@ impl RawKernel {
         }
     }
 
-    /// Whether it is told how many rows the matrix has, and how many columns, by an argument or by a grid of as many
-    /// blocks: it may rely on what it is not told. Neither is told to what takes the arrays of a program, nor, as far
-    /// as anybody knows, to what has a size of the matrix as a number in its source.
+    /// Whether it is told how many rows the matrix has, and how many columns, by an argument or by
+    /// a grid of as many blocks: it may rely on what it is not told. Neither is told to what takes
+    /// the arrays of a program, nor, as far as anybody knows, to what has a size of the matrix as a
+    /// number in its source.
     pub(crate) fn is_told<T: Scalar>(&self, matrix: CsrView<'_, T>) -> [bool; 2] {
         let Arguments::Csr(roles) = &self.arguments else { return [false; 2] };
         let sizes = [matrix.rows(), matrix.cols(), matrix.nnz()].map(|size| size as u64);

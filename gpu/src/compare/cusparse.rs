@@ -81,7 +81,8 @@ impl Cusparse {
     /// The algorithms that this version has for an operation, the default first.
     pub(crate) fn algorithms(&self, operation: Operation) -> impl Iterator<Item = Algorithm> {
         let planned = self.functions.spmv_op.functions();
-        // Of a version whose interface is not known, both are there, to be reported as not compared.
+        // Of a version whose interface is not known, both are there, to be reported as not
+        // compared.
         let has = move |algorithm: &Algorithm| match algorithm {
             Algorithm::SpMvOpAlg1 => !matches!(planned, Ok(None)),
             Algorithm::SpMvOpAlg2 => planned

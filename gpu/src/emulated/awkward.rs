@@ -1,9 +1,9 @@
 //! Small matrices on which kernels are wrong that are right on others.
 //!
 //! They are cut out of the matrix that a kernel is judged on and none is larger in any way, so that
-//! a kernel that relies on what its matrix is like, as on the length of rows, may go on doing so. Nor
-//! does a size change that it is not told. A kernel whose source has a size of its matrix as a number is
-//! for that matrix.
+//! a kernel that relies on what its matrix is like, as on the length of rows, may go on doing so.
+//! Nor does a size change that it is not told. A kernel whose source has a size of its matrix as a
+//! number is for that matrix.
 
 use sparserl_core::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
 
@@ -13,8 +13,8 @@ const MOST_ROWS: usize = 300;
 /// A matrix, after what it is called.
 pub(super) type Named<T> = (&'static str, Csr<T>);
 
-/// One with empty rows, one of a single row, one of a single column, one without entries, for a kernel
-/// that is told the number of rows, and of columns. A matrix without rows has none.
+/// One with empty rows, one of a single row, one of a single column, one without entries, for a
+/// kernel that is told the number of rows, and of columns. A matrix without rows has none.
 pub(super) fn matrices<T: Scalar>(
     matrix: CsrView<'_, T>,
     [rows_told, cols_told]: [bool; 2],

@@ -41,7 +41,8 @@ const MANY_WARPS: u64 = 1 << 18;
 /// Of which there may be twice as many.
 const FEW_WARPS: u64 = 1 << 13;
 
-/// For kernels from anywhere, and where all checks are made: what a row does not name is nothing to it, whatever that holds.
+/// For kernels from anywhere, and where all checks are made: what a row does not name is nothing to
+/// it, whatever that holds.
 const NOT_A_NUMBER: Check = Check {
     name: "with NaN in rows of the input that a row of the matrix does not name",
     input: Input::Fresh,

@@ -44,8 +44,8 @@ const BUDGET: u64 = 100_000_000;
 /// compiler may contract one and not the other.
 const ROUNDINGS: f64 = 64.0;
 
-/// What gaps between the rows of B hold, of which nothing may get into a result, and what those of C
-/// and D do, which nothing may write.
+/// What gaps between the rows of B hold, of which nothing may get into a result, and what those of
+/// C and D do, which nothing may write.
 const READ_GAP: f64 = f64::NAN;
 const WRITTEN_GAP: f64 = -13.0;
 /// Leading dimensions of B, C and D, in the smallest steps that loads allow beyond the columns.

@@ -135,8 +135,8 @@ struct Place<'g, T> {
     extent: Extent,
 }
 
-/// Whether a program fits a matrix with these statistics. Every legal program does, and legality is a matter of
-/// statistics; the matrix is packed only for programs that no search would write.
+/// Whether a program fits a matrix with these statistics. Every legal program does, and legality is
+/// a matter of statistics; the matrix is packed only for programs that no search would write.
 pub fn fits<T: Scalar>(matrix: CsrView<'_, T>, stats: &MatrixStats<'_>, program: &Program) -> bool {
     is_legal::<T>(stats, program) || pack(matrix, program).is_ok()
 }

@@ -57,8 +57,8 @@ impl<A: Scalar> NamedColumns<A> {
         self.columns.iter().flat_map(row).collect()
     }
 
-    /// The element at a place of the whole input, of which `held` are the rows that are held; the others
-    /// are not a number, or anything.
+    /// The element at a place of the whole input, of which `held` are the rows that are held; the
+    /// others are not a number, or anything.
     pub(super) fn element<D: Scalar>(
         &self,
         held: Vec<D>,

@@ -1,9 +1,9 @@
 //! Launches that are too large to emulate: some blocks of them, in which much that is wrong shows.
 //!
-//! Blocks may run in any order, so that those that are run may be the first. What is found of them is
-//! true, but for waiting. Blocks do not say which rows they compute; most compute rows in the order
-//! of their numbers. Those are chosen that then write where numbers of 32 bits wrap, elements or
-//! bytes, and around the beginning and the end of the output.
+//! Blocks may run in any order, so that those that are run may be the first. What is found of them
+//! is true, but for waiting. Blocks do not say which rows they compute; most compute rows in the
+//! order of their numbers. Those are chosen that then write where numbers of 32 bits wrap, elements
+//! or bytes, and around the beginning and the end of the output.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -26,8 +26,8 @@ use crate::candidate::executable::Prepared;
 const INSTRUCTIONS: u64 = 20_000_000;
 /// Blocks at most.
 const MOST_BLOCKS: usize = 4096;
-/// Of each part of the output of so many bytes the first is written by blocks that are chosen: a signed
-/// byte offset wraps there.
+/// Of each part of the output of so many bytes the first is written by blocks that are chosen: a
+/// signed byte offset wraps there.
 const PART: u64 = 1 << 31;
 /// Parts at least.
 const FEWEST_PARTS: u64 = 8;

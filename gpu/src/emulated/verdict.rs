@@ -23,15 +23,15 @@ pub(super) fn of_findings(findings: &[Finding]) -> Option<Outcome> {
     })
 }
 
-/// Numbers that wrap in what comes from anywhere may do so on purpose, as where two share a word: that is
-/// a remark.
+/// Numbers that wrap in what comes from anywhere may do so on purpose, as where two share a word:
+/// that is a remark.
 pub(super) fn forgive_wraps(report: &mut Report) {
     let wraps = |finding: &mut Finding| finding.kind == FindingKind::AddressOverflow;
     report.remarks.extend(report.findings.extract_if(.., wraps));
 }
 
-/// The same outcome of a kernel that is right on the matrix that it was judged on, but not on one that
-/// is `what`.
+/// The same outcome of a kernel that is right on the matrix that it was judged on, but not on one
+/// that is `what`.
 pub(super) fn on_matrix(what: &str, outcome: Outcome) -> Outcome {
     let on = |reason: String| format!("on a matrix {what}: {reason}");
     match outcome {

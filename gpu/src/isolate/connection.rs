@@ -16,8 +16,8 @@ pub(crate) struct Connection<Q, A> {
 }
 
 impl<Q: DeserializeOwned, A: Serialize> Connection<Q, A> {
-    /// Takes over the connection that the parent left. From now on this process dies with its parent,
-    /// where the system has that.
+    /// Takes over the connection that the parent left. From now on this process dies with its
+    /// parent, where the system has that.
     ///
     /// # Errors
     /// When there is none, as when the program was started by hand.

@@ -241,7 +241,8 @@ impl Oracle {
         Ok(noted.verdict())
     }
 
-    /// Asks for a comparison of `result` with a product, unless `notes` say that a region was changed.
+    /// Asks for a comparison of `result` with a product, unless `notes` say that a region was
+    /// changed.
     pub(crate) fn enqueue_judgement<D: Scalar>(
         &self,
         stream: &Stream,

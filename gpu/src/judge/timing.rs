@@ -9,10 +9,10 @@
 //! | warm | a graph of launches with a tiny kernel after each, less a graph of as many tiny kernels, timed in the same round; over the launches |
 //! | back to back | a graph of launches with nothing between them, over the launches |
 //!
-//! Before each graph the cache is overwritten, as before a cold launch, and two launches of the contender
-//! warm it. Contenders share arrays: without that, one that streams them, and so leaves nothing of them
-//! in the cache, would find them there because the contender before it had read them. Who calls it a
-//! thousand times in a row does not.
+//! Before each graph the cache is overwritten, as before a cold launch, and two launches of the
+//! contender warm it. Contenders share arrays: without that, one that streams them, and so leaves
+//! nothing of them in the cache, would find them there because the contender before it had read
+//! them. Who calls it a thousand times in a row does not.
 //!
 //! The tiny kernel reads from the output and writes to the input. It ends a launch before the next
 //! begins: a library whose launches allow their successors to begin early overlaps them back to
@@ -258,8 +258,8 @@ impl<'a> Track<'a> {
     }
 
     /// Seconds that a graph takes, the same work going before whatever the graph: the cache is
-    /// overwritten, and launches bring into it what they leave there. All of it keeps the device busy
-    /// until the host has asked for the rest, so that no gap is timed.
+    /// overwritten, and launches bring into it what they leave there. All of it keeps the device
+    /// busy until the host has asked for the rest, so that no gap is timed.
     fn replayed(
         &self,
         graph: Option<&Graph>,

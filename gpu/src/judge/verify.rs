@@ -5,9 +5,9 @@
 //! input, the other operands, the guard zones of all buffers, and the variables that its machine
 //! code declares. What nobody has written to since the check before keeps its digest from there.
 //!
-//! The digests from before a launch are on the host when it begins: a kernel could write to those on
-//! the device, too. All that comes after it is asked for at once and waited for once. Not all checks
-//! are: the launch of one may fault or hang, and what was found before has to be known then.
+//! The digests from before a launch are on the host when it begins: a kernel could write to those
+//! on the device, too. All that comes after it is asked for at once and waited for once. Not all
+//! checks are: the launch of one may fault or hang, and what was found before has to be known then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -227,8 +227,8 @@ pub(crate) fn wrong<A: Scalar, D: Scalar>(
     Ok(Stop::Outcome(Outcome::WrongResult { violation: Violation::Inexact, reason }))
 }
 
-/// Where the digests of memory are noted, and those that were made of memory that nobody has written
-/// to since, by what was read before the last launches.
+/// Where the digests of memory are noted, and those that were made of memory that nobody has
+/// written to since, by what was read before the last launches.
 ///
 /// One that was not forgotten although its memory was written to makes a right kernel look wrong;
 /// it hides no wrong one.
@@ -275,9 +275,9 @@ impl Digests {
         self.known.extend(placed.iter().map(read));
     }
 
-    /// What a launch has changed first, if anything, by what was remembered. The device compares, too,
-    /// with its own digests from before: where only these differ, the launch has written to them, which
-    /// are outside of what it was given. A region without a digest counts as changed.
+    /// What a launch has changed first, if anything, by what was remembered. The device compares,
+    /// too, with its own digests from before: where only these differ, the launch has written to
+    /// them, which are outside of what it was given. A region without a digest counts as changed.
     fn first_changed(&self, watched: &[(Watched, Region)], noted: &Noted) -> Option<Watched> {
         let is_same = |region: &Region| {
             let after = self.places.get(region).map(|&place| noted.digest(When::After, place));
@@ -315,7 +315,8 @@ mod tests {
         digests.remember(&digests.placed([array, guard].into_iter()), &before);
         let first_changed = |noted| digests.first_changed(&watched, &noted);
         assert_eq!(first_changed(Noted::of_digests(0, [&[7, 8], &[7, 8]])), None);
-        // An array was changed; then its digest from before was, too, so that the device sees nothing.
+        // An array was changed; then its digest from before was, too, so that the device sees
+        // nothing.
         let changed = Some(Watched::Array);
         assert_eq!(first_changed(Noted::of_digests(1, [&[7, 8], &[6, 8]])), changed);
         assert_eq!(first_changed(Noted::of_digests(0, [&[6, 8], &[6, 8]])), changed);

@@ -112,8 +112,8 @@ pub struct Operands {
     pub output: u64,
     /// Address of the old vector, for kernels that have another than the output.
     pub old: u64,
-    /// Elements from the beginning of a row to that of the next, of the input, the old matrix and what
-    /// is written, for kernels that take any.
+    /// Elements from the beginning of a row to that of the next, of the input, the old matrix and
+    /// what is written, for kernels that take any.
     pub leading: [u32; 3],
     /// α and β, as the bits of their type.
     pub alpha: u64,
@@ -238,9 +238,9 @@ impl Operator {
     ///
     /// # Safety
     /// The operands are device memory of the matrix's sizes that stays until the stream has come
-    /// past the launch, `user` points to as many bytes as the kernel was loaded with, a workspace has
-    /// [`workspace_bytes`](Self::workspace_bytes), and no other launch with the same workspace, be it
-    /// given or that of the arrays, overlaps with this one.
+    /// past the launch, `user` points to as many bytes as the kernel was loaded with, a workspace
+    /// has [`workspace_bytes`](Self::workspace_bytes), and no other launch with the same workspace,
+    /// be it given or that of the arrays, overlaps with this one.
     pub unsafe fn enqueue(
         &self,
         stream: ForeignStream,

@@ -18,10 +18,10 @@
 //! programs, baselines = rows[rows.outcome.notna()], rows[rows.algorithm.notna()]
 //! ```
 //!
-//! Rows are taken apart into columns by hand: `parquet_derive` 60.1 reads no column that may be null
-//! and knows no lists of numbers, and `serde_arrow` 0.15 with `arrow` 60, which could hold this
-//! schema, takes 402 s of processor time to build where `parquet` alone takes 88 s (dev profile,
-//! two cores, 2026-11-22).
+//! Rows are taken apart into columns by hand: `parquet_derive` 60.1 reads no column that may be
+//! null and knows no lists of numbers, and `serde_arrow` 0.15 with `arrow` 60, which could hold
+//! this schema, takes 402 s of processor time to build where `parquet` alone takes 88 s (dev
+//! profile, two cores, 2026-11-22).
 
 #[cfg(feature = "archives")]
 mod archive;

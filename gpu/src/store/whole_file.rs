@@ -29,7 +29,8 @@ impl WholeFile {
         }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".part-").suffix(&ending);
-        // Temporary files are private by default; this one becomes an ordinary file, under the umask.
+        // Temporary files are private by default; this one becomes an ordinary file, under the
+        // umask.
         #[cfg(unix)]
         builder.permissions(
             <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666),

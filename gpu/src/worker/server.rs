@@ -532,8 +532,8 @@ struct Timed<'c, A, D, F> {
     opponent: Option<&'c Opponent>,
 }
 
-// A sample begins with one of the first three and ends when its work is done, so whoever is announced
-// is the one that is at work on the device.
+// A sample begins with one of the first three and ends when its work is done, so whoever is
+// announced is the one that is at work on the device.
 impl<A, D, F> Contender for Timed<'_, A, D, F>
 where
     A: Scalar,

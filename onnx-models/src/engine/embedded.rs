@@ -22,8 +22,8 @@ pub(super) const NAME: &str = "the built-in engine";
 /// The version of ONNX's operators that [`Operator`] follows.
 const OPSET: i64 = 17;
 
-/// A graph that runs on the calling thread: what follows from constants alone is computed when it is
-/// opened, the rest one operator after the other, in place where nobody else needs an input.
+/// A graph that runs on the calling thread: what follows from constants alone is computed when it
+/// is opened, the rest one operator after the other, in place where nobody else needs an input.
 pub(super) struct EmbeddedGraph {
     constants: Vec<Value>,
     /// Of each input its name and, if it is needed, its place among the values.
@@ -43,7 +43,8 @@ enum Source {
     },
 }
 
-/// An operator in its place; its result is the value after those of the inputs and of the steps before it.
+/// An operator in its place; its result is the value after those of the inputs and of the steps
+/// before it.
 struct Step {
     operator: Operator,
     inputs: Vec<Source>,
@@ -188,7 +189,8 @@ fn nodes(graph: &GraphProto) -> Result<Vec<Node<'_>>, FileError> {
     graph.node.iter().map(node).collect()
 }
 
-/// A product with a transposed matrix takes it as it was before: products read either order, and nothing is moved.
+/// A product with a transposed matrix takes it as it was before: products read either order, and
+/// nothing is moved.
 fn transpose_in_products(nodes: &mut [Node<'_>]) {
     let transposed: HashMap<&str, &str> = nodes
         .iter()

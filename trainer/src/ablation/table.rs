@@ -35,7 +35,8 @@ pub struct AblationRow {
     pub task: String,
     /// The regime.
     pub regime: Regime,
-    /// The variant or improvement, whose network chooses by speed or by likelihood; or the cost model.
+    /// The variant or improvement, whose network chooses by speed or by likelihood; or the cost
+    /// model.
     pub variant: String,
     /// Geometric mean of the first picks on all matrices, by each seed.
     pub first: Vec<f64>,

@@ -30,14 +30,14 @@ pub(crate) struct Evaluate {
     /// What the choosers learn from; real matrices in it are left out.
     #[arg(long)]
     dataset: PathBuf,
-    /// Networks to compare, or folders of exported ones; each is called by its file's name. One that
-    /// has learned from real matrices is refused.
+    /// Networks to compare, or folders of exported ones; each is called by its file's name. One
+    /// that has learned from real matrices is refused.
     #[arg(long, value_name = "MODEL")]
     model: Vec<PathBuf>,
     /// The programs that fixed choices and trees choose among, as `portfolio` writes them: of the
-    /// dataset's cases, those in which at least half of them were measured are learned from, the others'
-    /// matrices cannot have them. Without a list they
-    /// choose among all programs, of which most were measured only where they were proposed.
+    /// dataset's cases, those in which at least half of them were measured are learned from, the
+    /// others' matrices cannot have them. Without a list they choose among all programs, of which
+    /// most were measured only where they were proposed.
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
     /// Folders of recordings of the same matrices: their fastest programs take part in the search.

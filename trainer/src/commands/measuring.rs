@@ -43,8 +43,8 @@ pub(crate) struct Measuring {
     /// matrix takes.
     #[arg(long, value_name = "MINUTES", default_value_t = 20)]
     pub(crate) lease: u64,
-    /// Matrices for which kernels are made at the same time, while others are measured; with sixteen
-    /// cores twelve keep a GPU at work.
+    /// Matrices for which kernels are made at the same time, while others are measured; with
+    /// sixteen cores twelve keep a GPU at work.
     #[arg(long, value_name = "MATRICES", default_value = "12")]
     ahead: NonZeroUsize,
 }

@@ -45,8 +45,8 @@ pub(crate) fn ensure_no_real(name: &str, provenance: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-/// What models are called in results: the files' or folders' names without what follows a dot; those
-/// of a `model.safetensors`, as every stage writes one, by their folders.
+/// What models are called in results: the files' or folders' names without what follows a dot;
+/// those of a `model.safetensors`, as every stage writes one, by their folders.
 ///
 /// # Errors
 /// When two would be called the same.

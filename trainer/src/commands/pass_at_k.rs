@@ -24,8 +24,8 @@ use crate::interruption::Interruption;
 pub(crate) struct PassAtK {
     /// What to sample (TOML); `trainer/configurations/pass-at-k.toml` is one.
     configuration: PathBuf,
-    /// Networks to sample from, or folders of exported ones, each called by its file's name; without
-    /// any, the policy that is compiled in, which has learned from all families.
+    /// Networks to sample from, or folders of exported ones, each called by its file's name;
+    /// without any, the policy that is compiled in, which has learned from all families.
     #[arg(long, value_name = "MODEL")]
     model: Vec<PathBuf>,
     /// Judge by emulation, without a GPU.

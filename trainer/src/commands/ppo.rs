@@ -31,8 +31,8 @@ pub(crate) struct Ppo {
     /// Folder of the model, its checkpoint and its log; and of what is measured.
     #[arg(short, long)]
     output: PathBuf,
-    /// Folders of recordings that answer instead of a GPU; with --measure-on, so that nothing that is
-    /// in them is measured again.
+    /// Folders of recordings that answer instead of a GPU; with --measure-on, so that nothing that
+    /// is in them is measured again.
     #[arg(long, value_name = "FOLDER", num_args = 1.., required_unless_present = "measure_on")]
     recordings: Vec<PathBuf>,
     /// Number of the GPU to measure on.
@@ -88,8 +88,8 @@ impl Ppo {
     }
 }
 
-/// Improves a policy by what becomes of the programs that it writes, with the progress shown; begins
-/// no iteration after the deadline.
+/// Improves a policy by what becomes of the programs that it writes, with the progress shown;
+/// begins no iteration after the deadline.
 pub(super) fn improve<O>(
     (config, dataset, from, real): (&ReinforcementConfig, &Dataset, &ModelFile, &RealMatrices),
     outcomes: O,

@@ -17,12 +17,13 @@ const LEFT_OUT: &str = "left out";
 
 #[derive(clap::Args)]
 pub(crate) struct Replay {
-    /// Networks; each is called by its file's name. Those that were trained by the split `leave_out`
-    /// are one chooser together, `left out`: each chooses for the families that it has not seen.
+    /// Networks; each is called by its file's name. Those that were trained by the split
+    /// `leave_out` are one chooser together, `left out`: each chooses for the families that it has
+    /// not seen.
     #[arg(required = true, value_name = "MODEL")]
     models: Vec<PathBuf>,
-    /// A dataset with matrices that were left out, the real ones by the split `no_real`: these alone
-    /// are asked about.
+    /// A dataset with matrices that were left out, the real ones by the split `no_real`: these
+    /// alone are asked about.
     #[arg(short, long, value_name = "FILE")]
     dataset: PathBuf,
     /// The table as JSON.

@@ -113,8 +113,8 @@ impl Featured {
 }
 
 impl Generator {
-    /// The name of the family, `generated/NAME`, lest it be a real one's: there are circuits of either
-    /// kind. Stencils are one family.
+    /// The name of the family, `generated/NAME`, lest it be a real one's: there are circuits of
+    /// either kind. Stencils are one family.
     #[must_use]
     pub fn family(&self) -> &'static str {
         match self {

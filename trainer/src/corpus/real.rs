@@ -85,8 +85,8 @@ impl RealMatrices {
 
     /// The files `NAME.mtx.gz` of a folder, as its `MANIFEST.tsv` describes them: the table has the
     /// columns name, rows, cols, nnz_expanded and domain, in any order and among others. Lines
-    /// without a file are passed over, and so are files without a line. Without a manifest all files
-    /// are read once, and each is a family of its own.
+    /// without a file are passed over, and so are files without a line. Without a manifest all
+    /// files are read once, and each is a family of its own.
     ///
     /// # Errors
     /// [`RealError`] when the folder, the manifest or a file cannot be read or understood.

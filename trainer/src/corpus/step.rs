@@ -112,8 +112,8 @@ impl Step {
         }
     }
 
-    /// What becomes of a size, with that of the other matrix if there is one. Nothing does by a crop,
-    /// which is left out if it leaves nothing.
+    /// What becomes of a size, with that of the other matrix if there is one. Nothing does by a
+    /// crop, which is left out if it leaves nothing.
     pub(super) fn size(&self, size: Size, other: Option<Size>) -> Size {
         let Size { rows, cols, nnz } = size;
         let other = other.unwrap_or(Size { rows: 0, cols: 0, nnz: 0 });

@@ -186,7 +186,8 @@ impl Group<'_> {
     /// Makes the matrix and looks at it.
     fn prepare<E>(&self, real: &RealMatrices) -> Result<Block, PrepareError<E>> {
         let matrix = self.recipe.remake(real)?;
-        // In the types that it was measured in: values that differ in one may be equal in the other.
+        // In the types that it was measured in: values that differ in one may be equal in the
+        // other.
         let has = |dtype| self.cases.iter().any(|case| case.task.precision.matrix() == dtype);
         let single = has(Dtype::F32).then(|| self.recipe.in_single(&matrix)).transpose()?;
         let single = single.as_ref().map(stats);

@@ -40,8 +40,9 @@ struct Picked<'c> {
 }
 
 impl<'a> Contest<'a> {
-    /// Compares the contestants of each of [`ONE_REGIME`], and writes a [`CaseResult`] for each matrix
-    /// and task into the folder `results`. What was recorded of a matrix before counts as searched.
+    /// Compares the contestants of each of [`ONE_REGIME`], and writes a [`CaseResult`] for each
+    /// matrix and task into the folder `results`. What was recorded of a matrix before counts as
+    /// searched.
     #[must_use]
     pub fn new(
         settings: &'a Contests,
@@ -126,8 +127,8 @@ impl Experiment for Contest<'_> {
     }
 }
 
-/// Searches for the fastest programs of each of [`ONE_REGIME`], from the `first` ones, until `wanted`
-/// were measured. What one search asks for the other one is told, too.
+/// Searches for the fastest programs of each of [`ONE_REGIME`], from the `first` ones, until
+/// `wanted` were measured. What one search asks for the other one is told, too.
 fn search<'m>(
     input: &PolicyInput<'m>,
     first: &[Program],

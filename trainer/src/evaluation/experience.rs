@@ -24,16 +24,17 @@ pub struct Experience {
 pub struct PastCase {
     /// The [`scalars`](sparserl_onnx_models::inputs::scalars) of matrix, task and GPU.
     pub scalars: Vec<f32>,
-    /// Of each measured program, by its place in [`Experience::programs`], log2 of its time over the
-    /// fastest one's, the mean over the regimes of the objective; least first. At least one.
+    /// Of each measured program, by its place in [`Experience::programs`], log2 of its time over
+    /// the fastest one's, the mean over the regimes of the objective; least first. At least one.
     pub regrets: Vec<(usize, f32)>,
 }
 
-/// In a case where this share of a list was measured, the rest is taken to be what the matrix cannot
-/// have.
+/// In a case where this share of a list was measured, the rest is taken to be what the matrix
+/// cannot have.
 const LISTED: f32 = 0.5;
 
-/// The mean log2 speed over the regimes of the objective of a program that was timed in all of them.
+/// The mean log2 speed over the regimes of the objective of a program that was timed in all of
+/// them.
 fn speed(program: &DatasetProgram, objective: Objective) -> Option<f32> {
     let counts = |(_, regime): &(usize, &Regime)| objective.regimes().contains(regime);
     let places = REGIMES.iter().enumerate().filter(counts);
@@ -85,8 +86,8 @@ impl Experience {
     }
 
     /// Of the cases in which at least half of some programs were measured, what is known of these
-    /// programs, still against the fastest of all: as often and as fairly of one as of another, which
-    /// programs that are proposed are not.
+    /// programs, still against the fastest of all: as often and as fairly of one as of another,
+    /// which programs that are proposed are not.
     #[must_use]
     pub fn of_programs(&self, listed: &[Program]) -> Self {
         let places: Vec<Option<usize>> = self

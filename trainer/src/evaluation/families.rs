@@ -6,8 +6,8 @@ use sparserl_core::results::Interval;
 /// Resamples of the families for an interval.
 const RESAMPLES: usize = 2000;
 
-/// Where the mean of some values lies with 95 %, by a bootstrap over families: they are drawn again,
-/// with all their values. The same values give the same; absent for fewer than two families.
+/// Where the mean of some values lies with 95 %, by a bootstrap over families: they are drawn
+/// again, with all their values. The same values give the same; absent for fewer than two families.
 pub(super) fn interval<'f>(values: impl Iterator<Item = (&'f str, f64)>) -> Option<Interval> {
     let mut families = BTreeMap::<&str, (f64, usize)>::new();
     for (family, value) in values {

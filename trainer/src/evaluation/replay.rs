@@ -31,8 +31,8 @@ pub enum ReplayError {
     Policy(#[from] PolicyError),
 }
 
-/// The name of a network as a chooser that goes by how likely it finds programs, in place of how fast:
-/// by what it writes where it has to write one of those that were measured.
+/// The name of a network as a chooser that goes by how likely it finds programs, in place of how
+/// fast: by what it writes where it has to write one of those that were measured.
 #[must_use]
 pub fn likeliest(network: &str) -> String {
     format!("{network}, likeliest")
@@ -46,8 +46,8 @@ pub fn likeliest(network: &str) -> String {
 /// [`likeliest`] they are.
 ///
 /// Programs count that were timed in both regimes. Times are in units of the reference program's.
-/// The oracle of a regime is the fastest of them, so that no ratio is above 1, and luck of its samples
-/// counts against all choosers alike.
+/// The oracle of a regime is the fastest of them, so that no ratio is above 1, and luck of its
+/// samples counts against all choosers alike.
 ///
 /// # Errors
 /// When a matrix has no recipe, or a network fails.

@@ -3,8 +3,8 @@
 //! Levenberg–Marquardt steps (Marquardt, SIAM J. Appl. Math. 11(2), 1963) with the weights of
 //! Huber's loss (Huber, Ann. Math. Statist. 35(1), 1964), derivatives by differences. The residuals
 //! are smooth in nearly all places and few parameters share all of them, so a fit takes some dozens
-//! of steps; a simplex search, which knows no derivatives, takes thousands in as many dimensions and
-//! stops short of the minimum in the narrow valleys that bandwidth and transactions make.
+//! of steps; a simplex search, which knows no derivatives, takes thousands in as many dimensions
+//! and stops short of the minimum in the narrow valleys that bandwidth and transactions make.
 
 /// How far a prediction is off, and how much that matters.
 #[derive(Clone, Copy, Debug, PartialEq)]

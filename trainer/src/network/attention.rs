@@ -96,8 +96,8 @@ impl<B: Backend> Attention<B> {
         }
     }
 
-    /// What each of `x`, `[rows, positions, width]`, finds. `bias` is added to the scores, which are
-    /// `[rows, heads, positions, positions attended to]`.
+    /// What each of `x`, `[rows, positions, width]`, finds. `bias` is added to the scores, which
+    /// are `[rows, heads, positions, positions attended to]`.
     pub(super) fn attend(
         &self,
         x: Tensor<B, 3>,

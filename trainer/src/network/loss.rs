@@ -81,9 +81,9 @@ impl Losses {
 
 /// Errors up to this many doublings of speed count by their square, larger ones linearly.
 const HUBER: f64 = 0.5;
-/// Doublings of speed by which a program has to lead to be e times as likely the best: a softmax over
-/// the programs of a case is compared, as in ListNet (Cao et al., Learning to Rank: From Pairwise
-/// Approach to Listwise Approach, 2007).
+/// Doublings of speed by which a program has to lead to be e times as likely the best: a softmax
+/// over the programs of a case is compared, as in ListNet (Cao et al., Learning to Rank: From
+/// Pairwise Approach to Listwise Approach, 2007).
 const RANKING_TEMPERATURE: f64 = 0.1;
 
 /// The weighted sum of the losses, and [`Losses::COUNT`] numbers: this sum and all of them.
@@ -146,8 +146,8 @@ pub(super) fn losses<B: Backend>(
 }
 
 /// How far the softmax of predicted speeds is from that of measured ones, over the programs of each
-/// case: the Kullback–Leibler divergence, mean over cases, members and regimes with any. A case counts
-/// for a member as much as the program of it that counts most.
+/// case: the Kullback–Leibler divergence, mean over cases, members and regimes with any. A case
+/// counts for a member as much as the program of it that counts most.
 fn ranking<B: Backend>(
     predicted: Tensor<B, 4>,
     measured: Tensor<B, 4>,

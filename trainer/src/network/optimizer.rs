@@ -29,8 +29,8 @@ impl Default for OptimizerConfig {
     }
 }
 
-/// AdamW (Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019) with gradients clipped
-/// by their norm over all parameters.
+/// AdamW (Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019) with gradients
+/// clipped by their norm over all parameters.
 ///
 /// burn's own clips each tensor by itself, and names its state by numbers that change from process
 /// to process.

@@ -55,7 +55,8 @@ pub struct PolicyLosses {
     pub value: f32,
     /// Nats of structural tokens.
     pub entropy: f32,
-    /// Nats of a token by which the policy differs from the reference; over tokens with alternatives.
+    /// Nats of a token by which the policy differs from the reference; over tokens with
+    /// alternatives.
     pub kl: f32,
     /// Share of the tokens with alternatives whose ratio is beyond the clip.
     pub clipped: f32,
@@ -93,8 +94,8 @@ impl PolicyLosses {
 
 /// The sum that is minimised, and [`PolicyLosses::COUNT`] numbers: this sum and all of them.
 ///
-/// Distributions are over what was offered. With π the policy, μ the one that wrote the tokens, ρ the
-/// reference, A the advantage, V the critic, V′ what it said then, and R its target:
+/// Distributions are over what was offered. With π the policy, μ the one that wrote the tokens, ρ
+/// the reference, A the advantage, V the critic, V′ what it said then, and R its target:
 ///
 /// * policy: −min(r A, clip(r, 1 − low, 1 + high) A), r = π(a) / μ(a); or −A ln π(a);
 /// * value: ½ max((V − R)², (V′ + clip(V − V′, −c, c) − R)²), as in the code of Schulman et al.;

@@ -35,7 +35,8 @@ pub struct Lesson {
 ///   V′(s) = V(s) + b_i − V(s_0), s_0 being the empty program. The correction does not depend on
 ///   the i-th program, so nothing is biased by it; the critic has to know only what differs
 ///   between beginnings of programs for one matrix, not how fast the matrix allows them to be. With
-///   λ = 1 the advantage of the first token is that of RLOO. V itself is fitted to its own λ-return;
+///   λ = 1 the advantage of the first token is that of RLOO. V itself is fitted to its own
+///   λ-return;
 /// * expert iteration: 1 for the best distinct programs, 0 for others.
 ///
 /// Alone in its group, a program teaches the critic alone: nothing says whether it or the matrix is
@@ -109,7 +110,8 @@ pub fn gae(values: &[f64], reward: f64, lambda: f64) -> Vec<f64> {
     advantages
 }
 
-/// 1 for the best `share` of the distinct programs, at least for one; of equal ones for the earlier.
+/// 1 for the best `share` of the distinct programs, at least for one; of equal ones for the
+/// earlier.
 fn best(rewards: &[f64], distinct: &[bool], share: f64) -> Vec<f64> {
     let is_distinct = |place: &usize| distinct.get(*place) == Some(&true);
     let mut places: Vec<usize> = (0..rewards.len()).filter(is_distinct).collect();

@@ -23,7 +23,8 @@ pub struct ReinforcementConfig {
     /// without.
     #[serde(default)]
     pub matrices: Option<usize>,
-    /// Matrices with more entries are passed over: all others are held in memory once they were met.
+    /// Matrices with more entries are passed over: all others are held in memory once they were
+    /// met.
     #[serde(default)]
     pub largest_nnz: Option<u64>,
     /// What is made of rewards.
@@ -67,8 +68,9 @@ pub struct ReinforcementConfig {
     /// How the critic begins.
     #[serde(default)]
     pub critic: CriticConfig,
-    /// Iterations from one validation to the next: programs are written for cases of other families,
-    /// and nothing is learned from them. There is always one before the first and after the last.
+    /// Iterations from one validation to the next: programs are written for cases of other
+    /// families, and nothing is learned from them. There is always one before the first and after
+    /// the last.
     pub validate_every: u64,
     /// Cases to validate on, at most.
     pub validation_cases: usize,
@@ -83,11 +85,11 @@ pub struct ReinforcementConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// Proximal policy optimisation (Schulman et al., 2017) with a critic, which is corrected within
-    /// each group.
+    /// Proximal policy optimisation (Schulman et al., 2017) with a critic, which is corrected
+    /// within each group.
     Ppo,
-    /// Group-relative policy optimisation (Shao et al., DeepSeekMath, 2024): rewards by the mean and
-    /// deviation of their group.
+    /// Group-relative policy optimisation (Shao et al., DeepSeekMath, 2024): rewards by the mean
+    /// and deviation of their group.
     Grpo,
     /// REINFORCE, leave one out (Kool et al., 2019; Ahmadian et al., 2024): rewards by the mean of
     /// the others of their group.
@@ -104,8 +106,8 @@ pub enum DecodingMode {
     Masked,
     /// Any sequence of tokens: most are no programs to begin with.
     Free,
-    /// Those that the dataset has of the case: what becomes of all of them is recorded, while of what
-    /// a policy writes otherwise the recordings of a case know hardly anything.
+    /// Those that the dataset has of the case: what becomes of all of them is recorded, while of
+    /// what a policy writes otherwise the recordings of a case know hardly anything.
     Measured,
 }
 

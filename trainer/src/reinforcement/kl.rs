@@ -1,8 +1,8 @@
 use serde::{Deserialize, Serialize};
 
 /// What keeps a policy near the one that it begins from: a penalty on their divergence whose weight
-/// follows the divergence (Ziegler et al., Fine-Tuning Language Models from Human Preferences, 2019,
-/// §2.2), in nats of a token that was chosen among several.
+/// follows the divergence (Ziegler et al., Fine-Tuning Language Models from Human Preferences,
+/// 2019, §2.2), in nats of a token that was chosen among several.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KlConfig {

@@ -19,8 +19,8 @@ use crate::dataset::DatasetCase;
 use crate::measured::AgainstReference;
 use crate::proposals::reference;
 
-/// Outcomes that are measured, each once, and recorded. Kernels for several cases are made at the same
-/// time, so that the one evaluator always has something to judge.
+/// Outcomes that are measured, each once, and recorded. Kernels for several cases are made at the
+/// same time, so that the one evaluator always has something to judge.
 #[derive(Debug)]
 pub struct MeasuredOutcomes<E, K> {
     judge: Judge<E>,
@@ -31,8 +31,8 @@ pub struct MeasuredOutcomes<E, K> {
     ahead: NonZeroUsize,
 }
 
-/// Outcomes cannot be measured: what fails is the evaluator, with an `E`, the compiler, with a `K`, or
-/// a matrix.
+/// Outcomes cannot be measured: what fails is the evaluator, with an `E`, the compiler, with a `K`,
+/// or a matrix.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasuringError<E, K> {
     /// Measuring itself.

@@ -9,8 +9,8 @@ use sparserl_onnx_models::speeds::REGIMES;
 use crate::dataset::DatasetCase;
 use crate::network::PolicyLosses;
 
-/// What became of some programs, in shares and means; NaN (in JSON `null`) where there is nothing to
-/// count.
+/// What became of some programs, in shares and means; NaN (in JSON `null`) where there is nothing
+/// to count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// Mean reward of the programs whose outcome is known.

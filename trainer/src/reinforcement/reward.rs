@@ -14,8 +14,8 @@ pub enum Reward {
     Tiered,
     /// ±0.5 for whether there is a kernel, ±0.5 for whether it is right, and where it is right
     /// `efficiency` × (t_library ÷ t − 1), as published for SparseRL. The reference program stands
-    /// for the library, which is not measured in training. The penalty for more shared memory than a
-    /// block may have has no case here: there is no kernel of such a program.
+    /// for the library, which is not measured in training. The penalty for more shared memory than
+    /// a block may have has no case here: there is no kernel of such a program.
     Paper {
         /// What twice the speed is worth.
         efficiency: f64,

@@ -45,8 +45,8 @@ pub enum RolloutError {
 /// Has a policy write `count` programs for each of some cases of the dataset, by their places. The
 /// same for the same seed, however many cores there are.
 ///
-/// Whatever networks are trained on, programs are written on the processor, several cases at a time:
-/// steps of a single token are too small to keep a GPU at work.
+/// Whatever networks are trained on, programs are written on the processor, several cases at a
+/// time: steps of a single token are too small to keep a GPU at work.
 ///
 /// # Errors
 /// When the policy fails, or a matrix cannot be made again.

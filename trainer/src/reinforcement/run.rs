@@ -225,10 +225,11 @@ impl<O: Outcomes, G, P> ReinforcementRun<'_, O, G, P> {
         })
     }
 
-    /// Fits the critic to the rewards of the speeds that the network finds within reach, on measured
-    /// programs; nothing else of the network changes. A critic that knows nothing makes policies
-    /// collapse before it has learned anything. What is within reach is more than a policy gets on
-    /// average: that is the same for all programs of a group, and is corrected there ([`lessons`]).
+    /// Fits the critic to the rewards of the speeds that the network finds within reach, on
+    /// measured programs; nothing else of the network changes. A critic that knows nothing makes
+    /// policies collapse before it has learned anything. What is within reach is more than a policy
+    /// gets on average: that is the same for all programs of a group, and is corrected there
+    /// ([`lessons`]).
     fn fit_critic<B: AutodiffBackend>(&self, learner: &mut Learner<B>, epochs: &mut Epochs) {
         let config = self.config;
         let mut optimizer = AdamW::new(config.optimizer);
@@ -351,8 +352,8 @@ impl<O: Outcomes, G, P> ReinforcementRun<'_, O, G, P> {
         Ok(groups.iter().zip(found).map(of_group).collect())
     }
 
-    /// Notes at each token what is to be learned from it; programs of which nothing is known have no
-    /// tokens any more.
+    /// Notes at each token what is to be learned from it; programs of which nothing is known have
+    /// no tokens any more.
     fn teach(&self, groups: &mut [Group<'_>], judgements: &Judgements) {
         for (group, judgements) in groups.iter_mut().zip(judgements) {
             for (rollout, judgement) in group.rollouts.iter_mut().zip(judgements) {

@@ -64,8 +64,8 @@ pub struct StageConfig {
     pub network: NetworkConfig,
 }
 
-/// From where the programs of a case are taken: shares of their number. Where there are not as many,
-/// measured ones take their place.
+/// From where the programs of a case are taken: shares of their number. Where there are not as
+/// many, measured ones take their place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shares {

@@ -41,8 +41,8 @@ impl Epochs {
     }
 }
 
-/// Of each matrix whether it is trained on: at most so many of those whose role that is. Fewer are a
-/// part of more: each matrix has a number that says when it is taken.
+/// Of each matrix whether it is trained on: at most so many of those whose role that is. Fewer are
+/// a part of more: each matrix has a number that says when it is taken.
 pub(crate) fn trained_on(roles: &[Role], most: Option<usize>, seed: u64) -> Vec<bool> {
     let mut taken: Vec<usize> = (0..roles.len()).filter(|&i| roles[i] == Role::Train).collect();
     if let Some(most) = most {
@@ -56,8 +56,8 @@ pub(crate) fn trained_on(roles: &[Role], most: Option<usize>, seed: u64) -> Vec<
     is_taken
 }
 
-/// At most so many of some places, taken evenly, since those of a family and of a matrix are next to
-/// each other.
+/// At most so many of some places, taken evenly, since those of a family and of a matrix are next
+/// to each other.
 pub(crate) fn evenly(all: Vec<usize>, most: usize) -> Vec<usize> {
     match all.len() > most {
         true => (0..most).map(|i| all[i * all.len() / most]).collect(),

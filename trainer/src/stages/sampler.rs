@@ -122,8 +122,8 @@ impl<'d> Sampler<'d> {
         (batch, ranges)
     }
 
-    /// How much each member of the ensemble learns from a matrix: a Bayesian bootstrap (Rubin, 1981)
-    /// by matrix, since programs of one matrix are alike.
+    /// How much each member of the ensemble learns from a matrix: a Bayesian bootstrap (Rubin,
+    /// 1981) by matrix, since programs of one matrix are alike.
     fn members(&self, matrix: u32) -> [f32; ENSEMBLE] {
         std::array::from_fn(|member| {
             let number = u64::from(matrix) * ENSEMBLE as u64 + member as u64;

@@ -70,10 +70,10 @@ constants! {
 
 impl CostConstants {
     /// What `sparserl-trainer fit-cost trainer/recordings/h200-2026-11-22` found on 2026-11-22, to
-    /// three digits: fitted to the times of 12,471 programs on 54 generated matrices, cold and warm,
-    /// on an H200. Other GPUs are taken to have the same share of their bandwidth, and load units
-    /// that are as fast on each multiprocessor. They rank programs against each other, and the
-    /// seconds are no claim.
+    /// three digits: fitted to the times of 12,471 programs on 54 generated matrices, cold and
+    /// warm, on an H200. Other GPUs are taken to have the same share of their bandwidth, and load
+    /// units that are as fast on each multiprocessor. They rank programs against each other, and
+    /// the seconds are no claim.
     ///
     /// The program with the least prediction has this share of the speed of the fastest measured
     /// one, in geometric mean, with constants that were fitted without the matrix's family, and in
@@ -86,8 +86,8 @@ impl CostConstants {
     /// | warm | 0.913 (0.922) | 0.900 (0.822) | 0.905 (0.857) | 0.906 (0.866) |
     ///
     /// On the 999 matrices of `trainer/recordings/h200-2026-11-22-five-tasks`, none of which was
-    /// fitted to, it is cold 0.952 (SpMV), 0.950, 0.935 and 0.916 (SpMM with 8, 32 and 128 columns);
-    /// a fit to them changes none of these by more than 0.001.
+    /// fitted to, it is cold 0.952 (SpMV), 0.950, 0.935 and 0.916 (SpMM with 8, 32 and 128
+    /// columns); a fit to them changes none of these by more than 0.001.
     ///
     /// How the fit weighs programs and how far it trusts its beginning were chosen by these scores.
     pub const FITTED: Self = Self {

@@ -25,9 +25,9 @@ pub fn road(nx: usize, ny: usize, percent: usize, seed: u64) -> Csr<f64> {
     })
 }
 
-/// An unstructured mesh: a point in each cell of an `nx` × `ny` × `nz` grid, coupled with itself and
-/// all points not farther than `reach`, in units of the grid. Points are numbered along x, then y,
-/// then z; with `nz` = 1 the mesh is plane.
+/// An unstructured mesh: a point in each cell of an `nx` × `ny` × `nz` grid, coupled with itself
+/// and all points not farther than `reach`, in units of the grid. Points are numbered along x, then
+/// y, then z; with `nz` = 1 the mesh is plane.
 #[must_use]
 pub fn mesh(nx: usize, ny: usize, nz: usize, reach: f64, seed: u64) -> Csr<f64> {
     let points = nx.saturating_mul(ny).saturating_mul(nz);
@@ -61,8 +61,8 @@ pub fn mesh(nx: usize, ny: usize, nz: usize, reach: f64, seed: u64) -> Csr<f64> 
 }
 
 /// A social network: `edges` edges drawn, equal ones merged, of which `inside` in 100 are within a
-/// community of `size` vertices numbered one after the other. Degrees are skewed in a community, and
-/// outside.
+/// community of `size` vertices numbered one after the other. Degrees are skewed in a community,
+/// and outside.
 #[must_use]
 pub fn communities(
     vertices: usize,

@@ -7,9 +7,9 @@ use super::rows::by_rows;
 use super::{Scatter, of_row, positions};
 use crate::matrix::Csr;
 
-/// A layer pruned weight by weight: a share `kept` of the positions has an entry. The shares of rows
-/// and columns vary log-normally, with these standard deviations of the logarithm, as magnitudes of
-/// weights do; with 0 the layer is pruned evenly.
+/// A layer pruned weight by weight: a share `kept` of the positions has an entry. The shares of
+/// rows and columns vary log-normally, with these standard deviations of the logarithm, as
+/// magnitudes of weights do; with 0 the layer is pruned evenly.
 #[must_use]
 pub fn pruned_layer(
     rows: usize,
@@ -101,8 +101,8 @@ pub fn clauses(rows: usize, cols: usize, longest: usize, seed: u64) -> Csr<f64> 
     })
 }
 
-/// Basis functions of molecules: atoms in each cell of an `nx` × `ny` × `nz` grid have 1, 5, 9 or 14
-/// functions each, and those of two atoms not farther than `reach` cells are coupled by a dense
+/// Basis functions of molecules: atoms in each cell of an `nx` × `ny` × `nz` grid have 1, 5, 9 or
+/// 14 functions each, and those of two atoms not farther than `reach` cells are coupled by a dense
 /// block. Symmetric.
 #[must_use]
 pub fn atoms(nx: usize, ny: usize, nz: usize, reach: f64, seed: u64) -> Csr<f64> {

@@ -6,8 +6,8 @@ use super::{Scatter, evenly, mirrored, of_row, positions};
 use crate::matrix::Csr;
 
 /// Constraints of a linear program: `per_column` entries drawn for each column, equal ones merged,
-/// near the place where a staircase of stages has them; and among the rows `long` evenly spread ones
-/// with entries at `percent` in 100 of the columns.
+/// near the place where a staircase of stages has them; and among the rows `long` evenly spread
+/// ones with entries at `percent` in 100 of the columns.
 #[must_use]
 pub fn linear_program(
     rows: usize,
@@ -41,8 +41,8 @@ pub fn linear_program(
 }
 
 /// The KKT matrix [H Aᵀ; A 0]: H is `primal` × `primal` with a band of `half_width` beside the
-/// diagonal, A has `dual` rows for each of which `per_row` entries are drawn near the diagonal of A,
-/// equal ones merged. Symmetric.
+/// diagonal, A has `dual` rows for each of which `per_row` entries are drawn near the diagonal of
+/// A, equal ones merged. Symmetric.
 #[must_use]
 pub fn saddle_point(
     primal: usize,
@@ -100,8 +100,8 @@ pub fn bordered_blocks(
     })
 }
 
-/// A circuit: `nodes` nodes with their diagonal, `wires` wires drawn between two of them, equal ones
-/// merged, most of them short; and `rails` nodes, such as the supply, that are connected with
+/// A circuit: `nodes` nodes with their diagonal, `wires` wires drawn between two of them, equal
+/// ones merged, most of them short; and `rails` nodes, such as the supply, that are connected with
 /// `percent` in 100 of all. Symmetric.
 #[must_use]
 pub fn circuit(nodes: usize, wires: usize, rails: usize, percent: usize, seed: u64) -> Csr<f64> {

@@ -87,8 +87,8 @@ pub struct Atomic {
     pub scope: Scope,
     /// Receive the old values, one for each element; none for `red`.
     pub destinations: Box<[Register]>,
-    /// One operand for each element of a vector; the value to compare with for `cas`. Each element is
-    /// atomic by itself.
+    /// One operand for each element of a vector; the value to compare with for `cas`. Each element
+    /// is atomic by itself.
     pub operands: Box<[Register]>,
     /// The new value for `cas`.
     pub replacement: Option<Register>,

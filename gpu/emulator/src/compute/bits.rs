@@ -180,8 +180,8 @@ pub(super) fn find(form: &mut Form<'_>) -> Result<Plan, PtxError> {
     }
 }
 
-/// `fns`: the n-th set bit from a bit on, upwards or downwards, or all ones. The manual leaves open what
-/// a bit past the highest gives; here that is all ones.
+/// `fns`: the n-th set bit from a bit on, upwards or downwards, or all ones. The manual leaves open
+/// what a bit past the highest gives; here that is all ones.
 pub(super) fn find_nth(form: &mut Form<'_>) -> Result<Plan, PtxError> {
     if form.ty()? != Type::U32 {
         return Err(form.unknown());

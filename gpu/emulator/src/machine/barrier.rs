@@ -63,7 +63,8 @@ impl Core<'_> {
         let is_undefined = reduction
             .is_some_and(|reduction| warp.registers.undefined(reduction.source) & lanes != 0);
         let read_by = reduction.and_then(|reduction| warp.registers.read_by(reduction.source));
-        // Whoever only arrives waits as well until its warp has come, which arrives once (PTX ISA, `bar`).
+        // Whoever only arrives waits as well until its warp has come, which arrives once (PTX ISA,
+        // `bar`).
         let waits_for_lanes = !waits && lanes != warp.alive;
         if *waits || waits_for_lanes {
             warp.at_barrier |= lanes;

@@ -27,8 +27,8 @@ use crate::finding::{FindingKind, PlacedAddress};
 const PLAIN_SLICE: u64 = 20_000;
 /// The most with a seed.
 const RANDOM_SLICE: u64 = 200;
-/// Instructions after which a warp may never end: the first of a block that has executed so many has
-/// longer turns, so that not all of them use up a budget before one is known to.
+/// Instructions after which a warp may never end: the first of a block that has executed so many
+/// has longer turns, so that not all of them use up a budget before one is known to.
 const LONG: u64 = 500_000;
 /// Instructions of such a turn.
 const LONG_SLICE: u64 = 1_000_000;
@@ -261,8 +261,8 @@ impl<'g> Block<'g> {
         gets_further
     }
 
-    /// Lets every warp try again that can only wait, for so many instructions of its budget: nothing
-    /// else can go on. Gives whether any does.
+    /// Lets every warp try again that can only wait, for so many instructions of its budget:
+    /// nothing else can go on. Gives whether any does.
     pub(crate) fn wake(&mut self, releases: &mut Releases, charge: u64) -> bool {
         let mut any = false;
         for index in 0..self.warps.len() {

@@ -1,8 +1,9 @@
 //! `cp.async.bulk` from shared to global memory.
 //!
-//! A copy takes a snapshot when it is issued, and is there when it is waited for: until then a device
-//! may read the source or not have written anything. What a thread has written to the source is there
-//! for copies behind a `fence.proxy.async` of somebody who knows of it (PTX ISA, "Proxies").
+//! A copy takes a snapshot when it is issued, and is there when it is waited for: until then a
+//! device may read the source or not have written anything. What a thread has written to the source
+//! is there for copies behind a `fence.proxy.async` of somebody who knows of it (PTX ISA,
+//! "Proxies").
 
 use super::access::Request;
 use super::block::Core;

@@ -133,8 +133,9 @@ impl Core<'_> {
         lanes: u32,
         members: u32,
     ) {
-        // Votes, matches, reductions and barriers wait for the named lanes that have not ended, and do
-        // without the others, as the PTX manual says of each; of tiles of matrices it says nothing.
+        // Votes, matches, reductions and barriers wait for the named lanes that have not ended, and
+        // do without the others, as the PTX manual says of each; of tiles of matrices it says
+        // nothing.
         let ended = members & warp.existing & !lanes;
         let is_of_tiles = matches!(at.op, Op::Mma(_) | Op::LoadMatrix(_) | Op::StoreMatrix(_));
         if ended != 0 && is_of_tiles {

@@ -13,8 +13,8 @@ use crate::finding::FindingKind;
 /// Instructions that a strong access of device memory counts as, for the budget and where others
 /// wait: it takes a round.
 const STRONG_COST: u32 = 20;
-/// Instructions that one counts as, for the budget, that is executed or not by what nobody knows: of a
-/// loop that ends so not much more is learnt.
+/// Instructions that one counts as, for the budget, that is executed or not by what nobody knows:
+/// of a loop that ends so not much more is learnt.
 const UNDEFINED_COST: u64 = 1_000;
 
 impl Core<'_> {

@@ -27,7 +27,8 @@ use crate::memory::Memory;
 const RESIDENT: usize = 128;
 /// And of a sample at most, whose first blocks may have executed enough.
 const SAMPLED: usize = 8;
-/// What each multiprocessor of the largest devices has room for: threads, blocks and bytes of shared memory.
+/// What each multiprocessor of the largest devices has room for: threads, blocks and bytes of
+/// shared memory.
 const MOST_RESIDENT_THREADS: usize = 2048;
 const MOST_RESIDENT_BLOCKS: usize = 32;
 const RESIDENT_SHARED: usize = 228 << 10;

@@ -1,10 +1,11 @@
 //! Atomics that nobody waits for, and that later accesses overtake.
 //!
-//! What a relaxed atomic without a result (`red`) does is on its way while its thread goes on. Nothing but a
-//! fence orders it with relaxed accesses of other places that follow, since program order is no
-//! causality order (PTX ISA, memory consistency model), so that another thread may see those first.
-//! Where turns are taken at random some are held back, and one later access of the warp is executed
-//! before them. They are executed before anything else of the warp that is no arithmetic.
+//! What a relaxed atomic without a result (`red`) does is on its way while its thread goes on.
+//! Nothing but a fence orders it with relaxed accesses of other places that follow, since program
+//! order is no causality order (PTX ISA, memory consistency model), so that another thread may see
+//! those first. Where turns are taken at random some are held back, and one later access of the
+//! warp is executed before them. They are executed before anything else of the warp that is no
+//! arithmetic.
 
 use super::access::addresses;
 use super::block::Core;
@@ -13,7 +14,8 @@ use super::warp::{Copied, Warp};
 use crate::code::{Address, Instruction, Op, Order, Register, Space, WARP};
 use crate::finding::FindingKind;
 
-/// Stands for the number of an instruction where a warp waits for its turn to execute what was held back.
+/// Stands for the number of an instruction where a warp waits for its turn to execute what was held
+/// back.
 pub(super) const LATE: u32 = u32::MAX;
 /// So many of 256 atomics are held back.
 const SHARE: u8 = 64;

@@ -1,7 +1,7 @@
 //! `mma`, `ldmatrix` and `stmatrix`: small matrices that the lanes of a warp hold together.
 //!
-//! Products are exact and added up in binary64, of which the sum is rounded once. A device adds them
-//! in an order and with a precision of its own, which are not documented.
+//! Products are exact and added up in binary64, of which the sum is rounded once. A device adds
+//! them in an order and with a precision of its own, which are not documented.
 
 use half::{bf16, f16};
 
@@ -183,8 +183,8 @@ impl Core<'_> {
         }
     }
 
-    /// Which lanes give the addresses of rows of so many matrices, and these: those of other lanes are
-    /// not looked at.
+    /// Which lanes give the addresses of rows of so many matrices, and these: those of other lanes
+    /// are not looked at.
     fn rows(
         &mut self,
         warp: &Warp,

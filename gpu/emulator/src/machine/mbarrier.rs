@@ -118,8 +118,8 @@ impl Core<'_> {
         }
     }
 
-    /// Executes it for a lane. Gives the state before an arrival, and whether the phase that is asked
-    /// for has ended.
+    /// Executes it for a lane. Gives the state before an arrival, and whether the phase that is
+    /// asked for has ended.
     fn at_mbarrier(
         &mut self,
         warp: &Warp,
@@ -309,8 +309,8 @@ impl Core<'_> {
         });
     }
 
-    /// Whether a question is answered before anything comes, as it may be: a test does not wait, and
-    /// a wait has its time limit.
+    /// Whether a question is answered before anything comes, as it may be: a test does not wait,
+    /// and a wait has its time limit.
     fn denies(&mut self, address: u64) -> bool {
         let Some(state) = self.mbarriers.get_mut(&address) else { return false };
         let Some(random) = &mut self.random else { return false };

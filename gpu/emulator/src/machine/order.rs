@@ -12,8 +12,8 @@
 //!   synchronises with an *acquire pattern* (a strong read and then a fence, or a read that
 //!   acquires) that observes the write, directly or through atomics that came between. A plain
 //!   strong store starts anew: nothing is handed on from before it.
-//! - Both have to be *morally strong* to each other: a fence or an access of the scope of the block or
-//!   the cluster reaches nobody outside of it.
+//! - Both have to be *morally strong* to each other: a fence or an access of the scope of the block
+//!   or the cluster reaches nobody outside of it.
 //! - `fence.sc`, which `__threadfence()` is, synchronises with every `fence.sc` after it in one
 //!   order of them all. Where one comes before a write and another after a read that observes it,
 //!   in causality order, the first has to be first in that order: otherwise the read would come

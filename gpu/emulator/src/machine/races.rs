@@ -163,7 +163,8 @@ impl Cell {
 
 /// Cells of a page.
 const PAGE: usize = 32;
-/// Pages that a launch may touch of buffers that are vast: 384 MB, and as much again for what lies there.
+/// Pages that a launch may touch of buffers that are vast: 384 MB, and as much again for what lies
+/// there.
 const MOST_PAGES: usize = 1 << 18;
 
 type SharedCell = ([AtomicU64; SLOTS], [AtomicU32; SLOTS]);

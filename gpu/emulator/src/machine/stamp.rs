@@ -27,8 +27,8 @@ impl Stamp {
         Self(SOMEBODY | strong | block << (EPOCH_BITS + THREAD_BITS) | thread << EPOCH_BITS | epoch)
     }
 
-    /// With the epoch of weak accesses at the same time, which no fence before them releases. Those of
-    /// strong ones lie half an epoch before.
+    /// With the epoch of weak accesses at the same time, which no fence before them releases. Those
+    /// of strong ones lie half an epoch before.
     pub(crate) fn in_full_epoch(self) -> Self {
         let is_early = self.is_strong() && self.epoch() < LAST_EPOCH;
         Self(self.0 + u64::from(is_early))

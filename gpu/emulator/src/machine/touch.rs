@@ -291,8 +291,8 @@ impl<'g> Core<'g> {
         }
     }
 
-    /// Remembers that an atomic, which never gives an older value, has observed the last strong write
-    /// of a place.
+    /// Remembers that an atomic, which never gives an older value, has observed the last strong
+    /// write of a place.
     pub(super) fn remember_atomic(
         &self,
         request: Request,

@@ -46,7 +46,8 @@ pub(crate) struct Warp {
     pub(crate) alive: u32,
     /// Lanes that can go on.
     pub(crate) ready: u32,
-    /// Lanes that have yet to wait for the kernels before this one, where it begins before they end.
+    /// Lanes that have yet to wait for the kernels before this one, where it begins before they
+    /// end.
     pub(crate) early: u32,
     /// Lanes that wait at a warp-wide operation.
     pub(crate) collected: u32,

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 /// Pages of which one table says where they lie.
 const TABLE: usize = 128;
 
-/// Elements that lie in pages of `N`, each made when one of its elements is first asked for, as are the
-/// tables of pages.
+/// Elements that lie in pages of `N`, each made when one of its elements is first asked for, as are
+/// the tables of pages.
 #[derive(Debug)]
 pub(crate) struct Pages<T, const N: usize> {
     tables: Vec<OnceLock<Table<T>>>,

@@ -1,14 +1,16 @@
 //! Plain reads that only guess what a compare-and-swap will find.
 //!
-//! `old = *p; do { seen = old; old = atomicCAS(p, seen, seen + v); } while (old != seen);` is how CUDA's manual makes
-//! atomics that a device lacks. The first read races with the atomics of others, but whatever it gives, a swap takes
-//! place only where it was right. It is taken for a relaxed read.
+//! `old = *p; do { seen = old; old = atomicCAS(p, seen, seen + v); } while (old != seen);` is how
+//! CUDA's manual makes atomics that a device lacks. The first read races with the atomics of
+//! others, but whatever it gives, a swap takes place only where it was right. It is taken for a
+//! relaxed read.
 
 use std::collections::BTreeSet;
 
 use crate::code::{Address, Atomic, AtomicOperation, Instruction, Op, Order, Register, Space};
 
-/// From a read to the swap. Compilers need one or two; what they compile need not be read more often.
+/// From a read to the swap. Compilers need one or two; what they compile need not be read more
+/// often.
 const MOST_MOVES: usize = 8;
 
 /// What the swaps at one address expect.
@@ -17,8 +19,8 @@ struct Guesses {
     registers: BTreeSet<Register>,
 }
 
-/// Makes the reads relaxed whose results, moved or converted at most, are what compare-and-swaps at the same address
-/// expect.
+/// Makes the reads relaxed whose results, moved or converted at most, are what compare-and-swaps at
+/// the same address expect.
 pub(super) fn relax(code: &mut [Instruction]) {
     let mut all: Vec<Guesses> = Vec::new();
     for instruction in code.iter() {

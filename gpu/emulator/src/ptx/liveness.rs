@@ -38,7 +38,8 @@ pub(super) fn read_by(instruction: &Instruction) -> impl Iterator<Item = Registe
     guard.into_iter().chain(instruction.op.read())
 }
 
-/// Takes results away from atomics that nobody reads, as the assembler does: it makes `red` of `atom`.
+/// Takes results away from atomics that nobody reads, as the assembler does: it makes `red` of
+/// `atom`.
 pub(super) fn drop_unread_results(code: &mut [Instruction]) {
     let mut read = BTreeSet::new();
     for instruction in &*code {

@@ -369,8 +369,8 @@ impl<'m> Lowering<'m> {
         (self.local_bytes as u32, std::mem::take(&mut self.local_gaps))
     }
 
-    /// The innermost of some places that is in no header; a header's functions are named by the line
-    /// that calls them.
+    /// The innermost of some places that is in no header; a header's functions are named by the
+    /// line that calls them.
     fn location(&mut self, places: &[(u32, u32)]) -> Option<u32> {
         let (module, locations) = (self.module, &mut self.locations);
         let is_header = |file| {

@@ -10,7 +10,8 @@ const COPY: &str = "cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r10], 
 const COMMIT: &str = "cp.async.bulk.commit_group;";
 const WAIT: &str = "cp.async.bulk.wait_group 0;";
 
-/// 64 threads store their numbers to `tile`, and something is done; the first of them does the rest.
+/// 64 threads store their numbers to `tile`, and something is done; the first of them does the
+/// rest.
 fn stored(between: &str, first: &str) -> String {
     format!(
         "mov.u32 %r10, tile; st.shared.u32 [%r2], 0; bar.sync 0; st.shared.u32 [%r2], %r0; {between}

@@ -336,7 +336,8 @@ fn bad_addresses_are_found() {
 
 #[test]
 fn arrays_of_a_thread_have_bounds_of_their_own() {
-    // As the compiler writes `unsigned a[4], b[4]`, and an index into `a` that is known at run time.
+    // As the compiler writes `unsigned a[4], b[4]`, and an index into `a` that is known at run
+    // time.
     let body = |index: &str, use_otherwise: &str| {
         format!(
             ".local .align 16 .b8 __local_depot0[32];

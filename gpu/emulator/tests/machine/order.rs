@@ -51,8 +51,9 @@ fn a_ticket_hands_over_what_was_fenced() {
     assert_eq!(kinds(&body("membar.cta;", "membar.gl;"), 5, 64, 7), [Race]);
 }
 
-/// All write, one of each block counts after a barrier, and the block that was last reads what another
-/// wrote; with fences before the barrier, after the count, and by all behind the next barrier.
+/// All write, one of each block counts after a barrier, and the block that was last reads what
+/// another wrote; with fences before the barrier, after the count, and by all behind the next
+/// barrier.
 fn last_block_reads([all, counter, readers]: [&str; 3]) -> String {
     format!(
         "mad.lo.s32 %r4, %r1, 64, %r0;
@@ -342,7 +343,8 @@ fn a_guess_of_what_a_swap_finds_is_no_race() {
     }
     let unrelated = body("ld.global.u32 %r7, [%rd0];\nmov.u32 %r4, 0;");
     assert_eq!(kinds(&unrelated, 2, 32, 1), [Race]);
-    // What is read there is no guess of what is here, and what is computed of a read is none either.
+    // What is read there is no guess of what is here, and what is computed of a read is none
+    // either.
     let elsewhere = body("ld.global.u32 %r4, [%rd0+4];\natom.global.add.u32 %r7, [%rd0+4], 1;");
     assert_eq!(kinds(&elsewhere, 2, 32, 2), [Race]);
     let computed = body("ld.global.u32 %r7, [%rd0];\nadd.s32 %r4, %r7, 1;");

@@ -1,5 +1,5 @@
-//! Names that a source defines and its launch may use: macros, constants, `dim3` variables, functions that return
-//! an expression, names of types, and the kernel's own parameters.
+//! Names that a source defines and its launch may use: macros, constants, `dim3` variables,
+//! functions that return an expression, names of types, and the kernel's own parameters.
 //!
 //! As a preprocessor does, a name is replaced by the text that it stands for.
 
@@ -110,7 +110,8 @@ impl Definitions {
         }
     }
 
-    /// The declarations of a kernel's parameters, with the types that names stand for and the arguments of a template.
+    /// The declarations of a kernel's parameters, with the types that names stand for and the
+    /// arguments of a template.
     pub(super) fn declarations(
         &self,
         function: &Function<'_>,
@@ -157,8 +158,8 @@ impl Definitions {
         self.define(name, Some(parameters), format!("({})", body.trim()));
     }
 
-    /// The text of a launch with what its names stand for. Among the sizes of a launch a parameter of the kernel
-    /// stands for the number that it is given.
+    /// The text of a launch with what its names stand for. Among the sizes of a launch a parameter
+    /// of the kernel stands for the number that it is given.
     pub(super) fn in_launch(&self, text: &str, functions: &[Function<'_>]) -> String {
         let split = || {
             let (kernel, rest) = text.split_once("<<<")?;

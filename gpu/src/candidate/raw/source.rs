@@ -73,8 +73,8 @@ impl<'s> Code<'s> {
         self.directives.iter().filter_map(|&(from, to)| self.source.get(from..to))
     }
 
-    /// What stands before each semicolon, from the semicolon or brace before it, and whether that is outside of all
-    /// braces.
+    /// What stands before each semicolon, from the semicolon or brace before it, and whether that
+    /// is outside of all braces.
     pub(super) fn statements(&self) -> impl Iterator<Item = (&str, bool)> {
         let (mut depth, mut from) = (0_usize, 0);
         self.code.match_indices([';', '{', '}']).filter_map(move |(at, mark)| {
@@ -191,8 +191,8 @@ impl<'s> Code<'s> {
         out
     }
 
-    /// The source with every declaration of a kernel as that of a device function, which is part of whoever calls it.
-    /// Instances that it asks for are left out.
+    /// The source with every declaration of a kernel as that of a device function, which is part of
+    /// whoever calls it. Instances that it asks for are left out.
     pub(super) fn as_device_function(&self, functions: &[Function<'_>], name: &str) -> String {
         let same = functions.iter().filter(|function| function.name == name);
         let mut edits: Vec<(usize, usize, &str)> = Vec::new();
@@ -238,8 +238,8 @@ impl<'s> Code<'s> {
         })
     }
 
-    /// What stands before a semicolon or brace and has a name among its words: where it begins, and the text, with
-    /// what ends it.
+    /// What stands before a semicolon or brace and has a name among its words: where it begins, and
+    /// the text, with what ends it.
     fn heads_naming(&self, name: &str) -> impl Iterator<Item = (usize, &str)> {
         let parts = self.code.split_inclusive([';', '{', '}']).scan(0, |end, part| {
             let from = *end;
@@ -253,8 +253,8 @@ impl<'s> Code<'s> {
         heads.filter(move |(_, text)| text.split(|c| !is_name(c)).any(|word| word == name))
     }
 
-    /// Whether a function stands where only a qualified name reaches it: within braces, but for those of namespaces
-    /// without a name.
+    /// Whether a function stands where only a qualified name reaches it: within braces, but for
+    /// those of namespaces without a name.
     pub(super) fn is_enclosed(&self, function: &Function<'_>) -> bool {
         let before = self.before(function.at);
         let mut open = Vec::new();

@@ -1,7 +1,8 @@
 //! Kernels that are templates: what a launch such as `spmv<float, 128><<<…>>>(…)` makes of one.
 //!
-//! NVRTC gives a kernel of a template no name that a launch could know. So the template becomes a device function, and
-//! behind the source a kernel of the same name calls it with the launch's arguments.
+//! NVRTC gives a kernel of a template no name that a launch could know. So the template becomes a
+//! device function, and behind the source a kernel of the same name calls it with the launch's
+//! arguments.
 
 use super::RawError;
 use super::launch::elements;
@@ -17,7 +18,8 @@ pub(super) struct Instance<'f> {
 }
 
 impl<'f> Instance<'f> {
-    /// What a launch with these arguments of a template makes of a kernel; nothing of one that is no template.
+    /// What a launch with these arguments of a template makes of a kernel; nothing of one that is
+    /// no template.
     pub(super) fn of(
         function: &'f Function<'f>,
         given: Option<&str>,

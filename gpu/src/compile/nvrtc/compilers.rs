@@ -36,16 +36,17 @@ pub struct Compilers {
 
 impl Compilers {
     /// Opens every `libnvrtc.so*` in the folders that [`SEARCH_VARIABLE`] names and one level below
-    /// them; in the active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), where NVIDIA's wheels
-    /// and conda put it; in the loader's search path; and in CUDA toolkits: those that `CUDA_HOME`
-    /// and `CUDA_PATH` name, that of the `nvcc` in `PATH`, and the usual `/usr/local/cuda*`. Where
-    /// there is none in all of these, in NVIDIA's wheels in the folders that `python3` looks for
-    /// packages in. Of several with the same version the first in this order stays.
+    /// them; in the active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`), where NVIDIA's
+    /// wheels and conda put it; in the loader's search path; and in CUDA toolkits: those that
+    /// `CUDA_HOME` and `CUDA_PATH` name, that of the `nvcc` in `PATH`, and the usual
+    /// `/usr/local/cuda*`. Where there is none in all of these, in NVIDIA's wheels in the folders
+    /// that `python3` looks for packages in. Of several with the same version the first in this
+    /// order stays.
     ///
     /// Where the variable is not set, the first folders are those called `.nvrtc` beside this
     /// program, in the folder that it was started in, and in all above them, then
-    /// [`data_folder`](super::data_folder). Of these a folder that belongs to neither the user nor root is left out: a
-    /// library runs code as soon as it is opened.
+    /// [`data_folder`](super::data_folder). Of these a folder that belongs to neither the user nor
+    /// root is left out: a library runs code as soon as it is opened.
     ///
     /// # Errors
     /// When there is none, or none that works.

@@ -1,4 +1,5 @@
-//! What decides which compilers are found, so that it can be told whether they would be found again.
+//! What decides which compilers are found, so that it can be told whether they would be found
+//! again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

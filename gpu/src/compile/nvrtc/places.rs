@@ -60,17 +60,17 @@ const PYTHON: &str = "python3";
 /// Prints where modules are looked for, a folder a line.
 const PYTHON_PATH: &str = "import sys; print(*sys.path, sep='\\n')";
 
-/// The folder among the user's data in which NVRTC libraries are looked for, one level below it too:
-/// `sparserl/nvrtc` in `~/.local/share`, unless `XDG_DATA_HOME` names another folder. Absent where
-/// the user has no home.
+/// The folder among the user's data in which NVRTC libraries are looked for, one level below it
+/// too: `sparserl/nvrtc` in `~/.local/share`, unless `XDG_DATA_HOME` names another folder. Absent
+/// where the user has no home.
 #[must_use]
 pub fn data_folder() -> Option<PathBuf> {
     let base = etcetera::choose_base_strategy().ok()?;
     Some(base.data_dir().join(DATA_FOLDER))
 }
 
-/// Paths on which it depends, beside the folders that are looked in themselves, what is found: those
-/// that may come to be, and those of the loader.
+/// Paths on which it depends, beside the folders that are looked in themselves, what is found:
+/// those that may come to be, and those of the loader.
 pub(super) fn deciding() -> Vec<PathBuf> {
     let mut paths: Vec<_> =
         starts().iter().flat_map(|start| above(start).collect::<Vec<_>>()).collect();

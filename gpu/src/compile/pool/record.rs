@@ -1,5 +1,5 @@
-//! Which compiler a process found, kept beside the cubins: only a process can tell, and it loads all
-//! compilers for that, which takes longer than to plan with cubins that are kept.
+//! Which compiler a process found, kept beside the cubins: only a process can tell, and it loads
+//! all compilers for that, which takes longer than to plan with cubins that are kept.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! The child's standard input and output. A thread for each waits for the child in the parent's
-//! place, which therefore can stop waiting. There are no GPUs where this is used, so no kernel prints
-//! between frames.
+//! place, which therefore can stop waiting. There are no GPUs where this is used, so no kernel
+//! prints between frames.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{Child, Command, Stdio};

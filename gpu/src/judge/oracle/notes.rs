@@ -6,8 +6,8 @@ use crate::run::device::{Argument, Device, DeviceBuffer, DeviceError, Stream};
 /// Words of a verdict, as the device code declares it.
 const VERDICT_WORDS: usize = 5;
 
-/// Room on the device for a verdict, and for digests of regions from before and after a launch, each at
-/// the place of its region.
+/// Room on the device for a verdict, and for digests of regions from before and after a launch,
+/// each at the place of its region.
 ///
 /// ```text
 /// verdict | digests from before the launch | digests from after
@@ -107,8 +107,8 @@ impl Noted {
         self.word(VERDICT_WORDS + start(when, self.places) + place)
     }
 
-    /// Whether one of the regions that were compared has another digest than before. Then there is no
-    /// verdict.
+    /// Whether one of the regions that were compared has another digest than before. Then there is
+    /// no verdict.
     pub(crate) fn is_changed(&self) -> bool {
         self.word(0) > 0
     }

@@ -291,8 +291,8 @@ fn a_digest_tells_any_change_of_any_word_of_its_region_and_no_other() {
     assert_ne!(digests(&bytes)[0], first[0]);
 }
 
-/// What the device notes of a result that differs in some elements, where so many regions were found
-/// to have changed, and the columns are those.
+/// What the device notes of a result that differs in some elements, where so many regions were
+/// found to have changed, and the columns are those.
 fn noted(result: &[f32], columns: &[u32], digests: [&[u64]; 2]) -> Noted {
     use emulated::Argument::{Buffer, Value};
     let emulated = Emulated::new();

@@ -97,7 +97,8 @@ impl Stream {
             .check("cuMemsetD8Async")
     }
 
-    /// Asks for a buffer of whole halves of words to be filled with [`POISON_WORD`](super::POISON_WORD).
+    /// Asks for a buffer of whole halves of words to be filled with
+    /// [`POISON_WORD`](super::POISON_WORD).
     ///
     /// # Errors
     /// When the driver fails.

@@ -1,4 +1,5 @@
-//! Archives: recordings in little space, which are read like others where the feature `archives` is on.
+//! Archives: recordings in little space, which are read like others where the feature `archives` is
+//! on.
 
 use std::fs;
 use std::io;

@@ -3,8 +3,8 @@
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 
-/// Refuses dictionaries that say they have more values than bytes: the reader of columns makes room for all values
-/// before it reads the first.
+/// Refuses dictionaries that say they have more values than bytes: the reader of columns makes room
+/// for all values before it reads the first.
 pub(super) struct CheckedPages(pub(super) Box<dyn PageReader>);
 
 impl PageReader for CheckedPages {

@@ -72,8 +72,8 @@ impl Replay {
     }
 
     /// Answers about the matrix with this fingerprint and such values from now on. Without it, the
-    /// matrices asked about are taken to be as they were read, with the values of their files, which
-    /// those that were rounded, or given other values, are not.
+    /// matrices asked about are taken to be as they were read, with the values of their files,
+    /// which those that were rounded, or given other values, are not.
     pub fn set_matrix(&mut self, fingerprint: Hash, value_source: ValueSource) {
         self.matrix = Some((fingerprint, value_source));
     }

@@ -50,7 +50,8 @@ pub(super) fn map(a: Tensor<f32>, of: impl Fn(f32) -> f32) -> Result<Tensor<f32>
 }
 
 /// The error function, to within 4 units in the last place: the rational approximation of Eigen
-/// (`generic_fast_erf_float`), which has no branches, so that compilers take several numbers at once.
+/// (`generic_fast_erf_float`), which has no branches, so that compilers take several numbers at
+/// once.
 pub(super) fn erf(x: f32) -> f32 {
     let x = x.clamp(-4.0, 4.0);
     let square = x * x;
@@ -69,7 +70,8 @@ pub(super) fn erf(x: f32) -> f32 {
     x * above / below
 }
 
-/// e to a number that is not above 0, to within 2 units in the last place: after Cephes, without branches.
+/// e to a number that is not above 0, to within 2 units in the last place: after Cephes, without
+/// branches.
 fn exp(x: f32) -> f32 {
     // Added to a number it leaves the nearest integer in the lowest bits.
     const TO_INTEGER: f32 = 12_582_912.0;

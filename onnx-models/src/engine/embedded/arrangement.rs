@@ -112,7 +112,8 @@ pub(super) fn gather<T: Copy>(a: &Tensor<T>, places: &Tensor<i64>, axis: i64) ->
     Tensor::new(shape, numbers)
 }
 
-/// The elements from the first to before the last of an axis; both may count from its end, or lie beyond it.
+/// The elements from the first to before the last of an axis; both may count from its end, or lie
+/// beyond it.
 pub(super) fn slice<T: Copy>(a: &Tensor<T>, [first, last, axis]: [i64; 3]) -> Result<Tensor<T>> {
     let axis = axis_of(axis, a.shape().len())?;
     let [before, here, after] = a.around(axis);

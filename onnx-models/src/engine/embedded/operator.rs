@@ -1,4 +1,5 @@
-//! The operators that policies are written in (`trainer/src/export`), as ONNX's set 17 defines them.
+//! The operators that policies are written in (`trainer/src/export`), as ONNX's set 17 defines
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,8 @@ pub(super) enum Operator {
     Add,
     Sub,
     Mul,
-    /// With its right matrix as it is, or transposed, which no file says: it stands for a `Transpose` before it.
+    /// With its right matrix as it is, or transposed, which no file says: it stands for a
+    /// `Transpose` before it.
     MatMul {
         transposed: bool,
     },

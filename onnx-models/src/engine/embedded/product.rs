@@ -5,8 +5,8 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 
 use super::tensor::{OperatorError, Tensor, common_shape, count, for_each_row, repeated};
 
-/// With fewer rows it takes longer to bring the right matrix into the order of a fast product than to go
-/// through it once.
+/// With fewer rows it takes longer to bring the right matrix into the order of a fast product than
+/// to go through it once.
 const FEW_ROWS: usize = 8;
 
 /// `a` `[…, m, k]` times `b` `[…, k, n]`, or `[…, n, k]` where it is to be transposed.

@@ -192,8 +192,8 @@ fn locations() {
     )
     .unwrap();
     let place = |line| SourceLocation { file: "a b.cu".to_owned(), line, called_at: None };
-    // Functions of another file are named by the line that calls them, also one by way of another; of
-    // others that line is named, too.
+    // Functions of another file are named by the line that calls them, also one by way of another;
+    // of others that line is named, too.
     let called = SourceLocation { called_at: Some(8), ..place(2) };
     assert_eq!(called.to_string(), "a b.cu:2, called at line 8");
     assert_eq!(kernel.locations, [place(7), place(8), called]);
