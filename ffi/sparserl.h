@@ -37,8 +37,8 @@
 #define SPARSERL_OPTION_SERVER 6
 
 // uint64_t: products that are expected; they decide what planning may cost. 0 is plain CSR at
-// once, and nothing else. Default 100000. Kernels are chosen by their times in a chain of products,
-// with a warm cache. For plans, like all that follow.
+// once, and nothing else. Default 100000. Kernels are chosen by their times in a chain of
+// products, with a warm cache. For plans, like all that follow.
 #define SPARSERL_OPTION_EXPECTED_CALLS 100
 
 // int32_t: 1 measures programs on the GPU, 0 never does, -1 (default) where the expected calls are
@@ -48,9 +48,10 @@
 // double: seconds after which nothing better is searched for.
 #define SPARSERL_OPTION_DEADLINE 102
 
-// uint64_t: bytes of device memory that the plan may take: for packed matrices with their workspaces,
-// and where values may change for the maps that say where they go, of all its kernels, and for copies
-// of column-major operands. Machine code is not counted, nor what measuring takes for a while.
+// uint64_t: bytes of device memory that the plan may take: for packed matrices with their
+// workspaces, and where values may change for the maps that say where they go, of all its kernels,
+// and for copies of column-major operands. Machine code is not counted, nor what measuring takes
+// for a while.
 #define SPARSERL_OPTION_MEMORY_LIMIT 103
 
 // int32_t: 1 gives the same bits in every run: no kernel is swapped, and nothing depends on
@@ -87,14 +88,15 @@
 // Text: the members of User, in order: "const Scalar a[rows]; const Scalar b[columns]; Scalar c;
 // Scalar d[rows];". The user block is the C struct { const S *a, *b; S c; S *d; }; rows and
 // columns are those of op(A). Arrays that are not const are written, each element for its own
-// row. Of matrices there are arrays [N] and [rows][N], too, and N is a constant in the text. Arrays
-// of Dense instead of Scalar have the type of the dense operands, which becomes Scalar by itself;
-// in half precision Dense::nearest(v) makes one of a Scalar. Arrays that are written must not overlap
-// other arrays or operands.
+// row. Of matrices there are arrays [N] and [rows][N], too, and N is a constant in the text.
+// Arrays of Dense instead of Scalar have the type of the dense operands, which becomes Scalar by
+// itself; in half precision Dense::nearest(v) makes one of a Scalar. Arrays that are written must
+// not overlap other arrays or operands.
 #define SPARSERL_OPTION_EPILOGUE_USER 109
 
-// int32_t: 0 takes dense operands, new values, workspaces and the arrays of an epilogue's user block as
-// they are given; 1 (default) asks the driver whether they are device memory that is large enough.
+// int32_t: 0 takes dense operands, new values, workspaces and the arrays of an epilogue's user
+// block as they are given; 1 (default) asks the driver whether they are device memory that is
+// large enough.
 #define SPARSERL_OPTION_CHECK_POINTERS 110
 
 // uint64_t: columns of the dense operands, 1 to 1048576: the plan is for products with matrices
@@ -102,20 +104,20 @@
 #define SPARSERL_OPTION_COLUMNS 111
 
 // int32_t: how B, C and D of sparserl_execute_matrices() lie: SPARSERL_DENSE_ROW_MAJOR (default),
-// SPARSERL_DENSE_STRIDED or SPARSERL_DENSE_COLUMN_MAJOR. With SPARSERL_OPTION_COLUMNS only. Arrays of an
-// epilogue lie as they do without it.
+// SPARSERL_DENSE_STRIDED or SPARSERL_DENSE_COLUMN_MAJOR. With SPARSERL_OPTION_COLUMNS only. Arrays
+// of an epilogue lie as they do without it.
 #define SPARSERL_OPTION_DENSE 112
 
 // Row-major, without gaps between rows: leading dimensions are SPARSERL_OPTION_COLUMNS.
 #define SPARSERL_DENSE_ROW_MAJOR 0
 
-// Row-major, with any leading dimensions. The plan has kernels for them besides, which are used where
-// one is not SPARSERL_OPTION_COLUMNS, or where a row is not as aligned as without this.
+// Row-major, with any leading dimensions. The plan has kernels for them besides, which are used
+// where one is not SPARSERL_OPTION_COLUMNS, or where a row is not as aligned as without this.
 #define SPARSERL_DENSE_STRIDED 1
 
-// Column-major, with leading dimensions of at least the rows, as BLAS has it. Each product copies B,
-// and C where beta is not 0, to rows before it, and D to columns behind it: its workspace holds the
-// copies.
+// Column-major, with leading dimensions of at least the rows, as BLAS has it. Each product copies
+// B, and C where beta is not 0, to rows before it, and D to columns behind it: its workspace holds
+// the copies.
 #define SPARSERL_DENSE_COLUMN_MAJOR 2
 
 // 32-bit signed integers.
@@ -163,7 +165,8 @@
 // The epilogue: the name of one that is ready, or the text in CUDA C; empty where there is none.
 #define SPARSERL_TEXT_EPILOGUE 5
 
-// What the epilogue takes, as SPARSERL_OPTION_EPILOGUE_USER declares it; empty where that is nothing.
+// What the epilogue takes, as SPARSERL_OPTION_EPILOGUE_USER declares it; empty where that is
+// nothing.
 #define SPARSERL_TEXT_EPILOGUE_USER 6
 
 // Bytes of the packed matrix with its workspace.
@@ -190,9 +193,9 @@
 // Products after which planning has paid, against plain CSR, by what was measured, else predicted.
 #define SPARSERL_NUMBER_CALLS_TO_PAY 8
 
-// Bytes of workspace that a product writes to meanwhile, copies of column-major operands among it: the
-// most of the kernel in use and of a better one that waits for new values.
-// Where it is 0, products of one plan may overlap; else by sparserl_plan_set_workspace().
+// Bytes of workspace that a product writes to meanwhile, copies of column-major operands among it:
+// the most of the kernel in use and of a better one that waits for new values. Where it is 0,
+// products of one plan may overlap; else by sparserl_plan_set_workspace().
 #define SPARSERL_NUMBER_WORKSPACE_BYTES 9
 
 // How the plan's dense operands lie: SPARSERL_DENSE_ROW_MAJOR, ...
@@ -282,8 +285,8 @@ typedef struct sparserl_log {
 // The plan needs more than SPARSERL_OPTION_MEMORY_LIMIT.
 #define SPARSERL_MEMORY_LIMIT 9
 
-// The stream is being captured, and what is asked for cannot be; or it is the default stream, which
-// waits for others, while one of them is captured.
+// The stream is being captured, and what is asked for cannot be; or it is the default stream,
+// which waits for others, while one of them is captured.
 #define SPARSERL_CAPTURING 10
 
 // Nothing can be compiled: NVRTC or the program sparserl-server is missing.
@@ -342,9 +345,9 @@ sparserl_status sparserl_options_destroy(struct sparserl_options *options);
 sparserl_status sparserl_context_create(const struct sparserl_options *options,
                                         struct sparserl_context **context);
 
-// Destroys a context. What is searched for in the background ends with the kernels that are being made
-// or measured, which may take seconds, and goes no further: call sparserl_plan_wait() before for the
-// best. Its plans go on. NULL is ignored.
+// Destroys a context. What is searched for in the background ends with the kernels that are being
+// made or measured, which may take seconds, and goes no further: call sparserl_plan_wait() before
+// for the best. Its plans go on. NULL is ignored.
 sparserl_status sparserl_context_destroy(struct sparserl_context *context);
 
 // Copies a matrix and checks it. The arrays are not needed any more when this returns.
@@ -369,17 +372,19 @@ sparserl_status sparserl_plan_create(struct sparserl_context *context,
 // Waits until nothing better is searched for any more.
 sparserl_status sparserl_plan_wait(struct sparserl_plan *plan);
 
-// Destroys a plan, whose launches must be done, as must be graphs that were captured of it. What is
-// searched for in the background is given up. NULL is ignored.
+// Destroys a plan, whose launches must be done, as must be graphs that were captured of it. What
+// is searched for in the background is given up. NULL is ignored.
 sparserl_status sparserl_plan_destroy(struct sparserl_plan *plan);
 
 // z = alpha A x + beta y, or what the plan's epilogue makes of it, in the order of `stream` (a
-// CUstream or cudaStream_t). The vectors have the matrix's type, and are aligned to their elements;
-// alpha and beta have the type of sums, which is float where the matrix is in half precision. It
-// returns at once, allocates nothing, and may be captured into a graph, which keeps the kernel that the
-// plan had then. z may be y; it must not overlap y otherwise, and x not at all. y is not read where beta
-// is 0, and may be NULL then. Products of one plan must not run on the device at the same time, unless each has a workspace of its own (sparserl_plan_set_workspace()), or
-// SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it does after sparserl_plan_wait().
+// CUstream or cudaStream_t). The vectors have the matrix's type, and are aligned to their
+// elements; alpha and beta have the type of sums, which is float where the matrix is in half
+// precision. It returns at once, allocates nothing, and may be captured into a graph, which keeps
+// the kernel that the plan had then. z may be y; it must not overlap y otherwise, and x not at
+// all. y is not read where beta is 0, and may be NULL then. Products of one plan must not run on
+// the device at the same time, unless each has a workspace of its own
+// (sparserl_plan_set_workspace()), or SPARSERL_NUMBER_WORKSPACE_BYTES is 0 and stays so, as it
+// does after sparserl_plan_wait().
 sparserl_status sparserl_execute(struct sparserl_plan *plan,
                                  void *stream,
                                  const void *alpha,
@@ -401,18 +406,17 @@ sparserl_status sparserl_execute_op(struct sparserl_plan *plan,
                                     const void *user);
 
 // D = alpha op(A) B + beta C, or what the plan's epilogue makes of it, for plans made with
-// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D have N columns; B
-// has as many rows as op(A) has columns, C and D as many as op(A) has rows. They lie as
-// SPARSERL_OPTION_DENSE says.
-// Row-major, `ldb`, `ldc` and `ldd` are the elements from the beginning of a row to that of the next:
-// N, or with SPARSERL_DENSE_STRIDED any number from N to 2^32 - 1. Every row is aligned to 16 bytes, or
-// to the largest power of 2 that divides the bytes of N elements, where that is less: the matrices are,
-// and the bytes of leading dimensions are multiples of it. With SPARSERL_DENSE_STRIDED they need be
-// aligned to their elements only; where a row is not aligned as said, elements are loaded and stored
-// one by one, which is slower.
-// With SPARSERL_DENSE_COLUMN_MAJOR they are the elements from the beginning of a column to that of the
-// next, from the matrix's rows to 2^32 - 1, and matrices are aligned to their elements.
-// D may be C, with the same leading dimension; otherwise no element of D is one of B or C. What lies
+// SPARSERL_OPTION_COLUMNS = N: all else is as for sparserl_execute_op(). B, C and D have N
+// columns; B has as many rows as op(A) has columns, C and D as many as op(A) has rows. They lie as
+// SPARSERL_OPTION_DENSE says. Row-major, `ldb`, `ldc` and `ldd` are the elements from the
+// beginning of a row to that of the next: N, or with SPARSERL_DENSE_STRIDED any number from N to
+// 2^32 - 1. Every row is aligned to 16 bytes, or to the largest power of 2 that divides the bytes
+// of N elements, where that is less: the matrices are, and the bytes of leading dimensions are
+// multiples of it. With SPARSERL_DENSE_STRIDED they need be aligned to their elements only; where
+// a row is not aligned as said, elements are loaded and stored one by one, which is slower. With
+// SPARSERL_DENSE_COLUMN_MAJOR they are the elements from the beginning of a column to that of the
+// next, from the matrix's rows to 2^32 - 1, and matrices are aligned to their elements. D may be
+// C, with the same leading dimension; otherwise no element of D is one of B or C. What lies
 // between rows, or columns, is neither used nor written.
 sparserl_status sparserl_execute_matrices(struct sparserl_plan *plan,
                                           int32_t op,
@@ -431,9 +435,10 @@ sparserl_status sparserl_execute_matrices(struct sparserl_plan *plan,
 // place of the plan's own, so that two streams may use one plan at the same time. At least one of
 // them needs it, and each another one. It is aligned to 256 bytes, as cudaMalloc() does, and has
 // SPARSERL_NUMBER_WORKSPACE_BYTES, of the transpose too where that is used, as they are after
-// sparserl_plan_wait(): a product whose kernel needs more is refused. It may hold anything. It must
-// stay until what was asked of the stream is done and the plan is destroyed, or `workspace` is set
-// to NULL, with size 0, before the stream is destroyed. Graphs keep what they were captured with.
+// sparserl_plan_wait(): a product whose kernel needs more is refused. It may hold anything. It
+// must stay until what was asked of the stream is done and the plan is destroyed, or `workspace`
+// is set to NULL, with size 0, before the stream is destroyed. Graphs keep what they were captured
+// with.
 sparserl_status sparserl_plan_set_workspace(struct sparserl_plan *plan,
                                             void *stream,
                                             void *workspace,
@@ -441,10 +446,9 @@ sparserl_status sparserl_plan_set_workspace(struct sparserl_plan *plan,
 
 // Gives a plan made with SPARSERL_OPTION_VALUES_VARIABLE other values, in the order of the entries
 // of the matrix it was made of, and in the order of `stream`. From the host (SPARSERL_HOST) it
-// waits for the stream; from the device (SPARSERL_DEVICE), where they are aligned to their elements, it
-// returns at once and may be captured.
-// Once an update was captured, the plan keeps the kernels that it has. Values must be finite: that
-// is not checked.
+// waits for the stream; from the device (SPARSERL_DEVICE), where they are aligned to their
+// elements, it returns at once and may be captured. Once an update was captured, the plan keeps
+// the kernels that it has. Values must be finite: that is not checked.
 sparserl_status sparserl_plan_update_values(struct sparserl_plan *plan,
                                             void *stream,
                                             const void *values,
@@ -469,17 +473,17 @@ sparserl_status sparserl_plan_number(struct sparserl_plan *plan,
 // all. It holds no matrix.
 sparserl_status sparserl_plan_save(struct sparserl_plan *plan, const char *path);
 
-// Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture. It
-// holds machine code: read only files that you trust. There is no limit to its memory, and pointers are
-// checked: sparserl_plan_load_with_options() has it otherwise.
+// Reads a plan from a file, for a matrix of the same pattern and a GPU of the same architecture.
+// It holds machine code: read only files that you trust. There is no limit to its memory, and
+// pointers are checked: sparserl_plan_load_with_options() has it otherwise.
 sparserl_status sparserl_plan_load(struct sparserl_context *context,
                                    struct sparserl_matrix *matrix,
                                    const char *path,
                                    struct sparserl_plan **plan);
 
 // sparserl_plan_load() with options, of which SPARSERL_OPTION_MEMORY_LIMIT and
-// SPARSERL_OPTION_CHECK_POINTERS are used, which no file holds; all others are those that the plan was
-// made with, whatever `options` says. `options` may be NULL.
+// SPARSERL_OPTION_CHECK_POINTERS are used, which no file holds; all others are those that the plan
+// was made with, whatever `options` says. `options` may be NULL.
 sparserl_status sparserl_plan_load_with_options(struct sparserl_context *context,
                                                 struct sparserl_matrix *matrix,
                                                 const char *path,

@@ -31,13 +31,13 @@ use measure::Measured;
 
 /// What is wanted.
 pub struct Request<'a, T> {
-    /// In the task's precision.
+    /// The matrix, with values in the task's precision.
     pub matrix: CsrView<'a, T>,
     /// Of the matrix: what the policy sees, and what masks ask.
     pub input: &'a PolicyInput<'a>,
     /// Kernels, at most.
     pub wanted: usize,
-    /// When they are to be fast.
+    /// The regime in which kernels are to be fast.
     pub objective: Objective,
     /// What measuring may cost.
     pub budget: Budget,

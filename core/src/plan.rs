@@ -92,7 +92,7 @@ impl From<Task> for TaskPlan {
     }
 }
 
-/// Which matrix it is for.
+/// The matrix that a plan is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatrixPlan {
     /// Name without its folder.
@@ -190,13 +190,13 @@ pub struct PartPlan {
     pub layout: &'static str,
     /// The layout's fields, by their names in program text.
     fields: BTreeMap<&'static str, FieldPlan>,
-    /// Its rows.
+    /// Rows of the part.
     pub rows: usize,
     /// The first of them, where they are neighbours in the matrix's order; absent where the part
     /// has an array of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_row: Option<u32>,
-    /// Its entries.
+    /// Entries of the part.
     pub nnz: usize,
     /// First of its blocks in the grid.
     first_block: u32,
@@ -244,7 +244,7 @@ pub struct MachineCode {
     pub architecture: String,
     /// Version of the compiler.
     pub nvrtc: String,
-    /// Of a thread.
+    /// Registers of a thread.
     pub registers: u32,
     /// Bytes of registers that a thread spills.
     pub spill_store_bytes: u32,

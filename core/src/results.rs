@@ -52,9 +52,9 @@ impl ValueSource {
 pub struct ByRegime<T> {
     /// After a flush of the cache.
     pub cold: T,
-    /// In a chain.
+    /// With a warm cache, launched in a chain.
     pub warm: T,
-    /// With nothing between the launches.
+    /// With a warm cache, with nothing between the launches.
     pub back_to_back: T,
 }
 
@@ -68,7 +68,7 @@ impl<T> ByRegime<T> {
         }
     }
 
-    /// That of one regime.
+    /// The value of one regime.
     #[must_use]
     pub fn get(&self, regime: Regime) -> &T {
         match regime {
@@ -94,7 +94,7 @@ impl<T> ByRival<T> {
         Self { default: value(Rival::Default), best: value(Rival::Best) }
     }
 
-    /// That against one rival.
+    /// The value against one rival.
     #[must_use]
     pub fn get(&self, rival: Rival) -> &T {
         match rival {

@@ -202,7 +202,7 @@ impl<'m> Search<'m> {
         self.known.len()
     }
 
-    /// Those of them that are right.
+    /// How many of the measured programs are right.
     #[must_use]
     pub fn right(&self) -> usize {
         self.known.values().filter(|standing| **standing != Standing::Refused).count()

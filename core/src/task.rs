@@ -58,11 +58,11 @@ struct Roles {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no kernel has a matrix of {matrix}, dense operands of {dense} and sums of {accumulator}")]
 pub struct UnsupportedPrecision {
-    /// Of the matrix.
+    /// Type of the matrix's values.
     pub matrix: Dtype,
-    /// Of the dense operands.
+    /// Type of the dense operands.
     pub dense: Dtype,
-    /// Of the sums.
+    /// Type of the sums, and of α and β.
     pub accumulator: Dtype,
 }
 
@@ -73,7 +73,7 @@ impl Precision {
     pub const F32_IN_F64: Self =
         Self(Roles { matrix: Dtype::F32, dense: Dtype::F64, accumulator: Dtype::F64 });
 
-    /// All of them.
+    /// All precisions that kernels are written in.
     pub const ALL: [Self; 5] = [
         Self::uniform(Dtype::F32),
         Self::uniform(Dtype::F64),
@@ -187,7 +187,7 @@ impl fmt::Display for Precision {
 }
 
 impl Values {
-    /// Its name: `fixed` or `variable`.
+    /// The word for it in programs: `fixed` or `variable`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -249,7 +249,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// All of them.
+    /// All element types of matrices.
     pub const ALL: [Self; 4] = [Self::F32, Self::F64, Self::F16, Self::BF16];
 
     /// The type in which kernels add up products of this one, and that of α and β.

@@ -22,7 +22,7 @@ pub enum Regime {
 }
 
 impl Regime {
-    /// All of them.
+    /// All regimes.
     pub const ALL: [Self; 3] = [Self::Cold, Self::Warm, Self::BackToBack];
 
     /// For tables: `cold`, `warm`, `back to back`.
@@ -64,10 +64,10 @@ impl From<Regime> for Objective {
 }
 
 impl Objective {
-    /// All of them.
+    /// All objectives.
     pub const ALL: [Self; 3] = [Self::Cold, Self::Warm, Self::Both];
 
-    /// Its name: `cold`, `warm` or `both`.
+    /// The word for it: `cold`, `warm` or `both`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ pub struct Timing {
     pub cold: Option<Samples>,
     /// In a chain, the time of what links it taken off.
     pub warm: Option<Samples>,
-    /// With nothing between the launches.
+    /// Times with a warm cache and nothing between the launches.
     pub back_to_back: Option<Samples>,
 }
 
@@ -138,7 +138,7 @@ impl Timing {
 pub struct Samples(Vec<f64>);
 
 impl Samples {
-    /// All of them.
+    /// All samples, in seconds.
     #[must_use]
     pub fn seconds(&self) -> &[f64] {
         &self.0

@@ -22,7 +22,7 @@ use crate::run::device::{Device, Stream};
 use cusparse::{Algorithm, Cusparse, Product};
 use foreign::Foreign;
 
-/// Which libraries kernels are measured against.
+/// The libraries that kernels are measured against.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opponents {
     /// cuSPARSE, or the folder that it lies in; where none is named, the one that the loader finds.

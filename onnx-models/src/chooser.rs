@@ -25,7 +25,7 @@ pub enum Picking {
 }
 
 impl Picking {
-    /// All of them.
+    /// All ways of picking.
     pub const ALL: [Self; 3] = [Self::Likeliest, Self::Reranked, Self::RerankedWithCostModel];
 }
 

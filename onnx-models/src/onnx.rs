@@ -32,7 +32,7 @@ pub struct OperatorSetIdProto {
     /// Empty for ONNX's own.
     #[prost(string, tag = "1")]
     pub domain: String,
-    /// Its version.
+    /// Version of the operators.
     #[prost(int64, tag = "2")]
     pub version: i64,
 }
@@ -168,7 +168,7 @@ pub struct ValueInfoProto {
 /// The type of an input or output.
 #[derive(Clone, PartialEq, Message)]
 pub struct TypeProto {
-    /// Of a tensor.
+    /// The type of a tensor.
     #[prost(message, optional, tag = "1")]
     pub tensor_type: Option<TensorTypeProto>,
 }
@@ -179,7 +179,7 @@ pub struct TensorTypeProto {
     /// The type of its numbers.
     #[prost(enumeration = "DataType", tag = "1")]
     pub elem_type: i32,
-    /// Its shape.
+    /// The tensor's shape.
     #[prost(message, optional, tag = "2")]
     pub shape: Option<TensorShapeProto>,
 }
@@ -187,7 +187,7 @@ pub struct TensorTypeProto {
 /// The shape of a tensor.
 #[derive(Clone, PartialEq, Message)]
 pub struct TensorShapeProto {
-    /// Its dimensions.
+    /// Sizes of the dimensions.
     #[prost(message, repeated, tag = "1")]
     pub dim: Vec<DimensionProto>,
 }

@@ -12,7 +12,7 @@ use crate::policy::OnnxPolicy;
 /// Raised when the cost model's choice for some matrix changes.
 const COST_VERSION: &str = "6";
 
-/// Which policy is wanted.
+/// A policy as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicySource {
     /// The cost model.

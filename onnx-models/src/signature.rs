@@ -46,9 +46,9 @@ pub struct Signature {
 pub struct SignatureMismatch {
     /// What differs.
     pub what: &'static str,
-    /// As it was made for.
+    /// What the model was made for.
     pub found: String,
-    /// As it is here.
+    /// What this program has.
     pub expected: String,
 }
 

@@ -33,7 +33,7 @@ pub struct Epilogue {
 /// A member of the caller's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserField {
-    /// Its name.
+    /// Name of the member.
     pub name: String,
     /// What it is.
     pub kind: UserKind,

@@ -16,7 +16,7 @@ const TILE: u64 = 1024;
 /// Blocks that a grid may have.
 const MOST_BLOCKS: u64 = i32::MAX as u64;
 
-/// Which way a matrix is copied.
+/// Direction in which a dense matrix is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transposing {
     /// From column-major order with a leading dimension to row-major order without gaps.

@@ -10,7 +10,7 @@ use crate::language::{Mask, Program, ProgramError, Token};
 use crate::random::SplitMix64;
 use crate::task::Task;
 
-/// Which tokens a sampler chooses from.
+/// The tokens that a sampler may choose.
 #[derive(Clone, Copy, Debug)]
 pub enum Decoding<'f> {
     /// Those that a mask offers: every trajectory ends in a program.

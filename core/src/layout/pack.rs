@@ -204,11 +204,11 @@ impl PartLaunch {
 /// A packed part of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackedPart {
-    /// Its layout.
+    /// The layout that the part is packed in.
     pub layout: Layout,
-    /// Its rows, by position.
+    /// Rows of the matrix that the part holds, by their position in it.
     pub rows: Rows,
-    /// Its entries.
+    /// Entries of these rows.
     pub nnz: usize,
     /// First block of its share of the grid.
     pub first_block: u32,

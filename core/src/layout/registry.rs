@@ -167,7 +167,7 @@ pub type Program = crate::syntax::Program<Layout>;
 pub type Node = crate::syntax::Node<Layout>;
 /// Rows in an order, with the layout that stores them.
 pub type Part = crate::syntax::Part<Layout>;
-/// Which tokens are offered.
+/// The tokens that a derivation over these layouts may go on with.
 pub type Mask<'f> = crate::syntax::Mask<'f, Layout>;
 /// An open choice of a derivation.
 pub type Slot = crate::syntax::grammar::Slot<Layout>;

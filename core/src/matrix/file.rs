@@ -231,7 +231,7 @@ pub struct Options<'o> {
 }
 
 impl Options<'_> {
-    /// With the usual limits.
+    /// Reads with the usual limits on memory.
     #[must_use]
     pub fn new(duplicates: Duplicates) -> Self {
         Self { duplicates, limits: Limits::default(), member: None }
@@ -267,9 +267,9 @@ pub struct Loaded<T> {
 /// A matrix in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its name with its folders.
+    /// Name of the member that was read, with its folders.
     pub name: String,
-    /// Those of the others.
+    /// Names of the members that hold matrices, too.
     pub others: Vec<String>,
 }
 

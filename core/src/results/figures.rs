@@ -36,10 +36,10 @@ pub enum Rival {
 }
 
 impl Rival {
-    /// All of them.
+    /// All rivals.
     pub const ALL: [Self; 2] = [Self::Default, Self::Best];
 
-    /// For tables.
+    /// The name that tables have.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,9 +73,9 @@ pub struct Comparison {
     pub library: String,
     /// The algorithm's name.
     pub algorithm: String,
-    /// Its median.
+    /// Median seconds of a product.
     pub seconds: f64,
-    /// Its time over ours.
+    /// The opponent's time over ours: above 1 is a win.
     pub ratio: f64,
     /// Products after which packing has paid; absent where ours is not faster, or nothing was
     /// packed.

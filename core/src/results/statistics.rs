@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 /// How many candidates came to which end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// All of them.
+    /// Candidates that were judged.
     pub candidates: usize,
     /// Right, timed or not.
     pub right: usize,
@@ -27,7 +27,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Of some outcomes.
+    /// Counts some outcomes.
     pub fn of<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Self {
         let mut counts = Self::default();
         for outcome in outcomes {
@@ -102,9 +102,9 @@ pub struct PassAt<T> {
 /// Where a mean lies with a confidence of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Its lower end.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Its upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
@@ -148,7 +148,7 @@ pub struct Mean {
 }
 
 impl Mean {
-    /// Of the values that are there.
+    /// The spread of the values that are there.
     pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Self {
         let values: Vec<f64> = values.into_iter().flatten().collect();
         let matrices = values.len();

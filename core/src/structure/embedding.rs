@@ -86,7 +86,7 @@ pub struct StructureEmbedding {
     pub d: usize,
     /// Global features.
     pub features: Features,
-    /// Where the nonzeros are.
+    /// How dense the matrix is, in grids of several scales.
     pub grids: DensityGrids,
 }
 

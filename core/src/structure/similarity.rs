@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 pub struct FeatureScale(Vec<f32>);
 
 impl FeatureScale {
-    /// Of vectors of one length.
+    /// The scale of some vectors of one length: the deviation of each component.
     #[must_use]
     pub fn of(vectors: &[&[f32]]) -> Self {
         let count = vectors.len().max(1) as f32;

@@ -119,7 +119,7 @@ impl<'a> MatrixStats<'a> {
         *self.features.get_or_init(|| Features::of(self))
     }
 
-    /// Where the nonzeros are.
+    /// How dense the matrix is, in grids of several scales.
     #[must_use]
     pub fn density_grids(&self) -> DensityGrids {
         DensityGrids::new(&self.scan().grid)

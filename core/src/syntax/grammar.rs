@@ -119,7 +119,7 @@ pub struct Field<L> {
     pub layout: Word,
     /// Name of the field, different from those of the layout's other fields.
     pub name: &'static str,
-    /// Where the layout stands.
+    /// The place in the program that the layout stands at.
     pub site: Site,
     /// The tokens that may fill the field.
     pub expand: Expand<L>,

@@ -87,7 +87,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 19] = [
         Self::AbsentBlock,
         Self::OutOfBounds,

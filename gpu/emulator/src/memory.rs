@@ -56,7 +56,7 @@ pub(crate) struct Buffer {
 }
 
 impl Memory {
-    /// None.
+    /// A memory without buffers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -42,7 +42,7 @@ pub struct Fetched {
     pub origin: Origin,
 }
 
-/// Where a kernel came from.
+/// How a cubin was come by.
 #[derive(Debug)]
 pub enum Origin {
     /// Read from the cache.

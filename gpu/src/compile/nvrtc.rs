@@ -98,7 +98,7 @@ impl Nvrtc {
         self.library.file()
     }
 
-    /// Its version.
+    /// The version that the library says of itself.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version

@@ -28,7 +28,7 @@ pub struct Checker<'m, T> {
 pub struct Checked {
     /// How well it was right.
     pub verification: Verification,
-    /// On which rows.
+    /// The rows that it was emulated on.
     pub extent: Extent,
 }
 

@@ -36,7 +36,7 @@ pub struct Ground<'m, T> {
 pub struct Emulated {
     /// What was found out.
     pub judgement: Judgement,
-    /// On which rows.
+    /// The rows that it was emulated on.
     pub extent: Extent,
 }
 
@@ -63,7 +63,7 @@ pub struct Extent {
 }
 
 impl<'m, T: Scalar> Ground<'m, T> {
-    /// To emulate all rows.
+    /// Emulates kernels on all rows of a matrix.
     pub fn whole(matrix: CsrView<'m, T>) -> Self {
         Self { whole: matrix, samples: Vec::new() }
     }

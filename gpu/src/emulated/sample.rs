@@ -17,7 +17,7 @@ use sparserl_emulator::launch::{Options, Sample};
 use sparserl_emulator::machine::run_sample;
 use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory};
 
-use super::checks::{check_size, fresh_workspace, give, inexact, launch_of};
+use super::checks::{check_size, fresh_workspace, give, in_words, inexact, launch_of};
 use super::named_columns::{NamedColumns, number, words};
 use super::{EmulatorError, Judgement, verdict};
 use crate::candidate::executable::Prepared;
@@ -156,7 +156,8 @@ impl<'a, A: Scalar, D: Scalar> Sampling<'a, A, D> {
         let row_of = |row: usize| rows.get(row).copied().unwrap_or_default();
         let how = "of those that some blocks write";
         let results = (&reference, found.as_slice());
-        Ok(Some(inexact(how, [alpha, beta], (self.width, row_of), results, comparison)))
+        let factors = in_words(self.prepared, [alpha, beta]);
+        Ok(Some(inexact(how, &factors, (self.width, row_of), results, comparison)))
     }
 }
 

@@ -43,6 +43,19 @@ pub(super) fn on_matrix(what: &str, outcome: Outcome) -> Outcome {
     }
 }
 
+/// The same outcome of a kernel that is right where nothing was launched before it.
+pub(super) fn after_others(outcome: Outcome) -> Outcome {
+    let says = |reason| format!("{reason}; right where no launch came before: it relies on state");
+    match outcome {
+        Outcome::Faulted { reason } => Outcome::Faulted { reason: says(reason) },
+        Outcome::WrongResult { reason, .. } => {
+            let violation = Violation::KeepsState;
+            Outcome::WrongResult { violation, reason: says(reason) }
+        }
+        outcome => outcome,
+    }
+}
+
 /// A wrong result, with what may be why.
 pub(super) fn with_remarks(outcome: Outcome, remarks: &[Finding]) -> Outcome {
     match (outcome, remarks.first()) {

@@ -117,7 +117,7 @@ pub struct Operands {
     pub leading: [u32; 3],
     /// α and β, as the bits of their type.
     pub alpha: u64,
-    /// As `alpha`.
+    /// β, as the bits of its type.
     pub beta: u64,
     /// Where the caller's values lie, for kernels that take any; null otherwise.
     pub user: *const c_void,

@@ -12,7 +12,7 @@ const PIECE: usize = 1 << 16;
 /// Which matrix something was found out about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatrixIdentity {
-    /// Its [`fingerprint`].
+    /// The matrix's [`fingerprint`].
     pub fingerprint: Hash,
     /// What its user calls it; says nothing about its content.
     pub name: String,

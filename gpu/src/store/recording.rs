@@ -51,7 +51,7 @@ use crate::run::device::DeviceFacts;
 /// What an evaluation was made with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
-    /// Where the kernels ran.
+    /// The GPU that the kernels ran on.
     pub device: DeviceFacts,
     /// What compiled them.
     pub nvrtc: nvrtc::Version,
@@ -83,7 +83,7 @@ pub struct Recording {
 /// The matrix of a [`Recording`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedMatrix {
-    /// Its [`fingerprint`](crate::store::fingerprint::fingerprint).
+    /// The matrix's [`fingerprint`](crate::store::fingerprint::fingerprint).
     pub fingerprint: blake3::Hash,
     /// What its user calls it; says nothing about its content.
     pub name: String,

@@ -65,7 +65,7 @@ impl Protocol {
         }
     }
 
-    /// Its name: `full`, `screening` or `custom`.
+    /// The word for it: `full`, `screening` or `custom`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         // The deadline says how long a kernel may take, not how well it is judged.

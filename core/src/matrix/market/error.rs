@@ -12,7 +12,7 @@ pub struct MarketError {
     pub kind: MarketErrorKind,
 }
 
-/// Which index of an entry.
+/// The index of an entry that an error is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
     /// The first: the row.

@@ -50,7 +50,7 @@ pub struct Header {
     pub format: Format,
     /// What the values are.
     pub field: Field,
-    /// Which entries are left out.
+    /// The entries that the file leaves out, since others imply them.
     pub symmetry: Symmetry,
     /// Number of rows.
     pub rows: u32,

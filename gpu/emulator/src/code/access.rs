@@ -75,11 +75,11 @@ pub enum Scope {
 /// An atomic read-modify-write, of an element or of a vector of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atomic {
-    /// Where.
+    /// The address that it changes.
     pub address: Address,
     /// What is done.
     pub operation: AtomicOperation,
-    /// On what.
+    /// Type of what is there.
     pub ty: AtomicType,
     /// How it is ordered.
     pub order: Order,

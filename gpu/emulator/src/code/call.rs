@@ -21,7 +21,7 @@ pub struct Call {
     pub callee: Callee,
     /// Where the arguments lie in the caller's frame.
     pub arguments: Box<[Range<u32>]>,
-    /// Where it takes the results.
+    /// Registers that take the results.
     pub results: Box<[Range<u32>]>,
     /// The caller's number among [`Kernel::functions`](super::Kernel::functions); none for the
     /// kernel itself and what is inlined there.
@@ -40,7 +40,7 @@ pub enum Callee {
 /// A function with code of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
     /// What pointers to it hold.
     pub address: u64,
@@ -59,6 +59,6 @@ pub struct Function {
     pub stack_bytes: u32,
     /// Where the results lie in a frame.
     pub results: Box<[Range<u32>]>,
-    /// Where the parameters lie.
+    /// Registers in which the parameters lie.
     pub parameters: Box<[Range<u32>]>,
 }

@@ -79,9 +79,9 @@ pub struct Parameter {
 /// A variable that the module keeps in device memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Its address.
+    /// Address of its first byte.
     pub address: u64,
     /// What it holds at first; as long as the variable.
     pub initial: Vec<u8>,
@@ -92,16 +92,16 @@ pub struct Variable {
 /// A variable in shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedArray {
-    /// Its name.
+    /// Name of the array.
     pub name: String,
-    /// Its addresses.
+    /// Addresses that it takes.
     pub bytes: Range<u32>,
 }
 
 /// A kernel that can be launched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
     /// Its instructions; the last never falls through.
     pub code: Vec<Instruction>,
@@ -112,7 +112,7 @@ pub struct Kernel {
     /// Those that may be read before they are written, each with the first instruction that reads
     /// it: they hold nothing at first.
     pub undefined: Vec<(Register, u32)>,
-    /// In the order of the signature.
+    /// Parameters, in the order of the signature.
     pub parameters: Vec<Parameter>,
     /// Bytes of all parameters.
     pub parameter_bytes: u32,
@@ -172,7 +172,7 @@ impl Kernel {
         self.code.iter().any(|instruction| instruction.op.is_strong())
     }
 
-    /// Where an instruction stands, in words.
+    /// The place of an instruction in the source and in the PTX, in words.
     #[must_use]
     pub fn place(&self, number: u32) -> String {
         let Some(instruction) = self.code.get(number as usize) else {

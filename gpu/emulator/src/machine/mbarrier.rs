@@ -43,6 +43,8 @@ pub(crate) struct State {
     phase: u32,
     /// Questions of this phase that were answered before anything came.
     denials: u8,
+    /// The last of them: which warp's, and at which of its instructions.
+    denied: Option<(usize, u64)>,
     under_way: Vec<UnderWay>,
 }
 
@@ -140,6 +142,7 @@ impl Core<'_> {
                 bytes: 0,
                 phase: 0,
                 denials: 0,
+                denied: None,
                 under_way: Vec::new(),
             };
             self.shared.write(offset, BYTES, state.bits(), true);
@@ -164,6 +167,11 @@ impl Core<'_> {
                 self.change(address, |state| state.bytes += i64::from(word(bytes)));
             }
             MBarrierAction::Complete { bytes } => {
+                // What an asynchronous store brings is there for who waits for its bytes.
+                if at.order == Order::Release {
+                    let place = Place::Shared(address);
+                    self.order_strongly(request, lane, place, READ_WRITE, log);
+                }
                 self.change(address, |state| {
                     state.bytes -= i64::from(word(bytes));
                     state.turn();
@@ -193,7 +201,7 @@ impl Core<'_> {
                     Phase::OfParity(parity) => now % 2 != word(parity) % 2,
                     Phase::OfState(of) => now != (warp.long(of)[lane] >> 32) as u32,
                 };
-                if !has_ended(self.mbarriers.get(&address)?.phase) && !self.denies(address) {
+                if !has_ended(self.mbarriers.get(&address)?.phase) && !self.denies(warp, address) {
                     self.land(counter, address, log);
                 }
                 let now = self.mbarriers.get(&address)?.phase;
@@ -311,12 +319,18 @@ impl Core<'_> {
 
     /// Whether a question is answered before anything comes, as it may be: a test does not wait,
     /// and a wait has its time limit.
-    fn denies(&mut self, address: u64) -> bool {
+    fn denies(&mut self, warp: &Warp, address: u64) -> bool {
         let Some(state) = self.mbarriers.get_mut(&address) else { return false };
         let Some(random) = &mut self.random else { return false };
+        // All lanes that ask together are told the same.
+        let question = (warp.index, warp.executed);
+        if state.denied == Some(question) {
+            return true;
+        }
         let denies =
             state.denials < MOST_DENIALS && !state.under_way.is_empty() && random.u8(..) < 192;
         state.denials += u8::from(denies);
+        state.denied = denies.then_some(question);
         // Who asks again is told more.
         self.has_changed |= denies;
         denies

@@ -5,8 +5,8 @@ use super::lower::Lowering;
 
 use super::syntax::{Kind, Operand, Type};
 use crate::code::{
-    Access, CLUSTER_WINDOW, Constant, LOCAL_WINDOW, Op, Order, SHARED_WINDOW, Scope, Space,
-    VARIABLES,
+    Access, CLUSTER_WINDOW, Constant, LOCAL_WINDOW, MBarrier, MBarrierAction, Op, Order,
+    SHARED_WINDOW, Scope, Space, VARIABLES,
 };
 
 /// What the modifiers of `ld` and `st` say.
@@ -57,15 +57,52 @@ impl<'m> Lowering<'m> {
         Ok(())
     }
 
+    /// `st.async`: a store to the shared memory of a block of the cluster, and its bytes come to an
+    /// mbarrier there.
+    pub(super) fn store_async(
+        &mut self,
+        modifiers: &[&str],
+        operands: &'m [Operand],
+    ) -> Result<Op, PtxError> {
+        let unknown = || format!("unknown instruction `st.async.{}`", modifiers.join("."));
+        let counted = "mbarrier::complete_tx::bytes";
+        let [address, source, barrier] = operands else { return Err(self.error(unknown())) };
+        if !modifiers.contains(&counted) || !modifiers.contains(&"shared::cluster") {
+            return Err(self.error(unknown()));
+        }
+        let kept = modifiers.iter().filter(|modifier| **modifier != counted);
+        let modifiers = self.modifiers("st", &kept.copied().collect::<Vec<_>>())?;
+        let access = self.access(&modifiers)?;
+        let bytes = access.bytes * modifiers.elements as u32;
+        let store = self.store_of(address, source, &modifiers)?;
+        self.emit(store)?;
+        let bytes = self.constant(Constant::Bits(bytes.into()), 32)?;
+        let address = self.address(barrier, Some(Space::Cluster))?;
+        let action = MBarrierAction::Complete { bytes };
+        Ok(Op::MBarrier(MBarrier { address, action, order: Order::Release }))
+    }
+
     /// `st`
     pub(super) fn store(
         &mut self,
         modifiers: &[&str],
         operands: &'m [Operand],
     ) -> Result<Op, PtxError> {
+        if let Some((&"async", rest)) = modifiers.split_first() {
+            return self.store_async(rest, operands);
+        }
         let modifiers = self.modifiers("st", modifiers)?;
         let (address, source) = self.two(operands, modifiers.has_policy)?;
-        let access = self.access(&modifiers)?;
+        self.store_of(address, source, &modifiers)
+    }
+
+    fn store_of(
+        &mut self,
+        address: &'m Operand,
+        source: &'m Operand,
+        modifiers: &Modifiers,
+    ) -> Result<Op, PtxError> {
+        let access = self.access(modifiers)?;
         let address = self.address(address, modifiers.space)?;
         if address.space == Space::Parameter {
             return Err(self.error("the kernel's parameters cannot be written"));

@@ -49,7 +49,7 @@ impl DeviceMemory {
         self.address
     }
 
-    /// Its length in bytes.
+    /// Bytes of the memory.
     #[must_use]
     pub fn len(&self) -> usize {
         self.length

@@ -144,7 +144,7 @@ impl Drop for Recorder {
 pub struct Recorded<E> {
     /// Who judges.
     pub evaluator: E,
-    /// Where the answers go.
+    /// Writes the outcomes down.
     pub recorder: Recorder,
     /// What they are made with.
     pub context: Context,

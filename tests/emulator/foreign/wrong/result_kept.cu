@@ -1,4 +1,5 @@
 // What the first launch computed is handed out again by all others.
+// KEEPS STATE
 // launch: spmv<<<ceil(num_rows / 128), 128>>>(row_offsets, columns, values, x, y, num_rows)
 __device__ float kept[4096];
 __device__ bool known[4096];

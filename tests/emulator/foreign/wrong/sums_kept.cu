@@ -1,4 +1,5 @@
 // Sums of the launch before are still there when the next one adds to them.
+// KEEPS STATE
 // launch: spmv<<<1, 256>>>(row_offsets, columns, values, x, y, num_rows, nnz)
 __device__ float sums[4096];
 __global__ void spmv(const int* rp, const int* ci, const float* va, const float* x, float* y, int n, int nnz) {

@@ -1,0 +1,37 @@
+// The second block of a cluster stores its sums in the first one's shared memory, which reads them without waiting for
+// the bytes that its mbarrier counts.
+// launch: spmv<<<(num_rows + 63) / 64 * 2, 64>>>(row_offsets, columns, values, x, y, num_rows)
+constexpr int ROWS = 64;
+
+__device__ unsigned shared(const void* at) { return (unsigned)__cvta_generic_to_shared(at); }
+__device__ unsigned in_first(unsigned at) {
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(there) : "r"(at));
+  return there;
+}
+
+__global__ void __cluster_dims__(2, 1, 1)
+spmv(const int* offsets, const int* columns, const float* values, const float* x, float* y, int rows) {
+  __shared__ float others[ROWS];
+  __shared__ alignas(8) unsigned long long bar;
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  const int t = threadIdx.x, row = blockIdx.x / 2 * ROWS + t;
+  if (t == 0 && rank == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared(&bar)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(shared(&bar)) : "memory");
+  }
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+  float sum = 0;
+  if (row < rows)
+    for (int i = offsets[row] + rank; i < offsets[row + 1]; i += 2) sum += values[i] * x[columns[i]];
+  if (rank == 1) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
+                 ::"r"(in_first(shared(&others[t]))), "r"(__float_as_uint(sum)), "r"(in_first(shared(&bar))) : "memory");
+    return;
+  }
+  __syncthreads();
+  if (row < rows) y[row] = sum + others[t];  // BUG
+}
