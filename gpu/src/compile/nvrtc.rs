@@ -356,7 +356,10 @@ impl CompileError {
 fn first_error(log: &str) -> String {
     let line = log
         .lines()
-        .find(|line| line.contains("error") && !line.contains("errors detected"))
+        .find(|line| {
+            let tells = line.contains("error") || line.contains("fatal");
+            tells && !line.contains("errors detected") && !line.contains("aborted due to errors")
+        })
         .or_else(|| log.lines().find(|line| line.contains(": Used ")))
         .or_else(|| log.lines().find(|line| !line.trim().is_empty()));
     line.map_or_else(|| "the compiler gives no reason".to_owned(), one_line)
@@ -370,6 +373,9 @@ mod tests {
     fn the_first_error_line_is_found() {
         let log = "nvrtc: warning: old\nk.cu(2): error: identifier \"y\" is undefined\n   x[0]=y;\n        ^\n\n1 error detected in the compilation of \"k.cu\".\n";
         assert_eq!(first_error(log), "k.cu(2): error: identifier \"y\" is undefined");
+        let log = "ptxas fatal   : (C7600) Register allocation failed with register count of '7'\n\
+                   ptxas fatal   : Ptx assembly aborted due to errors\n";
+        assert!(first_error(log).contains("(C7600) Register allocation failed"));
     }
 
     #[test]

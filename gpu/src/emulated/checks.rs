@@ -35,6 +35,9 @@ const LEAST_BUDGET: u64 = 10_000_000;
 /// And however large it is, unless the caller says more: a minute or so.
 const MOST_BUDGET: u64 = 200_000_000;
 
+/// Launches, one after the other, of a kernel that may keep something from each to the next.
+const LAUNCHES_OF_STATE: usize = 12;
+
 /// Error bounds that a result may be off to be compared with them.
 const FAR_OFF: f64 = 1e9;
 
@@ -157,7 +160,10 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             // What only the first launch does wrong may need an output that is added to.
             let first = if self.foreign { seed as usize } else { 0 };
             let checks = Check::ALL.into_iter().cycle().skip(first);
-            let checks = checks.take(options.checks.max(1) as usize);
+            let keeps = self.foreign && seed == 0 && warps <= FEW_WARPS && self.keeps_variables();
+            let launches = options.checks.max(1) as usize;
+            let many = launches > 1 && keeps;
+            let checks = checks.take(if many { launches.max(LAUNCHES_OF_STATE) } else { launches });
             // Generated kernels leave out what they pad with, which a thorough check goes into.
             let is_first = seed == 0 && !is_long;
             let thorough = self.foreign || options.checks as usize >= Check::ALL.len();
@@ -366,13 +372,16 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         })
     }
 
+    /// Whether the module has variables that kernels may write.
+    fn keeps_variables(&self) -> bool {
+        self.kernel.variables.iter().any(|variable| !variable.constant)
+    }
+
     /// Whether a launch that went wrong is right where nothing was launched before it, and what
     /// launches leave can thus be why.
     fn is_right_first(&self, operands: &Operands<D>, how: &Options) -> Result<bool, EmulatorError> {
         let fresh = Kept { workspace: fresh_workspace(self.prepared), ..Kept::default() };
-        if self.kernel.variables.iter().all(|variable| variable.constant)
-            && fresh.workspace.is_empty()
-        {
+        if !self.keeps_variables() && fresh.workspace.is_empty() {
             return Ok(false);
         }
         let Ok(launched) = self.launch(operands, false, fresh, how) else { return Ok(false) };

@@ -113,7 +113,11 @@ impl<'m> Lowering<'m> {
                 sequential: true,
             },
             ("fence", ["proxy", "async", ..], []) => Op::BulkStore(BulkStore::Fence),
-            ("fence", ["proxy" | "mbarrier_init", ..], _) => Op::Nothing,
+            ("fence", ["proxy", ..], _) => Op::Nothing,
+            // Of mbarriers that were initialised only; that it orders more is not relied on.
+            ("fence", ["mbarrier_init", "release", "cluster"], []) => {
+                Op::Fence { sequential: false, scope: Scope::Cluster }
+            }
             ("fence", [.., scope], []) => {
                 let sequential = match modifiers {
                     ["sc", _] => true,

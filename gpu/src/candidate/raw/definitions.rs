@@ -103,9 +103,11 @@ impl Definitions {
     /// `typedef long long NAME` or `using NAME = long long`.
     fn type_of(&mut self, statement: &str) {
         let words: Vec<&str> = statement.split_whitespace().collect();
+        // The standard library has names of its own for sized integers.
+        let type_of = |words: &[&str]| words.join(" ").replace("std::", "");
         match words.as_slice() {
-            ["typedef", ty @ .., name] => self.define(name, None, ty.join(" ")),
-            ["using", name, "=", ty @ ..] => self.define(name, None, ty.join(" ")),
+            ["typedef", ty @ .., name] => self.define(name, None, type_of(ty)),
+            ["using", name, "=", ty @ ..] => self.define(name, None, type_of(ty)),
             _ => {}
         }
     }

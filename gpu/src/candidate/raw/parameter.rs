@@ -135,7 +135,9 @@ pub(super) fn read_parameters(text: &str) -> Result<Vec<Parameter>, ParameterErr
 }
 
 fn parameter(text: &str) -> Result<Parameter, ParameterError> {
-    let declarator = text.split('=').next().unwrap_or_default();
+    let written = text.split('=').next().unwrap_or_default();
+    // The standard library has names of its own for sized integers.
+    let declarator = written.replace("std::", "");
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words: Vec<&str> = declarator
         .split(|c| !is_name(c))
@@ -159,7 +161,7 @@ fn parameter(text: &str) -> Result<Parameter, ParameterError> {
             Ok(Parameter { name: names.first().copied().unwrap_or_default().to_owned(), kind })
         }
         None => {
-            let declaration = declarator.split_whitespace().collect::<Vec<_>>().join(" ");
+            let declaration = written.split_whitespace().collect::<Vec<_>>().join(" ");
             Err(ParameterError::Type { declaration: declaration.chars().take(80).collect() })
         }
     }

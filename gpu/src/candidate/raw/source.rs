@@ -268,8 +268,8 @@ impl<'s> Code<'s> {
         open.contains(&false)
     }
 
-    /// Declares those of `<cstdint>`'s types that the source uses and does not declare: the
-    /// compiler has no such header, and knows none of them. A line of its own, before the first.
+    /// Declares those of `<cstdint>`'s types that the source uses and does not declare, in the
+    /// namespace `std`, too, where it has them from there: the compiler has no such header. A line of its own, before the first.
     pub(super) fn sized_integers(&self) -> String {
         const TYPES: [(&str, &str); 10] = [
             ("int8_t", "signed char"),
@@ -288,16 +288,28 @@ impl<'s> Code<'s> {
         };
         let used = words(&self.code);
         let mut declared = Vec::new();
-        for statement in self.code.split(';').map(words) {
-            if statement.iter().any(|word| word == "typedef" || word == "using") {
-                declared.extend(statement);
+        for statement in self.code.split(';') {
+            let given = words(statement);
+            let place = |word: &str| given.iter().position(|given| given == word);
+            if let Some(place) = place("using").filter(|_| statement.contains('=')) {
+                declared.extend(given.get(place + 1).cloned());
+            } else if place("typedef").is_some() {
+                declared.extend(given.last().cloned());
             }
         }
-        let is_missing = |name: &&(&str, &str)| {
-            used.iter().any(|word| word == name.0) && !declared.iter().any(|word| word == name.0)
-        };
+        let is_used = |name: &&(&str, &str)| used.iter().any(|word| word == name.0);
+        let is_missing =
+            |name: &&(&str, &str)| is_used(name) && !declared.iter().any(|word| word == name.0);
         let missing = TYPES.iter().filter(is_missing);
         let mut line: String = missing.map(|(name, ty)| format!("typedef {ty} {name}; ")).collect();
+        // Those of the compiler's own are not in its namespace, either.
+        let names = TYPES.iter().map(|(name, _)| *name).chain(["size_t", "ptrdiff_t"]);
+        for name in names {
+            let taken = format!("using ::{name};");
+            if self.code.contains(&format!("std::{name}")) && !self.code.contains(&taken) {
+                line += &format!("namespace std {{ {taken} }} ");
+            }
+        }
         if !line.is_empty() {
             line.push('\n');
         }
