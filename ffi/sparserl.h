@@ -481,9 +481,9 @@ sparserl_status sparserl_plan_load(struct sparserl_context *context,
                                    const char *path,
                                    struct sparserl_plan **plan);
 
-// sparserl_plan_load() with options, of which SPARSERL_OPTION_MEMORY_LIMIT and
-// SPARSERL_OPTION_CHECK_POINTERS are used, which no file holds; all others are those that the plan
-// was made with, whatever `options` says. `options` may be NULL.
+// sparserl_plan_load() with options, which must be such that sparserl_plan_create() takes. Of them
+// SPARSERL_OPTION_MEMORY_LIMIT and SPARSERL_OPTION_CHECK_POINTERS are used, which no file holds;
+// all others are those that the plan was made with. `options` may be NULL.
 sparserl_status sparserl_plan_load_with_options(struct sparserl_context *context,
                                                 struct sparserl_matrix *matrix,
                                                 const char *path,

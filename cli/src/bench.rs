@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! matrix_source ─► measure (search ─► instrument ─► figures) ─► results ─► totals ─┬─► terminal
-//!                                                                          └─► report (charts), markdown, document
+//!                                                                                  └─► report (charts), markdown, document
 //! ```
 //!
 //! A matrix that cannot be read and a case that cannot be measured are noted as skipped, the run

@@ -479,9 +479,9 @@ pub unsafe extern "C" fn sparserl_plan_load(
     unsafe { sparserl_plan_load_with_options(context, matrix, path, std::ptr::null(), plan) }
 }
 
-/// sparserl_plan_load() with options, of which SPARSERL_OPTION_MEMORY_LIMIT and
-/// SPARSERL_OPTION_CHECK_POINTERS are used, which no file holds; all others are those that the plan
-/// was made with, whatever `options` says. `options` may be NULL.
+/// sparserl_plan_load() with options, which must be such that sparserl_plan_create() takes. Of them
+/// SPARSERL_OPTION_MEMORY_LIMIT and SPARSERL_OPTION_CHECK_POINTERS are used, which no file holds;
+/// all others are those that the plan was made with. `options` may be NULL.
 ///
 /// # Safety
 /// As sparserl_plan_load().

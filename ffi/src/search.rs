@@ -132,6 +132,9 @@ pub(crate) fn better<T: Scalar>(
                 Ok(measured) => Some(measured),
                 Err(why) => {
                     context.say(&format!("nothing could be measured: {why}"));
+                    if let Some(over) = over() {
+                        return Ok(over);
+                    }
                     unmeasured(choose(CHOSEN + SPARE)?)?
                 }
             }

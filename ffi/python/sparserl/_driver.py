@@ -61,7 +61,11 @@ class Device:
     def record(self, stream, event=None):
         """An event behind all that was asked of a stream, which is not captured: the one that is given, or a new one."""
         with self._current():
-            event = event or Event()
+            if event is None:
+                event = Event()
+            else:
+                # It may be of another stream, of which the handle was, and is not forgotten.
+                _check(_driver().cuStreamWaitEvent(_handle(stream), event.handle, 0))
             _check(_driver().cuEventRecord(event.handle, _handle(stream)))
             return event
 

@@ -199,6 +199,7 @@ class Plan:
     def computed(self, x, y=None, alpha=1.0, beta=0.0, out=None, stream=None, user=None):
         """The same without derivatives, and not traced."""
         stream = _arrays.stream_of(x, stream)
+        user = None if user is None else tuple(user)
         rows, cols = self.shape
         written = [] if out is None else [out]
         given = self._operand("x", x, cols, stream)
@@ -276,7 +277,7 @@ class Plan:
         return ctypes.byref(type("User", (ctypes.Structure,), {"_fields_": fields})(*values)), arrays
 
     def _user_values(self, user, stream):
-        members, user = self._kernels.user_members, tuple(user)
+        members = self._kernels.user_members
         if len(user) != len(members):
             declared = "; ".join(map(str, members)) or "none"
             raise ValueError(f"user has {len(user)} members, and the epilogue takes {len(members)}: {declared}")
@@ -404,7 +405,8 @@ def plan(A, op="spmv", cols=None, *, dense=None, context=None, **options):
 
     On a GPU it is there as soon as plain CSR is compiled; a better kernel takes its place when it is
     found in the background. Without a GPU all is done when this returns, and products are computed on
-    the host by SciPy, with an epilogue if it is a ready one. The GPU is the one of the arrays, that of the context, or the first.
+    the host by SciPy, with an epilogue if it is a ready one. The GPU is the one of the arrays, that of the
+    context, or the first.
 
     The options are those of the header (SPARSERL_OPTION_...) in lower case: `expected_calls`, `measure`,
     `deadline`, `memory_limit`, `deterministic`, `values_variable`, `transpose_too`, `epilogue`,

@@ -118,7 +118,7 @@ static inline void make_calls(struct shared *shared, struct choice choice, int c
         status = BELOW(2) ? sparserl_plan_load(c, m, path, (sparserl_plan **)&made)
                           : sparserl_plan_load_with_options(c, m, path, o, (sparserl_plan **)&made);
         break;
-      case 18: status = sparserl_plan_text(p, op, (int32_t)BELOW(6), text, sizeof text, &length); break;
+      case 18: status = sparserl_plan_text(p, op, (int32_t)BELOW(8), text, sizeof text, &length); break;
       case 19: status = sparserl_plan_number(p, op, (int32_t)BELOW(11), &number); break;
       case 20: status = sparserl_options_set(o, SPARSERL_OPTION_DENSE, &lie, sizeof lie); break;
       case 21: status = sparserl_plan_set_workspace(p, stream, BELOW(2) ? space : NULL, BELOW(3) * 512); break;

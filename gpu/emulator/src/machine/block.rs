@@ -79,6 +79,8 @@ pub(crate) struct Core<'g> {
     /// there.
     pub(super) unfenced: BTreeSet<usize>,
     pub(super) mbarriers: MBarriers,
+    /// Shuffles that have read from lanes that have ended.
+    pub(super) read_ended: BTreeSet<u32>,
     /// By instruction: what it was the first to read of what nobody has written.
     pub(super) undefined_reads: BTreeMap<u32, Option<PlacedAddress>>,
     /// Where turns are taken at random.
@@ -159,6 +161,7 @@ impl<'g> Block<'g> {
                 sent: (0..grid.warps()).map(|_| Groups::default()).collect(),
                 unfenced: BTreeSet::new(),
                 mbarriers: MBarriers::new(),
+                read_ended: BTreeSet::new(),
                 undefined_reads: BTreeMap::new(),
                 undefined_stored: Stored::new(),
                 random,

@@ -276,7 +276,10 @@ impl Core<'_> {
         if let Some(destination) = destination {
             warp.set(destination, lanes, &result);
             if is_undefined | ended != 0 {
-                let read_by = if ended == 0 { read_by } else { Some(counter) };
+                let read_by = if is_undefined == 0 { Some(counter) } else { read_by };
+                if ended != 0 {
+                    self.read_ended.insert(counter);
+                }
                 warp.registers.taint(destination, lanes, is_undefined | ended, read_by);
             }
         }

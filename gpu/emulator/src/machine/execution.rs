@@ -37,7 +37,7 @@ impl Core<'_> {
             if warp.spent() > grid.options.budget {
                 let most = grid.options.budget;
                 let lacks = self.lacks(warp).map_or(String::new(), |what| format!("; {what}"));
-                over = Some(format!("the warp has executed {most} instructions{lacks}"));
+                over = Some(format!("the warp has used up its {most} instructions{lacks}"));
             }
             if let Some(why) = over {
                 let lane = group.lanes.trailing_zeros() as usize;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::block::Core;
 use super::order::lanes_of;
 use super::touch::{in_local, in_shared};
-use crate::code::{Op, SHARED_BITS, Space, WARP};
+use crate::code::{SHARED_BITS, Space, WARP};
 use crate::finding::{FindingKind, PlacedAddress};
 
 /// Where the value of a register matters.
@@ -64,7 +64,8 @@ impl Core<'_> {
                 Space::Shared | Space::Cluster => {
                     let offset = address & ((1 << SHARED_BITS) - 1);
                     let mut found = in_shared(grid, offset);
-                    if awaited.contains_key(&(offset as usize / 4 * 4)) {
+                    let is_own = *space == Space::Shared;
+                    if is_own && awaited.contains_key(&(offset as usize / 4 * 4)) {
                         found.place += ", to which an asynchronous copy is under way";
                     }
                     Some(found)
@@ -87,13 +88,9 @@ impl Core<'_> {
         place: impl FnOnce() -> Option<PlacedAddress>,
     ) {
         let Use { counter, warp, lane, what } = at;
-        let code = &self.grid.kernel.code;
-        let is_shuffle = |&read: &u32| {
-            code.get(read as usize).is_some_and(|read| matches!(read.op, Op::Shuffle { .. }))
-        };
         let kind = FindingKind::Uninitialised;
         match read_by.filter(|&read| read != counter) {
-            Some(read) if is_shuffle(&read) => {
+            Some(read) if self.read_ended.contains(&read) => {
                 let kernel = self.grid.kernel;
                 self.report(FindingKind::InactiveLane, read, warp, lane, || {
                     let at = kernel.place(counter);

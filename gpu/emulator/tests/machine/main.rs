@@ -234,6 +234,9 @@ fn shuffles_exchange_and_complain() {
     assert_eq!(run.report.findings, []);
     let half = "setp.ge.u32 %p0, %r0, 15; @%p0 ret;";
     assert_eq!(kinds(&body(half, "-1"), 1, 32, 32), [InactiveLane]);
+    // What nobody has written is that, also where a shuffle is the first to read it.
+    let unwritten = body("", "-1").replace("%r4, %r0,", "%r4, %r9,");
+    assert_eq!(kinds(&unwritten, 1, 32, 32), [Uninitialised]);
     let apart = "setp.ge.u32 %p0, %r0, 16; @%p0 bra OTHER;";
     let both = format!("{} bra END; OTHER: {} END:", body(apart, "-1"), body("", "-1"));
     assert_eq!(kinds(&both, 1, 32, 32), []);

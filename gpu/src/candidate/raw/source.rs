@@ -268,8 +268,9 @@ impl<'s> Code<'s> {
         open.contains(&false)
     }
 
-    /// Declares those of `<cstdint>`'s types that the source uses and does not declare, in the
-    /// namespace `std`, too, where it has them from there: the compiler has no such header. A line of its own, before the first.
+    /// Declares those of `<cstdint>`'s types that the source uses and does not declare, and in the
+    /// namespace `std` those that it has from there: the compiler has no such header. A line of its
+    /// own, before the first.
     pub(super) fn sized_integers(&self) -> String {
         const TYPES: [(&str, &str); 10] = [
             ("int8_t", "signed char"),
@@ -302,13 +303,15 @@ impl<'s> Code<'s> {
             |name: &&(&str, &str)| is_used(name) && !declared.iter().any(|word| word == name.0);
         let missing = TYPES.iter().filter(is_missing);
         let mut line: String = missing.map(|(name, ty)| format!("typedef {ty} {name}; ")).collect();
-        // Those of the compiler's own are not in its namespace, either.
-        let names = TYPES.iter().map(|(name, _)| *name).chain(["size_t", "ptrdiff_t"]);
-        for name in names {
-            let taken = format!("using ::{name};");
-            if self.code.contains(&format!("std::{name}")) && !self.code.contains(&taken) {
-                line += &format!("namespace std {{ {taken} }} ");
-            }
+        // Those of the compiler's own are not in its namespace, either. Who writes to it knows
+        // best.
+        const OWN: [(&str, &str); 2] = [("size_t", "decltype(sizeof 0)"), ("ptrdiff_t", "long")];
+        let is_of_std = |name: &&(&str, &str)| self.code.contains(&format!("std::{}", name.0));
+        if !self.code.contains("namespace std") {
+            let of_std = TYPES.iter().chain(&OWN).filter(is_of_std);
+            line.extend(
+                of_std.map(|(name, ty)| format!("namespace std {{ typedef {ty} {name}; }} ")),
+            );
         }
         if !line.is_empty() {
             line.push('\n');

@@ -561,9 +561,14 @@ fn templates_without_instances_are_refused() {
 
 #[test]
 fn what_is_compiled_reads_as_the_same_kernel() {
-    for body in
-        ["", "int r = 1000;", "uint32_t r = 0; int8_t s = 1'000;", "\n#include <cmath> // 1000\n"]
-    {
+    for body in [
+        "",
+        "int r = 1000;",
+        "uint32_t r = 0; int8_t s = 1'000;",
+        "std::int64_t r = 0; std::size_t s = 0;",
+        "using uint32_t = std::uint32_t;",
+        "\n#include <cmath> // 1000\n",
+    ] {
         let source = format!(
             "// launch: k<<<1, 64>>>(x, y)\n__global__ void k(const float* x, float* y) {{ {body} }}"
         );
