@@ -61,7 +61,7 @@ pub(crate) struct Cli {
     /// core]
     #[arg(
         long, global = true, value_name = "N", help_heading = "Of every command",
-        value_parser = clap::value_parser!(u16).range(1..)
+        value_parser = clap::value_parser!(u16).range(1..=1024)
     )]
     pub(crate) threads: Option<u16>,
     /// When messages are coloured; NO_COLOR has a say in `auto`

@@ -1,6 +1,7 @@
 //! Kernels in files: programs and CUDA sources.
 
 use std::ffi::OsStr;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io, str};
 
@@ -61,6 +62,8 @@ pub(crate) enum KernelError {
     Folder,
     #[error("the folder holds several kernels; give that of one, such as {0}/1")]
     Several(String),
+    #[error("is longer than 64 MiB, which no compiler reads in time")]
+    TooLong,
     #[error("is not UTF-8 text, from byte {0} on")]
     NotText(usize),
     #[error("the .json file beside it is not UTF-8 text, from byte {0} on")]
@@ -69,6 +72,18 @@ pub(crate) enum KernelError {
     Program(#[from] TextError),
     #[error(transparent)]
     Cuda(#[from] RawError),
+}
+
+/// Bytes of a source, at most: compilers need a hundred times as much memory.
+const MOST_TEXT: u64 = 64 << 20;
+
+fn read_text(path: &Path) -> Result<Vec<u8>, KernelError> {
+    let mut text = Vec::new();
+    fs::File::open(path)?.take(MOST_TEXT + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > MOST_TEXT {
+        return Err(KernelError::TooLong);
+    }
+    Ok(text)
 }
 
 impl KernelFile {
@@ -80,11 +95,11 @@ impl KernelFile {
     pub(crate) fn read(path: PathBuf) -> Result<Self, KernelError> {
         let path = if path.is_dir() { in_folder(&path)? } else { path };
         let kind = Kind::of(&path).ok_or(KernelError::Extension)?;
-        let source = fs::read(&path)?;
+        let source = read_text(&path)?;
         let sidecar = match kind {
             Kind::Program => None,
-            Kind::Cuda => match fs::read(path.with_extension("json")) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Kind::Cuda => match read_text(&path.with_extension("json")) {
+                Err(KernelError::Read(error)) if error.kind() == io::ErrorKind::NotFound => None,
                 read => Some(read?),
             },
         };
@@ -164,6 +179,14 @@ mod tests {
 
     fn error(files: &[(&str, &[u8])]) -> String {
         read(files).and_then(|file| file.parse()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_has_no_end_is_not_read_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.cu");
+        fs::File::create(&path).unwrap().set_len(MOST_TEXT + 1).unwrap();
+        assert!(matches!(KernelFile::read(path), Err(KernelError::TooLong)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "test code")]
 
 use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -109,8 +110,13 @@ fn what_may_have_no_end_is_refused() {
         assert!(matches!(error.kind, MatrixFileErrorKind::NotAFile), "{error}");
     }
     let limits = Limits { most: 1 << 20, ..Limits::default() };
+    // What begins as no matrix does is not read on, whatever the limits are.
     let zeros = File::open("/dev/zero").unwrap();
-    let error = load_stream::<f64>(zeros, &Options { limits, ..options() }).unwrap_err();
+    let error = load_stream::<f64>(zeros, &options()).unwrap_err();
+    assert!(matches!(error.kind, MatrixFileErrorKind::Unknown), "{error}");
+    let begun =
+        b"%%MatrixMarket matrix coordinate real general\n%".as_slice().chain(std::io::repeat(b'x'));
+    let error = load_stream::<f64>(begun, &Options { limits, ..options() }).unwrap_err();
     assert!(matches!(error.kind, MatrixFileErrorKind::TooLong { .. }), "{error}");
 }
 

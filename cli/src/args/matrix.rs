@@ -1,5 +1,6 @@
 //! Which matrix is read, and how.
 
+use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -34,7 +35,7 @@ pub(crate) struct ReadingArgs {
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
     /// Memory that a decompressed file or standard input may take, as in 500M or 16G [default: 64M
-    /// or 200 times the file, whichever is more, up to 64G]
+    /// or 200 times the file, whichever is more, up to 64G or half of what is free]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<u64>,
 }
@@ -52,7 +53,8 @@ impl MatrixArgs {
             DuplicatesArg::Refuse => Duplicates::Refuse,
         };
         let limits = memory.map(|most| Limits { always: most, ratio: 0, most });
-        Options { duplicates, limits: limits.unwrap_or_default(), member: member.as_deref() }
+        let limits = limits.unwrap_or_else(default_limits);
+        Options { duplicates, limits, member: member.as_deref() }
     }
 
     /// Whether it is read from standard input.
@@ -104,6 +106,22 @@ enum DuplicatesArg {
     Refuse,
 }
 
+/// The usual limits, within half of the memory that is free where the system tells: a process that
+/// takes more than there is gets killed without a word.
+fn default_limits() -> Limits {
+    let usual = Limits::default();
+    let half = fs::read_to_string("/proc/meminfo").ok().and_then(|text| free_memory(&text));
+    let half = half.map_or(usual.most, |bytes| bytes / 2);
+    Limits { most: usual.most.min(half.max(usual.always)), ..usual }
+}
+
+/// Bytes that `/proc/meminfo` calls available.
+fn free_memory(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
 /// Reads a number of bytes such as `512M`, in powers of 1024.
 fn bytes(text: &str) -> Result<u64, String> {
     let error = || format!("`{text}` is no number of bytes above 0: give one as in 500M or 16G");
@@ -131,6 +149,15 @@ mod tests {
         for wrong in ["", "0", "G", "1.5G", "-1", "5X", "99999999999T"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn free_memory_is_found_among_the_rest() {
+        let text = "MemTotal:       24689764 kB\nMemFree: 1 kB\nMemAvailable:   18874368 kB\n";
+        assert_eq!(free_memory(text), Some(18 << 30));
+        assert_eq!(free_memory("MemTotal: 1 kB\n"), None);
+        let Limits { always, most, .. } = default_limits();
+        assert!((always..=Limits::default().most).contains(&most), "{most}");
     }
 
     #[test]

@@ -219,6 +219,9 @@ pub fn stem(name: &str) -> Option<&str> {
     Kind::of_name(name).map(|kind| kind.stem)
 }
 
+/// Bytes of a stream by which it is known.
+const BEGINNING: u64 = 64 << 10;
+
 /// How a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options<'o> {
@@ -348,22 +351,34 @@ fn unread(path: &Path) -> MatrixFileErrorKind {
 /// # Errors
 /// As [`load`]; the path is [`STANDARD_INPUT`].
 pub fn load_stream<T: Scalar>(
-    stream: impl Read,
+    mut stream: impl Read,
     options: &Options<'_>,
 ) -> Result<Loaded<T>, MatrixFileError> {
     let fail = |(line, kind)| MatrixFileError { path: STANDARD_INPUT.into(), line, kind };
     let limit = options.limits.most;
     let mut bytes = Vec::new();
-    let read = stream.take(limit.saturating_add(1)).read_to_end(&mut bytes);
-    let length = read.map_err(|error| fail((None, MatrixFileErrorKind::Read(error))))?;
-    if length as u64 > limit {
+    let mut read = |bytes: &mut Vec<u8>, most: u64| {
+        let read = stream.by_ref().take(most).read_to_end(bytes);
+        read.map_err(|error| fail((None, MatrixFileErrorKind::Read(error))))
+    };
+    // What begins as no matrix does may have no end.
+    read(&mut bytes, BEGINNING)?;
+    let is_archive = |bytes: &[u8]| bytes.get(257..262) == Some(b"ustar");
+    let is_known = is_archive(&bytes)
+        || Compression::of_bytes(&bytes).is_some()
+        || Format::of_bytes(&bytes).is_some();
+    if !is_known {
+        return Err(fail((None, MatrixFileErrorKind::Unknown)));
+    }
+    read(&mut bytes, limit.saturating_sub(BEGINNING).saturating_add(1))?;
+    if bytes.len() as u64 > limit {
         return Err(fail((None, MatrixFileErrorKind::TooLong { limit })));
     }
     if let Some(compression) = Compression::of_bytes(&bytes) {
         bytes = compression::decompress(&bytes, compression, options.limits).map_err(fail)?;
     }
     // The mark of an archive stands behind the header of its first file.
-    if bytes.get(257..262) == Some(b"ustar") {
+    if is_archive(&bytes) {
         return of_archive(&bytes, None, options).map_err(fail);
     }
     let format = Format::of_bytes(&bytes);

@@ -21,6 +21,8 @@ pub const DIRECTORY_VARIABLE: &str = "SPARSERL_CACHE_DIR";
 
 /// Changes whenever entries written before must not be read any more.
 const FORMAT: u32 = 1;
+/// Bytes of an entry, at most.
+const MOST_KEPT: u64 = 256 << 20;
 
 /// `magic`, checksum of the rest, length of the header, header (JSON), cubin.
 const MAGIC: &[u8; 8] = b"SPRLCUB\0";
@@ -110,7 +112,7 @@ impl CubinCache {
         let folder = self.directory.join(&name.as_str()[..2]);
         let path = folder.join(format!("{name}.cubin"));
 
-        let kept = fs::read(&path).ok().and_then(|bytes| decode(&bytes));
+        let kept = read_kept(&path).and_then(|bytes| decode(&bytes));
         if let Some(cubin) = kept.filter(|cubin| cubin.kernel() == key.kernel) {
             return Ok(Fetched { cubin, origin: Origin::Cache });
         }
@@ -147,6 +149,13 @@ impl Key<'_> {
         }
         hasher.finalize()
     }
+}
+
+/// What an entry holds, if it can be one: a pipe would be waited for, and a device has no end.
+fn read_kept(path: &Path) -> Option<Vec<u8>> {
+    let metadata = fs::metadata(path).ok()?;
+    let is_one = metadata.is_file() && metadata.len() <= MOST_KEPT;
+    is_one.then(|| fs::read(path).ok()).flatten()
 }
 
 /// Writes a file in such a way that no reader ever sees half of it.
@@ -243,6 +252,18 @@ mod tests {
             resources: Resources { registers: 32, shared: 1024, ..Resources::default() },
             log: "a\n\"b\"".into(),
         })
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_can_be_no_entry_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink("/dev/zero", path("device")).unwrap();
+        std::fs::File::create(path("huge")).unwrap().set_len(MOST_KEPT + 1).unwrap();
+        std::fs::write(path("entry"), "x").unwrap();
+        let kept = ["device", "huge", "missing", "entry"].map(|name| read_kept(&path(name)));
+        assert_eq!(kept, [None, None, None, Some(b"x".to_vec())]);
     }
 
     #[test]
