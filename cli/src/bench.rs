@@ -159,6 +159,11 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
     if args.json {
         return console::print(&Document::new(&results).json()?);
     }
+    let at = |path: &Path| path.canonicalize().ok();
+    if at(&args.output).is_some_and(|output| at(&args.results) == Some(output)) {
+        let shown = args.output.display();
+        bail!("{shown}: is what the report is made of; name another file with --output");
+    }
     whole_file::write(&args.output, report::html(&results)?.as_bytes())
 }
 

@@ -10,6 +10,7 @@ use sparserl_core::language::{Program, TextError};
 use sparserl_core::task::Task;
 use sparserl_gpu::candidate::raw::{RawError, RawKernel};
 
+use crate::args::MOST_COLUMNS;
 use crate::file_names;
 use crate::output_folder::is_edited;
 
@@ -64,6 +65,8 @@ pub(crate) enum KernelError {
     Several(String),
     #[error("is longer than 64 MiB, which no compiler reads in time")]
     TooLong,
+    #[error("is for {0} columns; expected at most {MOST_COLUMNS}")]
+    Columns(u32),
     #[error("is not UTF-8 text, from byte {0} on")]
     NotText(usize),
     #[error("the .json file beside it is not UTF-8 text, from byte {0} on")]
@@ -113,10 +116,20 @@ impl KernelFile {
     pub(crate) fn parse(&self) -> Result<Kernel, KernelError> {
         let text = str::from_utf8(&self.source)
             .map_err(|error| KernelError::NotText(error.valid_up_to()))?;
+        // As some editors write it before all else.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let sidecar = self.sidecar.as_deref().map(str::from_utf8).transpose();
         let sidecar = sidecar.map_err(|error| KernelError::SidecarNotText(error.valid_up_to()))?;
         match self.kind {
-            Kind::Program => Ok(Kernel::Program(Program::parse(text)?)),
+            Kind::Program => {
+                let program = Program::parse(text)?;
+                match program.task.operation.columns() {
+                    columns if i64::from(columns) > MOST_COLUMNS => {
+                        Err(KernelError::Columns(columns))
+                    }
+                    _ => Ok(Kernel::Program(program)),
+                }
+            }
             Kind::Cuda => {
                 let name = self.path.file_name().unwrap_or_default().to_string_lossy();
                 Ok(Kernel::Cuda(Box::new(RawKernel::parse(text, sidecar)?.named(&name))))
@@ -197,6 +210,11 @@ mod tests {
         );
         assert_eq!(error(&[("a.skl", b"ab\xff")]), "is not UTF-8 text, from byte 2 on");
         assert!(error(&[("a.skl", b"sparserl 3\nspmv f8")]).starts_with("line 2: "));
+        let wide = b"sparserl 3\nspmm 65537 f32\nblock 128\nkeep csr index=u32 values=plain cache=cached vector=1 lanes=1 unroll=1";
+        assert_eq!(error(&[("a.skl", wide)]), "is for 65537 columns; expected at most 65536");
+        let marked =
+            "\u{feff}// launch: k<<<1, 64>>>(x, y)\n__global__ void k(const float* x, float* y) {}";
+        assert!(read(&[("a.cu", marked.as_bytes())]).unwrap().parse().is_ok());
         assert_eq!(
             error(&[("a.cu", b""), ("a.json", b"\xff")]),
             "the .json file beside it is not UTF-8 text, from byte 0 on"

@@ -10,7 +10,7 @@ use sparserl_core::task::{Operation, Precision, Task, Values};
 use super::Mistake;
 
 /// More than any dense operand has in practice.
-pub(super) const MOST_COLUMNS: i64 = 65_536;
+pub(crate) const MOST_COLUMNS: i64 = 65_536;
 
 /// What the kernel computes.
 #[derive(Args, Debug)]

@@ -162,6 +162,13 @@ fn what_is_no_results_file_is_refused() {
         let error = place.fail("report a.json");
         assert!(error.starts_with("error: a.json: ") && error.contains(says), "{error}");
     }
+    // Not over what it is made of, however that is called.
+    fs::copy(RESULTS, place.path("own.json")).unwrap();
+    let before = place.text("own.json");
+    let error = place.fail("report own.json -o ./own.json");
+    assert!(error.contains("./own.json: is what the report is made of"), "{error}");
+    assert_eq!(place.text("own.json"), before);
+    fs::remove_file(place.path("own.json")).unwrap();
     assert!(place.fail("report no.json").contains("no.json: cannot read the file: "));
     assert_eq!(place.names(""), ["a.json"]);
 }

@@ -1,6 +1,7 @@
 //! Files that are there whole or not at all.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,8 +19,12 @@ impl WholeFile {
     /// Begins the file that is to be at `path`. Whoever may read files of this user may read it.
     ///
     /// # Errors
-    /// When its folder cannot be written to.
+    /// When its folder cannot be written to, or when there is something else than a file at `path`.
     pub fn begin(path: &Path) -> io::Result<Self> {
+        // A device would be replaced by a file.
+        if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(io::Error::other("it is no regular file"));
+        }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         // What draws a picture goes by the ending.
         let mut ending = OsString::new();
@@ -69,8 +74,6 @@ impl Write for WholeFile {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -93,6 +96,7 @@ mod tests {
         drop(half);
         assert_eq!(fs::read_to_string(&path).unwrap(), "short");
         assert!(write(&place.path().join("missing/results.json"), b"x").is_err());
+        assert!(write(Path::new("/dev/null"), b"x").is_err(), "devices are not replaced");
         // A folder of that name cannot be replaced, and the attempt leaves nothing.
         fs::create_dir_all(place.path().join("folder/inner")).unwrap();
         assert!(write(&place.path().join("folder"), b"x").is_err());
