@@ -52,12 +52,19 @@ fn what_may_have_no_end_is_refused_or_bounded() {
     std::os::unix::fs::symlink("/dev/zero", place.path("zero.mtx")).unwrap();
     let error = place.fail("gen zero.mtx");
     assert!(error.starts_with("error: zero.mtx: is no regular file; give - to read"), "{error}");
+    // What begins as no matrix does is not read on, whatever may be held.
+    let mut command = place.command("gen -");
+    let zeros = run(command.stdin(fs::File::open("/dev/zero").unwrap()));
+    assert_eq!(zeros.code, Some(3), "{}", zeros.stderr);
+    assert!(zeros.stderr.starts_with("error: -: unknown format"), "{}", zeros.stderr);
+    let text = "%%MatrixMarket matrix coordinate real general\n%".to_owned() + &"x".repeat(2 << 20);
+    fs::write(place.path("long"), text).unwrap();
     let mut command = place.command("gen - --memory 1M");
-    let run = run(command.stdin(fs::File::open("/dev/zero").unwrap()));
-    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    let long = run(command.stdin(fs::File::open(place.path("long")).unwrap()));
+    assert_eq!(long.code, Some(3), "{}", long.stderr);
     let start = "error: -: holds or decompresses to more than 1048576 bytes";
-    assert!(run.stderr.starts_with(start), "{}", run.stderr);
-    assert_eq!(place.names(""), ["zero.mtx"]);
+    assert!(long.stderr.starts_with(start), "{}", long.stderr);
+    assert_eq!(place.names(""), ["long", "zero.mtx"]);
 }
 
 #[test]
