@@ -33,7 +33,7 @@ pub(crate) use matrix::MatrixArgs;
 pub(crate) use policy::{ExecutionProvider, PolicyArg, PolicyArgs};
 pub(crate) use regime::RegimeArgs;
 pub(crate) use setup::{CudaArg, SetupArgs};
-pub(crate) use task::{AskedTaskArgs, MOST_COLUMNS, TaskArgs};
+pub(crate) use task::{AskedTaskArgs, TaskArgs};
 pub(crate) use tune::{StoreChoice, TuneArgs};
 pub(crate) use verify::VerifyArgs;
 

@@ -10,7 +10,6 @@ use sparserl_core::language::{Program, TextError};
 use sparserl_core::task::Task;
 use sparserl_gpu::candidate::raw::{RawError, RawKernel};
 
-use crate::args::MOST_COLUMNS;
 use crate::file_names;
 use crate::output_folder::is_edited;
 
@@ -77,6 +76,8 @@ pub(crate) enum KernelError {
     Cuda(#[from] RawError),
 }
 
+/// Columns of B and C, at most: more than they have in practice.
+pub(crate) const MOST_COLUMNS: i64 = 65_536;
 /// Bytes of a source, at most: compilers need a hundred times as much memory.
 const MOST_TEXT: u64 = 64 << 20;
 

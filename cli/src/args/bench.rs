@@ -8,8 +8,9 @@ use clap::{Args, ValueEnum};
 use sparserl_core::results::ValueSource;
 use sparserl_core::task::{Operation, Precision, Task, Values};
 
-use super::task::{MOST_COLUMNS, OperationArg, check_columns, precision_parser};
+use super::task::{OperationArg, check_columns, precision_parser};
 use super::{MOST_CANDIDATES, Mistake, OpponentArgs, PolicyArgs};
+use crate::kernel_file::MOST_COLUMNS;
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {

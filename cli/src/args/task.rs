@@ -8,9 +8,7 @@ use clap::{Args, ValueEnum};
 use sparserl_core::task::{Operation, Precision, Task, Values};
 
 use super::Mistake;
-
-/// More than any dense operand has in practice.
-pub(crate) const MOST_COLUMNS: i64 = 65_536;
+use crate::kernel_file::MOST_COLUMNS;
 
 /// What the kernel computes.
 #[derive(Args, Debug)]
