@@ -65,8 +65,7 @@ fn write(
             PartCall { index, part, signature, call }
         })
         .collect();
-    let mut parameters = parameters((task, ending), &parts);
-    check_arrays(program, &parts, &parameters)?;
+    let mut parameters = parameters((task, ending), &parts)?;
     if ending.is_some() {
         let outputs = parameters.iter_mut().filter(|p| p.kind == ParameterKind::Output);
         outputs.for_each(|output| result_name(task.operation).clone_into(&mut output.name));
@@ -114,7 +113,12 @@ fn write(
     Ok(CudaSource { text: named(&text), kernel: named(&kernel), parameters })
 }
 
-fn parameters((task, ending): (Task, Option<&Ending>), parts: &[PartCall<'_>]) -> Vec<Parameter> {
+/// The parameters of the kernel, in order. Every array has a meaning, and every size the array that
+/// tells it.
+fn parameters(
+    (task, ending): (Task, Option<&Ending>),
+    parts: &[PartCall<'_>],
+) -> Result<Vec<Parameter>, EmitError> {
     let (input, output) = dense_names(task.operation);
     let precision = task.precision;
     let (dense, factor) = (precision.dense().into(), precision.accumulator().into());
@@ -125,7 +129,13 @@ fn parameters((task, ending): (Task, Option<&Ending>), parts: &[PartCall<'_>]) -
         own("alpha", ParameterKind::Alpha, factor),
         own("beta", ParameterKind::Beta, factor),
     ];
-    for PartCall { index, signature, .. } in parts {
+    for part in parts {
+        let PartCall { index, signature, .. } = part;
+        let is_known =
+            |name| each_layout!(&part.part.layout, layout => layout.meaning(name)).is_some();
+        if !signature.arrays.iter().all(|array| is_known(array.name)) {
+            return Err(part.lacks_array());
+        }
         parameters.extend(signature.arrays.iter().map(|array| {
             let kind = match array.role {
                 ArrayRole::Matrix => ParameterKind::Matrix { part: *index, array: array.name },
@@ -141,10 +151,14 @@ fn parameters((task, ending): (Task, Option<&Ending>), parts: &[PartCall<'_>]) -
         let kind = ParameterKind::Size(size);
         parameters.push(Parameter { name: size.name(parts.len()), kind, element });
     };
-    for PartCall { index, signature, call, .. } in parts {
+    for part in parts {
+        let PartCall { index, signature, call, .. } = part;
         let last = index + 1 == parts.len();
         let first_block = (!last).then_some(PartSize::FirstBlock);
         for what in first_block.into_iter().chain(call.sizes(signature.rows)) {
+            if what.array().is_some_and(|array| signature.element(array).is_none()) {
+                return Err(part.lacks_array());
+            }
             let element = match what {
                 PartSize::Entries => signature.element("row_offsets").unwrap_or(ElementType::U32),
                 PartSize::MergeItems => signature.merge_item,
@@ -160,32 +174,7 @@ fn parameters((task, ending): (Task, Option<&Ending>), parts: &[PartCall<'_>]) -
     for what in prefetched(task, parts) {
         size(what, ElementType::U32);
     }
-    parameters
-}
-
-/// Checks that every array has a meaning, and every size the array that tells it.
-fn check_arrays(
-    program: &Program,
-    parts: &[PartCall<'_>],
-    parameters: &[Parameter],
-) -> Result<(), EmitError> {
-    let lacks_array = |parameter: &Parameter| match parameter.kind {
-        ParameterKind::Size(Size::Part { part, what }) => {
-            let part = parts.get(part)?;
-            let array = what.array()?;
-            part.signature.element(array).is_none().then_some(part)
-        }
-        ParameterKind::Matrix { part, .. } | ParameterKind::Workspace { part, .. } => {
-            parts.get(part).filter(|_| parameter.meaning(program).is_none())
-        }
-        _ => None,
-    };
-    match parameters.iter().find_map(lacks_array) {
-        Some(PartCall { index, part, .. }) => {
-            Err(EmitError::MissingArray { part: *index, layout: part.layout.word().text() })
-        }
-        None => Ok(()),
-    }
+    Ok(parameters)
 }
 
 /// The arrays whose addresses depend on other loads: the input and the entries.
@@ -322,11 +311,10 @@ fn write_part(
             _ => writeln!(text, "{indent}const u32 column = {lane} * {vector};")?,
         }
     }
-    let layout = part.part.layout.word().text();
     let arguments = part
         .call
         .arguments(part, parts, (task, ending), own_block)
-        .ok_or(EmitError::MissingArray { part: part.index, layout })?;
+        .ok_or_else(|| part.lacks_array())?;
     let members = part.members(parts).join(", ");
     let matrix = format!("{}{{{members}}}", part.type_name(parts));
     let all: Vec<String> = core::iter::once(matrix).chain(arguments).collect();

@@ -9,6 +9,7 @@ use core::fmt::{self, Write};
 use super::dense::WIDEST_LOAD;
 use super::lines::{MOST_COLUMNS, write_list, write_words};
 use super::signature::{PartSignature, RowsForm};
+use super::source::EmitError;
 use crate::language::{Cache, Part, Program, ValueCoding};
 use crate::layout::{
     ArrayReader, DeviceCall, ElementType, LayoutModule, PartSize, each_layout, part_name,
@@ -24,6 +25,11 @@ pub(super) struct PartCall<'a> {
 }
 
 impl PartCall<'_> {
+    /// The error of a signature that is of another program.
+    pub(super) fn lacks_array(&self) -> EmitError {
+        EmitError::MissingArray { part: self.index, layout: self.part.layout.word().text() }
+    }
+
     /// Name of the type.
     pub(super) fn type_name(&self, parts: usize) -> String {
         if parts == 1 { "Matrix".into() } else { format!("Part{}", self.index) }

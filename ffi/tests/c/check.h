@@ -30,21 +30,35 @@
     }                                                                                          \
   } while (0)
 
-/* A 5-point stencil on a grid, with 32-bit offsets from 0. */
+/* A matrix with 32-bit offsets from 0, and its arrays. */
 struct grid {
   int32_t *row_offsets, *column_indices;
   double *values;
   sparserl_csr csr;
 };
 
-static inline struct grid make_grid(int32_t side) {
-  const int32_t rows = side * side;
+/* Arrays for so many rows and entries, to be filled. */
+static inline struct grid new_grid(int32_t rows, int32_t cols, int32_t entries) {
   struct grid g;
   memset(&g, 0, sizeof g);
   g.row_offsets = (int32_t *)malloc(((size_t)rows + 1) * sizeof *g.row_offsets);
-  g.column_indices = (int32_t *)malloc(5 * (size_t)rows * sizeof *g.column_indices);
-  g.values = (double *)malloc(5 * (size_t)rows * sizeof *g.values);
+  g.column_indices = (int32_t *)malloc((size_t)entries * sizeof *g.column_indices);
+  g.values = (double *)malloc((size_t)entries * sizeof *g.values);
   REQUIRE(g.row_offsets && g.column_indices && g.values);
+  g.csr.rows = rows;
+  g.csr.cols = cols;
+  g.csr.nnz = entries;
+  g.csr.row_offsets = g.row_offsets;
+  g.csr.column_indices = g.column_indices;
+  g.csr.values = g.values;
+  g.csr.value_type = SPARSERL_F64;
+  return g;
+}
+
+/* A 5-point stencil on a grid. */
+static inline struct grid make_grid(int32_t side) {
+  const int32_t rows = side * side;
+  struct grid g = new_grid(rows, rows, 5 * rows);
   int32_t entry = 0;
   for (int32_t row = 0; row < rows; ++row) {
     const int32_t i = row / side, j = row % side;
@@ -58,37 +72,20 @@ static inline struct grid make_grid(int32_t side) {
     }
   }
   g.row_offsets[rows] = entry;
-  g.csr.rows = g.csr.cols = rows;
   g.csr.nnz = entry;
-  g.csr.row_offsets = g.row_offsets;
-  g.csr.column_indices = g.column_indices;
-  g.csr.values = g.values;
-  g.csr.value_type = SPARSERL_F64;
   return g;
 }
 
 /* A diagonal below a full first row, which several threads share; no fewer columns than rows. */
 static inline struct grid make_arrow(int32_t rows, int32_t cols) {
-  struct grid g;
-  memset(&g, 0, sizeof g);
   const int32_t entries = cols + rows - 1;
-  g.row_offsets = (int32_t *)malloc(((size_t)rows + 1) * sizeof *g.row_offsets);
-  g.column_indices = (int32_t *)malloc((size_t)entries * sizeof *g.column_indices);
-  g.values = (double *)malloc((size_t)entries * sizeof *g.values);
-  REQUIRE(g.row_offsets && g.column_indices && g.values);
+  struct grid g = new_grid(rows, cols, entries);
   for (int32_t i = 0; i < entries; ++i) {
     g.column_indices[i] = i < cols ? i : i - cols + 1;
     g.values[i] = 1 + i % 3;
   }
   g.row_offsets[0] = 0;
   for (int32_t row = 0; row < rows; ++row) g.row_offsets[row + 1] = cols + row;
-  g.csr.rows = rows;
-  g.csr.cols = cols;
-  g.csr.nnz = entries;
-  g.csr.row_offsets = g.row_offsets;
-  g.csr.column_indices = g.column_indices;
-  g.csr.values = g.values;
-  g.csr.value_type = SPARSERL_F64;
   return g;
 }
 

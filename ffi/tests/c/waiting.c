@@ -17,13 +17,7 @@ static int is_held, is_open;
 /* Few long rows above rows of one entry: plain CSR by merge path has a workspace, and what is better has none. */
 static struct grid make_uneven(void) {
   enum { SIDE = 20000, LONG = 10, EACH = 2000 };
-  struct grid made;
-  memset(&made, 0, sizeof made);
-  const int32_t entries = LONG * EACH + SIDE - LONG;
-  made.row_offsets = (int32_t *)malloc((SIDE + 1) * sizeof *made.row_offsets);
-  made.column_indices = (int32_t *)malloc((size_t)entries * sizeof *made.column_indices);
-  made.values = (double *)malloc((size_t)entries * sizeof *made.values);
-  REQUIRE(made.row_offsets && made.column_indices && made.values);
+  struct grid made = new_grid(SIDE, SIDE, LONG * EACH + SIDE - LONG);
   int32_t entry = 0;
   for (int32_t row = 0; row < SIDE; ++row) {
     made.row_offsets[row] = entry;
@@ -33,12 +27,6 @@ static struct grid make_uneven(void) {
     }
   }
   made.row_offsets[SIDE] = entry;
-  made.csr.rows = made.csr.cols = SIDE;
-  made.csr.nnz = entries;
-  made.csr.row_offsets = made.row_offsets;
-  made.csr.column_indices = made.column_indices;
-  made.csr.values = made.values;
-  made.csr.value_type = SPARSERL_F64;
   return made;
 }
 

@@ -186,10 +186,10 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 if self.foreign {
                     verdict::forgive_wraps(&mut launched.report);
                 }
+                // Samples have no NaN where nothing is held, so that a launch cannot be repeated there.
+                let may_rely = was_launched && !is_strange;
                 if let Some(outcome) = verdict::of_findings(&launched.report.findings) {
-                    let keeps =
-                        was_launched && !is_strange && self.is_right_first(&operands, &how)?;
-                    let outcome = match keeps {
+                    let outcome = match may_rely && self.is_right_first(&operands, &how)? {
                         true => verdict::after_others(outcome),
                         false => outcome,
                     };
@@ -218,11 +218,9 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 };
                 if let Some(outcome) = wrong {
                     let remarks = launched.report.remarks;
-                    let keeps = was_launched
-                        && !is_strange
-                        && !comparison.passed()
-                        && self.is_right_first(&operands, &how)?;
-                    let outcome = match keeps {
+                    let relies =
+                        may_rely && !comparison.passed() && self.is_right_first(&operands, &how)?;
+                    let outcome = match relies {
                         true => verdict::after_others(outcome),
                         false => verdict::with_remarks(outcome, &remarks),
                     };

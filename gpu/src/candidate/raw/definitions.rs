@@ -10,7 +10,7 @@ use super::launch::{elements, named_kernel, parenthesised};
 use super::parameter::{Element, Kind, is_type, read_parameters};
 use super::source::{Code, Function};
 use super::template::Instance;
-use super::words::{is_name, last_name, replaced, split_name};
+use super::words::{is_name, last_name, replaced, split_name, unqualified};
 
 /// More than launches need: a text could be doubled again and again.
 const MOST_REPLACED: usize = 256;
@@ -103,8 +103,7 @@ impl Definitions {
     /// `typedef long long NAME` or `using NAME = long long`.
     fn type_of(&mut self, statement: &str) {
         let words: Vec<&str> = statement.split_whitespace().collect();
-        // The standard library has names of its own for sized integers.
-        let type_of = |words: &[&str]| words.join(" ").replace("std::", "");
+        let type_of = |words: &[&str]| unqualified(&words.join(" "));
         match words.as_slice() {
             ["typedef", ty @ .., name] => self.define(name, None, type_of(ty)),
             ["using", name, "=", ty @ ..] => self.define(name, None, type_of(ty)),

@@ -5,6 +5,8 @@ use std::fmt;
 use sparserl_core::layout::ElementType;
 use sparserl_core::task::Dtype;
 
+use super::words::unqualified;
+
 /// A parameter, as it is declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
@@ -136,8 +138,7 @@ pub(super) fn read_parameters(text: &str) -> Result<Vec<Parameter>, ParameterErr
 
 fn parameter(text: &str) -> Result<Parameter, ParameterError> {
     let written = text.split('=').next().unwrap_or_default();
-    // The standard library has names of its own for sized integers.
-    let declarator = written.replace("std::", "");
+    let declarator = unqualified(written);
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words: Vec<&str> = declarator
         .split(|c| !is_name(c))

@@ -15,6 +15,11 @@ pub(super) fn last_name(declaration: &str) -> &str {
     declaration.trim_end().rsplit(|c| !is_name(c)).next().unwrap_or_default()
 }
 
+/// A text with the names that the standard library has of its own for sized integers as C has them.
+pub(super) fn unqualified(text: &str) -> String {
+    text.replace("std::", "")
+}
+
 /// A text in which some words are replaced.
 pub(super) fn replaced(text: &str, by: &dyn Fn(&str) -> Option<String>) -> String {
     let mut out = String::new();
