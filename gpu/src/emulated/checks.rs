@@ -186,7 +186,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 if self.foreign {
                     verdict::forgive_wraps(&mut launched.report);
                 }
-                // Samples have no NaN where nothing is held, so that a launch cannot be repeated there.
+                // Samples have no NaN where nothing is held: such a launch cannot be repeated.
                 let may_rely = was_launched && !is_strange;
                 if let Some(outcome) = verdict::of_findings(&launched.report.findings) {
                     let outcome = match may_rely && self.is_right_first(&operands, &how)? {
