@@ -10,6 +10,7 @@ pub mod bytes;
 pub mod compressed;
 pub mod market;
 pub mod packing;
+pub mod policy;
 pub mod program_text;
 pub mod ptx;
 pub mod raw_kernel;
@@ -21,10 +22,11 @@ pub mod tokens_to_kernel;
 pub type Target = fn(&[u8]);
 
 /// All targets, by the names of their programs.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("compressed", compressed::run),
     ("market", market::run),
     ("packing", packing::run),
+    ("policy", policy::run),
     ("program_text", program_text::run),
     ("ptx", ptx::run),
     ("raw_kernel", raw_kernel::run),

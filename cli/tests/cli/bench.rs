@@ -173,32 +173,37 @@ fn what_is_no_results_file_is_refused() {
     assert_eq!(place.names(""), ["a.json"]);
 }
 
-/// The newest results are in the README as `report --markdown` makes them.
+/// The rows of tables that `report --markdown` makes of a run, over all of its matrices.
+fn rows_of(run: &str) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let file = root.join(format!("tests/results/{run}.json.gz"));
+    let printed = Place::new().succeed(&format!("report {} --markdown", file.display()));
+    // Those of real matrices, where there are others too, follow.
+    let all = printed.split("Real matrices").next().unwrap();
+    all.lines().filter(|line| line.starts_with("| spm")).map(str::to_owned).collect()
+}
+
+/// The newest results are in the README as `report --markdown` makes them, and those before in that
+/// of the results.
 #[test]
 fn the_readme_states_the_newest_results() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let place = Place::new();
-    let mut rows = 0;
-    for run in ["25", "23-spmv-half", "23-spmm-f16", "23-spmm-bf16"] {
-        let file = root.join(format!("tests/results/h200-2026-11-{run}.json.gz"));
-        let printed = place.succeed(&format!("report {} --markdown", file.display()));
-        for row in printed.lines().filter(|line| line.starts_with("| spm")) {
-            assert!(readme.contains(row), "{run}: {row}");
-            rows += 1;
+    let newest = [("h200-2026-11-26", 5), ("h200-2026-11-26-f16", 3), ("h100-2026-11-26-drawn", 5)];
+    let before = [
+        ("h200-2026-11-25", 5),
+        ("h200-2026-11-23-spmv-half", 2),
+        ("h200-2026-11-23-spmm-f16", 2),
+        ("h200-2026-11-23-spmm-bf16", 2),
+    ];
+    for (readme, runs) in [("README.md", &newest[..]), ("tests/results/README.md", &before[..])] {
+        let text = fs::read_to_string(root.join(readme)).unwrap();
+        for (run, tasks) in runs {
+            let rows = rows_of(run);
+            assert_eq!(rows.len(), *tasks, "{run}");
+            for row in rows {
+                assert!(text.contains(&row), "{readme}, {run}: {row}");
+            }
         }
-    }
-    // Of all matrices and of real ones, which are the same here.
-    assert_eq!(rows, 2 * 11);
-
-    // Of matrices that no policy has seen: all of them together.
-    let file = root.join("tests/results/h100-2026-11-26-drawn.json.gz");
-    let printed = place.succeed(&format!("report {} --markdown", file.display()));
-    let all = printed.split("Real matrices").next().unwrap();
-    let unseen: Vec<&str> = all.lines().filter(|line| line.starts_with("| spm")).collect();
-    assert_eq!(unseen.len(), 5);
-    for row in unseen {
-        assert!(readme.contains(row), "{row}");
     }
 }
 
