@@ -12,7 +12,7 @@ use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::pipeline::{self, Artefact, Generated, PipelineError, Request, Step, Tools};
-use sparserl_core::plan::{CandidateList, MatrixPlan, Plan, PolicyPlan};
+use sparserl_core::plan::{CandidateList, MatrixPlan, Origin, Plan};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
@@ -216,7 +216,7 @@ impl Job<'_> {
         if wanted > 1 {
             let entries = artefacts.iter().zip(&kernels).map(|(artefact, kernel)| {
                 let program = &artefact.kernel.packed.program;
-                (kernel.subfolder.clone(), program, artefact.score, &kernel.plan)
+                (kernel.subfolder.clone(), program, &kernel.plan)
             });
             let list = CandidateList::new(&self.matrix, self.task, entries);
             folder.write(file_names::CANDIDATES, text::json(&list)?)?;
@@ -317,18 +317,17 @@ impl Job<'_> {
         folder: &OutputFolder,
         at: &Path,
     ) -> anyhow::Result<Plan> {
-        let policy = PolicyPlan {
-            name: self.policy.chooser().name().to_owned(),
-            version: self.policy.version().to_owned(),
-            score: artefact.score,
+        let origin = Origin {
+            matrix: &self.matrix,
+            costs,
+            policy: self.policy.chooser().name(),
+            policy_version: self.policy.version(),
         };
-        let matrix = self.matrix.clone();
         let extra = if self.args.packed() { &host::FILES[..] } else { &[] };
         let written = (self.args.packed(), extra);
-        let kernel = &artefact.kernel;
-        let plan = kernel_folder::write((matrix, policy), costs, kernel, written, folder, at)?;
+        let plan = kernel_folder::write(origin, artefact, written, folder, at)?;
         if self.args.packed() {
-            let kernel::Kernel { packed, source, .. } = kernel;
+            let kernel::Kernel { packed, source, .. } = &artefact.kernel;
             host::write(entries, packed, source, target, folder, at)?;
         }
         Ok(plan)

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use safetensors::tensor::{TensorView, serialize_to_file};
 use sparserl_core::kernel::Kernel;
-use sparserl_core::layout::{CostModel, ElementType, Packed};
-use sparserl_core::plan::{MachineCode, MatrixPlan, Plan, PolicyPlan};
+use sparserl_core::layout::{ElementType, Packed};
+use sparserl_core::pipeline::Artefact;
+use sparserl_core::plan::{Origin, Plan};
 use sparserl_gpu::compile::nvrtc::Cubin;
 
 use crate::file_names::{CUBIN, PACKED, PLAN, PROGRAM, SOURCE};
@@ -15,32 +16,30 @@ use crate::output_folder::OutputFolder;
 use crate::text;
 
 /// Writes the files of a kernel for a matrix, as it was judged; the packed arrays where they are
-/// wanted. The policy is the one that wrote the program; the plan names `others`, too.
-pub(crate) fn write(
-    (matrix, policy): (MatrixPlan, PolicyPlan),
-    costs: &CostModel<'_>,
-    kernel: &Kernel<Cubin>,
+/// wanted. The plan names `others`, too.
+pub(crate) fn write<V>(
+    origin: Origin<'_>,
+    artefact: &Artefact<Cubin, V>,
     (with_arrays, others): (bool, &[&'static str]),
     folder: &OutputFolder,
     at: &Path,
 ) -> anyhow::Result<Plan> {
-    let Kernel { packed, source, code, .. } = kernel;
-    let machine_code = code.as_ref().map(MachineCode::from);
-    let files = vec![SOURCE, PROGRAM, PLAN];
-    let mut plan = Plan::new(matrix, costs, policy, packed, source, machine_code, files);
-    let source_file = source.text.clone() + &source.launch_comment(packed);
-    plan.kernel.blake3 = Some(blake3::hash(source_file.as_bytes()).to_hex().to_string());
+    let Kernel { packed, code, .. } = &artefact.kernel;
+    let source_file = artefact.kernel.source_file();
+    let source_hash = blake3::hash(source_file.as_bytes()).to_hex().to_string();
+    let mut files = vec![SOURCE, PROGRAM, PLAN];
+    files.extend(code.as_ref().map(|_| CUBIN));
+    files.extend(with_arrays.then_some(PACKED));
+    files.extend_from_slice(others);
+    let plan = Plan::new(origin, artefact, source_hash, files);
     folder.write(at.join(SOURCE), source_file)?;
     folder.write(at.join(PROGRAM), packed.program.to_string())?;
     if let Some(cubin) = code {
         folder.write(at.join(CUBIN), cubin.bytes())?;
-        plan.files.push(CUBIN);
     }
     if with_arrays {
         write_arrays(packed, folder, &at.join(PACKED))?;
-        plan.files.push(PACKED);
     }
-    plan.files.extend_from_slice(others);
     folder.write(at.join(PLAN), text::json(&plan)?)?;
     Ok(plan)
 }

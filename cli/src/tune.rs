@@ -32,7 +32,7 @@ use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::pipeline;
-use sparserl_core::plan::{Plan, PolicyPlan};
+use sparserl_core::plan::{Origin, Plan};
 use sparserl_core::search::{Search, SearchSettings};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Dtype;
@@ -239,15 +239,15 @@ impl Job {
         let measure_time = measuring.elapsed();
 
         let costs = CostModel::new(Arc::clone(&input.stats), task, target);
-        let policy = PolicyPlan {
-            name: POLICY.to_owned(),
-            version: POLICY_VERSION.to_owned(),
-            score: artefact.score,
+        let origin = Origin {
+            matrix: &self.case.matrix,
+            costs: &costs,
+            policy: POLICY,
+            policy_version: POLICY_VERSION,
         };
         let written = OutputFolder::begin(&folder.kernel(), Edited::Keep)?;
-        let origin = (self.case.matrix.clone(), policy);
-        let (kernel, files) = (&artefact.kernel, (self.packed, &[][..]));
-        let plan = kernel_folder::write(origin, &costs, kernel, files, &written, Path::new(""))?;
+        let files = (self.packed, &[][..]);
+        let plan = kernel_folder::write(origin, &artefact, files, &written, Path::new(""))?;
         written.finish()?;
         self.lend(place, &features, &result);
         laboratory.record.result = Some(result);

@@ -38,6 +38,14 @@ pub struct Kernel<C> {
     pub compile_time: Duration,
 }
 
+impl<C> Kernel<C> {
+    /// The source as it is written to a file, which ends with how it is launched for its matrix.
+    #[must_use]
+    pub fn source_file(&self) -> String {
+        self.source.text.clone() + &self.source.launch_comment(&self.packed)
+    }
+}
+
 /// What is judged: a program, before or after a kernel was made of it, or CUDA from anywhere.
 ///
 /// `C` is the code that kernels hold, `F` a kernel from anywhere.

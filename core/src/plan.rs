@@ -2,6 +2,7 @@
 //!
 //! Two runs on the same input write the same bytes, so nothing in here depends on time.
 
+use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,15 +12,30 @@ use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::codegen::{Argument, ArgumentKind, CudaSource, WIDEST_LOAD, loads_vectors};
+use crate::kernel::Kernel;
 use crate::language::{LANGUAGE_VERSION, Program, Rows, Token, grammar_hash, vocabulary_hash};
 use crate::layout::{CostModel, Packed, PackedPart, part_name};
 use crate::matrix::CsrView;
+use crate::pipeline::Artefact;
 use crate::target::Architecture;
 use crate::task::{Operation, Task, Values};
 
 /// What `plan.json` is; the number changes with the meaning of its fields.
 const PLAN_FORMAT: &str = "sparserl plan 2";
 const CANDIDATES_FORMAT: &str = "sparserl candidates 1";
+
+/// Where kernels come from: what their plans say that is not in them.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// The matrix that they are for, as it was read.
+    pub matrix: &'a MatrixPlan,
+    /// What is expected of programs for it, on the target.
+    pub costs: &'a CostModel<'a>,
+    /// Name of the policy that wrote their programs.
+    pub policy: &'a str,
+    /// Changes with what the policy writes.
+    pub policy_version: &'a str,
+}
 
 /// A kernel and the launch for its matrix.
 #[derive(Clone, Debug, Serialize)]
@@ -60,13 +76,13 @@ struct LanguagePlan {
 
 /// Who wrote the program.
 #[derive(Clone, Debug, Serialize)]
-pub struct PolicyPlan {
+struct PolicyPlan {
     /// Name of the policy.
-    pub name: String,
+    name: String,
     /// Changes with what it writes.
-    pub version: String,
+    version: String,
     /// How good it finds the program, higher being better, before anything is measured.
-    pub score: f64,
+    score: f64,
 }
 
 /// What is computed.
@@ -120,10 +136,8 @@ impl MatrixPlan {
 pub struct KernelPlan {
     /// Name of the function.
     pub name: String,
-    /// Hash of the file that it is written to, hexadecimal: a file with another was edited. Absent
-    /// until it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub blake3: Option<String>,
+    /// Hash of the file that it is written to, hexadecimal: a file with another was edited.
+    pub blake3: String,
 }
 
 /// A launch of one dimension.
@@ -257,18 +271,21 @@ pub struct MachineCode {
 }
 
 impl Plan {
-    /// The plan of a kernel, of its machine code where it was compiled, and of the files that the
-    /// kernel is written to.
+    /// The plan of a kernel, which is written to these files; `source_hash` is the BLAKE3 hash of
+    /// its [source file](Kernel::source_file), hexadecimal.
     #[must_use]
-    pub fn new(
-        matrix: MatrixPlan,
-        costs: &CostModel<'_>,
-        policy: PolicyPlan,
-        packed: &Packed,
-        source: &CudaSource,
-        machine_code: Option<MachineCode>,
+    pub fn new<C, V>(
+        origin: Origin<'_>,
+        artefact: &Artefact<C, V>,
+        source_hash: String,
         files: Vec<&'static str>,
-    ) -> Self {
+    ) -> Self
+    where
+        for<'c> MachineCode: From<&'c C>,
+    {
+        let Origin { matrix, costs, policy, policy_version } = origin;
+        let Kernel { packed, source, code, .. } = &artefact.kernel;
+        let machine_code = code.as_ref().map(MachineCode::from);
         let geometry = packed.geometry;
         let architecture =
             machine_code.as_ref().and_then(|code| Architecture::from_str(&code.architecture).ok());
@@ -282,10 +299,14 @@ impl Plan {
                 vocabulary_hash: format!("{:016x}", vocabulary_hash()),
                 grammar_hash: format!("{:016x}", grammar_hash()),
             },
-            policy,
+            policy: PolicyPlan {
+                name: policy.to_owned(),
+                version: policy_version.to_owned(),
+                score: artefact.score,
+            },
             task: packed.program.task.into(),
-            matrix,
-            kernel: KernelPlan { name: source.kernel.clone(), blake3: None },
+            matrix: matrix.clone(),
+            kernel: KernelPlan { name: source.kernel.clone(), blake3: source_hash },
             launch: LaunchPlan {
                 grid: geometry.grid,
                 block: geometry.block,
@@ -430,15 +451,17 @@ struct CandidateEntry<'a> {
 }
 
 impl<'a> CandidateList<'a> {
-    /// Of kernels with the folder, program, score and plan of each.
+    /// Of kernels with the folder, program and plan of each.
     pub fn new(
         matrix: &'a MatrixPlan,
         task: Task,
-        candidates: impl Iterator<Item = (String, &'a Program, f64, &'a Plan)>,
+        candidates: impl Iterator<Item = (String, &'a Program, &'a Plan)>,
     ) -> Self {
-        let entry = |(folder, program, score, plan): (_, &Program, _, &'a Plan)| {
-            let program = program.to_string();
-            CandidateEntry { folder, score, program, predicted: &plan.predicted }
+        let entry = |(folder, program, plan): (_, &Program, &'a Plan)| CandidateEntry {
+            folder,
+            score: plan.policy.score,
+            program: program.to_string(),
+            predicted: &plan.predicted,
         };
         Self {
             format: CANDIDATES_FORMAT,

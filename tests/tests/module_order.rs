@@ -20,13 +20,13 @@ const CORE: [&str; 22] = [
     "layout",
     "language",
     "codegen",
-    "plan",
     "kernel",
     "decode",
     "search",
     "outcome",
     "results",
     "pipeline",
+    "plan",
     "arbitrary",
 ];
 

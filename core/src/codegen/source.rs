@@ -117,7 +117,7 @@ impl CudaSource {
     /// Says how a source is launched for this matrix, to stand after the last line of its source:
     /// neither that nor what it compiles to depends on the matrix.
     #[must_use]
-    pub fn launch_comment(&self, packed: &Packed) -> String {
+    pub(crate) fn launch_comment(&self, packed: &Packed) -> String {
         let LinearGeometry { grid, block, .. } = packed.geometry;
         let sizes = self.arguments(packed).into_iter().filter_map(|argument| match argument.kind {
             ArgumentKind::Size(size) => Some(format!("{} = {size}", argument.name)),
