@@ -7,7 +7,7 @@ use std::thread::{self, ScopedJoinHandle};
 use sparserl_core::codegen::{
     Alignment, CudaSource, Ending, Epilogue, emit, emit_ending, row_alignment,
 };
-use sparserl_core::kernel::Compiler as _;
+use sparserl_core::kernel::{Compiler as _, Kernel};
 use sparserl_core::language::Program;
 use sparserl_core::layout::{PackError, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar, middle_rows, sample_rows};
@@ -118,8 +118,32 @@ impl Recipe<'_> {
         known: Known,
     ) -> Result<PlanKernel, Failure> {
         let packed = pack(matrix, program).map_err(|error| misfit(&error))?;
+        self.finish(matrix, Arc::new(packed), None, known)
+    }
+
+    /// The same of a kernel that was judged: what was judged is what is used. Its arrays are those
+    /// of every kernel of its program; its code is that of the kernel without an ending only.
+    pub(crate) fn make_of<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        judged: Kernel<Cubin>,
+        known: Known,
+    ) -> Result<PlanKernel, Failure> {
+        let Kernel { packed, source, code, .. } = judged;
+        self.finish(matrix, packed, code.map(|cubin| (source, cubin)), known)
+    }
+
+    /// Compiles what is not there yet, and loads all of it.
+    fn finish<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        packed: Arc<Packed>,
+        plain: Option<(CudaSource, Cubin)>,
+        known: Known,
+    ) -> Result<PlanKernel, Failure> {
         let code = |packed: &Packed| match self.epilogue {
-            None => self.compile(packed),
+            None => self.compile(packed, plain),
+            // The epilogue is fused into the kernel: without it nothing is launched.
             Some(epilogue) => self.compile_fused(matrix, packed, epilogue),
         };
         self.load(matrix, packed, known, code)
@@ -133,14 +157,14 @@ impl Recipe<'_> {
         code: Code,
         known: Known,
     ) -> Result<PlanKernel, Failure> {
-        self.load(matrix, packed, known, |_| Ok(code))
+        self.load(matrix, Arc::new(packed), known, |_| Ok(code))
     }
 
     /// Gets code, and loads it where there is a GPU, while the arrays are copied there.
     fn load<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        packed: Packed,
+        packed: Arc<Packed>,
         known: Known,
         code: impl FnOnce(&Packed) -> Result<Code, Failure>,
     ) -> Result<PlanKernel, Failure> {
@@ -152,7 +176,7 @@ impl Recipe<'_> {
             }
             Err(_) => (code(&packed)?, None),
         };
-        Ok(PlanKernel { packed: Arc::new(packed), code, known, settled: Mutex::new(None), loaded })
+        Ok(PlanKernel { packed, code, known, settled: Mutex::new(None), loaded })
     }
 
     fn load_to<T: Scalar>(
@@ -219,14 +243,20 @@ impl Recipe<'_> {
         }
     }
 
-    /// Compiles what a plan without an epilogue runs, all at once.
-    fn compile(&self, packed: &Packed) -> Result<Code, Failure> {
+    /// Compiles what a plan without an epilogue runs, all at once. The plain kernel may be there
+    /// already; the others have parameters for another result, and for leading dimensions, which
+    /// those that are judged have not: their sources are others.
+    fn compile(
+        &self,
+        packed: &Packed,
+        plain: Option<(CudaSource, Cubin)>,
+    ) -> Result<Code, Failure> {
         let (program, signature) = (&packed.program, packed.signature());
         let ending = emit_ending(program, &signature, &Ending::Apart).map_err(Failure::internal)?;
-        let plain = emit(program, &signature).map_err(Failure::internal)?;
         let strided = self.strided_sources(packed)?;
+        let make_plain = || self.compiled(emit(program, &signature).map_err(Failure::internal)?);
         std::thread::scope(|scope| {
-            let plain = scope.spawn(|| self.compiled(plain));
+            let plain = scope.spawn(|| plain.map_or_else(make_plain, Ok));
             let spawn = |source| scope.spawn(|| self.compiled(source));
             let strided: Vec<_> = strided.into_iter().map(spawn).collect();
             let ending = self.compiled(ending)?;

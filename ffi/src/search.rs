@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sparserl_core::decode::{Choice, PolicyInput};
+use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
@@ -14,6 +15,7 @@ use sparserl_core::outcome::{Objective, Outcome, Regime};
 use sparserl_core::pipeline::{self, BATCH, Budget, PipelineError, Request, Tools};
 use sparserl_core::results::ranking;
 use sparserl_core::structure::MatrixStats;
+use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::emulated::checker::{Checker, Unjudged};
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::worker::Protocol;
@@ -148,7 +150,7 @@ pub(crate) fn better<T: Scalar>(
     };
     // The first that fits what is left of the memory, and that goes with the epilogue.
     let mut refused: Option<Failure> = None;
-    for Chosen { program, known } in chosen {
+    for Chosen { program, judged, known } in chosen {
         let mut known = Known { csr_predicted, ..known };
         if is_abandoned() {
             return Ok(abandoned());
@@ -159,7 +161,12 @@ pub(crate) fn better<T: Scalar>(
             }
             return Ok(Found::PlainCsr(known));
         }
-        match plan.recipe(|| origins(whole, op)).make(matrix, &program, known) {
+        let recipe = plan.recipe(|| origins(whole, op));
+        let made = match judged {
+            Some(judged) => recipe.make_of(matrix, judged, known),
+            None => recipe.make(matrix, &program, known),
+        };
+        match made {
             Ok(kernel) => return Ok(Found::Better(Box::new(kernel))),
             // How much memory is left differs from run to run, and so would the next program.
             Err(failure) if plan.options.deterministic && failure.status == Status::OutOfMemory => {
@@ -174,6 +181,8 @@ pub(crate) fn better<T: Scalar>(
 /// A program, and what is known of it.
 struct Chosen {
     program: Program,
+    /// Its kernel as it was judged, where one was made and kept.
+    judged: Option<Kernel<Cubin>>,
     known: Known,
 }
 
@@ -187,19 +196,18 @@ fn checked<T: Scalar>(
 ) -> Result<Vec<Chosen>, String> {
     let context = &*plan.context;
     let words = context.policy()?.in_words();
-    let chosen = |choice: &Choice, how: String| {
+    let chosen = |program: Program, judged, how: String| {
         let known = Known {
-            predicted: costs.cost(&choice.program).seconds,
+            predicted: costs.cost(&program).seconds,
             why: format!("chosen by {words}, {how}"),
             ..Known::default()
         };
-        Chosen { program: choice.program.clone(), known }
+        Chosen { program, judged, known }
     };
     if context.gpu.is_ok() {
-        return Ok(choices
-            .iter()
-            .map(|choice| chosen(choice, "not measured".to_owned()))
-            .collect());
+        let unmeasured =
+            |choice: &Choice| chosen(choice.program.clone(), None, "not measured".to_owned());
+        return Ok(choices.iter().map(unmeasured).collect());
     }
     let mut checker = Checker::open(
         Arc::clone(&context.pool),
@@ -214,7 +222,8 @@ fn checked<T: Scalar>(
     let start = Instant::now();
     let tools = Tools {
         chooser: context.policy()?.chooser(),
-        compiler: Some(&context.compiler),
+        // Nothing launches a kernel without the epilogue.
+        compiler: plan.epilogue.is_none().then_some(&context.compiler),
         evaluator: None::<&mut GpuEvaluator>,
         check: Some(&mut checker),
         clock: &move || start.elapsed(),
@@ -225,13 +234,14 @@ fn checked<T: Scalar>(
     let artefacts = generated.artefacts.into_iter().filter_map(|artefact| {
         let program = artefact.kernel.packed.program.clone();
         let how = format!("emulated on {} and found right", artefact.verdict?.extent);
-        Some(chosen(&Choice { program, score: artefact.score }, how))
+        Some(chosen(program, Some(artefact.kernel), how))
     });
     Ok(artefacts.collect())
 }
 
 /// Programs that a process which measures beside this one found right, the fastest first. Whether
-/// they fit the memory that is left is for the caller to see.
+/// they fit the memory that is left is for the caller to see. Kernels are measured without the
+/// plan's epilogue, whose arrays only callers have, and without gaps between rows.
 fn measure<T: Scalar>(
     plan: &Plan,
     gpu: &Gpu,
@@ -245,8 +255,8 @@ fn measure<T: Scalar>(
     let opened = GpuEvaluator::open(server, pool, gpu.ordinal, Protocol::full());
     let mut evaluator = opened.map_err(|error| error.to_string())?;
     let budget = Budget::Time(time);
-    // What was measured is made anew, with the plan's epilogue.
-    let request = Request { matrix, input, wanted: 0, objective: OBJECTIVE, budget, spare: 0 };
+    // As many as have kept their arrays: they are used as they were measured.
+    let request = Request { matrix, input, wanted: BATCH, objective: OBJECTIVE, budget, spare: 0 };
     let start = Instant::now();
     // To a search that is abandoned, or waited for, each look at the clock is another budget later,
     // so that it ends with the batch that it is at, whenever that became so.
@@ -284,7 +294,10 @@ fn measure<T: Scalar>(
     let cusparse = best.min_by(f64::total_cmp);
     let right = ranking(outcomes, OBJECTIVE);
     let first_batch = right.first().map(|index| index / BATCH);
+    // The fastest come first here as there; of those further down the arrays were given up.
+    let mut artefacts = generated.artefacts.into_iter();
     let chosen = right.iter().zip(1..).filter_map(|(&index, place)| {
+        let judged = artefacts.next().map(|artefact| artefact.kernel);
         let program = choices.get(index)?.program.clone();
         let measured = outcomes.get(index).and_then(median);
         let gain = match (measured, csr) {
@@ -304,7 +317,7 @@ fn measure<T: Scalar>(
         let cusparse = cusparse.filter(|_| first_batch == Some(index / BATCH));
         let predicted = costs.cost(&program).seconds;
         let known = Known { predicted, measured, csr, cusparse, why, ..Known::default() };
-        Some(Chosen { program, known })
+        Some(Chosen { program, judged, known })
     });
     Ok(chosen.collect())
 }
