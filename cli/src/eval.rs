@@ -17,10 +17,10 @@ mod results;
 mod summary;
 mod table;
 
-use half::{bf16, f16};
-use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::plan::MatrixPlan;
-use sparserl_core::task::{Dtype, Task};
+use sparserl_core::task::Task;
+use sparserl_core::with_scalar;
 use sparserl_gpu::store::fingerprint::{MatrixIdentity, matrix_plan};
 
 use crate::args::{EvalArgs, MatrixArgs};
@@ -98,12 +98,7 @@ fn evaluate<J: Jury>(
     for problem in problems {
         progress.step(format!("reading {}", problem.matrix.file_name()));
         let (matrix, note) = load(&problem.matrix)?;
-        match task.precision.matrix() {
-            Dtype::F32 => drop(round::<f32>(&matrix, &problem.matrix)?),
-            Dtype::F16 => drop(round::<f16>(&matrix, &problem.matrix)?),
-            Dtype::BF16 => drop(round::<bf16>(&matrix, &problem.matrix)?),
-            Dtype::F64 => {}
-        }
+        with_scalar!(task.precision.matrix(), T => drop(round::<T>(&matrix, &problem.matrix)?));
         let name = problem.matrix.file_name();
         notes.extend(note.map(|note| format!("{name}: {note}")));
         let facts = matrix_plan(name, matrix.view());
@@ -203,21 +198,10 @@ impl<J: Jury> Run<'_, J> {
         let (matrix, _) = load(args)?;
         let identity = MatrixIdentity::of_plan(&facts)?;
         let (jury, progress) = (&mut self.jury, self.progress);
-        let verdicts = match self.task.precision.matrix() {
-            Dtype::F32 => {
-                let matrix: Csr<f32> = round(&matrix, args)?;
-                jury.judge(matrix.view(), &identity, candidates, progress)?
-            }
-            Dtype::F64 => jury.judge(matrix.view(), &identity, candidates, progress)?,
-            Dtype::F16 => {
-                let matrix: Csr<f16> = round(&matrix, args)?;
-                jury.judge(matrix.view(), &identity, candidates, progress)?
-            }
-            Dtype::BF16 => {
-                let matrix: Csr<bf16> = round(&matrix, args)?;
-                jury.judge(matrix.view(), &identity, candidates, progress)?
-            }
-        };
+        let verdicts = with_scalar!(self.task.precision.matrix(), T => {
+            let matrix = round::<T>(&matrix, args)?;
+            jury.judge(matrix.view(), &identity, candidates, progress)?
+        });
         let Verdicts { candidates, rounds, unjudged } = verdicts;
         self.unjudged.extend(unjudged);
         Ok(MatrixResult { matrix: facts, candidates, rounds })

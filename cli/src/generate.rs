@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use half::{bf16, f16};
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::kernel;
 use sparserl_core::layout::CostModel;
@@ -15,7 +14,8 @@ use sparserl_core::pipeline::{self, Artefact, Generated, PipelineError, Request,
 use sparserl_core::plan::{CandidateList, MatrixPlan, Origin, Plan};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
-use sparserl_core::task::{Dtype, Task};
+use sparserl_core::task::Task;
+use sparserl_core::with_scalar;
 use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::nvrtc::Cubin;
@@ -70,24 +70,11 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Ending> {
         progress: &progress,
         start,
     };
-    let summary = match task.precision.matrix() {
-        Dtype::F32 => {
-            let rounded = round::<f32>(&matrix, &args.matrix)?;
-            drop(matrix);
-            job.generate(rounded.view())?
-        }
-        Dtype::F64 => job.generate(matrix.view())?,
-        Dtype::F16 => {
-            let rounded = round::<f16>(&matrix, &args.matrix)?;
-            drop(matrix);
-            job.generate(rounded.view())?
-        }
-        Dtype::BF16 => {
-            let rounded = round::<bf16>(&matrix, &args.matrix)?;
-            drop(matrix);
-            job.generate(rounded.view())?
-        }
-    };
+    let summary = with_scalar!(task.precision.matrix(), T => {
+        let rounded = round::<T>(&matrix, &args.matrix)?;
+        drop(matrix);
+        job.generate(rounded.view())?
+    });
     drop(progress);
 
     if !args.quiet {

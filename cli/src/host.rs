@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::anyhow;
-use half::{bf16, f16};
 use sparserl_core::codegen::{Argument, ArgumentKind, CudaSource};
 use sparserl_core::layout::{LinearGeometry, Packed};
 use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
 use sparserl_core::reference;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
+use sparserl_core::with_scalar;
 
 use crate::file_names;
 use crate::output_folder::OutputFolder;
@@ -41,12 +41,7 @@ pub(crate) fn write<T: Scalar>(
     at: &Path,
 ) -> anyhow::Result<()> {
     let task = packed.program.task;
-    let expected = match task.precision.dense() {
-        Dtype::F32 => expected::<T, f32>(matrix, task)?,
-        Dtype::F64 => expected::<T, f64>(matrix, task)?,
-        Dtype::F16 => expected::<T, f16>(matrix, task)?,
-        Dtype::BF16 => expected::<T, bf16>(matrix, task)?,
-    };
+    let expected = with_scalar!(task.precision.dense(), D => expected::<T, D>(matrix, task)?);
     let makefile = include_str!("host/Makefile");
     let makefile = makefile.replace("@ARCHITECTURE@", &target.architecture.to_string());
     folder.write(at.join(file_names::HOST), program(matrix.nnz(), packed, source, target))?;
@@ -158,6 +153,7 @@ fn expected<T: Scalar, D: Scalar>(matrix: CsrView<'_, T>, task: Task) -> anyhow:
 mod tests {
     use std::collections::BTreeSet;
 
+    use half::{bf16, f16};
     use sparserl_core::matrix::generate;
     use sparserl_core::task::Operation;
 

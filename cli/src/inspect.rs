@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use half::{bf16, f16};
 use serde::Serialize;
 use sparserl_core::language::{Mask, Space};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
@@ -11,7 +10,8 @@ use sparserl_core::plan::{MatrixPlan, TaskPlan};
 use sparserl_core::structure::{
     EmbeddingConfig, Features, MatrixStats, SpyGrid, StructureEmbedding,
 };
-use sparserl_core::task::{Dtype, Task};
+use sparserl_core::task::Task;
+use sparserl_core::with_scalar;
 use sparserl_gpu::store::fingerprint::matrix_plan;
 
 use crate::args::InspectArgs;
@@ -93,12 +93,10 @@ fn count(matrix: &Csr<f64>, task: Task, args: &InspectArgs) -> anyhow::Result<St
         let stats = MatrixStats::new(matrix);
         Space::new(Mask::legal(&stats, task)).count()
     }
-    let count = match task.precision.matrix() {
-        Dtype::F32 => count_as(round::<f32>(matrix, &args.matrix)?.view(), task),
-        Dtype::F64 => count_as(matrix.view(), task),
-        Dtype::F16 => count_as(round::<f16>(matrix, &args.matrix)?.view(), task),
-        Dtype::BF16 => count_as(round::<bf16>(matrix, &args.matrix)?.view(), task),
-    };
+    let count = with_scalar!(
+        task.precision.matrix(),
+        T => count_as(round::<T>(matrix, &args.matrix)?.view(), task)
+    );
     Ok(count.to_string())
 }
 

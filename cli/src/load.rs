@@ -3,10 +3,10 @@
 use std::io;
 
 use anyhow::anyhow;
-use half::{bf16, f16};
 use sparserl_core::matrix::file::{self, Loaded, Member};
 use sparserl_core::matrix::{Csr, CsrError, Scalar};
 use sparserl_core::task::Dtype;
+use sparserl_core::with_scalar;
 
 use crate::args::MatrixArgs;
 use crate::matrix_source::MatrixSource;
@@ -80,12 +80,7 @@ pub(crate) fn lost(matrix: &Csr<f64>, dtype: Dtype) -> Option<String> {
             .filter(|&&v| v != 0.0 && T::from_f64(v).to_f64() == 0.0)
             .count()
     }
-    let lost = match dtype {
-        Dtype::F16 => count::<f16>(matrix),
-        Dtype::BF16 => count::<bf16>(matrix),
-        Dtype::F32 => count::<f32>(matrix),
-        Dtype::F64 => 0,
-    };
+    let lost = with_scalar!(dtype, T => count::<T>(matrix));
     let values = if lost == 1 { "value is" } else { "values are" };
     (lost > 0).then(|| {
         format!("{lost} {values} too small for {dtype} and taken as 0; --dtype f64 keeps them")

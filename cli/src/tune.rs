@@ -25,7 +25,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use half::{bf16, f16};
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::kernel::Compiler;
 use sparserl_core::language::Program;
@@ -35,7 +34,7 @@ use sparserl_core::pipeline;
 use sparserl_core::plan::{Origin, Plan};
 use sparserl_core::search::{Search, SearchSettings};
 use sparserl_core::structure::MatrixStats;
-use sparserl_core::task::Dtype;
+use sparserl_core::with_scalar;
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::store::fingerprint::{MatrixIdentity, matrix_plan};
@@ -105,24 +104,11 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
         is_over: &mut |spent| spent >= args.budget || interrupt::was_asked_for(),
         observe: &mut |stage| line.show(&stage),
     };
-    let tuned = match task.precision.matrix() {
-        Dtype::F32 => {
-            let rounded = round::<f32>(&matrix, &args.matrix)?;
-            drop(matrix);
-            job.tune(rounded.view(), &mut gpu, Some(&compiler), end)?
-        }
-        Dtype::F64 => job.tune(matrix.view(), &mut gpu, Some(&compiler), end)?,
-        Dtype::F16 => {
-            let rounded = round::<f16>(&matrix, &args.matrix)?;
-            drop(matrix);
-            job.tune(rounded.view(), &mut gpu, Some(&compiler), end)?
-        }
-        Dtype::BF16 => {
-            let rounded = round::<bf16>(&matrix, &args.matrix)?;
-            drop(matrix);
-            job.tune(rounded.view(), &mut gpu, Some(&compiler), end)?
-        }
-    };
+    let tuned = with_scalar!(task.precision.matrix(), T => {
+        let rounded = round::<T>(&matrix, &args.matrix)?;
+        drop(matrix);
+        job.tune(rounded.view(), &mut gpu, Some(&compiler), end)?
+    });
     drop(line);
     if !args.quiet {
         for note in &tuned.summary.notes {

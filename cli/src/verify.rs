@@ -12,12 +12,12 @@ pub(crate) mod judge;
 mod report;
 
 use anyhow::{Context, anyhow, bail};
-use half::{bf16, f16};
 use sparserl_core::matrix::{Csr, CsrView, Scalar};
 use sparserl_core::message;
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::plan::MatrixPlan;
 use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_core::with_scalar;
 use sparserl_gpu::compile::nvrtc::CompileError;
 use sparserl_gpu::run::device;
 use sparserl_gpu::store::fingerprint::matrix_plan;
@@ -63,17 +63,16 @@ fn verify<J: Judge>(
     open: impl FnOnce() -> anyhow::Result<J>,
 ) -> anyhow::Result<Report> {
     let progress = Progress::new(3, !args.json);
-    let given = Given::read(args, &progress)?;
+    let (given, matrix) = Given::read(args, &progress)?;
     progress.step("opening the GPU");
     let mut judge = open()?;
     progress.step("judging");
     let (kernel, task) = (&given.kernel, given.task);
-    let mut evaluation = match &given.matrix {
-        Rounded::F32(matrix) => judge_one(&mut judge, matrix.view(), task, kernel)?,
-        Rounded::F64(matrix) => judge_one(&mut judge, matrix.view(), task, kernel)?,
-        Rounded::F16(matrix) => judge_one(&mut judge, matrix.view(), task, kernel)?,
-        Rounded::BF16(matrix) => judge_one(&mut judge, matrix.view(), task, kernel)?,
-    };
+    let mut evaluation = with_scalar!(task.precision.matrix(), T => {
+        let rounded = matrix.cast::<T>()?;
+        drop(matrix);
+        judge_one(&mut judge, rounded.view(), task, kernel)?
+    });
     drop(progress);
     given.say_note();
     let outcome =
@@ -95,12 +94,12 @@ struct Given {
     kernel: Kernel,
     task: Task,
     facts: MatrixPlan,
-    matrix: Rounded,
     note: Option<String>,
 }
 
 impl Given {
-    fn read(args: &VerifyArgs, progress: &Progress) -> anyhow::Result<Self> {
+    /// Gives the matrix as it was read, too, which can be rounded to the task's precision.
+    fn read(args: &VerifyArgs, progress: &Progress) -> anyhow::Result<(Self, Csr<f64>)> {
         let at = || args.kernel.display().to_string();
         let file = KernelFile::read(args.kernel.clone()).with_context(at)?;
         let kernel = file.parse().with_context(at)?;
@@ -124,13 +123,9 @@ impl Given {
         let lost = lost(&matrix, task.precision.matrix());
         let notes: Vec<String> = note.into_iter().chain(lost).collect();
         let note = (!notes.is_empty()).then(|| notes.join("; "));
-        let matrix = match task.precision.matrix() {
-            Dtype::F32 => Rounded::F32(round(&matrix, &matrix_args)?),
-            Dtype::F64 => Rounded::F64(matrix),
-            Dtype::F16 => Rounded::F16(round(&matrix, &matrix_args)?),
-            Dtype::BF16 => Rounded::BF16(round(&matrix, &matrix_args)?),
-        };
-        Ok(Self { file, kernel, task, facts, matrix, note })
+        // Before a GPU is opened: where it cannot be rounded, none is needed.
+        with_scalar!(task.precision.matrix(), T => drop(round::<T>(&matrix, &matrix_args)?));
+        Ok((Self { file, kernel, task, facts, note }, matrix))
     }
 
     /// Says what is to be known of the matrix.
@@ -139,14 +134,6 @@ impl Given {
             console::say(&format!("note: {note}"));
         }
     }
-}
-
-/// A matrix in the type that the task's precision has for it.
-enum Rounded {
-    F32(Csr<f32>),
-    F64(Csr<f64>),
-    F16(Csr<f16>),
-    BF16(Csr<bf16>),
 }
 
 fn judge_one<J: Judge, T: Scalar>(

@@ -25,6 +25,7 @@ pub(crate) mod tasks;
 pub use coo::{Coo, CooError, Duplicates};
 pub use csr::{Csr, CsrError, CsrView};
 pub use elements::{Digest, Elements};
+pub use half::{bf16, f16};
 pub(crate) use offsets::KeptOffsets;
 pub use offsets::{Offsets, OffsetsView};
 pub use sample::{RowSample, middle_rows, sample_rows};

@@ -9,6 +9,7 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 use sparserl_core::matrix::{Csr, CsrError, Offsets, OffsetsView, Scalar};
 use sparserl_core::task::Dtype;
+use sparserl_core::with_scalar;
 use sparserl_gpu::run::operator::{self, MemoryAt};
 
 use crate::context::Context;
@@ -155,12 +156,10 @@ impl Matrix {
         };
         // SAFETY: as above.
         let entries = unsafe {
-            match wanted.values {
-                Dtype::F32 => wanted.entries::<f32>(context, given.values, offsets, columns),
-                Dtype::F64 => wanted.entries::<f64>(context, given.values, offsets, columns),
-                Dtype::F16 => wanted.entries::<f16>(context, given.values, offsets, columns),
-                Dtype::BF16 => wanted.entries::<bf16>(context, given.values, offsets, columns),
-            }
+            with_scalar!(
+                wanted.values,
+                T => wanted.entries::<T>(context, given.values, offsets, columns)
+            )
         }?;
         Ok(Self {
             entries,

@@ -23,7 +23,6 @@ mod verdict;
 
 use std::sync::Arc;
 
-use half::{bf16, f16};
 use rayon::prelude::*;
 use sparserl_core::codegen::{CudaSource, EmitError, emit};
 use sparserl_core::layout::{Packed, pack};
@@ -31,6 +30,7 @@ use sparserl_core::matrix::{CsrError, CsrView, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator, Outcome};
 use sparserl_core::reference::OperandError;
 use sparserl_core::task::{Dtype, Task};
+use sparserl_core::with_scalar;
 use sparserl_emulator::code::Kernel;
 pub use sparserl_emulator::code::SourceLocation;
 pub use sparserl_emulator::counters::Counters;
@@ -403,12 +403,10 @@ fn run_trial<T: Scalar>(
     (task, foreign): (Task, bool),
     options: &EmulationOptions,
 ) -> Result<Judgement, EmulatorError> {
-    match task.precision.dense() {
-        Dtype::F32 => run_of::<T, f32>(kernel, prepared, matrix, (task, foreign), options),
-        Dtype::F64 => run_of::<T, f64>(kernel, prepared, matrix, (task, foreign), options),
-        Dtype::F16 => run_of::<T, f16>(kernel, prepared, matrix, (task, foreign), options),
-        Dtype::BF16 => run_of::<T, bf16>(kernel, prepared, matrix, (task, foreign), options),
-    }
+    with_scalar!(
+        task.precision.dense(),
+        D => run_of::<T, D>(kernel, prepared, matrix, (task, foreign), options)
+    )
 }
 
 /// The same, with dense operands of type `D`.

@@ -7,12 +7,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use half::{bf16, f16};
 use sparserl_core::codegen::{self, Argument, ArgumentKind, CudaSource, Ending};
 use sparserl_core::language::Program;
 use sparserl_core::layout;
 use sparserl_core::matrix::{Csr, Scalar};
-use sparserl_core::task::Dtype;
+use sparserl_core::with_scalar;
 
 use crate::matrices;
 
@@ -87,13 +86,8 @@ impl Golden {
             let packed = layout::pack(golden.build::<T>()?.view(), &golden.program)?;
             Ok(codegen::emit_ending(&packed.program, &packed.signature(), ending)?)
         }
-        match self.program.task.precision.matrix() {
-            Dtype::F32 => emit::<f32>(self, ending),
-            Dtype::F64 => emit::<f64>(self, ending),
-            Dtype::F16 => emit::<f16>(self, ending),
-            Dtype::BF16 => emit::<bf16>(self, ending),
-        }
-        .with_context(|| format!("golden program {}", self.name))
+        with_scalar!(self.program.task.precision.matrix(), T => emit::<T>(self, ending))
+            .with_context(|| format!("golden program {}", self.name))
     }
 
     /// What the generator writes anew for each program: header, mappings and kernel, with the names
@@ -138,12 +132,7 @@ impl Golden {
             let arguments = source.arguments(&packed);
             Ok((source, arguments))
         }
-        match self.program.task.precision.matrix() {
-            Dtype::F32 => emit::<f32>(self),
-            Dtype::F64 => emit::<f64>(self),
-            Dtype::F16 => emit::<f16>(self),
-            Dtype::BF16 => emit::<bf16>(self),
-        }
-        .with_context(|| format!("golden program {}", self.name))
+        with_scalar!(self.program.task.precision.matrix(), T => emit::<T>(self))
+            .with_context(|| format!("golden program {}", self.name))
     }
 }

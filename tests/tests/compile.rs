@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Instant;
 
-use half::{bf16, f16};
 use sparserl_core::codegen::{self, Alignment, CudaSource, Ending};
 use sparserl_core::language::Program;
 use sparserl_core::layout;
 use sparserl_core::matrix::Scalar;
-use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_core::task::{Operation, Task};
+use sparserl_core::with_scalar;
 use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::nvrtc::{CompileOptions, Compilers};
 use sparserl_tests::{golden, matrices, programs};
@@ -125,12 +125,8 @@ fn jobs() -> Vec<Job> {
         let matrix = MATRICES[index % MATRICES.len()];
         // The second term keeps a matrix from meeting the same tasks on every round.
         let task = programs::nth_task(index + index / MATRICES.len());
-        let (program, source) = match task.precision.matrix() {
-            Dtype::F32 => random_program::<f32>(matrix, task, index),
-            Dtype::F64 => random_program::<f64>(matrix, task, index),
-            Dtype::F16 => random_program::<f16>(matrix, task, index),
-            Dtype::BF16 => random_program::<bf16>(matrix, task, index),
-        };
+        let (program, source) =
+            with_scalar!(task.precision.matrix(), T => random_program::<T>(matrix, task, index));
         Job { name: format!("program {index} for {matrix}"), source, program }
     });
     golden.chain(strided).chain(random).collect()

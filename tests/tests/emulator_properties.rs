@@ -14,6 +14,7 @@ use sparserl_core::language::Program;
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::Outcome;
 use sparserl_core::task::{Dtype, Precision};
+use sparserl_core::with_scalar;
 use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::compile::nvrtc::Compilers;
@@ -98,12 +99,7 @@ fn golden_programs_are_right() -> TestCaseResult {
     }
     let evaluator = open(1, 5).map_err(TestCaseError::fail)?;
     for golden in golden::load().map_err(|error| TestCaseError::fail(error.to_string()))? {
-        match golden.program.task.precision.matrix() {
-            Dtype::F32 => check::<f32>(golden, &evaluator)?,
-            Dtype::F64 => check::<f64>(golden, &evaluator)?,
-            Dtype::F16 => check::<f16>(golden, &evaluator)?,
-            Dtype::BF16 => check::<bf16>(golden, &evaluator)?,
-        }
+        with_scalar!(golden.program.task.precision.matrix(), T => check::<T>(golden, &evaluator)?)
     }
     Ok(())
 }

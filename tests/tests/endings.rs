@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use half::{bf16, f16};
+use half::bf16;
 use sparserl_core::codegen::{Alignment, Ending, Epilogue, UserField};
 use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{Scalar, middle_rows, sample_rows};
 use sparserl_core::task::{Dtype, Operation};
+use sparserl_core::with_scalar;
 use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
@@ -51,12 +52,7 @@ fn every_layout_ends_elsewhere_and_in_an_epilogue() {
     let mut tried = 0;
     for golden in golden::load().unwrap() {
         let task = golden.program.task;
-        let packed = Arc::new(match task.precision.matrix() {
-            Dtype::F32 => packed::<f32>(&golden),
-            Dtype::F64 => packed::<f64>(&golden),
-            Dtype::F16 => packed::<f16>(&golden),
-            Dtype::BF16 => packed::<bf16>(&golden),
-        });
+        let packed = Arc::new(with_scalar!(task.precision.matrix(), T => packed::<T>(&golden)));
         let step = match task.operation {
             Operation::SpMV => epilogue(
                 task.operation,

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 
-use half::{bf16, f16};
 use sparserl_core::codegen::emit;
 use sparserl_core::language::grammar::expand;
 use sparserl_core::language::{Derivation, Mask, Panel, Program, Slot, Token, Word};
@@ -15,6 +14,7 @@ use sparserl_core::layout::pack;
 use sparserl_core::matrix::Scalar;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_core::with_scalar;
 use sparserl_tests::golden::{self, Golden};
 use sparserl_tests::matrices;
 
@@ -188,12 +188,7 @@ fn made<T: Scalar>(golden: &Golden, uses: &mut BTreeSet<Use>) {
 fn programs_are_legal_and_use_the_whole_language() {
     let mut made_uses = BTreeSet::new();
     for golden in golden::load().unwrap() {
-        match golden.program.task.precision.matrix() {
-            Dtype::F32 => made::<f32>(&golden, &mut made_uses),
-            Dtype::F64 => made::<f64>(&golden, &mut made_uses),
-            Dtype::F16 => made::<f16>(&golden, &mut made_uses),
-            Dtype::BF16 => made::<bf16>(&golden, &mut made_uses),
-        }
+        with_scalar!(golden.program.task.precision.matrix(), T => made::<T>(&golden, &mut made_uses))
     }
     let mut offered_uses = BTreeSet::new();
     for dtype in [Dtype::F32, Dtype::F64] {

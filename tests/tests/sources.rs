@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use half::{bf16, f16};
 use sparserl_core::arbitrary::legal_program;
 use sparserl_core::codegen::{Argument, ArgumentKind, emit};
 use sparserl_core::language::Program;
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::{Csr, Duplicates, Scalar, file};
 use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_core::with_scalar;
 use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_tests::golden::{self, Golden};
 use sparserl_tests::matrices;
@@ -83,12 +83,7 @@ fn arrays_of_large_matrices_are_not_prefetched() {
 #[test]
 fn every_golden_source_is_read_back() {
     for golden in golden::load().unwrap() {
-        match golden.program.task.precision.matrix() {
-            Dtype::F32 => read_back::<f32>(&golden),
-            Dtype::F64 => read_back::<f64>(&golden),
-            Dtype::F16 => read_back::<f16>(&golden),
-            Dtype::BF16 => read_back::<bf16>(&golden),
-        }
+        with_scalar!(golden.program.task.precision.matrix(), T => read_back::<T>(&golden))
     }
 }
 

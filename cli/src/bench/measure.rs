@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
-use half::{bf16, f16};
 use indicatif::HumanCount;
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
@@ -16,6 +15,7 @@ use sparserl_core::outcome::{Evaluation, Objective};
 use sparserl_core::results::ValueSource;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Task};
+use sparserl_core::with_scalar;
 use sparserl_gpu::store::recording::Recorder;
 use sparserl_onnx_models::OpenedPolicy;
 
@@ -105,12 +105,8 @@ impl<E: Instrument> Bench<'_, E> {
             let tasks =
                 self.settings.tasks.iter().copied().filter(|task| task.precision.matrix() == dtype);
             let tasks: Vec<Task> = tasks.collect();
-            match (tasks.is_empty(), dtype) {
-                (true, _) => {}
-                (false, Dtype::F32) => self.rounded::<f32>(&matrix, &facts, &tasks)?,
-                (false, Dtype::F64) => self.cases(matrix.view(), &facts, &tasks)?,
-                (false, Dtype::F16) => self.rounded::<f16>(&matrix, &facts, &tasks)?,
-                (false, Dtype::BF16) => self.rounded::<bf16>(&matrix, &facts, &tasks)?,
+            if !tasks.is_empty() {
+                with_scalar!(dtype, T => self.rounded::<T>(&matrix, &facts, &tasks)?);
             }
         }
         Ok(())

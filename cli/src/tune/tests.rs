@@ -16,7 +16,7 @@ use sparserl_core::outcome::{
 };
 use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
-use sparserl_core::task::{Operation, Task};
+use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::nvrtc::Version;
 use sparserl_gpu::run::device::{Clocks, DeviceFacts};

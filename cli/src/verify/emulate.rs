@@ -4,12 +4,13 @@ use anyhow::{Context, bail};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Task;
+use sparserl_core::with_scalar;
 use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::emulated::EmulatorEvaluator;
 use sparserl_gpu::emulated::ground::{Emulated, Ground, GroundError, fits};
 
+use super::Given;
 use super::emulation_report::EmulationReport;
-use super::{Given, Rounded};
 use crate::args::{EmulationArgs, VerifyArgs};
 use crate::console;
 use crate::ending::WrongKernel;
@@ -28,15 +29,14 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
 
 fn report(args: &VerifyArgs) -> anyhow::Result<EmulationReport> {
     let progress = Progress::new(2, !args.json);
-    let given = Given::read(args, &progress)?;
+    let (given, matrix) = Given::read(args, &progress)?;
     let emulator = open(&args.emulation)?;
     progress.step("emulating");
-    let judged = match &given.matrix {
-        Rounded::F32(matrix) => judge(args, &given, matrix.view(), &emulator),
-        Rounded::F64(matrix) => judge(args, &given, matrix.view(), &emulator),
-        Rounded::F16(matrix) => judge(args, &given, matrix.view(), &emulator),
-        Rounded::BF16(matrix) => judge(args, &given, matrix.view(), &emulator),
-    };
+    let judged = with_scalar!(given.task.precision.matrix(), T => {
+        let rounded = matrix.cast::<T>()?;
+        drop(matrix);
+        judge(args, &given, rounded.view(), &emulator)
+    });
     let Emulated { judgement, extent } =
         judged.with_context(|| args.kernel.display().to_string())?;
     drop(progress);

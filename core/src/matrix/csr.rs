@@ -381,14 +381,22 @@ impl<T: Scalar> Csr<T> {
         }
     }
 
-    /// The same matrix with its values rounded to another element type.
+    /// The same matrix with its values rounded to another element type; those of this one are
+    /// shared.
     ///
     /// # Errors
     /// [`CsrError::NotFinite`] when a value overflows the new type.
     pub fn cast<U: Scalar>(&self) -> Result<Csr<U>, CsrError> {
-        let values: Elements<U> = self.values.iter().map(|v| U::from_f64(v.to_f64())).collect();
         let &Self { rows, cols, ref offsets, ref columns, .. } = self;
-        CsrView::new(rows, cols, offsets.view(), columns, &values)?;
+        let values = match self.values.clone().of_type() {
+            Some(own) => own,
+            None => {
+                let rounded = self.values.iter().map(|v| U::from_f64(v.to_f64()));
+                let rounded: Elements<U> = rounded.collect();
+                CsrView::new(rows, cols, offsets.view(), columns, &rounded)?;
+                rounded
+            }
+        };
         Ok(Csr { rows, cols, offsets: offsets.clone(), columns: columns.clone(), values })
     }
 }
@@ -399,6 +407,13 @@ mod tests {
 
     use super::*;
     use crate::matrix::generate;
+
+    #[test]
+    fn values_that_have_the_type_are_shared() {
+        let matrix = generate::stencil5(3, 3);
+        let same: Csr<f64> = matrix.cast().unwrap();
+        assert!(core::ptr::eq(same.view().values(), matrix.view().values()));
+    }
 
     /// Rows of three entries, enough for several threads, and some without any.
     fn arrays() -> (usize, Vec<u32>, Vec<u32>, Vec<f64>) {

@@ -96,6 +96,32 @@ fn to_odd(value: f64) -> f32 {
     f32::from_bits(if found.abs() < value.abs() { bits + 1 } else { bits - 1 })
 }
 
+/// Evaluates an expression in which a word stands for the [`Scalar`](crate::matrix::Scalar) of a
+/// [`Dtype`](crate::task::Dtype), so that what is done for each of them is written once.
+#[macro_export]
+macro_rules! with_scalar {
+    ($dtype:expr, $scalar:ident => $value:expr) => {
+        match $dtype {
+            $crate::task::Dtype::F32 => {
+                type $scalar = f32;
+                $value
+            }
+            $crate::task::Dtype::F64 => {
+                type $scalar = f64;
+                $value
+            }
+            $crate::task::Dtype::F16 => {
+                type $scalar = $crate::matrix::f16;
+                $value
+            }
+            $crate::task::Dtype::BF16 => {
+                type $scalar = $crate::matrix::bf16;
+                $value
+            }
+        }
+    };
+}
+
 macro_rules! half_scalars {
     ($($half:ident $dtype:ident,)*) => {
         $(impl Scalar for $half {
@@ -163,6 +189,9 @@ mod tests {
             assert_eq!(T::Accumulator::DTYPE, T::DTYPE.accumulator());
             assert_eq!(size_of::<T>(), T::DTYPE.size());
             assert!(T::NAN.to_f64().is_nan());
+        }
+        for dtype in Dtype::ALL {
+            assert_eq!(with_scalar!(dtype, T => T::DTYPE), dtype);
         }
         agrees::<f32>();
         agrees::<f64>();

@@ -13,7 +13,6 @@
 
 use std::sync::Arc;
 
-use half::{bf16, f16};
 use rayon::prelude::*;
 use sparserl_core::codegen::{
     Alignment, CudaSource, Ending, Epilogue, Extent, UserArray, UserElement, UserField, UserKind,
@@ -23,6 +22,7 @@ use sparserl_core::layout::Packed;
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Verification, Violation};
 use sparserl_core::task::{Dtype, Operation};
+use sparserl_core::with_scalar;
 use sparserl_emulator::code::Kernel;
 use sparserl_emulator::launch::{Argument, Launch, Options};
 use sparserl_emulator::machine::run;
@@ -64,12 +64,8 @@ impl EmulatorEvaluator {
         packed: &Arc<Packed>,
         ending: &Ending,
     ) -> Result<Judgement, EmulatorError> {
-        match packed.program.task.precision.dense() {
-            Dtype::F32 => self.judge_ending_in::<f32>(packed, ending),
-            Dtype::F64 => self.judge_ending_in::<f64>(packed, ending),
-            Dtype::F16 => self.judge_ending_in::<f16>(packed, ending),
-            Dtype::BF16 => self.judge_ending_in::<bf16>(packed, ending),
-        }
+        let dense = packed.program.task.precision.dense();
+        with_scalar!(dense, D => self.judge_ending_in::<D>(packed, ending))
     }
 
     fn judge_ending_in<D: Scalar>(
@@ -528,12 +524,7 @@ fn numbers(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
     fn read<T: Scalar>(bytes: &[u8]) -> Vec<f64> {
         bytemuck::pod_collect_to_vec::<u8, T>(bytes).into_iter().map(Scalar::to_f64).collect()
     }
-    match dtype {
-        Dtype::F32 => read::<f32>(bytes),
-        Dtype::F64 => read::<f64>(bytes),
-        Dtype::F16 => read::<f16>(bytes),
-        Dtype::BF16 => read::<bf16>(bytes),
-    }
+    with_scalar!(dtype, T => read::<T>(bytes))
 }
 
 /// Numbers as a type lies in memory.
@@ -542,12 +533,7 @@ fn stored(dtype: Dtype, numbers: &[f64]) -> Vec<u8> {
         let numbers: Vec<T> = numbers.iter().map(|&number| T::from_f64(number)).collect();
         bytemuck::cast_slice(&numbers).to_vec()
     }
-    match dtype {
-        Dtype::F32 => written::<f32>(numbers),
-        Dtype::F64 => written::<f64>(numbers),
-        Dtype::F16 => written::<f16>(numbers),
-        Dtype::BF16 => written::<bf16>(numbers),
-    }
+    with_scalar!(dtype, T => written::<T>(numbers))
 }
 
 fn value(number: &impl bytemuck::NoUninit) -> Argument {

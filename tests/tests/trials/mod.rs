@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, ensure};
-use half::{bf16, f16};
 use sparserl_core::decode::{CostRanker, Policy as _, PolicyInput, beam_search};
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::{Csr, Duplicates, Scalar, file};
@@ -16,6 +15,7 @@ use sparserl_core::outcome::Evaluator;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
+use sparserl_core::with_scalar;
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_tests::golden::{self, Golden};
 use sparserl_tests::programs::{self, task};
@@ -128,19 +128,13 @@ fn matrix_files() -> Result<Vec<PathBuf>> {
 pub(crate) fn run(planned: &Planned, gpu: &mut GpuEvaluator) -> Outcome {
     let mut runner = Runner { gpu, seed: planned.seed, kernels: Vec::new() };
     let result = catch_unwind(AssertUnwindSafe(|| match &planned.kind {
-        Kind::Golden(golden) => match golden.program.task.precision.matrix() {
-            Dtype::F32 => runner.golden::<f32>(golden),
-            Dtype::F64 => runner.golden::<f64>(golden),
-            Dtype::F16 => runner.golden::<f16>(golden),
-            Dtype::BF16 => runner.golden::<bf16>(golden),
-        },
+        Kind::Golden(golden) => {
+            with_scalar!(golden.program.task.precision.matrix(), T => runner.golden::<T>(golden))
+        }
         Kind::File { path, index } => runner.file(path, *index),
-        Kind::Awkward { matrix, task } => match task.precision.matrix() {
-            Dtype::F32 => runner.awkward::<f32>(matrix, *task),
-            Dtype::F64 => runner.awkward::<f64>(matrix, *task),
-            Dtype::F16 => runner.awkward::<f16>(matrix, *task),
-            Dtype::BF16 => runner.awkward::<bf16>(matrix, *task),
-        },
+        Kind::Awkward { matrix, task } => {
+            with_scalar!(task.precision.matrix(), T => runner.awkward::<T>(matrix, *task))
+        }
     }));
     let panicked = || Err(Error::msg("the host's side panicked; its message is above"));
     Outcome { kernels: runner.kernels, result: result.unwrap_or_else(|_| panicked()) }
