@@ -94,7 +94,7 @@ fn module_path(source: &Path, file: &Path) -> Vec<String> {
 
 /// The modules that a crate's root declares.
 fn declared_modules(root: &str) -> Vec<String> {
-    let tokens = tokens(root);
+    let tokens = without_tests(&tokens(root));
     let declared = tokens.windows(3).filter_map(|three| match three {
         [word, name, end] if word == "mod" && end == ";" => Some(name.clone()),
         _ => None,
@@ -369,8 +369,8 @@ mod tests {
 
     #[test]
     fn a_root_declares_its_modules() {
-        let root =
-            "//! mod x;\npub mod a;\nmod b;\n#[cfg(feature = \"c\")]\npub mod c;\nmod d {}\n";
+        let root = "//! mod x;\npub mod a;\nmod b;\n#[cfg(feature = \"c\")]\npub mod c;\nmod d {}\n\
+             #[cfg(test)]\nmod tests;\n";
         assert_eq!(declared_modules(root), ["a", "b", "c"]);
     }
 }

@@ -30,6 +30,41 @@ const CORE: [&str; 22] = [
     "arbitrary",
 ];
 
+/// All modules of the statistics of matrices, likewise.
+const STRUCTURE: [&str; 17] = [
+    "limits",
+    "pattern",
+    "chunks",
+    "count",
+    "probe",
+    "rows",
+    "groups",
+    "grid",
+    "row_lengths",
+    "sketch",
+    "scan",
+    "values",
+    "features",
+    "embedding",
+    "stats",
+    "similarity",
+    "spy",
+];
+
+/// All modules of the syntax, likewise.
+const SYNTAX: [&str; 10] = [
+    "token",
+    "mask",
+    "reader",
+    "block_size",
+    "coding",
+    "grammar",
+    "legality",
+    "tree",
+    "derivation",
+    "space",
+];
+
 /// All modules of code generation, likewise.
 const CODEGEN: [&str; 14] = [
     "lines",
@@ -178,6 +213,18 @@ const CLI: [&str; 34] = [
 fn modules_of_core_depend_downwards_only() {
     let uses = check("core", &CORE).unwrap();
     assert!(uses > 100, "only {uses} uses were found");
+}
+
+#[test]
+fn modules_of_the_statistics_depend_downwards_only() {
+    let uses = check_inside("core", &["structure"], &STRUCTURE).unwrap();
+    assert!(uses > 25, "only {uses} uses were found");
+}
+
+#[test]
+fn modules_of_the_syntax_depend_downwards_only() {
+    let uses = check_inside("core", &["syntax"], &SYNTAX).unwrap();
+    assert!(uses > 20, "only {uses} uses were found");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use super::MAX_DIAGONALS;
+use super::limits::MAX_DIAGONALS;
 
 /// Entries up to the end of each row.
 pub(crate) fn row_ends(lens: impl Iterator<Item = u64>) -> Vec<u64> {

@@ -2,11 +2,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::MatrixStats;
 use super::features::Features;
 use super::grid::DensityGrids;
 use super::pattern::{Pattern, Strata, within};
-use crate::matrix::{CsrView, Scalar};
 
 /// Version of everything in this module that a model can see: the features and their order, the
 /// grids, the choice of nonzeros and their embedding. A model names the version it was trained on.
@@ -91,23 +89,20 @@ pub struct StructureEmbedding {
 }
 
 impl StructureEmbedding {
-    /// Embeds a matrix; its values do not matter. The same matrix gives the same embedding, bit for
-    /// bit.
-    #[must_use]
-    pub fn new<T: Scalar>(matrix: CsrView<'_, T>, config: &EmbeddingConfig) -> Self {
-        MatrixStats::new(matrix).embedding(config)
-    }
-
-    pub(super) fn of(stats: &MatrixStats<'_>, config: &EmbeddingConfig) -> Self {
-        let sampled = stats.sampled_positions(config.max_tokens);
+    pub(super) fn of(
+        config: &EmbeddingConfig,
+        sampled: &SampledPositions,
+        features: Features,
+        grids: DensityGrids,
+    ) -> Self {
         Self {
             version: EMBEDDING_VERSION,
             config: *config,
             tokens: sampled.embed(config),
             n_tokens: sampled.positions.len(),
             d: config.token_width(),
-            features: stats.features(),
-            grids: stats.density_grids(),
+            features,
+            grids,
         }
     }
 }
@@ -127,8 +122,7 @@ pub struct SampledPositions {
 }
 
 impl SampledPositions {
-    pub(super) fn of(stats: &MatrixStats<'_>, limit: usize) -> Self {
-        let pattern = stats.pattern();
+    pub(super) fn of(pattern: &Pattern<'_>, limit: usize) -> Self {
         let position = |at| [pattern.row_of(at) as u32, pattern.columns[at]];
         Self {
             rows: pattern.rows as u32,

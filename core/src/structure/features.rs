@@ -1,10 +1,9 @@
 use serde::{Deserialize, Serialize};
 
+use super::pattern::Pattern;
 use super::probe::{Probes, look_around};
 use super::scan::Scan;
 use super::sketch::BUCKETS;
-use super::{MatrixStats, Order, RowSetId};
-use crate::matrix::{CsrView, Scalar};
 
 /// Declares the features once, so that fields, names and array cannot disagree.
 macro_rules! features {
@@ -17,7 +16,7 @@ macro_rules! features {
         /// `row_…`, `…_rows` and sizes are exact. `band_max_…` are exact too. The rest is exact up
         /// to [`SAMPLE_LIMIT`](super::SAMPLE_LIMIT) nonzeros ([`PROBE_LIMIT`](super::PROBE_LIMIT)
         /// for `block_…`, `adjacent_below` and `symmetry`) and estimated from a sample above.
-        /// `slice_padding` is what [`MatrixStats::slice_slots`] counts for layouts of slices.
+        /// `slice_padding` is what [`slice_slots`](super::MatrixStats::slice_slots) counts for layouts of slices.
         ///
         /// # How they move when a matrix grows
         ///
@@ -138,17 +137,8 @@ features! {
 const SPARSEST: f64 = 64.0;
 
 impl Features {
-    /// The features of a matrix.
-    ///
-    /// [`StructureEmbedding::new`](super::StructureEmbedding::new) gives them together with the
-    /// density grids and the embedded positions.
-    #[must_use]
-    pub fn new<T: Scalar>(matrix: CsrView<'_, T>) -> Self {
-        MatrixStats::new(matrix).features()
-    }
-
-    pub(super) fn of(stats: &MatrixStats<'_>) -> Self {
-        let (pattern, scan) = (stats.pattern(), stats.scan());
+    /// Those of a pattern, of which `slots` are stored in slices of 32 rows.
+    pub(super) fn of(pattern: &Pattern<'_>, scan: &Scan, slots: u64) -> Self {
         let (rows, cols, nnz) = (pattern.rows as f64, pattern.cols as f64, pattern.nnz() as f64);
         let probes = look_around(pattern, &scan.probes);
         let popularity = Popularity::of(scan, nnz);
@@ -160,7 +150,6 @@ impl Features {
         let band_mean = scan.band_sum as f64 / sampled;
         let quantile = |q| lg(lengths.quantile(q));
         let Probes { block_fill: [block_2, block_4, block_8], below, symmetry } = probes;
-        let slots = stats.slice_slots(RowSetId::ALL, Order::Keep, 32);
         Self {
             rows: lg(rows),
             cols: lg(cols),

@@ -1,4 +1,4 @@
-use super::Rows;
+use super::rows::{Rows, lens, offsets_of};
 use crate::matrix::{OffsetsView, tasks};
 
 /// Rows that a thread counts at a time; fewer are not worth waking another.
@@ -70,32 +70,6 @@ impl RowGroups {
             Self { groups: all.groups + 1, steps: all.steps + steps, longest }
         })
     }
-}
-
-/// Entries of the shortest and of the longest of rows one after the other, if there are any.
-pub(super) fn extremes(
-    (first, count): (u32, u32),
-    offsets: OffsetsView<'_>,
-) -> Option<(usize, usize)> {
-    fn of<O: Copy + Into<u64>>(offsets: &[O]) -> Option<(usize, usize)> {
-        let shortest = lens(offsets).min()?;
-        Some((shortest as usize, lens(offsets).max()? as usize))
-    }
-    match offsets {
-        OffsetsView::U32(v) => of(offsets_of(v, first, count)),
-        OffsetsView::U64(v) => of(offsets_of(v, first, count)),
-    }
-}
-
-/// The offsets of `count` rows, and their end.
-fn offsets_of<O>(offsets: &[O], first: u32, count: u32) -> &[O] {
-    let first = first as usize;
-    &offsets[first..=first + count as usize]
-}
-
-/// Row lengths.
-fn lens<O: Copy + Into<u64>>(offsets: &[O]) -> impl Iterator<Item = u64> + '_ {
-    offsets.windows(2).map(|bounds| bounds[1].into() - bounds[0].into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 use alloc::vec::Vec;
 
-use super::groups::extremes;
 use crate::matrix::OffsetsView;
 
 /// How a split divides rows.
@@ -187,4 +186,27 @@ impl RowSet {
         let (shortest, longest) = extremes.unwrap_or((0, 0));
         Self { nnz: rows.nnz(offsets), shortest, longest, rows }
     }
+}
+
+/// Entries of the shortest and of the longest of rows one after the other, if there are any.
+fn extremes((first, count): (u32, u32), offsets: OffsetsView<'_>) -> Option<(usize, usize)> {
+    fn of<O: Copy + Into<u64>>(offsets: &[O]) -> Option<(usize, usize)> {
+        let shortest = lens(offsets).min()?;
+        Some((shortest as usize, lens(offsets).max()? as usize))
+    }
+    match offsets {
+        OffsetsView::U32(v) => of(offsets_of(v, first, count)),
+        OffsetsView::U64(v) => of(offsets_of(v, first, count)),
+    }
+}
+
+/// The offsets of `count` rows, and their end.
+pub(super) fn offsets_of<O>(offsets: &[O], first: u32, count: u32) -> &[O] {
+    let first = first as usize;
+    &offsets[first..=first + count as usize]
+}
+
+/// Row lengths.
+pub(super) fn lens<O: Copy + Into<u64>>(offsets: &[O]) -> impl Iterator<Item = u64> + '_ {
+    offsets.windows(2).map(|bounds| bounds[1].into() - bounds[0].into())
 }

@@ -3,14 +3,17 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::chunks::{Chunks, FOUR, row_chunks};
+use super::count::{BlockColumns, diagonals, row_ends, tile_rows};
+use super::embedding::{EmbeddingConfig, SampledPositions, StructureEmbedding};
+use super::features::Features;
+use super::grid::DensityGrids;
+use super::groups::RowGroups;
+use super::limits::MAX_PADDING;
 use super::pattern::Pattern;
+use super::rows::{Order, RowSet, RowSetId, Rows, SplitRule};
 use super::scan::Scan;
 use super::values::Table;
-use super::{
-    BlockColumns, Chunks, DensityGrids, EmbeddingConfig, FOUR, Features, MAX_PADDING, Order,
-    RowGroups, RowSet, RowSetId, Rows, SampledPositions, SplitRule, StructureEmbedding, diagonals,
-    row_chunks, row_ends, tile_rows,
-};
 use crate::matrix::{CsrView, Scalar};
 use crate::memo::{Memo, Once, Shared};
 use crate::random::SplitMix64;
@@ -116,7 +119,8 @@ impl<'a> MatrixStats<'a> {
     /// The features that a policy sees.
     #[must_use]
     pub fn features(&self) -> Features {
-        *self.features.get_or_init(|| Features::of(self))
+        let slots = || self.slice_slots(RowSetId::ALL, Order::Keep, 32);
+        *self.features.get_or_init(|| Features::of(&self.pattern, self.scan(), slots()))
     }
 
     /// How dense the matrix is, in grids of several scales.
@@ -128,17 +132,14 @@ impl<'a> MatrixStats<'a> {
     /// What a policy sees of the matrix.
     #[must_use]
     pub fn embedding(&self, config: &EmbeddingConfig) -> StructureEmbedding {
-        StructureEmbedding::of(self, config)
+        let sampled = self.sampled_positions(config.max_tokens);
+        StructureEmbedding::of(config, &sampled, self.features(), self.density_grids())
     }
 
     /// At most `limit` nonzeros that stand for all of them.
     #[must_use]
     pub fn sampled_positions(&self, limit: usize) -> SampledPositions {
-        SampledPositions::of(self, limit)
-    }
-
-    pub(super) fn pattern(&self) -> &Pattern<'a> {
-        &self.pattern
+        SampledPositions::of(&self.pattern, limit)
     }
 
     pub(super) fn scan(&self) -> &Scan {
@@ -406,6 +407,26 @@ impl<'a> MatrixStats<'a> {
 struct Tally {
     blocks: u64,
     entries: u64,
+}
+
+impl Features {
+    /// The features of a matrix.
+    ///
+    /// [`StructureEmbedding::new`] gives them together with the density grids and the embedded
+    /// positions.
+    #[must_use]
+    pub fn new<T: Scalar>(matrix: CsrView<'_, T>) -> Self {
+        MatrixStats::new(matrix).features()
+    }
+}
+
+impl StructureEmbedding {
+    /// Embeds a matrix; its values do not matter. The same matrix gives the same embedding, bit for
+    /// bit.
+    #[must_use]
+    pub fn new<T: Scalar>(matrix: CsrView<'_, T>, config: &EmbeddingConfig) -> Self {
+        MatrixStats::new(matrix).embedding(config)
+    }
 }
 
 #[cfg(all(test, feature = "std"))]

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::{Reader, Token, Word};
+use super::reader::Reader;
+use super::token::{Token, Word};
 use crate::task::Dtype;
 
 /// How the arrays of a part are coded and read; common to the layouts.

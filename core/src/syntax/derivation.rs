@@ -2,8 +2,44 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::grammar::{Alternative, Slot, expand};
-use super::{LayoutSet, Mask, Program, ProgramError, Token};
+use thiserror::Error;
+
+use super::grammar::{Alternative, LayoutSet, Slot, expand};
+use super::mask::Mask;
+use super::token::Token;
+use super::tree::Program;
+use crate::task::Task;
+
+/// Tokens do not form a program.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ProgramError {
+    /// A token that cannot stand where it stands.
+    #[error("token {position} is `{found}`, expected {expected}")]
+    Unexpected {
+        /// Index of the token.
+        position: usize,
+        /// The token.
+        found: String,
+        /// What could stand there.
+        expected: String,
+    },
+    /// The tokens end inside a program.
+    #[error("the program ends after {position} tokens, expected {expected}")]
+    Incomplete {
+        /// Number of tokens.
+        position: usize,
+        /// What could come next.
+        expected: String,
+    },
+    /// Tokens after the end of the program.
+    #[error("token {position} is `{found}`, but the program is already complete")]
+    Trailing {
+        /// Index of the token.
+        position: usize,
+        /// The token.
+        found: String,
+    },
+}
 
 /// A program being written, leftmost slot first.
 #[derive(Clone, Debug)]
@@ -87,6 +123,20 @@ impl<'f, L: LayoutSet> Derivation<'f, L> {
             return Err(incomplete());
         }
         Program::build(self.mask.task(), &self.tokens).ok_or_else(incomplete)
+    }
+}
+
+impl<L: LayoutSet> Program<L> {
+    /// Reads a program from its tokens.
+    ///
+    /// # Errors
+    /// The first token that the free grammar (see [`Mask::free`]) does not allow.
+    pub fn from_tokens(task: Task, tokens: &[Token]) -> Result<Self, ProgramError> {
+        let mut derivation = Derivation::start(Mask::free(task));
+        for &token in tokens {
+            derivation.push(token)?;
+        }
+        derivation.finish()
     }
 }
 

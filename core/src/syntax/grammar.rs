@@ -8,13 +8,15 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
-use core::fmt;
+use core::fmt::{self, Debug};
 use core::hash::{Hash, Hasher};
 
-use super::{
-    BlockSize, Cache, IndexCoding, LayoutSet, Mask, Order, Panel, RowSetId, SplitRule, Token,
-    ValueCoding, Word,
-};
+use super::block_size::BlockSize;
+use super::coding::{Cache, IndexCoding, Panel, ValueCoding};
+use super::mask::Mask;
+use super::reader::Reader;
+use super::token::{Token, Word};
+use crate::structure::{Order, RowSetId, SplitRule};
 use crate::task::{Operation, Task};
 
 /// Splits may nest this deep: at most four parts share a launch.
@@ -23,6 +25,19 @@ pub const MAX_SPLIT_DEPTH: u8 = 2;
 const WINDOWS: [u32; 5] = [32, 256, 2048, 16384, 131_072];
 /// Thresholds of `split-length`.
 const THRESHOLDS: [u32; 12] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 2048, 8192];
+
+/// The layouts that programs may use, as far as the grammar and the tree know them.
+pub trait LayoutSet: Copy + Debug + Ord + Hash + 'static {
+    /// The layouts that may store the rows of a site: of each its word, and the slots of its
+    /// fields.
+    fn openings(site: Site, mask: Mask<'_, Self>) -> Vec<Alternative<Self>>;
+
+    /// Appends the layout's word and fields.
+    fn write(&self, out: &mut Vec<Token>);
+
+    /// Reads what [`LayoutSet::write`] wrote; `None` when the tokens are anything else.
+    fn read(reader: &mut Reader<'_>) -> Option<Self>;
+}
 
 /// Where a layout stands: what its fields may depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

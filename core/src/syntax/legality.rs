@@ -1,7 +1,8 @@
 //! Which codings a mask offers at a site.
 
+use super::coding::{IndexCoding, ValueCoding};
 use super::grammar::{IndexUnit, Site};
-use super::{IndexCoding, Mask, ValueCoding};
+use super::mask::Mask;
 use crate::structure::MatrixStats;
 use crate::task::Values;
 

@@ -1,8 +1,10 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::grammar::{Alternative, Slot, expand};
-use super::{Derivation, LayoutSet, Mask, Program};
+use super::derivation::Derivation;
+use super::grammar::{Alternative, LayoutSet, Slot, expand};
+use super::mask::Mask;
+use super::tree::Program;
 
 /// Counts the programs under a mask, and samples them evenly.
 #[derive(Debug)]
