@@ -15,13 +15,14 @@ use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::pipeline::{
     Artefact, BATCH, Budget, Check, PipelineError, Ranked, Request, Taken, Tools, generate_from,
 };
+use sparserl_core::results::ranking;
 use sparserl_core::search::Search;
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::worker::Protocol;
 
 use super::Timekeeper;
 use super::folder::KERNEL;
-use super::record::{TimedProgram, TuneResult, seconds};
+use super::record::{TimedProgram, TuneResult};
 use super::rounds::{Laboratory, refuse_wrong};
 
 /// Takes the first of the programs that were measured, or none.
@@ -72,18 +73,14 @@ impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
         }
         let chosen_from = self.measure(&finalists)?;
         refuse_wrong(search, &finalists, &chosen_from.outcomes);
-        let outcomes = finalists.iter().zip(&chosen_from.outcomes);
-        let mut ranked: Vec<(f64, &Program)> =
-            outcomes.filter_map(|(one, outcome)| Some((seconds(outcome, regime)?, one))).collect();
-        ranked.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-
+        let ranked = ranking(&chosen_from.outcomes, regime.into());
         let timed = |program: &Program, outcome: &Outcome| TimedProgram {
             program: program.to_string(),
             outcome: outcome.clone(),
         };
-        for (_, winner) in &ranked {
-            let mut programs = vec![(*winner).clone()];
-            programs.extend((first_pick != *winner).then(|| first_pick.clone()));
+        for winner in ranked.into_iter().filter_map(|index| finalists.get(index)) {
+            let mut programs = vec![winner.clone()];
+            programs.extend((first_pick != winner).then(|| first_pick.clone()));
             let (artefact, evaluation) = self.measure_winner(&programs, input, compiler, clock)?;
             self.keep(&programs, &evaluation)?;
             refuse_wrong(search, &programs, &evaluation.outcomes);

@@ -107,6 +107,20 @@ fn a_kernel_that_is_measured_is_packed_and_compiled_once() {
 }
 
 #[test]
+fn a_batch_of_the_fastest_comes_out_as_it_was_measured() {
+    let (compiler, mut evaluator) = (Counting::default(), Keeping::default());
+    let before = packings();
+    let generated = run(BATCH, Budget::Candidates(2 * BATCH), &compiler, Some(&mut evaluator));
+    let tried = generated.evaluation.unwrap().outcomes.len();
+    assert!(tried > BATCH, "{tried}");
+    assert_eq!(packings() - before, tried);
+    assert_eq!(generated.artefacts.len(), BATCH);
+    for (artefact, measured) in generated.artefacts.iter().zip(evaluator.0.iter().rev()) {
+        assert!(Arc::ptr_eq(&artefact.kernel.packed, measured));
+    }
+}
+
+#[test]
 fn a_kernel_that_is_not_measured_is_packed_and_compiled_once() {
     let compiler = Counting::default();
     let before = packings();
