@@ -99,7 +99,8 @@ fn golden_programs_are_right() -> TestCaseResult {
     }
     let evaluator = open(1, 5).map_err(TestCaseError::fail)?;
     for golden in golden::load().map_err(|error| TestCaseError::fail(error.to_string()))? {
-        with_scalar!(golden.program.task.precision.matrix(), T => check::<T>(golden, &evaluator)?)
+        let dtype = golden.program.task.precision.matrix();
+        with_scalar!(dtype, T => check::<T>(golden, &evaluator)?);
     }
     Ok(())
 }

@@ -188,7 +188,8 @@ fn made<T: Scalar>(golden: &Golden, uses: &mut BTreeSet<Use>) {
 fn programs_are_legal_and_use_the_whole_language() {
     let mut made_uses = BTreeSet::new();
     for golden in golden::load().unwrap() {
-        with_scalar!(golden.program.task.precision.matrix(), T => made::<T>(&golden, &mut made_uses))
+        let dtype = golden.program.task.precision.matrix();
+        with_scalar!(dtype, T => made::<T>(&golden, &mut made_uses));
     }
     let mut offered_uses = BTreeSet::new();
     for dtype in [Dtype::F32, Dtype::F64] {

@@ -83,7 +83,7 @@ fn arrays_of_large_matrices_are_not_prefetched() {
 #[test]
 fn every_golden_source_is_read_back() {
     for golden in golden::load().unwrap() {
-        with_scalar!(golden.program.task.precision.matrix(), T => read_back::<T>(&golden))
+        with_scalar!(golden.program.task.precision.matrix(), T => read_back::<T>(&golden));
     }
 }
 

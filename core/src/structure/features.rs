@@ -16,7 +16,8 @@ macro_rules! features {
         /// `row_…`, `…_rows` and sizes are exact. `band_max_…` are exact too. The rest is exact up
         /// to [`SAMPLE_LIMIT`](super::SAMPLE_LIMIT) nonzeros ([`PROBE_LIMIT`](super::PROBE_LIMIT)
         /// for `block_…`, `adjacent_below` and `symmetry`) and estimated from a sample above.
-        /// `slice_padding` is what [`slice_slots`](super::MatrixStats::slice_slots) counts for layouts of slices.
+        /// `slice_padding` is what [`slice_slots`](super::MatrixStats::slice_slots) counts for
+        /// layouts of slices.
         ///
         /// # How they move when a matrix grows
         ///
