@@ -14,6 +14,7 @@ pub mod market;
 #[cfg(feature = "std")]
 pub mod npz;
 mod offsets;
+mod plausible;
 mod sample;
 mod scalar;
 mod scan;
@@ -28,5 +29,6 @@ pub use elements::{Digest, Elements};
 pub use half::{bf16, f16};
 pub(crate) use offsets::KeptOffsets;
 pub use offsets::{Offsets, OffsetsView};
+pub use plausible::Absurd;
 pub use sample::{RowSample, middle_rows, sample_rows};
 pub use scalar::Scalar;

@@ -106,13 +106,44 @@ fn corruption_of_compressed_bytes_is_noticed() {
 
 #[test]
 fn a_decompression_bomb_is_refused() {
-    let bomb = gzip(&vec![b'\n'; 4 << 20]);
+    let bomb = gzip(
+        &[&b"%%MatrixMarket matrix coordinate real general\n"[..], &vec![b'\n'; 4 << 20]].concat(),
+    );
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bomb.mtx.gz");
     std::fs::write(&path, &bomb).unwrap();
     let limits = Limits { always: 1 << 20, ratio: 100, ..Limits::default() };
     let error = load_within::<f64>(&path, Duplicates::Sum, limits).unwrap_err();
     assert!(matches!(error.kind, MatrixFileErrorKind::TooLong { limit: 1_048_576 }), "{error}");
+}
+
+#[test]
+fn what_a_long_text_begins_with_is_looked_at_before_the_rest_is_held() {
+    let blank = vec![b'\n'; 4 << 20];
+    let zeros = vec![0; 4 << 20];
+    let long = |beginning: &[u8], rest: &[u8]| [beginning, rest].concat();
+    let harwell = b"title\n 9 1 1 1 0\nrua 3 3 4 0\n(4A4)           (4I4)           (4E8.1)\n";
+    for (name, text, line, says) in [
+        ("zeros.mtx", zeros.clone(), 1, "not a `%%MatrixMarket` banner"),
+        ("blank.mtx", blank.clone(), 1, "the file is empty"),
+        ("few.mtx", long(&real("2 2 1\n1 1 1\n"), &blank), 0, "which the 1 entries of its size"),
+        (
+            "many.mtx",
+            long(&real("2 2 90000000000000\n1 1 1\n"), &blank),
+            0,
+            "holds or decompresses to more than 67108864 bytes",
+        ),
+        ("zeros.smtx", zeros.clone(), 1, "is not a size line"),
+        ("zeros.rua", long(harwell, &zeros), 4, "is no Fortran format"),
+    ] {
+        let error = load_bytes(&format!("{name}.gz"), &gzip(&text)).expect_err(name);
+        assert_eq!(error.line.unwrap_or(0), line, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    // Comments before the sizes are as long as they like, and those among entries as usual.
+    let comment = [&b"%"[..], &vec![b'x'; 2 << 20], b"\n"].concat();
+    let text = [&real("")[..], &comment, b"2 2 1\n% one entry\n1 1 1.5\n"].concat();
+    assert_eq!(load_bytes("comments.mtx.gz", &gzip(&text)).unwrap().nnz(), 1);
 }
 
 #[test]

@@ -99,6 +99,26 @@ fn no_compression_is_read_past_the_limit_or_its_end() {
 }
 
 #[test]
+fn frames_of_zstandard_without_text_are_skipped() {
+    let bytes = fs::read(path("stencil.mtx.zst")).unwrap();
+    let note = b"\x5a\x2a\x4d\x18\x04\0\0\0note";
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("stencil.mtx.zst");
+    for parts in [[&note[..], &bytes, b""], [&bytes, note, note], [note, note, &bytes]] {
+        fs::write(&place, parts.concat()).unwrap();
+        let loaded: Csr<f64> = load(&place, Duplicates::Refuse).unwrap();
+        assert_eq!(loaded, expected());
+        let stream: Loaded<f64> = load_stream(parts.concat().as_slice(), &options()).unwrap();
+        assert_eq!(stream.matrix, expected());
+    }
+    for cut in [4, 7, 11] {
+        fs::write(&place, [&bytes, &note[..cut]].concat()).unwrap();
+        let error = load::<f64>(&place, Duplicates::Refuse).unwrap_err();
+        assert!(matches!(error.kind, MatrixFileErrorKind::Decompress(_)), "{error}");
+    }
+}
+
+#[test]
 fn what_may_have_no_end_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("device.mtx");

@@ -3,6 +3,7 @@
 
 mod archive;
 mod compression;
+mod text;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::vec::Vec;
 use thiserror::Error;
 
 use self::compression::Compression;
+use self::text::{Beginning, Claim, Text};
 use super::harwell_boeing::{self, HarwellBoeingError, HarwellBoeingErrorKind};
 use super::market::{self, Field, Header, MarketError, MarketErrorKind};
 use super::npz::{self, NpzError};
@@ -101,6 +103,20 @@ pub enum MatrixFileErrorKind {
         /// The limit that was exceeded.
         limit: u64,
     },
+    /// The text is longer than its header lets it be.
+    #[error(
+        "holds or decompresses to more than {most} bytes, which the {entries} entries of its size \
+         line cannot take; the file is damaged, fetch it again"
+    )]
+    MoreThanClaimed {
+        /// Entries promised.
+        entries: u64,
+        /// Bytes that they take at the very most.
+        most: u64,
+    },
+    /// The system has not so much memory.
+    #[error("does not fit into the memory that there is; raise its limit or take a smaller matrix")]
+    Memory,
     /// The text is not a readable Matrix Market file.
     #[error("{0}")]
     Market(MarketErrorKind),
@@ -176,7 +192,7 @@ impl Format {
             Some(Self::Market)
         } else if !line.is_empty() && line.iter().all(is_list) {
             Some(Self::Smtx)
-        } else if harwell_boeing::is_likely(bytes) {
+        } else if harwell_boeing::check_header(bytes).is_ok() {
             Some(Self::HarwellBoeing)
         } else {
             None
@@ -218,9 +234,6 @@ impl<'n> Kind<'n> {
 pub fn stem(name: &str) -> Option<&str> {
     Kind::of_name(name).map(|kind| kind.stem)
 }
-
-/// Bytes of a stream by which it is known.
-const BEGINNING: u64 = 64 << 10;
 
 /// How a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -324,13 +337,18 @@ pub fn load_with<T: Scalar>(
     {
         return Ok(of_market(matrix, header));
     }
-    let bytes = std::fs::read(path).map_err(unreadable)?;
-    let bytes = match kind.compression {
-        Some(compression) => {
-            compression::decompress(&bytes, compression, options.limits).map_err(fail)?
-        }
-        None => bytes,
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let claim = |text: &[u8], limit| match kind.format {
+        Some(format) => Claim::of(text, format, limit),
+        None => Ok(Some(Claim::NONE)),
     };
+    let limits = options.limits;
+    let bytes = match kind.compression {
+        Some(compression) => read(file, limits, &|_, _| Ok(Some(Claim::NONE)))
+            .and_then(|bytes| compression::decompress(&bytes, compression, limits, &claim)),
+        None => read(file, limits, &claim),
+    };
+    let bytes = bytes.map_err(fail)?;
     match kind.format {
         Some(format) => parse(&bytes, format, options).map_err(fail),
         None => of_archive(&bytes, Some(kind.stem), options).map_err(fail),
@@ -355,27 +373,17 @@ pub fn load_stream<T: Scalar>(
     options: &Options<'_>,
 ) -> Result<Loaded<T>, MatrixFileError> {
     let fail = |(line, kind)| MatrixFileError { path: STANDARD_INPUT.into(), line, kind };
-    let limit = options.limits.most;
-    let mut bytes = Vec::new();
-    let mut read = |bytes: &mut Vec<u8>, most: u64| {
-        let read = stream.by_ref().take(most).read_to_end(bytes);
-        read.map_err(|error| fail((None, MatrixFileErrorKind::Read(error))))
-    };
-    // What begins as no matrix does may have no end.
-    read(&mut bytes, BEGINNING)?;
     let is_archive = |bytes: &[u8]| bytes.get(257..262) == Some(b"ustar");
-    let is_known = is_archive(&bytes)
-        || Compression::of_bytes(&bytes).is_some()
-        || Format::of_bytes(&bytes).is_some();
-    if !is_known {
-        return Err(fail((None, MatrixFileErrorKind::Unknown)));
-    }
-    read(&mut bytes, limit.saturating_sub(BEGINNING).saturating_add(1))?;
-    if bytes.len() as u64 > limit {
-        return Err(fail((None, MatrixFileErrorKind::TooLong { limit })));
-    }
+    // What begins as no matrix does may have no end.
+    let claim = |bytes: &[u8], limit| match Format::of_bytes(bytes) {
+        _ if is_archive(bytes) || Compression::of_bytes(bytes).is_some() => Ok(Some(Claim::NONE)),
+        Some(format) => Claim::of(bytes, format, limit),
+        None => Err((None, MatrixFileErrorKind::Unknown)),
+    };
+    let mut bytes = read(&mut stream, options.limits, &claim).map_err(fail)?;
     if let Some(compression) = Compression::of_bytes(&bytes) {
-        bytes = compression::decompress(&bytes, compression, options.limits).map_err(fail)?;
+        let text = compression::decompress(&bytes, compression, options.limits, &claim);
+        bytes = text.map_err(fail)?;
     }
     // The mark of an archive stands behind the header of its first file.
     if is_archive(&bytes) {
@@ -388,6 +396,13 @@ pub fn load_stream<T: Scalar>(
 
 /// What is wrong, and in which line.
 type Fault = (Option<usize>, MatrixFileErrorKind);
+
+/// All that a source has, within the limit of what may be held.
+fn read(source: impl Read, limits: Limits, beginning: &Beginning<'_>) -> Result<Vec<u8>, Fault> {
+    let mut text = Text::new(limits.most, beginning);
+    text.read(source, |_, error| (None, MatrixFileErrorKind::Read(error)))?;
+    Ok(text.bytes)
+}
 
 fn of_archive<T: Scalar>(
     bytes: &[u8],

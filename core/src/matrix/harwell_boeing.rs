@@ -20,7 +20,7 @@ use core::str;
 use thiserror::Error;
 
 use super::assemble::{Conflict, Entry, Part, RowBuckets, assemble};
-use super::{Csr, Duplicates, Scalar, scan};
+use super::{Absurd, Csr, Duplicates, Scalar, plausible, scan};
 
 /// Wider fields are no numbers.
 const MOST_WIDTH: usize = 200;
@@ -74,6 +74,9 @@ pub enum HarwellBoeingErrorKind {
         /// Columns promised.
         cols: u64,
     },
+    /// So many empty rows or columns that the sizes are surely wrong.
+    #[error("{0}")]
+    Absurd(Absurd),
     /// A symmetric matrix has as many rows as columns.
     #[error("a symmetric matrix must be square, but it is {rows} × {cols}")]
     NotSquare {
@@ -299,6 +302,9 @@ pub fn parse<T: Scalar>(
 ) -> Result<Read<T>, HarwellBoeingError> {
     let Header { is_pattern, symmetry, rows, cols, entries, starts, indices, values, body } =
         header(bytes)?;
+    // Entries that are not there are missed below.
+    plausible::check(rows.into(), cols.into(), entries)
+        .map_err(|absurd| HarwellBoeingError { line: 3, kind: Kind::Absurd(absurd) })?;
     let mut lines = body;
     let whole = |field: &[u8]| Ok(scan::whole_unsigned(field));
     let starts_line = lines.number + 1;
@@ -350,10 +356,10 @@ pub fn parse<T: Scalar>(
     Ok(Read { summed: listed - matrix.nnz(), matrix, is_pattern })
 }
 
-/// Whether a text has the header of such a file.
+/// Reads the header alone.
 #[cfg(feature = "std")]
-pub(super) fn is_likely(bytes: &[u8]) -> bool {
-    header(bytes).is_ok()
+pub(super) fn check_header(bytes: &[u8]) -> Result<(), HarwellBoeingError> {
+    header(bytes).map(|_| ())
 }
 
 fn header(bytes: &[u8]) -> Result<Header<'_>, HarwellBoeingError> {
@@ -531,6 +537,7 @@ mod tests {
             ("rua 3 3", FORMATS, BODY, 3, "is no kind and sizes"),
             ("rsa 3 4 4 0", FORMATS, BODY, 3, "must be square"),
             ("rua 3 9999999999 4 0", FORMATS, BODY, 3, "too large"),
+            ("rua 4000000000 3 4 0", FORMATS, BODY, 3, "absurdly large for 4 entries"),
             ("rua 3 3 4 0", "(4I4)           (4A4)", BODY, 4, "`(4A4)` is no Fortran format"),
             ("rua 3 3 4 0", FORMATS, "   1   3   2   5\n", 5, "must not decrease"),
             ("rua 3 3 4 0", FORMATS, "   1   3   3   6\n", 5, "must go from 1 to 5"),

@@ -36,6 +36,13 @@ pub(super) use parse::parse_with_header;
 pub(super) use pieces::parse_pieces;
 pub use write::{WriteError, write, write_as};
 
+/// The header of a file of `length` bytes, of which `bytes` are the first, and where its entries
+/// start.
+#[cfg(feature = "std")]
+pub(super) fn beginning(bytes: &[u8], length: usize) -> Result<(Header, usize), MarketError> {
+    header::parse(bytes, length)
+}
+
 /// Reads the header alone.
 ///
 /// # Errors

@@ -16,11 +16,12 @@ use std::string::{String, ToString};
 use std::vec;
 use std::vec::Vec;
 
+use half::f16;
 use thiserror::Error;
 use zip::ZipArchive;
 
 use super::assemble::{Conflict, Entry, Part, RowBuckets, assemble};
-use super::{Csr, Duplicates, Scalar};
+use super::{Absurd, Csr, Duplicates, Scalar, plausible};
 
 /// Begins every array.
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -57,6 +58,9 @@ pub enum NpzError {
         /// The format.
         found: String,
     },
+    /// So many empty rows or columns that the sizes are surely wrong.
+    #[error("{0}")]
+    Absurd(#[from] Absurd),
     /// The arrays do not describe a matrix.
     #[error("is no matrix: {0}")]
     Inconsistent(String),
@@ -97,6 +101,7 @@ pub fn parse<T: Scalar>(
     }
     entries.shrink_to_fit();
     let listed = entries.len();
+    plausible::check(rows.into(), cols.into(), listed as u64)?;
     let buckets = RowBuckets::new(rows as usize, listed);
     let parts = vec![Part::new(entries, buckets)];
     let matrix = assemble(rows as usize, cols as usize, buckets, &parts, duplicates);
@@ -337,7 +342,9 @@ impl Array {
             "<u4" => read!(u32),
             "<u8" => read!(u64),
             "<i2" => read!(i16),
+            "<u2" => read!(u16),
             "|i1" => read!(i8),
+            "|u1" => read!(u8),
             _ => Err(self.unknown("little-endian integers")),
         }
     }
@@ -351,6 +358,7 @@ impl Array {
         match self.kind.as_str() {
             "<f8" => read!(f64),
             "<f4" => read!(f32),
+            "<f2" => self.numbers(|chunk| f16::from_le_bytes(chunk).to_f64()),
             "<i8" => read!(i64),
             "<i4" => read!(i32),
             "<i2" => read!(i16),
@@ -444,6 +452,36 @@ mod tests {
         );
         let bsr = read(&bsr).unwrap();
         assert_eq!(bsr.view().row(1), (&[2, 3][..], &[0.0, 3.0][..]));
+    }
+
+    #[test]
+    fn half_precision_and_small_indices_are_read() {
+        let halves: Vec<u8> =
+            [1.5, -0.25].iter().flat_map(|&x| f16::from_f64(x).to_le_bytes()).collect();
+        let coo = [
+            ("row", array("|u1", "2,", &[0, 1])),
+            ("col", array("<u2", "2,", &[2, 0, 0, 0])),
+            ("data", array("<f2", "2,", &halves)),
+        ];
+        let coo = read(&archive("coo", [2, 3], &coo)).unwrap();
+        assert_eq!(coo.view().row(0), (&[2][..], &[1.5][..]));
+        assert_eq!(coo.view().row(1), (&[0][..], &[-0.25][..]));
+    }
+
+    #[test]
+    fn claims_of_rows_and_columns_take_no_memory() {
+        let none = || integers(&[]);
+        for (rows, cols) in [(i32::MAX, 2), (2, i32::MAX)] {
+            let coo = [("row", none()), ("col", none()), ("data", reals("0,", &[]))];
+            let error = read(&archive("coo", [rows, cols], &coo)).unwrap_err();
+            assert!(error.contains("is absurdly large for 0 entries"), "{error}");
+        }
+        // A single block row of no blocks.
+        let starts = ("indptr", integers(&[0, 0]));
+        let data = reals(&format!("0, {}, 1", i32::MAX), &[]);
+        let bsr = [starts, ("indices", none()), ("data", data)];
+        let error = read(&archive("bsr", [i32::MAX, 2], &bsr)).unwrap_err();
+        assert!(error.contains("is absurdly large for 0 entries"), "{error}");
     }
 
     #[test]

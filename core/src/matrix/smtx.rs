@@ -13,7 +13,7 @@ use alloc::{string::String, vec, vec::Vec};
 use thiserror::Error;
 
 use super::assemble::{Conflict, Entry, Part, RowBuckets, assemble};
-use super::{Csr, Duplicates, Scalar, scan};
+use super::{Absurd, Csr, Duplicates, Scalar, plausible, scan};
 
 /// Why bytes are not an `.smtx` file, and where.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -45,6 +45,9 @@ pub enum SmtxErrorKind {
         /// Columns promised.
         cols: u64,
     },
+    /// So many empty rows or columns that the sizes are surely wrong.
+    #[error("{0}")]
+    Absurd(Absurd),
     /// A line does not hold as many numbers as the sizes ask for.
     #[error("expected {expected} {what}, found {found}; correct the size line or the list")]
     Count {
@@ -156,6 +159,13 @@ pub fn parse<T: Scalar>(bytes: &[u8]) -> Result<Csr<T>, SmtxError> {
     )
 }
 
+/// Reads the sizes alone.
+#[cfg(feature = "std")]
+pub(super) fn check_sizes(bytes: &[u8]) -> Result<(), SmtxError> {
+    let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
+    size(line).map(|_| ()).map_err(|kind| SmtxError { line: 1, kind })
+}
+
 fn size(line: &[u8]) -> Result<(u32, u32, u64), SmtxErrorKind> {
     if line.is_empty() {
         return Err(SmtxErrorKind::Empty);
@@ -169,10 +179,11 @@ fn size(line: &[u8]) -> Result<(u32, u32, u64), SmtxErrorKind> {
     else {
         return Err(SmtxErrorKind::Size { found: scan::quoted(line) });
     };
-    match (u32::try_from(rows), u32::try_from(cols)) {
-        (Ok(rows), Ok(cols)) => Ok((rows, cols, entries)),
-        _ => Err(SmtxErrorKind::TooLarge { rows, cols }),
-    }
+    let (Ok(small_rows), Ok(small_cols)) = (u32::try_from(rows), u32::try_from(cols)) else {
+        return Err(SmtxErrorKind::TooLarge { rows, cols });
+    };
+    plausible::check(rows, cols, entries).map_err(SmtxErrorKind::Absurd)?;
+    Ok((small_rows, small_cols, entries))
 }
 
 /// The whole numbers of a line, which must be as many as expected.

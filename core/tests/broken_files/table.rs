@@ -206,9 +206,21 @@ fn smtx_files() -> Vec<Broken> {
         ("huge.smtx", file("99999999999, 3, 2\n0 1 2\n0 1\n"), 1, "is too large"),
         (
             "lying-rows.smtx",
-            file("4000000000, 3, 2\n0 1 2\n0 1\n"),
+            file("16000000, 3, 2\n0 1 2\n0 1\n"),
             2,
-            "expected 4000000001 row offsets, found 3",
+            "expected 16000001 row offsets, found 3",
+        ),
+        (
+            "absurd-rows.smtx",
+            file("4000000000, 3, 2\n0 1 2\n0 1\n"),
+            1,
+            "absurdly large for 2 entries",
+        ),
+        (
+            "absurd-columns.smtx",
+            file("2, 4000000000, 2\n0 1 2\n0 1\n"),
+            1,
+            "absurdly large for 2 entries",
         ),
         (
             "lying-count.smtx",
@@ -238,6 +250,27 @@ fn smtx_files() -> Vec<Broken> {
         ("float-column.smtx", file("2, 3, 2\n0 1 2\n0 1.5\n"), 3, "`1.5` in the columns"),
         ("duplicate.smtx", file("2, 3, 2\n0 2 2\n1 1\n"), 3, "row 0 has column 1 more than once"),
         ("trailing.smtx", file("2, 3, 2\n0 1 2\n0 1\n\n7\n"), 5, "`7` follows the columns"),
+    ]
+}
+
+fn harwell_boeing_files() -> Vec<Broken> {
+    let file = |sizes: &str, starts: &str| {
+        format!("title\n 9 1 1 1 0\n{sizes}\n(4I4)           (4I4)           (4E8.1)\n{starts}\n")
+            .into_bytes()
+    };
+    vec![
+        (
+            "absurd-rows.rua",
+            file("rua 4000000000 3 4 0", "   1   3   3   5"),
+            3,
+            "absurdly large for 4 entries",
+        ),
+        (
+            "lying-count.rua",
+            file("rua 4000000000 1 99999999 0", "   1   3"),
+            5,
+            "they must go from 1 to 100000000",
+        ),
     ]
 }
 
@@ -273,5 +306,5 @@ fn compressed_files() -> Vec<Broken> {
 
 /// Every broken file.
 pub(crate) fn all() -> Vec<Broken> {
-    [market_files(), smtx_files(), compressed_files()].concat()
+    [market_files(), smtx_files(), harwell_boeing_files(), compressed_files()].concat()
 }

@@ -1,6 +1,6 @@
 //! Compressed files: `.gz`, `.bz2`, `.zst` and `.xz`.
 
-use std::io::{self, Read};
+use std::io;
 use std::vec::Vec;
 
 use bzip2::bufread::BzDecoder;
@@ -8,11 +8,10 @@ use flate2::bufread::GzDecoder;
 use lzma_rust2::XzReader;
 use ruzstd::decoding::StreamingDecoder;
 
-use super::{Limits, MatrixFileErrorKind};
+use super::text::{Beginning, Text};
+use super::{Fault, Limits, MatrixFileErrorKind};
 use crate::matrix::scan;
 
-/// Decompressed text is read in pieces of this size, so that a bomb is met before it is held.
-const PIECE_BYTES: usize = 1 << 20;
 /// KiB that a stream may have its decoder hold of what came before: no preset of `xz` takes more.
 const XZ_MEMORY: u32 = 128 << 10;
 
@@ -40,10 +39,15 @@ impl Compression {
 
     /// What begins with the mark of a compressed stream.
     pub(super) fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|compression| bytes.starts_with(compression.mark()))
+        Self::ALL.into_iter().find(|compression| compression.begins(bytes))
     }
 
-    /// Begins each stream.
+    /// Whether bytes begin with a stream.
+    fn begins(self, bytes: &[u8]) -> bool {
+        bytes.starts_with(self.mark()) || (self == Self::Zstandard && is_skippable(bytes))
+    }
+
+    /// Begins each stream with text.
     fn mark(self) -> &'static [u8] {
         match self {
             Self::Gzip => b"\x1f\x8b",
@@ -54,77 +58,72 @@ impl Compression {
     }
 
     /// Adds what one stream holds to the text; gives the bytes behind it.
-    fn decode<'b>(
-        self,
-        bytes: &'b [u8],
-        text: &mut Vec<u8>,
-        limit: u64,
-    ) -> Result<&'b [u8], MatrixFileErrorKind> {
+    fn decode<'b>(self, bytes: &'b [u8], text: &mut Text<'_>) -> Result<&'b [u8], Fault> {
         match self {
             Self::Gzip => {
                 let mut decoder = GzDecoder::new(bytes);
-                read(&mut decoder, text, limit)?;
+                text.read(&mut decoder, damaged)?;
                 Ok(decoder.into_inner())
             }
             Self::Bzip2 => {
                 let mut decoder = BzDecoder::new(bytes);
-                read(&mut decoder, text, limit)?;
+                text.read(&mut decoder, damaged)?;
                 Ok(decoder.into_inner())
             }
+            Self::Zstandard if is_skippable(bytes) => skip(bytes).ok_or_else(|| {
+                damaged(text, io::Error::new(io::ErrorKind::UnexpectedEof, "a frame is cut off"))
+            }),
             Self::Zstandard => {
-                let failed = |error| MatrixFileErrorKind::Decompress(io::Error::other(error));
-                let mut decoder = StreamingDecoder::new(bytes).map_err(failed)?;
-                read(&mut decoder, text, limit)?;
+                let decoder = StreamingDecoder::new(bytes);
+                let mut decoder =
+                    decoder.map_err(|error| damaged(text, io::Error::other(error)))?;
+                text.read(&mut decoder, damaged)?;
                 Ok(decoder.into_inner())
             }
             Self::Xz => {
                 let mut decoder = XzReader::new_mem_limit(bytes, false, XZ_MEMORY);
-                read(&mut decoder, text, limit)?;
+                text.read(&mut decoder, damaged)?;
                 Ok(decoder.into_inner())
             }
         }
     }
 }
 
+/// Whether bytes begin with a frame of Zstandard's that holds no text but notes of some program.
+fn is_skippable(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+}
+
+/// What follows such a frame; nothing where it is cut off.
+fn skip(bytes: &[u8]) -> Option<&[u8]> {
+    let length = u32::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
+    bytes.get(8..)?.get(usize::try_from(length).ok()?..)
+}
+
 /// The text of a compressed file, whose streams are joined, or the line at which it cannot be read
-/// on.
+/// on. What a long text's beginning claims, the rest must keep.
 pub(super) fn decompress(
     compressed: &[u8],
     compression: Compression,
     limits: Limits,
-) -> Result<Vec<u8>, (Option<usize>, MatrixFileErrorKind)> {
-    let limit = limits.text_bytes(compressed.len() as u64);
-    let (mut rest, mut text) = (compressed, Vec::new());
+    beginning: &Beginning<'_>,
+) -> Result<Vec<u8>, Fault> {
+    let mut text = Text::new(limits.text_bytes(compressed.len() as u64), beginning);
+    let mut rest = compressed;
     loop {
-        rest = compression.decode(rest, &mut text, limit).map_err(|kind| match kind {
-            kind @ MatrixFileErrorKind::Decompress(_) => {
-                (Some(scan::line_number(&text, text.len())), kind)
-            }
-            kind => (None, kind),
-        })?;
+        rest = compression.decode(rest, &mut text)?;
         // Some archivers pad with zeros.
         if rest.iter().all(|&byte| byte == 0) {
-            return Ok(text);
+            return Ok(text.bytes);
         }
-        if !rest.starts_with(compression.mark()) {
+        if !compression.begins(rest) {
             return Err((None, MatrixFileErrorKind::TrailingBytes { bytes: rest.len() }));
         }
     }
 }
 
-fn read(
-    decoder: &mut impl Read,
-    text: &mut Vec<u8>,
-    limit: u64,
-) -> Result<(), MatrixFileErrorKind> {
-    loop {
-        match decoder.by_ref().take(PIECE_BYTES as u64).read_to_end(text) {
-            Ok(0) => return Ok(()),
-            Ok(_) if text.len() as u64 > limit => {
-                return Err(MatrixFileErrorKind::TooLong { limit });
-            }
-            Ok(_) => {}
-            Err(error) => return Err(MatrixFileErrorKind::Decompress(error)),
-        }
-    }
+/// Why a stream could not be read on.
+fn damaged(text: &Text<'_>, error: io::Error) -> Fault {
+    let line = scan::line_number(&text.bytes, text.bytes.len());
+    (Some(line), MatrixFileErrorKind::Decompress(error))
 }

@@ -2,6 +2,8 @@ use alloc::string::String;
 
 use thiserror::Error;
 
+use crate::matrix::Absurd;
+
 /// Why bytes are not a Matrix Market file that can be read, and where.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("line {line}: {kind}")]
@@ -106,17 +108,8 @@ pub enum MarketErrorKind {
         cols: String,
     },
     /// So many empty rows or columns that the sizes are surely wrong.
-    #[error(
-        "{rows} × {cols} is absurdly large for {entries} entries (limit: 2^24 + 64 per entry); correct the size line or drop empty rows and columns"
-    )]
-    Absurd {
-        /// Rows promised.
-        rows: u64,
-        /// Columns promised.
-        cols: u64,
-        /// Entries promised.
-        entries: u64,
-    },
+    #[error("{0}")]
+    Absurd(Absurd),
     /// A symmetric or skew-symmetric matrix must be square.
     #[error("{rows} × {cols} is not square, so it cannot be symmetric; use `general`")]
     NotSquare {

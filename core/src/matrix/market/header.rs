@@ -3,9 +3,9 @@
 use alloc::string::String;
 
 use super::error::{MarketError, MarketErrorKind};
-use crate::matrix::scan;
 #[cfg(feature = "std")]
 use crate::matrix::{CsrView, Scalar};
+use crate::matrix::{plausible, scan};
 
 /// With which some editors begin a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -222,10 +222,6 @@ fn size(
             return Err(MarketErrorKind::TooShort { entries, bytes: body_bytes, most });
         }
     };
-    // Keeps a file of a few bytes from asking for gigabytes of row offsets.
-    let limit = (1 << 24) + 64 * entries as u64;
-    if rows > limit || cols > limit {
-        return Err(MarketErrorKind::Absurd { rows, cols, entries: entries as u64 });
-    }
+    plausible::check(rows, cols, entries as u64).map_err(MarketErrorKind::Absurd)?;
     Ok(Header { entries, ..header })
 }
