@@ -1,12 +1,12 @@
 //! Kernels in files: programs and CUDA sources.
 
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::{fs, io, str};
+use std::{io, str};
 
 use serde::{Deserialize, Serialize};
 use sparserl_core::language::{Program, TextError};
+use sparserl_core::regular_file;
 use sparserl_core::task::Task;
 use sparserl_gpu::candidate::raw::{RawError, RawKernel};
 
@@ -82,12 +82,10 @@ pub(crate) const MOST_COLUMNS: i64 = 65_536;
 const MOST_TEXT: u64 = 64 << 20;
 
 fn read_text(path: &Path) -> Result<Vec<u8>, KernelError> {
-    let mut text = Vec::new();
-    fs::File::open(path)?.take(MOST_TEXT + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > MOST_TEXT {
-        return Err(KernelError::TooLong);
-    }
-    Ok(text)
+    regular_file::read(path, MOST_TEXT).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => KernelError::TooLong,
+        _ => KernelError::Read(error),
+    })
 }
 
 impl KernelFile {
@@ -181,6 +179,8 @@ impl Kernel {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn read(files: &[(&str, &[u8])]) -> Result<KernelFile, KernelError> {

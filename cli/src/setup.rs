@@ -16,7 +16,7 @@ use sparserl_gpu::compile::nvrtc::data_folder;
 use crate::args::{CudaArg, SetupArgs};
 use crate::interrupt::{self, Pending};
 use crate::text;
-use crate::{console, gpu};
+use crate::{console, gpu, whole_file};
 
 /// Names the version in an installed folder, as `tests/install-nvrtc.sh` does.
 const VERSION_FILE: &str = "version";
@@ -109,7 +109,8 @@ pub(crate) fn run(args: &SetupArgs) -> anyhow::Result<()> {
             fetch(release, unfinished.path())?
         }
     };
-    let bytes = fs::read(&file).with_context(|| format!("{}: cannot read", file.display()))?;
+    let bytes =
+        whole_file::read(&file).with_context(|| format!("{}: cannot read", file.display()))?;
     let at = || file.display().to_string();
     let installed = unfinished.path().join("nvrtc");
     wheel::check(&bytes, wheel.sha256).with_context(at)?;

@@ -35,6 +35,8 @@ pub mod plan;
 mod quoted;
 pub mod random;
 pub mod reference;
+#[cfg(feature = "std")]
+pub mod regular_file;
 pub mod results;
 pub mod search;
 pub mod structure;

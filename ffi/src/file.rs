@@ -3,7 +3,6 @@
 //! It holds programs and machine code, and no matrix: whoever loads it has the matrix, and it is
 //! packed anew. A line that says what it is, a line of JSON, machine code, a checksum.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use sparserl_core::codegen::{CudaSource, Ending, Epilogue, UserField, emit, emit
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::regular_file;
 use sparserl_core::task::{Operation, Task, Values};
 use sparserl_gpu::compile::cache::{decode, encode};
 use sparserl_gpu::compile::nvrtc::Cubin;
@@ -126,7 +126,7 @@ impl Plan {
     ) -> Result<Self, Failure> {
         let start = Instant::now();
         let shown = path.display();
-        let bytes = fs::read(path).map_err(|error| {
+        let bytes = regular_file::read(path, u64::MAX).map_err(|error| {
             Failure::new(Status::File, format_args!("{shown}: cannot be read: {error}"))
         })?;
         let (header, code) = parse(&bytes)

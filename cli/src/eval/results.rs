@@ -20,6 +20,7 @@ use super::candidates::Candidate;
 use crate::args::EvalArgs;
 use crate::kernel_file::Kind;
 use crate::software::Software;
+use crate::whole_file;
 
 /// What the file is; the number changes with the meaning of its fields.
 const FORMAT: &str = "sparserl eval 2";
@@ -193,8 +194,8 @@ impl Results {
         if !path.try_exists().with_context(at)? {
             return Ok(None);
         }
-        let text = std::fs::read_to_string(path).with_context(at)?;
-        let results: Self = serde_json::from_str(&text)
+        let text = whole_file::read(path).with_context(at)?;
+        let results: Self = serde_json::from_slice(&text)
             .with_context(|| format!("{}: is not a results file of eval", path.display()))?;
         if results.format != FORMAT {
             bail!("{}: is `{}`; expected `{FORMAT}`", path.display(), results.format);

@@ -45,7 +45,7 @@ impl TuneFolder {
         // What cannot be written in the end is refused now.
         OutputFolder::check(&path.join(KERNEL), Edited::Keep)?;
         let record = path.join(RECORD);
-        let text = match fs::read(&record) {
+        let text = match whole_file::read(&record) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
                 "{shown}: holds other files (no {RECORD} of ours); empty it or choose another \
                  folder with --output"

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 
 use crate::compile::nvrtc::{CompileError, CompileOptions, Cubin, CubinParts, Nvrtc};
+use sparserl_core::regular_file;
 use sparserl_core::target::Architecture;
 
 /// Environment variable with the folder to use instead of the user's cache folder.
@@ -112,7 +113,7 @@ impl CubinCache {
         let folder = self.directory.join(&name.as_str()[..2]);
         let path = folder.join(format!("{name}.cubin"));
 
-        let kept = read_kept(&path).and_then(|bytes| decode(&bytes));
+        let kept = regular_file::read(&path, MOST_KEPT).ok().and_then(|bytes| decode(&bytes));
         if let Some(cubin) = kept.filter(|cubin| cubin.kernel() == key.kernel) {
             return Ok(Fetched { cubin, origin: Origin::Cache });
         }
@@ -149,13 +150,6 @@ impl Key<'_> {
         }
         hasher.finalize()
     }
-}
-
-/// What an entry holds, if it can be one: a pipe would be waited for, and a device has no end.
-fn read_kept(path: &Path) -> Option<Vec<u8>> {
-    let metadata = fs::metadata(path).ok()?;
-    let is_one = metadata.is_file() && metadata.len() <= MOST_KEPT;
-    is_one.then(|| fs::read(path).ok()).flatten()
 }
 
 /// Writes a file in such a way that no reader ever sees half of it.
@@ -262,7 +256,8 @@ mod tests {
         std::os::unix::fs::symlink("/dev/zero", path("device")).unwrap();
         std::fs::File::create(path("huge")).unwrap().set_len(MOST_KEPT + 1).unwrap();
         std::fs::write(path("entry"), "x").unwrap();
-        let kept = ["device", "huge", "missing", "entry"].map(|name| read_kept(&path(name)));
+        let kept = ["device", "huge", "missing", "entry"]
+            .map(|name| regular_file::read(&path(name), MOST_KEPT).ok());
         assert_eq!(kept, [None, None, None, Some(b"x".to_vec())]);
     }
 

@@ -1,16 +1,18 @@
 use std::collections::HashMap;
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use burn::tensor::backend::AutodiffBackend;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
+use sparserl_core::regular_file;
 use sparserl_onnx_models::signature::{Signature, SignatureMismatch};
 
 use super::{ConfigError, Learner, Network, NetworkConfig, OptimizerConfig, Parameter};
 use crate::whole_file::write_whole;
 
+/// Bytes of a model, at most.
+const MOST_BYTES: u64 = 16 << 30;
 /// Key of the text in the metadata that says what the file is.
 const KEY: &str = "sparserl";
 const NETWORK: &str = "network.";
@@ -177,8 +179,8 @@ impl ModelFile {
     /// # Errors
     /// When the file cannot be read, is no model, or was made for another version.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
-        let bytes =
-            fs::read(path).map_err(|source| ModelError::Read { path: path.into(), source })?;
+        let bytes = regular_file::read(path, MOST_BYTES)
+            .map_err(|source| ModelError::Read { path: path.into(), source })?;
         let foreign = |reason: String| {
             let reason = reason.lines().collect::<Vec<_>>().join("; ");
             ModelError::Foreign { path: path.into(), reason }

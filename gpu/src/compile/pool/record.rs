@@ -1,10 +1,10 @@
 //! Which compiler a process found, kept beside the cubins: only a process can tell, and it loads
 //! all compilers for that, which takes longer than to plan with cubins that are kept.
 
-use std::fs;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use sparserl_core::regular_file;
 
 use super::message::{Build, Target};
 use crate::compile::cache::{CubinCache, keep};
@@ -13,6 +13,8 @@ use crate::isolate::ServerCommand;
 
 /// Changes whenever records written before must not be read any more.
 const FORMAT: u32 = 1;
+/// Bytes of a record, at most.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// The file with what is known of the compiler for a target.
 pub(super) struct RecordFile {
@@ -41,7 +43,8 @@ impl RecordFile {
 
     /// The compiler, unless something has changed since.
     pub(super) fn read(&self) -> Option<Build> {
-        let Record { build, looked } = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
+        let text = regular_file::read(&self.path, MOST_BYTES).ok()?;
+        let Record { build, looked } = serde_json::from_slice(&text).ok()?;
         looked.iter().all(Looked::is_unchanged).then_some(build)
     }
 
