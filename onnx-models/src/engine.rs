@@ -88,9 +88,32 @@ impl Engine {
         file: &[u8],
         outputs: &'static [&'static str],
     ) -> Result<Arc<dyn Graph>, EngineError> {
-        match self {
-            Self::Embedded => Ok(Arc::new(embedded::EmbeddedGraph::new(file, outputs)?)),
-            Self::OnnxRuntime(runtime) => runtime.open(file, outputs),
+        let graph = match self {
+            Self::Embedded => Arc::new(embedded::EmbeddedGraph::new(file, outputs)?),
+            Self::OnnxRuntime(runtime) => runtime.open(file, outputs)?,
+        };
+        Ok(Arc::new(FiniteGraph { graph, engine: self.name(), outputs }))
+    }
+}
+
+/// A graph whose results are numbers: weights of any size are finite, but what they make may not
+/// be, and nothing can be chosen by that.
+struct FiniteGraph {
+    graph: Arc<dyn Graph>,
+    engine: &'static str,
+    outputs: &'static [&'static str],
+}
+
+impl Graph for FiniteGraph {
+    fn run(&self, inputs: Vec<Input>) -> Result<Vec<ArrayD<f32>>, EngineError> {
+        let results = self.graph.run(inputs)?;
+        let mut named = self.outputs.iter().zip(&results);
+        match named.find(|(_, result)| !result.iter().all(|number| number.is_finite())) {
+            None => Ok(results),
+            Some((name, _)) => {
+                let reason = format!("`{name}` of the policy is not finite: train it anew");
+                Err(EngineError::Failed { engine: self.engine, reason })
+            }
         }
     }
 }

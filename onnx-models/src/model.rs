@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
+use sparserl_core::regular_file;
 
 use crate::onnx::{ModelProto, StringStringEntryProto, ValueInfoProto};
 use crate::signature::{Signature, SignatureMismatch};
@@ -128,7 +129,8 @@ impl Model {
     /// When they cannot be read, or are not a model for this version.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
         let read = |path: &Path| {
-            std::fs::read(path).map_err(|source| ModelError::Read { path: path.into(), source })
+            let bytes = regular_file::read(path, MOST_BYTES);
+            bytes.map_err(|source| ModelError::Read { path: path.into(), source })
         };
         let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
         let is_one_of_two = [ENCODER, DECODER].iter().any(|name| path.ends_with(name));
@@ -212,6 +214,7 @@ impl Part {
 }
 
 /// More than any policy has: what a file says decides what is allocated.
+const MOST_BYTES: u64 = 1 << 30;
 const MOST_NUMBERS_OF_A_CACHE: usize = 1 << 20;
 const MOST_POSITIONS: usize = 1 << 14;
 const MOST_FREQUENCIES: usize = 1 << 10;
@@ -232,6 +235,11 @@ fn describe(place: &str, part: Part, bytes: &[u8]) -> Result<Description, ModelE
         serde_json::from_str(&entry.value).map_err(|error| foreign(error.to_string()))?;
     let found = model.graph.filter(|found| found.name == graph);
     let found = found.ok_or_else(|| foreign(format!("it is not the {graph}")))?;
+    // Whatever such a network is given, its predictions would be none.
+    if let Some(weights) = found.initializer.iter().find(|tensor| !tensor.is_finite()) {
+        let name = weights.name.escape_debug();
+        return Err(foreign(format!("`{name}` holds numbers that are not finite: train it anew")));
+    }
     let names = |values: &[ValueInfoProto]| -> BTreeSet<String> {
         values.iter().map(|value| value.name.clone()).collect()
     };
@@ -258,5 +266,32 @@ fn describe(place: &str, part: Part, bytes: &[u8]) -> Result<Description, ModelE
         Ok(description)
     } else {
         Err(foreign("its sizes are beyond reason".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::*;
+    use crate::onnx::DataType;
+
+    #[test]
+    fn weights_that_are_not_finite_are_refused_in_one_line() {
+        let shipped = Model::shipped().unwrap();
+        for number in [f16::NAN, f16::INFINITY, f16::NEG_INFINITY] {
+            let mut encoder = ModelProto::decode(shipped.encoder()).unwrap();
+            let tensors = encoder.graph.iter_mut().flat_map(|graph| &mut graph.initializer);
+            let half = i32::from(DataType::Float16);
+            let mut weights = tensors.filter(|tensor| tensor.data_type == half);
+            let last = weights.next().unwrap().raw_data.last_chunk_mut::<2>().unwrap();
+            *last = number.to_le_bytes();
+            let bytes = encoder.encode_to_vec();
+            let error = Model::new("here", bytes, shipped.decoder().to_vec()).unwrap_err();
+            let text = error.to_string();
+            let start = "`here` is no policy of SparseRL, or damaged: encoder.onnx: `";
+            let end = "` holds numbers that are not finite: train it anew";
+            assert!(text.starts_with(start) && text.ends_with(end), "{text}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The messages of an ONNX file, as far as policies have them: `onnx.proto3` of IR version 8. What
 //! a file has besides is passed over.
 
+use half::f16;
 use prost::{Enumeration, Message};
 
 /// A file.
@@ -139,6 +140,22 @@ pub struct TensorProto {
     /// The numbers, the last dimension fastest, little-endian.
     #[prost(bytes = "vec", tag = "9")]
     pub raw_data: Vec<u8>,
+}
+
+impl TensorProto {
+    /// Whether none of its numbers is infinite or NaN.
+    #[must_use]
+    pub fn is_finite(&self) -> bool {
+        fn all<const BYTES: usize>(bytes: &[u8], is_finite: impl Fn([u8; BYTES]) -> bool) -> bool {
+            bytes.as_chunks::<BYTES>().0.iter().all(|&number| is_finite(number))
+        }
+        let bytes = &self.raw_data;
+        match DataType::try_from(self.data_type) {
+            Ok(DataType::Float) => all(bytes, |number| f32::from_le_bytes(number).is_finite()),
+            Ok(DataType::Float16) => all(bytes, |number| f16::from_le_bytes(number).is_finite()),
+            _ => true,
+        }
+    }
 }
 
 /// Types of numbers.

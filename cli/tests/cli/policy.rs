@@ -68,8 +68,14 @@ fn what_is_no_policy_or_no_engine_is_refused_in_one_line_and_nothing_is_written(
     let encoder = fs::read(shipped().join("encoder.onnx")).unwrap();
     fs::write(place.path("mixed/encoder.onnx"), &encoder).unwrap();
     fs::write(place.path("mixed/decoder.onnx"), &encoder[..encoder.len() / 2]).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", place.path("mixed.onnx")).unwrap();
+    fs::create_dir(place.path("endless")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", place.path("endless/encoder.onnx")).unwrap();
     let before = place.names("");
     for (options, expected) in [
+        ("--policy /dev/zero", "cannot read the policy `/dev/zero`: it is no regular file"),
+        ("--policy mixed.onnx", "cannot read the policy `mixed.onnx`: it is no regular file"),
+        ("--policy endless", "/encoder.onnx`: it is no regular file"),
         ("--policy absent", "cannot read the policy `absent`"),
         ("--policy broken.onnx", "`broken.onnx` is no policy of SparseRL, or damaged"),
         ("--policy mixed", "`mixed` is no policy of SparseRL, or damaged: decoder.onnx: "),
