@@ -338,20 +338,17 @@ impl EmulatorEvaluator {
     ) -> Result<Result<Emulable<'k>, Outcome>, EmulatorError> {
         let PtxCompiler::Pool(pool) = &self.compiler else { return Err(EmulatorError::Foreign) };
         let options = CompileOptions { line_information: true, ..CompileOptions::default() };
-        let ptx = match self.compile(kernel.source(), kernel.kernel(), &options)? {
+        let (source, architecture) = (kernel.source(), self.architecture);
+        let ptx = pool.compile_ptx(source, kernel.kernel(), architecture, &options);
+        let ptx = match refused(ptx)? {
             Ok(ptx) => ptx,
             Err(reason) => return Ok(Err(not_compiled(reason))),
         };
         // What the assembler refuses is in the PTX, but no GPU would run it.
-        let (source, architecture) = (kernel.source(), self.architecture);
         let made =
             pool.compile(source, kernel.kernel(), architecture, None, &CompileOptions::default());
-        match made {
-            Ok(_) => {}
-            Err(error) if error.is_sources_fault() => {
-                return Ok(Err(not_compiled(error.to_string())));
-            }
-            Err(error) => return Err(error.into()),
+        if let Err(reason) = refused(made)? {
+            return Ok(Err(not_compiled(reason)));
         }
         let name = kernel.kernel().to_owned();
         Ok(match kernel.prepare(matrix, task) {
@@ -429,6 +426,18 @@ fn run_of<T: Scalar, D: Scalar>(
 
 fn but(remark: Option<&Finding>) -> String {
     remark.map(|remark| format!(" but {remark}")).unwrap_or_default()
+}
+
+/// What a compiler made, or why it refuses the source.
+///
+/// # Errors
+/// When it ran out of time or memory: another may have more, so the source is not called wrong.
+fn refused<M>(made: Result<M, PoolCompileError>) -> Result<Result<M, String>, EmulatorError> {
+    match made {
+        Ok(made) => Ok(Ok(made)),
+        Err(error) if error.is_refusal() => Ok(Err(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn not_compiled(reason: String) -> Outcome {

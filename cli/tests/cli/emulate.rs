@@ -122,6 +122,20 @@ fn cuda_that_includes_files_is_not_called_wrong() {
     assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
 }
 
+/// Another compiler may have more memory.
+#[test]
+fn what_the_compiler_dies_of_is_not_called_wrong() {
+    let place = Place::new();
+    let deep = format!("= {}sum{};", "(".repeat(400_000), ")".repeat(400_000));
+    fs::write(place.path("deep.cu"), FIXED.replace("= sum;", &deep)).unwrap();
+    let beam = matrix("beam.mtx");
+    let run = place.run(&format!("verify --emulate deep.cu --matrix {beam} --op spmm --cols 32"));
+    assert_eq!((run.code, run.stdout.as_str()), (Some(3), ""), "{}", run.stderr);
+    let start = "error: deep.cu: the compiler ran out of memory or stack: ";
+    assert!(run.stderr.starts_with(start), "{}", run.stderr);
+    assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
+}
+
 #[test]
 fn the_document_is_for_machines() {
     let place = place();

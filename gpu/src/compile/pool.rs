@@ -330,13 +330,13 @@ pub enum PoolCompileError {
     #[error(transparent)]
     Compile(#[from] CompileError),
     /// Compiling took too long.
-    #[error("not compiled within {} s", deadline.as_secs_f64())]
+    #[error("the compiler had not ended after {} s", deadline.as_secs_f64())]
     TimedOut {
         /// The time that it had.
         deadline: Duration,
     },
     /// The compiler died of the source: out of memory, or its stack overflowed.
-    #[error("the compiler crashed: {reason}")]
+    #[error("the compiler ran out of memory or stack: {reason}")]
     Crashed {
         /// How it ended.
         reason: String,
@@ -358,5 +358,11 @@ impl PoolCompileError {
             Self::TimedOut { .. } | Self::Crashed { .. } => true,
             Self::Unsupported(_) | Self::Pool(_) => false,
         }
+    }
+
+    /// Whether a compiler has read the source and refuses it, rather than ended over it.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Compile(error) if error.is_sources_fault())
     }
 }
