@@ -11,9 +11,12 @@ use tempfile::TempDir;
 
 use crate::file_names;
 use crate::interrupt::{self, Pending};
+use crate::whole_file;
 
 /// Begins the `format` of every file by which a folder is known as ours.
 pub(crate) const FORMAT_PREFIX: &str = "sparserl ";
+/// Bytes of a folder's name that its temporary one has, too: file systems have names of up to 255.
+const MOST_OF_NAME: usize = 200;
 /// The files by which a folder is known as ours.
 const MARKS: [&str; 2] = [file_names::PLAN, file_names::CANDIDATES];
 /// The files of a folder of ours. One that holds anything else is not replaced.
@@ -61,6 +64,9 @@ impl OutputFolder {
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 bail!("{shown}: is not a folder; choose another with --output")
             }
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
+                bail!("{shown}: is too long a name for a folder; choose another with --output")
+            }
             Err(error) => {
                 Err(error).with_context(|| format!("{shown}: cannot look into the folder"))
             }
@@ -97,7 +103,7 @@ impl OutputFolder {
         let target = target.canonicalize().unwrap_or_else(|_| target.to_owned());
         let parent = parent(&target);
         let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let prefix = format!(".{name}.");
+        let prefix = format!(".{}.", beginning(&name));
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(".part");
         // Temporary folders are private by default; this one becomes an ordinary one, under the
@@ -180,6 +186,11 @@ impl Drop for OutputFolder {
     }
 }
 
+/// As much of a name as leaves room for what is added to it.
+fn beginning(name: &str) -> &str {
+    &name[..name.floor_char_boundary(MOST_OF_NAME)]
+}
+
 fn parent(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -218,7 +229,7 @@ fn is_marked(folder: &Path) -> bool {
         format: String,
     }
     MARKS.iter().any(|mark| {
-        let text = fs::read(folder.join(mark)).unwrap_or_default();
+        let text = whole_file::read(&folder.join(mark)).unwrap_or_default();
         serde_json::from_slice::<Marked>(&text).is_ok_and(|m| m.format.starts_with(FORMAT_PREFIX))
     })
 }
@@ -252,10 +263,10 @@ fn exchange(a: &Path, b: &Path) -> io::Result<()> {
 /// versions do not tell.
 pub(crate) fn is_edited(folder: &Path) -> bool {
     let hash = || {
-        let plan = fs::read(folder.join(file_names::PLAN)).ok()?;
+        let plan = whole_file::read(&folder.join(file_names::PLAN)).ok()?;
         let plan: Value = serde_json::from_slice(&plan).ok()?;
         let written = plan.get("kernel")?.get("blake3")?.as_str()?;
-        let source = fs::read(folder.join(file_names::SOURCE)).ok()?;
+        let source = whole_file::read(&folder.join(file_names::SOURCE)).ok()?;
         Some(blake3::hash(&source).to_hex().as_str() != written)
     };
     hash().unwrap_or(false)

@@ -1,6 +1,7 @@
 //! What goes wrong is said in one line, and nothing is written.
 
 use std::fs;
+use std::process::Command;
 
 use crate::broken_files;
 use crate::support::{PROGRAM, Place, matrix, run};
@@ -65,6 +66,59 @@ fn what_may_have_no_end_is_refused_or_bounded() {
     let start = "error: -: holds or decompresses to more than 1048576 bytes";
     assert!(long.stderr.starts_with(start), "{}", long.stderr);
     assert_eq!(place.names(""), ["long", "zero.mtx"]);
+}
+
+#[test]
+fn no_command_reads_a_device_or_waits_for_a_pipe() {
+    let place = Place::new();
+    std::os::unix::fs::symlink("/dev/zero", place.path("zero.cu")).unwrap();
+    let pipe = place.path("pipe.skl");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let beam = matrix("beam.mtx");
+    for (arguments, named) in [
+        ("report /dev/zero".to_owned(), "/dev/zero"),
+        ("report pipe.skl".to_owned(), "pipe.skl"),
+        ("setup --wheel /dev/zero --force".to_owned(), "/dev/zero"),
+        ("setup --wheel pipe.skl --force".to_owned(), "pipe.skl"),
+        (format!("verify --emulate zero.cu --matrix {beam}"), "zero.cu"),
+        (format!("verify --emulate pipe.skl --matrix {beam}"), "pipe.skl"),
+    ] {
+        let run = run(place.command(&arguments).env("XDG_DATA_HOME", place.path("data")));
+        assert_eq!((run.code, run.stdout.as_str()), (Some(3), ""), "{}", run.stderr);
+        assert!(run.stderr.starts_with(&format!("error: {named}: ")), "{}", run.stderr);
+        assert!(run.stderr.contains("it is no regular file; name one"), "{}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    }
+}
+
+#[test]
+fn folders_may_have_names_as_long_as_the_system_lets_them() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    let gen_beam = format!("gen {beam} --no-compile --no-packed");
+    for name in ["n".repeat(255), "ö".repeat(127)] {
+        place.succeed(&format!("{gen_beam} -o {name}"));
+        assert_eq!(place.names(&name), ["kernel.cu", "plan.json", "program.skl"]);
+    }
+    let error = place.fail(&format!("{gen_beam} -o {}", "n".repeat(256)));
+    assert!(error.ends_with("n: is too long a name for a folder; choose another with --output"));
+    assert_eq!(place.names("").len(), 2);
+}
+
+#[test]
+fn a_file_that_claims_a_hundred_times_its_size_takes_no_memory() {
+    let place = Place::new();
+    let rows = "title\n 9 1 1 1 0\nrua 4000000000 3 4 0\n\
+                (4I4)           (4I4)           (4E8.1)\n   1   3   3   5\n";
+    fs::write(place.path("rows.rua"), rows).unwrap();
+    let error = place.fail("inspect rows.rua");
+    assert!(error.contains("rows.rua:3: 4000000000 × 3 is absurdly large for 4"), "{error}");
+    // One entry, and line feeds that shrink by a thousand times.
+    let mut bomb = b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 1\n".to_vec();
+    bomb.resize(32 << 20, b'\n');
+    fs::write(place.path("bomb.mtx.gz"), broken_files::gzip(&bomb)).unwrap();
+    let error = place.fail("inspect bomb.mtx.gz");
+    assert!(error.contains("bytes, which the 1 entries of its size line cannot take"), "{error}");
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! Files that are there whole or not at all.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
+
+/// Bytes of an ending that the temporary name has, too: that name must not be too long where the
+/// file's own is not.
+const MOST_OF_ENDING: usize = 16;
 
 /// A file that has another name beside its own until it is finished. Dropped before, it leaves
 /// nothing, and what was at its place is still there.
@@ -28,7 +32,8 @@ impl WholeFile {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         // What draws a picture goes by the ending.
         let mut ending = OsString::new();
-        if let Some(extension) = path.extension() {
+        let is_ending = |extension: &&OsStr| extension.len() <= MOST_OF_ENDING;
+        if let Some(extension) = path.extension().filter(is_ending) {
             ending.push(".");
             ending.push(extension);
         }
@@ -89,6 +94,12 @@ mod tests {
         for text in ["a long first version", "short"] {
             write(&path, text.as_bytes()).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        // As long as names may be.
+        for name in [format!("a.{}", "b".repeat(253)), "c".repeat(255)] {
+            let path = place.path().join(name);
+            write(&path, b"x").unwrap();
+            fs::remove_file(&path).unwrap();
         }
         let mut half = WholeFile::begin(&path).unwrap();
         half.write_all(b"half").unwrap();
