@@ -15,6 +15,7 @@ mod document;
 mod markdown;
 mod measure;
 mod names;
+mod plausible;
 mod report;
 mod results;
 mod terminal;

@@ -18,6 +18,7 @@ use sparserl_gpu::run::device::{Clocks, DeviceFacts};
 use sparserl_gpu::store::fingerprint::{MatrixIdentity, fingerprint};
 use sparserl_onnx_models::OpenedPolicy;
 
+use super::plausible;
 use crate::software::Software;
 use crate::whole_file;
 
@@ -244,11 +245,15 @@ impl Results {
         }
         let shown = path.display();
         let mut text =
-            std::fs::read(path).with_context(|| format!("{shown}: cannot read the file"))?;
+            whole_file::read(path).with_context(|| format!("{shown}: cannot read the file"))?;
         if text.starts_with(&GZIP) {
             let compressed = std::mem::take(&mut text);
-            let mut plain = MultiGzDecoder::new(compressed.as_slice());
-            plain.read_to_end(&mut text).with_context(|| format!("{shown}: cannot decompress"))?;
+            let plain = MultiGzDecoder::new(compressed.as_slice());
+            let read = plain.take(whole_file::MOST_BYTES + 1).read_to_end(&mut text);
+            read.with_context(|| format!("{shown}: cannot decompress"))?;
+            if text.len() as u64 > whole_file::MOST_BYTES {
+                bail!("{shown}: decompresses to more than any results have");
+            }
         }
         let Ok(Marked { format }) = serde_json::from_slice(&text) else {
             bail!("{shown}: expected the {RESULTS} of a bench run");
@@ -256,7 +261,9 @@ impl Results {
         if format != FORMAT {
             bail!("{shown}: is `{format}`, expected `{FORMAT}`");
         }
-        serde_json::from_slice(&text).with_context(|| format!("{shown}: damaged"))
+        plausible::check(&text)
+            .and_then(|()| serde_json::from_slice(&text))
+            .with_context(|| format!("{shown}: damaged"))
     }
 
     /// The document, with a line break at its end.

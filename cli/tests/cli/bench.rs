@@ -162,6 +162,14 @@ fn what_is_no_results_file_is_refused() {
         let error = place.fail("report a.json");
         assert!(error.starts_with("error: a.json: ") && error.contains(says), "{error}");
     }
+    // Sums and ratios of such numbers overflow.
+    let (before, behind) = recorded.split_once("\"predicted_seconds\":").unwrap();
+    let (_, behind) = behind.split_once(',').unwrap();
+    fs::write(place.path("a.json"), format!("{before}\"predicted_seconds\": 1e308,{behind}"))
+        .unwrap();
+    let error = place.fail("report a.json");
+    let says = "error: a.json: damaged: 1e308 is no number that can have been measured at line ";
+    assert!(error.starts_with(says), "{error}");
     // Not over what it is made of, however that is called.
     fs::copy(RESULTS, place.path("own.json")).unwrap();
     let before = place.text("own.json");
