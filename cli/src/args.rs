@@ -29,7 +29,7 @@ pub(crate) use eval::EvalArgs;
 pub(crate) use generate::GenerateArgs;
 pub(crate) use inspect::InspectArgs;
 pub(crate) use judging::{JudgingArgs, OpponentArgs};
-pub(crate) use matrix::MatrixArgs;
+pub(crate) use matrix::{MatrixArgs, default_limits};
 pub(crate) use policy::{ExecutionProvider, PolicyArg, PolicyArgs};
 pub(crate) use regime::RegimeArgs;
 pub(crate) use setup::{CudaArg, SetupArgs};

@@ -8,7 +8,7 @@ use sparserl_gpu::emulated::checker::NoneRight;
 const WRONG: u8 = 1;
 /// It was not found out whether a kernel is right, or nothing could be made at all: a file cannot
 /// be read, there is no GPU or no compiler. 2 is for command lines that are wrong.
-const UNJUDGED: u8 = 3;
+pub(crate) const UNJUDGED: u8 = 3;
 
 /// How a run without an error ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -78,8 +78,12 @@ fn install() {
     // had a signal ignored: it stays so.
     let ignored = ignored_signals();
     let heeded = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignored.contains(signal));
-    let Ok(mut signals) = Signals::new(heeded) else { return };
-    std::thread::spawn(move || {
+    let heeded: Vec<i32> = heeded.collect();
+    let (heeding, heeds) = std::sync::mpsc::channel::<()>();
+    // Where the system refuses a thread no signal may be taken, since nobody would heed it.
+    let heed = std::thread::Builder::new().spawn(move || {
+        let Ok(mut signals) = Signals::new(heeded) else { return };
+        drop(heeding);
         for signal in signals.forever() {
             if PATIENT.load(Ordering::Relaxed) && !ASKED.swap(true, Ordering::Relaxed) {
                 continue;
@@ -91,6 +95,10 @@ fn install() {
             end_by(signal);
         }
     });
+    if heed.is_ok() {
+        // Ends when the signals are taken.
+        let _ = heeds.recv();
+    }
 }
 
 /// Ends the process as the signal would have: whoever waits for it sees which it was.

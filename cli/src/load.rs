@@ -42,7 +42,7 @@ pub(crate) fn load_whole(args: &MatrixArgs) -> anyhow::Result<Matrix> {
         .then(|| format!("{summed} duplicate {entries} summed; --duplicates refuse rejects them"));
     let chosen = member.map(|Member { name, others }| match others.as_slice() {
         [] => format!("read {name}"),
-        others => format!("read {name}, not {}; --member chooses", others.join(", ")),
+        others => format!("read {name}, not {}; --member chooses", file::listed(others)),
     });
     let notes: Vec<String> = chosen.into_iter().chain(duplicates).collect();
     let note = (!notes.is_empty()).then(|| notes.join("; "));

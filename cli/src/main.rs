@@ -35,6 +35,7 @@ mod explanation;
 mod feature_table;
 mod figures;
 mod file_names;
+mod free_memory;
 mod generate;
 mod gpu;
 mod host;
@@ -66,11 +67,19 @@ use ending::Ending;
 fn main() -> ExitCode {
     let Cli { threads, verbose, command, .. } = Cli::parse_or_exit();
     // What a serving process says on standard error belongs to the message that it died with.
-    let logging = match command {
+    let begun = match command {
         Command::Serve { .. } => Ok(()),
-        _ => logging::begin(verbose),
+        _ => {
+            end_in_order_without_memory();
+            logging::begin(verbose)
+        }
     };
-    match logging.and_then(|()| limit(threads)).and_then(|()| run(command)) {
+    let pool = || match command {
+        // Nothing in them runs on several threads.
+        Command::Serve { .. } | Command::Completions { .. } | Command::Man { .. } => Ok(()),
+        _ => limit(threads),
+    };
+    match begun.and_then(|()| pool()).and_then(|()| run(command)) {
         Ok(ending) => ending.into(),
         Err(error) => {
             console::say(&format!("error: {}", message::with_causes(error.as_ref())));
@@ -79,11 +88,39 @@ fn main() -> ExitCode {
     }
 }
 
-/// Has all that runs on several threads run on so many.
+/// Has all that runs on several threads run on so many, or on the one that there is where the
+/// system refuses more.
 fn limit(threads: Option<u16>) -> anyhow::Result<()> {
-    let Some(threads) = threads else { return Ok(()) };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into());
-    pool.build_global().context("--threads")
+    let mut begun = Vec::new();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0).into());
+    let pool = pool.spawn_handler(|thread| {
+        begun.push(std::thread::Builder::new().spawn(|| thread.run())?);
+        Ok(())
+    });
+    let Err(error) = pool.build_global() else { return Ok(()) };
+    // What they take of the limit is needed.
+    for thread in begun {
+        let _ = thread.join();
+    }
+    console::say(&format!("note: one thread does all the work: {error}"));
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
+    // It goes on as long as this thread.
+    alone.map(std::mem::forget).context("--threads")
+}
+
+/// A process that gets no memory says so in a line, and then is not to end by a signal.
+fn end_in_order_without_memory() {
+    #[cfg(unix)]
+    {
+        let always = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let abort = signal_hook::consts::SIGABRT;
+        // Without it the signal is what ends the process.
+        let _ = signal_hook::flag::register_conditional_shutdown(
+            abort,
+            ending::UNJUDGED.into(),
+            always,
+        );
+    }
 }
 
 fn run(command: Command) -> anyhow::Result<Ending> {

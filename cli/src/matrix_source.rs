@@ -9,6 +9,9 @@ use sparserl_core::matrix::{Csr, Duplicates, generate};
 use thiserror::Error;
 use walkdir::WalkDir;
 
+use crate::args::default_limits;
+use crate::free_memory::free_memory;
+
 /// Entries that a generated matrix may have: more would not fit the memory of one GPU.
 const MOST_ENTRIES: u64 = 2_000_000_000;
 const DEFAULT_SEED: u64 = 1;
@@ -47,6 +50,16 @@ pub(crate) enum SourceError {
         /// Which, and what it may be.
         what: String,
     },
+    /// A matrix that does not fit into memory.
+    #[error("{given}: takes about {:.1} GB, and {:.1} GB are free; make it smaller", gb(*bytes), gb(*free))]
+    Memory {
+        /// The argument.
+        given: String,
+        /// What its arrays take.
+        bytes: u64,
+        /// What there is.
+        free: u64,
+    },
     /// A file that is called otherwise than matrices are.
     #[error("{}: no matrix file; expected *.mtx, *.smtx, *.rb, *.npz or *.tar, plain or compressed", .0.display())]
     Extension(PathBuf),
@@ -64,6 +77,10 @@ pub(crate) enum SourceError {
         /// What the system says.
         source: io::Error,
     },
+}
+
+fn gb(bytes: u64) -> f64 {
+    bytes as f64 / 1e9
 }
 
 impl MatrixSource {
@@ -117,9 +134,12 @@ impl MatrixSource {
     /// When the file is no matrix; it is called by its name without its folder.
     pub(crate) fn load(&self) -> anyhow::Result<Csr<f64>> {
         match self {
-            Self::File(path) => file::load(path, Duplicates::Sum)
+            Self::File(path) => file::load_within(path, Duplicates::Sum, default_limits())
                 .map_err(|error| MatrixFileError { path: self.name().into(), ..error }.into()),
-            Self::Family(family) => Ok(family.make()),
+            Self::Family(family) => {
+                family.check_memory(free_memory())?;
+                Ok(family.make())
+            }
         }
     }
 }
@@ -308,6 +328,19 @@ impl Family {
         }
     }
 
+    /// Refuses what the system would end the process for.
+    fn check_memory(&self, free: Option<u64>) -> Result<(), SourceError> {
+        let Size { rows, entries, .. } = self.size();
+        // Row offsets; entries as they are made, and their columns and values in the end.
+        let bytes = rows.saturating_mul(4).saturating_add(entries.saturating_mul(16 + 12));
+        match free {
+            Some(free) if bytes > free => {
+                Err(SourceError::Memory { given: self.to_string(), bytes, free })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn make(&self) -> Csr<f64> {
         let seed = self.seed;
         match (self.kind, self.numbers.as_slice()) {
@@ -405,6 +438,17 @@ mod tests {
             assert!(error.contains(says) && error.starts_with(argument), "{error}");
             assert_eq!(error.lines().count(), 1);
         }
+    }
+
+    #[test]
+    fn what_does_not_fit_into_memory_is_refused_in_one_line() {
+        let empty = family("hyper:4000000000,1,0");
+        empty.check_memory(Some(16_000_000_000)).unwrap();
+        empty.check_memory(None).unwrap();
+        let error = empty.check_memory(Some(15_900_000_000)).unwrap_err().to_string();
+        let says =
+            "hyper:4000000000,1,0: takes about 16.0 GB, and 15.9 GB are free; make it smaller";
+        assert_eq!(error, says);
     }
 
     #[test]

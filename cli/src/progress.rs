@@ -27,17 +27,19 @@ impl Progress {
         {
             bar.set_style(style);
         }
-        let waiter = shown.then(|| {
+        let wait = || {
             let (stop, stopped) = mpsc::channel();
             let late = bar.clone();
-            let thread = thread::spawn(move || {
+            let thread = thread::Builder::new().spawn(move || {
                 if stopped.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                     late.set_draw_target(ProgressDrawTarget::stderr());
                     late.enable_steady_tick(TICK);
                 }
             });
-            (stop, thread)
-        });
+            // Without a thread nothing is shown.
+            Some((stop, thread.ok()?))
+        };
+        let waiter = if shown { wait() } else { None };
         Self { bar, waiter }
     }
 

@@ -147,6 +147,28 @@ fn what_a_long_text_begins_with_is_looked_at_before_the_rest_is_held() {
 }
 
 #[test]
+fn a_matrix_that_memory_does_not_hold_is_refused_by_its_header() {
+    let count = 20_000;
+    let text = format!(
+        "%%MatrixMarket matrix coordinate pattern general\n9 9 {count}\n{}",
+        "1 1\n".repeat(count)
+    );
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in [("a.mtx", text.clone().into_bytes()), ("a.mtx.gz", gzip(text.as_bytes()))]
+    {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let within = |most| {
+            let limits = Limits { always: most, ratio: 0, most };
+            load_within::<f64>(&path, Duplicates::Sum, limits)
+        };
+        let error = within(100_000).unwrap_err();
+        assert!(matches!(error.kind, MatrixFileErrorKind::Memory), "{error}");
+        assert_eq!(within(300_000).unwrap().nnz(), 1);
+    }
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let error = load::<f64>("no/such/file.mtx".as_ref(), Duplicates::Sum).unwrap_err();
     assert!(error.to_string().starts_with("no/such/file.mtx: cannot read the file"), "{error}");

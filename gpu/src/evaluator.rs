@@ -332,15 +332,18 @@ fn make_in_order<T: Scalar>(
         Some((candidate, made))
     };
     let packer = Packer::new(matrix, &|| Duration::ZERO);
-    thread::scope(|scope| {
-        for _ in 0..rayon::current_num_threads().min(candidates.len()) {
-            scope.spawn(|| {
-                while let Some((candidate, made)) = next() {
-                    // Nobody waits for it when judging failed.
-                    drop(made.send(executable(compiler, &packer, candidate)));
-                }
-            });
+    let make = || {
+        while let Some((candidate, made)) = next() {
+            // Nobody waits for it when judging failed.
+            drop(made.send(executable(compiler, &packer, candidate)));
         }
+    };
+    thread::scope(|scope| {
+        for _ in 1..rayon::current_num_threads().min(candidates.len()) {
+            // With fewer threads than were asked for it takes longer.
+            let _ = thread::Builder::new().spawn_scoped(scope, make);
+        }
+        make();
     });
 }
 

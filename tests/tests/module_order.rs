@@ -173,12 +173,14 @@ const TRAINER: [&str; 16] = [
 ];
 
 /// All modules of `cli`, likewise.
-const CLI: [&str; 34] = [
+const CLI: [&str; 35] = [
     "console",
     "file_names",
     "interrupt",
+    "whole_file",
     "output_folder",
     "kernel_file",
+    "free_memory",
     "args",
     "figures",
     "gpu",
@@ -188,7 +190,6 @@ const CLI: [&str; 34] = [
     "recordings",
     "software",
     "text",
-    "whole_file",
     "bench",
     "documentation",
     "ending",

@@ -1,12 +1,13 @@
 //! Which matrix is read, and how.
 
-use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use sparserl_core::matrix::Duplicates;
 use sparserl_core::matrix::file::{self, Limits, Options};
 use sparserl_core::task::{Operation, Task};
+
+use crate::free_memory::free_memory;
 
 /// Names of standard input.
 const STANDARD_INPUT: [&str; 4] =
@@ -34,7 +35,7 @@ pub(crate) struct ReadingArgs {
     /// like the archive, or else the only one]
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
-    /// Memory that a decompressed file or standard input may take, as in 500M or 16G [default: 64M
+    /// Memory that the text of a file or of standard input may take, as in 500M or 16G [default: 64M
     /// or 200 times the file, whichever is more, up to 64G or half of what is free]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<u64>,
@@ -108,18 +109,10 @@ enum DuplicatesArg {
 
 /// The usual limits, within half of the memory that is free where the system tells: a process that
 /// takes more than there is gets killed without a word.
-fn default_limits() -> Limits {
+pub(crate) fn default_limits() -> Limits {
     let usual = Limits::default();
-    let half = fs::read_to_string("/proc/meminfo").ok().and_then(|text| free_memory(&text));
-    let half = half.map_or(usual.most, |bytes| bytes / 2);
+    let half = free_memory().map_or(usual.most, |bytes| bytes / 2);
     Limits { most: usual.most.min(half.max(usual.always)), ..usual }
-}
-
-/// Bytes that `/proc/meminfo` calls available.
-fn free_memory(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
 }
 
 /// Reads a number of bytes such as `512M`, in powers of 1024.
@@ -152,10 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn free_memory_is_found_among_the_rest() {
-        let text = "MemTotal:       24689764 kB\nMemFree: 1 kB\nMemAvailable:   18874368 kB\n";
-        assert_eq!(free_memory(text), Some(18 << 30));
-        assert_eq!(free_memory("MemTotal: 1 kB\n"), None);
+    fn limits_are_within_those_that_are_usual() {
         let Limits { always, most, .. } = default_limits();
         assert!((always..=Limits::default().most).contains(&most), "{most}");
     }

@@ -91,6 +91,26 @@ fn no_command_reads_a_device_or_waits_for_a_pipe() {
     }
 }
 
+/// Limits the address space, in which threads have their stacks.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_threads_one_does_the_work_and_without_memory_a_line_says_so() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    let many = format!("inspect {beam} --threads 1000");
+    let alone = run(&mut place.limited("-v 1048576", &many));
+    assert_eq!(alone.code, Some(0), "{}", alone.stderr);
+    assert!(alone.stderr.starts_with("note: one thread does all the work: "), "{}", alone.stderr);
+    assert_eq!(alone.stderr.lines().count(), 1, "{}", alone.stderr);
+    assert_eq!(alone.stdout, place.succeed(&format!("inspect {beam}")));
+    let large = "inspect hyper:200000000,9,9 --threads 2";
+    let full = run(&mut place.limited("-v 524288", large));
+    assert_eq!((full.code, full.stdout.as_str()), (Some(3), ""), "{}", full.stderr);
+    let start = "error: hyper:200000000,9,9: takes about 0.8 GB, and 0.";
+    assert!(full.stderr.starts_with(start), "{}", full.stderr);
+    assert_eq!(full.stderr.lines().count(), 1, "{}", full.stderr);
+}
+
 #[test]
 fn folders_may_have_names_as_long_as_the_system_lets_them() {
     let place = Place::new();

@@ -60,6 +60,18 @@ impl Place {
         command
     }
 
+    /// Under a limit of the shell's, such as `-v 1048576`.
+    #[cfg(unix)]
+    pub(crate) fn limited(&self, limit: &str, arguments: &str) -> Command {
+        let program = self.command(arguments);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]);
+        shell.arg(program.get_program()).args(program.get_args());
+        let set = program.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        shell.current_dir(self.folder.path()).envs(set);
+        shell
+    }
+
     /// With only an empty folder to look for NVRTC in; what the machine has installed stays.
     pub(crate) fn command_without_nvrtc(&self, arguments: &str) -> Command {
         fs::create_dir_all(self.path("nothing")).unwrap();

@@ -12,6 +12,7 @@ use std::vec::Vec;
 
 use thiserror::Error;
 
+pub use self::archive::listed;
 use self::compression::Compression;
 use self::text::{Beginning, Claim, Text};
 use super::harwell_boeing::{self, HarwellBoeingError, HarwellBoeingErrorKind};
@@ -115,7 +116,9 @@ pub enum MatrixFileErrorKind {
         most: u64,
     },
     /// The system has not so much memory.
-    #[error("does not fit into the memory that there is; raise its limit or take a smaller matrix")]
+    #[error(
+        "does not fit into the memory that there is; take a smaller matrix or raise the limit (--memory)"
+    )]
     Memory,
     /// The text is not a readable Matrix Market file.
     #[error("{0}")]
@@ -333,16 +336,16 @@ pub fn load_with<T: Scalar>(
         return Err(fail((None, MatrixFileErrorKind::NotAFile)));
     }
     if (kind.format, kind.compression) == (Some(Format::Market), None)
-        && let Some((matrix, header)) = load_pieces(path, options.duplicates)
+        && let Some((matrix, header)) = load_pieces(path, options)
     {
         return Ok(of_market(matrix, header));
     }
+    let limits = options.limits;
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let claim = |text: &[u8], limit| match kind.format {
-        Some(format) => Claim::of(text, format, limit),
+        Some(format) => Claim::of(text, format, limit, held(limits)),
         None => Ok(Some(Claim::NONE)),
     };
-    let limits = options.limits;
     let bytes = match kind.compression {
         Some(compression) => read(file, limits, &|_, _| Ok(Some(Claim::NONE)))
             .and_then(|bytes| compression::decompress(&bytes, compression, limits, &claim)),
@@ -377,7 +380,7 @@ pub fn load_stream<T: Scalar>(
     // What begins as no matrix does may have no end.
     let claim = |bytes: &[u8], limit| match Format::of_bytes(bytes) {
         _ if is_archive(bytes) || Compression::of_bytes(bytes).is_some() => Ok(Some(Claim::NONE)),
-        Some(format) => Claim::of(bytes, format, limit),
+        Some(format) => Claim::of(bytes, format, limit, held(options.limits)),
         None => Err((None, MatrixFileErrorKind::Unknown)),
     };
     let mut bytes = read(&mut stream, options.limits, &claim).map_err(fail)?;
@@ -396,6 +399,11 @@ pub fn load_stream<T: Scalar>(
 
 /// What is wrong, and in which line.
 type Fault = (Option<usize>, MatrixFileErrorKind);
+
+/// Bytes that a matrix may take: there is as much as for its text once more.
+fn held(limits: Limits) -> u64 {
+    limits.most.saturating_mul(2)
+}
 
 /// All that a source has, within the limit of what may be held.
 fn read(source: impl Read, limits: Limits, beginning: &Beginning<'_>) -> Result<Vec<u8>, Fault> {
@@ -452,7 +460,7 @@ fn of_market<T: Scalar>(matrix: Csr<T>, header: Header) -> Loaded<T> {
 /// Mapping the file into memory would be as fast, but another process that truncates the file
 /// meanwhile would kill this one.
 #[cfg(unix)]
-fn load_pieces<T: Scalar>(path: &Path, duplicates: Duplicates) -> Option<(Csr<T>, Header)> {
+fn load_pieces<T: Scalar>(path: &Path, options: &Options<'_>) -> Option<(Csr<T>, Header)> {
     use std::os::unix::fs::FileExt;
 
     let metadata = std::fs::metadata(path).ok()?;
@@ -460,10 +468,10 @@ fn load_pieces<T: Scalar>(path: &Path, duplicates: Duplicates) -> Option<(Csr<T>
     let length = usize::try_from(metadata.len()).ok().filter(|_| metadata.is_file())?;
     let file = std::fs::File::open(path).ok()?;
     let read = |buffer: &mut [u8], at: usize| file.read_exact_at(buffer, at as u64).ok();
-    market::parse_pieces(length, read, duplicates)
+    market::parse_pieces(length, read, options.duplicates, held(options.limits))
 }
 
 #[cfg(not(unix))]
-fn load_pieces<T: Scalar>(_: &Path, _: Duplicates) -> Option<(Csr<T>, Header)> {
+fn load_pieces<T: Scalar>(_: &Path, _: &Options<'_>) -> Option<(Csr<T>, Header)> {
     None
 }

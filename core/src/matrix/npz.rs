@@ -47,7 +47,9 @@ pub enum NpzError {
         reason: String,
     },
     /// The arrays decompress to more than is allowed.
-    #[error("decompresses to more than {limit} bytes; if it is genuine, raise the limit")]
+    #[error(
+        "decompresses to more than {limit} bytes; if it is genuine, raise the limit (--memory)"
+    )]
     TooLong {
         /// The limit that was exceeded.
         limit: u64,

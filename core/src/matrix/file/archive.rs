@@ -2,6 +2,7 @@
 //! folder of its name, beside right-hand sides and coordinates.
 
 use std::borrow::ToOwned;
+use std::format;
 use std::io::Cursor;
 use std::ops::Range;
 use std::path::Path;
@@ -11,6 +12,9 @@ use std::vec::Vec;
 use tar::Archive;
 
 use super::{Format, MatrixFileErrorKind};
+
+/// Members that a message names.
+const SHOWN: usize = 12;
 
 /// A matrix in an archive.
 #[derive(Debug)]
@@ -44,7 +48,10 @@ pub(super) fn choose(
     };
     let best = members.iter().map(rank).max().ok_or(MatrixFileErrorKind::NoMember)?;
     let mut ranked = members.iter().enumerate().filter(|(_, member)| rank(member) == best);
-    let names = || members.iter().map(|member| member.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names = || {
+        let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+        listed(&names)
+    };
     match (ranked.next(), ranked.next(), asked) {
         (Some(_), _, Some(asked)) if best < 3 => {
             Err(MatrixFileErrorKind::NotAMember { asked: asked.to_owned(), names: names() })
@@ -55,6 +62,14 @@ pub(super) fn choose(
         }
         _ => Err(MatrixFileErrorKind::SeveralMembers { names: names() }),
     }
+}
+
+/// Names of members for a message of one line.
+pub fn listed(names: &[impl AsRef<str>]) -> String {
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    let more = names.len() - shown.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    shown.join(", ") + &more
 }
 
 /// The members that are called as matrices are.
@@ -88,4 +103,17 @@ fn file_name(name: &str) -> &str {
 fn stem_of(name: &str) -> &str {
     let name = file_name(name);
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_some_members_of_many() {
+        let all: Vec<String> = (0..3000).map(|at| format!("{at}.mtx")).collect();
+        assert_eq!(listed(&all[..2]), "0.mtx, 1.mtx");
+        let names = listed(&all);
+        assert!(names.ends_with(", 11.mtx and 2988 more") && names.len() < 120, "{names}");
+    }
 }

@@ -33,10 +33,15 @@ impl Claim {
     /// Of a text that may be as long as its limit.
     pub(super) const NONE: Self = Self { entries: 0, most: u64::MAX };
 
-    /// What the beginning of a text in a format claims.
-    pub(super) fn of(text: &[u8], format: Format, limit: u64) -> Result<Option<Self>, Fault> {
+    /// What the beginning of a text in a format claims, where so many bytes may be held.
+    pub(super) fn of(
+        text: &[u8],
+        format: Format,
+        limit: u64,
+        held: u64,
+    ) -> Result<Option<Self>, Fault> {
         match format {
-            Format::Market => Self::of_market(text, limit),
+            Format::Market => Self::of_market(text, limit, held),
             Format::Smtx => smtx::check_sizes(text)
                 .map(|()| Some(Self::NONE))
                 .map_err(|SmtxError { line, kind }| (Some(line), MatrixFileErrorKind::Smtx(kind))),
@@ -50,12 +55,15 @@ impl Claim {
         }
     }
 
-    fn of_market(text: &[u8], limit: u64) -> Result<Option<Self>, Fault> {
+    fn of_market(text: &[u8], limit: u64, held: u64) -> Result<Option<Self>, Fault> {
         // A size line that is cut off would be another one. No banner is as long as a beginning.
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(text.len(), |end| end + 1);
         let length = usize::try_from(limit).unwrap_or(usize::MAX).max(whole);
         match market::beginning(&text[..whole], length) {
             Ok((header, body)) => {
+                if header.least_bytes() > held {
+                    return Err((None, MatrixFileErrorKind::Memory));
+                }
                 let entries = header.entries as u64;
                 let lines = LONGEST_ENTRY.saturating_mul(entries);
                 let most = lines.saturating_add(body as u64).saturating_add(ASIDES);

@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use super::error::{MarketError, MarketErrorKind};
 #[cfg(feature = "std")]
-use crate::matrix::{CsrView, Scalar};
+use crate::matrix::{CsrView, Scalar, assemble::Entry};
 use crate::matrix::{plausible, scan};
 
 /// With which some editors begin a text in UTF-8.
@@ -88,6 +88,23 @@ impl Header {
             }
         };
         self.entries - positions
+    }
+
+    /// Bytes of memory that the matrix takes while it is read, at the very least: as a list of
+    /// entries, and in the end.
+    #[cfg(feature = "std")]
+    pub(in crate::matrix) fn least_bytes(&self) -> u64 {
+        const LISTED: usize = size_of::<Entry<f32>>();
+        let stored = match (self.format, self.symmetry) {
+            // Zeros are not stored.
+            (Format::Array, _) => return 0,
+            (_, Symmetry::General) => self.entries,
+            // All but those on the diagonal, of which there are no more than rows.
+            _ => self.entries.saturating_mul(2).saturating_sub(self.rows as usize),
+        };
+        let entry = LISTED + size_of::<u32>() + size_of::<f32>();
+        let offsets = u64::from(self.rows) * size_of::<u32>() as u64;
+        (stored as u64).saturating_mul(entry as u64).saturating_add(offsets)
     }
 
     /// Bytes of the shortest line with an entry, such as `1 1` and a line feed.

@@ -17,20 +17,22 @@ const LINE_BYTES: usize = 1 << 12;
 
 /// Reads a coordinate file of `length` bytes, where `read` fills a buffer from a position.
 ///
-/// Returns `None` when the file is an array, has very long comments or lines, or is wrong in any
-/// way: [`parse`](super::parse) then reads it all or tells the error.
+/// Returns `None` when the file is an array, has very long comments or lines, takes more than
+/// `memory` bytes, or is wrong in any way: [`parse`](super::parse) then reads it all or tells the error.
 pub(in crate::matrix) fn parse_pieces<T: Scalar>(
     length: usize,
     read: impl Fn(&mut [u8], usize) -> Option<()> + Sync,
     duplicates: Duplicates,
+    memory: u64,
 ) -> Option<(Csr<T>, Header)> {
-    pieces_of(length, read, duplicates, CHUNK_BYTES, LINE_BYTES)
+    pieces_of(length, read, duplicates, memory, CHUNK_BYTES, LINE_BYTES)
 }
 
 fn pieces_of<T: Scalar>(
     length: usize,
     read: impl Fn(&mut [u8], usize) -> Option<()> + Sync,
     duplicates: Duplicates,
+    memory: u64,
     piece_bytes: usize,
     line_bytes: usize,
 ) -> Option<(Csr<T>, Header)> {
@@ -38,7 +40,10 @@ fn pieces_of<T: Scalar>(
     read(&mut head, 0)?;
     let (header, start) = header::parse(&head, length).ok()?;
     // A size line that the head cuts off may look complete.
-    if header.format == Format::Array || (start >= head.len() && start < length) {
+    if header.format == Format::Array
+        || header.least_bytes() > memory
+        || (start >= head.len() && start < length)
+    {
         return None;
     }
     let buckets = row_buckets(&header);
@@ -91,7 +96,7 @@ mod tests {
             buffer.copy_from_slice(text.get(at..at + buffer.len())?);
             Some(())
         };
-        pieces_of(text.len(), read, Duplicates::Refuse, piece_bytes, line_bytes)
+        pieces_of(text.len(), read, Duplicates::Refuse, u64::MAX, piece_bytes, line_bytes)
             .map(|(matrix, _)| matrix)
     }
 
