@@ -294,11 +294,12 @@ fn measure<T: Scalar>(
     let cusparse = best.min_by(f64::total_cmp);
     let right = ranking(outcomes, OBJECTIVE);
     let first_batch = right.first().map(|index| index / BATCH);
-    // The fastest come first here as there; of those further down the arrays were given up.
-    let mut artefacts = generated.artefacts.into_iter();
+    let kept = generated.artefacts.into_iter().map(|artefact| artefact.kernel);
+    let mut kept: Vec<Kernel<Cubin>> = kept.collect();
     let chosen = right.iter().zip(1..).filter_map(|(&index, place)| {
-        let judged = artefacts.next().map(|artefact| artefact.kernel);
         let program = choices.get(index)?.program.clone();
+        let own = kept.iter().position(|kernel| kernel.packed.program == program);
+        let judged = own.map(|place| kept.swap_remove(place));
         let measured = outcomes.get(index).and_then(median);
         let gain = match (measured, csr) {
             (Some(own), Some(csr)) if index != 0 => {
