@@ -76,6 +76,7 @@ fn what_is_no_policy_or_no_engine_is_refused_in_one_line_and_nothing_is_written(
         ("--policy /dev/zero", "cannot read the policy `/dev/zero`: it is no regular file"),
         ("--policy mixed.onnx", "cannot read the policy `mixed.onnx`: it is no regular file"),
         ("--policy endless", "/encoder.onnx`: it is no regular file"),
+        ("--onnxruntime /dev/zero", "`/dev/zero` is not usable: it is no regular file"),
         ("--policy absent", "cannot read the policy `absent`"),
         ("--policy broken.onnx", "`broken.onnx` is no policy of SparseRL, or damaged"),
         ("--policy mixed", "`mixed` is no policy of SparseRL, or damaged: decoder.onnx: "),

@@ -1,3 +1,4 @@
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -27,7 +28,12 @@ impl OnnxRuntime {
     /// When there is none, it is too old, or another one has been loaded already.
     pub fn load(library: &Path) -> Result<Self, EngineError> {
         let load = || {
-            let builder = ort::init_from(library).map_err(|error| one_line(&error));
+            // The loader would wait for a pipe.
+            let is_other = |metadata: &fs::Metadata| !metadata.is_file() && !metadata.is_dir();
+            let builder = match fs::metadata(library) {
+                Ok(metadata) if is_other(&metadata) => Err("it is no regular file".to_owned()),
+                _ => ort::init_from(library).map_err(|error| one_line(&error)),
+            };
             let environment = builder.and_then(|builder| {
                 builder.with_telemetry(false).build().map_err(|error| one_line(&error))
             });
