@@ -320,7 +320,7 @@ pub enum CompileError {
     /// log, and a cached cubin would not notice that the file changed.
     #[error(
         "the source has an #include directive: it must stand alone, but for what is known without a file, as of \
-         <cuda_runtime.h>, <stdint.h>, <cuda_fp16.h> and <cuda_bf16.h>"
+         <cuda_runtime.h>, <stdint.h>, <cuda_fp16.h>, <cuda_bf16.h> and <cooperative_groups.h>"
     )]
     Include,
     /// This NVRTC does not know the architecture.

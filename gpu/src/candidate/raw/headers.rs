@@ -31,6 +31,11 @@ struct HalfHeader {
     words: [(&'static str, &'static str); 9],
 }
 
+/// Headers of CUDA's cooperative groups, and what kernels use of them.
+const GROUPS: [&str; 3] =
+    ["cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h"];
+const GROUPS_TEXT: &str = include_str!("../../../cuda/cooperative_groups.cuh");
+
 /// What kernels use of both headers.
 const TEMPLATE: &str = include_str!("../../../cuda/half_header.cuh");
 
@@ -84,7 +89,7 @@ fn known(line: &str) -> Option<&'static str> {
     let enclosed = |open, close| name.strip_prefix(open)?.strip_suffix(close);
     let name = enclosed('<', '>').or_else(|| enclosed('"', '"'))?;
     let halves = HALF_HEADERS.iter().map(|header| header.name);
-    KNOWN.into_iter().chain(halves).find(|known| *known == name)
+    KNOWN.into_iter().chain(halves).chain(GROUPS).find(|known| *known == name)
 }
 
 /// A text without the lines that include headers which sources may include.
@@ -97,12 +102,16 @@ pub(super) fn without(text: &str) -> String {
     kept.collect()
 }
 
-/// What kernels use of the headers with types of 16 bits that a text includes, each once; nothing
-/// where it includes none.
+/// What kernels use of the headers with types of 16 bits and with cooperative groups that a text
+/// includes, each once; nothing where it includes none.
 pub(super) fn declarations(text: &str) -> String {
-    let is_included =
-        |header: &&HalfHeader| text.lines().any(|line| known(line) == Some(header.name));
-    HALF_HEADERS.iter().filter(is_included).map(HalfHeader::text).collect()
+    let includes = |name: &str| text.lines().any(|line| known(line) == Some(name));
+    let halves = HALF_HEADERS.iter().filter(|header| includes(header.name));
+    let mut declared: String = halves.map(HalfHeader::text).collect();
+    if GROUPS.into_iter().any(includes) {
+        declared.push_str(&format!("#line 1 \"{}\"\n{GROUPS_TEXT}", GROUPS[0]));
+    }
+    declared
 }
 
 #[cfg(test)]
@@ -115,6 +124,16 @@ mod tests {
                     #include <cub/cub.cuh>\nint x;\n#include<cmath>";
         assert_eq!(without(text), "\n\n#include <cub/cub.cuh>\nint x;\n");
         assert_eq!(declarations(text), "");
+    }
+
+    #[test]
+    fn cooperative_groups_are_declared_once() {
+        let text = "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n";
+        assert_eq!(without(text), "\n\n");
+        let declared = declarations(text);
+        assert!(declared.starts_with("#line 1 \"cooperative_groups.h\"\n"));
+        assert_eq!(declared.matches("namespace cooperative_groups").count(), 2, "and its end");
+        assert_eq!(without("#include <cooperative_groups/memcpy_async.h>\n").lines().count(), 1);
     }
 
     #[test]
