@@ -124,7 +124,8 @@ impl RawKernel {
         let given = launch.as_ref().and_then(LaunchRule::template);
         let instance = Instance::of(function, given, &functions)?;
         let parameters = read_parameters(&definitions.declarations(function, instance.as_ref()))?;
-        let advice = |words: &[&str]| LaunchRule::advice(launch.as_ref(), function.name, words);
+        let advice =
+            |words: &[&str]| LaunchRule::advice(launch.as_ref(), &function.qualified(), words);
         let said = launch.as_ref().and_then(LaunchRule::arguments);
         let arguments = match code.program_comment() {
             Some(program) => {
@@ -139,7 +140,9 @@ impl RawKernel {
                     let words: Vec<String> = roles.iter().map(Role::name).collect();
                     advice(&words.iter().map(String::as_str).collect::<Vec<_>>())
                 }
-                Arguments::Packed(_) => format!("`// launch: {}<<<blocks, 256>>>`", function.name),
+                Arguments::Packed(_) => {
+                    format!("`// launch: {}<<<blocks, 256>>>`", function.qualified())
+                }
             };
             return Err(RuleError::None { line }.into());
         };
@@ -148,7 +151,7 @@ impl RawKernel {
         }
         let linked = match &instance {
             Some(instance) => instance.written(&code, &functions, &parameters)?,
-            None => code.with_c_linkage(&functions, function.name),
+            None => code.with_c_linkage(&functions, function),
         };
         let written = headers::without(&linked);
         let declared = code.sized_integers() + &headers::declarations(&linked);
@@ -347,34 +350,45 @@ impl RawKernel {
     }
 }
 
-/// The kernel of that name, or the only one.
+/// The kernel of that name, which may be qualified by namespaces, or the only one.
 fn choose<'a, 'f>(
     functions: &'f [Function<'a>],
     named: Option<&str>,
 ) -> Result<&'f Function<'a>, RawError> {
-    let mut names: Vec<&str> = Vec::new();
-    for function in functions {
-        if !names.contains(&function.name) {
-            names.push(function.name);
+    let mut names: Vec<String> = Vec::new();
+    for name in functions.iter().map(Function::qualified) {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
-    let name = match (named, names.as_slice()) {
-        (_, []) => return Err(RawError::NoKernel),
-        (None, [name]) => *name,
-        (None, _) => return Err(RawError::Several { names: names.join(", ") }),
-        (Some(name), _) => name,
+    if names.is_empty() {
+        return Err(RawError::NoKernel);
+    }
+    let all = names.join(", ");
+    // Who is in a namespace need not name it.
+    let is_named = |name: &&String| {
+        named.is_none_or(|named| {
+            let named = named.strip_prefix("::").unwrap_or(named);
+            name.strip_suffix(named).is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
+        })
     };
-    let same: Vec<_> = functions.iter().filter(|function| function.name == name).collect();
+    let exact = names.iter().find(|name| named == Some(name.as_str()));
+    let mut among = names.iter().filter(is_named);
+    let name = match (exact, among.next(), among.next()) {
+        (Some(name), ..) | (None, Some(name), None) => name,
+        (None, Some(_), Some(_)) => return Err(RawError::Several { names: all }),
+        (None, None, _) => {
+            let kernel = shortened(named.unwrap_or_default());
+            return Err(RawError::NoSuchKernel { kernel, names: all });
+        }
+    };
+    let same: Vec<_> = functions.iter().filter(|one| one.qualified() == *name).collect();
     let defined = same.iter().find(|function| function.is_defined).or(same.first());
-    let Some(&function) = defined else {
-        let (kernel, names) = (shortened(name), names.join(", "));
-        return Err(RawError::NoSuchKernel { kernel, names });
-    };
-    let kernel = || name.to_owned();
+    let Some(&function) = defined else { return Err(RawError::NoKernel) };
     let differs =
         |other: &&Function<'_>| other.is_defined && other.parameters != function.parameters;
     if same.iter().copied().any(|other| differs(&other)) {
-        return Err(RawError::Redefined { kernel: kernel() });
+        return Err(RawError::Redefined { kernel: name.clone() });
     }
     Ok(function)
 }

@@ -11,7 +11,7 @@
 //!
 //! What stands between the angle brackets is what CUDA wants there: blocks, threads of a block,
 //! bytes of dynamic shared memory, which are 0 unless given. The kernel's name is needed where the
-//! source has several. The arguments say what each parameter is given, in order; without them the
+//! source has several; one in a namespace may be qualified, as in `sparse::spmv<<<…>>>`. The arguments say what each parameter is given, in order; without them the
 //! parameters' own names do (as `role.rs` lists them). Expressions are of numbers, `num_rows`,
 //! `num_cols`, `nnz`, `dense_cols` and, for kernels of a program, `blocks`, with the operators of
 //! C++ on integers, `sizeof`, `min` and `max`. As in C++, `/` rounds down, as in
@@ -202,7 +202,10 @@ pub(super) fn named_kernel(text: &str) -> Option<(Option<&str>, Option<&str>)> {
         None => (text, None),
     };
     let name = Some(name).filter(|name| !name.is_empty());
-    let is_whole = name.is_none_or(|name| name.chars().all(is_name));
+    let is_whole = name.is_none_or(|name| {
+        let parts = name.strip_prefix("::").unwrap_or(name).split("::");
+        parts.into_iter().all(|part| !part.is_empty() && part.chars().all(is_name))
+    });
     (is_whole && (name.is_some() || template.is_none())).then_some((name, template))
 }
 

@@ -32,6 +32,8 @@ struct Comment<'s> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Function<'c> {
     pub(super) name: &'c str,
+    /// The namespaces that it is in, from the outermost on, but for those without a name.
+    pub(super) namespaces: Vec<&'c str>,
     /// What stands between the parentheses.
     pub(super) parameters: &'c str,
     pub(super) is_defined: bool,
@@ -43,6 +45,9 @@ pub(super) struct Function<'c> {
     at: usize,
     /// Where its declaration begins, when `extern "C"` belongs there.
     linkage: Option<usize>,
+    /// Where its declaration or body ends, when the innermost namespace that it is in has no name:
+    /// nothing there can be found from outside.
+    hidden_until: Option<usize>,
 }
 
 /// A template that a function is.
@@ -52,6 +57,18 @@ pub(super) enum Template<'c> {
     Of(&'c str),
     /// With parameters that are not understood.
     Unclear,
+}
+
+impl Function<'_> {
+    /// Its name behind those of its namespaces.
+    pub(super) fn qualified(&self) -> String {
+        self.namespaces.iter().map(|name| format!("{name}::")).collect::<String>() + self.name
+    }
+
+    /// Whether both declare one kernel.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name && self.namespaces == other.namespaces
+    }
 }
 
 impl<'s> Code<'s> {
@@ -74,19 +91,35 @@ impl<'s> Code<'s> {
     }
 
     /// What stands before each semicolon, from the semicolon or brace before it, and whether that
-    /// is outside of all braces.
+    /// is outside of all braces but those of namespaces.
     pub(super) fn statements(&self) -> impl Iterator<Item = (&str, bool)> {
-        let (mut depth, mut from) = (0_usize, 0);
+        let (mut open, mut from) = (Vec::new(), 0);
         self.code.match_indices([';', '{', '}']).filter_map(move |(at, mark)| {
             let text = self.code.get(from..at)?;
             from = at + 1;
             match mark {
-                "{" => depth += 1,
-                "}" => depth = depth.saturating_sub(1),
-                _ => return Some((text, depth == 0)),
+                "{" => open.push(namespace(text).is_some()),
+                "}" => drop(open.pop()),
+                _ => return Some((text, !open.contains(&false))),
             }
             None
         })
+    }
+
+    /// What the braces before a place belong to that are not closed there: the names of a
+    /// namespace, or nothing that is one.
+    fn braces_around(&self, at: usize) -> Vec<Option<Vec<&str>>> {
+        let (mut open, mut from) = (Vec::new(), 0);
+        for (at, mark) in self.before(at).match_indices([';', '{', '}']) {
+            let text = self.code.get(from..at).unwrap_or_default();
+            from = at + 1;
+            match mark {
+                "{" => open.push(namespace(text)),
+                "}" => drop(open.pop()),
+                _ => {}
+            }
+        }
+        open
     }
 
     /// Functions that only return an expression: what stands before the body, and the expression.
@@ -176,15 +209,29 @@ impl<'s> Code<'s> {
     }
 
     /// The source with `extern "C"` before every declaration of a kernel that lacks it.
-    pub(super) fn with_c_linkage(&self, functions: &[Function<'_>], name: &str) -> String {
+    pub(super) fn with_c_linkage(
+        &self,
+        functions: &[Function<'_>],
+        kernel: &Function<'_>,
+    ) -> String {
         let mut out = String::with_capacity(self.source.len() + 16);
         let mut copied = 0;
-        let same = functions.iter().filter(|function| function.name == name);
-        for at in same.filter_map(|function| function.linkage) {
+        let same = functions.iter().filter(|function| function.is_same(kernel));
+        for function in same {
+            let Some(at) = function.linkage else { continue };
             if let Some(text) = self.source.get(copied..at) {
                 out.push_str(text);
+                // A namespace without a name is left for as long as the kernel is.
+                out.push_str(if function.hidden_until.is_some() { "} " } else { "" });
                 out.push_str("extern \"C\" ");
                 copied = at;
+            }
+            if let Some(end) = function.hidden_until
+                && let Some(text) = self.source.get(copied..end)
+            {
+                out.push_str(text);
+                out.push_str(" namespace {");
+                copied = end;
             }
         }
         out.push_str(self.source.get(copied..).unwrap_or_default());
@@ -193,8 +240,12 @@ impl<'s> Code<'s> {
 
     /// The source with every declaration of a kernel as that of a device function, which is part of
     /// whoever calls it. Instances that it asks for are left out.
-    pub(super) fn as_device_function(&self, functions: &[Function<'_>], name: &str) -> String {
-        let same = functions.iter().filter(|function| function.name == name);
+    pub(super) fn as_device_function(
+        &self,
+        functions: &[Function<'_>],
+        kernel: &Function<'_>,
+    ) -> String {
+        let same = functions.iter().filter(|function| function.is_same(kernel));
         let mut edits: Vec<(usize, usize, &str)> = Vec::new();
         for function in same {
             edits.push((function.at, GLOBAL.len(), "__device__ __forceinline__"));
@@ -204,7 +255,7 @@ impl<'s> Code<'s> {
             let constants = declared.get(..end).unwrap_or_default().match_indices(GRID_CONSTANT);
             edits.extend(constants.map(|(at, word)| (function.at + at, word.len(), "")));
         }
-        edits.extend(self.instances(name).map(|(from, length)| (from, length, "")));
+        edits.extend(self.instances(kernel.name).map(|(from, length)| (from, length, "")));
         edits.sort_unstable();
         let (mut out, mut copied) = (String::with_capacity(self.source.len() + 256), 0);
         for (from, length, by) in edits {
@@ -253,19 +304,9 @@ impl<'s> Code<'s> {
         heads.filter(move |(_, text)| text.split(|c| !is_name(c)).any(|word| word == name))
     }
 
-    /// Whether a function stands where only a qualified name reaches it: within braces, but for
-    /// those of namespaces without a name.
+    /// Whether a function stands within braces that are not those of namespaces.
     pub(super) fn is_enclosed(&self, function: &Function<'_>) -> bool {
-        let before = self.before(function.at);
-        let mut open = Vec::new();
-        for (at, brace) in before.match_indices(['{', '}']) {
-            if brace == "{" {
-                open.push(before.get(..at).unwrap_or_default().trim_end().ends_with("namespace"));
-            } else {
-                open.pop();
-            }
-        }
-        open.contains(&false)
+        self.braces_around(function.at).contains(&None)
     }
 
     /// Declares those of `<cstdint>`'s types that the source uses and does not declare, and in the
@@ -359,8 +400,14 @@ impl<'s> Code<'s> {
                 rest = behind;
                 continue;
             }
+            let around = self.braces_around(at);
+            let is_hidden = around.last().is_some_and(|of| of.as_ref().is_some_and(Vec::is_empty));
+            let names = around.into_iter().flatten().flatten().filter(|name| !name.is_empty());
+            let end = || Some(self.code.len() - behind.len() + end_of_function(behind)?);
             return Some(Function {
                 name: word,
+                namespaces: names.collect(),
+                hidden_until: if is_hidden { end() } else { None },
                 parameters: inside,
                 is_defined: behind.trim_start().starts_with('{'),
                 template: template(specifiers),
@@ -370,6 +417,36 @@ impl<'s> Code<'s> {
             });
         }
     }
+}
+
+/// Where the declaration or the body ends whose parameters a text follows.
+fn end_of_function(behind: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, mark) in behind.match_indices([';', '{', '}']) {
+        match mark {
+            "{" => depth += 1,
+            "}" => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at + 1);
+        }
+    }
+    None
+}
+
+/// The names of the namespace that a text before a brace opens, none of one without a name; nothing
+/// where it opens something else. What `extern "C"` encloses (what stands in quotes is blank) is as
+/// in a namespace that adds nothing to a name.
+fn namespace(text: &str) -> Option<Vec<&str>> {
+    let text = text.trim();
+    if text == "extern" {
+        return Some(vec![""]);
+    }
+    let names =
+        text.strip_prefix("inline").unwrap_or(text).trim_start().strip_prefix("namespace")?;
+    let names: Vec<&str> = names.split("::").map(str::trim).filter(|n| !n.is_empty()).collect();
+    names.iter().all(|name| name.chars().all(is_name)).then_some(names)
 }
 
 /// The last template in a text that stands before a function.

@@ -44,7 +44,7 @@ impl<'f> Instance<'f> {
         }
         // A declaration before the definition may be the one that has them.
         let default = |index: usize| {
-            functions.iter().filter(|other| other.name == function.name).find_map(|other| {
+            functions.iter().filter(|other| other.is_same(function)).find_map(|other| {
                 let Some(Template::Of(parameters)) = other.template else { return None };
                 Some(elements(parameters).get(index)?.split_once('=')?.1)
             })
@@ -89,7 +89,7 @@ impl<'f> Instance<'f> {
         if code.has_specialization(name) {
             return refused("with a specialization");
         }
-        let mut out = code.as_device_function(functions, name);
+        let mut out = code.as_device_function(functions, self.function);
         let attributes: Vec<&str> = self.function.attributes.iter().map(|a| a.1).collect();
         let attributes = self.of_text(&attributes.join(" "));
         let names: Vec<String> = parameters
@@ -112,11 +112,16 @@ impl<'f> Instance<'f> {
             })
             .collect();
         let arguments: Vec<&str> = self.arguments.iter().map(|(_, text)| text.as_str()).collect();
+        // Where the template is, so that names mean the same.
+        let namespaces = &self.function.namespaces;
+        let opened: String =
+            namespaces.iter().map(|name| format!("namespace {name} {{ ")).collect();
         out.push_str(&format!(
-            "\nextern \"C\" __global__ {attributes} void {name}({}) {{ {name}<{}>({}); }}\n",
+            "\n{opened}extern \"C\" __global__ {attributes} void {name}({}) {{ {name}<{}>({}); }}{}\n",
             declared.join(", "),
             arguments.join(", "),
-            names.join(", ")
+            names.join(", "),
+            " }".repeat(namespaces.len())
         ));
         Ok(out)
     }

@@ -432,12 +432,48 @@ __launch_bounds__(B) __global__ void k(const __grid_constant__ T* x, Sum* y, int
 }
 
 #[test]
+fn kernels_in_namespaces_have_qualified_names() {
+    let kernel = "__global__ void k(const float* x, float* y) {}";
+    let source = |launched: &str| {
+        format!(
+            "// launch: {launched}<<<1, 64>>>(x, y)\n\
+             namespace a {{ inline namespace v1 {{ namespace {{ {kernel} }} }} }}\n\
+             namespace b::c {{ __global__ void k(const float*, float*); {kernel} }}\n\
+             extern \"C\" {{ __global__ void other(float* y) {{}} }}\n"
+        )
+    };
+    let parse = |launched: &str| RawKernel::parse(&source(launched), None);
+    for launched in ["a::v1::k", "::a::v1::k", "v1::k"] {
+        let kernel = parse(launched).unwrap();
+        assert_eq!(kernel.kernel(), "k", "{launched}");
+        let source = kernel.source();
+        let left = "namespace { } extern \"C\" __global__ void k(const float* x, float* y) {} namespace { }";
+        assert!(source.contains(left), "{source}");
+        assert_eq!(source.matches("extern \"C\" __global__ void k(").count(), 1, "{source}");
+    }
+    assert!(parse("b::c::k").unwrap().source().contains("{ extern \"C\" __global__ void k("));
+    let text = |launched: &str| parse(launched).unwrap_err().to_string();
+    assert!(text("k").contains("several kernels (a::v1::k, b::c::k, other)"), "{}", text("k"));
+    for launched in ["c", "a::k", "b::c::", "x::k"] {
+        assert!(parse(launched).is_err(), "{launched}");
+    }
+
+    let template = "// launch: a::k<float, 8><<<1, N>>>(x, y)\nnamespace a {\n\
+                    constexpr int N = 64;\ntypedef float real;\n\
+                    template <typename T, int B>\n__global__ void k(const T* x, real* y) {}\n}";
+    let kernel = RawKernel::parse(template, None).unwrap();
+    let written = "namespace a { extern \"C\" __global__  void k(const float* x, real* y) \
+                   { k<float, 8>(x, y); } }\n";
+    assert!(kernel.source().ends_with(written), "{}", kernel.source());
+}
+
+#[test]
 fn templates_without_instances_are_refused() {
     let launch = "// launch: k<float><<<1, 64>>>(x, y)\n";
     let kernel = "template <typename T>\n__global__ void k(T* x, T* y) {}";
     assert!(RawKernel::parse(&format!("{launch}namespace {{ {kernel} }}"), None).is_ok());
     for (source, why) in [
-        (format!("{launch}namespace a {{ {kernel} }}"), "template within braces"),
+        (format!("{launch}struct a {{ {kernel} }};"), "template within braces"),
         (
             format!(
                 "{launch}{kernel}\ntemplate <>\n__global__ void k<float>(float* x, float* y) {{}}"
