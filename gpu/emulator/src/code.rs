@@ -6,7 +6,7 @@
 //! warp, so that an instruction's operands are registers and nothing else.
 
 mod access;
-mod bulk_stores;
+mod bulk;
 mod call;
 mod kernel;
 mod matrix;
@@ -15,7 +15,7 @@ mod mbarrier;
 use std::ops::Range;
 
 pub use self::access::{Access, Address, Atomic, AtomicOperation, AtomicType, Order, Scope, Space};
-pub use self::bulk_stores::BulkStore;
+pub use self::bulk::{BulkCopy, BulkStore, ProxyFence};
 pub use self::call::{Call, Callee, FUNCTIONS, Function, STACK_BYTES};
 pub use self::kernel::{Constant, Kernel, Parameter, SharedArray, SourceLocation, Variable};
 pub use self::matrix::{LoadMatrix, Mma, MmaShape, MmaType, StoreMatrix};
@@ -121,17 +121,9 @@ pub enum Op {
         /// Bytes to read, in a 32-bit register; the rest is zero. All without one.
         source_bytes: Option<Register>,
     },
-    /// `cp.async.bulk`: the same of many bytes, done when an mbarrier has counted them.
-    CopyBulk {
-        /// In shared memory.
-        destination: Address,
-        /// In global memory.
-        source: Address,
-        /// 32-bit register: how many, a multiple of 16.
-        bytes: Register,
-        /// The mbarrier, in shared memory.
-        barrier: Address,
-    },
+    /// `cp.async.bulk` to shared memory: the same of many bytes, done when an mbarrier has counted
+    /// them.
+    CopyBulk(BulkCopy),
     /// `cp.async.bulk` from shared to global memory.
     BulkStore(BulkStore),
     /// `mbarrier`: a barrier in shared memory at which copies arrive, too.
@@ -318,6 +310,7 @@ impl Op {
             Self::Load { access, .. } | Self::Store { access, .. } => access.bytes as u8,
             Self::Atomic(atomic) => atomic.ty.bytes() as u8,
             Self::MBarrier(_) => 8,
+            Self::BulkStore(BulkStore::Issue { reduction: Some((_, ty)), .. }) => ty.bytes() as u8,
             _ => 0,
         }
     }
@@ -344,6 +337,7 @@ impl Op {
             }
             Self::Atomic(atomic) => atomic.scope < Scope::Device,
             Self::Fence { scope, .. } => *scope < Scope::Device,
+            Self::MBarrier(MBarrier { scope, .. }) => scope.is_some(),
             _ => false,
         }
     }
@@ -390,10 +384,10 @@ impl Op {
             Self::CopyAsync { destination, source, source_bytes, .. } => {
                 all(&[destination.base, source.base, *source_bytes], &[]);
             }
-            Self::CopyBulk { destination, source, bytes, barrier } => {
-                all(&[destination.base, source.base, Some(*bytes), barrier.base], &[]);
+            Self::CopyBulk(BulkCopy { destination, source, bytes, barrier, blocks }) => {
+                all(&[destination.base, source.base, Some(*bytes), barrier.base, *blocks], &[]);
             }
-            Self::BulkStore(BulkStore::Issue { destination, source, bytes }) => {
+            Self::BulkStore(BulkStore::Issue { destination, source, bytes, .. }) => {
                 all(&[destination.base, source.base, Some(*bytes)], &[]);
             }
             Self::MBarrier(MBarrier { address, action, .. }) => {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! text ─► lexer ─► parser (statement, local) ─► syntax ─► variables ─► Module
-//! Module ─► lower (names, operands, reach, shared; memory_access, atomics, warp, cluster, control, calls) ─► Kernel
+//! Module ─► lower (names, operands, reach, shared; memory_access, atomics, bulk, warp, cluster, control, calls) ─► Kernel
 //! ```
 //!
 //! Functions are inlined where they are called, except for those that call themselves or are called
@@ -11,6 +11,7 @@
 //! not known is an error that names it.
 
 mod atomics;
+mod bulk;
 mod calls;
 mod cluster;
 mod control;

@@ -1,6 +1,6 @@
 //! What instructions do with an mbarrier.
 
-use super::{Address, Order, Register};
+use super::{Address, Order, Register, Scope};
 
 /// What is done with an mbarrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub struct MBarrier {
     pub action: MBarrierAction,
     /// How it is ordered.
     pub order: Order,
+    /// With whom, where it says so.
+    pub scope: Option<Scope>,
 }
 
 /// The instructions of an mbarrier. Counts and bytes are 32-bit registers.

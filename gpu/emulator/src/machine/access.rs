@@ -5,8 +5,8 @@ use super::order::{Log, lanes_of};
 use super::undefined::Use;
 use super::warp::Warp;
 use crate::code::{
-    Address, CLUSTER_WINDOW, Instruction, LOCAL_WINDOW, Op, Order, Register, SHARED_BITS, Scope,
-    Space, WARP,
+    Address, BulkStore, CLUSTER_WINDOW, Instruction, LOCAL_WINDOW, Op, Order, Register,
+    SHARED_BITS, Scope, Space, WARP,
 };
 use crate::finding::FindingKind;
 
@@ -40,7 +40,8 @@ pub(super) struct Values {
 }
 
 impl Core<'_> {
-    /// Whether an instruction is a strong access of device memory.
+    /// Whether an instruction is a strong access of device memory, or one of the shared memory of
+    /// another block.
     pub(super) fn waits_for_turn(
         &self,
         warp: &Warp,
@@ -53,6 +54,10 @@ impl Core<'_> {
             }
             Op::Atomic(atomic) => (&atomic.address, Order::Relaxed),
             Op::MBarrier(mbarrier) => (&mbarrier.address, Order::Weak),
+            Op::CopyBulk(copy) => return self.copies_elsewhere(warp, copy, lanes),
+            Op::BulkStore(store) => {
+                return matches!(store, BulkStore::Issue { reduction: Some(_), .. });
+            }
             _ => return false,
         };
         let is_strong = order != Order::Weak;
@@ -83,7 +88,7 @@ impl Core<'_> {
         (space, address)
     }
 
-    /// Executes a load, a store, an atomic or a copy for some lanes.
+    /// Executes a load, a store, an atomic, a copy or what waits for one for some lanes.
     pub(super) fn access(
         &mut self,
         warp: &mut Warp,
@@ -119,9 +124,8 @@ impl Core<'_> {
                 let of = [destination, source];
                 self.issue_copies(warp, request, of, *source_bytes, lanes);
             }
-            Op::CopyBulk { destination, source, bytes, barrier } => {
-                self.issue_bulk(warp, counter, [destination, source, barrier], *bytes, lanes);
-            }
+            Op::CopyBulk(copy) => self.issue_bulk(warp, counter, copy, lanes, log),
+            Op::BulkStore(store) => self.bulk_store(warp, counter, store, lanes),
             Op::MBarrier(mbarrier) => self.mbarrier(warp, counter, mbarrier, lanes, log),
             _ => {}
         }

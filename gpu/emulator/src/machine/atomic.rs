@@ -12,8 +12,14 @@ use super::warp::Warp;
 use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Register, Scope, Space, WARP};
 use crate::finding::FindingKind;
 
-const READ_WRITE: Effect =
-    Effect { reads: true, writes: true, acquires: false, releases: false, scope: Scope::Device };
+const READ_WRITE: Effect = Effect {
+    reads: true,
+    writes: true,
+    acquires: false,
+    releases: false,
+    scope: Scope::Device,
+    names_scope: true,
+};
 
 impl Core<'_> {
     /// Executes an atomic, lane by lane and element by element.
@@ -220,7 +226,7 @@ impl AtomicType {
 
 impl AtomicOperation {
     /// The new value.
-    fn apply(self, ty: AtomicType, old: u64, operand: u64, replacement: u64) -> u64 {
+    pub(super) fn apply(self, ty: AtomicType, old: u64, operand: u64, replacement: u64) -> u64 {
         match self {
             Self::Exchange => operand,
             Self::CompareAndSwap if old == operand & mask(ty.bytes()) => replacement,
@@ -348,7 +354,8 @@ pub(super) fn combine_words(operation: AtomicOperation, signed: bool, a: u32, b:
     }
 }
 
-fn mask(bytes: u32) -> u64 {
+/// The bits of an element.
+pub(super) fn mask(bytes: u32) -> u64 {
     if bytes >= 8 { u64::MAX } else { (1 << (8 * bytes)) - 1 }
 }
 

@@ -1,6 +1,6 @@
 //! A block: warps in turns.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 use fastrand::Rng;
@@ -8,10 +8,11 @@ use fastrand::Rng;
 use super::barrier::{Arrival, Barriers};
 use super::bulk_stores::Sent;
 use super::cluster::Membership;
-use super::copies::{Awaited, Copy, Groups};
+use super::copies::{Copy, Groups};
 use super::findings::{Culprit, Findings};
 use super::grid::Grid;
 use super::late::LATE;
+use super::looks::{LOOKS, PATIENT_BLOCKS};
 use super::mbarrier::MBarriers;
 use super::order::{BlockOrder, Log, Place, Releases};
 use super::polls::Watched;
@@ -24,7 +25,7 @@ use crate::counters::Counters;
 use crate::finding::{FindingKind, PlacedAddress};
 
 /// Instructions of a warp before another has its turn, without a seed.
-const PLAIN_SLICE: u64 = 20_000;
+pub(super) const PLAIN_SLICE: u64 = 20_000;
 /// The most with a seed.
 const RANDOM_SLICE: u64 = 200;
 /// Instructions after which a warp may never end: the first of a block that has executed so many
@@ -52,6 +53,8 @@ pub(crate) struct Block<'g> {
     pause: u32,
     /// Rounds in which it does not run, either.
     rest: u32,
+    /// Whether a warp that polls shared memory is still to look at it for long.
+    is_patient: bool,
     /// Whether its last turn was a store, or an atomic of some, after which others may get ahead of
     /// what follows it.
     has_stored: bool,
@@ -71,13 +74,8 @@ pub(crate) struct Core<'g> {
     pub(super) undefined_stored: Stored,
     /// Copies under way to shared memory, by warp.
     pub(super) copies: Vec<Groups<Copy>>,
-    /// Copies under way to each word of shared memory.
-    pub(super) awaited: HashMap<usize, Awaited>,
-    /// Those from there.
-    pub(super) sent: Vec<Groups<Sent>>,
-    /// Words of shared memory that were written since the last fence between that and copies from
-    /// there.
-    pub(super) unfenced: BTreeSet<usize>,
+    /// Bulk copies from there, by warp.
+    pub(super) sent: Vec<Sent>,
     pub(super) mbarriers: MBarriers,
     /// Shuffles that have read from lanes that have ended.
     pub(super) read_ended: BTreeSet<u32>,
@@ -139,6 +137,7 @@ impl<'g> Block<'g> {
             64..128 => Some(SerialOrder::LastLaneFirst),
             _ => None,
         });
+        let is_patient = index < PATIENT_BLOCKS && random.as_mut().is_some_and(Rng::bool);
         let serial = order.zip(until).map(|(order, until)| Serial { order, until });
         Self {
             warps: (0..grid.warps()).map(warp).collect(),
@@ -152,14 +151,12 @@ impl<'g> Block<'g> {
                     (index, grid.cluster_of(position)),
                     grid.blocks(),
                     grid.warps(),
-                    grid.has_near,
+                    [grid.has_near, grid.has_clusters()],
                 ),
                 counters: Counters::default(),
                 findings: Findings::default(),
                 copies: (0..grid.warps()).map(|_| Groups::default()).collect(),
-                awaited: HashMap::new(),
-                sent: (0..grid.warps()).map(|_| Groups::default()).collect(),
-                unfenced: BTreeSet::new(),
+                sent: (0..grid.warps()).map(|_| Sent::default()).collect(),
                 mbarriers: MBarriers::new(),
                 read_ended: BTreeSet::new(),
                 undefined_reads: BTreeMap::new(),
@@ -174,6 +171,7 @@ impl<'g> Block<'g> {
             turn: 0,
             pause,
             rest: 0,
+            is_patient,
             has_stored: false,
         }
     }
@@ -202,6 +200,9 @@ impl<'g> Block<'g> {
             };
             if let Some(warp) = self.warps.get_mut(next) {
                 self.core.run(warp, slice);
+                if warp.dozes && std::mem::take(&mut self.is_patient) {
+                    self.core.doze_on(warp);
+                }
                 if !warp.dozes {
                     self.warps.iter_mut().for_each(|warp| warp.dozes = false);
                 }
@@ -258,7 +259,12 @@ impl<'g> Block<'g> {
         for index in 0..self.warps.len() {
             let Some(warp) = self.warps.get(index) else { continue };
             if !warp.is_asleep || self.core.has_news(warp) {
+                let counter = warp.strong.map(|(_, counter)| counter);
                 gets_further |= self.access_of(index, releases);
+                let is_asleep = self.warps.get(index).is_some_and(|warp| warp.is_asleep);
+                if is_asleep && counter.is_some_and(|counter| self.core.tries_patience(counter)) {
+                    self.look_on(index, releases, LOOKS);
+                }
             }
         }
         gets_further
@@ -269,7 +275,12 @@ impl<'g> Block<'g> {
     pub(crate) fn wake(&mut self, releases: &mut Releases, charge: u64) -> bool {
         let mut any = false;
         for index in 0..self.warps.len() {
-            if let Some(warp) = self.warps.get_mut(index).filter(|w| w.is_asleep || w.dozes) {
+            let waits = self.warps.get(index).is_some_and(|warp| warp.is_asleep || warp.dozes);
+            if waits && self.looks_at_last(index, releases) {
+                any = true;
+                continue;
+            }
+            if let Some(warp) = self.warps.get_mut(index).filter(|_| waits) {
                 warp.charge_try(charge);
             }
             any |= self.access_of(index, releases);
@@ -278,7 +289,7 @@ impl<'g> Block<'g> {
     }
 
     /// Executes the strong access that a warp waits for; gives whether there is one.
-    fn access_of(&mut self, index: usize, releases: &mut Releases) -> bool {
+    pub(super) fn access_of(&mut self, index: usize, releases: &mut Releases) -> bool {
         let code = &self.core.grid.kernel.code;
         let Some(warp) = self.warps.get_mut(index) else { return false };
         let Some((lanes, counter)) = warp.strong.take() else { return false };

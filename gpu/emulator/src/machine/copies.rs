@@ -3,7 +3,8 @@
 use super::access::Request;
 use super::block::Core;
 use super::order::lanes_of;
-use super::touch::in_shared;
+use super::races::Conflict;
+use super::touch::{in_shared, words_of};
 use super::traffic::sectors;
 use super::warp::Warp;
 use crate::code::{Address, Order, Register, Scope};
@@ -20,7 +21,17 @@ pub(crate) struct Copy {
     pub(crate) data: [u8; 16],
     /// Whether each byte was read from defined memory.
     pub(crate) defined: bool,
-    /// Where it was read from, and how many bytes.
+    /// Where in global memory it was read from, and how many bytes.
+    pub(crate) source: (u64, u32),
+    /// Whether a thread of another block has issued it.
+    pub(crate) is_from_elsewhere: bool,
+}
+
+/// What a copy has read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Payload {
+    pub(crate) data: [u8; 16],
+    pub(crate) defined: bool,
     pub(crate) source: (u64, u32),
 }
 
@@ -120,8 +131,9 @@ impl Core<'_> {
         self.count_shared(&targets, lanes, request.bytes);
         for lane in lanes_of(lanes) {
             let count = counts.map_or(request.bytes, |counts| counts[lane].min(request.bytes));
-            let places = [targets[lane], addresses[lane]];
-            if let Some(copy) = self.begin_copy(request, lane, places, count)
+            let read = self.read_source(request, lane, addresses[lane], count);
+            if let Some(read) = read
+                && let Some(copy) = self.begin_copy(request, lane, targets[lane], read, false)
                 && let Some(copies) = self.copies.get_mut(warp.index)
             {
                 copies.issue(lane, copy);
@@ -129,52 +141,63 @@ impl Core<'_> {
         }
     }
 
-    /// Begins a lane's copy to a place in shared memory from one in device memory, of which `count`
-    /// bytes are read.
+    /// Reads the source of a lane's copy in global memory, of which `count` bytes are read.
+    pub(super) fn read_source(
+        &mut self,
+        request: Request,
+        lane: usize,
+        address: u64,
+        count: u32,
+    ) -> Option<Payload> {
+        let grid = self.grid;
+        let mut read = Payload { data: [0; 16], defined: true, source: (address, count) };
+        if count == 0 {
+            return Some(read);
+        }
+        let part = Request { bytes: count, ..request };
+        let mut near = None;
+        let offset = self.within(&mut near, part, lane, address)?;
+        let region = near?;
+        // However few bytes are read.
+        if !address.is_multiple_of(request.bytes.into()) {
+            self.misaligned(request, lane, || grid.global.place(address));
+            return None;
+        }
+        for (byte, to) in read.data.iter_mut().enumerate().take(count as usize) {
+            *to = region.buffer.read(offset + byte, 1) as u8;
+            read.defined &= region.buffer.is_defined(offset + byte, 1);
+        }
+        if let Some(cells) = region.cells {
+            let conflict = self.observe_global(part, lane, cells, offset, false);
+            self.report_race(part, lane, conflict, || grid.global.place(address));
+        }
+        Some(read)
+    }
+
+    /// Begins a lane's copy to a place in shared memory, of the own block or of another that stands
+    /// in its place.
     pub(super) fn begin_copy(
         &mut self,
         request: Request,
         lane: usize,
-        [target, address]: [u64; 2],
-        count: u32,
+        target: u64,
+        Payload { data, defined, source }: Payload,
+        is_from_elsewhere: bool,
     ) -> Option<Copy> {
         let grid = self.grid;
-        let target = self.within_shared(request, lane, target)?;
-        let mut copy = Copy {
-            lane,
-            destination: target,
-            bytes: request.bytes as usize,
-            data: [0; 16],
-            defined: true,
-            source: (address, count),
-        };
-        if count > 0 {
-            let part = Request { bytes: count, ..request };
-            let mut near = None;
-            let offset = self.within(&mut near, part, lane, address)?;
-            let region = near?;
-            // However few bytes are read.
-            if !address.is_multiple_of(request.bytes.into()) {
-                self.misaligned(request, lane, || grid.global.place(address));
-                return None;
-            }
-            for (byte, to) in copy.data.iter_mut().enumerate().take(count as usize) {
-                *to = region.buffer.read(offset + byte, 1) as u8;
-                copy.defined &= region.buffer.is_defined(offset + byte, 1);
-            }
-            if let Some(cells) = region.cells {
-                let conflict = self.observe_global(part, lane, cells, offset, false);
-                self.report_race(part, lane, conflict, || grid.global.place(address));
-            }
-        }
+        let destination = self.within_shared(request, lane, target)?;
+        let bytes = request.bytes as usize;
         // Until it is waited for, nobody can tell what is there.
-        for word in (target..target + copy.bytes).step_by(4) {
+        for word in (destination..destination + bytes).step_by(4) {
             self.shared.write(word, 4, 0, false);
-            self.awaited.entry(word).or_default().begin();
+            self.shared.awaited.entry(word).or_default().begin();
         }
-        let conflict = self.observe_shared(request, lane, target, true);
-        self.report_race(request, lane, conflict, || in_shared(grid, target as u64));
-        Some(copy)
+        let conflict = match is_from_elsewhere {
+            true => self.observe_coming(request, lane, destination, true),
+            false => self.observe_shared(request, lane, destination, true),
+        };
+        self.report_race(request, lane, conflict, || in_shared(grid, target));
+        Some(Copy { lane, destination, bytes, data, defined, source, is_from_elsewhere })
     }
 
     /// A copy may read its source until it is waited for: whoever changed it before is told.
@@ -218,11 +241,11 @@ impl Core<'_> {
 
     /// A copy to a word of shared memory has come: whether it was alone under way.
     fn comes_alone(&mut self, place: usize) -> bool {
-        let Some(awaited) = self.awaited.get_mut(&place) else { return true };
+        let Some(awaited) = self.shared.awaited.get_mut(&place) else { return true };
         awaited.copies -= 1;
         let were_several = awaited.were_several;
         if awaited.copies == 0 {
-            self.awaited.remove(&place);
+            self.shared.awaited.remove(&place);
         }
         !were_several
     }
@@ -247,8 +270,36 @@ impl Core<'_> {
             let is_alone = self.comes_alone(place);
             self.shared.write(place, 4, value, copy.defined && is_alone);
         }
-        let conflict = self.observe_shared(request, copy.lane, copy.destination, true);
+        let conflict = match copy.is_from_elsewhere {
+            true => self.observe_coming(request, copy.lane, copy.destination, false),
+            false => self.observe_shared(request, copy.lane, copy.destination, true),
+        };
         self.report_race(request, copy.lane, conflict, || in_shared(grid, copy.destination as u64));
+    }
+
+    /// Remembers a write of shared memory by a copy from elsewhere, which is under way from now on,
+    /// or until now.
+    fn observe_coming(
+        &mut self,
+        request: Request,
+        lane: usize,
+        offset: usize,
+        begins: bool,
+    ) -> Option<Conflict> {
+        let (stamp, counter) = (self.stamp(request, lane), request.counter);
+        let Self { order, grid, shared, .. } = self;
+        let is_before = |old| order.is_before(old, request.warp, lane);
+        let mut conflict = None;
+        for (word, mask) in words_of(offset, request.bytes) {
+            let Some(cell) = shared.cell(word) else { continue };
+            let stamp = stamp.of_bytes(mask);
+            let found = match begins {
+                true => cell.touch(true, stamp.under_way(), counter, &grid.sizes, is_before),
+                false => cell.land(stamp, counter, &grid.sizes, is_before),
+            };
+            conflict = conflict.or(found);
+        }
+        conflict
     }
 }
 
@@ -257,7 +308,15 @@ mod tests {
     use super::*;
 
     fn copy(lane: usize, destination: usize) -> Copy {
-        Copy { lane, destination, bytes: 4, data: [0; 16], defined: true, source: (0, 4) }
+        Copy {
+            lane,
+            destination,
+            bytes: 4,
+            data: [0; 16],
+            defined: true,
+            source: (0, 4),
+            is_from_elsewhere: false,
+        }
     }
 
     fn places(done: &[Copy]) -> Vec<usize> {

@@ -149,7 +149,8 @@ impl Core<'_> {
             | Op::Store { .. }
             | Op::Atomic(_)
             | Op::CopyAsync { .. }
-            | Op::CopyBulk { .. }
+            | Op::CopyBulk(_)
+            | Op::BulkStore(_)
             | Op::MBarrier(_) => {
                 if self.waits_for_turn(warp, instruction, lanes) {
                     warp.jump(group, next);
@@ -179,10 +180,6 @@ impl Core<'_> {
             }
             Op::CopyAsyncWait { groups } => {
                 self.finish_copies(warp.index, counter, lanes, *groups);
-            }
-            Op::BulkStore(store) => {
-                warp.polls.work();
-                self.bulk_store(warp, counter, store, lanes);
             }
             Op::Fence { scope, sequential } => {
                 self.order.fence(warp.index, lanes, *scope, *sequential);

@@ -1,22 +1,24 @@
 //! A launch: its blocks, in rounds.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use fastrand::Rng;
 use rayon::prelude::*;
 
 use super::block::Block;
+use super::clock::Clock;
 use super::cluster;
 use super::findings::Findings;
 use super::global::Global;
 use super::order::Releases;
+use super::proxies::BulkUse;
 use super::races::Cell;
 use super::stamp::MOST_BLOCKS;
 use super::warp::LocalWord;
-use crate::code::{BulkStore, Kernel, MULTIPROCESSORS, Op, WARP};
+use crate::code::{Instruction, Kernel, MULTIPROCESSORS, Op, WARP};
 use crate::compute::Registers;
 use crate::counters::Counters;
 use crate::launch::{Argument, Launch, LaunchError, Options, Report, Sample};
@@ -68,10 +70,15 @@ pub(crate) struct Grid<'l> {
     pub(crate) has_near: bool,
     /// Whether threads wait at the barrier of a cluster, which may have one block only.
     has_cluster_barriers: bool,
-    /// Whether copies from shared memory are issued.
-    pub(crate) has_bulk_stores: bool,
+    pub(crate) bulk: BulkUse,
+    /// What threads have done before fences between what they access and bulk copies.
+    pub(super) fenced: Mutex<Clock>,
     /// Whether it waits for the kernels before it, which then have not ended when it begins.
     pub(crate) begins_early: bool,
+    /// Instructions at which a warp has polled for long, and how many have done so in vain when
+    /// nothing else could go on.
+    pub(super) looked_at: Mutex<BTreeSet<u32>>,
+    pub(super) looked_in_vain: AtomicU32,
     /// Whether there are strong reads that are no atomics.
     pub(crate) has_strong_reads: bool,
     /// Registers of warps that have ended, for those that begin: memory from the system costs more
@@ -183,14 +190,17 @@ impl<'l> Grid<'l> {
             is_over: AtomicBool::new(false),
             sizes: kernel.code.iter().map(|instruction| instruction.op.element_bytes()).collect(),
             has_strong_reads: kernel.has_strong_reads(),
-            has_near: kernel.code.iter().any(|instruction| instruction.op.is_near()),
+            // Nobody else sees an mbarrier where each block is a cluster of its own.
+            has_near: kernel.code.iter().any(|Instruction { op, .. }| {
+                op.is_near() && (cluster != [1; 3] || !matches!(op, Op::MBarrier(_)))
+            }),
             has_cluster_barriers: kernel.code.iter().any(|at| at.op.is_cluster_barrier()),
-            has_bulk_stores: kernel
-                .code
-                .iter()
-                .any(|at| matches!(at.op, Op::BulkStore(BulkStore::Issue { .. }))),
+            bulk: BulkUse::of(kernel),
+            fenced: Mutex::default(),
             begins_early: kernel.code.iter().any(|instruction| instruction.op == Op::WaitForGrids),
             ended: Mutex::default(),
+            looked_at: Mutex::default(),
+            looked_in_vain: AtomicU32::new(0),
         })
     }
 

@@ -11,20 +11,25 @@ use super::access::Request;
 use super::block::Core;
 use super::copies::Copy;
 use super::order::{Effect, Log, Place, lanes_of};
+use super::stamp::Stamp;
 use super::touch::in_shared;
 use super::warp::Warp;
-use crate::code::{Address, MBarrier, MBarrierAction, Order, Phase, Register, Scope, Space, WARP};
+use crate::code::{MBarrier, MBarrierAction, Order, Phase, Register, Scope, Space, WARP};
 use crate::finding::FindingKind;
 
 /// Bytes of an mbarrier.
 const BYTES: u32 = 8;
-/// Bytes of a part of a bulk copy.
-const PART: u32 = 16;
 /// Questions in a phase, at most, whose answer is that it has not ended, whatever has come.
 const MOST_DENIALS: u8 = 2;
 
-const READ: Effect =
-    Effect { reads: true, writes: false, acquires: false, releases: false, scope: Scope::Block };
+const READ: Effect = Effect {
+    reads: true,
+    writes: false,
+    acquires: false,
+    releases: false,
+    scope: Scope::Block,
+    names_scope: true,
+};
 const READ_WRITE: Effect = Effect { writes: true, ..READ };
 
 /// The mbarriers of a block, by address.
@@ -46,13 +51,19 @@ pub(crate) struct State {
     /// The last of them: which warp's, and at which of its instructions.
     denied: Option<(usize, u64)>,
     under_way: Vec<UnderWay>,
+    /// When and where it was initialised.
+    pub(super) initialised: Stamp,
+    pub(super) initialised_at: u32,
+    /// Whether bulk copies need see that.
+    pub(super) is_fenced: bool,
 }
 
 /// What will come to an mbarrier by itself.
 #[derive(Debug)]
 enum UnderWay {
-    /// A part of a bulk copy that a thread of the warp has issued in a phase.
-    Copy { warp: usize, copy: Copy, phase: u32 },
+    /// A part of a bulk copy that was issued in a phase, by a thread of a warp of the block or of
+    /// another block.
+    Copy { warp: Option<usize>, copy: Copy, phase: u32 },
     /// An arrival of a thread behind its copies.
     Arrival { warp: usize, lane: usize },
 }
@@ -61,6 +72,13 @@ impl State {
     /// What `ld` would read, if that were allowed.
     fn bits(&self) -> u64 {
         u64::from(self.phase) << 32 | u64::from(self.pending)
+    }
+
+    /// Parts of bulk copies are under way to it, which a warp of its block has issued or that of
+    /// another block.
+    pub(super) fn expects(&mut self, warp: Option<usize>, parts: Vec<Copy>) {
+        let phase = self.phase;
+        self.under_way.extend(parts.into_iter().map(|copy| UnderWay::Copy { warp, copy, phase }));
     }
 
     /// Begins the next phase if this one has ended.
@@ -89,8 +107,8 @@ impl Core<'_> {
             warp: warp.index,
             bytes: BYTES,
             order: at.order,
-            // To whoever reaches it.
-            scope: Scope::Device,
+            // Without one, to whoever reaches it.
+            scope: at.scope.unwrap_or(Scope::Device),
             read_only_path: false,
             early: 0,
         };
@@ -144,6 +162,9 @@ impl Core<'_> {
                 denials: 0,
                 denied: None,
                 under_way: Vec::new(),
+                initialised: self.order.stamp(warp.index, lane, false),
+                initialised_at: counter,
+                is_fenced: false,
             };
             self.shared.write(offset, BYTES, state.bits(), true);
             self.mbarriers.insert(address, state);
@@ -202,13 +223,14 @@ impl Core<'_> {
                     Phase::OfState(of) => now != (warp.long(of)[lane] >> 32) as u32,
                 };
                 if !has_ended(self.mbarriers.get(&address)?.phase) && !self.denies(warp, address) {
-                    self.land(counter, address, log);
+                    self.land(counter, (warp.index, lane), address, log);
                 }
                 let now = self.mbarriers.get(&address)?.phase;
                 let has_ended = has_ended(now);
                 self.watch(Place::Shared(address), BYTES, now.into());
                 if has_ended {
-                    self.order_strongly(request, lane, Place::Shared(address), READ, log);
+                    let effect = Effect { names_scope: at.scope.is_some(), ..READ };
+                    self.order_strongly(request, lane, Place::Shared(address), effect, log);
                 }
                 return Some((0, has_ended.into()));
             }
@@ -227,60 +249,6 @@ impl Core<'_> {
                  one waits for {pending} arrivals and {bytes} bytes"
             ))
         })
-    }
-
-    /// Issues bulk copies, whose bytes an mbarrier counts.
-    pub(super) fn issue_bulk(
-        &mut self,
-        warp: &Warp,
-        counter: u32,
-        [destination, source, barrier]: [&Address; 3],
-        bytes: Register,
-        lanes: u32,
-    ) {
-        let grid = self.grid;
-        let (targets, _) = self.places(warp, counter, destination, lanes);
-        let (addresses, _) = self.places(warp, counter, source, lanes);
-        let (barriers, _) = self.places(warp, counter, barrier, lanes);
-        let counts = warp.word(bytes);
-        let request = Request {
-            counter,
-            warp: warp.index,
-            bytes: PART,
-            order: Order::Weak,
-            scope: Scope::Device,
-            read_only_path: false,
-            early: warp.early,
-        };
-        self.counters.global_loads += 1;
-        for lane in lanes_of(lanes) {
-            if !counts[lane].is_multiple_of(PART) {
-                self.report(FindingKind::Misaligned, counter, warp.index, lane, || {
-                    let detail =
-                        format!("a bulk copy of {} bytes, no multiple of 16", counts[lane]);
-                    (Some(in_shared(grid, targets[lane])), detail)
-                });
-                continue;
-            }
-            self.counters.global_load_sectors += u64::from(counts[lane].div_ceil(32));
-            let mut parts = Vec::new();
-            for at in (0..u64::from(counts[lane])).step_by(PART as usize) {
-                let places = [targets[lane] + at, addresses[lane] + at];
-                let Some(copy) = self.begin_copy(request, lane, places, PART) else { break };
-                parts.push(copy);
-            }
-            match self.mbarriers.get_mut(&barriers[lane]) {
-                Some(state) => {
-                    let (warp, phase) = (warp.index, state.phase);
-                    let coming = |copy| UnderWay::Copy { warp, copy, phase };
-                    state.under_way.extend(parts.into_iter().map(coming));
-                }
-                None => self.report(FindingKind::Uninitialised, counter, warp.index, lane, || {
-                    let place = in_shared(grid, barriers[lane]);
-                    (Some(place), "there is no mbarrier that was initialised".to_owned())
-                }),
-            }
-        }
     }
 
     /// Changes an mbarrier.
@@ -336,8 +304,9 @@ impl Core<'_> {
         denies
     }
 
-    /// What is under way to an mbarrier comes, until its phase ends.
-    fn land(&mut self, counter: u32, address: u64, log: &mut Log<'_>) {
+    /// What is under way to an mbarrier comes, until its phase ends. What threads of other blocks
+    /// have sent is written as if by the one that asks.
+    fn land(&mut self, counter: u32, asks: (usize, usize), address: u64, log: &mut Log<'_>) {
         let grid = self.grid;
         let Some(state) = self.mbarriers.get_mut(&address) else { return };
         let now = state.phase;
@@ -348,18 +317,24 @@ impl Core<'_> {
         let mut under_way = under_way.into_iter();
         while self.mbarriers.get(&address).is_some_and(|state| state.phase == now) {
             let Some(coming) = under_way.next() else { break };
-            let (UnderWay::Copy { warp, .. } | UnderWay::Arrival { warp, .. }) = coming;
+            let warp = match coming {
+                UnderWay::Copy { warp, .. } => warp.unwrap_or(asks.0),
+                UnderWay::Arrival { warp, .. } => warp,
+            };
             let request = Request {
                 counter,
                 warp,
                 bytes: BYTES,
                 order: Order::Release,
-                scope: Scope::Block,
+                scope: Scope::Device,
                 read_only_path: false,
                 early: 0,
             };
             match coming {
-                UnderWay::Copy { copy, phase, .. } => {
+                UnderWay::Copy { warp: issuer, mut copy, phase } => {
+                    if issuer.is_none() {
+                        copy.lane = asks.1;
+                    }
                     if phase != now {
                         let kind = FindingKind::TooManyArrivals;
                         self.report(kind, counter, warp, copy.lane, || {

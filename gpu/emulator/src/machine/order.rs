@@ -127,6 +127,8 @@ pub(crate) struct BlockOrder {
     shared: Releases,
     /// Whether anything of the kernel has the scope of the block or the cluster.
     has_near: bool,
+    /// Whether others than its own threads may access its shared memory.
+    has_clusters: bool,
     has_fenced: bool,
     has_acquired: bool,
     /// The round, doubled.
@@ -158,12 +160,13 @@ struct WarpOrder {
 
 impl BlockOrder {
     /// Nothing is known to a block of a cluster. `blocks` are those of the grid, `has_near` says
-    /// whether the kernel has any operation of the scope of the block or the cluster.
+    /// whether the kernel has any operation of the scope of the block or the cluster, and
+    /// `has_clusters` whether clusters have several blocks.
     pub(crate) fn new(
         (block, cluster): (u32, u32),
         blocks: u32,
         warps: usize,
-        has_near: bool,
+        [has_near, has_clusters]: [bool; 2],
     ) -> Self {
         let warp = || WarpOrder {
             knowledge: Knowledge {
@@ -188,6 +191,7 @@ impl BlockOrder {
             warps: (0..warps).map(|_| warp()).collect(),
             shared: Releases::default(),
             has_near,
+            has_clusters,
             has_fenced: false,
             has_acquired: false,
             time: 0,
@@ -219,6 +223,9 @@ impl BlockOrder {
     #[inline]
     pub(crate) fn is_before(&self, access: Stamp, warp: usize, lane: Lane) -> bool {
         let Some(own) = self.warps.get(warp) else { return true };
+        if access.is_under_way() {
+            return false;
+        }
         if access.block() == self.block {
             if access.thread() as usize == warp * WARP + lane {
                 return true;
@@ -370,22 +377,22 @@ impl BlockOrder {
         effect: Effect,
         log: &mut Log<'_>,
     ) {
-        let is_shared = matches!(place, Place::Shared(_));
+        // In shared memory that no other block sees all are near.
+        let are_near = matches!(place, Place::Shared(_)) && !self.has_clusters;
         let (places, address) = match (place, log) {
             (Place::Shared(address), _) => (&mut self.shared.places, address),
             (Place::Global(address), Log::Turn(all)) => (&mut all.places, address),
             (Place::Global(_), Log::Parallel) => return,
         };
         let (block, cluster) = (self.block, self.cluster);
-        // In shared memory all are near.
-        let reach = if is_shared { DEVICE } else { effect.scope as usize };
+        let reach = if are_near { DEVICE } else { effect.scope as usize };
         let Some(own) = self.warps.get_mut(warp) else { return };
         let stamp = Stamp::new(block, (warp * WARP + lane) as u32, 0, true);
         if effect.reads
             && let Some(released) = places.get(&address)
         {
             let near = |of| released.near.as_ref().and_then(|near| near.get(&of));
-            let patterns = match is_shared {
+            let patterns = match are_near {
                 true => [Some(&released.patterns), None, None],
                 false => {
                     let patterns = Some(&released.patterns);
@@ -394,6 +401,9 @@ impl BlockOrder {
             };
             for (scope, clock) in patterns.into_iter().enumerate().take(reach + 1) {
                 let Some(clock) = clock.filter(|clock| !clock.is_empty()) else { continue };
+                if scope == CLUSTER && !effect.names_scope {
+                    continue;
+                }
                 if effect.acquires {
                     self.has_acquired = true;
                     own.version += 1;
@@ -422,7 +432,7 @@ impl BlockOrder {
         } else {
             Released::default()
         };
-        if is_shared {
+        if are_near {
             patterns[DEVICE] = patterns[BLOCK].clone();
         }
         patterns[reach + 1..].fill(Clock::default());
@@ -445,7 +455,7 @@ impl BlockOrder {
         if reach > BLOCK {
             released.fences.join(&fences);
         }
-        if self.has_near && !is_shared {
+        if self.has_near && !are_near {
             let near = [(Near::Block(block), BLOCK), (Near::Cluster(cluster), CLUSTER)];
             for (of, scope) in near.into_iter().filter(|&(_, scope)| !patterns[scope].is_empty()) {
                 let clocks = released.near.get_or_insert_default();
@@ -522,6 +532,10 @@ pub(crate) struct Effect {
     pub(crate) releases: bool,
     /// Whom it is strong to.
     pub(crate) scope: Scope,
+    /// Whether it says so. An operation on an mbarrier that names no scope has that of the block
+    /// (PTX ISA, `mbarrier`), but kernels in use mostly leave it out on both sides, whoever they
+    /// mean: such a wait acquires all but what was released to the cluster by name.
+    pub(crate) names_scope: bool,
 }
 
 /// Numbers of the lanes in a mask.

@@ -62,6 +62,32 @@ impl Cell {
         all.filter(|(stamp, _)| stamp.is_somebody())
     }
 
+    /// The writes that are remembered, with their instructions.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = (Stamp, u32)> {
+        let all = self.stamps.into_iter().zip(self.instructions).take(FIRST_READ);
+        all.filter(|(stamp, _)| stamp.is_somebody())
+    }
+
+    /// A write that was under way has come: it is no more than a write of now.
+    pub(crate) fn land(
+        &mut self,
+        stamp: Stamp,
+        instruction: u32,
+        sizes: &[u8],
+        is_before: impl Fn(Stamp) -> bool,
+    ) -> Option<Conflict> {
+        let slot = if stamp.is_strong() { STRONG_WRITE } else { WEAK_WRITE };
+        let old = self.stamps[slot];
+        if old.is_under_way() {
+            if stamp.is_strong() && !old.same_thread(stamp) {
+                // That of another thread still hides this one.
+                return None;
+            }
+            self.stamps[slot] = Stamp::default();
+        }
+        self.write(stamp, instruction, sizes, is_before)
+    }
+
     /// [`write`](Self::write) or [`read`](Self::read); `sizes` are those of the elements that
     /// instructions access.
     #[inline]
@@ -154,7 +180,7 @@ impl Cell {
         let races = old.is_somebody()
             && old.bytes() & stamp.bytes() != 0
             && !(old.is_atomic_to(stamp) && is_same_size(self.instructions[slot]))
-            && !old.same_thread(stamp)
+            && (old.is_under_way() || !old.same_thread(stamp))
             && !is_before(old);
         let (is_write, instruction) = (slot < FIRST_READ, self.instructions[slot]);
         races.then_some(Conflict { is_write, stamp: old, instruction })
@@ -302,6 +328,19 @@ mod tests {
         let mut cells = Cell::default();
         cells.write(Stamp::new(0, 0, 1, false).of_bytes(0b0011), 1, &[], NEVER);
         assert_eq!(cells.write(Stamp::new(0, 1, 1, false).of_bytes(0b1100), 1, &[], NEVER), None);
+    }
+
+    #[test]
+    fn what_is_under_way_comes_before_nothing() {
+        let mut cell = Cell::default();
+        assert_eq!(cell.write(by(0).under_way(), 1, &[], NEVER), None);
+        assert!(cell.read(by(0), 2, &[], NEVER).is_some(), "not even in its own thread");
+        assert!(cell.read(by(1), 2, &[], NEVER).is_some());
+        let mut cell = Cell::default();
+        cell.write(by(0).under_way(), 1, &[], NEVER);
+        assert_eq!(cell.land(by(0), 1, &[], NEVER), None);
+        assert_eq!(cell.read(by(0), 2, &[], NEVER), None);
+        assert!(!by(0).is_under_way() && !Stamp::new(0, 0, u32::MAX, false).is_under_way());
     }
 
     #[test]

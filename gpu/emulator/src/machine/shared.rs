@@ -1,5 +1,8 @@
 //! The shared memory of a block.
 
+use std::collections::{BTreeSet, HashMap};
+
+use super::copies::Awaited;
 use super::races::Cell;
 
 /// Its words, which of their bytes were written, and who touched them.
@@ -10,6 +13,10 @@ pub(crate) struct SharedMemory {
     /// Four bits for each word.
     defined: Vec<u8>,
     cells: Vec<Cell>,
+    /// Copies under way to each word, by its offset.
+    pub(super) awaited: HashMap<usize, Awaited>,
+    /// Words that were written since the last fence between that and bulk copies that read them.
+    pub(super) unfenced: BTreeSet<usize>,
 }
 
 impl SharedMemory {
@@ -21,6 +28,8 @@ impl SharedMemory {
             words: (0..words as u32).map(|word| noise(word ^ seed)).collect(),
             defined: vec![0; words],
             cells: vec![Cell::default(); words],
+            awaited: HashMap::new(),
+            unfenced: BTreeSet::new(),
         }
     }
 

@@ -5,8 +5,10 @@
 pub(crate) struct Stamp(pub(crate) u64);
 
 const EPOCH_BITS: u32 = 23;
+/// Stands for an epoch where an access is under way: nothing that is done comes after it.
+const UNDER_WAY: u32 = (1 << EPOCH_BITS) - 1;
 /// Of the last epoch that is told apart; later ones are taken for it.
-pub(crate) const LAST_EPOCH: u32 = (1 << EPOCH_BITS) - 1;
+pub(crate) const LAST_EPOCH: u32 = UNDER_WAY - 1;
 const THREAD_BITS: u32 = 10;
 const BLOCK_BITS: u32 = 24;
 /// Blocks that a grid may have.
@@ -32,6 +34,18 @@ impl Stamp {
     pub(crate) fn in_full_epoch(self) -> Self {
         let is_early = self.is_strong() && self.epoch() < LAST_EPOCH;
         Self(self.0 + u64::from(is_early))
+    }
+
+    /// Of what a thread has issued and nobody has waited for: not even what that thread does next
+    /// comes after it.
+    pub(crate) fn under_way(self) -> Self {
+        Self(self.0 | u64::from(UNDER_WAY))
+    }
+
+    /// Whether nobody has waited for it.
+    #[inline]
+    pub(crate) fn is_under_way(self) -> bool {
+        self.epoch() == UNDER_WAY
     }
 
     /// Of these bytes of a word (a bit for each).
@@ -81,7 +95,7 @@ impl Stamp {
 
     #[inline]
     pub(crate) fn epoch(self) -> u32 {
-        self.0 as u32 & LAST_EPOCH
+        self.0 as u32 & UNDER_WAY
     }
 
     #[inline]

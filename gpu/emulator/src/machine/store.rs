@@ -11,8 +11,14 @@ use super::warp::Warp;
 use crate::code::{Access, Address, Order, Register, Scope, Space, WARP};
 use crate::finding::FindingKind;
 
-const WRITE: Effect =
-    Effect { reads: false, writes: true, acquires: false, releases: false, scope: Scope::Device };
+const WRITE: Effect = Effect {
+    reads: false,
+    writes: true,
+    acquires: false,
+    releases: false,
+    scope: Scope::Device,
+    names_scope: true,
+};
 
 impl Core<'_> {
     #[expect(clippy::too_many_arguments, reason = "an instruction's fields, and whose it is")]

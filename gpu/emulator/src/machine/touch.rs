@@ -16,6 +16,10 @@ use super::traffic::bank_conflicts;
 use crate::code::{Kernel, Order, Scope, SharedArray, WARP};
 use crate::finding::{FindingKind, PlacedAddress};
 
+/// Why nothing comes after what an asynchronous copy writes.
+const UNDER_WAY: &str = "a copy that is still under way: only its mbarrier, or \
+                         `cp.async.bulk.wait_group` without `.read`, waits until it is there";
+
 impl<'g> Core<'g> {
     /// Where an address lies in its buffer, which is put into `near`; reports those that lie
     /// nowhere.
@@ -377,6 +381,8 @@ impl<'g> Core<'g> {
             let at = grid.kernel.place(instruction);
             let why = if request.read_only_path {
                 "which the read-only path need not see"
+            } else if stamp.is_under_way() {
+                UNDER_WAY
             } else {
                 "in no order"
             };
@@ -410,7 +416,7 @@ impl<'g> Core<'g> {
 
 /// The words that an access touches, with a bit for each byte of them.
 #[inline]
-fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
+pub(super) fn words_of(offset: usize, bytes: u32) -> impl Iterator<Item = (usize, u32)> {
     let mask = if bytes >= 4 { 0xF } else { ((1 << bytes) - 1) << (offset % 4) };
     let words = bytes.div_ceil(4) as usize;
     (offset / 4..offset / 4 + words).map(move |word| (word, mask))

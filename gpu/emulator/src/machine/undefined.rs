@@ -54,7 +54,7 @@ impl Core<'_> {
         addresses: &[u64; WARP],
         parts: &[(Space, u32)],
     ) {
-        let (grid, awaited) = (self.grid, &self.awaited);
+        let (grid, awaited) = (self.grid, &self.shared.awaited);
         self.undefined_reads.entry(counter).or_insert_with(|| {
             let lane = lanes_of(undefined).next()?;
             let (space, _) = parts.iter().find(|(_, lanes)| lanes >> lane & 1 != 0)?;

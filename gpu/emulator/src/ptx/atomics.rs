@@ -107,7 +107,7 @@ impl<'m> Lowering<'m> {
     }
 }
 
-fn named_operation(modifier: &str) -> Option<AtomicOperation> {
+pub(super) fn named_operation(modifier: &str) -> Option<AtomicOperation> {
     Some(match modifier {
         "add" => AtomicOperation::Add,
         "min" => AtomicOperation::Min,
@@ -124,7 +124,7 @@ fn named_operation(modifier: &str) -> Option<AtomicOperation> {
 }
 
 /// The type, its bits, and whether it is written as bits.
-fn named_type(modifier: &str) -> Option<(AtomicType, u32, bool)> {
+pub(super) fn named_type(modifier: &str) -> Option<(AtomicType, u32, bool)> {
     Some(match modifier {
         "b16" => (AtomicType::B16, 16, true),
         "b32" => (AtomicType::U32, 32, true),
@@ -144,7 +144,7 @@ fn named_type(modifier: &str) -> Option<(AtomicType, u32, bool)> {
 }
 
 /// Whether PTX has the operation for the type.
-fn exists(operation: AtomicOperation, ty: AtomicType, is_bits: bool) -> bool {
+pub(super) fn exists(operation: AtomicOperation, ty: AtomicType, is_bits: bool) -> bool {
     use AtomicType::{B16, BF16, BF16x2, F16, F16x2, F32, F64, S32, S64, U32, U64};
     match operation {
         AtomicOperation::Add => !is_bits,

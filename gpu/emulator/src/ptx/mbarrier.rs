@@ -3,7 +3,7 @@
 use super::PtxError;
 use super::lower::Lowering;
 use super::syntax::Operand;
-use crate::code::{BulkStore, MBarrier, MBarrierAction, Op, Order, Phase, Space};
+use crate::code::{MBarrier, MBarrierAction, Op, Order, Phase, Space};
 
 impl<'m> Lowering<'m> {
     /// `mbarrier`, after the PTX ISA, "Parallel Synchronization and Communication Instructions".
@@ -22,15 +22,14 @@ impl<'m> Lowering<'m> {
             // The state holds the number in its lower half.
             return self.emit_compute(&["cvt", "u32", "u64"], &[destination, state]);
         }
-        let (mut order, mut space) = (None, None);
+        let (mut order, mut scope, mut space) = (None, None, None);
         let (mut expects, mut by_parity, mut completes) = (false, false, true);
         for &modifier in rest {
             match modifier {
                 "relaxed" => order = Some(Order::Relaxed),
                 "acquire" => order = Some(Order::Acquire),
                 "release" => order = Some(Order::Release),
-                // Kernels in use mostly leave it out, whoever they mean.
-                "cta" | "cluster" => {}
+                "cta" | "cluster" => scope = self.scope(modifier),
                 "shared" | "shared::cta" => space = Some(Space::Shared),
                 "shared::cluster" if what != "init" => space = Some(Space::Cluster),
                 "expect_tx" if what.starts_with("arrive") => expects = true,
@@ -82,7 +81,7 @@ impl<'m> Lowering<'m> {
             MBarrierAction::Test { .. } => Order::Acquire,
             _ => Order::Relaxed,
         });
-        self.emit(Op::MBarrier(MBarrier { address, action, order }))
+        self.emit(Op::MBarrier(MBarrier { address, action, order, scope }))
     }
 
     /// `cp.async.mbarrier.arrive`: an arrival when the thread's copies so far are done.
@@ -108,68 +107,6 @@ impl<'m> Lowering<'m> {
         };
         let address = self.address(address, space)?;
         let action = MBarrierAction::ArriveBehindCopies { is_counted: counts };
-        Ok(Op::MBarrier(MBarrier { address, action, order: Order::Release }))
-    }
-
-    /// `cp.async.bulk` from shared to global memory, and what waits for it.
-    fn bulk_store(
-        &mut self,
-        modifiers: &[&str],
-        operands: &'m [Operand],
-    ) -> Result<Option<BulkStore>, PtxError> {
-        Ok(Some(match (modifiers, operands) {
-            (["commit_group"], []) => BulkStore::Commit,
-            (["wait_group"] | ["wait_group", "read"], [Operand::Integer(groups)]) => {
-                BulkStore::Wait { groups: u32::try_from(*groups).unwrap_or(u32::MAX) }
-            }
-            (["global", "shared::cta", "bulk_group"], [destination, source, bytes])
-            | (
-                ["global", "shared::cta", "bulk_group", "L2::cache_hint"],
-                [destination, source, bytes, _],
-            ) => BulkStore::Issue {
-                destination: self.address(destination, Some(Space::Global))?,
-                source: self.address(source, Some(Space::Shared))?,
-                bytes: self.read(bytes, 32)?,
-            },
-            _ => return Ok(None),
-        }))
-    }
-
-    /// `cp.async.bulk`: from global to shared memory, which an mbarrier counts, and back.
-    pub(super) fn copy_bulk(
-        &mut self,
-        modifiers: &[&str],
-        operands: &'m [Operand],
-    ) -> Result<Op, PtxError> {
-        if let Some(store) = self.bulk_store(modifiers, operands)? {
-            return Ok(Op::BulkStore(store));
-        }
-        let hints = match modifiers {
-            ["prefetch", "L2", ..] => return Ok(Op::Nothing),
-            [
-                "shared::cluster" | "shared::cta",
-                "global",
-                "mbarrier::complete_tx::bytes",
-                hints @ ..,
-            ] => hints,
-            _ => &["other"],
-        };
-        let operands = match (hints, operands) {
-            ([], operands) => operands,
-            (["L2::cache_hint"], [operands @ .., _]) => operands,
-            _ => {
-                let name = modifiers.join(".");
-                return Err(self.error(format!("unknown instruction `cp.async.bulk.{name}`")));
-            }
-        };
-        let [destination, source, bytes, barrier] = operands else {
-            return Err(self.error("`cp.async.bulk` takes two addresses, a size and an mbarrier"));
-        };
-        Ok(Op::CopyBulk {
-            destination: self.address(destination, Some(Space::Shared))?,
-            source: self.address(source, Some(Space::Global))?,
-            bytes: self.read(bytes, 32)?,
-            barrier: self.address(barrier, Some(Space::Shared))?,
-        })
+        Ok(Op::MBarrier(MBarrier { address, action, order: Order::Release, scope: None }))
     }
 }

@@ -79,7 +79,7 @@ impl<'m> Lowering<'m> {
         let bytes = self.constant(Constant::Bits(bytes.into()), 32)?;
         let address = self.address(barrier, Some(Space::Cluster))?;
         let action = MBarrierAction::Complete { bytes };
-        Ok(Op::MBarrier(MBarrier { address, action, order: Order::Release }))
+        Ok(Op::MBarrier(MBarrier { address, action, order: Order::Release, scope: None }))
     }
 
     /// `st`
@@ -233,6 +233,7 @@ impl<'m> Lowering<'m> {
                 return self.arrive_behind_copies(rest, operands);
             }
             ["async", "bulk", rest @ ..] => return self.copy_bulk(rest, operands),
+            ["reduce", "async", "bulk", rest @ ..] => return self.reduce_bulk(rest, operands),
             ["async", "ca" | "cg", "shared" | "shared::cta", "global", hints @ ..] => hints,
             _ => return Err(self.error(unknown())),
         };

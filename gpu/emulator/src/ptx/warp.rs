@@ -2,11 +2,12 @@
 //! fences.
 
 use super::PtxError;
+use super::bulk::proxy_fence;
 use super::lower::Lowering;
 use super::syntax::Operand;
 use crate::code::{
-    AtomicOperation, BarrierOperation, BarrierReduction, BulkStore, Op, Scope, ShuffleMode,
-    VoteMode,
+    AtomicOperation, BarrierOperation, BarrierReduction, BulkStore, Op, ProxyFence, Scope,
+    ShuffleMode, VoteMode,
 };
 
 impl<'m> Lowering<'m> {
@@ -112,10 +113,14 @@ impl<'m> Lowering<'m> {
                 // From sm_70 on it is `fence.sc`.
                 sequential: true,
             },
-            ("fence", ["proxy", "async", ..], []) => Op::BulkStore(BulkStore::Fence),
+            ("fence", ["proxy", "async", rest @ ..], []) => match proxy_fence(rest) {
+                Some(fence) => Op::BulkStore(BulkStore::Fence(fence)),
+                None => return Ok(None),
+            },
             ("fence", ["proxy", ..], _) => Op::Nothing,
             // Of mbarriers that were initialised only; that it orders more is not relied on.
             ("fence", ["mbarrier_init", "release", "cluster"], []) => {
+                self.emit(Op::BulkStore(BulkStore::Fence(ProxyFence::Initialisation)))?;
                 Op::Fence { sequential: false, scope: Scope::Cluster }
             }
             ("fence", [.., scope], []) => {

@@ -47,6 +47,43 @@ fn groups_are_waited_for_in_their_order() {
 }
 
 #[test]
+fn what_was_read_need_not_have_arrived() {
+    let read = "cp.async.bulk.wait_group.read 0;";
+    let after = |wait: &str, access: &str| {
+        let body = whole(&format!("{COPY} {COMMIT} {wait} mov.u32 %r11, 7; {access}"));
+        kinds(&body, 1, 64, 64)
+    };
+    for access in ["ld.global.u32 %r12, [%rd0+64];", "st.global.u32 [%rd0+252], %r11;"] {
+        assert_eq!(after(read, access), [Race], "{access}");
+        assert_eq!(after(WAIT, access), [], "{access}");
+        assert_eq!(after(&format!("{read} {WAIT}"), access), [], "{access}");
+    }
+    // The source may be written again, and what is under way arrives before the launch has ended.
+    assert_eq!(after(read, "st.shared.u32 [%r10], %r11;"), []);
+    let run = run_body(&whole(&format!("{COPY} {COMMIT} {read}")), 1, 64, 64);
+    assert_eq!((run.report.findings.len(), run.words()), (0, (0..64).collect::<Vec<_>>()));
+}
+
+#[test]
+fn reductions_change_what_is_there() {
+    let reduce = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [%r10], 256;";
+    let body = |wait: &str, access: &str| {
+        // Each thread stores a hundred times its number, and fences that for all copies.
+        let set = "mul.lo.u32 %r11, %r0, 100; st.global.u32 [%rd1], %r11; fence.proxy.async;";
+        let copied = format!("{reduce} {COMMIT} {wait} {access}");
+        stored(&format!("{set} {BARRIER}"), &copied)
+    };
+    let run = run_body(&body(WAIT, ""), 1, 64, 64);
+    assert_eq!(run.report.findings, []);
+    assert_eq!(run.words(), (0..64).map(|thread| thread * 101).collect::<Vec<_>>());
+    let access = "ld.global.u32 %r12, [%rd0+64];";
+    assert_eq!(kinds(&body(WAIT, access), 1, 64, 64), []);
+    assert_eq!(kinds(&body("cp.async.bulk.wait_group.read 0;", access), 1, 64, 64), [Race]);
+    let unfenced = body(WAIT, "").replace("fence.proxy.async;", FENCE);
+    assert_eq!(kinds(&unfenced, 1, 64, 64), [Race], "the fence is of shared memory only");
+}
+
+#[test]
 fn what_orders_nothing_is_told() {
     let copy = format!("{COPY} {COMMIT} {WAIT}");
     assert_eq!(kinds(&stored(BARRIER, &copy), 1, 64, 64), [Race], "without a fence");

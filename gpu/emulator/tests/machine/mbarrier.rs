@@ -13,6 +13,7 @@ fn with_barrier(count: u32, body: &str) -> String {
         setp.ne.u32 %p7, %r0, 0;
         @%p7 bra MADE;
         mbarrier.init.shared::cta.b64 [%r10], {count};
+        fence.mbarrier_init.release.cluster;
         MADE: bar.sync 0;
         {body}"
     )
@@ -112,6 +113,10 @@ fn a_bulk_copy_comes_when_it_is_waited_for() {
     assert_eq!(run.report.findings, []);
     assert_eq!(run.words()[32..], [5; 32]);
     assert_eq!(kinds(&body("bar.sync 0;", 128), 1, 32, 64), [Uninitialised]);
+    let unfenced = body(wait, 128).replace("fence.mbarrier_init.release.cluster;", "");
+    assert_eq!(kinds(&unfenced, 1, 32, 64), [Race], "copies need not see that it is there");
+    let fenced = unfenced.replace("MADE: bar.sync 0;", "MADE: fence.proxy.async; bar.sync 0;");
+    assert_eq!(kinds(&fenced, 1, 32, 64), []);
     assert_eq!(kinds(&body(wait, 100), 1, 32, 64)[0], Misaligned);
     let lacking = run_body(&body(wait, 112), 1, 32, 64).report.findings;
     let last = lacking.last().unwrap();

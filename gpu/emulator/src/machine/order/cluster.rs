@@ -40,11 +40,19 @@ impl BlockOrder {
                 fenced.join(&patterns[scope]);
             }
         }
+        let done = self.known_to(warp, lanes);
+        [if releases { done.clone() } else { fenced }, done]
+    }
+
+    /// What some lanes have done, and what they know of others.
+    pub(crate) fn known_to(&mut self, warp: usize, lanes: u32) -> Clock {
+        let (block, levels) = (self.block, self.levels);
+        let Some(own) = self.warps.get_mut(warp) else { return Clock::default() };
         own.version += 1;
         own.knowledge.advance();
-        let mut done = Clock::of_block(block, levels, own.knowledge.leaf(warp, lanes));
-        lanes_of(lanes).for_each(|lane| done.join(&own.acquired.of(lane)));
-        [if releases { done.clone() } else { fenced }, done]
+        let mut known = Clock::of_block(block, levels, own.knowledge.leaf(warp, lanes));
+        lanes_of(lanes).for_each(|lane| known.join(&own.acquired.of(lane)));
+        known
     }
 
     /// Some lanes have waited at the barrier, where this was released.
