@@ -12,7 +12,7 @@ use super::copies::{Copy, Groups};
 use super::findings::{Culprit, Findings};
 use super::grid::Grid;
 use super::late::LATE;
-use super::looks::{LOOKS, PATIENT_BLOCKS};
+use super::looks::{LOOKS, is_patient};
 use super::mbarrier::MBarriers;
 use super::order::{BlockOrder, Log, Place, Releases};
 use super::polls::Watched;
@@ -25,7 +25,7 @@ use crate::counters::Counters;
 use crate::finding::{FindingKind, PlacedAddress};
 
 /// Instructions of a warp before another has its turn, without a seed.
-pub(super) const PLAIN_SLICE: u64 = 20_000;
+const PLAIN_SLICE: u64 = 20_000;
 /// The most with a seed.
 const RANDOM_SLICE: u64 = 200;
 /// Instructions after which a warp may never end: the first of a block that has executed so many
@@ -137,7 +137,7 @@ impl<'g> Block<'g> {
             64..128 => Some(SerialOrder::LastLaneFirst),
             _ => None,
         });
-        let is_patient = index < PATIENT_BLOCKS && random.as_mut().is_some_and(Rng::bool);
+        let is_patient = seed != 0 && is_patient(index, seed);
         let serial = order.zip(until).map(|(order, until)| Serial { order, until });
         Self {
             warps: (0..grid.warps()).map(warp).collect(),

@@ -75,10 +75,10 @@ pub(crate) struct Grid<'l> {
     pub(super) fenced: Mutex<Clock>,
     /// Whether it waits for the kernels before it, which then have not ended when it begins.
     pub(crate) begins_early: bool,
-    /// Instructions at which a warp has polled for long, and how many have done so in vain when
-    /// nothing else could go on.
+    /// Instructions at which a warp has polled for long, and how often one has when nothing else
+    /// could go on.
     pub(super) looked_at: Mutex<BTreeSet<u32>>,
-    pub(super) looked_in_vain: AtomicU32,
+    pub(super) looked_at_last: AtomicU32,
     /// Whether there are strong reads that are no atomics.
     pub(crate) has_strong_reads: bool,
     /// Registers of warps that have ended, for those that begin: memory from the system costs more
@@ -200,7 +200,7 @@ impl<'l> Grid<'l> {
             begins_early: kernel.code.iter().any(|instruction| instruction.op == Op::WaitForGrids),
             ended: Mutex::default(),
             looked_at: Mutex::default(),
-            looked_in_vain: AtomicU32::new(0),
+            looked_at_last: AtomicU32::new(0),
         })
     }
 

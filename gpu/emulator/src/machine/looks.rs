@@ -10,35 +10,49 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::block::{Block, Core, PLAIN_SLICE};
+use super::block::{Block, Core};
 use super::order::Releases;
 use super::warp::Warp;
+use crate::code::WARP;
+use crate::compute::Registers;
 
 /// Looks in a row, while others could go on: who makes more does so to tell of a fault.
 pub(super) const LOOKS: u32 = 5_000;
 /// And where nobody else can.
 const LOOKS_OF_THE_LAST: u32 = 20_000;
-/// Warps of a launch that may do the latter in vain.
-const MOST_IN_VAIN: u32 = 4;
+/// How often warps of a launch may do the latter, and so many times as much as each that does so in
+/// vain counts: whether one has stopped waiting is not always clear.
+const MOST_AT_LAST: u32 = 64;
+const IN_VAIN: u32 = 16;
+/// Instructions that a look takes, more or less: so many times as many are executed at most.
+const INSTRUCTIONS_OF_A_LOOK: u64 = 20;
+/// Instructions in a row, at most, before it is known whether the warp still waits.
+const SLICE: u64 = 500;
 /// Strong accesses of one that has stopped waiting, before others go on.
 const ALONE: u32 = 16;
 /// Blocks, the first ones, of which a warp may look at shared memory for so long.
-pub(super) const PATIENT_BLOCKS: u32 = 8;
+const PATIENT_BLOCKS: u32 = 8;
 
 impl Block<'_> {
     /// Lets a warp that polls look again, for so many times at most, before anybody else does
     /// anything; one that stops waiting goes on for a while. Gives whether any does.
     pub(super) fn look_on(&mut self, index: usize, releases: &mut Releases, looks: u32) -> bool {
-        let mut awake = 0;
-        for _ in 0..looks {
+        let (mut awake, mut patience) = (0, Patience::new(looks));
+        loop {
             let Some(warp) = self.warps.get_mut(index) else { return false };
+            if patience.ends(warp) {
+                return awake > 0;
+            }
             if warp.strong.is_none() {
                 warp.dozes = false;
-                self.core.run(warp, PLAIN_SLICE);
+                self.core.run(warp, SLICE);
+                self.open_barriers();
             }
+            let Some(warp) = self.warps.get(index) else { return false };
             let polls_shared = warp.strong.is_none();
             if polls_shared && !warp.dozes || self.core.is_stuck {
-                return true;
+                // Some of its lanes may still poll.
+                return warp.ready == 0;
             }
             if !polls_shared {
                 self.access_of(index, releases);
@@ -49,21 +63,18 @@ impl Block<'_> {
                 return true;
             }
         }
-        awake > 0
     }
-}
 
-impl Block<'_> {
     /// Where nothing else can go on: lets a warp that polls look for longer, as it would on a
     /// device. Gives whether it has stopped waiting.
     pub(super) fn looks_at_last(&mut self, index: usize, releases: &mut Releases) -> bool {
-        let grid = self.core.grid;
-        let in_vain = &grid.looked_in_vain;
-        if in_vain.load(Relaxed) >= MOST_IN_VAIN {
+        let looked = &self.core.grid.looked_at_last;
+        if looked.load(Relaxed) >= MOST_AT_LAST {
             return false;
         }
         let goes_on = self.look_on(index, releases, LOOKS_OF_THE_LAST);
-        in_vain.fetch_add(u32::from(!goes_on), Relaxed);
+        let looked = &self.core.grid.looked_at_last;
+        looked.fetch_add(if goes_on { 1 } else { IN_VAIN }, Relaxed);
         goes_on
     }
 }
@@ -71,19 +82,87 @@ impl Block<'_> {
 impl Core<'_> {
     /// The same of a warp that polls shared memory, while others could go on.
     pub(super) fn doze_on(&mut self, warp: &mut Warp) {
-        for _ in 0..LOOKS {
-            if !warp.dozes || self.is_stuck {
-                return;
-            }
+        let mut patience = Patience::new(LOOKS);
+        while warp.dozes && !self.is_stuck && !patience.ends(warp) {
             warp.dozes = false;
-            self.run(warp, PLAIN_SLICE);
+            self.run(warp, SLICE);
         }
     }
 
-    /// Whether a warp that polls at an instruction is the one that is let look for long there.
-    pub(super) fn tries_patience(&mut self, counter: u32) -> bool {
-        let is_chosen = self.random.as_mut().is_some_and(|random| random.u8(..) < 85);
-        is_chosen
-            && self.grid.looked_at.lock().unwrap_or_else(PoisonError::into_inner).insert(counter)
+    /// Whether a warp that polls at an instruction is the one that is let look for long there: one of
+    /// a third of all blocks.
+    pub(super) fn tries_patience(&self, counter: u32) -> bool {
+        let grid = self.grid;
+        let chosen = u64::from(self.order.block()) + u64::from(counter) + grid.options.seed;
+        self.random.is_some()
+            && chosen.is_multiple_of(3)
+            && grid.looked_at.lock().unwrap_or_else(PoisonError::into_inner).insert(counter)
+    }
+}
+
+/// Whether a warp of a block that polls shared memory is let look for long: in half of the first
+/// ones. Nothing is drawn for that, so that turns are as they would be without.
+pub(super) fn is_patient(block: u32, seed: u64) -> bool {
+    block < PATIENT_BLOCKS && (u64::from(block) + seed).is_multiple_of(2)
+}
+
+/// How long a warp is let look. Where nothing changes by which it could tell how often it has
+/// looked, it does so for ever, which a few looks show.
+#[derive(Debug)]
+struct Patience {
+    most: u32,
+    looks: u32,
+    /// Instructions that the warp may have executed.
+    until: Option<u64>,
+    /// What was held at a look, and which look that was.
+    then: Option<(u32, Held)>,
+}
+
+/// Looks of one round of a loop, at most.
+const LOOKS_OF_A_ROUND: u32 = 4;
+
+impl Patience {
+    fn new(most: u32) -> Self {
+        Self { most, looks: 0, until: None, then: None }
+    }
+
+    /// Counts another look.
+    fn ends(&mut self, warp: &Warp) -> bool {
+        let most = u64::from(self.most) * INSTRUCTIONS_OF_A_LOOK;
+        let until = *self.until.get_or_insert(warp.executed + most);
+        if self.looks >= self.most || warp.executed > until {
+            return true;
+        }
+        self.looks += 1;
+        // Later again, for those that wait longer from look to look until they do no more.
+        if self.looks >= LOOKS_OF_A_ROUND && self.looks.is_power_of_two() {
+            self.then = Some((self.looks, Held::of(warp)));
+            return false;
+        }
+        match &self.then {
+            Some((at, held)) if self.looks - at <= LOOKS_OF_A_ROUND => *held == Held::of(warp),
+            _ => false,
+        }
+    }
+}
+
+/// What a warp has in its registers, and where its lanes are.
+#[derive(Debug, PartialEq)]
+struct Held {
+    counters: [u32; WARP],
+    predicates: Vec<u32>,
+    words: Vec<[u32; WARP]>,
+    longs: Vec<[u64; WARP]>,
+}
+
+impl Held {
+    fn of(warp: &Warp) -> Self {
+        let Registers { predicates, words, longs, .. } = &warp.registers;
+        Self {
+            counters: warp.counters,
+            predicates: predicates.clone(),
+            words: words.clone(),
+            longs: longs.clone(),
+        }
     }
 }
