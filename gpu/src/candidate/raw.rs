@@ -31,6 +31,7 @@ mod definitions;
 mod expression;
 mod headers;
 pub mod launch;
+mod namespaces;
 mod packed;
 mod parameter;
 mod role;

@@ -85,8 +85,8 @@ impl Core<'_> {
         }
     }
 
-    /// Where a lane's copies go, and where their mbarriers are: in the own block's shared memory, or
-    /// with the rank of another block.
+    /// Where a lane's copies go, and where their mbarriers are: in the own block's shared memory,
+    /// or with the rank of another block.
     fn targets(&self, warp: &Warp, copy: &BulkCopy, lane: usize) -> Vec<(u64, u64)> {
         let address = |of| addresses(warp, of)[lane];
         let own = |address: u64| self.resolve(Space::Cluster, address).1;

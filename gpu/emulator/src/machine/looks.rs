@@ -1,8 +1,8 @@
 //! Threads that give up waiting.
 //!
 //! Nothing promises that who waits for another thread looks for it less often than any number of
-//! times before that one gets any further. A kernel that waits for so many looks, or for a time, has
-//! to be right without what it has waited for. Where turns are taken at random, a warp that polls
+//! times before that one gets any further. A kernel that waits for so many looks, or for a time,
+//! has to be right without what it has waited for. Where turns are taken at random, a warp that polls
 //! in vain is now and then let look for thousands of times while nobody else does anything, and go
 //! on for a while if it stops waiting. Where nothing else can go on, some are let look for longer,
 //! as they would on a device.
@@ -89,8 +89,8 @@ impl Core<'_> {
         }
     }
 
-    /// Whether a warp that polls at an instruction is the one that is let look for long there: one of
-    /// a third of all blocks.
+    /// Whether a warp that polls at an instruction is the one that is let look for long there: one
+    /// of a third of all blocks.
     pub(super) fn tries_patience(&self, counter: u32) -> bool {
         let grid = self.grid;
         let chosen = u64::from(self.order.block()) + u64::from(counter) + grid.options.seed;

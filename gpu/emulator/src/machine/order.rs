@@ -38,7 +38,7 @@ use self::known::{Knowledge, Spread};
 use super::clock::{Clock, WarpClock, levels};
 use super::cluster::Neighbours;
 use super::past::Past;
-use super::stamp::{LAST_EPOCH, Stamp};
+use super::stamp::Stamp;
 use crate::code::{Scope, WARP};
 
 /// Lanes of a warp as an index.
@@ -223,19 +223,16 @@ impl BlockOrder {
     #[inline]
     pub(crate) fn is_before(&self, access: Stamp, warp: usize, lane: Lane) -> bool {
         let Some(own) = self.warps.get(warp) else { return true };
-        if access.is_under_way() {
-            return false;
-        }
         if access.block() == self.block {
             if access.thread() as usize == warp * WARP + lane {
-                return true;
+                return !access.is_under_way();
             }
             if own.knowledge.covers(warp, lane, access) {
                 return true;
             }
         }
         // Epochs that can no longer be told apart condemn nobody.
-        self.has_acquired && own.acquired.covers(lane, access) || access.epoch() >= LAST_EPOCH - 1
+        self.has_acquired && own.acquired.covers(lane, access) || access.is_past_telling()
     }
 
     /// `bar.warp.sync` of some lanes.

@@ -3,8 +3,8 @@
 //! Bulk copies are carried out in the *async proxy*. What threads have written is there for a copy
 //! behind a `fence.proxy.async` only (PTX ISA, "Proxies" and "Async proxy"), whichever thread that
 //! knows of the write has executed it; and an mbarrier that a copy arrives at has to be fenced
-//! after its initialisation, by `fence.mbarrier_init` or such a fence. What a copy has brought needs
-//! no fence once somebody has waited for it. Where copies come over what threads have read or
+//! after its initialisation, by `fence.mbarrier_init` or such a fence. What a copy has brought
+//! needs no fence once somebody has waited for it. Where copies come over what threads have read or
 //! written, the manual wants the fence as well; kernels in use rely on an mbarrier or a barrier
 //! there, and nothing is said of that as long as one orders the two.
 

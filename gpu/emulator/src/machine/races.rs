@@ -180,7 +180,7 @@ impl Cell {
         let races = old.is_somebody()
             && old.bytes() & stamp.bytes() != 0
             && !(old.is_atomic_to(stamp) && is_same_size(self.instructions[slot]))
-            && (old.is_under_way() || !old.same_thread(stamp))
+            && (!old.same_thread(stamp) || old.is_under_way())
             && !is_before(old);
         let (is_write, instruction) = (slot < FIRST_READ, self.instructions[slot]);
         races.then_some(Conflict { is_write, stamp: old, instruction })

@@ -8,7 +8,9 @@ const EPOCH_BITS: u32 = 23;
 /// Stands for an epoch where an access is under way: nothing that is done comes after it.
 const UNDER_WAY: u32 = (1 << EPOCH_BITS) - 1;
 /// Of the last epoch that is told apart; later ones are taken for it.
-pub(crate) const LAST_EPOCH: u32 = UNDER_WAY - 1;
+const LAST_EPOCH: u32 = UNDER_WAY - 1;
+/// Strong accesses of that time lie half an epoch before.
+const PAST_TELLING: u32 = LAST_EPOCH - 1;
 const THREAD_BITS: u32 = 10;
 const BLOCK_BITS: u32 = 24;
 /// Blocks that a grid may have.
@@ -46,6 +48,12 @@ impl Stamp {
     #[inline]
     pub(crate) fn is_under_way(self) -> bool {
         self.epoch() == UNDER_WAY
+    }
+
+    /// Whether its epoch is one of the last, which are no longer told apart.
+    #[inline]
+    pub(crate) fn is_past_telling(self) -> bool {
+        matches!(self.epoch(), PAST_TELLING..=LAST_EPOCH)
     }
 
     /// Of these bytes of a word (a bit for each).

@@ -1,5 +1,6 @@
 //! Finding kernels in a source, without a compiler.
 
+use super::namespaces::{end_of_function, namespace};
 use super::rule_error::RuleError;
 use super::words::{integers, is_name};
 
@@ -417,36 +418,6 @@ impl<'s> Code<'s> {
             });
         }
     }
-}
-
-/// Where the declaration or the body ends whose parameters a text follows.
-fn end_of_function(behind: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (at, mark) in behind.match_indices([';', '{', '}']) {
-        match mark {
-            "{" => depth += 1,
-            "}" => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at + 1);
-        }
-    }
-    None
-}
-
-/// The names of the namespace that a text before a brace opens, none of one without a name; nothing
-/// where it opens something else. What `extern "C"` encloses (what stands in quotes is blank) is as
-/// in a namespace that adds nothing to a name.
-fn namespace(text: &str) -> Option<Vec<&str>> {
-    let text = text.trim();
-    if text == "extern" {
-        return Some(vec![""]);
-    }
-    let names =
-        text.strip_prefix("inline").unwrap_or(text).trim_start().strip_prefix("namespace")?;
-    let names: Vec<&str> = names.split("::").map(str::trim).filter(|n| !n.is_empty()).collect();
-    names.iter().all(|name| name.chars().all(is_name)).then_some(names)
 }
 
 /// The last template in a text that stands before a function.
