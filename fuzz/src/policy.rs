@@ -1,5 +1,5 @@
-//! Changes of the policy that is compiled in: its files are refused in one line, or choose programs,
-//! or fail in one line.
+//! Changes of the policy that is compiled in: its files are refused in one line, or choose
+//! programs, or fail in one line.
 
 use std::sync::{Arc, LazyLock};
 

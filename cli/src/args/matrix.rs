@@ -35,8 +35,8 @@ pub(crate) struct ReadingArgs {
     /// like the archive, or else the only one]
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
-    /// Memory that the text of a file or of standard input may take, as in 500M or 16G [default: 64M
-    /// or 200 times the file, whichever is more, up to 64G or half of what is free]
+    /// Memory that the text of a file or of standard input may take, as in 500M or 16G [default:
+    /// 64M or 200 times the file, whichever is more, up to 64G or half of what is free]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<u64>,
 }

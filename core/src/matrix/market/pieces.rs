@@ -18,7 +18,8 @@ const LINE_BYTES: usize = 1 << 12;
 /// Reads a coordinate file of `length` bytes, where `read` fills a buffer from a position.
 ///
 /// Returns `None` when the file is an array, has very long comments or lines, takes more than
-/// `memory` bytes, or is wrong in any way: [`parse`](super::parse) then reads it all or tells the error.
+/// `memory` bytes, or is wrong in any way: [`parse`](super::parse) then reads it all or tells the
+/// error.
 pub(in crate::matrix) fn parse_pieces<T: Scalar>(
     length: usize,
     read: impl Fn(&mut [u8], usize) -> Option<()> + Sync,

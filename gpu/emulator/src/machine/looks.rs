@@ -2,10 +2,10 @@
 //!
 //! Nothing promises that who waits for another thread looks for it less often than any number of
 //! times before that one gets any further. A kernel that waits for so many looks, or for a time,
-//! has to be right without what it has waited for. Where turns are taken at random, a warp that polls
-//! in vain is now and then let look for thousands of times while nobody else does anything, and go
-//! on for a while if it stops waiting. Where nothing else can go on, some are let look for longer,
-//! as they would on a device.
+//! has to be right without what it has waited for. Where turns are taken at random, a warp that
+//! polls in vain is now and then let look for thousands of times while nobody else does anything,
+//! and go on for a while if it stops waiting. Where nothing else can go on, some are let look for
+//! longer, as they would on a device.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;

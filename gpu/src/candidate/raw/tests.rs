@@ -272,7 +272,7 @@ fn wrong_launches_are_one_clear_error() {
         ("k<<<1, 2, 3, 4>>>", "where something like"),
         ("k<<<>>>", "where something like"),
         ("k<<<1, 32", "where something like"),
-        ("k::l<<<1, 32>>>", "where something like"),
+        ("k:l<<<1, 32>>>", "where something like"),
         ("k<<<1, 32>>>(x", "where something like"),
         ("k<<<1, 32>>> x", "where something like"),
         ("<<<dim3(1,2,3,4), 1>>>", "1 to 3 dimensions"),
