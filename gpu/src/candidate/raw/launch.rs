@@ -17,8 +17,9 @@
 //! `dense_cols` and, for kernels of a program, `blocks`, with the operators of C++ on integers,
 //! `sizeof`, `min` and `max`. As in C++, `/` rounds down, as in `(num_rows + 255) / 256`;
 //! `ceil(a / b)` rounds up. Macros, integer constants, `dim3` variables and functions of one
-//! `return` that the source defines mean what they mean there, and between the angle brackets a parameter of the
-//! kernel is the number that it is given, as in `spmv<<<DIV_UP(n, BLOCK), BLOCK>>>(…, num_rows)`.
+//! `return` that the source defines mean what they mean there, and between the angle brackets a
+//! parameter of the kernel is the number that it is given, as in
+//! `spmv<<<DIV_UP(n, BLOCK), BLOCK>>>(…, num_rows)`.
 //!
 //! The comment may go on over several lines, until its parentheses and angle brackets are
 //! closed. Generated kernels
