@@ -80,6 +80,10 @@ pub(crate) fn lost(matrix: &Csr<f64>, dtype: Dtype) -> Option<String> {
             .filter(|&&v| v != 0.0 && T::from_f64(v).to_f64() == 0.0)
             .count()
     }
+    // Nothing is rounded.
+    if dtype == Dtype::F64 {
+        return None;
+    }
     let lost = with_scalar!(dtype, T => count::<T>(matrix));
     let values = if lost == 1 { "value is" } else { "values are" };
     (lost > 0).then(|| {

@@ -11,7 +11,7 @@ use sparserl_core::outcome::Objective;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
-use sparserl_onnx_models::onnx::{GraphProto, ModelProto};
+use sparserl_onnx_models::onnx::{GraphProto, ModelProto, NodeProto, TensorProto};
 use sparserl_onnx_models::speeds::{SpeedModel as _, expected_fastest};
 use sparserl_onnx_models::{Engine, Model, OnnxPolicy};
 
@@ -92,46 +92,48 @@ fn cut(file: &[u8], bytes: &mut Bytes<'_>) -> Vec<u8> {
 }
 
 fn change(graph: &mut GraphProto, bytes: &mut Bytes<'_>) {
-    let kind = bytes.choose(8);
-    if kind < 5 {
-        let (place, other) = (number(bytes), number(bytes));
-        let count = graph.node.len();
-        if count == 0 {
-            return;
-        }
-        let (name, operator) = {
-            let other = &graph.node[other % count];
-            (other.output.first().cloned(), other.op_type.clone())
-        };
-        let node = &mut graph.node[place % count];
-        match kind {
-            0 => drop(graph.node.remove(place % count)),
-            1 => node.op_type = operator,
-            2 => {
-                let which = bytes.choose(3);
-                if let (Some(input), Some(name)) = (node.input.get_mut(which), name) {
-                    *input = name;
-                }
-            }
-            3 => node.input.truncate(bytes.choose(3)),
-            _ => {
-                let value = small(bytes);
-                if let Some(attribute) = node.attribute.first_mut() {
-                    (attribute.i, attribute.f) = (value, value as f32);
-                    if let Some(of) = attribute.ints.first_mut() {
-                        *of = value;
-                    }
-                }
+    match bytes.choose(8) {
+        kind @ 0..5 => change_node(&mut graph.node, kind, bytes),
+        kind => change_tensor(&mut graph.initializer, kind, bytes),
+    }
+}
+
+/// Takes a node away, or gives it another operator, input or attribute.
+fn change_node(nodes: &mut Vec<NodeProto>, kind: usize, bytes: &mut Bytes<'_>) {
+    let (place, other) = (number(bytes), number(bytes));
+    let (Some(place), Some(other)) =
+        (place.checked_rem(nodes.len()), other.checked_rem(nodes.len()))
+    else {
+        return;
+    };
+    let (name, operator) = (nodes[other].output.first().cloned(), nodes[other].op_type.clone());
+    let node = &mut nodes[place];
+    match kind {
+        0 => drop(nodes.remove(place)),
+        1 => node.op_type = operator,
+        2 => {
+            let which = bytes.choose(3);
+            if let (Some(input), Some(name)) = (node.input.get_mut(which), name) {
+                *input = name;
             }
         }
-        return;
+        3 => node.input.truncate(bytes.choose(3)),
+        _ => {
+            let value = small(bytes);
+            if let Some(attribute) = node.attribute.first_mut() {
+                (attribute.i, attribute.f) = (value, value as f32);
+                if let Some(of) = attribute.ints.first_mut() {
+                    *of = value;
+                }
+            }
+        }
     }
-    let place = number(bytes);
-    let count = graph.initializer.len();
-    if count == 0 {
-        return;
-    }
-    let tensor = &mut graph.initializer[place % count];
+}
+
+/// Gives a tensor in the file another shape, or other numbers.
+fn change_tensor(tensors: &mut [TensorProto], kind: usize, bytes: &mut Bytes<'_>) {
+    let Some(place) = number(bytes).checked_rem(tensors.len()) else { return };
+    let tensor = &mut tensors[place];
     match kind {
         5 => {
             let value = small(bytes);

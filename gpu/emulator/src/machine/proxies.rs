@@ -16,7 +16,7 @@ use super::order::lanes_of;
 use super::races::Conflict;
 use super::touch::{in_shared, words_of};
 use crate::code::{BulkCopy, BulkStore, Kernel, Op, ProxyFence, Space};
-use crate::finding::FindingKind;
+use crate::finding::{FindingKind, PlacedAddress};
 
 /// What bulk copies of a kernel access.
 #[derive(Clone, Copy, Debug)]
@@ -31,14 +31,13 @@ pub(crate) struct BulkUse {
 
 impl BulkUse {
     pub(crate) fn of(kernel: &Kernel) -> Self {
-        let any = |is: fn(&Op) -> bool| kernel.code.iter().any(|instruction| is(&instruction.op));
-        let stores = any(|op| matches!(op, Op::BulkStore(BulkStore::Issue { .. })));
-        let reads = |space: Space| {
-            let reads = |op: &Op| matches!(op, Op::CopyBulk(BulkCopy { source, .. }) if source.space == space);
-            kernel.code.iter().any(|instruction| reads(&instruction.op))
+        let any = |is: &dyn Fn(&Op) -> bool| kernel.code.iter().any(|at| is(&at.op));
+        let reads = |space| {
+            any(&|op| matches!(op, Op::CopyBulk(BulkCopy { source, .. }) if source.space == space))
         };
+        let stores = any(&|op| matches!(op, Op::BulkStore(BulkStore::Issue { .. })));
         let reduces =
-            any(|op| matches!(op, Op::BulkStore(BulkStore::Issue { reduction: Some(_), .. })));
+            any(&|op| matches!(op, Op::BulkStore(BulkStore::Issue { reduction: Some(_), .. })));
         Self {
             stores,
             from_shared: stores || reads(Space::Shared),
@@ -123,12 +122,8 @@ impl Core<'_> {
         if !is_own && self.fenced_clock().covers(written.stamp) {
             return;
         }
-        let at = grid.kernel.place(written.instruction);
-        self.report(FindingKind::Race, request.counter, request.warp, lane, || {
-            let detail =
-                format!("written {at}, without `fence.proxy.async` between that and the copy");
-            (Some(in_shared(grid, word as u64 * 4)), detail)
-        });
+        let place = || in_shared(grid, word as u64 * 4);
+        self.report_written_unfenced(request, lane, written.instruction, place);
     }
 
     /// The same of global memory, where what another copy has written needs no fence.
@@ -155,13 +150,25 @@ impl Core<'_> {
             })
         });
         if let Some(Conflict { instruction, .. }) = unfenced {
-            let at = grid.kernel.place(instruction);
-            self.report(FindingKind::Race, request.counter, request.warp, lane, || {
-                let detail =
-                    format!("written {at}, without `fence.proxy.async` between that and the copy");
-                (Some(grid.global.place(address)), detail)
-            });
+            let place = || grid.global.place(address);
+            self.report_written_unfenced(request, lane, instruction, place);
         }
+    }
+
+    /// Reports what a copy reads, and an instruction has written, without a fence between.
+    fn report_written_unfenced(
+        &mut self,
+        request: Request,
+        lane: usize,
+        instruction: u32,
+        place: impl FnOnce() -> PlacedAddress,
+    ) {
+        let at = self.grid.kernel.place(instruction);
+        self.report(FindingKind::Race, request.counter, request.warp, lane, || {
+            let detail =
+                format!("written {at}, without `fence.proxy.async` between that and the copy");
+            (Some(place()), detail)
+        });
     }
 
     /// What was done before any fence between the proxies that is not of shared memory alone.
