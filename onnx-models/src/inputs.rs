@@ -6,7 +6,7 @@ use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task, Values};
 
 /// Numbers that say what is computed.
-const TASK_SCALARS: usize = 10;
+const TASK_SCALARS: usize = 13;
 /// Numbers that say on which GPU.
 const TARGET_SCALARS: usize = 6;
 /// Numbers that follow from matrix, task and GPU together.
@@ -79,10 +79,10 @@ const _: () = assert!(DensityGrids::CELLS == 1344, "the documentation of `grids`
 /// (features within [−8, 8]):
 ///
 /// * the [`Features`] of the matrix;
-/// * the task: SpMM or not, log2(columns of the dense operand) / 4, and one of two for the types of
-///   matrix, dense operands and sums (`f32`, `f64`) and for values (fixed, variable). Half
-///   precision is said to be `f32`, the nearest type that networks are trained for, and shows in
-///   its bytes alone: below, and in what is said of programs;
+/// * the task: SpMM or not, log2(columns of the dense operand) / 4, one of three for the types of
+///   matrix, dense operands and sums (32 bits, 64, 16), and one of two for values (fixed,
+///   variable). Of the types of 16 bits, in which the same programs take the same time, no more is
+///   said;
 /// * the GPU: log2 of multiprocessors / 128, of L2 / 64 MiB, of shared memory / 128 KiB, of
 ///   registers / 65536, of bandwidth / 2 TB/s, and the architecture's number / 100;
 /// * log2 / 4 of what decides the regime: bytes of plain CSR ÷ L2, bytes of the dense operands ÷
@@ -94,25 +94,14 @@ pub fn scalars(
     task: Task,
     target: &Target,
 ) -> [f32; SCALARS] {
-    let one_of = |first: bool| [f32::from(u8::from(first)), f32::from(u8::from(!first))];
-    let dtype = |dtype: Dtype| one_of(dtype != Dtype::F64);
+    let is = |condition: bool| f32::from(u8::from(condition));
+    let dtype = |dtype: Dtype| [4, 8, 2].map(|size| is(dtype.size() == size));
     let (precision, columns) = (task.precision, f64::from(task.operation.columns()));
-    let is_spmm = f32::from(u8::from(matches!(task.operation, Operation::SpMM { .. })));
-    let [matrix, dense, accumulator] =
-        [precision.matrix(), precision.dense(), precision.accumulator()].map(dtype);
-    let [fixed, variable] = one_of(task.values == Values::Fixed);
-    let of_task: [f32; TASK_SCALARS] = [
-        is_spmm,
-        ratio_log(columns, 1.0) / 4.0,
-        matrix[0],
-        matrix[1],
-        dense[0],
-        dense[1],
-        accumulator[0],
-        accumulator[1],
-        fixed,
-        variable,
-    ];
+    let is_spmm = is(matches!(task.operation, Operation::SpMM { .. }));
+    let operation = [is_spmm, ratio_log(columns, 1.0) / 4.0];
+    let dtypes = [precision.matrix(), precision.dense(), precision.accumulator()].map(dtype);
+    let values = [Values::Fixed, Values::Variable].map(|values| is(task.values == values));
+    let of_task = operation.into_iter().chain(dtypes.into_iter().flatten()).chain(values);
     let multiprocessors = f64::from(target.multiprocessors);
     let l2 = target.l2_bytes as f64;
     let of_target: [f32; TARGET_SCALARS] = [

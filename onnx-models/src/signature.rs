@@ -9,7 +9,7 @@ use crate::terms::TERMS;
 
 /// Version of [`crate::inputs`] and [`crate::terms`]; raised whenever a number that a model sees
 /// changes its meaning, as predicted times do with the constants of the cost model.
-pub const INPUTS_VERSION: u32 = 4;
+pub const INPUTS_VERSION: u32 = 5;
 
 /// Everything that a model's numbers mean something in. Two that differ cannot be used together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -188,7 +188,7 @@ mod tests {
     /// raise `INPUTS_VERSION`.
     #[test]
     fn terms_are_those_of_the_version() {
-        assert_eq!((INPUTS_VERSION, hash()), (4, 5_564_375_647_135_071_516));
+        assert_eq!((INPUTS_VERSION, hash()), (5, 5_564_375_647_135_071_516));
     }
 
     proptest! {

@@ -34,6 +34,7 @@ use sparserl_core::pipeline::{MakeError, Maker};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
+use sparserl_core::with_scalar;
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorder, RecordingError};
 use sparserl_onnx_models::reference::reference;
@@ -327,16 +328,13 @@ where
         let (_, recipe) = place;
         let value_source = recipe.values.source();
         let identity = Arc::new(MatrixIdentity::of(matrix.view(), recipe.to_string()));
-        // Values beyond single precision: nobody computes with them in it.
-        if has_tasks_in(self.plan.tasks, Dtype::F32)
-            && let Ok(matrix) = matrix.cast::<f32>()
-        {
-            let (matrix, identity) = (Arc::new(matrix), Arc::clone(&identity));
-            self.measure_all(place, &Subject { matrix, identity, value_source })?;
-        }
-        if has_tasks_in(self.plan.tasks, Dtype::F64) {
-            let matrix = Arc::new(matrix);
-            self.measure_all(place, &Subject { matrix, identity, value_source })?;
+        for dtype in dtypes(self.plan.tasks) {
+            with_scalar!(dtype, T => {
+                if let Some(matrix) = held_in::<T>(&matrix) {
+                    let (matrix, identity) = (Arc::new(matrix), Arc::clone(&identity));
+                    self.measure_all(place, &Subject { matrix, identity, value_source })?;
+                }
+            });
         }
         Ok(())
     }
@@ -400,8 +398,16 @@ fn usable(recipe: &Recipe, real: &RealMatrices) -> Result<Option<Csr<f64>>, Buil
     }
 }
 
-fn has_tasks_in(tasks: &[Task], dtype: Dtype) -> bool {
-    tasks.iter().any(|task| task.precision.matrix() == dtype)
+/// The types that matrices of these tasks have.
+fn dtypes(tasks: &[Task]) -> impl Iterator<Item = Dtype> {
+    let is_asked = |dtype: &Dtype| tasks.iter().any(|task| task.precision.matrix() == *dtype);
+    Dtype::ALL.into_iter().filter(is_asked)
+}
+
+/// The matrix in another type; `None` where that does not hold its values, so that nobody computes
+/// with them in it.
+fn held_in<T: Scalar>(matrix: &Csr<f64>) -> Option<Csr<T>> {
+    matrix.cast().ok()
 }
 
 /// Calls `run` with what policies are given for each task whose matrix is of this type; what is

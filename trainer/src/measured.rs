@@ -108,8 +108,7 @@ pub enum MeasuredError {
 }
 
 impl MeasuredCase {
-    /// The cases of some recordings, in the order in which they were begun. Those in half
-    /// precision, which networks are not told of, are left out.
+    /// The cases of some recordings, in the order in which they were begun.
     ///
     /// # Errors
     /// When a recording is of another language or its matrix of no corpus.
@@ -118,8 +117,7 @@ impl MeasuredCase {
     ) -> Result<Vec<Self>, MeasuredError> {
         let mut cases: Vec<Self> = Vec::new();
         let mut numbers = BTreeMap::new();
-        let is_told = |recording: &&Recording| !recording.task.precision.rounds_results();
-        for recording in recordings.into_iter().filter(is_told) {
+        for recording in recordings {
             let key =
                 (recording.matrix.name.as_str(), recording.task, recording.context.device.target);
             let number = match numbers.get(&key) {

@@ -11,7 +11,7 @@ use sparserl_core::decode::is_offered;
 use sparserl_core::language::{Mask, Program, layouts_changed_since};
 use sparserl_core::outcome::Outcome;
 use sparserl_core::structure::MatrixStats;
-use sparserl_core::task::Dtype;
+use sparserl_core::with_scalar;
 use sparserl_gpu::store::fingerprint::fingerprint;
 use sparserl_gpu::store::recording::{Recording, Recordings};
 use sparserl_trainer::configuration::{Collection, read};
@@ -58,18 +58,16 @@ fn check(recording: &Recording) {
     let recipe: Recipe = recording.matrix.name.parse().unwrap();
     let matrix = recipe.build(&RealMatrices::none()).unwrap();
     assert_eq!(fingerprint(matrix.view()), recording.matrix.fingerprint, "{recipe}");
-    let single = matrix.cast::<f32>().unwrap();
-    let stats = match recording.task.precision.matrix() {
-        Dtype::F32 => MatrixStats::new(single.view()),
-        Dtype::F64 => MatrixStats::new(matrix.view()),
-        Dtype::F16 | Dtype::BF16 => unreachable!("no recording is in half precision"),
-    };
-    let mask = Mask::legal(&stats, recording.task);
-    for (text, outcome) in recording.programs.iter().zip(&recording.evaluation.outcomes) {
-        let program = Program::parse(text).unwrap();
-        assert!(is_offered(mask, &program), "{recipe}: {text}");
-        assert!(matches!(outcome, Outcome::Measured(_)), "{text}: {outcome}");
-    }
+    with_scalar!(recording.task.precision.matrix(), T => {
+        let matrix = matrix.cast::<T>().unwrap();
+        let stats = MatrixStats::new(matrix.view());
+        let mask = Mask::legal(&stats, recording.task);
+        for (text, outcome) in recording.programs.iter().zip(&recording.evaluation.outcomes) {
+            let program = Program::parse(text).unwrap();
+            assert!(is_offered(mask, &program), "{recipe}: {text}");
+            assert!(matches!(outcome, Outcome::Measured(_)), "{text}: {outcome}");
+        }
+    });
 }
 
 #[test]

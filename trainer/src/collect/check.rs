@@ -4,10 +4,11 @@ use sparserl_core::language::Program;
 use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::outcome::Evaluator;
 use sparserl_core::target::Target;
-use sparserl_core::task::{Dtype, Task};
+use sparserl_core::task::Task;
+use sparserl_core::with_scalar;
 
 use super::{
-    CollectError, Collected, Experiment, Progress, Stopped, for_each_task, has_tasks_in, usable,
+    CollectError, Collected, Experiment, Progress, Stopped, dtypes, for_each_task, held_in, usable,
 };
 use crate::corpus::{Recipe, Recipes};
 use crate::shards::Shards;
@@ -57,13 +58,13 @@ pub fn check<X: Experiment, E: Evaluator>(
         let matrix = usable(&recipe, recipes.real())
             .map_err(|source| CollectError::Real { index: shard, source })?;
         if let Some(matrix) = matrix {
-            // Values beyond single precision: nobody computes with them in it.
-            if has_tasks_in(tasks, Dtype::F32)
-                && let Ok(matrix) = matrix.cast::<f32>()
-            {
-                checker.check(place, &matrix, seed)?;
+            for dtype in dtypes(tasks) {
+                with_scalar!(dtype, T => {
+                    if let Some(matrix) = held_in::<T>(&matrix) {
+                        checker.check(place, &matrix, seed)?;
+                    }
+                });
             }
-            checker.check(place, &matrix, seed)?;
         }
         collected = checker.collected;
         collected.matrices += 1;

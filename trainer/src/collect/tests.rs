@@ -65,7 +65,8 @@ impl Evaluator for Fake {
 
 fn collection() -> Collection {
     toml::from_str(
-        "matrices = 6\ntasks = [\"spmv f32\", \"spmm 8 f64\"]\nprograms = 20\npool = 30\n\
+        "matrices = 6\ntasks = [\"spmv f32\", \"spmm 8 f64\", \"spmv bf16\"]\n\
+         programs = 20\npool = 30\n\
          mutations = 4\nrounds_of_mutations = 1\n\
          [corpus]\nseed = 3\nshare_of_real = 0.0\nlargest_nnz = 3000\n",
     )
@@ -132,8 +133,8 @@ fn two_processes_share_a_corpus_and_the_reference_is_measured_again_and_again() 
     });
     assert_eq!(both.iter().map(|collected| collected.matrices).sum::<u64>(), 6);
     let recordings = Recordings::read(folder.path().join("recordings")).unwrap();
-    // Two tasks, and for each what was drawn and what came of changing that.
-    assert_eq!(recordings.as_slice().len(), 6 * 2 * 2);
+    // Three tasks, and for each what was drawn and what came of changing that.
+    assert_eq!(recordings.as_slice().len(), 6 * 3 * 2);
     for recording in &recordings {
         let reference = reference(recording.task).unwrap().to_string();
         let places = recording.programs.iter().step_by(BETWEEN_REFERENCES + 1);

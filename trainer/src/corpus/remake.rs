@@ -1,4 +1,5 @@
-use sparserl_core::matrix::Csr;
+use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::task::Dtype;
 
 use super::{BuildError, RealMatrices, Recipe};
 
@@ -13,11 +14,13 @@ pub enum RemakeError {
         /// The reason.
         source: BuildError,
     },
-    /// It has values beyond single precision, in which it was measured.
-    #[error("the matrix of {family} was measured in single precision, which does not hold it")]
+    /// It has values beyond the type in which it was measured.
+    #[error("the matrix of {family} was measured in {dtype}, which does not hold it")]
     Values {
         /// Its family.
         family: String,
+        /// The type.
+        dtype: Dtype,
     },
 }
 
@@ -31,11 +34,12 @@ impl Recipe {
         self.build(real).map_err(|source| RemakeError::Build { family: family(), source })
     }
 
-    /// Its matrix as it was measured in single precision.
+    /// Its matrix as it was measured in another type.
     ///
     /// # Errors
-    /// When single precision does not hold its values.
-    pub fn in_single(&self, matrix: &Csr<f64>) -> Result<Csr<f32>, RemakeError> {
-        matrix.cast().map_err(|_| RemakeError::Values { family: self.family().to_owned() })
+    /// When that does not hold its values.
+    pub fn in_type<T: Scalar>(&self, matrix: &Csr<f64>) -> Result<Csr<T>, RemakeError> {
+        let family = || self.family().to_owned();
+        matrix.cast().map_err(|_| RemakeError::Values { family: family(), dtype: T::DTYPE })
     }
 }

@@ -9,6 +9,7 @@ use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::random::SplitMix64;
 use sparserl_core::structure::{EmbeddingConfig, MatrixStats};
 use sparserl_core::task::{Dtype, Task};
+use sparserl_core::with_scalar;
 use sparserl_onnx_models::programs::token_ids;
 use sparserl_onnx_models::speeds::REGIMES;
 use sparserl_onnx_models::terms::ProgramTerms;
@@ -186,11 +187,6 @@ impl Group<'_> {
     /// Makes the matrix and looks at it.
     fn prepare<E>(&self, real: &RealMatrices) -> Result<Block, PrepareError<E>> {
         let matrix = self.recipe.remake(real)?;
-        // In the types that it was measured in: values that differ in one may be equal in the
-        // other.
-        let has = |dtype| self.cases.iter().any(|case| case.task.precision.matrix() == dtype);
-        let single = has(Dtype::F32).then(|| self.recipe.in_single(&matrix)).transpose()?;
-        let single = single.as_ref().map(stats);
         let double = stats(&matrix);
         let positions = EmbeddingConfig::default().max_tokens;
         let described = DatasetMatrix {
@@ -200,15 +196,25 @@ impl Group<'_> {
             grids: double.density_grids(),
             sampled: double.sampled_positions(positions),
         };
-        let of = |case: &&MeasuredCase| {
-            let stats = match (case.task.precision.matrix(), &single) {
-                (Dtype::F32, Some(single)) => single,
-                _ => &double,
-            };
-            prepare_case(case, stats)
-        };
-        let cases = self.cases.iter().map(of).collect::<Result<_, _>>()?;
-        Ok((described, cases))
+        // Each in the type that it was measured in: values that differ in one may be equal in
+        // another.
+        let mut cases: Vec<Option<DatasetCase>> = vec![None; self.cases.len()];
+        for dtype in Dtype::ALL {
+            let of_type = |case: &MeasuredCase| case.task.precision.matrix() == dtype;
+            if !self.cases.iter().any(|case| of_type(case)) {
+                continue;
+            }
+            with_scalar!(dtype, T => {
+                let matrix = self.recipe.in_type::<T>(&matrix)?;
+                let stats = stats(&matrix);
+                for (place, case) in cases.iter_mut().zip(&self.cases) {
+                    if of_type(case) {
+                        *place = Some(prepare_case(case, &stats)?);
+                    }
+                }
+            });
+        }
+        Ok((described, cases.into_iter().flatten().collect()))
     }
 }
 

@@ -1,6 +1,6 @@
 use std::sync::{Arc, OnceLock};
 
-use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::matrix::{bf16, f16};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Dtype;
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
@@ -16,23 +16,40 @@ use crate::dataset::{Dataset, DatasetCase};
 pub struct Matrices<'d> {
     dataset: &'d Dataset,
     real: &'d RealMatrices,
-    single: Vec<OnceLock<Subject<f32>>>,
-    double: Vec<OnceLock<Subject<f64>>>,
+    /// Of each matrix, in the types of [`Dtype::ALL`].
+    subjects: Vec<[OnceLock<TypedSubject>; Dtype::ALL.len()]>,
 }
 
 /// The cases of a dataset, with the statistics of their matrices.
 #[derive(Debug)]
 pub struct Cases<'m> {
     matrices: &'m Matrices<'m>,
-    single: Vec<OnceLock<Arc<MatrixStats<'m>>>>,
-    double: Vec<OnceLock<Arc<MatrixStats<'m>>>>,
+    /// Of each matrix, in the types of [`Dtype::ALL`].
+    stats: Vec<[OnceLock<Arc<MatrixStats<'m>>>; Dtype::ALL.len()]>,
 }
 
 /// A matrix in the type of its task.
-pub(super) enum TypedSubject<'s> {
-    Single(&'s Subject<f32>),
-    Double(&'s Subject<f64>),
+#[derive(Debug)]
+pub(super) enum TypedSubject {
+    F32(Subject<f32>),
+    F64(Subject<f64>),
+    F16(Subject<f16>),
+    BF16(Subject<bf16>),
 }
+
+/// Evaluates an expression in which a word stands for the subject of a [`TypedSubject`], whatever
+/// its type.
+macro_rules! with_subject {
+    ($typed:expr, $subject:ident => $value:expr) => {
+        match $typed {
+            TypedSubject::F32($subject) => $value,
+            TypedSubject::F64($subject) => $value,
+            TypedSubject::F16($subject) => $value,
+            TypedSubject::BF16($subject) => $value,
+        }
+    };
+}
+pub(super) use with_subject;
 
 /// A matrix of a dataset cannot be made again.
 #[derive(Debug, thiserror::Error)]
@@ -43,9 +60,6 @@ pub enum MatrixError {
         /// The number.
         number: u32,
     },
-    /// No dataset has such cases.
-    #[error("the case is in half precision, which no network is trained for")]
-    Half,
     /// Its recipe is none.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
@@ -58,36 +72,13 @@ impl<'d> Matrices<'d> {
     /// None is made yet.
     #[must_use]
     pub fn new(dataset: &'d Dataset, real: &'d RealMatrices) -> Self {
-        let count = dataset.matrices.len();
-        let single = (0..count).map(|_| OnceLock::new()).collect();
-        let double = (0..count).map(|_| OnceLock::new()).collect();
-        Self { dataset, real, single, double }
+        let subjects = dataset.matrices.iter().map(|_| Default::default()).collect();
+        Self { dataset, real, subjects }
     }
 
     /// The matrix of a case.
-    pub(super) fn subject(&self, case: &DatasetCase) -> Result<TypedSubject<'_>, MatrixError> {
-        let number = case.matrix;
-        let absent = || MatrixError::Absent { number };
-        Ok(match case.task.precision.matrix() {
-            Dtype::F32 => {
-                let place = self.single.get(number as usize).ok_or_else(absent)?;
-                let single = |recipe: &Recipe, matrix: Csr<f64>| recipe.in_single(&matrix);
-                TypedSubject::Single(self.get_or_make(place, case, single)?)
-            }
-            Dtype::F64 => {
-                let place = self.double.get(number as usize).ok_or_else(absent)?;
-                TypedSubject::Double(self.get_or_make(place, case, |_, matrix| Ok(matrix))?)
-            }
-            Dtype::F16 | Dtype::BF16 => return Err(MatrixError::Half),
-        })
-    }
-
-    fn get_or_make<'s, T: Scalar>(
-        &self,
-        place: &'s OnceLock<Subject<T>>,
-        case: &DatasetCase,
-        typed: impl FnOnce(&Recipe, Csr<f64>) -> Result<Csr<T>, RemakeError>,
-    ) -> Result<&'s Subject<T>, MatrixError> {
+    pub(super) fn subject(&self, case: &DatasetCase) -> Result<&TypedSubject, MatrixError> {
+        let place = place(&self.subjects, case)?;
         if let Some(subject) = place.get() {
             return Ok(subject);
         }
@@ -95,10 +86,21 @@ impl<'d> Matrices<'d> {
         let recipe: Recipe = self.dataset.matrix(case).ok_or(absent)?.recipe()?;
         let as_read = recipe.remake(self.real)?;
         let identity = Arc::new(MatrixIdentity::of(as_read.view(), recipe.to_string()));
-        let matrix = Arc::new(typed(&recipe, as_read)?);
         let value_source = recipe.values.source();
+        macro_rules! subject {
+            ($dtype:ident) => {{
+                let matrix = Arc::new(recipe.in_type(&as_read)?);
+                TypedSubject::$dtype(Subject { matrix, identity, value_source })
+            }};
+        }
+        let subject = match case.task.precision.matrix() {
+            Dtype::F32 => subject!(F32),
+            Dtype::F64 => subject!(F64),
+            Dtype::F16 => subject!(F16),
+            Dtype::BF16 => subject!(BF16),
+        };
         // Where two made it at the same time, one of them was first.
-        Ok(place.get_or_init(|| Subject { matrix, identity, value_source }))
+        Ok(place.get_or_init(|| subject))
     }
 }
 
@@ -106,10 +108,8 @@ impl<'m> Cases<'m> {
     /// The cases of the matrices\' dataset.
     #[must_use]
     pub fn new(matrices: &'m Matrices<'m>) -> Self {
-        let count = matrices.dataset.matrices.len();
-        let single = (0..count).map(|_| OnceLock::new()).collect();
-        let double = (0..count).map(|_| OnceLock::new()).collect();
-        Self { matrices, single, double }
+        let stats = matrices.subjects.iter().map(|_| Default::default()).collect();
+        Self { matrices, stats }
     }
 
     /// The dataset.
@@ -119,7 +119,7 @@ impl<'m> Cases<'m> {
     }
 
     /// The matrix of a case.
-    pub(super) fn subject(&self, case: &DatasetCase) -> Result<TypedSubject<'m>, MatrixError> {
+    pub(super) fn subject(&self, case: &DatasetCase) -> Result<&'m TypedSubject, MatrixError> {
         self.matrices.subject(case)
     }
 
@@ -128,17 +128,25 @@ impl<'m> Cases<'m> {
     /// # Errors
     /// When the matrix cannot be made again.
     pub fn stats(&self, case: &DatasetCase) -> Result<&Arc<MatrixStats<'m>>, MatrixError> {
-        let number = case.matrix as usize;
-        let absent = || MatrixError::Absent { number: case.matrix };
-        Ok(match self.subject(case)? {
-            TypedSubject::Single(subject) => {
-                let place = self.single.get(number).ok_or_else(absent)?;
-                place.get_or_init(|| Arc::new(MatrixStats::new(subject.matrix.view())))
-            }
-            TypedSubject::Double(subject) => {
-                let place = self.double.get(number).ok_or_else(absent)?;
-                place.get_or_init(|| Arc::new(MatrixStats::new(subject.matrix.view())))
-            }
-        })
+        let (place, subject) = (place(&self.stats, case)?, self.subject(case)?);
+        Ok(place.get_or_init(|| {
+            Arc::new(with_subject!(subject, subject => MatrixStats::new(subject.matrix.view())))
+        }))
     }
+}
+
+/// What is known of the matrix of a case in the type of its task.
+fn place<'a, T>(
+    all: &'a [[T; Dtype::ALL.len()]],
+    case: &DatasetCase,
+) -> Result<&'a T, MatrixError> {
+    let number = case.matrix;
+    let of_matrix = all.get(number as usize).ok_or(MatrixError::Absent { number })?;
+    let [f32, f64, f16, bf16] = of_matrix;
+    Ok(match case.task.precision.matrix() {
+        Dtype::F32 => f32,
+        Dtype::F64 => f64,
+        Dtype::F16 => f16,
+        Dtype::BF16 => bf16,
+    })
 }

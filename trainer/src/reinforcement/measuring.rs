@@ -12,7 +12,7 @@ use sparserl_core::pipeline::{Made, MakeError, Maker};
 use sparserl_core::target::Target;
 use sparserl_gpu::store::recording::{Context, Recorder};
 
-use super::cases::TypedSubject;
+use super::cases::{TypedSubject, with_subject};
 use super::{Cases, Judgement, Judgements, Known, MatrixError, Outcomes, Request};
 use crate::collect::{CollectError, Judge, Subject, with_references, without_references};
 use crate::dataset::DatasetCase;
@@ -88,10 +88,8 @@ fn measure<E: Evaluator, K>(
     work: &Work<'_, E::Code>,
 ) -> Result<(), MeasuringError<E::Error, K>> {
     let Work { case, asked, made } = work;
-    let evaluation = match cases.subject(case)? {
-        TypedSubject::Single(subject) => judge.judge(subject, asked, made)?,
-        TypedSubject::Double(subject) => judge.judge(subject, asked, made)?,
-    };
+    let subject = cases.subject(case)?;
+    let evaluation = with_subject!(subject, subject => judge.judge(subject, asked, made)?);
     let mut compared = AgainstReference::new(case.task).map_err(CollectError::from)?;
     let compare = |(program, outcome): (&Program, &Outcome)| {
         let speeds = compared.next(program, outcome);
@@ -128,10 +126,7 @@ where
         let matrix = subject.matrix.view();
         Maker::new(matrix, Some(compiler), &clock).make_all(asked)
     }
-    Ok(match cases.subject(case)? {
-        TypedSubject::Single(subject) => of(compiler, subject, asked)?,
-        TypedSubject::Double(subject) => of(compiler, subject, asked)?,
-    })
+    Ok(with_subject!(cases.subject(case)?, subject => of(compiler, subject, asked)?))
 }
 
 /// Kernels cannot be made.

@@ -8,7 +8,7 @@ use sparserl_core::outcome::Tier;
 use sparserl_core::target::Target;
 use sparserl_core::task::Task;
 
-use super::cases::TypedSubject;
+use super::cases::{TypedSubject, with_subject};
 use super::{Cases, MatrixError};
 use sparserl_onnx_models::programs::token_ids;
 use sparserl_onnx_models::speeds::REGIMES;
@@ -214,11 +214,11 @@ impl Outcomes for RecordedOutcomes {
                 if is_offered(mask, &program) {
                     continue;
                 }
-                let fits = match cases.subject(request.case)? {
-                    TypedSubject::Single(subject) => pack(subject.matrix.view(), &program).is_ok(),
-                    TypedSubject::Double(subject) => pack(subject.matrix.view(), &program).is_ok(),
-                };
-                if !fits {
+                let subject = cases.subject(request.case)?;
+                let packed = with_subject!(subject, subject => {
+                    pack(subject.matrix.view(), &program).map(drop)
+                });
+                if packed.is_err() {
                     let unfit = Judgement::NOT_COMPILED;
                     self.known.add(dataset, request.case, &program, unfit);
                     let same = request.programs.iter().zip(&mut found);
