@@ -274,6 +274,7 @@ mod tests {
     use std::path::Path;
 
     use sparserl_core::decode::PolicyInput;
+    use sparserl_core::matrix::f16;
     use sparserl_core::structure::IndexScaling;
     use sparserl_gpu::store::recording::Recordings;
     use sparserl_onnx_models::inputs::Inputs;
@@ -283,14 +284,20 @@ mod tests {
 
     use super::*;
 
-    /// Cases of small matrices.
-    fn measured() -> Vec<MeasuredCase> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings/h200-2026-11-22");
+    /// Cases of three small matrices, each with so many tasks, from a folder of recordings.
+    fn measured_in(folder: &str, tasks: usize) -> Vec<MeasuredCase> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings").join(folder);
         let mut recordings = Recordings::read(folder).unwrap();
         recordings.retain(|recording| recording.matrix.nnz < 4000);
-        let cases = MeasuredCase::all(&recordings).unwrap();
-        assert!(cases.len() >= 9, "{}", cases.len());
-        cases[..9].to_vec()
+        let mut cases = MeasuredCase::all(&recordings).unwrap();
+        cases.sort_by_key(|case| case.recipe.to_string());
+        assert!(cases.len() >= 3 * tasks, "{}", cases.len());
+        cases.truncate(3 * tasks);
+        cases
+    }
+
+    fn measured() -> Vec<MeasuredCase> {
+        measured_in("h200-2026-11-22", 3)
     }
 
     fn prepare_all(cases: &[MeasuredCase], known: Dataset) -> (Dataset, usize) {
@@ -314,10 +321,23 @@ mod tests {
         assert_eq!(other.fingerprint(), dataset.fingerprint());
         other.matrices[0].nnz += 1;
         assert_ne!(other.fingerprint(), dataset.fingerprint());
-        for (case, measured) in dataset.cases.iter().zip(&cases) {
+        has_what_a_policy_is_given::<f32>(&dataset, &cases);
+    }
+
+    #[test]
+    fn cases_in_half_precision_are_of_the_rounded_values() {
+        let cases = measured_in("h100-2026-11-26-half", 4);
+        let (dataset, _) = prepare_all(&cases, Dataset::empty());
+        assert_eq!((dataset.matrices.len(), dataset.cases.len()), (3, 12));
+        has_what_a_policy_is_given::<f16>(&dataset, &cases);
+    }
+
+    fn has_what_a_policy_is_given<T: Scalar>(dataset: &Dataset, cases: &[MeasuredCase]) {
+        for (case, measured) in dataset.cases.iter().zip(cases) {
+            assert_eq!(case.task.precision.matrix(), T::DTYPE);
             let recipe = dataset.matrix(case).unwrap().recipe().unwrap();
             assert_eq!(recipe, measured.recipe);
-            let matrix = recipe.build(&RealMatrices::none()).unwrap().cast::<f32>().unwrap();
+            let matrix = recipe.build(&RealMatrices::none()).unwrap().cast::<T>().unwrap();
             let stats = Arc::new(MatrixStats::new(matrix.view()));
             let terms = ProgramTerms::new(Arc::clone(&stats), case.task, case.target).unwrap();
             let input = PolicyInput::new(stats, case.task, case.target);
