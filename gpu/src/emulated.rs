@@ -14,6 +14,7 @@
 mod awkward;
 pub mod checker;
 mod checks;
+mod diagnosis;
 mod endings;
 mod gaps;
 pub mod ground;

@@ -36,6 +36,7 @@ use self::pending::{Ambiguous, Pending, widens_signed};
 use self::registers::Marks;
 use self::select::{Flow, Form, Plan, Type};
 use crate::error::PtxError;
+use crate::machine::does_not_fit;
 
 pub(crate) use self::registers::Saved;
 pub use self::registers::{Register, RegisterCounts, Registers, WARP};
@@ -120,6 +121,49 @@ impl Compute {
     pub(crate) fn registers(&self, visit: &mut dyn FnMut(Register, bool)) {
         self.reads.iter().for_each(|&register| visit(register, false));
         self.writes.iter().for_each(|&register| visit(register, true));
+    }
+
+    /// The lanes of its result, as it is in the registers, in which a number was cut off or has
+    /// wrapped just now.
+    pub(crate) fn cuts(&self, registers: &Registers) -> u32 {
+        let [to] = *self.writes else { return 0 };
+        let was_wrapped = self.reads.iter().fold(0, |all, &from| all | registers.wrapped(from));
+        let wrapped = registers.wrapped(to) & !was_wrapped;
+        let (Some(bits), [from @ Register::Word(number)]) = (self.narrows_to(), &*self.reads) else {
+            return wrapped;
+        };
+        if *from == to {
+            return wrapped;
+        }
+        let values = registers.words.get(usize::from(*number)).copied().unwrap_or([0; WARP]);
+        (0..WARP).filter(|&lane| does_not_fit(values[lane].into(), bits)).fold(wrapped, |cut, lane| cut | 1 << lane)
+    }
+
+    /// The bits that it converts a whole number of 32 bits to, if they are fewer.
+    fn narrows_to(&self) -> Option<u32> {
+        let bits = |ty: &str| match ty {
+            "u8" | "s8" => Some(8),
+            "u16" | "s16" => Some(16),
+            "u32" | "s32" => Some(32),
+            _ => None,
+        };
+        let mut parts = self.opcode.split('.');
+        let (op, to, from) = (parts.next()?, bits(parts.next()?)?, bits(parts.next()?)?);
+        (op == "cvt" && from == 32 && to < 32 && parts.next().is_none()).then_some(to)
+    }
+
+    /// Whether it rounds a number of a wider type to a narrower one.
+    pub(crate) fn rounds_to(&self) -> Option<&str> {
+        let mut types = self.opcode.split('.').skip(1).filter(|p| {
+            matches!(*p, "f16" | "bf16" | "f16x2" | "bf16x2" | "f32" | "f64")
+        });
+        let (to, from) = (types.next()?, types.next()?);
+        let width = |ty: &str| match ty {
+            "f64" => 3,
+            "f32" => 2,
+            _ => 1,
+        };
+        (self.opcode.starts_with("cvt.") && width(to) < width(from)).then_some(to)
     }
 
     /// Whether it only moves or converts.

@@ -76,6 +76,13 @@ pub enum FindingKind {
     Trap,
     /// Calls nest so deeply that a thread's stack cannot hold them.
     StackOverflow,
+    /// An element of the output is wrong: where it was stored last, and what is known of why.
+    WrongElement,
+    /// An element of the output is wrong that the launch has not stored.
+    MissingElement,
+    /// A launch that is right by itself goes wrong by what an earlier one has left: where that is
+    /// read.
+    KeptState,
     /// A remark: threads store to one place in no order, but all the same value.
     SameValue,
     /// A remark: a strong read and a strong write of another thread are in no order, so that the
@@ -88,7 +95,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All kinds.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::AbsentBlock,
         Self::OutOfBounds,
         Self::Misaligned,
@@ -105,6 +112,9 @@ impl FindingKind {
         Self::OverBudget,
         Self::Trap,
         Self::StackOverflow,
+        Self::WrongElement,
+        Self::MissingElement,
+        Self::KeptState,
         Self::SameValue,
         Self::UnorderedRead,
         Self::Overtaking,
@@ -113,7 +123,15 @@ impl FindingKind {
     /// Whether it makes no kernel wrong by itself. Where a result is wrong, it may be why.
     #[must_use]
     pub fn is_remark(self) -> bool {
-        matches!(self, Self::SameValue | Self::UnorderedRead | Self::Overtaking)
+        matches!(
+            self,
+            Self::WrongElement
+                | Self::MissingElement
+                | Self::KeptState
+                | Self::SameValue
+                | Self::UnorderedRead
+                | Self::Overtaking
+        )
     }
 }
 
@@ -136,6 +154,9 @@ impl fmt::Display for FindingKind {
             Self::OverBudget => "over the instruction budget",
             Self::Trap => "trap",
             Self::StackOverflow => "stack overflow",
+            Self::WrongElement => "wrong element",
+            Self::MissingElement => "missing element",
+            Self::KeptState => "state of an earlier launch",
             Self::SameValue => "the same value stored in no order",
             Self::UnorderedRead => "a strong read in no order with a write",
             Self::Overtaking => "an access that overtakes an atomic",

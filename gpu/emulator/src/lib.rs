@@ -12,6 +12,7 @@
 //! - [`memory`] holds the buffers, [`machine`] runs a kernel over them as a [`mod@launch`] says: it
 //!   schedules blocks, warps and lanes, and checks every access.
 //! - [`finding`] says what is wrong and where, [`counters`] what the kernel costs.
+//! - [`trace`] says where values come from, of launches for which it was asked.
 //!
 //! Nothing here needs a GPU, a driver or CUDA.
 //!
@@ -93,3 +94,4 @@ pub mod launch;
 pub mod machine;
 pub mod memory;
 pub mod ptx;
+pub mod trace;

@@ -64,6 +64,7 @@ mod past;
 mod polls;
 mod proxies;
 mod races;
+mod recorder;
 mod shared;
 mod stamp;
 mod store;
@@ -72,10 +73,14 @@ mod traffic;
 mod undefined;
 mod warp;
 
+use std::sync::{Mutex, PoisonError};
+
 use self::grid::Grid;
+pub(crate) use self::recorder::does_not_fit;
 use crate::code::Kernel;
 use crate::launch::{Launch, LaunchError, Options, Report, Sample};
 use crate::memory::Memory;
+use crate::trace::Trace;
 
 /// Runs a kernel. The module's variables are made for the first launch over a memory, and keep what
 /// they hold from launch to launch of kernels of that module. The report is the same for the same
@@ -91,6 +96,27 @@ pub fn run(
 ) -> Result<Report, LaunchError> {
     memory.load(kernel);
     Ok(Grid::new(kernel, launch, memory, options, None)?.run())
+}
+
+/// Runs a kernel as [`run`] does, on one thread of the host, and records what it executes.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_traced(
+    kernel: &Kernel,
+    launch: &Launch,
+    memory: &mut Memory,
+    options: &Options,
+) -> Result<(Report, Trace), LaunchError> {
+    memory.load(kernel);
+    let mut grid = Grid::new(kernel, launch, memory, options, None)?;
+    grid.trace = Some(Mutex::default());
+    // Events of blocks that run at once would come in any order.
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let one = one.map_err(|error| LaunchError(format!("no thread to trace a launch on: {error}")))?;
+    let report = one.install(|| grid.run());
+    let trace = grid.trace.take().map(|trace| trace.into_inner());
+    Ok((report, trace.map(|t| t.unwrap_or_else(PoisonError::into_inner)).unwrap_or_default()))
 }
 
 /// Runs some blocks of a kernel as [`run`] does. A launch that is given up has a finding

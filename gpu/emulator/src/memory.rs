@@ -35,6 +35,25 @@ pub struct Variables {
     buffers: Vec<Buffer>,
 }
 
+impl Variables {
+    /// The same once more.
+    #[must_use]
+    pub fn copied(&self) -> Self {
+        let copied = |buffer: &Buffer| {
+            let bytes = buffer.all_bytes();
+            Buffer::variable(&buffer.name, buffer.address, &bytes, buffer.is_writable)
+        };
+        Self { buffers: self.buffers.iter().map(copied).collect() }
+    }
+
+    /// Their names, addresses and bytes.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<(String, u64, Vec<u8>)> {
+        let of = |buffer: &Buffer| (buffer.name.clone(), buffer.address, buffer.all_bytes());
+        self.buffers.iter().map(of).collect()
+    }
+}
+
 /// A buffer of a [`Memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BufferId(pub(crate) usize);
@@ -129,11 +148,7 @@ impl Memory {
     /// What a buffer holds. What was never written is 0xFF, which makes floats NaN.
     #[must_use]
     pub fn bytes(&self, buffer: BufferId) -> Vec<u8> {
-        let Some(buffer) = self.buffers.get(buffer.0) else { return Vec::new() };
-        let words = (0..buffer.bytes.div_ceil(4)).map(|index| buffer.word(index));
-        let mut bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
-        bytes.truncate(buffer.bytes);
-        bytes
+        self.buffers.get(buffer.0).map(Buffer::all_bytes).unwrap_or_default()
     }
 
     /// An element of 1, 2, 4 or 8 bytes of a buffer at a multiple of its size, if all of it was
@@ -197,6 +212,12 @@ impl Memory {
         self.buffers.get(buffer.0).map_or(0, Buffer::address)
     }
 
+    /// Bytes of a buffer; 0 of one of another memory.
+    #[must_use]
+    pub fn len(&self, buffer: BufferId) -> usize {
+        self.buffers.get(buffer.0).map_or(0, Buffer::len)
+    }
+
     /// The buffer in whose window an address lies.
     pub(crate) fn near(address: u64) -> Option<usize> {
         usize::try_from(address.checked_sub(BUFFERS)? >> WINDOW_BITS).ok()
@@ -226,6 +247,14 @@ impl Buffer {
             defined: None,
             vast: None,
         }
+    }
+
+    /// What it holds.
+    fn all_bytes(&self) -> Vec<u8> {
+        let words = (0..self.bytes.div_ceil(4)).map(|index| self.word(index));
+        let mut bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+        bytes.truncate(self.bytes);
+        bytes
     }
 
     pub(crate) fn address(&self) -> u64 {

@@ -5,16 +5,20 @@
 
 use std::fmt::Display;
 use std::marker::PhantomData;
+use std::ops::Range;
 
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification, Violation};
 use sparserl_core::reference::{self, Comparison, Reference};
 use sparserl_core::task::Task;
 use sparserl_emulator::code::Kernel;
+use sparserl_emulator::finding::Finding;
 use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report};
-use sparserl_emulator::machine::run;
+use sparserl_emulator::machine::{run, run_traced};
 use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory, Variables};
+use sparserl_emulator::trace::Trace;
 
+use super::diagnosis::{Failure, State};
 use super::named_columns::{NamedColumns, words};
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
@@ -92,10 +96,19 @@ struct Operands<D: Scalar> {
 }
 
 /// What a launch left.
-struct Launched<D> {
-    report: Report,
+struct Launched<D, R = Report> {
+    report: R,
     output: Vec<D>,
     kept: Kept,
+    /// Of each parameter that is a buffer, its addresses.
+    buffers: Vec<Option<Range<u64>>>,
+}
+
+/// A launch of which is known what it executed.
+struct Traced<D> {
+    launched: Launched<D, Trace>,
+    /// What variables and workspace held before it: names, addresses and bytes.
+    left: Vec<(String, u64, Vec<u8>)>,
 }
 
 /// A launch's arguments, and what of them is written.
@@ -112,6 +125,13 @@ struct Kept {
     /// Of each parameter that is workspace.
     workspace: Vec<Vec<u8>>,
     variables: Variables,
+}
+
+impl Kept {
+    /// The same once more.
+    fn copied(&self) -> Self {
+        Self { workspace: self.workspace.clone(), variables: self.variables.copied() }
+    }
 }
 
 impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
@@ -175,6 +195,8 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 let unnamed =
                     if is_strange { self.poison(&mut operands.input) } else { Vec::new() };
                 let how = Options { seed, budget: options.budget.unwrap_or(self.budget()) };
+                // Where the launch goes wrong it is repeated.
+                let before = if self.foreign { kept.copied() } else { Kept::default() };
                 let mut launched = match self.launch(&operands, is_strange, kept, &how) {
                     Ok(launched) => launched,
                     Err(refusal) => {
@@ -189,11 +211,15 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 // Samples have no NaN where nothing is held: such a launch cannot be repeated.
                 let may_rely = was_launched && !is_strange;
                 if let Some(outcome) = verdict::of_findings(&launched.report.findings) {
-                    let outcome = match may_rely && self.is_right_first(&operands, &how)? {
+                    let relies = may_rely && self.is_right_first(&operands, &how)?;
+                    let outcome = match relies {
                         true => verdict::after_others(outcome),
                         false => outcome,
                     };
                     let mut findings = launched.report.findings;
+                    if relies && let Some(failed) = self.traced(&operands, before, &how) {
+                        findings.extend(self.state_findings(&failed, &operands, &how));
+                    }
                     findings.extend(launched.report.remarks);
                     return Ok(judgement(outcome, findings, Some(counters)));
                 }
@@ -220,11 +246,16 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                     let remarks = launched.report.remarks;
                     let relies =
                         may_rely && !comparison.passed() && self.is_right_first(&operands, &how)?;
+                    let mut findings = Vec::new();
+                    if !comparison.passed() && !is_strange {
+                        findings = self.diagnose(&operands, before, &how, (relies, &reference));
+                    }
                     let outcome = match relies {
                         true => verdict::after_others(outcome),
                         false => verdict::with_remarks(outcome, &remarks),
                     };
-                    return Ok(judgement(outcome, remarks, Some(counters)));
+                    findings.extend(remarks);
+                    return Ok(judgement(outcome, findings, Some(counters)));
                 }
                 kept = launched.kept;
                 was_launched = true;
@@ -339,6 +370,110 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         kept: Kept,
         how: &Options,
     ) -> Result<Launched<D>, LaunchError> {
+        let by = |launch: &Launch, memory: &mut Memory| run(self.kernel, launch, memory, how);
+        self.launch_by(by, operands, strange, kept)
+    }
+
+    /// Launches it once more to see what it executes; `None` where that is too much. Kernels of
+    /// our own, and inputs that are not held whole, are not looked into.
+    fn traced(
+        &self,
+        operands: &Operands<D>,
+        kept: Kept,
+        how: &Options,
+    ) -> Option<Traced<D>> {
+        if !self.foreign || self.named.is_some() {
+            return None;
+        }
+        let by = |launch: &Launch, memory: &mut Memory| {
+            run_traced(self.kernel, launch, memory, how).map(|(_, trace)| trace)
+        };
+        let (mut left, workspace) = (kept.variables.bytes(), kept.workspace.clone());
+        let launched = self.launch_by(by, operands, false, kept).ok()?;
+        let Prepared { launch, names, .. } = self.prepared;
+        let parameters = launch.parameters.iter().zip(names).zip(&launched.buffers);
+        let working = parameters.filter_map(|((parameter, name), buffer)| match parameter {
+            Parameter::Workspace { .. } => Some((name.clone(), buffer.as_ref()?.start)),
+            _ => None,
+        });
+        left.extend(working.zip(workspace).map(|((name, start), bytes)| (name, start, bytes)));
+        (!launched.report.is_full()).then_some(Traced { launched, left })
+    }
+
+    fn failure<'f>(
+        &'f self,
+        operands: &'f Operands<D>,
+        Traced { launched, .. }: &'f Traced<D>,
+        reference: &'f Reference,
+    ) -> Failure<'f, A, D> {
+        let Geometry { grid, block, .. } = self.prepared.launch.geometry;
+        Failure {
+            kernel: self.kernel,
+            prepared: self.prepared,
+            matrix: self.matrix,
+            offsets: match self.matrix.offsets() {
+                OffsetsView::U32(offsets) => offsets.iter().map(|&offset| offset.into()).collect(),
+                OffsetsView::U64(offsets) => offsets.to_vec(),
+            },
+            width: self.width,
+            alpha: operands.alpha,
+            beta: operands.beta,
+            input: &operands.input,
+            initial: operands.initial.as_deref().unwrap_or_default(),
+            output: &launched.output,
+            reference,
+            trace: &launched.report,
+            sizes: [grid, block],
+            buffers: launched.buffers.clone(),
+        }
+    }
+
+    /// Why a result is wrong, and whether that is what earlier launches have left.
+    fn diagnose(
+        &self,
+        operands: &Operands<D>,
+        before: Kept,
+        how: &Options,
+        (relies, reference): (bool, &Reference),
+    ) -> Vec<Finding> {
+        let Some(launched) = self.traced(operands, before, how) else { return Vec::new() };
+        let mut findings = Vec::new();
+        if relies {
+            findings = self.state_findings(&launched, operands, how);
+        }
+        if findings.is_empty() {
+            findings = self.failure(operands, &launched, reference).findings();
+        }
+        findings
+    }
+
+    /// What a launch that went wrong has read of what earlier ones have left.
+    fn state_findings(
+        &self,
+        failed: &Traced<D>,
+        operands: &Operands<D>,
+        how: &Options,
+    ) -> Vec<Finding> {
+        let fresh = || Kept { workspace: fresh_workspace(self.prepared), ..Kept::default() };
+        let Some(first) = self.traced(operands, fresh(), how) else { return Vec::new() };
+        let Ok(reference) = self.reference(operands) else { return Vec::new() };
+        let mut states = Vec::new();
+        for (name, address, left) in &failed.left {
+            let variable = self.kernel.variables.iter().find(|variable| variable.name == *name);
+            let fresh = variable.map_or_else(|| vec![0; left.len()], |v| v.initial.clone());
+            let addresses = *address..*address + left.len() as u64;
+            states.push(State { name: name.clone(), addresses, left: left.clone(), fresh });
+        }
+        self.failure(operands, failed, &reference).state_findings(&states, &first.launched.report)
+    }
+
+    fn launch_by<R>(
+        &self,
+        run: impl FnOnce(&Launch, &mut Memory) -> Result<R, LaunchError>,
+        operands: &Operands<D>,
+        strange: bool,
+        kept: Kept,
+    ) -> Result<Launched<D, R>, LaunchError> {
         let mut memory = Memory::new();
         memory.put_variables(kept.variables);
         let input = |memory: &mut Memory, name: &str| match self.named {
@@ -360,7 +495,8 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         let Given { arguments, output, working } =
             give::<D>(self.prepared, &mut memory, input, output, factors, kept.workspace);
         let launch = launch_of(self.prepared, arguments);
-        let report = run(self.kernel, &launch, &mut memory, how)?;
+        let report = run(&launch, &mut memory)?;
+        let buffers = buffers(&memory, &launch.arguments);
         let output = output.map(|output| memory.bytes(output)).unwrap_or_default();
         Ok(Launched {
             report,
@@ -369,6 +505,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 workspace: working.into_iter().map(|buffer| memory.bytes(buffer)).collect(),
                 variables: memory.take_variables(),
             },
+            buffers,
         })
     }
 
@@ -500,6 +637,18 @@ pub(super) fn fresh_workspace(prepared: &Prepared) -> Vec<Vec<u8>> {
         _ => None,
     };
     prepared.launch.parameters.iter().filter_map(bytes).map(|n| vec![0; n]).collect()
+}
+
+/// The addresses of arguments that are buffers.
+fn buffers(memory: &Memory, arguments: &[Argument]) -> Vec<Option<Range<u64>>> {
+    let of = |argument: &Argument| match argument {
+        Argument::Buffer(buffer) => {
+            let start = memory.address(*buffer);
+            Some(start..start + memory.len(*buffer) as u64)
+        }
+        Argument::Value(_) => None,
+    };
+    arguments.iter().map(of).collect()
 }
 
 /// What a wrong result looks like, computed with α and β as `how` says; its rows are those of the

@@ -48,6 +48,7 @@ impl Core<'_> {
             if lanes == 0 {
                 continue;
             }
+            self.record_access(request.warp, counter, space, &addresses, lanes);
             match space {
                 Space::Global | Space::Generic => {
                     self.counters.global_atomics += u64::from(lanes.count_ones());

@@ -64,6 +64,8 @@ pub(crate) struct Block<'g> {
 #[derive(Debug)]
 pub(crate) struct Core<'g> {
     pub(crate) grid: &'g Grid<'g>,
+    /// Its number in the grid.
+    pub(super) number: u32,
     pub(super) position: [u32; 3],
     /// Its part in its cluster.
     pub(super) membership: Membership,
@@ -144,6 +146,7 @@ impl<'g> Block<'g> {
             barriers: Barriers::default(),
             core: Core {
                 grid,
+                number: index,
                 position,
                 membership: Membership::new(grid.rank(position), grid.warps()),
                 shared: SharedMemory::new(kernel.shared_dynamic + grid.dynamic_shared, index),

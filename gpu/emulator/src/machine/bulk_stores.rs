@@ -139,6 +139,8 @@ impl Core<'_> {
                     None
                 }
             };
+            let places = [address, self.own_place(source + at)];
+            self.record(warp, counter, |trace, who| trace.copy(who, lane, places, PART));
             if let Some(sent) = self.sent.get_mut(warp) {
                 sent.writes.issue(lane, Write { counter, lane, address, words });
             }

@@ -144,6 +144,9 @@ impl Core<'_> {
                 (None, format!("lanes {ended:#010x} are named and have ended"))
             });
         }
+        if !matches!(at.op, Op::Shuffle { .. }) {
+            self.record(warp.index, counter, |trace, who| trace.combine(who, lanes));
+        }
         match &at.op {
             Op::Shuffle { mode, destination, in_range, source, lane, clamp, members } => {
                 let operands =
@@ -248,6 +251,7 @@ impl Core<'_> {
             .find_map(|register| warp.registers.read_by(register));
         let (mut result, mut is_undefined, mut within) = ([0; WARP], 0, [0; WARP]);
         let mut ended = 0_u32;
+        let mut sources = [None; WARP];
         for lane in lanes_of(lanes) {
             let (from, is_within) = operands.mode.source(lane as u32, wanted[lane], clamps[lane]);
             within[lane] = u64::from(is_within);
@@ -271,8 +275,10 @@ impl Core<'_> {
                 continue;
             }
             result[lane] = values[from as usize];
+            sources[lane] = Some(from);
             is_undefined |= (undefined >> from & 1) << lane;
         }
+        self.record(warp.index, counter, |trace, who| trace.shuffle(who, lanes, &sources));
         if let Some(destination) = destination {
             warp.set(destination, lanes, &result);
             if is_undefined | ended != 0 {

@@ -14,6 +14,8 @@ use crate::finding::FindingKind;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy {
     pub(crate) lane: usize,
+    /// The instruction that issued it.
+    pub(crate) counter: u32,
     /// In shared memory.
     pub(crate) destination: usize,
     /// Up to 16.
@@ -197,7 +199,8 @@ impl Core<'_> {
             false => self.observe_shared(request, lane, destination, true),
         };
         self.report_race(request, lane, conflict, || in_shared(grid, target));
-        Some(Copy { lane, destination, bytes, data, defined, source, is_from_elsewhere })
+        let counter = request.counter;
+        Some(Copy { lane, counter, destination, bytes, data, defined, source, is_from_elsewhere })
     }
 
     /// A copy may read its source until it is waited for: whoever changed it before is told.
@@ -275,6 +278,12 @@ impl Core<'_> {
             false => self.observe_shared(request, copy.lane, copy.destination, true),
         };
         self.report_race(request, copy.lane, conflict, || in_shared(grid, copy.destination as u64));
+        if copy.source.1 != 0 {
+            let to = self.own_place(copy.destination as u64);
+            self.record(warp, copy.counter, |trace, who| {
+                trace.copy(who, copy.lane, [to, copy.source.0], copy.source.1);
+            });
+        }
     }
 
     /// Remembers a write of shared memory by a copy from elsewhere, which is under way from now on,
@@ -310,6 +319,7 @@ mod tests {
     fn copy(lane: usize, destination: usize) -> Copy {
         Copy {
             lane,
+            counter: 0,
             destination,
             bytes: 4,
             data: [0; 16],

@@ -56,6 +56,7 @@ impl Core<'_> {
     /// instructions. Gives the last program counter.
     fn run_group(&mut self, warp: &mut Warp, group: Group, most: u32, log: &mut Log<'_>) -> u32 {
         let kernel = self.grid.kernel;
+        let is_traced = self.grid.trace.is_some();
         let Group { lanes: group, mut counter, until } = group;
         let threads = u64::from(group.count_ones());
         let first_lane = group.trailing_zeros() as usize;
@@ -71,9 +72,16 @@ impl Core<'_> {
             self.counters.warp_instructions += 1;
             self.counters.instructions += threads;
             let lanes = self.guarded(warp, counter, instruction, group);
+            if is_traced && matches!(instruction.op, Op::Branch { .. }) && instruction.guard.is_some()
+            {
+                self.record(warp.index, counter, |trace, who| trace.branch(who, group, lanes));
+            }
             let next = match &instruction.op {
                 Op::Compute(compute) => {
                     compute.execute(&mut warp.registers, lanes);
+                    if is_traced {
+                        self.record_compute(warp, counter, compute, lanes);
+                    }
                     Some(counter + 1)
                 }
                 Op::Branch { target } if lanes == group => Some(*target),

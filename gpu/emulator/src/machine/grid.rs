@@ -23,6 +23,7 @@ use crate::compute::Registers;
 use crate::counters::Counters;
 use crate::launch::{Argument, Launch, LaunchError, Options, Report, Sample};
 use crate::memory::Memory;
+use crate::trace::Trace;
 
 /// Blocks that take part in a round as long as they get further. The same everywhere, so that the
 /// host does not decide what happens.
@@ -84,6 +85,8 @@ pub(crate) struct Grid<'l> {
     /// Registers of warps that have ended, for those that begin: memory from the system costs more
     /// than running some kernels.
     ended: Mutex<Vec<Registers>>,
+    /// What is executed, if that is recorded.
+    pub(super) trace: Option<Mutex<Trace>>,
 }
 
 impl<'l> Grid<'l> {
@@ -199,6 +202,7 @@ impl<'l> Grid<'l> {
             fenced: Mutex::default(),
             begins_early: kernel.code.iter().any(|instruction| instruction.op == Op::WaitForGrids),
             ended: Mutex::default(),
+            trace: None,
             looked_at: Mutex::default(),
             looked_at_last: AtomicU32::new(0),
         })

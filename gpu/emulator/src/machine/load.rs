@@ -37,6 +37,7 @@ impl Core<'_> {
             if lanes == 0 {
                 continue;
             }
+            self.record_access(request.warp, request.counter, space, &addresses, lanes);
             match space {
                 Space::Global | Space::Generic => {
                     self.counters.global_loads += 1;

@@ -44,6 +44,8 @@ impl Core<'_> {
             if lanes == 0 {
                 continue;
             }
+            self.record_access(request.warp, request.counter, space, &addresses, lanes);
+            self.record_cuts(request.warp, request.counter, access.bytes, &stored, lanes);
             match space {
                 Space::Global | Space::Generic => {
                     self.counters.global_stores += 1;

@@ -1,0 +1,229 @@
+//! Why a result is wrong, and by which lines of the source.
+//!
+//! ```text
+//! wrong elements ─► the launch once more, traced ─┬─► who stored them, of which entries: entries
+//!                                                 ├─► which wrong formula gives them: formulas
+//!                                                 └─► what earlier launches have left: state
+//! ```
+//!
+//! A launch is traced only when its result was found wrong, in the same order, so that the normal
+//! path costs nothing. What is said of entries is what the trace shows; a formula is said only if it
+//! alone gives all of the wrong elements that are looked at.
+
+mod entries;
+mod formulas;
+mod state;
+
+use std::ops::Range;
+
+use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::reference::Reference;
+use sparserl_emulator::code::Kernel;
+use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
+use sparserl_emulator::trace::{Moment, Step, Trace};
+
+use crate::candidate::executable::{Parameter, Prepared};
+
+pub(super) use self::state::State;
+
+/// Wrong elements that are looked at.
+const LOOKED_AT: usize = 32;
+/// Of these, elements whose origin is followed: one finding each at most, those that say the same
+/// left out.
+const FOLLOWED: usize = 3;
+/// Places in the source that a list names.
+const MOST_LINES: usize = 6;
+
+/// A launch whose result is wrong.
+pub(super) struct Failure<'a, A, D: Scalar> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) prepared: &'a Prepared,
+    pub(super) matrix: CsrView<'a, A>,
+    /// Where each row begins, and where the last one ends.
+    pub(super) offsets: Vec<u64>,
+    /// Columns of the dense operands.
+    pub(super) width: usize,
+    pub(super) alpha: D::Accumulator,
+    pub(super) beta: D::Accumulator,
+    pub(super) input: &'a [D],
+    /// What the output held before; empty where it was never written.
+    pub(super) initial: &'a [D],
+    pub(super) output: &'a [D],
+    pub(super) reference: &'a Reference,
+    pub(super) trace: &'a Trace,
+    /// Blocks and threads of a block, as x, y, z.
+    pub(super) sizes: [[u32; 3]; 2],
+    /// Of each parameter that is a buffer, its addresses.
+    pub(super) buffers: Vec<Option<Range<u64>>>,
+}
+
+impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
+    /// What can be said of the wrong elements, each where it was stored.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let wrong = self.wrong_elements();
+        let formula = self.formula(&wrong);
+        let mut findings: Vec<Finding> = Vec::new();
+        for &element in wrong.iter().take(FOLLOWED) {
+            let Some(finding) = self.finding(element, formula) else { continue };
+            let is_new = |known: &Finding| {
+                (&known.source, known.kind) != (&finding.source, finding.kind)
+            };
+            if findings.iter().all(is_new) {
+                findings.push(finding);
+            }
+        }
+        findings
+    }
+
+    /// The first elements that are wrong, and among them the worst.
+    fn wrong_elements(&self) -> Vec<usize> {
+        let Reference { values, bounds } = self.reference;
+        let is_wrong = |&element: &usize| {
+            let (Some(got), Some(&right), Some(&bound)) =
+                (self.output.get(element), values.get(element), bounds.get(element))
+            else {
+                return false;
+            };
+            // Also true of what is not a number.
+            (got.to_f64() - right).abs() <= bound
+        };
+        let wrong = (0..values.len()).filter(|element| !is_wrong(element));
+        wrong.take(LOOKED_AT).collect()
+    }
+
+    fn finding(&self, element: usize, formula: Option<formulas::Formula>) -> Option<Finding> {
+        let addresses = self.addresses_of(Parameter::Output, element, size_of::<D>())?;
+        match self.trace.last_write(self.kernel, addresses.clone()) {
+            Some(write) => {
+                let steps = self.trace.slice(self.kernel, &[write.moment]);
+                let detail = self.why(element, &steps, formula);
+                self.at(FindingKind::WrongElement, write.moment, Some((addresses.start, element)), detail)
+            }
+            None => self.missing_element(element, addresses.start),
+        }
+    }
+
+    /// The addresses of an element of the first parameter of a kind.
+    fn addresses_of(&self, of: Parameter, element: usize, bytes: usize) -> Option<Range<u64>> {
+        let parameters = &self.prepared.launch.parameters;
+        let index = parameters.iter().position(|&parameter| parameter == of)?;
+        let buffer = self.buffers.get(index)?.as_ref()?;
+        let start = buffer.start + (element * bytes) as u64;
+        Some(start..start + bytes as u64)
+    }
+
+    /// A finding where a thread has executed something.
+    fn at(
+        &self,
+        kind: FindingKind,
+        moment: Moment,
+        address: Option<(u64, usize)>,
+        detail: String,
+    ) -> Option<Finding> {
+        let (counter, block, thread) = self.trace.place_of(moment)?;
+        let instruction = self.kernel.code.get(counter as usize);
+        let [grid, block_size] = self.sizes;
+        let address = address.map(|(address, element)| {
+            let (row, column) = (element / self.width, element % self.width);
+            let name = self.name_of(Parameter::Output);
+            let place = match self.width {
+                1 => format!("{name}[{row}]"),
+                _ => format!("{name}[{row}][{column}]"),
+            };
+            PlacedAddress { address, place }
+        });
+        Some(Finding {
+            kind,
+            ptx_line: instruction.map_or(0, |instruction| instruction.ptx_line),
+            source: self.kernel.location(counter as usize).cloned(),
+            block: position(block, grid),
+            thread: position(thread as u32, block_size),
+            address,
+            detail,
+            count: 1,
+        })
+    }
+
+    /// The name of the first parameter of a kind.
+    fn name_of(&self, of: Parameter) -> &str {
+        let parameters = self.prepared.launch.parameters.iter().zip(&self.prepared.names);
+        parameters.into_iter().find(|(p, _)| **p == of).map_or("", |(_, name)| name)
+    }
+
+    /// An element that the launch has not stored.
+    fn missing_element(&self, element: usize, address: u64) -> Option<Finding> {
+        let buffer = self.addresses_of(Parameter::Output, 0, self.output.len() * size_of::<D>())?;
+        let stores: Vec<u32> = self
+            .trace
+            .accesses(self.kernel, buffer.clone())
+            .filter(|(_, effects)| effects.writes)
+            .map(|(access, _)| access.counter)
+            .collect();
+        let name = self.name_of(Parameter::Output).to_owned();
+        let row = element / self.width;
+        let entries = self.matrix.row(row).0.len();
+        let mut detail = match entries {
+            0 => format!("no thread stores it: row {row} has no entries"),
+            1 => format!("no thread stores it: row {row} has 1 entry"),
+            _ => format!("no thread stores it: row {row} has {entries} entries"),
+        };
+        let lines = self.lines(stores.iter().copied());
+        if !lines.is_empty() {
+            detail += &format!("; {name} is stored at {lines}");
+        }
+        // Whoever has read where the row begins should have come to a store.
+        let reader = self.reader_of_row(row);
+        let turn = reader.and_then(|reader| self.trace.turns_away(self.kernel, reader, &stores));
+        let place = Some((address, element));
+        match (turn, reader) {
+            (Some(turn), _) => {
+                let (counter, ..) = self.trace.place_of(turn)?;
+                let line = self.lines(std::iter::once(counter));
+                detail += &format!("; the thread that has read where the row begins turns away at {line}");
+                self.at(FindingKind::MissingElement, turn, place, detail)
+            }
+            (None, Some(reader)) => {
+                detail += "; here a thread has read where the row begins";
+                self.at(FindingKind::MissingElement, reader, place, detail)
+            }
+            (None, None) => {
+                detail += "; no thread has read where the row begins";
+                let (access, _) = self.trace.accesses(self.kernel, buffer).next()?;
+                self.at(FindingKind::MissingElement, access.moment, place, detail)
+            }
+        }
+    }
+
+    /// Places in the source of some instructions, in words, each once.
+    fn lines(&self, counters: impl Iterator<Item = u32>) -> String {
+        let mut places: Vec<(u32, String)> = Vec::new();
+        for counter in counters {
+            let Some(location) = self.kernel.location(counter as usize) else { continue };
+            let text = match location.called_at {
+                Some(called) => format!("{} (called at line {called})", location.line),
+                None => location.line.to_string(),
+            };
+            if !places.iter().any(|(_, known)| *known == text) {
+                places.push((location.line, text));
+            }
+        }
+        places.truncate(MOST_LINES);
+        let texts: Vec<&str> = places.iter().map(|(_, text)| text.as_str()).collect();
+        match texts.as_slice() {
+            [] => String::new(),
+            [one] => format!("line {one}"),
+            [most @ .., last] => format!("lines {} and {last}", most.join(", ")),
+        }
+    }
+}
+
+/// A block of a grid or a thread of a block by its number, as x, y, z.
+fn position(number: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
+    let (x, y) = (x.max(1), y.max(1));
+    [number % x, number / x % y, number / x / y]
+}
+
+/// Steps whose results went into a value.
+fn by_value(step: &&Step) -> bool {
+    step.value != 0 && !step.cuts
+}

@@ -1,0 +1,375 @@
+//! Which entries of the matrix a wrong element was computed from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use sparserl_core::matrix::Scalar;
+use sparserl_emulator::trace::{Moment, Step, rounds_to, uses_of_parameter};
+
+use super::formulas::Formula;
+use super::{Failure, by_value};
+use crate::candidate::executable::Parameter;
+
+/// Entries that are named one by one.
+const NAMED: usize = 3;
+
+impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
+    /// What is wrong with an element that was computed by these steps.
+    pub(super) fn why(&self, element: usize, steps: &[Step], formula: Option<Formula>) -> String {
+        let row = element / self.width;
+        let mut said = Vec::new();
+        if let Some(formula) = formula {
+            said.push(formula.text(row));
+        }
+        let read = self.array(self.matrix.values()).map(|array| {
+            self.read_of(steps, array, size_of::<A>())
+        });
+        if let Some(read) = &read {
+            said.extend(self.about_entries(row, read, steps));
+        }
+        let is_about_entries = !said.is_empty() && formula.is_none();
+        if let Some(columns) = self.about_columns(element, steps).filter(|_| !is_about_entries) {
+            said.push(columns);
+        }
+        said.extend(self.about_numbers(steps, formula));
+        let factor = match formula {
+            Some(Formula::AlphaTwice | Formula::NoAlpha) => Some(Parameter::Alpha),
+            Some(formula) if formula.is_of_beta() => Some(Parameter::Beta),
+            _ => None,
+        };
+        if let Some(factor) = factor {
+            let parameters = &self.prepared.launch.parameters;
+            let place = parameters.iter().position(|&parameter| parameter == factor);
+            let uses = place.map(|place| uses_of_parameter(self.kernel, steps, place));
+            let lines = self.lines(uses.into_iter().flatten());
+            if !lines.is_empty() {
+                said.push(format!("{} is used at {lines}", self.name_of(factor)));
+            }
+        }
+        if said.is_empty() {
+            // Where entries are and by whom they are added is all that is left.
+            said.extend(self.about_way(steps));
+        }
+        let got = self.output.get(element).map_or(f64::NAN, |got| got.to_f64());
+        let right = self.reference.values.get(element).copied().unwrap_or(f64::NAN);
+        said.insert(0, format!("{got:e} instead of {right:e}"));
+        said.join("; ")
+    }
+
+    /// The addresses of the array with these elements.
+    fn array<T: bytemuck::NoUninit>(&self, elements: &[T]) -> Option<Range<u64>> {
+        let bytes: &[u8] = bytemuck::cast_slice(elements);
+        let parameters = self.prepared.launch.parameters.iter().zip(&self.buffers);
+        parameters.into_iter().find_map(|(parameter, buffer)| match parameter {
+            Parameter::Array(index) => {
+                let array = self.prepared.arrays.get(*index)?;
+                (array.bytes() == bytes).then(|| buffer.clone()).flatten()
+            }
+            _ => None,
+        })
+    }
+
+    /// Elements of an array that went into a value, and when each was read.
+    fn read_of(
+        &self,
+        steps: &[Step],
+        array: Range<u64>,
+        bytes: usize,
+    ) -> BTreeMap<usize, Vec<Moment>> {
+        let mut read: BTreeMap<usize, Vec<Moment>> = BTreeMap::new();
+        for step in steps.iter().filter(by_value) {
+            for (moment, place, size) in self.trace.reads(self.kernel, step) {
+                // Copies read more than an element.
+                let of = (place..place + u64::from(size)).step_by(bytes);
+                for place in of.filter(|place| array.contains(place)) {
+                    let index = (place - array.start) as usize / bytes;
+                    let moments = read.entry(index).or_default();
+                    if !moments.contains(&moment) {
+                        moments.push(moment);
+                    }
+                }
+            }
+        }
+        read
+    }
+
+    /// Entries that are missing, are of other rows, or were taken more than once.
+    fn about_entries(
+        &self,
+        row: usize,
+        read: &BTreeMap<usize, Vec<Moment>>,
+        steps: &[Step],
+    ) -> Vec<String> {
+        let own = self.entries_of(row);
+        let missing: Vec<usize> = own.clone().filter(|entry| !read.contains_key(entry)).collect();
+        let foreign: Vec<usize> =
+            read.keys().copied().filter(|entry| !own.contains(entry)).collect();
+        let twice: Vec<usize> = own
+            .clone()
+            .filter(|entry| read.get(entry).is_some_and(|moments| moments.len() > 1))
+            .collect();
+        let mut said = Vec::new();
+        if let Some(&first) = missing.first() {
+            said.push(format!(
+                "row {row} lacks {}{}",
+                self.entries_in_words(row, &missing),
+                self.where_lost(first, read, steps)
+            ));
+        }
+        if let Some(&first) = foreign.first() {
+            let moments = read.get(&first).map_or(&[][..], Vec::as_slice);
+            let other = self.row_of(first);
+            let path = self.path(moments, steps);
+            said.push(format!(
+                "{} of row {other} {} in it, read {path}",
+                self.entries_in_words(other, &foreign),
+                if foreign.len() == 1 { "is" } else { "are" }
+            ));
+        }
+        if let Some(&first) = twice.first() {
+            let moments = read.get(&first).map_or(&[][..], Vec::as_slice);
+            said.push(format!(
+                "{} of row {row} {} taken more than once, read {}",
+                self.entries_in_words(row, &twice),
+                if twice.len() == 1 { "is" } else { "are" },
+                self.path(moments, steps)
+            ));
+        }
+        if !said.is_empty() {
+            let mut choices = self.choices(steps);
+            if let Some(branch) = self.last_branch(read) {
+                choices.extend(branch);
+            }
+            said.extend(self.choices_in_words(&choices));
+        }
+        said
+    }
+
+    fn entries_of(&self, row: usize) -> Range<usize> {
+        let offset = |row: usize| self.offsets.get(row).map_or(0, |&offset| offset as usize);
+        offset(row)..offset(row + 1)
+    }
+
+    /// The row that an entry is in.
+    fn row_of(&self, entry: usize) -> usize {
+        self.offsets.partition_point(|&offset| offset as usize <= entry).saturating_sub(1)
+    }
+
+    /// `its last entry (column 40)`, `3 of its 10 entries, from the third on`
+    fn entries_in_words(&self, row: usize, entries: &[usize]) -> String {
+        let own = self.entries_of(row);
+        let (count, all) = (entries.len(), own.len());
+        let column = |entry: usize| self.matrix.columns().get(entry).copied().unwrap_or(0);
+        let number = |entry: usize| (entry + 1).saturating_sub(own.start);
+        let (Some(&first), Some(&last)) = (entries.first(), entries.last()) else {
+            return "no entries".to_owned();
+        };
+        if !own.contains(&first) || !own.contains(&last) {
+            return format!("{count} entries");
+        }
+        let is_run = last - first + 1 == count;
+        match count {
+            1 if all == 1 => format!("the only entry (column {})", column(first)),
+            1 if last + 1 == own.end => format!("the last of {all} entries (column {})", column(last)),
+            1 if first == own.start => format!("the first of {all} entries (column {})", column(first)),
+            1 => format!("entry {} of {all} (column {})", number(first), column(first)),
+            _ if count == all => format!("all of {all} entries"),
+            _ if is_run && last + 1 == own.end => {
+                format!("{count} of {all} entries, all after the first {}", first - own.start)
+            }
+            _ if is_run && first == own.start => {
+                format!("{count} of {all} entries, the first {count}")
+            }
+            _ if is_run => format!("{count} of {all} entries, {} to {}", number(first), number(last)),
+            _ => {
+                let some: Vec<String> =
+                    entries.iter().take(NAMED).map(|&e| number(e).to_string()).collect();
+                let more = if count > NAMED { ", …" } else { "" };
+                format!("{count} of {all} entries ({}{more})", some.join(", "))
+            }
+        }
+    }
+
+    /// Where an entry that is missing was read, and where last used.
+    fn where_lost(
+        &self,
+        entry: usize,
+        read: &BTreeMap<usize, Vec<Moment>>,
+        steps: &[Step],
+    ) -> String {
+        let Some(array) = self.array(self.matrix.values()) else { return String::new() };
+        let bytes = size_of::<A>() as u64;
+        let start = array.start + entry as u64 * bytes;
+        let readers = self.trace.accesses(self.kernel, start..start + bytes);
+        let reader = readers.filter(|(_, effects)| effects.reads).last().map(|(access, _)| access);
+        let Some(reader) = reader else {
+            // Those that were read tell where it should have been.
+            let others = read.values().flatten().filter_map(|&moment| self.trace.place_of(moment));
+            let lines = self.lines(others.map(|(counter, ..)| counter));
+            return match lines.is_empty() {
+                true => ", read by no thread".to_owned(),
+                false => format!(", read by no thread: the others are read at {lines}"),
+            };
+        };
+        let carriers = self.trace.carriers(self.kernel, reader.moment);
+        let read_at = self.lines(std::iter::once(reader.counter));
+        let Some(&last) = carriers.last() else { return format!(", read at {read_at}") };
+        let stored = self.element_stored_by(last);
+        let last_line = self.counter_of(last);
+        let used = self.lines(last_line.into_iter());
+        match stored {
+            Some(other) => {
+                let before = carriers.iter().rev().skip(1).take(3).rev();
+                let way = self.lines(before.filter_map(|&m| self.counter_of(m)));
+                let way = if way.is_empty() { way } else { format!(" by {way}") };
+                format!(", read at {read_at} and stored in row {} at {used}{way}", other / self.width)
+            }
+            None => {
+                let next = self.replaced_after(last, steps);
+                format!(", read at {read_at} and last used at {used}{next}")
+            }
+        }
+    }
+
+    fn counter_of(&self, moment: Moment) -> Option<u32> {
+        self.trace.place_of(moment).map(|(counter, ..)| counter)
+    }
+
+    /// The element of the output that an event has stored.
+    fn element_stored_by(&self, moment: Moment) -> Option<usize> {
+        let all = self.addresses_of(Parameter::Output, 0, self.output.len() * size_of::<D>())?;
+        let mut of = self.trace.accesses(self.kernel, all.clone());
+        let (access, _) = of.find(|(access, effects)| {
+            effects.writes && access.moment.event == moment.event && access.moment.lane == moment.lane
+        })?;
+        Some((access.place - all.start) as usize / size_of::<D>())
+    }
+
+    /// What went into the element next after an event.
+    fn replaced_after(&self, moment: Moment, steps: &[Step]) -> String {
+        let next = steps.iter().rev().filter(by_value).find(|step| step.event > moment.event);
+        let line = self.lines(next.map(|step| step.counter).into_iter());
+        if line.is_empty() { line } else { format!("; the sum goes on at {line}") }
+    }
+
+    /// Where something was read, and by which lines it came.
+    fn path(&self, moments: &[Moment], steps: &[Step]) -> String {
+        let Some(&first) = moments.first() else { return String::new() };
+        let own: BTreeSet<u32> =
+            steps.iter().filter(by_value).map(|step| step.counter).collect();
+        let read = self.lines(moments.iter().filter_map(|&moment| self.counter_of(moment)));
+        let carriers = self.trace.carriers(self.kernel, first);
+        let on_way = carriers.iter().filter_map(|&moment| self.counter_of(moment));
+        let on_way = self.lines(on_way.filter(|counter| own.contains(counter)));
+        match on_way.is_empty() || on_way == read {
+            true => format!("at {read}"),
+            false => format!("at {read} and passed on at {on_way}"),
+        }
+    }
+
+    /// The branch after the last entry that was read: it ends what is read.
+    fn last_branch(&self, read: &BTreeMap<usize, Vec<Moment>>) -> Option<Vec<Step>> {
+        let moment = *read.last_key_value()?.1.last()?;
+        let branch = self.trace.branches_after(moment).into_iter().next()?;
+        Some(self.trace.slice_of_branch(self.kernel, branch))
+    }
+
+    /// Steps that say where is read or whether.
+    fn choices(&self, steps: &[Step]) -> Vec<Step> {
+        steps.iter().filter(|step| step.choice != 0).copied().collect()
+    }
+
+    /// By which lines it is decided what is read: those that cut numbers off first, then those that
+    /// pass on numbers of other threads, then those that read any.
+    fn choices_in_words(&self, choices: &[Step]) -> Option<String> {
+        let rank = |step: &Step| match () {
+            () if step.cuts => 0,
+            () if self.trace.is_passed_on(self.kernel, step) => 1,
+            () if self.trace.reads(self.kernel, step).next().is_some() => 2,
+            () => 3,
+        };
+        let mut ranked: Vec<(u8, usize, u32)> =
+            choices.iter().map(|step| (rank(step), step.event, step.counter)).collect();
+        ranked.sort_by_key(|&(rank, event, _)| (rank, std::cmp::Reverse(event)));
+        let mut seen = BTreeSet::new();
+        ranked.retain(|&(rank, _, counter)| seen.insert((rank, counter)));
+        let cuts = self.lines(ranked.iter().filter(|r| r.0 == 0).map(|r| r.2));
+        let deciding = self.lines(ranked.iter().filter(|r| r.0 != 0).map(|r| r.2));
+        match (cuts.is_empty(), deciding.is_empty()) {
+            (false, _) => Some(format!("a number that this depends on is cut off at {cuts}")),
+            (true, false) => Some(format!("what is taken is decided at {deciding}")),
+            (true, true) => None,
+        }
+    }
+
+    /// Elements of the input that its row does not name.
+    fn about_columns(&self, element: usize, steps: &[Step]) -> Option<String> {
+        let (row, place) = (element / self.width, element % self.width);
+        let all = self.matrix.cols() * self.width * size_of::<D>();
+        let array = self.addresses_of(Parameter::Input, 0, all)?;
+        let read = self.read_of(steps, array, size_of::<D>());
+        let (columns, _) = self.matrix.row(row);
+        let is_named = |at: usize| {
+            at % self.width == place && columns.contains(&((at / self.width) as u32))
+        };
+        let (at, moments) = read.iter().find(|(at, _)| !is_named(**at))?;
+        let lines = self.lines(moments.iter().filter_map(|&moment| self.counter_of(moment)));
+        let input = self.name_of(Parameter::Input);
+        let (other, beside) = (at / self.width, at % self.width);
+        let what = match self.width {
+            1 => format!("{input}[{other}]"),
+            _ => format!("{input}[{other}][{beside}]"),
+        };
+        let why = match columns.contains(&(other as u32)) {
+            true => format!("of another column of {input} than {place}"),
+            false => format!("which row {row} does not name"),
+        };
+        let choices = self.choices_in_words(&self.choices(steps));
+        let choices = choices.map(|choices| format!("; {choices}")).unwrap_or_default();
+        Some(format!("{what}, {why}, is read at {lines}{choices}"))
+    }
+
+    /// Numbers that are rounded to a narrower type on the way.
+    fn about_numbers(&self, steps: &[Step], formula: Option<Formula>) -> Option<String> {
+        let Some(Formula::Rounded(to)) = formula else { return None };
+        let rounds = steps.iter().filter(by_value).map(|step| step.counter);
+        let rounds = rounds.filter(|&counter| rounds_to(self.kernel, counter).is_some_and(|t| t.starts_with(to)));
+        let lines = self.lines(rounds);
+        (!lines.is_empty()).then(|| format!("numbers are rounded to {to} at {lines}"))
+    }
+
+    /// The lines by which its sum came.
+    fn about_way(&self, steps: &[Step]) -> Option<String> {
+        let lines = self.lines(steps.iter().filter(by_value).map(|step| step.counter));
+        (!lines.is_empty()).then(|| format!("it was computed at {lines}"))
+    }
+
+    /// The thread that has read where a row begins, if any has.
+    pub(super) fn reader_of_row(&self, row: usize) -> Option<Moment> {
+        let narrow: Vec<u32> = self.offsets.iter().map(|&offset| offset as u32).collect();
+        let (array, bytes) = match (self.array(&narrow), self.array(&self.offsets)) {
+            (Some(array), _) => (array, 4),
+            (None, Some(array)) => (array, 8),
+            (None, None) => return None,
+        };
+        let start = array.start + (row * bytes) as u64;
+        let mut readers = self.trace.accesses(self.kernel, start..start + bytes as u64);
+        // A thread that reads it as the end of the row before has read that row's beginning, too.
+        let is_end = |moment: Moment| {
+            let before = row.checked_sub(1)?;
+            let start = array.start + (before * bytes) as u64;
+            let mut of = self.trace.accesses(self.kernel, start..start + bytes as u64);
+            let own = self.trace.place_of(moment).map(|(_, block, thread)| (block, thread));
+            of.any(|(access, _)| {
+                self.trace.place_of(access.moment).map(|(_, b, t)| (b, t)) == own
+            })
+            .then_some(())
+        };
+        let mut any = None;
+        let found = readers.find(|(access, _)| {
+            any = any.or(Some(access.moment));
+            is_end(access.moment).is_none()
+        });
+        found.map(|(access, _)| access.moment).or(any)
+    }
+}

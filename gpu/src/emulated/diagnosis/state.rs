@@ -1,0 +1,64 @@
+//! What a launch reads that earlier launches have left.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use sparserl_core::matrix::Scalar;
+use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
+use sparserl_emulator::trace::Trace;
+
+use super::Failure;
+
+/// Reads that are told of.
+const MOST: usize = 3;
+
+/// Memory that launches share, as it was when the one that fails began.
+pub(in super::super) struct State {
+    /// Its name, and where it lies.
+    pub(in super::super) name: String,
+    pub(in super::super) addresses: Range<u64>,
+    /// What it held, and what it holds before the first launch.
+    pub(in super::super) left: Vec<u8>,
+    pub(in super::super) fresh: Vec<u8>,
+}
+
+impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
+    /// Where the launch reads what launches before it have left; `first` is the trace of a first
+    /// launch, which tells who stored it.
+    pub(in super::super) fn state_findings(&self, states: &[State], first: &Trace) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for state in states {
+            let is_left = |offset: usize| state.left.get(offset) != state.fresh.get(offset);
+            let mut written: BTreeSet<u64> = BTreeSet::new();
+            let mut known: BTreeSet<u32> = BTreeSet::new();
+            for (access, effects) in self.trace.accesses(self.kernel, state.addresses.clone()) {
+                let bytes = access.place..access.place + u64::from(access.bytes);
+                let offset = |place: u64| place.checked_sub(state.addresses.start).map(|o| o as usize);
+                let reads_left = effects.reads
+                    && bytes.clone().any(|place| {
+                        !written.contains(&place) && offset(place).is_some_and(is_left)
+                    });
+                if reads_left && known.insert(access.counter) {
+                    let writer = first.last_write(self.kernel, bytes.clone());
+                    let stored = writer.map(|w| self.lines(std::iter::once(w.counter)));
+                    let stored = stored.filter(|line| !line.is_empty());
+                    let stored =
+                        stored.map(|line| format!(", stored at {line}")).unwrap_or_default();
+                    let detail =
+                        format!("reads what an earlier launch left in {}{stored}", state.name);
+                    let place = PlacedAddress {
+                        address: access.place,
+                        place: format!("{} + {}", state.name, access.place - state.addresses.start),
+                    };
+                    let finding = self.at(FindingKind::KeptState, access.moment, None, detail);
+                    findings.extend(finding.map(|f| Finding { address: Some(place), ..f }));
+                }
+                if effects.writes {
+                    written.extend(bytes);
+                }
+            }
+        }
+        findings.truncate(MOST);
+        findings
+    }
+}
