@@ -2,7 +2,8 @@
 //! `tests/emulator/foreign/right` pass, and those of `tests/emulator/foreign/launched`, simple ones
 //! with launches as people write them; the wrong ones of `tests/emulator/foreign/wrong` are told
 //! wrong, with a line that is marked `// BUG` where there is one, and so are those of
-//! `tests/emulator/foreign/half` in half precision. Those of `tests/emulator/foreign/vast` are
+//! `tests/emulator/foreign/half` in half precision. Of those of `tests/emulator/foreign/told` a
+//! finding says the words that follow each `// SAYS:`, with the lines of what is wrong. Those of `tests/emulator/foreign/vast` are
 //! judged where dense operands have more than 2³² elements: wrong ones are told wrong, right ones
 //! pass where the input has as many, and are refused without a finding where the output has. Needs
 //! no GPU.
@@ -53,6 +54,7 @@ fn plan() -> Result<Vec<Trial>> {
         ("right", is_right as fn(&_, &_) -> _),
         ("launched", is_right),
         ("wrong", is_wrong),
+        ("told", is_told_why),
         ("half/right", is_right_in_half),
         ("half/wrong", is_wrong_in_half),
         ("vast/right", is_vastly_right),
@@ -112,6 +114,20 @@ fn is_right_in_half(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
 
 fn is_wrong(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
     is_told_wrong(source, &judge::<f32>(source, emulator)?)
+}
+
+fn is_told_why(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
+    let judgement = judge::<f32>(source, emulator)?;
+    ensure!(!judgement.outcome.is_right(), "it passes for right");
+    let told: Vec<String> = judgement.findings.iter().map(ToString::to_string).collect();
+    let says: Vec<&str> =
+        source.lines().filter_map(|line| line.strip_prefix("// SAYS: ")).collect();
+    ensure!(!says.is_empty(), "nothing to say");
+    for words in says {
+        let is_said = told.iter().any(|text| text.contains(words.trim()));
+        ensure!(is_said, "nothing says `{words}`: {told:#?}");
+    }
+    Ok(())
 }
 
 fn is_wrong_in_half(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {

@@ -267,6 +267,28 @@ impl Trace {
         branches.map(|(event, _)| Moment { event, lane: moment.lane }).collect()
     }
 
+    /// The last branches with a guard that a thread has executed before a moment, one of each
+    /// instruction, last first.
+    #[must_use]
+    pub fn branches_before(&self, moment: Moment, most: usize) -> Vec<Moment> {
+        let Some(end) = self.events.get(moment.event) else { return Vec::new() };
+        let mut seen = Vec::new();
+        let mut found = Vec::new();
+        for (number, event) in self.events.iter().enumerate().take(moment.event).rev() {
+            let is_own = event.block == end.block
+                && event.warp == end.warp
+                && event.lanes >> moment.lane & 1 != 0;
+            if is_own && event.what == What::Branches && !seen.contains(&event.counter) {
+                seen.push(event.counter);
+                found.push(Moment { event: number, lane: moment.lane });
+                if found.len() == most {
+                    break;
+                }
+            }
+        }
+        found
+    }
+
     /// The branch at which a thread has left, after a moment, all ways to some instructions that do
     /// not lead through the one of that moment again.
     #[must_use]

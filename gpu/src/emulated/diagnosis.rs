@@ -32,7 +32,7 @@ const LOOKED_AT: usize = 32;
 /// left out.
 const FOLLOWED: usize = 3;
 /// Places in the source that a list names.
-const MOST_LINES: usize = 6;
+const MOST_LINES: usize = 5;
 
 /// A launch whose result is wrong.
 pub(super) struct Failure<'a, A, D: Scalar> {

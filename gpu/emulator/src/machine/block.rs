@@ -76,6 +76,8 @@ pub(crate) struct Core<'g> {
     pub(super) undefined_stored: Stored,
     /// Copies under way to shared memory, by warp.
     pub(super) copies: Vec<Groups<Copy>>,
+    /// Where each warp has waited for any last.
+    pub(super) waited_at: BTreeMap<usize, u32>,
     /// Bulk copies from there, by warp.
     pub(super) sent: Vec<Sent>,
     pub(super) mbarriers: MBarriers,
@@ -159,6 +161,7 @@ impl<'g> Block<'g> {
                 counters: Counters::default(),
                 findings: Findings::default(),
                 copies: (0..grid.warps()).map(|_| Groups::default()).collect(),
+                waited_at: BTreeMap::new(),
                 sent: (0..grid.warps()).map(|_| Sent::default()).collect(),
                 mbarriers: MBarriers::new(),
                 read_ended: BTreeSet::new(),

@@ -19,7 +19,7 @@ use super::order::{Log, Releases, lanes_of};
 use super::shared::SharedMemory;
 use super::touch::in_shared;
 use super::warp::Warp;
-use crate::code::SHARED_BITS;
+use crate::code::{Op, SHARED_BITS};
 use crate::finding::FindingKind;
 
 /// The blocks of a launch that share clusters, by number, while one of them has its turn.
@@ -166,8 +166,15 @@ impl Core<'_> {
             (false, true) => None,
         };
         if let Some(why) = absent {
+            let ended = neighbour.has_ended;
             self.report(FindingKind::AbsentBlock, counter, warp, lane, || {
-                (Some(place()), format!("block {rank} of the cluster {why}"))
+                // Where threads can only end at one place, they have ended there.
+                let mut ends = (0..).zip(&grid.kernel.code).filter(|(_, at)| at.op == Op::Exit);
+                let at = match (ends.next(), ends.next()) {
+                    (Some((end, _)), None) if ended => format!(" {}", grid.kernel.place(end)),
+                    _ => String::new(),
+                };
+                (Some(place()), format!("block {rank} of the cluster {why}{at}"))
             });
         }
         if neighbour.has_ended {

@@ -41,13 +41,16 @@ pub(crate) struct Payload {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Awaited {
     copies: u32,
+    /// The instruction that issued the last of them.
+    pub(crate) issued_at: u32,
     /// Whether there were several at a time.
     were_several: bool,
 }
 
 impl Awaited {
-    fn begin(&mut self) {
+    fn begin(&mut self, issued_at: u32) {
         self.copies += 1;
+        self.issued_at = issued_at;
         self.were_several |= self.copies > 1;
     }
 }
@@ -192,7 +195,7 @@ impl Core<'_> {
         // Until it is waited for, nobody can tell what is there.
         for word in (destination..destination + bytes).step_by(4) {
             self.shared.write(word, 4, 0, false);
-            self.shared.awaited.entry(word).or_default().begin();
+            self.shared.awaited.entry(word).or_default().begin(request.counter);
         }
         let conflict = match is_from_elsewhere {
             true => self.observe_coming(request, lane, destination, true),
@@ -236,6 +239,7 @@ impl Core<'_> {
         lanes: u32,
         groups: Option<u32>,
     ) {
+        self.waited_at.insert(warp, counter);
         let done = self.copies.get_mut(warp).map(|copies| copies.wait(lanes, groups));
         for copy in done.into_iter().flatten() {
             self.end_copy(warp, counter, &copy);

@@ -227,6 +227,9 @@ impl Core<'_> {
                 }
                 let now = self.mbarriers.get(&address)?.phase;
                 let has_ended = has_ended(now);
+                if has_ended {
+                    self.waited_at.insert(warp.index, counter);
+                }
                 self.watch(Place::Shared(address), BYTES, now.into());
                 if has_ended {
                     let effect = Effect { names_scope: at.scope.is_some(), ..READ };
@@ -242,11 +245,13 @@ impl Core<'_> {
     pub(super) fn lacks(&self, warp: &Warp) -> Option<String> {
         warp.polls.watched().find_map(|watched| {
             let Place::Shared(address) = watched.place else { return None };
-            let State { phase, pending, bytes, .. } = self.mbarriers.get(&address)?;
+            let state = self.mbarriers.get(&address)?;
+            let State { phase, pending, bytes, initialised_at, .. } = state;
+            let initialised = self.grid.kernel.place(*initialised_at);
             let place = in_shared(self.grid, address).place;
             Some(format!(
                 "it asks an mbarrier ({place}) of which {phase} phases have ended, and whose present \
-                 one waits for {pending} arrivals and {bytes} bytes"
+                 one waits for {pending} arrivals and {bytes} bytes; it was initialised {initialised}"
             ))
         })
     }
@@ -338,9 +343,12 @@ impl Core<'_> {
                     if phase != now {
                         let kind = FindingKind::TooManyArrivals;
                         self.report(kind, counter, warp, copy.lane, || {
-                            let detail = "bytes come of a copy of an earlier phase, which did not \
-                                          expect them";
-                            (Some(in_shared(grid, address)), detail.to_owned())
+                            let issued = grid.kernel.place(copy.counter);
+                            let detail = format!(
+                                "bytes come of a copy of an earlier phase, issued {issued}, which \
+                                 did not expect them"
+                            );
+                            (Some(in_shared(grid, address)), detail)
                         });
                     }
                     self.end_copy(warp, counter, &copy);

@@ -50,11 +50,12 @@ impl Core<'_> {
     pub(super) fn remember_undefined(
         &mut self,
         counter: u32,
+        warp: usize,
         undefined: u32,
-        addresses: &[u64; WARP],
-        parts: &[(Space, u32)],
+        (addresses, parts): (&[u64; WARP], &[(Space, u32)]),
     ) {
         let (grid, awaited) = (self.grid, &self.shared.awaited);
+        let waited_at = self.waited_at.get(&warp).copied();
         self.undefined_reads.entry(counter).or_insert_with(|| {
             let lane = lanes_of(undefined).next()?;
             let (space, _) = parts.iter().find(|(_, lanes)| lanes >> lane & 1 != 0)?;
@@ -65,8 +66,15 @@ impl Core<'_> {
                     let offset = address & ((1 << SHARED_BITS) - 1);
                     let mut found = in_shared(grid, offset);
                     let is_own = *space == Space::Shared;
-                    if is_own && awaited.contains_key(&(offset as usize / 4 * 4)) {
-                        found.place += ", to which an asynchronous copy is under way";
+                    let coming = awaited.get(&(offset as usize / 4 * 4)).filter(|_| is_own);
+                    if let Some(coming) = coming {
+                        let issued = grid.kernel.place(coming.issued_at);
+                        found.place +=
+                            &format!(", to which an asynchronous copy is under way, issued {issued}");
+                        if let Some(waited_at) = waited_at {
+                            let waited = grid.kernel.place(waited_at);
+                            found.place += &format!("; the warp has waited last {waited}");
+                        }
                     }
                     Some(found)
                 }

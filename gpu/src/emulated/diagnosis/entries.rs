@@ -12,6 +12,8 @@ use crate::candidate::executable::Parameter;
 
 /// Entries that are named one by one.
 const NAMED: usize = 3;
+/// Branches that are looked at where nothing was read.
+const ENDS: usize = 2;
 
 impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
     /// What is wrong with an element that was computed by these steps.
@@ -137,10 +139,8 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         }
         if !said.is_empty() {
             let mut choices = self.choices(steps);
-            if let Some(branch) = self.last_branch(read) {
-                choices.extend(branch);
-            }
-            said.extend(self.choices_in_words(&choices));
+            choices.extend(self.ends_of_reading(read, steps));
+            said.extend(self.choices_in_words(&choices, steps));
         }
         said
     }
@@ -267,11 +267,21 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         }
     }
 
-    /// The branch after the last entry that was read: it ends what is read.
-    fn last_branch(&self, read: &BTreeMap<usize, Vec<Moment>>) -> Option<Vec<Step>> {
-        let moment = *read.last_key_value()?.1.last()?;
-        let branch = self.trace.branches_after(moment).into_iter().next()?;
-        Some(self.trace.slice_of_branch(self.kernel, branch))
+    /// What the branches depend on that end what is read: the one after the last entry, or the
+    /// last ones of the thread that stores a sum of none.
+    fn ends_of_reading(&self, read: &BTreeMap<usize, Vec<Moment>>, steps: &[Step]) -> Vec<Step> {
+        let last = read.last_key_value().and_then(|(_, moments)| moments.last());
+        let branches = match (last, steps.first()) {
+            (Some(&last), _) => self.trace.branches_after(last).into_iter().take(1).collect(),
+            (None, Some(store)) => {
+                let lane = (store.value | store.choice).trailing_zeros() as usize;
+                self.trace.branches_before(Moment { event: store.event, lane }, ENDS)
+            }
+            (None, None) => Vec::new(),
+        };
+        let slice = |&branch: &Moment| self.trace.slice_of_branch(self.kernel, branch);
+        let decide = |step: Step| Step { choice: step.value | step.choice, value: 0, ..step };
+        branches.iter().flat_map(slice).map(decide).collect()
     }
 
     /// Steps that say where is read or whether.
@@ -281,7 +291,10 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
 
     /// By which lines it is decided what is read: those that cut numbers off first, then those that
     /// pass on numbers of other threads, then those that read any.
-    fn choices_in_words(&self, choices: &[Step]) -> Option<String> {
+    /// Lines by which the value itself came are named already.
+    fn choices_in_words(&self, choices: &[Step], steps: &[Step]) -> Option<String> {
+        let line = |step: &Step| self.kernel.location(step.counter as usize);
+        let named: BTreeSet<_> = steps.iter().filter(by_value).filter_map(line).collect();
         let rank = |step: &Step| match () {
             () if step.cuts => 0,
             () if self.trace.is_passed_on(self.kernel, step) => 1,
@@ -294,7 +307,11 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let mut seen = BTreeSet::new();
         ranked.retain(|&(rank, _, counter)| seen.insert((rank, counter)));
         let cuts = self.lines(ranked.iter().filter(|r| r.0 == 0).map(|r| r.2));
-        let deciding = self.lines(ranked.iter().filter(|r| r.0 != 0).map(|r| r.2));
+        let is_news = |counter: &u32| {
+            self.kernel.location(*counter as usize).is_some_and(|line| !named.contains(line))
+        };
+        let deciding = ranked.iter().filter(|r| r.0 != 0).map(|r| r.2).filter(is_news);
+        let deciding = self.lines(deciding);
         match (cuts.is_empty(), deciding.is_empty()) {
             (false, _) => Some(format!("a number that this depends on is cut off at {cuts}")),
             (true, false) => Some(format!("what is taken is decided at {deciding}")),
@@ -324,7 +341,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             true => format!("of another column of {input} than {place}"),
             false => format!("which row {row} does not name"),
         };
-        let choices = self.choices_in_words(&self.choices(steps));
+        let choices = self.choices_in_words(&self.choices(steps), steps);
         let choices = choices.map(|choices| format!("; {choices}")).unwrap_or_default();
         Some(format!("{what}, {why}, is read at {lines}{choices}"))
     }

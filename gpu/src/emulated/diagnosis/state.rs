@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use sparserl_core::matrix::Scalar;
 use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
-use sparserl_emulator::trace::Trace;
+use sparserl_emulator::trace::{AccessEvent, Trace};
 
 use super::Failure;
 
-/// Reads that are told of.
+/// Variables that are told of.
 const MOST: usize = 3;
 
 /// Memory that launches share, as it was when the one that fails began.
@@ -29,34 +29,39 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let mut findings = Vec::new();
         for state in states {
             let is_left = |offset: usize| state.left.get(offset) != state.fresh.get(offset);
+            let offset = |place: u64| place.checked_sub(state.addresses.start).map(|o| o as usize);
             let mut written: BTreeSet<u64> = BTreeSet::new();
-            let mut known: BTreeSet<u32> = BTreeSet::new();
+            let mut reading: Vec<AccessEvent> = Vec::new();
+            // What an atomic adds to is left by an earlier launch as well.
             for (access, effects) in self.trace.accesses(self.kernel, state.addresses.clone()) {
                 let bytes = access.place..access.place + u64::from(access.bytes);
-                let offset = |place: u64| place.checked_sub(state.addresses.start).map(|o| o as usize);
                 let reads_left = effects.reads
                     && bytes.clone().any(|place| {
                         !written.contains(&place) && offset(place).is_some_and(is_left)
                     });
-                if reads_left && known.insert(access.counter) {
-                    let writer = first.last_write(self.kernel, bytes.clone());
-                    let stored = writer.map(|w| self.lines(std::iter::once(w.counter)));
-                    let stored = stored.filter(|line| !line.is_empty());
-                    let stored =
-                        stored.map(|line| format!(", stored at {line}")).unwrap_or_default();
-                    let detail =
-                        format!("reads what an earlier launch left in {}{stored}", state.name);
-                    let place = PlacedAddress {
-                        address: access.place,
-                        place: format!("{} + {}", state.name, access.place - state.addresses.start),
-                    };
-                    let finding = self.at(FindingKind::KeptState, access.moment, None, detail);
-                    findings.extend(finding.map(|f| Finding { address: Some(place), ..f }));
+                if reads_left && reading.iter().all(|known| known.counter != access.counter) {
+                    reading.push(access);
                 }
-                if effects.writes {
+                if effects.writes && !effects.reads {
                     written.extend(bytes);
                 }
             }
+            let Some(access) = reading.first() else { continue };
+            let bytes = access.place..access.place + u64::from(access.bytes);
+            let writer = first.last_write(self.kernel, bytes);
+            let stored = self.lines(writer.map(|writer| writer.counter).into_iter());
+            let stored =
+                if stored.is_empty() { stored } else { format!(", stored at {stored}") };
+            let more = self.lines(reading.iter().skip(1).map(|access| access.counter));
+            let more = if more.is_empty() { more } else { format!("; read at {more}, too") };
+            let name = &state.name;
+            let detail = format!("reads what an earlier launch left in {name}{stored}{more}");
+            let place = PlacedAddress {
+                address: access.place,
+                place: format!("{name} + {}", access.place - state.addresses.start),
+            };
+            let finding = self.at(FindingKind::KeptState, access.moment, None, detail);
+            findings.extend(finding.map(|f| Finding { address: Some(place), ..f }));
         }
         findings.truncate(MOST);
         findings
