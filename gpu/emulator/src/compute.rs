@@ -129,14 +129,17 @@ impl Compute {
         let [to] = *self.writes else { return 0 };
         let was_wrapped = self.reads.iter().fold(0, |all, &from| all | registers.wrapped(from));
         let wrapped = registers.wrapped(to) & !was_wrapped;
-        let (Some(bits), [from @ Register::Word(number)]) = (self.narrows_to(), &*self.reads) else {
+        let (Some(bits), [from @ Register::Word(number)]) = (self.narrows_to(), &*self.reads)
+        else {
             return wrapped;
         };
         if *from == to {
             return wrapped;
         }
         let values = registers.words.get(usize::from(*number)).copied().unwrap_or([0; WARP]);
-        (0..WARP).filter(|&lane| does_not_fit(values[lane].into(), bits)).fold(wrapped, |cut, lane| cut | 1 << lane)
+        (0..WARP)
+            .filter(|&lane| does_not_fit(values[lane].into(), bits))
+            .fold(wrapped, |cut, lane| cut | 1 << lane)
     }
 
     /// The bits that it converts a whole number of 32 bits to, if they are fewer.
@@ -154,9 +157,11 @@ impl Compute {
 
     /// Whether it rounds a number of a wider type to a narrower one.
     pub(crate) fn rounds_to(&self) -> Option<&str> {
-        let mut types = self.opcode.split('.').skip(1).filter(|p| {
-            matches!(*p, "f16" | "bf16" | "f16x2" | "bf16x2" | "f32" | "f64")
-        });
+        let mut types = self
+            .opcode
+            .split('.')
+            .skip(1)
+            .filter(|p| matches!(*p, "f16" | "bf16" | "f16x2" | "bf16x2" | "f32" | "f64"));
         let (to, from) = (types.next()?, types.next()?);
         let width = |ty: &str| match ty {
             "f64" => 3,

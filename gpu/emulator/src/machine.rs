@@ -113,7 +113,8 @@ pub fn run_traced(
     grid.trace = Some(Mutex::default());
     // Events of blocks that run at once would come in any order.
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    let one = one.map_err(|error| LaunchError(format!("no thread to trace a launch on: {error}")))?;
+    let one =
+        one.map_err(|error| LaunchError(format!("no thread to trace a launch on: {error}")))?;
     let report = one.install(|| grid.run());
     let trace = grid.trace.take().map(|trace| trace.into_inner());
     Ok((report, trace.map(|t| t.unwrap_or_else(PoisonError::into_inner)).unwrap_or_default()))

@@ -217,7 +217,8 @@ impl Trace {
                     return Vec::new();
                 };
                 let of = |lane: usize| {
-                    let (place, moment) = (self.place(event, lane)?, Moment { event: number, lane });
+                    let (place, moment) =
+                        (self.place(event, lane)?, Moment { event: number, lane });
                     Some((AccessEvent { moment, counter, place, bytes, element }, effects))
                 };
                 lanes.filter_map(of).collect()
@@ -303,6 +304,15 @@ impl Trace {
             };
             !reaches(kernel, next, to, avoided)
         })
+    }
+
+    /// Whether a step does no more than move or convert numbers.
+    #[must_use]
+    pub fn only_moves(&self, kernel: &Kernel, step: &Step) -> bool {
+        match kernel.code.get(step.counter as usize).map(|at| &at.op) {
+            Some(Op::Compute(compute)) => compute.is_move(),
+            _ => false,
+        }
     }
 
     /// Whether a step passes on numbers of other lanes.
@@ -414,9 +424,10 @@ pub fn uses_of_parameter(kernel: &Kernel, steps: &[Step], parameter: usize) -> V
     });
     let loaded: Vec<Register> = loads.collect();
     let uses = |step: &&Step| {
-        kernel.code.get(step.counter as usize).is_some_and(|at| {
-            at.op.read().iter().any(|register| loaded.contains(register))
-        })
+        kernel
+            .code
+            .get(step.counter as usize)
+            .is_some_and(|at| at.op.read().iter().any(|register| loaded.contains(register)))
     };
     let mut of: Vec<u32> = steps.iter().filter(uses).map(|step| step.counter).collect();
     of.sort_unstable();

@@ -376,12 +376,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
 
     /// Launches it once more to see what it executes; `None` where that is too much. Kernels of
     /// our own, and inputs that are not held whole, are not looked into.
-    fn traced(
-        &self,
-        operands: &Operands<D>,
-        kept: Kept,
-        how: &Options,
-    ) -> Option<Traced<D>> {
+    fn traced(&self, operands: &Operands<D>, kept: Kept, how: &Options) -> Option<Traced<D>> {
         if !self.foreign || self.named.is_some() {
             return None;
         }

@@ -65,9 +65,8 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let mut findings: Vec<Finding> = Vec::new();
         for &element in wrong.iter().take(FOLLOWED) {
             let Some(finding) = self.finding(element, formula) else { continue };
-            let is_new = |known: &Finding| {
-                (&known.source, known.kind) != (&finding.source, finding.kind)
-            };
+            let is_new =
+                |known: &Finding| (&known.source, known.kind) != (&finding.source, finding.kind);
             if findings.iter().all(is_new) {
                 findings.push(finding);
             }
@@ -97,7 +96,12 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             Some(write) => {
                 let steps = self.trace.slice(self.kernel, &[write.moment]);
                 let detail = self.why(element, &steps, formula);
-                self.at(FindingKind::WrongElement, write.moment, Some((addresses.start, element)), detail)
+                self.at(
+                    FindingKind::WrongElement,
+                    write.moment,
+                    Some((addresses.start, element)),
+                    detail,
+                )
             }
             None => self.missing_element(element, addresses.start),
         }
@@ -179,7 +183,9 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             (Some(turn), _) => {
                 let (counter, ..) = self.trace.place_of(turn)?;
                 let line = self.lines(std::iter::once(counter));
-                detail += &format!("; the thread that has read where the row begins turns away at {line}");
+                detail += &format!(
+                    "; the thread that has read where the row begins turns away at {line}"
+                );
                 self.at(FindingKind::MissingElement, turn, place, detail)
             }
             (None, Some(reader)) => {

@@ -72,7 +72,9 @@ impl Core<'_> {
             self.counters.warp_instructions += 1;
             self.counters.instructions += threads;
             let lanes = self.guarded(warp, counter, instruction, group);
-            if is_traced && matches!(instruction.op, Op::Branch { .. }) && instruction.guard.is_some()
+            if is_traced
+                && matches!(instruction.op, Op::Branch { .. })
+                && instruction.guard.is_some()
             {
                 self.record(warp.index, counter, |trace, who| trace.branch(who, group, lanes));
             }

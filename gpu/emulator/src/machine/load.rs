@@ -112,7 +112,12 @@ impl Core<'_> {
             let undefined = read.undefined[element];
             if undefined != 0 {
                 let read_by = read.read_by[element].unwrap_or_else(|| {
-                    self.remember_undefined(request.counter, request.warp, undefined, (&addresses, &parts));
+                    self.remember_undefined(
+                        request.counter,
+                        request.warp,
+                        undefined,
+                        (&addresses, &parts),
+                    );
                     request.counter
                 });
                 warp.registers.taint(destination, lanes, undefined, Some(read_by));

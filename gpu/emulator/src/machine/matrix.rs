@@ -142,7 +142,12 @@ impl Core<'_> {
             warp.set(register, lanes, &words);
             if undefined & lanes != 0 {
                 let parts = [(crate::code::Space::Shared, giving); 3];
-                self.remember_undefined(counter, warp.index, undefined & giving, (&addresses, &parts));
+                self.remember_undefined(
+                    counter,
+                    warp.index,
+                    undefined & giving,
+                    (&addresses, &parts),
+                );
                 warp.registers.taint(register, lanes, undefined, Some(counter));
             }
         }

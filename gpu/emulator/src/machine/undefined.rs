@@ -69,8 +69,9 @@ impl Core<'_> {
                     let coming = awaited.get(&(offset as usize / 4 * 4)).filter(|_| is_own);
                     if let Some(coming) = coming {
                         let issued = grid.kernel.place(coming.issued_at);
-                        found.place +=
-                            &format!(", to which an asynchronous copy is under way, issued {issued}");
+                        found.place += &format!(
+                            ", to which an asynchronous copy is under way, issued {issued}"
+                        );
                         if let Some(waited_at) = waited_at {
                             let waited = grid.kernel.place(waited_at);
                             found.place += &format!("; the warp has waited last {waited}");

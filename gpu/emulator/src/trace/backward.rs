@@ -133,7 +133,8 @@ impl Trace {
             };
             match event.what {
                 What::Accesses => {
-                    let stored = self.access_back(&mut wanted, kernel, event, (hit, elements), begins != 0);
+                    let stored =
+                        self.access_back(&mut wanted, kernel, event, (hit, elements), begins != 0);
                     hit.add(stored);
                     match &instruction.op {
                         Op::Load { address, .. } => {
@@ -152,7 +153,9 @@ impl Trace {
                     }
                 }
                 What::Shuffles => {
-                    let Op::Shuffle { source, lane: chosen, .. } = &instruction.op else { continue };
+                    let Op::Shuffle { source, lane: chosen, .. } = &instruction.op else {
+                        continue;
+                    };
                     let mut given = Lanes::default();
                     for lane in (0..WARP).filter(|lane| hit.any() >> lane & 1 != 0) {
                         let from = match self.place(event, lane) {
@@ -194,6 +197,11 @@ impl Trace {
                 if let Some(guard) = instruction.guard {
                     let guard = Register::Predicate(guard.predicate);
                     want(&mut wanted, std::slice::from_ref(&guard), hit.as_choice());
+                }
+                // Parameters are the same for all.
+                if matches!(&instruction.op, Op::Load { address, .. } if address.space == Space::Parameter)
+                {
+                    continue;
                 }
                 let Lanes { value, choice } = hit;
                 let (event, counter) = (number, event.counter);
@@ -238,8 +246,7 @@ impl Trace {
             })
         };
         let Some(store) = near.iter().find_map(same) else { return lanes };
-        let Some((bytes, ..)) =
-            kernel.code.get(cut.counter as usize).and_then(|at| extent(&at.op))
+        let Some((bytes, ..)) = kernel.code.get(cut.counter as usize).and_then(|at| extent(&at.op))
         else {
             return lanes;
         };
@@ -295,7 +302,8 @@ impl Trace {
                 | u8::from(hit.choice >> lane & 1 != 0) * CHOICE;
             // An atomic from which a slice begins changes what was there.
             if effects.reads && how != 0 && !(begins && replaces && effects.writes) {
-                let is_read = |byte: &u64| elements >> ((byte - place) / u64::from(element)) & 1 != 0;
+                let is_read =
+                    |byte: &u64| elements >> ((byte - place) / u64::from(element)) & 1 != 0;
                 for byte in range.filter(is_read) {
                     *wanted.memory.entry(byte).or_default() |= how;
                 }

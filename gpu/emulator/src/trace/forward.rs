@@ -67,7 +67,8 @@ impl Trace {
                 (What::Copies, _) => {
                     let first = event.extra as usize;
                     if let Some(&[to, source, bytes]) = self.places.get(first..first + 3) {
-                        let is_given = begins || (0..bytes).any(|at| memory.contains(&(source + at)));
+                        let is_given =
+                            begins || (0..bytes).any(|at| memory.contains(&(source + at)));
                         for byte in 0..bytes {
                             match is_given {
                                 true => _ = memory.insert(to + byte),

@@ -21,11 +21,11 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let row = element / self.width;
         let mut said = Vec::new();
         if let Some(formula) = formula {
-            said.push(formula.text(row));
+            said.push(formula.text(row, self.matrix.rows()));
         }
-        let read = self.array(self.matrix.values()).map(|array| {
-            self.read_of(steps, array, size_of::<A>())
-        });
+        let read = self
+            .array(self.matrix.values())
+            .map(|array| self.read_of(steps, array, size_of::<A>()));
         if let Some(read) = &read {
             said.extend(self.about_entries(row, read, steps));
         }
@@ -170,8 +170,12 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let is_run = last - first + 1 == count;
         match count {
             1 if all == 1 => format!("the only entry (column {})", column(first)),
-            1 if last + 1 == own.end => format!("the last of {all} entries (column {})", column(last)),
-            1 if first == own.start => format!("the first of {all} entries (column {})", column(first)),
+            1 if last + 1 == own.end => {
+                format!("the last of {all} entries (column {})", column(last))
+            }
+            1 if first == own.start => {
+                format!("the first of {all} entries (column {})", column(first))
+            }
             1 => format!("entry {} of {all} (column {})", number(first), column(first)),
             _ if count == all => format!("all of {all} entries"),
             _ if is_run && last + 1 == own.end => {
@@ -180,7 +184,9 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             _ if is_run && first == own.start => {
                 format!("{count} of {all} entries, the first {count}")
             }
-            _ if is_run => format!("{count} of {all} entries, {} to {}", number(first), number(last)),
+            _ if is_run => {
+                format!("{count} of {all} entries, {} to {}", number(first), number(last))
+            }
             _ => {
                 let some: Vec<String> =
                     entries.iter().take(NAMED).map(|&e| number(e).to_string()).collect();
@@ -222,7 +228,10 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
                 let before = carriers.iter().rev().skip(1).take(3).rev();
                 let way = self.lines(before.filter_map(|&m| self.counter_of(m)));
                 let way = if way.is_empty() { way } else { format!(" by {way}") };
-                format!(", read at {read_at} and stored in row {} at {used}{way}", other / self.width)
+                format!(
+                    ", read at {read_at} and stored in row {} at {used}{way}",
+                    other / self.width
+                )
             }
             None => {
                 let next = self.replaced_after(last, steps);
@@ -240,7 +249,9 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let all = self.addresses_of(Parameter::Output, 0, self.output.len() * size_of::<D>())?;
         let mut of = self.trace.accesses(self.kernel, all.clone());
         let (access, _) = of.find(|(access, effects)| {
-            effects.writes && access.moment.event == moment.event && access.moment.lane == moment.lane
+            effects.writes
+                && access.moment.event == moment.event
+                && access.moment.lane == moment.lane
         })?;
         Some((access.place - all.start) as usize / size_of::<D>())
     }
@@ -255,8 +266,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
     /// Where something was read, and by which lines it came.
     fn path(&self, moments: &[Moment], steps: &[Step]) -> String {
         let Some(&first) = moments.first() else { return String::new() };
-        let own: BTreeSet<u32> =
-            steps.iter().filter(by_value).map(|step| step.counter).collect();
+        let own: BTreeSet<u32> = steps.iter().filter(by_value).map(|step| step.counter).collect();
         let read = self.lines(moments.iter().filter_map(|&moment| self.counter_of(moment)));
         let carriers = self.trace.carriers(self.kernel, first);
         let on_way = carriers.iter().filter_map(|&moment| self.counter_of(moment));
@@ -301,8 +311,11 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             () if self.trace.reads(self.kernel, step).next().is_some() => 2,
             () => 3,
         };
-        let mut ranked: Vec<(u8, usize, u32)> =
-            choices.iter().map(|step| (rank(step), step.event, step.counter)).collect();
+        let choices = choices.iter();
+        let mut ranked: Vec<(u8, usize, u32)> = choices
+            .filter(|step| step.cuts || !self.trace.only_moves(self.kernel, step))
+            .map(|step| (rank(step), step.event, step.counter))
+            .collect();
         ranked.sort_by_key(|&(rank, event, _)| (rank, std::cmp::Reverse(event)));
         let mut seen = BTreeSet::new();
         ranked.retain(|&(rank, _, counter)| seen.insert((rank, counter)));
@@ -326,31 +339,45 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let array = self.addresses_of(Parameter::Input, 0, all)?;
         let read = self.read_of(steps, array, size_of::<D>());
         let (columns, _) = self.matrix.row(row);
-        let is_named = |at: usize| {
-            at % self.width == place && columns.contains(&((at / self.width) as u32))
-        };
-        let (at, moments) = read.iter().find(|(at, _)| !is_named(**at))?;
-        let lines = self.lines(moments.iter().filter_map(|&moment| self.counter_of(moment)));
+        let is_named =
+            |at: usize| at % self.width == place && columns.contains(&((at / self.width) as u32));
         let input = self.name_of(Parameter::Input);
-        let (other, beside) = (at / self.width, at % self.width);
-        let what = match self.width {
-            1 => format!("{input}[{other}]"),
-            _ => format!("{input}[{other}][{beside}]"),
+        let name = |at: usize| match self.width {
+            1 => format!("{input}[{}]", at / self.width),
+            _ => format!("{input}[{}][{}]", at / self.width, at % self.width),
         };
-        let why = match columns.contains(&(other as u32)) {
+        let choices = || {
+            let choices = self.choices_in_words(&self.choices(steps), steps);
+            choices.map(|choices| format!("; {choices}")).unwrap_or_default()
+        };
+        let Some((&at, moments)) = read.iter().find(|(at, _)| !is_named(**at)) else {
+            // One of its own may stand for another one.
+            let mut own = columns.iter().map(|&column| column as usize * self.width + place);
+            let missing = own.find(|at| !read.contains_key(at))?;
+            let lines = read.values().flatten().filter_map(|&moment| self.counter_of(moment));
+            let lines = self.lines(lines);
+            let read =
+                if lines.is_empty() { lines } else { format!(": others are read at {lines}") };
+            return Some(format!(
+                "{}, which row {row} names, does not go into it{read}{}",
+                name(missing),
+                choices()
+            ));
+        };
+        let lines = self.lines(moments.iter().filter_map(|&moment| self.counter_of(moment)));
+        let why = match columns.contains(&((at / self.width) as u32)) {
             true => format!("of another column of {input} than {place}"),
             false => format!("which row {row} does not name"),
         };
-        let choices = self.choices_in_words(&self.choices(steps), steps);
-        let choices = choices.map(|choices| format!("; {choices}")).unwrap_or_default();
-        Some(format!("{what}, {why}, is read at {lines}{choices}"))
+        Some(format!("{}, {why}, is read at {lines}{}", name(at), choices()))
     }
 
     /// Numbers that are rounded to a narrower type on the way.
     fn about_numbers(&self, steps: &[Step], formula: Option<Formula>) -> Option<String> {
         let Some(Formula::Rounded(to)) = formula else { return None };
         let rounds = steps.iter().filter(by_value).map(|step| step.counter);
-        let rounds = rounds.filter(|&counter| rounds_to(self.kernel, counter).is_some_and(|t| t.starts_with(to)));
+        let rounds = rounds
+            .filter(|&counter| rounds_to(self.kernel, counter).is_some_and(|t| t.starts_with(to)));
         let lines = self.lines(rounds);
         (!lines.is_empty()).then(|| format!("numbers are rounded to {to} at {lines}"))
     }
@@ -377,10 +404,8 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             let start = array.start + (before * bytes) as u64;
             let mut of = self.trace.accesses(self.kernel, start..start + bytes as u64);
             let own = self.trace.place_of(moment).map(|(_, block, thread)| (block, thread));
-            of.any(|(access, _)| {
-                self.trace.place_of(access.moment).map(|(_, b, t)| (b, t)) == own
-            })
-            .then_some(())
+            of.any(|(access, _)| self.trace.place_of(access.moment).map(|(_, b, t)| (b, t)) == own)
+                .then_some(())
         };
         let mut any = None;
         let found = readers.find(|(access, _)| {

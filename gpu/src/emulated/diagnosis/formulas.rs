@@ -21,7 +21,7 @@ pub(super) enum Formula {
     Unchanged,
     /// What is right, twice.
     Doubled,
-    /// What another row should have, so many rows further down.
+    /// What another row should have, so many rows further down; the first comes after the last.
     OtherRow(isize),
     /// What another column should have, so many further to the right.
     OtherColumn(isize),
@@ -31,7 +31,7 @@ pub(super) enum Formula {
 
 impl Formula {
     /// It in words, of an element of a row.
-    pub(super) fn text(self, row: usize) -> String {
+    pub(super) fn text(self, row: usize, rows: usize) -> String {
         match self {
             Self::AlphaTwice => "alpha is applied twice".to_owned(),
             Self::NoAlpha => "alpha is not applied".to_owned(),
@@ -40,7 +40,7 @@ impl Formula {
             Self::BetaTwice => "beta is applied twice".to_owned(),
             Self::Unchanged => "it is as it was before".to_owned(),
             Self::Doubled => "it is twice what it should be".to_owned(),
-            Self::OtherRow(by) => format!("it is the result of row {}", row.wrapping_add_signed(by)),
+            Self::OtherRow(by) => format!("it is the result of row {}", further(row, by, rows)),
             Self::OtherColumn(by) => {
                 let side = if by > 0 { "right" } else { "left" };
                 format!("it is the result of the column {} further {side}", by.unsigned_abs())
@@ -53,6 +53,11 @@ impl Formula {
     pub(super) fn is_of_beta(self) -> bool {
         matches!(self, Self::NoBeta | Self::WholeOld | Self::BetaTwice)
     }
+}
+
+/// The row so many further down; the first comes after the last.
+fn further(row: usize, by: isize, rows: usize) -> usize {
+    (row + rows).wrapping_add_signed(by) % rows.max(1)
 }
 
 impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
@@ -79,7 +84,8 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let exact: Vec<Formula> = exact.collect();
         match exact.as_slice() {
             [] => {
-                let narrower = [("f32", 2f64.powi(-24)), ("f16", 2f64.powi(-11)), ("bf16", 2f64.powi(-8))];
+                let narrower =
+                    [("f32", 2f64.powi(-24)), ("f16", 2f64.powi(-11)), ("bf16", 2f64.powi(-8))];
                 let own = D::Accumulator::DTYPE.unit_roundoff();
                 narrower
                     .into_iter()
@@ -110,7 +116,8 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let (alpha, beta) = (self.alpha.to_f64(), self.beta.to_f64());
         let (sum, _, old) = self.terms(element);
         let added = if beta == 0.0 { 0.0 } else { beta * old };
-        let right = |element: usize| self.reference.values.get(element).copied().unwrap_or(f64::NAN);
+        let right =
+            |element: usize| self.reference.values.get(element).copied().unwrap_or(f64::NAN);
         let bound = |element: usize| self.reference.bounds.get(element).copied().unwrap_or(0.0);
         let (row, place) = (element / self.width, element % self.width);
         let at = |row: usize, place: usize| match place < self.width && row < self.matrix.rows() {
@@ -125,7 +132,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             Formula::BetaTwice if beta != 0.0 && beta != 1.0 => alpha * sum + beta * beta * old,
             Formula::Unchanged => old,
             Formula::Doubled => 2.0 * right(element),
-            Formula::OtherRow(by) => at(row.wrapping_add_signed(by), place),
+            Formula::OtherRow(by) => at(further(row, by, self.matrix.rows()), place),
             Formula::OtherColumn(by) => at(row, place.wrapping_add_signed(by)),
             _ => return false,
         };

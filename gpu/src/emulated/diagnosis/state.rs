@@ -50,8 +50,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             let bytes = access.place..access.place + u64::from(access.bytes);
             let writer = first.last_write(self.kernel, bytes);
             let stored = self.lines(writer.map(|writer| writer.counter).into_iter());
-            let stored =
-                if stored.is_empty() { stored } else { format!(", stored at {stored}") };
+            let stored = if stored.is_empty() { stored } else { format!(", stored at {stored}") };
             let more = self.lines(reading.iter().skip(1).map(|access| access.counter));
             let more = if more.is_empty() { more } else { format!("; read at {more}, too") };
             let name = &state.name;

@@ -1,5 +1,5 @@
 // Pieces of four entries overlap by one.
-// SAYS: taken more than once, read at line 12
+// SAYS: taken more than once, read at line 13
 // launch: spmv<<<ceil(num_rows / 128), 128>>>(row_offsets, columns, values, x, y, num_rows)
 extern "C" __global__ void spmv(const int* row_offsets, const int* columns, const float* values,
                                 const float* x, float* y, int num_rows)

@@ -1,6 +1,6 @@
 // The last entry of each row is left out.
-// SAYS: lacks the last of 12 entries
-// SAYS: read by no thread: the others are read at line 11
+// SAYS: lacks the last of 4 entries
+// SAYS: read by no thread: the others are read at line 12
 // launch: spmv<<<ceil(num_rows / 128), 128>>>(row_offsets, columns, values, x, y, num_rows)
 extern "C" __global__ void spmv(const int* row_offsets, const int* columns, const float* values,
                                 const float* x, float* y, int num_rows)

@@ -1,5 +1,5 @@
 // Each sum goes to the next row, the last one to the first.
-// SAYS: it is the result of row 
+// SAYS: it is the result of row 299
 // launch: spmv<<<ceil(num_rows / 128), 128>>>(row_offsets, columns, values, x, y, num_rows)
 extern "C" __global__ void spmv(const int* row_offsets, const int* columns, const float* values,
                                 const float* x, float* y, int num_rows)

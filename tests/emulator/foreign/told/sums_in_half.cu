@@ -1,5 +1,5 @@
 // Sums are kept in half precision.
-// SAYS: no more than what rounding to f16 loses; numbers are rounded to f16 at line 13
+// SAYS: no more than what rounding to f16 loses; numbers are rounded to f16 at line 12
 #include <cuda_fp16.h>
 // launch: spmv<<<ceil(num_rows / 128), 128>>>(row_offsets, columns, values, x, y, num_rows)
 extern "C" __global__ void spmv(const int* row_offsets, const int* columns, const float* values,
