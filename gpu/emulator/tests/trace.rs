@@ -70,7 +70,10 @@ fn a_value_is_followed_back_to_what_was_read() {
     let (kernel, trace, [x, y]) = traced();
     let write = trace.last_write(&kernel, y + 40..y + 44).unwrap();
     let line = |counter: u32| kernel.code[counter as usize].ptx_line;
-    assert_eq!((line(write.counter), write.moment.lane), (line_of("st.global.u32 [%rd4], %r6"), 10));
+    assert_eq!(
+        (line(write.counter), write.moment.lane),
+        (line_of("st.global.u32 [%rd4], %r6"), 10)
+    );
     let steps = trace.slice(&kernel, &[write.moment]);
     let by_value = steps.iter().filter(|step| step.value != 0 && !step.cuts);
     let read: Vec<u64> = by_value

@@ -122,7 +122,7 @@ fn a_bulk_copy_comes_when_it_is_waited_for() {
     let last = lacking.last().unwrap();
     assert_eq!(last.kind, OverBudget, "16 bytes never come");
     let lacks = "0 phases have ended, and whose present one waits for 0 arrivals and 16 bytes";
-    assert!(last.detail.ends_with(lacks), "{}", last.detail);
+    assert!(last.detail.contains(lacks), "{}", last.detail);
 
     // A phase that expects half of the bytes does not wait for the others.
     let half = body(wait, 128).replace("[%r10], 128;", "[%r10], 64;");
