@@ -94,7 +94,8 @@ enum PtxCompiler {
 pub struct Judgement {
     /// What became of it.
     pub outcome: Outcome,
-    /// What it does wrong in the first launch that shows anything, in the order of the PTX text.
+    /// What it does wrong in the first launch that shows anything, in the order of the PTX text. Of
+    /// a wrong result, where it comes from.
     pub findings: Vec<Finding>,
     /// Counts of the first launch; absent when there was none.
     pub counters: Option<Counters>,

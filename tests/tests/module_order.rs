@@ -100,8 +100,10 @@ const GPU: [&str; 11] = [
 ];
 
 /// All modules of the emulator, likewise.
-const EMULATOR: [&str; 9] =
-    ["error", "compute", "code", "ptx", "counters", "finding", "memory", "launch", "machine"];
+const EMULATOR: [&str; 10] = [
+    "error", "compute", "code", "ptx", "counters", "finding", "memory", "launch", "trace",
+    "machine",
+];
 
 /// All modules of `ffi`, likewise.
 const FFI: [&str; 29] = [

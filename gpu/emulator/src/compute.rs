@@ -36,7 +36,6 @@ use self::pending::{Ambiguous, Pending, widens_signed};
 use self::registers::Marks;
 use self::select::{Flow, Form, Plan, Type};
 use crate::error::PtxError;
-use crate::machine::does_not_fit;
 
 pub(crate) use self::registers::Saved;
 pub use self::registers::{Register, RegisterCounts, Registers, WARP};
@@ -262,6 +261,14 @@ impl Compute {
         }
         all
     }
+}
+
+/// Whether a number of 32 bits has more than so many, whether it is signed or not.
+pub(crate) fn does_not_fit(value: u64, bits: u32) -> bool {
+    let value = value as u32;
+    let above = value >> bits;
+    let is_negative = value >> (bits - 1) == u32::MAX >> (bits - 1);
+    above != 0 && !is_negative
 }
 
 impl fmt::Debug for Compute {

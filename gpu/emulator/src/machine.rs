@@ -76,7 +76,6 @@ mod warp;
 use std::sync::{Mutex, PoisonError};
 
 use self::grid::Grid;
-pub(crate) use self::recorder::does_not_fit;
 use crate::code::Kernel;
 use crate::launch::{Launch, LaunchError, Options, Report, Sample};
 use crate::memory::Memory;
@@ -116,7 +115,7 @@ pub fn run_traced(
     let one =
         one.map_err(|error| LaunchError(format!("no thread to trace a launch on: {error}")))?;
     let report = one.install(|| grid.run());
-    let trace = grid.trace.take().map(|trace| trace.into_inner());
+    let trace = grid.trace.take().map(Mutex::into_inner);
     Ok((report, trace.map(|t| t.unwrap_or_else(PoisonError::into_inner)).unwrap_or_default()))
 }
 

@@ -3,22 +3,21 @@
 //! The checks are those of [`Check`], from the first on. The workspace is carried from launch to
 //! launch, as a caller does; its counters have to be zero again after each.
 
+mod retraced;
+
 use std::fmt::Display;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
+use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification, Violation};
 use sparserl_core::reference::{self, Comparison, Reference};
 use sparserl_core::task::Task;
 use sparserl_emulator::code::Kernel;
-use sparserl_emulator::finding::Finding;
 use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report};
-use sparserl_emulator::machine::{run, run_traced};
+use sparserl_emulator::machine::run;
 use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory, Variables};
-use sparserl_emulator::trace::Trace;
 
-use super::diagnosis::{Failure, State};
 use super::named_columns::{NamedColumns, words};
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
@@ -102,13 +101,6 @@ struct Launched<D, R = Report> {
     kept: Kept,
     /// Of each parameter that is a buffer, its addresses.
     buffers: Vec<Option<Range<u64>>>,
-}
-
-/// A launch of which is known what it executed.
-struct Traced<D> {
-    launched: Launched<D, Trace>,
-    /// What variables and workspace held before it: names, addresses and bytes.
-    left: Vec<(String, u64, Vec<u8>)>,
 }
 
 /// A launch's arguments, and what of them is written.
@@ -374,94 +366,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         self.launch_by(by, operands, strange, kept)
     }
 
-    /// Launches it once more to see what it executes; `None` where that is too much. Kernels of
-    /// our own, and inputs that are not held whole, are not looked into.
-    fn traced(&self, operands: &Operands<D>, kept: Kept, how: &Options) -> Option<Traced<D>> {
-        if !self.foreign || self.named.is_some() {
-            return None;
-        }
-        let by = |launch: &Launch, memory: &mut Memory| {
-            run_traced(self.kernel, launch, memory, how).map(|(_, trace)| trace)
-        };
-        let (mut left, workspace) = (kept.variables.bytes(), kept.workspace.clone());
-        let launched = self.launch_by(by, operands, false, kept).ok()?;
-        let Prepared { launch, names, .. } = self.prepared;
-        let parameters = launch.parameters.iter().zip(names).zip(&launched.buffers);
-        let working = parameters.filter_map(|((parameter, name), buffer)| match parameter {
-            Parameter::Workspace { .. } => Some((name.clone(), buffer.as_ref()?.start)),
-            _ => None,
-        });
-        left.extend(working.zip(workspace).map(|((name, start), bytes)| (name, start, bytes)));
-        (!launched.report.is_full()).then_some(Traced { launched, left })
-    }
-
-    fn failure<'f>(
-        &'f self,
-        operands: &'f Operands<D>,
-        Traced { launched, .. }: &'f Traced<D>,
-        reference: &'f Reference,
-    ) -> Failure<'f, A, D> {
-        let Geometry { grid, block, .. } = self.prepared.launch.geometry;
-        Failure {
-            kernel: self.kernel,
-            prepared: self.prepared,
-            matrix: self.matrix,
-            offsets: match self.matrix.offsets() {
-                OffsetsView::U32(offsets) => offsets.iter().map(|&offset| offset.into()).collect(),
-                OffsetsView::U64(offsets) => offsets.to_vec(),
-            },
-            width: self.width,
-            alpha: operands.alpha,
-            beta: operands.beta,
-            input: &operands.input,
-            initial: operands.initial.as_deref().unwrap_or_default(),
-            output: &launched.output,
-            reference,
-            trace: &launched.report,
-            sizes: [grid, block],
-            buffers: launched.buffers.clone(),
-        }
-    }
-
-    /// Why a result is wrong, and whether that is what earlier launches have left.
-    fn diagnose(
-        &self,
-        operands: &Operands<D>,
-        before: Kept,
-        how: &Options,
-        (relies, reference): (bool, &Reference),
-    ) -> Vec<Finding> {
-        let Some(launched) = self.traced(operands, before, how) else { return Vec::new() };
-        let mut findings = Vec::new();
-        if relies {
-            findings = self.state_findings(&launched, operands, how);
-        }
-        if findings.is_empty() {
-            findings = self.failure(operands, &launched, reference).findings();
-        }
-        findings
-    }
-
-    /// What a launch that went wrong has read of what earlier ones have left.
-    fn state_findings(
-        &self,
-        failed: &Traced<D>,
-        operands: &Operands<D>,
-        how: &Options,
-    ) -> Vec<Finding> {
-        let fresh = || Kept { workspace: fresh_workspace(self.prepared), ..Kept::default() };
-        let Some(first) = self.traced(operands, fresh(), how) else { return Vec::new() };
-        let Ok(reference) = self.reference(operands) else { return Vec::new() };
-        let mut states = Vec::new();
-        for (name, address, left) in &failed.left {
-            let variable = self.kernel.variables.iter().find(|variable| variable.name == *name);
-            let fresh = variable.map_or_else(|| vec![0; left.len()], |v| v.initial.clone());
-            let addresses = *address..*address + left.len() as u64;
-            states.push(State { name: name.clone(), addresses, left: left.clone(), fresh });
-        }
-        self.failure(operands, failed, &reference).state_findings(&states, &first.launched.report)
-    }
-
+    /// Launches it by that way to run it.
     fn launch_by<R>(
         &self,
         run: impl FnOnce(&Launch, &mut Memory) -> Result<R, LaunchError>,

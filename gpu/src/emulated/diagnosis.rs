@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A launch is traced only when its result was found wrong, in the same order, so that the normal
-//! path costs nothing. What is said of entries is what the trace shows; a formula is said only if it
-//! alone gives all of the wrong elements that are looked at.
+//! path costs nothing. What is said of entries is what the trace shows; a formula is said only if
+//! it alone gives all of the wrong elements that are looked at.
 
 mod entries;
 mod formulas;
@@ -74,19 +74,19 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         findings
     }
 
-    /// The first elements that are wrong, and among them the worst.
+    /// The first elements that are wrong.
     fn wrong_elements(&self) -> Vec<usize> {
         let Reference { values, bounds } = self.reference;
-        let is_wrong = |&element: &usize| {
+        let is_right = |&element: &usize| {
             let (Some(got), Some(&right), Some(&bound)) =
                 (self.output.get(element), values.get(element), bounds.get(element))
             else {
                 return false;
             };
-            // Also true of what is not a number.
+            // Never true of what is not a number.
             (got.to_f64() - right).abs() <= bound
         };
-        let wrong = (0..values.len()).filter(|element| !is_wrong(element));
+        let wrong = (0..values.len()).filter(|element| !is_right(element));
         wrong.take(LOOKED_AT).collect()
     }
 
@@ -156,7 +156,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
 
     /// An element that the launch has not stored.
     fn missing_element(&self, element: usize, address: u64) -> Option<Finding> {
-        let buffer = self.addresses_of(Parameter::Output, 0, self.output.len() * size_of::<D>())?;
+        let buffer = self.addresses_of(Parameter::Output, 0, size_of_val(self.output))?;
         let stores: Vec<u32> = self
             .trace
             .accesses(self.kernel, buffer.clone())

@@ -7,7 +7,7 @@ use super::block::Core;
 use super::order::lanes_of;
 use super::warp::Warp;
 use crate::code::{SHARED_BITS, Space, WARP};
-use crate::compute::Compute;
+use crate::compute::{Compute, does_not_fit};
 use crate::trace::{Trace, Who, local_place, shared_place};
 
 impl Core<'_> {
@@ -82,12 +82,4 @@ impl Core<'_> {
         let address = address & ((1 << SHARED_BITS) - 1);
         shared_place(self.grid.cluster_of(self.position), rank, address)
     }
-}
-
-/// Whether a number of 32 bits has more than so many, whether it is signed or not.
-pub(crate) fn does_not_fit(value: u64, bits: u32) -> bool {
-    let value = value as u32;
-    let above = value >> bits;
-    let is_negative = value >> (bits - 1) == u32::MAX >> (bits - 1);
-    above != 0 && !is_negative
 }

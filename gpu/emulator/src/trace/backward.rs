@@ -298,8 +298,8 @@ impl Trace {
                     lanes.choice |= u32::from(how & CHOICE != 0) << lane;
                 }
             }
-            let how = u8::from(hit.value >> lane & 1 != 0) * VALUE
-                | u8::from(hit.choice >> lane & 1 != 0) * CHOICE;
+            let by_value = u8::from(hit.value >> lane & 1 != 0) * VALUE;
+            let how = by_value | (u8::from(hit.choice >> lane & 1 != 0) * CHOICE);
             // An atomic from which a slice begins changes what was there.
             if effects.reads && how != 0 && !(begins && replaces && effects.writes) {
                 let is_read =

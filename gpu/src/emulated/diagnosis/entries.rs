@@ -246,7 +246,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
 
     /// The element of the output that an event has stored.
     fn element_stored_by(&self, moment: Moment) -> Option<usize> {
-        let all = self.addresses_of(Parameter::Output, 0, self.output.len() * size_of::<D>())?;
+        let all = self.addresses_of(Parameter::Output, 0, size_of_val(self.output))?;
         let mut of = self.trace.accesses(self.kernel, all.clone());
         let (access, _) = of.find(|(access, effects)| {
             effects.writes

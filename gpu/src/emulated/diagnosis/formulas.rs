@@ -98,7 +98,8 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         }
     }
 
-    /// What goes into an element: the product, the sum of its terms' magnitudes, and what was there.
+    /// What goes into an element: the product, the sum of its terms' magnitudes, and what was
+    /// there.
     fn terms(&self, element: usize) -> (f64, f64, f64) {
         let (row, place) = (element / self.width, element % self.width);
         let (columns, values) = self.matrix.row(row);
