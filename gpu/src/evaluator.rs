@@ -383,7 +383,7 @@ fn executable<T: Scalar>(
         },
         Candidate::Cuda(kernel, task) => {
             let options = CompileOptions::default();
-            match compiler.compile_with(kernel.source(), kernel.kernel(), &options)? {
+            match compiler.compile_foreign(kernel.source(), kernel.kernel(), &options)? {
                 Ok(cubin) => Ok(kernel.executable(packer.matrix(), task, cubin).map_err(|error| {
                     let reason = format!("it does not fit the matrix: {error}");
                     Outcome::CompileFailed { reason }

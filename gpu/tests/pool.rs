@@ -3,11 +3,13 @@
 
 use std::num::NonZeroUsize;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use sparserl_gpu::Architecture;
+use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::cache::{CubinCache, Fetched, Origin};
 use sparserl_gpu::compile::nvrtc::{CompileError, CompileOptions, Compilers, Nvrtc};
 use sparserl_gpu::compile::pool::{CompilePool, PoolCompileError, PoolError};
@@ -16,7 +18,7 @@ use sparserl_gpu::serve::serve;
 
 type Check = fn() -> Result<(), Failed>;
 
-const CHECKS: [(&str, Check); 12] = [
+const CHECKS: [(&str, Check); 13] = [
     ("pool::same_cubins", many_threads_get_the_cubins_of_one),
     ("pool::ptx", ptx_is_that_of_the_compiler_itself),
     ("pool::driver", the_driver_decides_on_the_compiler),
@@ -25,6 +27,7 @@ const CHECKS: [(&str, Check); 12] = [
     ("pool::refused", refused_sources_leave_their_process_alone),
     ("pool::endless", an_endless_source_is_stopped_and_others_go_on),
     ("pool::crash", a_crash_is_the_sources_outcome),
+    ("pool::foreign", no_source_from_anywhere_is_refused_that_a_compiler_ends_over),
     ("pool::starting_thread", processes_outlive_the_thread_that_started_them),
     ("pool::orphan", processes_die_with_their_parent),
     ("pool::no_server", a_program_that_does_not_serve_is_an_error),
@@ -262,6 +265,18 @@ fn an_endless_source_is_stopped_and_others_go_on() -> Result<(), Failed> {
     })?;
     compile(&pool, SAXPY)?;
     Ok(())
+}
+
+fn no_source_from_anywhere_is_refused_that_a_compiler_ends_over() -> Result<(), Failed> {
+    let pool = pool(1, None)?.with_deadline(Duration::from_secs(1));
+    let compiler = CubinCompiler::new(Arc::new(pool), Architecture::Sm90, None);
+    let ended = compiler.compile_foreign(ENDLESS, "saxpy", &OPTIONS);
+    ensure(matches!(ended, Err(PoolCompileError::TimedOut { .. })), &format!("{ended:?}"))?;
+    let refused = compiler.compile_foreign("wrong", "saxpy", &OPTIONS)?;
+    ensure(refused.is_err(), "refused")?;
+    // What is generated is the source's fault: the next candidate is tried.
+    let ended = compiler.compile_with(ENDLESS, "saxpy", &OPTIONS)?;
+    ensure(ended.is_err_and(|why| why.starts_with("the compiler had not ended")), "ended")
 }
 
 fn a_crash_is_the_sources_outcome() -> Result<(), Failed> {

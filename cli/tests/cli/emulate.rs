@@ -192,6 +192,31 @@ fn a_finding_names_the_line() {
 }
 
 #[test]
+fn a_wrong_element_is_followed_to_its_line() {
+    let place = place();
+    let told = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/emulator/foreign/told");
+    fs::copy(format!("{told}/next_rows_entry.cu"), place.path("next.cu")).unwrap();
+    let arguments = format!("verify --emulate next.cu --matrix {}", matrix("beam.mtx"));
+    let run = place.run(&arguments);
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
+    let findings: Vec<&str> =
+        run.stdout.lines().filter(|line| line.contains("wrong element at")).collect();
+    assert_eq!(findings.len(), 1, "{}", run.stdout);
+    assert!(findings[0].starts_with("findings   wrong element at next.cu:15 "), "{}", findings[0]);
+    let why = "the first of 12 entries (column 0) of row 1 is in it, read at line 14";
+    assert!(findings[0].contains(why), "{}", findings[0]);
+
+    let document = json(&place.run(&format!("{arguments} --json")));
+    let finding = &document["findings"][0];
+    assert_eq!(
+        (&finding["kind"], &finding["source"]["line"], &finding["place"]),
+        (&"wrong-element".into(), &15.into(), &"y[0]".into())
+    );
+    assert!(finding["detail"].as_str().unwrap().contains(why), "{finding}");
+}
+
+#[test]
 fn a_program_that_does_not_fit_is_not_emulated() {
     let place = place();
     let diagonals = "sparserl 3\nspmv f32\nblock 256\nkeep dia values=plain cache=cached vector=1 rows=1 unroll=4\n";

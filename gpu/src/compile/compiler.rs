@@ -48,6 +48,20 @@ impl CubinCompiler {
         self.pool.version(self.architecture, self.driver_major)
     }
 
+    /// Compiles CUDA from anywhere; the reason within says why it is refused.
+    ///
+    /// # Errors
+    /// As [`compile_with`](Self::compile_with), and when the compiler runs out of time or memory:
+    /// another may have more, so the source is not called wrong.
+    pub fn compile_foreign(
+        &self,
+        source: &str,
+        kernel: &str,
+        options: &CompileOptions,
+    ) -> Result<Result<Cubin, String>, PoolCompileError> {
+        self.compiled(source, kernel, options, PoolCompileError::is_refusal)
+    }
+
     /// Compiles any source; the reason within says why it is refused.
     ///
     /// # Errors
@@ -58,10 +72,20 @@ impl CubinCompiler {
         kernel: &str,
         options: &CompileOptions,
     ) -> Result<Result<Cubin, String>, PoolCompileError> {
+        self.compiled(source, kernel, options, PoolCompileError::is_sources_fault)
+    }
+
+    fn compiled(
+        &self,
+        source: &str,
+        kernel: &str,
+        options: &CompileOptions,
+        is_sources: impl Fn(&PoolCompileError) -> bool,
+    ) -> Result<Result<Cubin, String>, PoolCompileError> {
         let (architecture, driver_major) = (self.architecture, self.driver_major);
         match self.pool.compile(source, kernel, architecture, driver_major, options) {
             Ok(fetched) => Ok(Ok(fetched.cubin)),
-            Err(error) if error.is_sources_fault() => Ok(Err(error.to_string())),
+            Err(error) if is_sources(&error) => Ok(Err(error.to_string())),
             Err(error) => Err(error),
         }
     }
