@@ -11,6 +11,7 @@
 mod backward;
 mod forward;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::code::{Kernel, Op, Register, SHARED_BITS, Space, WARP};
@@ -293,7 +294,12 @@ impl Trace {
     /// The branch at which a thread has left, after a moment, all ways to some instructions that do
     /// not lead through the one of that moment again.
     #[must_use]
-    pub fn turns_away(&self, kernel: &Kernel, moment: Moment, to: &[u32]) -> Option<Moment> {
+    pub fn turns_away(
+        &self,
+        kernel: &Kernel,
+        moment: Moment,
+        to: &BTreeSet<u32>,
+    ) -> Option<Moment> {
         let avoided = self.events.get(moment.event)?.counter;
         self.branches_after(moment).into_iter().find(|branch| {
             let Some(event) = self.events.get(branch.event) else { return false };
@@ -345,7 +351,7 @@ impl Trace {
 }
 
 /// Whether instructions can be reached from another one without passing one that is avoided.
-fn reaches(kernel: &Kernel, from: u32, to: &[u32], avoided: u32) -> bool {
+fn reaches(kernel: &Kernel, from: u32, to: &BTreeSet<u32>, avoided: u32) -> bool {
     let mut seen = vec![false; kernel.code.len()];
     let mut open = vec![from];
     while let Some(number) = open.pop() {

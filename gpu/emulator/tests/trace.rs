@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
+use std::collections::BTreeSet;
+
 use sparserl_emulator::code::Kernel;
 use sparserl_emulator::launch::{Argument, Launch, Options};
 use sparserl_emulator::machine::{run, run_traced};
@@ -125,7 +127,7 @@ fn a_thread_turns_away_where_it_can_come_to_a_store_no_more() {
     let store = kernel.code.iter().position(|at| at.ptx_line == last).unwrap() as u32;
     let turn = |lane: u64| {
         let (read, _) = trace.accesses(&kernel, x + 4 * lane..x + 4 * lane + 4).next().unwrap();
-        let turn = trace.turns_away(&kernel, read.moment, &[store])?;
+        let turn = trace.turns_away(&kernel, read.moment, &BTreeSet::from([store]))?;
         Some(kernel.code[trace.place_of(turn)?.0 as usize].ptx_line)
     };
     assert_eq!(turn(2), None);

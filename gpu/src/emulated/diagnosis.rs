@@ -14,6 +14,7 @@ mod entries;
 mod formulas;
 mod state;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use sparserl_core::matrix::{CsrView, Scalar};
@@ -157,7 +158,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
     /// An element that the launch has not stored.
     fn missing_element(&self, element: usize, address: u64) -> Option<Finding> {
         let buffer = self.addresses_of(Parameter::Output, 0, size_of_val(self.output))?;
-        let stores: Vec<u32> = self
+        let stores: BTreeSet<u32> = self
             .trace
             .accesses(self.kernel, buffer.clone())
             .filter(|(_, effects)| effects.writes)

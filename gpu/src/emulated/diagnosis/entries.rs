@@ -396,22 +396,19 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             (None, Some(array)) => (array, 8),
             (None, None) => return None,
         };
-        let start = array.start + (row * bytes) as u64;
-        let mut readers = self.trace.accesses(self.kernel, start..start + bytes as u64);
-        // A thread that reads it as the end of the row before has read that row's beginning, too.
-        let is_end = |moment: Moment| {
-            let before = row.checked_sub(1)?;
-            let start = array.start + (before * bytes) as u64;
-            let mut of = self.trace.accesses(self.kernel, start..start + bytes as u64);
-            let own = self.trace.place_of(moment).map(|(_, block, thread)| (block, thread));
-            of.any(|(access, _)| self.trace.place_of(access.moment).map(|(_, b, t)| (b, t)) == own)
-                .then_some(())
+        let readers = |row: usize| {
+            let start = array.start + (row * bytes) as u64;
+            let accesses = self.trace.accesses(self.kernel, start..start + bytes as u64);
+            accesses.map(|(access, _)| access.moment).collect::<Vec<Moment>>()
         };
-        let mut any = None;
-        let found = readers.find(|(access, _)| {
-            any = any.or(Some(access.moment));
-            is_end(access.moment).is_none()
-        });
-        found.map(|(access, _)| access.moment).or(any)
+        let thread = |moment: &Moment| {
+            self.trace.place_of(*moment).map(|(_, block, thread)| (block, thread))
+        };
+        // A thread that reads it as the end of the row before has read that row's beginning, too.
+        let before: BTreeSet<_> =
+            row.checked_sub(1).map(readers).iter().flatten().filter_map(thread).collect();
+        let all = readers(row);
+        let own = all.iter().find(|moment| thread(moment).is_some_and(|t| !before.contains(&t)));
+        own.or(all.first()).copied()
     }
 }
