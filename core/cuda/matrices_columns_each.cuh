@@ -1,6 +1,6 @@
 #pragma once
 #include "matrices.cuh"
-#include "predicated.cuh"
+#include "matrices_operand.cuh"
 #include "stored.cuh"
 #include "to_dense.cuh"
 

@@ -1,6 +1,6 @@
 #pragma once
 #include "matrices_half.cuh"
-#include "predicated.cuh"
+#include "matrices_operand.cuh"
 #include "stored.cuh"
 
 // V neighbouring columns of a row of B or C as they lie in memory, two to a word, the first below.

@@ -1,6 +1,6 @@
 #pragma once
 #include "matrices.cuh"
-#include "predicated.cuh"
+#include "matrices_operand.cuh"
 
 // The dense matrix B, row-major. A thread handles V columns from `column`; threads past the last
 // column load zeros.

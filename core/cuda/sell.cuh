@@ -1,24 +1,29 @@
 #pragma once
-#include "types.cuh"
-
+#define Offset TYPE(slice_offsets)
+#define STEP LANES * HEIGHT
+#define LANE_STRIDE STRIDE * GROUP
+#if LANES > 1
+#define FIRST first + lane * HEIGHT
+#else
+#define FIRST first
+#endif
+#if ALL_ROWS
+#define position row
+#endif
 // SELL-C-sigma (Kreutzer et al., SISC 36(5), 2014). Every row stops before its slice's padding.
-template <typename Part, typename Offset, typename Length, typename In, typename Out>
-__device__ __forceinline__ void sell(Part part, u32 block, u32 row_count, const Length* row_lengths,
-                                     const Offset* slice_offsets, In input, Out output) {
-  constexpr u32 HEIGHT = Part::slice_height, LANES = Part::lanes_per_row;
-  // Neighbouring threads take neighbouring rows of a slice, where the entries lie side by side.
-  constexpr u32 STRIDE = Part::column_lanes, WARP_ROWS = 32 / (LANES * STRIDE);
-  constexpr u32 GROUP = HEIGHT < WARP_ROWS ? HEIGHT : WARP_ROWS, THREADS = STRIDE * GROUP * LANES;
-  const u32 lane = threadIdx.x / (STRIDE * GROUP) % LANES;
-  const u32 group = block * (BLOCK / THREADS) + threadIdx.x / THREADS;
-  const u32 position = group * GROUP + threadIdx.x / STRIDE % GROUP;
-  typename Part::Sum sum{};
-  if (position < row_count) {
-    const u32 slice = position / HEIGHT, length = __ldg(row_lengths + position);
-    const Offset first = __ldg(slice_offsets + slice) + position % HEIGHT;
-    const Offset end = first + Offset(length) * HEIGHT;
-    walk<LANES * HEIGHT>(sum, part.with_base_of(slice), first + lane * HEIGHT, end, input);
-  }
-  reduce_lanes<LANES, STRIDE * GROUP>(sum);
-  if (position < row_count && lane == 0) output.store(part.row(position), sum);
+// Neighbouring threads take neighbouring rows of a slice, where the entries lie side by side.
+constexpr u32 THREADS = LANES * STRIDE * GROUP;
+#if LANES > 1
+const u32 lane = threadIdx.x / STRIDE / GROUP % LANES;
+#endif
+const u32 group = block * (BLOCK / THREADS) + threadIdx.x / THREADS;
+const u32 position = group * GROUP + threadIdx.x / STRIDE % GROUP;
+Sum sum{};
+if (position < row_count) {
+  const u32 slice = position / HEIGHT, length = __ldg(row_lengths + position);
+  const Offset first = __ldg(slice_offsets + slice) + position % HEIGHT;
+  const Offset end = first + Offset(length) * HEIGHT;
+  BASE_OF(slice);
+  #include "walk.cuh"
 }
+#include "row_sum.cuh"

@@ -28,25 +28,3 @@ __device__ __forceinline__ void reduce_lanes(Pack<V>& sum) {
     for (u32 v = 0; v < V; ++v) sum.at[v] += __shfl_xor_sync(0xffffffff, sum.at[v], d);
   }
 }
-
-// Adds up entries i, i + STEP, ... before `end`, UNROLL at a time; past it, both factors are zero.
-template <u32 STEP, u32 V, typename Part, typename I, u32 UNROLL = Part::unroll>
-__device__ __forceinline__ void walk(Pack<V>& sum, Part part, I i, I end, Input<V> B) {
-  for (; i < end; i += UNROLL * STEP) {
-    Scalar value[UNROLL];
-    Pack<V> factor[UNROLL];
-    u32 column[UNROLL];
-    bool live[UNROLL];
-#pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) {
-      live[u] = u == 0 || u * STEP < end - i;
-      column[u] = part.column(size_t(i) + u * STEP, live[u]);
-      value[u] = part.value(size_t(i) + u * STEP, live[u]);
-    }
-#pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) factor[u] = operand_if(live[u], B, column[u]);
-#pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) multiply_add(sum, true, value[u], factor[u]);
-    if (end - i <= UNROLL * STEP) break;
-  }
-}

@@ -1,5 +1,4 @@
 #pragma once
-#include "predicated.cuh"
 #include "types.cuh"
 
 // sum += a * x where `live`. Elsewhere x may be anything, also infinite.
@@ -27,28 +26,14 @@ __device__ __forceinline__ void reduce_lanes(Scalar& sum) {
   for (u32 d = STRIDE; d < LANES * STRIDE; d *= 2) sum += __shfl_xor_sync(0xffffffff, sum, d);
 }
 
+// An element of x, which earlier kernels may have written, where `live`, else 0. The compiler is
+// not to know of shared conditions: it would branch around the loads.
+__device__ __forceinline__ Dense load_operand_if(u32 live, const Dense* from) {
+  asm volatile("" : "+r"(live) : : "memory");
+  return live ? *from : Dense{};
+}
+
 // The element of x for a column, where `live`.
 __device__ __forceinline__ Scalar operand_if(bool live, const Dense* x, u32 column) {
   return load_operand_if(live, x + column);
-}
-
-// Adds up entries i, i + STEP, ... before `end`, UNROLL at a time; past it, both factors are zero.
-template <u32 STEP, typename Part, typename I, u32 UNROLL = Part::unroll>
-__device__ __forceinline__ void walk(Scalar& sum, Part part, I i, I end, const Dense* x) {
-  for (; i < end; i += UNROLL * STEP) {
-    Scalar value[UNROLL], factor[UNROLL];
-    u32 column[UNROLL];
-    bool live[UNROLL];
-#pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) {
-      live[u] = u == 0 || u * STEP < end - i;
-      column[u] = part.column(size_t(i) + u * STEP, live[u]);
-      value[u] = part.value(size_t(i) + u * STEP, live[u]);
-    }
-#pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) factor[u] = load_operand_if(live[u], x + column[u]);
-#pragma unroll
-    for (u32 u = 0; u < UNROLL; ++u) sum = fma(value[u], factor[u], sum);
-    if (end - i <= UNROLL * STEP) break;
-  }
 }

@@ -1,10 +1,13 @@
 //! Code generation: from a program to a CUDA translation unit that stands alone.
 //!
-//! The device code proper lives in `core/cuda/*.cuh`. A source holds the definitions that its
-//! program uses, and one kernel that sends each thread block to the part it works on. It depends on
-//! the program and on the forms that its arrays have ([`Signature`]), never on a size: sizes are
-//! arguments, so that matrices which share a program share its machine code.
+//! The device code proper lives in `core/cuda/*.cuh`: statements of layouts, which are written for
+//! the program by a small preprocessor, and definitions, of which a source holds those that it
+//! uses. A program of one part is one kernel; of several, the kernel sends each thread block to
+//! the function of the part it works on. A source depends on the program and on the forms that its
+//! arrays have ([`Signature`]), never on a size: sizes are arguments, so that matrices which share
+//! a program share its machine code.
 
+mod access;
 mod call;
 mod dense;
 mod emit;
@@ -15,18 +18,20 @@ mod items;
 mod lines;
 mod parameter;
 mod part;
+mod preprocess;
 mod signature;
 mod source;
+mod statements;
 mod transposing;
 mod unfused;
 
+pub(crate) use access::loads_vectors;
 pub(crate) use dense::WIDEST_LOAD;
 pub use dense::row_alignment;
 pub use emit::{emit, emit_ending};
 pub use ending::{Alignment, Ending};
 pub use epilogue::{Epilogue, Extent, UserArray, UserElement, UserField, UserFieldError, UserKind};
 pub use parameter::{Parameter, ParameterKind, Size};
-pub(crate) use part::loads_vectors;
 pub use signature::Signature;
 pub use source::{Argument, ArgumentKind, CudaSource, EmitError};
 pub use transposing::Transposing;

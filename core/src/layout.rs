@@ -1,7 +1,7 @@
 //! Layouts: how the rows of each part are stored, and how threads walk them.
 //!
 //! Each layout is one module that holds its production of the grammar, its packing and the inverse,
-//! its cost, and the call of its device function; a line of the registry makes it part of the
+//! its cost, and the call of its device code; a line of the registry makes it part of the
 //! language. [`pack`] turns a matrix and a program into the named arrays that the kernel reads;
 //! [`unpack`] gives the matrix back, bit for bit.
 
@@ -39,7 +39,7 @@ pub use registry::{Alternative, Derivation, Layout, Mask, Node, Part, Program, S
 pub use sell::SellLayout;
 
 pub(crate) use array::{ArrayReader, Stored};
-pub(crate) use call::{DeviceCall, Operand};
+pub(crate) use call::{DeviceCall, DeviceCode, Operand};
 pub(crate) use mapping::WIDEST_PANEL;
 pub(crate) use pack::{PartSource, part_name};
 #[cfg(all(test, feature = "std"))]

@@ -67,9 +67,11 @@ const SYNTAX: [&str; 10] = [
 ];
 
 /// All modules of code generation, likewise.
-const CODEGEN: [&str; 14] = [
+const CODEGEN: [&str; 17] = [
     "lines",
     "dense",
+    "access",
+    "preprocess",
     "signature",
     "parameter",
     "source",
@@ -79,6 +81,7 @@ const CODEGEN: [&str; 14] = [
     "items",
     "unfused",
     "part",
+    "statements",
     "call",
     "header",
     "emit",

@@ -2,12 +2,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::dense::{dense_names, result_name};
+use super::dense::{dense_names, dense_type, result_name};
 use super::ending::Ending;
 use super::parameter::Size;
 use super::part::PartCall;
 use super::signature::RowsForm;
-use crate::layout::{DeviceCall, Mapping, Operand, PartSize, part_name};
+use crate::layout::{ArrayRole, DeviceCall, Mapping, Operand, PartSize, part_name};
 use crate::task::{Operation, Task};
 
 impl DeviceCall {
@@ -45,8 +45,54 @@ impl DeviceCall {
         (task, ending): (Task, Option<&Ending>),
         block: &str,
     ) -> Option<Vec<String>> {
+        let each = self.operands.iter();
+        each.map(|&operand| self.operand(part, parts, (task, ending), block, operand)).collect()
+    }
+
+    /// One of them.
+    pub(super) fn operand(
+        &self,
+        part: &PartCall<'_>,
+        parts: usize,
+        (task, ending): (Task, Option<&Ending>),
+        block: &str,
+        operand: Operand,
+    ) -> Option<String> {
         let context = Context { part, parts, task, ending, mapping: self.mapping, block };
-        self.operands.iter().map(|&operand| context.operand(operand)).collect()
+        context.operand(operand)
+    }
+}
+
+impl PartCall<'_> {
+    /// How the part's function declares what the call gives it, behind what the part reads itself.
+    pub(super) fn declarations(&self, task: Task) -> Vec<String> {
+        let signature = self.signature;
+        let is_spmv = task.operation == Operation::SpMV;
+        let vector = self.call.mapping.vector;
+        let declare = |operand: &Operand| match operand {
+            Operand::Block => "u32 block".into(),
+            Operand::ColumnTile => "u32 column_tile".into(),
+            Operand::Size(size) => format!("u32 {}", size.name()),
+            Operand::Array(name) => {
+                let array = signature.arrays.iter().find(|array| array.name == *name);
+                let ty = array.map_or("void", |array| array.element.cuda_type());
+                match array.map(|array| array.role) {
+                    Some(ArrayRole::Matrix) | None => format!("const {ty}* {name}"),
+                    Some(ArrayRole::PartialSums | ArrayRole::Counters) => format!("{ty}* {name}"),
+                }
+            }
+            Operand::Input if is_spmv => format!("const {}* x", dense_type(task)),
+            Operand::Input => format!("Input<{vector}> input"),
+            Operand::Output if is_spmv => "Output output".into(),
+            Operand::Output => format!("Output<{vector}> output"),
+            Operand::Scratch => "unsigned char* scratch".into(),
+            // Functions of the library take these.
+            Operand::MergeTiles | Operand::MergeItems | Operand::Carry => String::new(),
+        };
+        let own = self.read_arrays().map(|(array, element)| format!("const {element}* {array}"));
+        let first_row = (signature.rows == RowsForm::Range)
+            .then(|| format!("u32 {}", PartSize::FirstRow.name()));
+        own.chain(first_row).chain(self.call.operands.iter().map(declare)).collect()
     }
 }
 
@@ -107,25 +153,19 @@ impl Context<'_> {
                 self.name("carry")?,
                 self.name("tickets")?,
             ),
-            Operand::CutRows => format!(
-                "CutRows{{{}, {}, {}}}",
-                self.name("cuts")?,
-                self.name("shares")?,
-                self.name("tickets")?,
-            ),
             Operand::Input if is_spmv => input.into(),
             Operand::Input if self.is_strided() => {
-                format!("Input<{vector}>{{{input}, ldb, column}}")
+                format!("Input<{vector}>{{{input}, ldb, first_column}}")
             }
-            Operand::Input => format!("Input<{vector}>{{{input}, column}}"),
+            Operand::Input => format!("Input<{vector}>{{{input}, first_column}}"),
             Operand::Output => {
                 let ty = if is_spmv { "Output".into() } else { format!("Output<{vector}>") };
                 let own = |output: &'static str| {
                     let streamed = Size::OutputStreamed(output).name(self.parts);
                     match (is_spmv, self.is_strided()) {
                         (true, _) => String::new(),
-                        (false, false) => format!("column, {streamed}, "),
-                        (false, true) => format!("ldc, ldd, column, {streamed}, "),
+                        (false, false) => format!("first_column, {streamed}, "),
+                        (false, true) => format!("ldc, ldd, first_column, {streamed}, "),
                     }
                 };
                 match self.ending {

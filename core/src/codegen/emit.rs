@@ -9,15 +9,17 @@ use core::fmt::{self, Write};
 use super::dense::{dense_names, dense_type, result_name};
 use super::ending::Ending;
 use super::header::write_header;
-use super::items::{Dense, used_by, write_items};
+use super::items::{Dense, identifiers, used_by, write_items};
 use super::lines::write_list;
 use super::parameter::{Parameter, ParameterKind, Size};
 use super::part::PartCall;
 use super::signature::Signature;
 use super::source::{CudaSource, EmitError};
+use super::statements::Place;
 use crate::language::{Fnv, Program};
 use crate::layout::{
-    ArrayReader, ArrayRole, ElementType, LayoutModule, PartSize, each_layout, part_name,
+    ArrayReader, ArrayRole, DeviceCode, ElementType, LayoutModule, Operand, PartSize, each_layout,
+    part_name,
 };
 use crate::task::{Operation, Task};
 
@@ -78,7 +80,7 @@ fn write(
 
     let mut code = String::new();
     for part in &parts {
-        part.write_type(&mut code, task, parts.len())?;
+        part.write_definitions(&mut code, task, parts.len())?;
     }
     write_kernel(&mut code, &kernel, (task, ending), &parameters, &parts)?;
     let dense = Dense::of(task, ending);
@@ -307,19 +309,42 @@ fn write_part(
             _ => format!("(column_tile * {stride} + threadIdx.x % {stride})"),
         };
         match (lane.as_str(), vector) {
-            ("0", _) | (_, 1) => writeln!(text, "{indent}const u32 column = {lane};")?,
-            _ => writeln!(text, "{indent}const u32 column = {lane} * {vector};")?,
+            ("0", _) | (_, 1) => writeln!(text, "{indent}const u32 first_column = {lane};")?,
+            _ => writeln!(text, "{indent}const u32 first_column = {lane} * {vector};")?,
+        }
+    }
+    if parts == 1 {
+        let place = Place::Kernel { block: own_block };
+        if let Some(statements) = part.statements(task, place, ending.is_none()) {
+            let uses = |name| statements.iter().any(|line| identifiers(line).any(|w| w == name));
+            for (name, operand) in [("input", Operand::Input), ("output", Operand::Output)] {
+                if uses(name) {
+                    let made = part.call.operand(part, parts, (task, ending), own_block, operand);
+                    let made = made.ok_or_else(|| part.lacks_array())?;
+                    let members = made.find('{').ok_or(fmt::Error)?;
+                    let (ty, members) = made.split_at(members);
+                    writeln!(text, "{indent}const {ty} {name}{members};")?;
+                }
+            }
+            statements.iter().try_for_each(|line| writeln!(text, "{line}"))?;
+            return Ok(());
         }
     }
     let arguments = part
         .call
         .arguments(part, parts, (task, ending), own_block)
         .ok_or_else(|| part.lacks_array())?;
-    let members = part.members(parts).join(", ");
-    let matrix = format!("{}{{{members}}}", part.type_name(parts));
-    let all: Vec<String> = core::iter::once(matrix).chain(arguments).collect();
-    let opening = format!("{indent}{}(", part.call.function);
-    write_list(text, &opening, &all, ");")?;
+    let members = part.members(parts);
+    let (function, all): (_, Vec<String>) = match part.call.code {
+        DeviceCode::Function(name) => {
+            let matrix = format!("{}{{{}}}", part.type_name(parts), members.join(", "));
+            (name.to_owned(), core::iter::once(matrix).chain(arguments).collect())
+        }
+        DeviceCode::Statements(_) => {
+            (part.function_name(), members.into_iter().chain(arguments).collect())
+        }
+    };
+    write_list(text, &format!("{indent}{function}("), &all, ");")?;
     Ok(())
 }
 

@@ -3,9 +3,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
+use super::access::loads_vectors;
 use super::lines::{MOST_COLUMNS, write_list, write_words};
 use super::parameter::{Parameter, ParameterKind};
-use super::part::loads_vectors;
 use crate::language::Program;
 use crate::task::Operation;
 

@@ -5,20 +5,20 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::ending::{Alignment, Ending};
-use crate::layout::Layout;
 use crate::task::{Operation, Task};
 
 /// A file of the library, and which dense operands it is for.
 type File = (&'static str, fn(Dense) -> bool);
 
-/// What the layouts share, each file after those that it uses. What differs between SpMV and SpMM,
+/// Each file after those that it uses. What differs between SpMV and SpMM,
 /// where results are rounded to half precision, by where results go, or where rows have gaps
 /// between them, is in a file for each.
-const SHARED: [File; 29] = [
+const FILES: [File; 34] = [
     (include_str!("../../cuda/types.cuh"), |_| true),
     (include_str!("../../cuda/half.cuh"), |_| true),
     (include_str!("../../cuda/prefetch.cuh"), |_| true),
     (include_str!("../../cuda/predicated.cuh"), |_| true),
+    (include_str!("../../cuda/matrices_operand.cuh"), |dense| dense.is_matrices),
     (include_str!("../../cuda/stored.cuh"), |dense| dense.is_matrices),
     (include_str!("../../cuda/to_dense.cuh"), |dense| !dense.is_half),
     (include_str!("../../cuda/to_dense_half.cuh"), |dense| dense.is_half),
@@ -71,18 +71,15 @@ const SHARED: [File; 29] = [
         dense.is_matrices_to(DenseResult::Fused) && dense.strided.is_some()
     }),
     (include_str!("../../cuda/spmm.cuh"), |dense| dense.is_matrices),
-    (include_str!("../../cuda/fours.cuh"), |_| true),
+    (include_str!("../../cuda/products.cuh"), |_| true),
+    (include_str!("../../cuda/merge.cuh"), |_| true),
+    (include_str!("../../cuda/merge_rows.cuh"), |_| true),
+    (include_str!("../../cuda/merge_scan.cuh"), |_| true),
+    (include_str!("../../cuda/merge_columns.cuh"), |_| true),
 ];
 
 /// The library's name for the type of the dense operands in memory.
 const DENSE: &str = "Dense";
-
-/// All files with what they are for: what is shared, then each layout's own.
-fn files() -> impl Iterator<Item = File> {
-    let own = Layout::DEVICE_CODE.iter().copied().flatten();
-    let for_all: fn(Dense) -> bool = |_| true;
-    SHARED.into_iter().chain(own.map(move |text| (*text, for_all)))
-}
 
 /// What the dense operands are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,16 +135,19 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// The lines with the type of the dense operands by this name.
-    fn lines_in<'n>(&'n self, dense_type: &'n str) -> impl Iterator<Item = String> + 'n {
-        self.lines.iter().map(move |line| line.replace(DENSE, dense_type))
+    /// Lines of the comment before the definition.
+    fn comment_lines(&self) -> usize {
+        self.lines.iter().take_while(|line| line.starts_with("//")).count()
     }
 }
 
 /// The definitions that `code` uses, and all that those use, each after what it uses.
 pub(super) fn used_by(code: &str, dense: Dense) -> Vec<Item> {
-    let mut items: Vec<Item> =
-        files().filter(|(_, is_for)| is_for(dense)).flat_map(|(text, _)| split(text)).collect();
+    let mut items: Vec<Item> = FILES
+        .into_iter()
+        .filter(|(_, is_for)| is_for(dense))
+        .flat_map(|(text, _)| split(text))
+        .collect();
     let mut is_used = alloc::vec![false; items.len()];
     let mut open: Vec<&str> = identifiers(code).collect();
     while let Some(name) = open.pop() {
@@ -162,17 +162,23 @@ pub(super) fn used_by(code: &str, dense: Dense) -> Vec<Item> {
     items
 }
 
-/// Writes definitions of the library.
+/// Writes definitions of the library. Neighbours of which the same is to be said stand together,
+/// beneath one comment.
 pub(super) fn write_items(text: &mut String, items: &[Item], dense_type: &str) -> fmt::Result {
     let mut is_short = true;
+    let mut said: &[&str] = &[];
     for item in items {
+        let (comment, definition) = item.lines.split_at(item.comment_lines());
+        let says_the_same = !comment.is_empty() && comment == said;
+        said = comment;
         // Aliases and constants stand together.
         let was_short = core::mem::replace(&mut is_short, item.lines.len() == 1);
-        if !(was_short && is_short) {
+        if !(was_short && is_short || says_the_same) {
             writeln!(text)?;
         }
-        for line in item.lines_in(dense_type) {
-            writeln!(text, "{line}")?;
+        let comment = if says_the_same { &[] } else { comment };
+        for line in comment.iter().chain(definition) {
+            writeln!(text, "{}", line.replace(DENSE, dense_type))?;
         }
     }
     Ok(())
@@ -227,7 +233,7 @@ fn without_comment(line: &'static str) -> &'static str {
 }
 
 /// The identifiers of a text, keywords among them, without those of its comments.
-fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or(line));
     code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
         .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
@@ -258,7 +264,7 @@ mod tests {
 
     #[test]
     fn every_file_is_split_into_definitions_with_their_names() {
-        for (text, _) in files() {
+        for (text, _) in FILES {
             let items = split(text);
             let kept: usize = items.iter().map(|item| item.lines.len()).sum();
             let written = text.lines().filter(|line| !is_of_the_file(line));
@@ -283,9 +289,8 @@ mod tests {
     #[test]
     fn definitions_come_after_what_they_use_and_once() {
         for dense in all() {
-            let all = "csr_lanes csr_block sell dia_rows dia_columns bcsr_rows bcsr_columns \
-                       merge_rows merge_scan merge_columns chunk prefetch f16 bf16 \
-                       Output";
+            let all =
+                "merge_rows merge_scan merge_columns load_operand_if prefetch f16 bf16 Output";
             let items = used_by(all, dense);
             for (index, item) in items.iter().enumerate() {
                 let names = items.iter().filter(|other| other.name == item.name).count();

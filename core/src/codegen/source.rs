@@ -33,9 +33,7 @@ pub struct CudaSource {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EmitError {
     /// The signature is of another program.
-    #[error(
-        "part {part} ({layout}) lacks an array that its device function reads, or what one means"
-    )]
+    #[error("part {part} ({layout}) lacks an array that its device code reads, or what one means")]
     MissingArray {
         /// Index of the part.
         part: usize,

@@ -69,7 +69,7 @@ impl Array {
 /// What reads an array in device code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ArrayReader {
-    /// The layout's device function.
+    /// The layout's own device code.
     Layout,
     /// The part, whose functions say what the codings mean.
     Part,

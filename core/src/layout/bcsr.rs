@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{DeviceCall, PartSize, Shares};
+use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_columns, pack_filled};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{PartLaunch, StoredPart};
@@ -63,12 +63,15 @@ impl BcsrLayout {
     }
 }
 
+/// The statements where a thread has a row, and where it has a row of blocks.
+const ROWS_CODE: DeviceCode = DeviceCode::Statements(include_str!("../../cuda/bcsr_rows.cuh"));
+const COLUMNS_CODE: DeviceCode =
+    DeviceCode::Statements(include_str!("../../cuda/bcsr_columns.cuh"));
+
 impl LayoutModule for BcsrLayout {
     const WORD: Word = Word::Bcsr;
     const FIELDS: &'static [&'static str] =
         &["side", "index", "values", "cache", "vector", "lanes"];
-    const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/bcsr.cuh")];
-
     /// `bcsr B …`, for rows in matrix order whose entries fill blocks of some size.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
         let any = !sides(site, mask).is_empty();
@@ -194,14 +197,14 @@ impl LayoutModule for BcsrLayout {
         let mapping = self.mapping(task, block);
         let lanes = mapping.lanes;
         let call = if self.shares_input(task) {
-            DeviceCall::new("bcsr_columns", mapping, Shares::RowOfBlocks(lanes))
-                .constant("column_lanes", mapping.stride)
+            DeviceCall::new(COLUMNS_CODE, mapping, Shares::RowOfBlocks(lanes))
         } else {
-            DeviceCall::new("bcsr_rows", mapping, Shares::Row(lanes))
+            DeviceCall::new(ROWS_CODE, mapping, Shares::Row(lanes))
         };
         call.values_at_once(self.side)
-            .constant("block_side", self.side)
-            .constant("lanes_per_row", lanes)
+            .constant("SIDE", self.side)
+            .factor("LANES", lanes)
+            .factor("STRIDE", mapping.stride)
             .block()
             .size(PartSize::Rows)
             .size(PartSize::Columns)

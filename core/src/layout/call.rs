@@ -1,18 +1,20 @@
-//! The call of a layout's device function, as data.
+//! The call of a layout's device code, as data.
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use super::Mapping;
 
-/// The call of a device function: which one, how threads are mapped, and what it is given.
+/// The call of device code: which one, how threads are mapped, and what it is given.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceCall {
-    pub(crate) function: &'static str,
+    pub(crate) code: DeviceCode,
     pub(crate) mapping: Mapping,
     pub(crate) shares: Shares,
-    /// Members of the part's mapping in the source: their names and numbers.
+    /// Numbers by their names in the source.
     pub(crate) constants: Vec<(&'static str, u32)>,
+    /// Likewise, where the code has no need of one that is 1.
+    pub(crate) factors: Vec<(&'static str, u32)>,
     pub(crate) operands: Vec<Operand>,
     /// Values that it takes from the part at once, by vector loads where they divide into vectors;
     /// `None` where it takes them one by one.
@@ -21,6 +23,15 @@ pub(crate) struct DeviceCall {
     pub(crate) columns_at_once: Option<u32>,
     /// Bytes of the shared buffer that it uses.
     pub(crate) scratch: usize,
+}
+
+/// The device code of a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceCode {
+    /// A function of the library, which is given the part.
+    Function(&'static str),
+    /// A file of statements, which are written for the program.
+    Statements(&'static str),
 }
 
 /// Which threads share what, over the rows and entries of a part.
@@ -59,7 +70,7 @@ impl fmt::Display for Shares {
     }
 }
 
-/// What a device function is given after its part, in order.
+/// What device code is given, in order; a function of the library after its part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operand {
     Block,
@@ -69,7 +80,6 @@ pub(crate) enum Operand {
     MergeTiles,
     MergeItems,
     Carry,
-    CutRows,
     Input,
     Output,
     Scratch,
@@ -77,12 +87,13 @@ pub(crate) enum Operand {
 
 impl DeviceCall {
     /// A call by all threads of the part's blocks.
-    pub(crate) fn new(function: &'static str, mapping: Mapping, shares: Shares) -> Self {
+    pub(crate) fn new(code: DeviceCode, mapping: Mapping, shares: Shares) -> Self {
         Self {
-            function,
+            code,
             mapping,
             shares,
             constants: Vec::new(),
+            factors: Vec::new(),
             operands: Vec::new(),
             values_at_once: None,
             columns_at_once: None,
@@ -90,9 +101,15 @@ impl DeviceCall {
         }
     }
 
-    /// A named constant that the function takes from its mapping.
+    /// A named constant.
     pub(crate) fn constant(mut self, name: &'static str, value: u32) -> Self {
         self.constants.push((name, value));
+        self
+    }
+
+    /// A named constant that is left out where it is 1.
+    pub(crate) fn factor(mut self, name: &'static str, value: u32) -> Self {
+        self.factors.push((name, value));
         self
     }
 
@@ -147,11 +164,6 @@ impl DeviceCall {
     /// The partial sums of a merge part.
     pub(crate) fn carry(self) -> Self {
         self.push(Operand::Carry)
-    }
-
-    /// The shares of rows that a chunk part has cut.
-    pub(crate) fn cut_rows(self) -> Self {
-        self.push(Operand::CutRows)
     }
 
     /// The dense operands.

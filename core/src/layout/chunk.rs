@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{DeviceCall, PartSize, Shares};
+use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{PartLaunch, StoredPart, WORKSPACE_LIMIT};
@@ -146,8 +146,6 @@ impl LayoutModule for ChunkLayout {
     const WORD: Word = Word::Chunk;
     const FIELDS: &'static [&'static str] =
         &["entries", "index", "values", "cache", "vector", "lanes", "unroll"];
-    const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/chunk.cuh")];
-
     /// `chunk ENTRIES …`, for so few rows that positions can be told from shares.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
         let fits = mask.allows(|stats| stats.rows(site.rows).rows.len() < CUT as usize);
@@ -280,11 +278,12 @@ impl LayoutModule for ChunkLayout {
 
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        DeviceCall::new("chunk", mapping, Shares::Chunk(self.lanes))
-            .constant("lanes_per_chunk", self.lanes)
-            .constant("column_lanes", mapping.stride)
-            .constant("column_tiles", mapping.column_tiles)
-            .constant("unroll", self.unroll)
+        let code = DeviceCode::Statements(include_str!("../../cuda/chunk.cuh"));
+        DeviceCall::new(code, mapping, Shares::Chunk(self.lanes))
+            .factor("LANES", self.lanes)
+            .factor("STRIDE", mapping.stride)
+            .factor("COLUMN_TILES", mapping.column_tiles)
+            .constant("UNROLL", self.unroll)
             .values_at_once(FOUR)
             .columns_at_once(FOUR)
             .block()
@@ -292,7 +291,9 @@ impl LayoutModule for ChunkLayout {
             .size(PartSize::Chunks)
             .array("chunk_offsets")
             .array("chunk_rows")
-            .cut_rows()
+            .array("cuts")
+            .array("shares")
+            .array("tickets")
             .dense()
     }
 

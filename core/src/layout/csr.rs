@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{DeviceCall, PartSize, Shares};
+use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_entries, shared_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{PartLaunch, StoredPart};
@@ -53,12 +53,14 @@ impl CsrLayout {
     }
 }
 
+/// The statements where the threads of a warp share a row, and where a block has one.
+const LANES_CODE: DeviceCode = DeviceCode::Statements(include_str!("../../cuda/csr.cuh"));
+const BLOCK_CODE: DeviceCode = DeviceCode::Statements(include_str!("../../cuda/csr_block.cuh"));
+
 impl LayoutModule for CsrLayout {
     const WORD: Word = Word::Csr;
     const FIELDS: &'static [&'static str] =
         &["index", "values", "cache", "vector", "lanes", "unroll"];
-    const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/csr.cuh")];
-
     /// `csr INDEX VALUES CACHE VECTOR LANES UNROLL`, for any rows.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
         let index = Slot::Index(site, IndexUnit::Rows(1));
@@ -151,13 +153,14 @@ impl LayoutModule for CsrLayout {
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
         let call = match self.lanes {
-            Lanes::Threads(lanes) => DeviceCall::new("csr_lanes", mapping, Shares::Row(lanes))
-                .constant("lanes_per_row", lanes),
-            Lanes::Block => DeviceCall::new("csr_block", mapping, Shares::BlockRow),
+            Lanes::Threads(lanes) => {
+                DeviceCall::new(LANES_CODE, mapping, Shares::Row(lanes)).factor("LANES", lanes)
+            }
+            Lanes::Block => DeviceCall::new(BLOCK_CODE, mapping, Shares::BlockRow),
         };
         let call = call
-            .constant("column_lanes", mapping.stride)
-            .constant("unroll", self.unroll)
+            .factor("STRIDE", mapping.stride)
+            .constant("UNROLL", self.unroll)
             .block()
             .size(PartSize::Rows)
             .array("row_offsets")

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{DeviceCall, PartSize, Shares};
+use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Decoder, pack_filled};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{PartLaunch, StoredPart};
@@ -55,11 +55,13 @@ impl DiaLayout {
     }
 }
 
+/// The statements of SpMV and of SpMM.
+const ROWS_CODE: DeviceCode = DeviceCode::Statements(include_str!("../../cuda/dia_rows.cuh"));
+const COLUMNS_CODE: DeviceCode = DeviceCode::Statements(include_str!("../../cuda/dia_columns.cuh"));
+
 impl LayoutModule for DiaLayout {
     const WORD: Word = Word::Dia;
     const FIELDS: &'static [&'static str] = &["values", "cache", "vector", "rows", "unroll"];
-    const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/dia.cuh")];
-
     /// `dia VALUES CACHE VECTOR R UNROLL`, for rows in matrix order with few, well-filled
     /// diagonals.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
@@ -170,18 +172,16 @@ impl LayoutModule for DiaLayout {
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
         let call = match task.operation {
-            Operation::SpMV => {
-                DeviceCall::new("dia_rows", mapping, Shares::RowsOfThread(self.rows))
-                    .values_at_once(self.rows)
-                    .constant("rows_per_thread", self.rows)
-                    .constant("unroll", self.unroll)
-                    .block()
-                    .size(PartSize::Rows)
-                    .size(PartSize::Columns)
-            }
-            Operation::SpMM { .. } => DeviceCall::new("dia_columns", mapping, Shares::Row(1))
-                .constant("column_lanes", mapping.stride)
-                .constant("unroll", self.unroll)
+            Operation::SpMV => DeviceCall::new(ROWS_CODE, mapping, Shares::RowsOfThread(self.rows))
+                .values_at_once(self.rows)
+                .constant("ROWS", self.rows)
+                .constant("UNROLL", self.unroll)
+                .block()
+                .size(PartSize::Rows)
+                .size(PartSize::Columns),
+            Operation::SpMM { .. } => DeviceCall::new(COLUMNS_CODE, mapping, Shares::Row(1))
+                .factor("STRIDE", mapping.stride)
+                .constant("UNROLL", self.unroll)
                 .block()
                 .size(PartSize::Rows),
         };

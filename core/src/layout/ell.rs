@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{DeviceCall, PartSize, Shares};
+use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{PartLaunch, StoredPart};
@@ -56,8 +56,6 @@ impl LayoutModule for EllLayout {
     const WORD: Word = Word::Ell;
     const FIELDS: &'static [&'static str] =
         &["index", "values", "cache", "vector", "lanes", "unroll"];
-    const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/ell.cuh")];
-
     /// `ell …`, for rows in matrix order, where padding them to the longest is bearable.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
         let fits = site.order == Order::Keep
@@ -168,10 +166,11 @@ impl LayoutModule for EllLayout {
 
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        DeviceCall::new("ell", mapping, Shares::Row(self.lanes))
-            .constant("lanes_per_row", self.lanes)
-            .constant("column_lanes", mapping.stride)
-            .constant("unroll", self.unroll)
+        let code = DeviceCode::Statements(include_str!("../../cuda/ell.cuh"));
+        DeviceCall::new(code, mapping, Shares::Row(self.lanes))
+            .factor("LANES", self.lanes)
+            .factor("STRIDE", mapping.stride)
+            .constant("UNROLL", self.unroll)
             .values_at_once(FOUR)
             .columns_at_once(FOUR)
             .block()

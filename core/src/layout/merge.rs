@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{DeviceCall, Shares};
+use super::call::{DeviceCall, DeviceCode, Shares};
 use super::coding::{Counted, Decoder, pack_entries, shared_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::pack::{PartLaunch, SHARED_LIMIT, StoredPart, WORKSPACE_LIMIT};
@@ -176,13 +176,6 @@ impl LayoutModule for MergeLayout {
     const WORD: Word = Word::Merge;
     const FIELDS: &'static [&'static str] =
         &["items", "index", "values", "cache", "vector", "reduction"];
-    const DEVICE_CODE: &'static [&'static str] = &[
-        include_str!("../../cuda/products.cuh"),
-        include_str!("../../cuda/merge.cuh"),
-        include_str!("../../cuda/merge_rows.cuh"),
-        include_str!("../../cuda/merge_scan.cuh"),
-        include_str!("../../cuda/merge_columns.cuh"),
-    ];
     const STORES_BY_BLOCK: bool = true;
 
     /// `merge I …`, for any rows in matrix order: sorting would not even them out further.
@@ -378,7 +371,7 @@ impl LayoutModule for MergeLayout {
         let mapping = self.mapping(task, block);
         let call = match (task.operation, self.reduction) {
             (Operation::SpMM { .. }, _) => DeviceCall::new(
-                "merge_columns",
+                DeviceCode::Function("merge_columns"),
                 mapping,
                 Shares::BlockTile("whose items its groups of threads share evenly"),
             )
@@ -388,7 +381,7 @@ impl LayoutModule for MergeLayout {
             .column_tile()
             .merge_items(),
             (Operation::SpMV, Reduction::Scan) => DeviceCall::new(
-                "merge_scan",
+                DeviceCode::Function("merge_scan"),
                 mapping,
                 Shares::BlockTile("whose items its threads share evenly"),
             )
@@ -396,7 +389,7 @@ impl LayoutModule for MergeLayout {
             .block()
             .merge_items(),
             (Operation::SpMV, Reduction::Rows(lanes)) => DeviceCall::new(
-                "merge_rows",
+                DeviceCode::Function("merge_rows"),
                 mapping,
                 Shares::BlockTile("whose rows its threads add up in shared memory"),
             )

@@ -20,8 +20,6 @@ pub(crate) trait LayoutModule: Copy {
     const WORD: Word;
     /// Names of its fields in program text, in the order of their tokens.
     const FIELDS: &'static [&'static str];
-    /// Its device code: files of `core/cuda`, each after those of the same list that it uses.
-    const DEVICE_CODE: &'static [&'static str];
     /// Whether what is stored depends on the task and the threads of a block, too.
     const STORES_BY_BLOCK: bool = false;
 
@@ -66,7 +64,7 @@ pub(crate) trait LayoutModule: Copy {
     /// What the elements of one of its arrays are; `None` for a name that it does not have.
     fn meaning(&self, array: &str) -> Option<Meaning>;
 
-    /// The call of its device function.
+    /// The call of its device code.
     fn call(&self, task: Task, block: u32) -> DeviceCall;
 
     /// What a product is predicted to cost.
@@ -103,10 +101,6 @@ macro_rules! layouts {
         impl Layout {
             /// The words that open layouts.
             pub const WORDS: &'static [Word] = &[$($Layout::WORD,)*];
-
-            /// The device code of each layout.
-            pub(crate) const DEVICE_CODE: &'static [&'static [&'static str]] =
-                &[$($Layout::DEVICE_CODE,)*];
 
             /// Names of the fields that follow a layout's word; none for another word.
             #[must_use]

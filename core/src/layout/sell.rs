@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{DeviceCall, PartSize, Shares};
+use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_columns, pack_filled};
 use super::cost::{CostModel, PartCost, StartUp};
 use super::pack::{PartLaunch, StoredPart};
@@ -64,8 +64,6 @@ impl LayoutModule for SellLayout {
     const WORD: Word = Word::Sell;
     const FIELDS: &'static [&'static str] =
         &["height", "index", "values", "cache", "vector", "lanes", "unroll"];
-    const DEVICE_CODE: &'static [&'static str] = &[include_str!("../../cuda/sell.cuh")];
-
     /// `sell H …`, where the padding of some height is bearable.
     fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
         let any = !heights(site, mask).is_empty();
@@ -193,11 +191,15 @@ impl LayoutModule for SellLayout {
 
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
-        DeviceCall::new("sell", mapping, Shares::Row(mapping.lanes))
-            .constant("slice_height", self.height)
-            .constant("lanes_per_row", mapping.lanes)
-            .constant("column_lanes", mapping.stride)
-            .constant("unroll", self.unroll)
+        let code = DeviceCode::Statements(include_str!("../../cuda/sell.cuh"));
+        // Rows of a slice that neighbouring threads take.
+        let group = self.height.min(32 / (mapping.lanes * mapping.stride));
+        DeviceCall::new(code, mapping, Shares::Row(mapping.lanes))
+            .constant("HEIGHT", self.height)
+            .factor("LANES", mapping.lanes)
+            .factor("STRIDE", mapping.stride)
+            .factor("GROUP", group)
+            .constant("UNROLL", self.unroll)
             .block()
             .size(PartSize::Rows)
             .array("row_lengths")
