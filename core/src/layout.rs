@@ -15,35 +15,39 @@ mod csr;
 mod dia;
 mod ell;
 mod emulated;
+mod layout_module;
 mod mapping;
 mod merge;
 mod pack;
+mod packed;
 mod packer;
-mod registry;
+mod pricing;
+pub(crate) mod registry;
 mod sell;
 
 pub use array::{Array, ArrayData, ArrayRole, ElementType, Meaning};
 pub use bcsr::BcsrLayout;
 pub use call::PartSize;
 pub use chunk::ChunkLayout;
-pub use cost::{Cost, CostConstants, CostModel, PartCost, PartTime, StartUp};
+pub use cost::{CostConstants, CostModel, PartCost, PartTime, StartUp};
 pub use csr::CsrLayout;
 pub use dia::DiaLayout;
 pub use ell::EllLayout;
 pub use emulated::{EmulatedCost, EmulatedFeatures};
 pub use mapping::Mapping;
 pub use merge::{MergeLayout, Reduction};
-pub use pack::{LinearGeometry, PackError, Packed, PackedPart, UnpackError, unpack};
+pub use pack::PackError;
+pub use packed::{LinearGeometry, Packed, PackedPart, UnpackError, unpack};
 pub use packer::{Packer, Packing, pack};
+pub use pricing::Cost;
 pub use registry::{Alternative, Derivation, Layout, Mask, Node, Part, Program, Slot, Space};
 pub use sell::SellLayout;
 
-pub(crate) use array::{ArrayReader, Stored};
+pub(crate) use array::ArrayReader;
 pub(crate) use call::{DeviceCall, DeviceCode, Operand};
+pub(crate) use layout_module::LayoutModule;
 pub(crate) use mapping::WIDEST_PANEL;
-pub(crate) use pack::{PartSource, part_name};
+pub(crate) use packed::part_name;
 #[cfg(all(test, feature = "std"))]
 pub(crate) use packer::packings;
-pub(crate) use registry::{LayoutModule, PANEL, VECTOR, each_layout};
-
-use crate::structure::Table;
+pub(crate) use registry::{PANEL, VECTOR, each_layout};

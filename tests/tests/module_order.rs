@@ -66,6 +66,29 @@ const SYNTAX: [&str; 10] = [
     "space",
 ];
 
+/// All modules of the layouts, likewise.
+const LAYOUT: [&str; 19] = [
+    "array",
+    "mapping",
+    "call",
+    "pack",
+    "coding",
+    "cost",
+    "emulated",
+    "layout_module",
+    "bcsr",
+    "chunk",
+    "csr",
+    "dia",
+    "ell",
+    "merge",
+    "sell",
+    "registry",
+    "packed",
+    "packer",
+    "pricing",
+];
+
 /// All modules of code generation, likewise.
 const CODEGEN: [&str; 17] = [
     "lines",
@@ -232,6 +255,12 @@ fn modules_of_the_statistics_depend_downwards_only() {
 fn modules_of_the_syntax_depend_downwards_only() {
     let uses = check_inside("core", &["syntax"], &SYNTAX).unwrap();
     assert!(uses > 20, "only {uses} uses were found");
+}
+
+#[test]
+fn modules_of_the_layouts_depend_downwards_only() {
+    let uses = check_inside("core", &["layout"], &LAYOUT).unwrap();
+    assert!(uses > 60, "only {uses} uses were found");
 }
 
 #[test]

@@ -3,16 +3,17 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::array::{Array, ArrayData, Meaning, Stored};
 use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_columns, pack_filled};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::{PartLaunch, StoredPart};
-use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
-use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use super::layout_module::{LayoutModule, field};
+use super::mapping::Mapping;
+use super::pack::{PackError, PartLaunch, PartSource, StoredPart, UnpackSource};
 use crate::matrix::Scalar;
 use crate::structure::{BlockColumns, MAX_PADDING, Order};
-use crate::syntax::grammar::{IndexUnit, Site};
-use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
+use crate::syntax::grammar::{Alternative, IndexUnit, LayoutSet, Site, Slot};
+use crate::syntax::{Access, IndexCoding, Lanes, Mask, Reader, Token, Word};
 use crate::task::{Operation, Task};
 
 /// Rows and columns of a block: what 2-D and 3-D elements and their pairs give, and powers of two.
@@ -32,7 +33,7 @@ pub struct BcsrLayout {
 }
 
 /// The block sizes whose padding is bearable.
-fn sides(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
+fn sides<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Vec<Alternative<L>> {
     if site.order != Order::Keep {
         return Vec::new();
     }
@@ -73,9 +74,9 @@ impl LayoutModule for BcsrLayout {
     const FIELDS: &'static [&'static str] =
         &["side", "index", "values", "cache", "vector", "lanes"];
     /// `bcsr B …`, for rows in matrix order whose entries fill blocks of some size.
-    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
+    fn open<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Option<Vec<Slot<L>>> {
         let any = !sides(site, mask).is_empty();
-        any.then(|| vec![field::<Self>("side", site, sides)])
+        any.then(|| vec![field::<Self, L>("side", site, sides)])
     }
 
     fn write(&self, out: &mut Vec<Token>) {
@@ -151,11 +152,10 @@ impl LayoutModule for BcsrLayout {
 
     fn unpack<T: Scalar>(
         &self,
-        part: &PackedPart,
-        _: &Program,
+        part: &UnpackSource<'_>,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
-        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let decoder = Decoder::new(self.access.values, part.arrays);
         let offsets = part.array("block_row_offsets")?;
         let side = self.side as usize;
         for position in 0..part.rows.len() {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::Mapping;
+use super::mapping::Mapping;
 
 /// The call of device code: which one, how threads are mapped, and what it is given.
 #[derive(Clone, Debug)]

@@ -3,16 +3,17 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::array::{Array, ArrayData, Meaning, Stored};
 use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::{PartLaunch, StoredPart, WORKSPACE_LIMIT};
-use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
-use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use super::layout_module::{LayoutModule, field};
+use super::mapping::Mapping;
+use super::pack::{PackError, PartLaunch, PartSource, StoredPart, UnpackSource, WORKSPACE_LIMIT};
 use crate::matrix::Scalar;
 use crate::structure::{FOUR, row_chunk_count, row_chunks};
-use crate::syntax::grammar::{IndexUnit, Site};
-use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
+use crate::syntax::grammar::{Alternative, IndexUnit, LayoutSet, Site, Slot};
+use crate::syntax::{Access, IndexCoding, Lanes, Mask, Reader, Token, Word};
 use crate::task::Task;
 
 /// Most entries of a chunk.
@@ -42,7 +43,7 @@ pub struct ChunkLayout {
 }
 
 /// Sizes of chunks whose sums of cut rows fit in a workspace.
-fn entries(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
+fn entries<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Vec<Alternative<L>> {
     let task = mask.task();
     let fits = |&&most: &&u32| {
         mask.allows(|stats| workspace(task, stats.chunks(site.rows, most).shares).is_ok())
@@ -54,14 +55,14 @@ fn entries(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
             Slot::Cache,
             Slot::Vector,
             Slot::Lanes { most: 32.min(most / FOUR), block: false },
-            field::<ChunkLayout>("unroll", site, unrolls),
+            field::<ChunkLayout, L>("unroll", site, unrolls),
         ];
         Alternative::number(most, opens)
     };
     ENTRIES.iter().filter(fits).map(fields).collect()
 }
 
-fn unrolls(_: Site, _: Mask<'_>) -> Vec<Alternative> {
+fn unrolls<L: LayoutSet>(_: Site, _: Mask<'_, L>) -> Vec<Alternative<L>> {
     [1, 2].map(|n| Alternative::leaf(Token::Number(n))).into()
 }
 
@@ -147,10 +148,10 @@ impl LayoutModule for ChunkLayout {
     const FIELDS: &'static [&'static str] =
         &["entries", "index", "values", "cache", "vector", "lanes", "unroll"];
     /// `chunk ENTRIES …`, for so few rows that positions can be told from shares.
-    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
+    fn open<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Option<Vec<Slot<L>>> {
         let fits = mask.allows(|stats| stats.rows(site.rows).rows.len() < CUT as usize);
         (fits && !entries(site, mask).is_empty())
-            .then(|| vec![field::<Self>("entries", site, entries)])
+            .then(|| vec![field::<Self, L>("entries", site, entries)])
     }
 
     fn write(&self, out: &mut Vec<Token>) {
@@ -213,11 +214,10 @@ impl LayoutModule for ChunkLayout {
 
     fn unpack<T: Scalar>(
         &self,
-        part: &PackedPart,
-        _: &Program,
+        part: &UnpackSource<'_>,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
-        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let decoder = Decoder::new(self.access.values, part.arrays);
         let offsets = part.array("chunk_offsets")?;
         let (rows, cuts) = (part.array("chunk_rows")?, part.array("cuts")?);
         for chunk in 0..rows.len() {

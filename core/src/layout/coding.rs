@@ -2,8 +2,10 @@ use alloc::vec::Vec;
 
 use half::{bf16, f16};
 
-use super::{Array, ArrayData, PackError, PartSource, Table};
+use super::array::{Array, ArrayData};
+use super::pack::{PackError, PartSource};
 use crate::matrix::{Elements, Scalar};
+use crate::structure::Table;
 use crate::syntax::{IndexCoding, ValueCoding};
 use crate::task::Dtype;
 

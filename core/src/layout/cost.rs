@@ -1,17 +1,15 @@
-//! What programs are predicted to cost, and how long they are predicted to take.
+//! The model of what programs cost: the matrix, the task, the GPU and the constants.
 
 mod constants;
 mod part;
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 pub use constants::CostConstants;
 pub(crate) use part::WarpSteps;
 pub use part::{PartCost, PartTime, StartUp};
 
-use super::{LayoutModule, Node, Part, Program, each_layout};
-use crate::structure::{MatrixStats, RowSetId, Rows, SplitRule};
+use crate::structure::MatrixStats;
 use crate::syntax::grammar::Site;
 use crate::target::Target;
 use crate::task::Task;
@@ -19,10 +17,10 @@ use crate::task::Task;
 /// Prices programs for one matrix, task and GPU.
 #[derive(Clone, Debug)]
 pub struct CostModel<'m> {
-    stats: Arc<MatrixStats<'m>>,
-    task: Task,
-    target: Target,
-    constants: CostConstants,
+    pub(super) stats: Arc<MatrixStats<'m>>,
+    pub(super) task: Task,
+    pub(super) target: Target,
+    pub(super) constants: CostConstants,
 }
 
 /// Matrices of more than this share of the L2 stream through it; of smaller ones, enough is found
@@ -36,8 +34,6 @@ const INPUT_HELD: f64 = 0.8;
 /// of the reads over 51 MB, 36 % over 102 MB and 47 % over 205 MB; by this they are 11, 35 and 48
 /// %.
 const INPUT_MISSED: f64 = 0.6;
-/// What a load moves at least.
-const SECTOR_BYTES: u64 = 32;
 /// Rows of the input that are in use together, in mean distances from the scaled diagonal. Columns
 /// that are spread evenly are a third of all away from it.
 const ROWS_IN_USE: f64 = 4.0;
@@ -112,42 +108,6 @@ impl<'m> CostModel<'m> {
         WarpSteps { warps: rows.groups, total, longest: rows.longest }
     }
 
-    /// Predicted cost of a part at its site.
-    #[must_use]
-    pub fn part_cost(&self, site: Site, part: &Part) -> PartCost {
-        let cost = each_layout!(&part.layout, layout => layout.cost(site, self));
-        match &*self.stats.ordered(site.rows, site.order) {
-            Rows::List(rows) => cost.listed(rows.len() as u64),
-            Rows::Range { .. } => cost,
-        }
-    }
-
-    /// Predicted time of a part at its site, with reads of the input that the L2 cache does not
-    /// answer, which depend on the panels. [`CostModel::cost`] leaves them out.
-    #[must_use]
-    pub fn part_time(&self, site: Site, part: &Part) -> PartTime {
-        let cost = self.part_cost(site, part);
-        let columns = self.task.operation.columns() / cost.panels;
-        let row = u64::from(columns) * self.task.precision.dense().size() as u64;
-        let reads = self.stats.rows(site.rows).nnz as u64 * u64::from(cost.panels);
-        let bytes = (reads * row.max(SECTOR_BYTES)) as f64 * self.input_misses(columns);
-        let time = cost.time(&self.constants, &self.target);
-        PartTime { busy: time.busy + self.constants.transfer(bytes as u64, &self.target), ..time }
-    }
-
-    /// Predicted cost of a program; parts without rows cost nothing.
-    #[must_use]
-    pub fn cost(&self, program: &Program) -> Cost {
-        let columns = u64::from(self.task.operation.columns());
-        let parts = self.parts(program);
-        Cost {
-            matrix_bytes: parts.iter().map(|part| part.matrix_bytes).sum(),
-            dense_bytes: self.dense_bytes(),
-            flops: 2 * self.stats.nnz() as u64 * columns,
-            seconds: self.constants.time(&parts, &self.target).seconds(),
-        }
-    }
-
     /// Bytes of the dense operands, each element once.
     #[must_use]
     pub fn dense_bytes(&self) -> u64 {
@@ -155,59 +115,4 @@ impl<'m> CostModel<'m> {
         let columns = u64::from(self.task.operation.columns());
         vectors * columns * self.task.precision.dense().size() as u64
     }
-
-    /// Predicted costs of a program's parts, in order; those without rows are left out.
-    ///
-    /// [`CostConstants::time`] prices them, as often as need be without looking at the matrix.
-    #[must_use]
-    pub fn parts(&self, program: &Program) -> Vec<PartCost> {
-        let mut parts = Vec::new();
-        self.walk(&program.body, RowSetId::ALL, program.block.threads(), &mut parts);
-        parts
-    }
-
-    fn walk(&self, node: &Node, rows: RowSetId, block: u32, parts: &mut Vec<PartCost>) {
-        match node {
-            Node::Split { rule, low, high } => match self.stats.split(rows, *rule) {
-                Some((low_rows, high_rows)) => {
-                    self.walk(low, low_rows, block, parts);
-                    self.walk(high, high_rows, block, parts);
-                }
-                // All rows are on one side, and the other has no blocks.
-                None => {
-                    let side = if self.all_are_high(rows, *rule) { high } else { low };
-                    self.walk(side, rows, block, parts);
-                }
-            },
-            Node::Part(part) => {
-                parts.push(self.part_cost(Site { block, rows, order: part.order }, part));
-            }
-        }
-    }
-
-    /// Whether a split that leaves a side empty leaves the low one empty.
-    fn all_are_high(&self, rows: RowSetId, rule: SplitRule) -> bool {
-        let set = self.stats.rows(rows);
-        match rule {
-            SplitRule::Length { threshold } => {
-                set.shortest > threshold as usize || set.rows.is_empty()
-            }
-            // The first row is low as long as there is anything to share.
-            SplitRule::Nonzeros { .. } => set.nnz == 0,
-        }
-    }
-}
-
-/// What a program is predicted to cost.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cost {
-    /// Bytes of the matrix arrays that one product reads.
-    pub matrix_bytes: u64,
-    /// Bytes of the dense operands, each element moved once (β ≠ 0 reads the output as well).
-    pub dense_bytes: u64,
-    /// Floating-point operations: two for each entry and column.
-    pub flops: u64,
-    /// Predicted seconds on the model's GPU, without the traffic of the dense operands; for ranking
-    /// only.
-    pub seconds: f64,
 }

@@ -3,15 +3,16 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::array::{Array, ArrayData, Meaning, Stored};
 use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_entries, shared_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::{PartLaunch, StoredPart};
-use super::registry::{LayoutModule, Mask, Program, Slot};
-use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use super::layout_module::LayoutModule;
+use super::mapping::Mapping;
+use super::pack::{PackError, PartLaunch, PartSource, StoredPart, UnpackSource};
 use crate::matrix::Scalar;
-use crate::syntax::grammar::{IndexUnit, Site};
-use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
+use crate::syntax::grammar::{IndexUnit, LayoutSet, Site, Slot};
+use crate::syntax::{Access, IndexCoding, Lanes, Mask, Reader, Token, Word};
 use crate::task::Task;
 
 /// Compressed sparse rows, with 1–32 lanes or a block for each row.
@@ -62,7 +63,7 @@ impl LayoutModule for CsrLayout {
     const FIELDS: &'static [&'static str] =
         &["index", "values", "cache", "vector", "lanes", "unroll"];
     /// `csr INDEX VALUES CACHE VECTOR LANES UNROLL`, for any rows.
-    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
+    fn open<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Option<Vec<Slot<L>>> {
         let index = Slot::Index(site, IndexUnit::Rows(1));
         let values = Slot::Values { padded: false };
         // A block for each row and column tile has to fit in a grid, beside those of other parts.
@@ -118,11 +119,10 @@ impl LayoutModule for CsrLayout {
 
     fn unpack<T: Scalar>(
         &self,
-        part: &PackedPart,
-        _: &Program,
+        part: &UnpackSource<'_>,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
-        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let decoder = Decoder::new(self.access.values, part.arrays);
         let offsets = part.array("row_offsets")?;
         for position in 0..part.rows.len() {
             let slots = offsets.unsigned(position)?..offsets.unsigned(position + 1)?;

@@ -3,16 +3,17 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::array::{Array, ArrayData, Meaning, Stored};
 use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Decoder, pack_filled};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::{PartLaunch, StoredPart};
-use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
-use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use super::layout_module::{LayoutModule, field};
+use super::mapping::Mapping;
+use super::pack::{PackError, PartLaunch, PartSource, StoredPart, UnpackSource};
 use crate::matrix::Scalar;
 use crate::structure::{MAX_DIAGONALS, MAX_PADDING, Order, diagonals};
-use crate::syntax::grammar::Site;
-use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
+use crate::syntax::grammar::{Alternative, LayoutSet, Site, Slot};
+use crate::syntax::{Access, IndexCoding, Lanes, Mask, Reader, Token, Word};
 use crate::task::{Operation, Task};
 
 /// Threads of a warp.
@@ -32,7 +33,7 @@ pub struct DiaLayout {
 }
 
 /// Rows of a thread. For SpMM a thread has columns of one row.
-fn rows_of_thread(_: Site, mask: Mask<'_>) -> Vec<Alternative> {
+fn rows_of_thread<L: LayoutSet>(_: Site, mask: Mask<'_, L>) -> Vec<Alternative<L>> {
     let most = if mask.task().operation == Operation::SpMV { 4 } else { 1 };
     let counts = [1, 2, 4].into_iter().filter(|&rows| rows <= most);
     counts.map(|rows| Alternative::number(rows, Vec::new())).collect()
@@ -64,7 +65,7 @@ impl LayoutModule for DiaLayout {
     const FIELDS: &'static [&'static str] = &["values", "cache", "vector", "rows", "unroll"];
     /// `dia VALUES CACHE VECTOR R UNROLL`, for rows in matrix order with few, well-filled
     /// diagonals.
-    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
+    fn open<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Option<Vec<Slot<L>>> {
         let fits = site.order == Order::Keep
             && mask.allows(|stats| {
                 let set = stats.rows(site.rows);
@@ -74,7 +75,7 @@ impl LayoutModule for DiaLayout {
                 })
             });
         let values = Slot::Values { padded: true };
-        let rows = field::<Self>("rows", site, rows_of_thread);
+        let rows = field::<Self, L>("rows", site, rows_of_thread);
         fits.then(|| vec![values, Slot::Cache, Slot::Vector, rows, Slot::Unroll])
     }
 
@@ -134,11 +135,10 @@ impl LayoutModule for DiaLayout {
 
     fn unpack<T: Scalar>(
         &self,
-        part: &PackedPart,
-        _: &Program,
+        part: &UnpackSource<'_>,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
-        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let decoder = Decoder::new(self.access.values, part.arrays);
         let ArrayData::I32(diagonals) = part.array("diagonals")? else { return None };
         let rows = part.rows.len();
         let stride = rows.next_multiple_of(self.slice());

@@ -3,16 +3,17 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::array::{Array, ArrayData, Meaning, Stored};
 use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::{PartLaunch, StoredPart};
-use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
-use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use super::layout_module::{LayoutModule, field};
+use super::mapping::Mapping;
+use super::pack::{PackError, PartLaunch, PartSource, StoredPart, UnpackSource};
 use crate::matrix::Scalar;
 use crate::structure::{FOUR, MAX_PADDING, Order};
-use crate::syntax::grammar::{IndexUnit, Site};
-use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
+use crate::syntax::grammar::{Alternative, IndexUnit, LayoutSet, Site, Slot};
+use crate::syntax::{Access, IndexCoding, Lanes, Mask, Reader, Token, Word};
 use crate::task::Task;
 
 /// Slots of a part, at most: device code numbers them by 32 bits, and steps past the last.
@@ -42,7 +43,7 @@ fn slots_per_row(longest: usize) -> u64 {
     (longest as u64).next_multiple_of(FOUR.into())
 }
 
-fn unrolls(_: Site, _: Mask<'_>) -> Vec<Alternative> {
+fn unrolls<L: LayoutSet>(_: Site, _: Mask<'_, L>) -> Vec<Alternative<L>> {
     [1, 2, 4].map(|n| Alternative::leaf(Token::Number(n))).into()
 }
 
@@ -57,7 +58,7 @@ impl LayoutModule for EllLayout {
     const FIELDS: &'static [&'static str] =
         &["index", "values", "cache", "vector", "lanes", "unroll"];
     /// `ell …`, for rows in matrix order, where padding them to the longest is bearable.
-    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
+    fn open<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Option<Vec<Slot<L>>> {
         let fits = site.order == Order::Keep
             && mask.allows(|stats| {
                 let set = stats.rows(site.rows);
@@ -72,7 +73,7 @@ impl LayoutModule for EllLayout {
                 Slot::Cache,
                 Slot::Vector,
                 Slot::Lanes { most: MOST_LANES, block: false },
-                field::<Self>("unroll", site, unrolls),
+                field::<Self, L>("unroll", site, unrolls),
             ]
         })
     }
@@ -129,11 +130,10 @@ impl LayoutModule for EllLayout {
 
     fn unpack<T: Scalar>(
         &self,
-        part: &PackedPart,
-        _: &Program,
+        part: &UnpackSource<'_>,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
-        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let decoder = Decoder::new(self.access.values, part.arrays);
         let lengths = part.array("row_lengths")?;
         let rows = part.rows.len();
         let width = part.array("columns")?.len() / rows.max(1);

@@ -3,16 +3,19 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::array::{Array, ArrayData, Meaning, Stored};
 use super::call::{DeviceCall, DeviceCode, Shares};
 use super::coding::{Counted, Decoder, pack_entries, shared_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
-use super::pack::{PartLaunch, SHARED_LIMIT, StoredPart, WORKSPACE_LIMIT};
-use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
-use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use super::layout_module::{LayoutModule, field};
+use super::mapping::Mapping;
+use super::pack::{
+    PackError, PartLaunch, PartSource, SHARED_LIMIT, StoredPart, UnpackSource, WORKSPACE_LIMIT,
+};
 use crate::matrix::Scalar;
 use crate::structure::{Order, row_ends, tile_rows};
-use crate::syntax::grammar::{IndexUnit, Site};
-use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
+use crate::syntax::grammar::{Alternative, IndexUnit, LayoutSet, Site, Slot};
+use crate::syntax::{Access, IndexCoding, Lanes, Mask, Reader, Token, Word};
 use crate::task::{Operation, Task};
 
 /// Items per thread (SpMV).
@@ -46,7 +49,7 @@ pub enum Reduction {
 }
 
 /// Items whose tiles fit in shared memory, and their partial sums in a workspace.
-fn items(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
+fn items<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Vec<Alternative<L>> {
     let task = mask.task();
     let fields = |&items: &u32| {
         let index = Slot::Index(site, IndexUnit::Tile(unit_items(task, items, site.block)));
@@ -56,7 +59,7 @@ fn items(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
             values,
             Slot::Cache,
             Slot::Vector,
-            field::<MergeLayout>("reduction", site, reductions),
+            field::<MergeLayout, L>("reduction", site, reductions),
         ];
         Alternative::number(items, opens)
     };
@@ -77,7 +80,7 @@ fn items(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
 }
 
 /// How tiles may add up their rows: products are staged in shared memory for one column only.
-fn reductions(_: Site, mask: Mask<'_>) -> Vec<Alternative> {
+fn reductions<L: LayoutSet>(_: Site, mask: Mask<'_, L>) -> Vec<Alternative<L>> {
     let lanes: &[u32] = match mask.task().operation {
         Operation::SpMV => &[1, 2, 4, 8, 16, 32],
         Operation::SpMM { .. } => &[],
@@ -179,8 +182,8 @@ impl LayoutModule for MergeLayout {
     const STORES_BY_BLOCK: bool = true;
 
     /// `merge I …`, for any rows in matrix order: sorting would not even them out further.
-    fn open(site: Site, _: Mask<'_>) -> Option<Vec<Slot>> {
-        (site.order == Order::Keep).then(|| vec![field::<Self>("items", site, items)])
+    fn open<L: LayoutSet>(site: Site, _: Mask<'_, L>) -> Option<Vec<Slot<L>>> {
+        (site.order == Order::Keep).then(|| vec![field::<Self, L>("items", site, items)])
     }
 
     fn write(&self, out: &mut Vec<Token>) {
@@ -303,11 +306,10 @@ impl LayoutModule for MergeLayout {
 
     fn unpack<T: Scalar>(
         &self,
-        part: &PackedPart,
-        program: &Program,
+        part: &UnpackSource<'_>,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
-        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let decoder = Decoder::new(self.access.values, part.arrays);
         let ends = match self.reduction {
             Reduction::Rows(_) => {
                 let offsets = part.array("row_offsets")?;
@@ -317,7 +319,7 @@ impl LayoutModule for MergeLayout {
             }
             Reduction::Scan => read_row_ends(part.array("row_ends")?, part.rows.len())?,
         };
-        let unit_items = unit_items(program.task, self.items, program.block.threads());
+        let unit_items = unit_items(part.task, self.items, part.block);
         let mut slot = 0;
         for (position, &end) in ends.iter().enumerate() {
             while slot < end {

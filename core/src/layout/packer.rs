@@ -11,9 +11,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::pack::{PartLaunch, SHARED_LIMIT, StoredPart};
-use super::{Array, ArrayData, LinearGeometry, PackError, Packed, PackedPart, PartSource};
-use super::{Layout, LayoutModule, Node, Part, Program, each_layout};
+use super::array::{Array, ArrayData};
+use super::layout_module::LayoutModule;
+use super::pack::{PackError, PartLaunch, PartSource, SHARED_LIMIT, StoredPart};
+use super::packed::{LinearGeometry, Packed, PackedPart};
+use super::registry::{Layout, Node, Part, Program, each_layout};
 use crate::matrix::{CsrView, Scalar, tasks};
 use crate::memo::{Once, Shared};
 use crate::structure::{Order, Rows, SplitRule, Table};

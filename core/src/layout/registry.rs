@@ -2,74 +2,16 @@
 
 use alloc::vec::Vec;
 
-use super::call::DeviceCall;
-use super::cost::{CostModel, PartCost};
-use super::pack::{PartLaunch, StoredPart};
-use super::{
-    Array, BcsrLayout, ChunkLayout, CsrLayout, DiaLayout, EllLayout, Meaning, MergeLayout,
-    PackError, PackedPart, PartSource, SellLayout,
-};
-use crate::matrix::Scalar;
-use crate::syntax::grammar::{Expand, Field, Site};
+use super::bcsr::BcsrLayout;
+use super::chunk::ChunkLayout;
+use super::csr::CsrLayout;
+use super::dia::DiaLayout;
+use super::ell::EllLayout;
+use super::layout_module::LayoutModule;
+use super::merge::MergeLayout;
+use super::sell::SellLayout;
+use crate::syntax::grammar::Site;
 use crate::syntax::{Access, LayoutSet, Panel, Reader, Token, Word};
-use crate::task::Task;
-
-/// All that one layout is. A layout without one of these does not compile.
-pub(crate) trait LayoutModule: Copy {
-    /// The word that opens it in a program.
-    const WORD: Word;
-    /// Names of its fields in program text, in the order of their tokens.
-    const FIELDS: &'static [&'static str];
-    /// Whether what is stored depends on the task and the threads of a block, too.
-    const STORES_BY_BLOCK: bool = false;
-
-    /// Its production: the slots of its fields, or `None` where it cannot store the rows of a site.
-    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>>;
-
-    /// Appends the tokens of its fields.
-    fn write(&self, out: &mut Vec<Token>);
-
-    /// Reads the fields that [`LayoutModule::write`] wrote.
-    fn read(reader: &mut Reader<'_>) -> Option<Self>;
-
-    /// Coding and caching of its arrays.
-    fn access(&self) -> Access;
-
-    /// The layout as far as it decides what is stored: fields that only say what threads do are as
-    /// in any other of the same storage.
-    fn storage(&self) -> Self;
-
-    /// Stores the rows of a part: the arrays that hold the matrix. Asked of a
-    /// [`storage`](Self::storage) only.
-    ///
-    /// # Errors
-    /// When the program does not fit the matrix, which only one that was decoded freely can meet.
-    fn store<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<Vec<Array>, PackError>;
-
-    /// What a launch takes for a part that is stored so.
-    ///
-    /// # Errors
-    /// As [`store`](Self::store).
-    fn launch(&self, part: &StoredPart, task: Task, block: u32) -> Result<PartLaunch, PackError>;
-
-    /// Gives back position, column and value of each entry; `None` when an array is missing or too
-    /// short.
-    fn unpack<T: Scalar>(
-        &self,
-        part: &PackedPart,
-        program: &Program,
-        emit: &mut impl FnMut(usize, u32, T),
-    ) -> Option<()>;
-
-    /// What the elements of one of its arrays are; `None` for a name that it does not have.
-    fn meaning(&self, array: &str) -> Option<Meaning>;
-
-    /// The call of its device code.
-    fn call(&self, task: Task, block: u32) -> DeviceCall;
-
-    /// What a product is predicted to cost.
-    fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost;
-}
 
 /// Lists the layouts, in the order in which the grammar offers them.
 macro_rules! layouts {
@@ -131,7 +73,7 @@ macro_rules! layouts {
         /// Evaluates an expression for whichever layout it is.
         macro_rules! each_layout {
             ($of:expr, $l:ident => $body:expr) => {
-                match $of { $($crate::layout::Layout::$variant($l) => $body,)* }
+                match $of { $($crate::layout::registry::Layout::$variant($l) => $body,)* }
             };
         }
         pub(crate) use each_layout;
@@ -179,15 +121,6 @@ pub(crate) const PANEL: &str = "panel";
 
 fn opening<M: LayoutModule>(site: Site, mask: Mask<'_>) -> Option<Alternative> {
     Some(Alternative::word(M::WORD, M::open(site, mask)?))
-}
-
-/// The slot of a field that only one layout has.
-pub(crate) fn field<M: LayoutModule>(
-    name: &'static str,
-    site: Site,
-    expand: Expand<Layout>,
-) -> Slot {
-    Slot::Field(Field { layout: M::WORD, name, site, expand })
 }
 
 impl Layout {

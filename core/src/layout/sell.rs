@@ -3,16 +3,17 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::array::{Array, ArrayData, Meaning, Stored};
 use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_columns, pack_filled};
 use super::cost::{CostModel, PartCost, StartUp};
-use super::pack::{PartLaunch, StoredPart};
-use super::registry::{Alternative, LayoutModule, Mask, Program, Slot, field};
-use super::{Array, ArrayData, Mapping, Meaning, PackError, PackedPart, PartSource, Stored};
+use super::layout_module::{LayoutModule, field};
+use super::mapping::Mapping;
+use super::pack::{PackError, PartLaunch, PartSource, StoredPart, UnpackSource};
 use crate::matrix::Scalar;
 use crate::structure::MAX_PADDING;
-use crate::syntax::grammar::{IndexUnit, Site};
-use crate::syntax::{Access, IndexCoding, Lanes, Reader, Token, Word};
+use crate::syntax::grammar::{Alternative, IndexUnit, LayoutSet, Site, Slot};
+use crate::syntax::{Access, IndexCoding, Lanes, Mask, Reader, Token, Word};
 use crate::task::Task;
 
 /// Rows of a slice.
@@ -36,7 +37,7 @@ pub struct SellLayout {
 }
 
 /// The heights whose padding is bearable.
-fn heights(site: Site, mask: Mask<'_>) -> Vec<Alternative> {
+fn heights<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Vec<Alternative<L>> {
     let bearable = |&&height: &&u32| {
         mask.allows(|stats| {
             MAX_PADDING
@@ -65,9 +66,9 @@ impl LayoutModule for SellLayout {
     const FIELDS: &'static [&'static str] =
         &["height", "index", "values", "cache", "vector", "lanes", "unroll"];
     /// `sell H …`, where the padding of some height is bearable.
-    fn open(site: Site, mask: Mask<'_>) -> Option<Vec<Slot>> {
+    fn open<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Option<Vec<Slot<L>>> {
         let any = !heights(site, mask).is_empty();
-        any.then(|| vec![field::<Self>("height", site, heights)])
+        any.then(|| vec![field::<Self, L>("height", site, heights)])
     }
 
     fn write(&self, out: &mut Vec<Token>) {
@@ -151,11 +152,10 @@ impl LayoutModule for SellLayout {
 
     fn unpack<T: Scalar>(
         &self,
-        part: &PackedPart,
-        _: &Program,
+        part: &UnpackSource<'_>,
         emit: &mut impl FnMut(usize, u32, T),
     ) -> Option<()> {
-        let decoder = Decoder::new(self.access.values, &part.arrays);
+        let decoder = Decoder::new(self.access.values, part.arrays);
         let (slices, lengths) = (part.array("slice_offsets")?, part.array("row_lengths")?);
         let height = self.height as usize;
         for position in 0..part.rows.len() {

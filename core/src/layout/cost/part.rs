@@ -1,5 +1,5 @@
 use super::CostConstants;
-use crate::layout::Mapping;
+use crate::layout::mapping::Mapping;
 use crate::target::Target;
 use crate::task::Task;
 
