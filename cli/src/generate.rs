@@ -145,6 +145,7 @@ impl Job<'_> {
         let tools = Tools {
             chooser: self.policy.chooser(),
             compiler: compiler.as_ref(),
+            made: &[],
             evaluator: gpu.as_mut(),
             check: checker.as_mut(),
             clock: &clock,

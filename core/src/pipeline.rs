@@ -46,11 +46,14 @@ pub struct Request<'a, T> {
 }
 
 /// Who does it.
-pub struct Tools<'a, K, E, X> {
+pub struct Tools<'a, K: Compiler, E, X> {
     /// Proposes programs.
     pub chooser: &'a dyn Chooser,
     /// Compiles them; without one, kernels have no code, and there is no evaluator.
     pub compiler: Option<&'a K>,
+    /// Kernels that are there already: of their programs no others are made. What has no code is
+    /// compiled.
+    pub made: &'a [Kernel<K::Code>],
     /// Measures them; without one, those with the highest scores are taken.
     pub evaluator: Option<&'a mut E>,
     /// Has the last word on candidates, where there is one.
@@ -262,10 +265,10 @@ where
     E: Evaluator<Code = K::Code>,
     X: Check,
 {
-    let Tools { chooser, compiler, evaluator, check, clock, observer } = tools;
+    let Tools { chooser, compiler, made, evaluator, check, clock, observer } = tools;
     let &Request { matrix, input, wanted, objective, budget, spare } = request;
     let mut times = Times::default();
-    let maker = Maker::new(matrix, compiler, clock);
+    let maker = Maker::new(matrix, compiler, clock).with(made);
     if candidates.is_empty() {
         return Err(PipelineError::NoProgram);
     }
@@ -274,7 +277,9 @@ where
     let mut measured = match evaluator {
         Some(evaluator) => {
             observer(Step::Measure);
-            Some(Measured::new(&maker, evaluator, candidates, budget, (wanted, objective))?)
+            // A check may refuse the first.
+            let kept = if check.is_some() { wanted.max(BATCH) } else { wanted };
+            Some(Measured::new(&maker, evaluator, candidates, budget, (kept, objective))?)
         }
         None => None,
     };

@@ -3,9 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
 
 use sparserl_core::codegen::{
-    Alignment, CudaSource, Ending, Epilogue, emit, emit_ending, row_alignment,
+    Alignment, CudaSource, EmitError, Ending, Epilogue, emit, emit_ending, row_alignment,
 };
 use sparserl_core::kernel::{Compiler as _, Kernel};
 use sparserl_core::language::Program;
@@ -86,6 +87,18 @@ pub(crate) struct Loaded {
 }
 
 impl PlanKernel {
+    /// The kernel that updates y, as it is measured: not compiled yet where the plan has an
+    /// epilogue.
+    pub(crate) fn without_ending(&self) -> Result<Kernel<Cubin>, EmitError> {
+        let packed = Arc::clone(&self.packed);
+        let (source, code) = match &self.code.plain {
+            Some((source, cubin)) => (source.clone(), Some(cubin.clone())),
+            None => (emit(&packed.program, &packed.signature())?, None),
+        };
+        let (pack_time, compile_time) = (Duration::ZERO, Duration::ZERO);
+        Ok(Kernel { packed, source, code, pack_time, compile_time })
+    }
+
     /// Bytes of device memory that it takes, or would take.
     pub(crate) fn device_bytes(&self) -> u64 {
         device_bytes(&self.packed, self.packed.program.task.values == Values::Variable)

@@ -125,7 +125,8 @@ pub(crate) fn better<T: Scalar>(
             // Measured in turn with the others, so that it is known what they gain.
             let known = Choice { program: csr.clone(), score: f64::NEG_INFINITY };
             choices.insert(0, known);
-            let measured = measure(plan, gpu, matrix, &input, &costs, (&choices, time));
+            let plain = side.current().without_ending().map_err(Failure::internal)?;
+            let measured = measure(plan, gpu, matrix, &input, &costs, (plain, &choices, time));
             drop(alone);
             if is_abandoned() {
                 return Ok(abandoned());
@@ -224,6 +225,7 @@ fn checked<T: Scalar>(
         chooser: context.policy()?.chooser(),
         // Nothing launches a kernel without the epilogue.
         compiler: plan.epilogue.is_none().then_some(&context.compiler),
+        made: &[],
         evaluator: None::<&mut GpuEvaluator>,
         check: Some(&mut checker),
         clock: &move || start.elapsed(),
@@ -239,8 +241,8 @@ fn checked<T: Scalar>(
     Ok(artefacts.collect())
 }
 
-/// Programs that a process which measures beside this one found right, the fastest first. Whether
-/// they fit the memory that is left is for the caller to see. Kernels are measured without the
+/// Programs that a process which measures beside this one found right, the fastest first. Plain
+/// CSR is measured as the plan has it. Whether they fit the memory that is left is for the caller to see. Kernels are measured without the
 /// plan's epilogue, whose arrays only callers have, and without gaps between rows.
 fn measure<T: Scalar>(
     plan: &Plan,
@@ -248,15 +250,16 @@ fn measure<T: Scalar>(
     matrix: CsrView<'_, T>,
     input: &PolicyInput<'_>,
     costs: &CostModel<'_>,
-    (choices, time): (&[Choice], Duration),
+    (plain, choices, time): (Kernel<Cubin>, &[Choice], Duration),
 ) -> Result<Vec<Chosen>, String> {
     let context = &*plan.context;
     let (server, pool) = (context.server.clone(), Arc::clone(&context.pool));
     let opened = GpuEvaluator::open(server, pool, gpu.ordinal, Protocol::full());
     let mut evaluator = opened.map_err(|error| error.to_string())?;
     let budget = Budget::Time(time);
-    // As many as have kept their arrays: they are used as they were measured.
-    let request = Request { matrix, input, wanted: BATCH, objective: OBJECTIVE, budget, spare: 0 };
+    // The fastest is used as it was measured. The others, of which one takes its place only where
+    // memory or the epilogue refuse it, would keep their arrays for nothing.
+    let request = Request { matrix, input, wanted: 1, objective: OBJECTIVE, budget, spare: 0 };
     let start = Instant::now();
     // To a search that is abandoned, or waited for, each look at the clock is another budget later,
     // so that it ends with the batch that it is at, whenever that became so.
@@ -271,6 +274,7 @@ fn measure<T: Scalar>(
     let tools = Tools {
         chooser: context.policy()?.chooser(),
         compiler: Some(&context.compiler),
+        made: &[plain],
         evaluator: Some(&mut evaluator),
         check: None::<&mut Infallible>,
         clock: &clock,
@@ -294,12 +298,10 @@ fn measure<T: Scalar>(
     let cusparse = best.min_by(f64::total_cmp);
     let right = ranking(outcomes, OBJECTIVE);
     let first_batch = right.first().map(|index| index / BATCH);
-    let kept = generated.artefacts.into_iter().map(|artefact| artefact.kernel);
-    let mut kept: Vec<Kernel<Cubin>> = kept.collect();
+    let mut kept = generated.artefacts.into_iter().next().map(|artefact| artefact.kernel);
     let chosen = right.iter().zip(1..).filter_map(|(&index, place)| {
         let program = choices.get(index)?.program.clone();
-        let own = kept.iter().position(|kernel| kernel.packed.program == program);
-        let judged = own.map(|place| kept.swap_remove(place));
+        let judged = kept.take_if(|kernel| kernel.packed.program == program);
         let measured = outcomes.get(index).and_then(median);
         let gain = match (measured, csr) {
             (Some(own), Some(csr)) if index != 0 => {

@@ -139,6 +139,7 @@ impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
         let tools = Tools {
             chooser: &CostChooser,
             compiler,
+            made: &[],
             evaluator: Some(&mut *self.evaluator),
             check: Some(&mut WinnerOnly),
             clock,

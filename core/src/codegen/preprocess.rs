@@ -261,9 +261,9 @@ mod tests {
         assert_eq!(preprocessed(text, &[("A", 1), ("B", 9)]), "one\nend");
         assert_eq!(preprocessed(text, &[("A", 2), ("B", 3), ("C", 1)]), "many\nend");
         assert_eq!(preprocessed(text, &[("A", 2), ("B", 3)]), "few\nend");
-        let nested = "#if A\n#if B\nboth\n#else\nA\n#endif\n#else\n#if B\nB\n#endif\n#endif";
-        assert_eq!(preprocessed(nested, &[("A", 1)]), "A");
-        assert_eq!(preprocessed(nested, &[("B", 1)]), "B");
+        let nested = "#if A\n#if B\nboth\n#else\none\n#endif\n#else\n#if B\nother\n#endif\n#endif";
+        assert_eq!(preprocessed(nested, &[("A", 1)]), "one");
+        assert_eq!(preprocessed(nested, &[("B", 1)]), "other");
     }
 
     #[test]

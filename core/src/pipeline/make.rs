@@ -15,9 +15,10 @@ use crate::matrix::{CsrView, Scalar, tasks};
 use crate::outcome::{Evaluation, Evaluator, Outcome};
 
 /// Makes kernels of programs for one matrix. What they store alike is stored once.
-pub struct Maker<'a, T, K> {
+pub struct Maker<'a, T, K: Compiler> {
     packer: Packer<'a, T>,
     compiler: Option<&'a K>,
+    made: &'a [Kernel<K::Code>],
     clock: &'a (dyn Fn() -> Duration + Sync),
 }
 
@@ -78,11 +79,13 @@ impl<C> Made<C> {
     }
 }
 
-/// A program that is not compiled yet.
-struct Emitted {
+/// A program that is not compiled yet, unless its kernel was there already.
+struct Emitted<C> {
     packed: Arc<Packed>,
     source: CudaSource,
     pack_time: Duration,
+    /// Code, and how long compiling it took.
+    code: Option<(C, Duration)>,
 }
 
 impl<'a, T, K> Maker<'a, T, K>
@@ -97,7 +100,12 @@ where
         compiler: Option<&'a K>,
         clock: &'a (dyn Fn() -> Duration + Sync),
     ) -> Self {
-        Self { packer: Packer::new(matrix, clock), compiler, clock }
+        Self { packer: Packer::new(matrix, clock), compiler, made: &[], clock }
+    }
+
+    /// The same where some kernels for the matrix are there already.
+    pub(super) fn with(self, made: &'a [Kernel<K::Code>]) -> Self {
+        Self { made, ..self }
     }
 
     /// The matrix.
@@ -146,7 +154,7 @@ where
         let emitted = programs.into_iter().map(|program| self.emit(program));
         let emitted = emitted.collect::<Result<Vec<_>, _>>()?;
         let compiling = self.compiling();
-        let compile = |emitted: Result<Emitted, PackError>| match emitted {
+        let compile = |emitted: Result<Emitted<_>, PackError>| match emitted {
             Ok(emitted) => Ok(compiling.compile(emitted)?.map_err(Outcome::from)),
             Err(error) => Ok(Err(Unmade::Pack(error).into())),
         };
@@ -154,13 +162,21 @@ where
         Ok(Made(made?))
     }
 
-    fn emit(&self, program: &Program) -> Result<Result<Emitted, PackError>, MakeError<K::Error>> {
+    fn emit(
+        &self,
+        program: &Program,
+    ) -> Result<Result<Emitted<K::Code>, PackError>, MakeError<K::Error>> {
+        if let Some(made) = self.made.iter().find(|made| made.packed.program == *program) {
+            let Kernel { packed, source, code, pack_time, compile_time } = made.clone();
+            let code = code.map(|code| (code, compile_time));
+            return Ok(Ok(Emitted { packed, source, pack_time, code }));
+        }
         let Packing { packed, time: pack_time } = match self.packer.pack(program) {
             Ok(packing) => packing,
             Err(error) => return Ok(Err(error)),
         };
         let source = emit(&packed.program, &packed.signature()).map_err(MakeError::Emit)?;
-        Ok(Ok(Emitted { packed: Arc::new(packed), source, pack_time }))
+        Ok(Ok(Emitted { packed: Arc::new(packed), source, pack_time, code: None }))
     }
 
     fn compiling(&self) -> Compiling<'a, K> {
@@ -177,8 +193,11 @@ struct Compiling<'a, K> {
 impl<K: Compiler> Compiling<'_, K> {
     fn compile(
         &self,
-        Emitted { packed, source, pack_time }: Emitted,
+        Emitted { packed, source, pack_time, code }: Emitted<K::Code>,
     ) -> Result<Attempt<K::Code>, MakeError<K::Error>> {
+        if let Some((code, compile_time)) = code {
+            return Ok(Ok(Kernel { packed, source, code: Some(code), pack_time, compile_time }));
+        }
         let Some(compiler) = self.compiler else {
             let compile_time = Duration::ZERO;
             return Ok(Ok(Kernel { packed, source, code: None, pack_time, compile_time }));

@@ -64,13 +64,13 @@ pub(super) struct Measured<C> {
 
 impl<C: Clone + Send + Sync> Measured<C> {
     /// Makes and judges kernels, in their order, until the budget is spent. The
-    /// `wanted` fastest keep their arrays.
+    /// `kept` fastest keep their arrays.
     pub(super) fn new<T, K, E, X>(
         maker: &Maker<'_, T, K>,
         evaluator: &mut E,
         candidates: &[Choice],
         budget: Budget,
-        (wanted, objective): (usize, Objective),
+        (kept, objective): (usize, Objective),
     ) -> Result<Self, PipelineError<K::Error, E::Error, X>>
     where
         T: Scalar,
@@ -91,7 +91,7 @@ impl<C: Clone + Send + Sync> Measured<C> {
             let (evaluation, kernels) = Self::batch(maker, evaluator, batch)?;
             whole.batches.push(evaluation);
             whole.kernels.extend(kernels);
-            whole.give_up_arrays(wanted.max(BATCH));
+            whole.give_up_arrays(kept);
         }
         if !whole.outcomes().any(Outcome::is_right) {
             let mut outcomes = whole.outcomes();

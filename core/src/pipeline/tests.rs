@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use core::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -69,6 +69,16 @@ fn run<E: Evaluator<Code = (), Error = Infallible>>(
     compiler: &Counting,
     evaluator: Option<&mut E>,
 ) -> Generated<(), Infallible> {
+    run_with(&[], wanted, budget, compiler, evaluator)
+}
+
+fn run_with<E: Evaluator<Code = (), Error = Infallible>>(
+    made: &[Kernel<()>],
+    wanted: usize,
+    budget: Budget,
+    compiler: &Counting,
+    evaluator: Option<&mut E>,
+) -> Generated<(), Infallible> {
     let matrix = generate::stencil5(20, 20).cast::<f32>().unwrap();
     let stats = Arc::new(MatrixStats::new(matrix.view()));
     let task = Task::new(Operation::SpMV, Dtype::F32);
@@ -84,6 +94,7 @@ fn run<E: Evaluator<Code = (), Error = Infallible>>(
     let tools = Tools::<_, _, Infallible> {
         chooser: &CostChooser,
         compiler: Some(compiler),
+        made,
         evaluator,
         check: None,
         clock: &|| Duration::ZERO,
@@ -118,6 +129,64 @@ fn a_batch_of_the_fastest_comes_out_as_it_was_measured() {
     for (artefact, measured) in generated.artefacts.iter().zip(evaluator.0.iter().rev()) {
         assert!(Arc::ptr_eq(&artefact.kernel.packed, measured));
     }
+}
+
+#[test]
+fn a_kernel_that_is_there_already_is_measured_as_it_is() {
+    let budget = Budget::Candidates(5);
+    let generated = run(1, budget, &Counting::default(), None::<&mut Keeping>);
+    let mut made = [generated.artefacts.into_iter().next().unwrap().kernel];
+    for has_code in [true, false] {
+        made[0].code = has_code.then_some(());
+        let (compiler, mut evaluator) = (Counting::default(), Keeping::default());
+        let before = packings();
+        let generated = run_with(&made, 1, budget, &compiler, Some(&mut evaluator));
+        let tried = generated.evaluation.unwrap().outcomes.len();
+        assert_eq!(packings() - before, tried - 1, "all but what was there");
+        assert_eq!(compiler.0.into_inner(), tried - usize::from(has_code));
+        assert!(evaluator.0.iter().any(|packed| Arc::ptr_eq(packed, &made[0].packed)));
+    }
+}
+
+/// Finds every kernel right, each later one faster, and counts those of before that are there yet.
+#[derive(Default)]
+struct Counted {
+    judged: Vec<Weak<Packed>>,
+    most_alive: usize,
+}
+
+impl Evaluator for Counted {
+    type Code = ();
+    type Cuda = Infallible;
+    type Error = Infallible;
+
+    fn abilities(&self) -> Abilities {
+        Keeping::default().abilities()
+    }
+
+    fn judge_all<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        candidates: &[Candidate<'_, (), Infallible>],
+    ) -> Result<Evaluation, Infallible> {
+        let alive = self.judged.iter().filter(|packed| packed.strong_count() > 0).count();
+        self.most_alive = self.most_alive.max(alive);
+        let mut keeping = Keeping::default();
+        let evaluation = keeping.judge_all(matrix, candidates)?;
+        self.judged.extend(keeping.0.iter().map(Arc::downgrade));
+        Ok(evaluation)
+    }
+}
+
+#[test]
+fn what_was_judged_and_is_not_wanted_gives_its_arrays_up() {
+    let mut evaluator = Counted::default();
+    let compiler = Counting::default();
+    let generated = run(1, Budget::Candidates(2 * BATCH), &compiler, Some(&mut evaluator));
+    assert!(evaluator.judged.len() > BATCH, "{}", evaluator.judged.len());
+    assert_eq!(evaluator.most_alive, 1);
+    let alive = evaluator.judged.iter().filter(|packed| packed.strong_count() > 0);
+    assert_eq!((alive.count(), generated.artefacts.len()), (1, 1));
 }
 
 #[test]
