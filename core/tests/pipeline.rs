@@ -94,6 +94,7 @@ fn generated(batches: &[([f64; BATCH], f64)], wanted: usize) -> Generated<(), In
     let tools = Tools::<NoCompiler, _, Infallible> {
         chooser: &CostChooser,
         compiler: None,
+        made: &[],
         evaluator: Some(&mut Scripted { batches: batches.iter() }),
         check: None,
         clock: &|| Duration::ZERO,

@@ -104,8 +104,8 @@ const CODEGEN: [&str; 17] = [
     "items",
     "unfused",
     "part",
-    "statements",
     "call",
+    "statements",
     "header",
     "emit",
 ];

@@ -6,10 +6,9 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::access::{at_once, in_lines, loaded, predicated, typed};
-use super::lines::{MOST_COLUMNS, write_list, write_words};
+use super::lines::{MOST_COLUMNS, write_list};
 use super::signature::{PartSignature, RowsForm};
 use super::source::EmitError;
-use super::statements::Place;
 use crate::language::{Cache, Part, ValueCoding};
 use crate::layout::{ArrayReader, DeviceCall, ElementType, PartSize, part_name};
 use crate::task::{Operation, Task};
@@ -54,7 +53,7 @@ impl PartCall<'_> {
     }
 
     /// Which threads do what.
-    fn mapping_in_words(&self, operation: Operation) -> String {
+    pub(super) fn mapping_in_words(&self, operation: Operation) -> String {
         let DeviceCall { mapping, shares, .. } = &self.call;
         match operation {
             Operation::SpMV => shares.to_string(),
@@ -74,37 +73,8 @@ impl PartCall<'_> {
         }
     }
 
-    /// Name of the function, where the part has one of its own.
-    pub(super) fn function_name(&self) -> String {
-        format!("part{}", self.index)
-    }
-
-    /// Writes what stands before the kernel: how threads are mapped, and what the kernel calls.
-    pub(super) fn write_definitions(
-        &self,
-        text: &mut String,
-        task: Task,
-        parts: usize,
-    ) -> fmt::Result {
-        let mapping = format!("Mapping: {}.", self.mapping_in_words(task.operation));
-        match self.statements(task, Place::Function, false) {
-            None => {
-                write_words(text, "// ", &format!("{mapping} Its arrays, and how they are read:"))?;
-                self.write_type(text, task, parts)
-            }
-            Some(_) if parts == 1 => write_words(text, "// ", &mapping),
-            Some(statements) => {
-                write_words(text, "// ", &mapping)?;
-                let opening = format!("__device__ __forceinline__ void {}(", self.function_name());
-                write_list(text, &opening, &self.declarations(task), ") {")?;
-                statements.iter().try_for_each(|line| writeln!(text, "{line}"))?;
-                writeln!(text, "}}\n")
-            }
-        }
-    }
-
     /// Writes the type, whose functions say what the program's codings mean.
-    fn write_type(&self, text: &mut String, task: Task, parts: usize) -> fmt::Result {
+    pub(super) fn write_type(&self, text: &mut String, task: Task, parts: usize) -> fmt::Result {
         let access = self.part.layout.access();
         let sum = match task.operation {
             Operation::SpMV => "Scalar".into(),

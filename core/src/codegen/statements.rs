@@ -5,9 +5,11 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::{self, Write};
 
 use super::dense::dense_type;
 use super::items::identifiers;
+use super::lines::{write_list, write_words};
 use super::part::PartCall;
 use super::preprocess::{Macros, one};
 use super::signature::RowsForm;
@@ -24,6 +26,35 @@ pub(super) enum Place<'a> {
 }
 
 impl PartCall<'_> {
+    /// Name of the function, where the part has one of its own.
+    pub(super) fn function_name(&self) -> String {
+        format!("part{}", self.index)
+    }
+
+    /// Writes what stands before the kernel: how threads are mapped, and what the kernel calls.
+    pub(super) fn write_definitions(
+        &self,
+        text: &mut String,
+        task: Task,
+        parts: usize,
+    ) -> fmt::Result {
+        let mapping = format!("Mapping: {}.", self.mapping_in_words(task.operation));
+        match self.statements(task, Place::Function, false) {
+            None => {
+                write_words(text, "// ", &format!("{mapping} Its arrays, and how they are read:"))?;
+                self.write_type(text, task, parts)
+            }
+            Some(_) if parts == 1 => write_words(text, "// ", &mapping),
+            Some(statements) => {
+                write_words(text, "// ", &mapping)?;
+                let opening = format!("__device__ __forceinline__ void {}(", self.function_name());
+                write_list(text, &opening, &self.declarations(task), ") {")?;
+                statements.iter().try_for_each(|line| writeln!(text, "{line}"))?;
+                writeln!(text, "}}\n")
+            }
+        }
+    }
+
     /// The statements of a part, with the constants that they name; `None` where it is a function
     /// of the library that does the work. `updates` says that y is the old y, too.
     pub(super) fn statements(

@@ -88,6 +88,9 @@ struct Emitted<C> {
     code: Option<(C, Duration)>,
 }
 
+/// A program that is written down, or why it does not fit the matrix.
+type Emission<C> = Result<Emitted<C>, PackError>;
+
 impl<'a, T, K> Maker<'a, T, K>
 where
     T: Scalar,
@@ -154,7 +157,7 @@ where
         let emitted = programs.into_iter().map(|program| self.emit(program));
         let emitted = emitted.collect::<Result<Vec<_>, _>>()?;
         let compiling = self.compiling();
-        let compile = |emitted: Result<Emitted<_>, PackError>| match emitted {
+        let compile = |emitted: Emission<K::Code>| match emitted {
             Ok(emitted) => Ok(compiling.compile(emitted)?.map_err(Outcome::from)),
             Err(error) => Ok(Err(Unmade::Pack(error).into())),
         };
@@ -162,10 +165,7 @@ where
         Ok(Made(made?))
     }
 
-    fn emit(
-        &self,
-        program: &Program,
-    ) -> Result<Result<Emitted<K::Code>, PackError>, MakeError<K::Error>> {
+    fn emit(&self, program: &Program) -> Result<Emission<K::Code>, MakeError<K::Error>> {
         if let Some(made) = self.made.iter().find(|made| made.packed.program == *program) {
             let Kernel { packed, source, code, pack_time, compile_time } = made.clone();
             let code = code.map(|code| (code, compile_time));
