@@ -242,8 +242,9 @@ fn checked<T: Scalar>(
 }
 
 /// Programs that a process which measures beside this one found right, the fastest first. Plain
-/// CSR is measured as the plan has it. Whether they fit the memory that is left is for the caller to see. Kernels are measured without the
-/// plan's epilogue, whose arrays only callers have, and without gaps between rows.
+/// CSR is measured as the plan has it. Whether they fit the memory that is left is for the caller
+/// to see. Kernels are measured without the plan's epilogue, whose arrays only callers have, and
+/// without gaps between rows.
 fn measure<T: Scalar>(
     plan: &Plan,
     gpu: &Gpu,
