@@ -319,18 +319,18 @@ where
         let matrix = usable(&recipe, recipes.real())
             .map_err(|source| self.fail(CollectError::Real { index: shard, source }))?;
         if let Some(matrix) = matrix {
-            self.collect((shard, &recipe), matrix)?;
+            self.collect((shard, &recipe), &matrix)?;
         }
         self.say(Message::Done(claim, recipe))
     }
 
-    fn collect(&self, place: (u64, &Recipe), matrix: Csr<f64>) -> Result<(), Stopped> {
+    fn collect(&self, place: (u64, &Recipe), matrix: &Csr<f64>) -> Result<(), Stopped> {
         let (_, recipe) = place;
         let value_source = recipe.values.source();
         let identity = Arc::new(MatrixIdentity::of(matrix.view(), recipe.to_string()));
         for dtype in dtypes(self.plan.tasks) {
             with_scalar!(dtype, T => {
-                if let Some(matrix) = held_in::<T>(&matrix) {
+                if let Some(matrix) = held_in::<T>(matrix) {
                     let (matrix, identity) = (Arc::new(matrix), Arc::clone(&identity));
                     self.measure_all(place, &Subject { matrix, identity, value_source })?;
                 }

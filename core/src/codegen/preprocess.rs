@@ -79,6 +79,7 @@ impl<'a> Macros<'a> {
                 }
                 "#endif" => _ = open.pop(),
                 _ if !is_taken => {}
+                "" => out.push(String::new()),
                 "#include" => {
                     if let Some((_, text)) = INCLUDED.iter().find(|(name, _)| *name == rest) {
                         self.file(text, &format!("{indent}{own_indent}"), out);
