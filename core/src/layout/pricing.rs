@@ -50,7 +50,8 @@ impl CostModel<'_> {
 
     /// Predicted costs of a program's parts, in order; those without rows are left out.
     ///
-    /// [`CostConstants::time`] prices them, as often as need be without looking at the matrix.
+    /// [`CostConstants::time`](super::CostConstants::time) prices them, as often as need be without
+    /// looking at the matrix.
     #[must_use]
     pub fn parts(&self, program: &Program) -> Vec<PartCost> {
         let mut parts = Vec::new();
