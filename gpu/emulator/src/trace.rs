@@ -47,6 +47,19 @@ struct Event {
     extra: u32,
 }
 
+impl Event {
+    /// Numbers of its lanes.
+    fn lane_numbers(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
+        let lanes = self.lanes;
+        (0..WARP).filter(move |lane| lanes >> lane & 1 != 0)
+    }
+
+    /// Whether the thread that is a lane of another event has executed it, too.
+    fn is_of_thread(&self, other: &Self, lane: usize) -> bool {
+        self.block == other.block && self.warp == other.warp && self.lanes >> lane & 1 != 0
+    }
+}
+
 /// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
@@ -91,6 +104,14 @@ pub struct AccessEvent {
     pub bytes: u32,
     /// Bytes of one.
     pub element: u32,
+}
+
+impl AccessEvent {
+    /// Whether any of its bytes is at one of these places.
+    fn overlaps(&self, places: &Range<u64>) -> bool {
+        let end = self.place.saturating_add(self.bytes.into());
+        self.place < places.end && end > places.start
+    }
 }
 
 /// What an instruction does to memory.
@@ -188,6 +209,12 @@ impl Trace {
         self.places.get(index).copied()
     }
 
+    /// Destination, source and bytes of a copy.
+    fn copied(&self, event: &Event) -> Option<[u64; 3]> {
+        let first = event.extra as usize;
+        self.places.get(first..first + 3)?.try_into().ok()
+    }
+
     /// All accesses of device memory by loads, stores, atomics and copies that begin in a range of
     /// addresses, in order, with what each does.
     pub fn accesses<'t>(
@@ -195,19 +222,14 @@ impl Trace {
         kernel: &'t Kernel,
         addresses: Range<u64>,
     ) -> impl Iterator<Item = (AccessEvent, Effects)> + 't {
-        (0..self.events.len()).flat_map(move |number| self.accesses_of(kernel, number)).filter(
-            move |(access, _)| {
-                let end = access.place.saturating_add(access.bytes.into());
-                access.place < addresses.end && end > addresses.start
-            },
-        )
+        let all = (0..self.events.len()).flat_map(move |number| self.accesses_of(kernel, number));
+        all.filter(move |(access, _)| access.overlaps(&addresses))
     }
 
     /// The accesses of memory by an event.
     fn accesses_of(&self, kernel: &Kernel, number: usize) -> Vec<(AccessEvent, Effects)> {
         let Some(event) = self.events.get(number) else { return Vec::new() };
         let counter = event.counter;
-        let lanes = (0..WARP).filter(|lane| event.lanes >> lane & 1 != 0);
         match event.what {
             What::Accesses => {
                 let Some((bytes, element, effects)) = kernel
@@ -222,13 +244,10 @@ impl Trace {
                         (self.place(event, lane)?, Moment { event: number, lane });
                     Some((AccessEvent { moment, counter, place, bytes, element }, effects))
                 };
-                lanes.filter_map(of).collect()
+                event.lane_numbers().filter_map(of).collect()
             }
             What::Copies => {
-                let first = event.extra as usize;
-                let Some(&[to, from, bytes]) = self.places.get(first..first + 3) else {
-                    return Vec::new();
-                };
+                let Some([to, from, bytes]) = self.copied(event) else { return Vec::new() };
                 let lane = event.lanes.trailing_zeros() as usize;
                 let moment = Moment { event: number, lane };
                 let of = |place, reads| {
@@ -249,7 +268,7 @@ impl Trace {
             let of = self.accesses_of(kernel, number).into_iter().rev();
             of.filter(|(_, effects)| effects.writes)
                 .map(|(access, _)| access)
-                .find(|a| a.place < addresses.end && a.place + u64::from(a.bytes) > addresses.start)
+                .find(|access| access.overlaps(&addresses))
         })
     }
 
@@ -258,11 +277,7 @@ impl Trace {
     #[must_use]
     pub fn branches_after(&self, moment: Moment) -> Vec<Moment> {
         let Some(start) = self.events.get(moment.event) else { return Vec::new() };
-        let own = |(_, event): &(usize, &Event)| {
-            event.block == start.block
-                && event.warp == start.warp
-                && event.lanes >> moment.lane & 1 != 0
-        };
+        let own = |(_, event): &(usize, &Event)| event.is_of_thread(start, moment.lane);
         let after = self.events.iter().enumerate().skip(moment.event + 1).filter(own);
         let until_again = after.take_while(|(_, event)| event.counter != start.counter);
         let branches = until_again.filter(|(_, event)| event.what == What::Branches);
@@ -277,9 +292,7 @@ impl Trace {
         let mut seen = Vec::new();
         let mut found = Vec::new();
         for (number, event) in self.events.iter().enumerate().take(moment.event).rev() {
-            let is_own = event.block == end.block
-                && event.warp == end.warp
-                && event.lanes >> moment.lane & 1 != 0;
+            let is_own = event.is_of_thread(end, moment.lane);
             if is_own && event.what == What::Branches && !seen.contains(&event.counter) {
                 seen.push(event.counter);
                 found.push(Moment { event: number, lane: moment.lane });

@@ -219,9 +219,7 @@ impl Trace {
         let Some(guard) = guard else { return Vec::new() };
         let predicate = Register::Predicate(guard.predicate);
         let is_writer = |event: &Event| {
-            event.block == branch.block
-                && event.warp == branch.warp
-                && event.lanes >> moment.lane & 1 != 0
+            event.is_of_thread(branch, moment.lane)
                 && event.what != What::Cuts
                 && kernel
                     .code
@@ -250,7 +248,7 @@ impl Trace {
         else {
             return lanes;
         };
-        for lane in (0..WARP).filter(|lane| cut.lanes >> lane & 1 != 0) {
+        for lane in cut.lane_numbers() {
             let Some(place) = self.place(store, lane) else { continue };
             for byte in place..place.saturating_add(bytes.into()) {
                 let how = wanted.memory.get(&byte).copied().unwrap_or(0);
@@ -285,7 +283,7 @@ impl Trace {
         if is_parameter {
             return lanes;
         }
-        for lane in (0..WARP).rev().filter(|lane| event.lanes >> lane & 1 != 0) {
+        for lane in event.lane_numbers().rev() {
             let Some(place) = self.place(event, lane) else { continue };
             let range = place..place.saturating_add(bytes.into());
             if effects.writes {
@@ -314,10 +312,7 @@ impl Trace {
 
     /// Wants the source of a copy whose destination is wanted.
     fn copy_back(&self, wanted: &mut Wanted, event: &Event) -> Lanes {
-        let first = event.extra as usize;
-        let Some(&[to, from, bytes]) = self.places.get(first..first + 3) else {
-            return Lanes::default();
-        };
+        let Some([to, from, bytes]) = self.copied(event) else { return Lanes::default() };
         let mut all = 0;
         for byte in 0..bytes {
             if let Some(how) = wanted.memory.remove(&(to + byte)) {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Moment, NOBODY, Trace, What, extent, operands};
-use crate::code::{Kernel, Op, Register, Space, WARP};
+use crate::code::{Kernel, Op, Register, Space};
 
 impl Trace {
     /// What was computed from what an event brought, by value: the last event of each instruction
@@ -35,7 +35,7 @@ impl Trace {
                 (What::Combines, _) if of(reads) & event.lanes != 0 => hit |= event.lanes,
                 (What::Shuffles, Op::Shuffle { source, .. }) => {
                     let given = of(std::slice::from_ref(source));
-                    for lane in (0..WARP).filter(|lane| event.lanes >> lane & 1 != 0) {
+                    for lane in event.lane_numbers() {
                         if let Some(from) = self.place(event, lane).filter(|&from| from != NOBODY) {
                             hit |= (given >> from & 1) << lane;
                         }
@@ -49,7 +49,7 @@ impl Trace {
                         Op::Load { address, .. } if address.space == Space::Parameter => continue,
                         _ => 0,
                     };
-                    for lane in (0..WARP).filter(|lane| event.lanes >> lane & 1 != 0) {
+                    for lane in event.lane_numbers() {
                         let Some(place) = self.place(event, lane) else { continue };
                         let mut range = place..place.saturating_add(bytes.into());
                         let is_given = sources >> lane & 1 != 0;
@@ -65,8 +65,7 @@ impl Trace {
                     }
                 }
                 (What::Copies, _) => {
-                    let first = event.extra as usize;
-                    if let Some(&[to, source, bytes]) = self.places.get(first..first + 3) {
+                    if let Some([to, source, bytes]) = self.copied(event) {
                         let is_given =
                             begins || (0..bytes).any(|at| memory.contains(&(source + at)));
                         for byte in 0..bytes {
