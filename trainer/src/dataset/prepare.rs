@@ -204,15 +204,20 @@ impl Group<'_> {
             if !self.cases.iter().any(|case| of_type(case)) {
                 continue;
             }
-            with_scalar!(dtype, T => {
-                let matrix = self.recipe.in_type::<T>(&matrix)?;
-                let stats = stats(&matrix);
+            let mut prepare_all = |stats: &Arc<MatrixStats<'_>>| -> Result<(), TextError> {
                 for (place, case) in cases.iter_mut().zip(&self.cases) {
                     if of_type(case) {
-                        *place = Some(prepare_case(case, &stats)?);
+                        *place = Some(prepare_case(case, stats)?);
                     }
                 }
-            });
+                Ok(())
+            };
+            match dtype {
+                Dtype::F64 => prepare_all(&double)?,
+                _ => with_scalar!(dtype, T => {
+                    prepare_all(&stats(&self.recipe.in_type::<T>(&matrix)?))?;
+                }),
+            }
         }
         Ok((described, cases.into_iter().flatten().collect()))
     }
