@@ -228,12 +228,7 @@ pub fn compare<T: Scalar>(reference: &Reference, got: &[T]) -> Comparison {
         worst_ratio: 0.0,
         worst_index: None,
     };
-    for index in 0..elements.max(got.len()) {
-        let ratio = match (reference.values.get(index), reference.bounds.get(index), got.get(index))
-        {
-            (Some(&value), Some(&bound), Some(got)) => error_ratio(got.to_f64(), value, bound),
-            _ => f64::INFINITY,
-        };
+    for (index, ratio) in ratios(reference, got) {
         if ratio > 1.0 {
             comparison.violations += 1;
         }
@@ -243,6 +238,23 @@ pub fn compare<T: Scalar>(reference: &Reference, got: &[T]) -> Comparison {
         }
     }
     comparison
+}
+
+/// The elements that [`compare`] counts as violations, in order.
+pub fn violations<T: Scalar>(reference: &Reference, got: &[T]) -> impl Iterator<Item = usize> {
+    ratios(reference, got).filter(|&(_, ratio)| ratio > 1.0).map(|(index, _)| index)
+}
+
+/// |error| / bound of all elements; +∞ for those that are missing or in excess.
+fn ratios<T: Scalar>(reference: &Reference, got: &[T]) -> impl Iterator<Item = (usize, f64)> {
+    let Reference { values, bounds } = reference;
+    (0..values.len().max(got.len())).map(move |index| {
+        let ratio = match (values.get(index), bounds.get(index), got.get(index)) {
+            (Some(&value), Some(&bound), Some(got)) => error_ratio(got.to_f64(), value, bound),
+            _ => f64::INFINITY,
+        };
+        (index, ratio)
+    })
 }
 
 /// |got − value| / bound; +∞ for NaN.

@@ -7,7 +7,6 @@ mod retraced;
 
 use std::fmt::Display;
 use std::marker::PhantomData;
-use std::ops::Range;
 
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification, Violation};
@@ -99,8 +98,6 @@ struct Launched<D, R = Report> {
     report: R,
     output: Vec<D>,
     kept: Kept,
-    /// Of each parameter that is a buffer, its addresses.
-    buffers: Vec<Option<Range<u64>>>,
 }
 
 /// A launch's arguments, and what of them is written.
@@ -396,7 +393,6 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             give::<D>(self.prepared, &mut memory, input, output, factors, kept.workspace);
         let launch = launch_of(self.prepared, arguments);
         let report = run(&launch, &mut memory)?;
-        let buffers = buffers(&memory, &launch.arguments);
         let output = output.map(|output| memory.bytes(output)).unwrap_or_default();
         Ok(Launched {
             report,
@@ -405,7 +401,6 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 workspace: working.into_iter().map(|buffer| memory.bytes(buffer)).collect(),
                 variables: memory.take_variables(),
             },
-            buffers,
         })
     }
 
@@ -537,18 +532,6 @@ pub(super) fn fresh_workspace(prepared: &Prepared) -> Vec<Vec<u8>> {
         _ => None,
     };
     prepared.launch.parameters.iter().filter_map(bytes).map(|n| vec![0; n]).collect()
-}
-
-/// The addresses of arguments that are buffers.
-fn buffers(memory: &Memory, arguments: &[Argument]) -> Vec<Option<Range<u64>>> {
-    let of = |argument: &Argument| match argument {
-        Argument::Buffer(buffer) => {
-            let start = memory.address(*buffer);
-            Some(start..start + memory.len(*buffer) as u64)
-        }
-        Argument::Value(_) => None,
-    };
-    arguments.iter().map(of).collect()
 }
 
 /// What a wrong result looks like, computed with α and β as `how` says; its rows are those of the

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::reference::Reference;
+use sparserl_core::reference::{Reference, violations};
 use sparserl_emulator::code::Kernel;
 use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
 use sparserl_emulator::trace::{Moment, Step, Trace};
@@ -61,7 +61,8 @@ pub(super) struct Failure<'a, A, D: Scalar> {
 impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
     /// What can be said of the wrong elements, each where it was stored.
     pub(super) fn findings(&self) -> Vec<Finding> {
-        let wrong = self.wrong_elements();
+        let wrong = violations(self.reference, self.output).take(LOOKED_AT);
+        let wrong: Vec<usize> = wrong.collect();
         let formula = self.formula(&wrong);
         let mut findings: Vec<Finding> = Vec::new();
         for &element in wrong.iter().take(FOLLOWED) {
@@ -73,22 +74,6 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             }
         }
         findings
-    }
-
-    /// The first elements that are wrong.
-    fn wrong_elements(&self) -> Vec<usize> {
-        let Reference { values, bounds } = self.reference;
-        let is_right = |&element: &usize| {
-            let (Some(got), Some(&right), Some(&bound)) =
-                (self.output.get(element), values.get(element), bounds.get(element))
-            else {
-                return false;
-            };
-            // Never true of what is not a number.
-            (got.to_f64() - right).abs() <= bound
-        };
-        let wrong = (0..values.len()).filter(|element| !is_right(element));
-        wrong.take(LOOKED_AT).collect()
     }
 
     fn finding(&self, element: usize, formula: Option<formulas::Formula>) -> Option<Finding> {

@@ -1,9 +1,11 @@
 //! Launches that went wrong, once more, to see why.
 
+use std::ops::Range;
+
 use sparserl_core::matrix::{OffsetsView, Scalar};
 use sparserl_core::reference::Reference;
 use sparserl_emulator::finding::Finding;
-use sparserl_emulator::launch::{Launch, Options};
+use sparserl_emulator::launch::{Argument, Launch, Options};
 use sparserl_emulator::machine::run_traced;
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::trace::Trace;
@@ -13,9 +15,16 @@ use super::{Kept, Launched, Operands, Trial, fresh_workspace};
 use crate::candidate::executable::{Parameter, Prepared};
 use crate::run::device::Geometry;
 
+/// What a launch executed.
+struct Recorded {
+    trace: Trace,
+    /// Of each parameter that is a buffer, its addresses.
+    buffers: Vec<Option<Range<u64>>>,
+}
+
 /// A launch of which is known what it executed.
 pub(super) struct Traced<D> {
-    launched: Launched<D, Trace>,
+    launched: Launched<D, Recorded>,
     /// What variables and workspace held before it: names, addresses and bytes.
     left: Vec<(String, u64, Vec<u8>)>,
 }
@@ -33,18 +42,19 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             return None;
         }
         let by = |launch: &Launch, memory: &mut Memory| {
-            run_traced(self.kernel, launch, memory, how).map(|(_, trace)| trace)
+            let (_, trace) = run_traced(self.kernel, launch, memory, how)?;
+            Ok(Recorded { trace, buffers: buffers(memory, &launch.arguments) })
         };
         let (mut left, workspace) = (kept.variables.bytes(), kept.workspace.clone());
         let launched = self.launch_by(by, operands, false, kept).ok()?;
         let Prepared { launch, names, .. } = self.prepared;
-        let parameters = launch.parameters.iter().zip(names).zip(&launched.buffers);
+        let parameters = launch.parameters.iter().zip(names).zip(&launched.report.buffers);
         let working = parameters.filter_map(|((parameter, name), buffer)| match parameter {
             Parameter::Workspace { .. } => Some((name.clone(), buffer.as_ref()?.start)),
             _ => None,
         });
         left.extend(working.zip(workspace).map(|((name, start), bytes)| (name, start, bytes)));
-        (!launched.report.is_full()).then_some(Traced { launched, left })
+        (!launched.report.trace.is_full()).then_some(Traced { launched, left })
     }
 
     fn failure<'f>(
@@ -69,9 +79,9 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             initial: operands.initial.as_deref().unwrap_or_default(),
             output: &launched.output,
             reference,
-            trace: &launched.report,
+            trace: &launched.report.trace,
             sizes: [grid, block],
-            buffers: launched.buffers.clone(),
+            buffers: launched.report.buffers.clone(),
         }
     }
 
@@ -111,6 +121,19 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             let addresses = *address..*address + left.len() as u64;
             states.push(State { name: name.clone(), addresses, left: left.clone(), fresh });
         }
-        self.failure(operands, failed, &reference).state_findings(&states, &first.launched.report)
+        self.failure(operands, failed, &reference)
+            .state_findings(&states, &first.launched.report.trace)
     }
+}
+
+/// The addresses of arguments that are buffers.
+fn buffers(memory: &Memory, arguments: &[Argument]) -> Vec<Option<Range<u64>>> {
+    let of = |argument: &Argument| match argument {
+        Argument::Buffer(buffer) => {
+            let start = memory.address(*buffer);
+            Some(start..start + memory.len(*buffer) as u64)
+        }
+        Argument::Value(_) => None,
+    };
+    arguments.iter().map(of).collect()
 }
