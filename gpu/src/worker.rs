@@ -29,7 +29,7 @@ use crate::isolate::{Limits, ServerCommand, ServingError, ServingProcess};
 use crate::run::device::{Clocks, DeviceError, DeviceFacts};
 use crate::store::fingerprint::content_hash;
 pub use protocol::Protocol;
-use protocol::{Answer, KernelHeader, MatrixHeader, Request};
+use protocol::{Answer, KernelHeader, MatrixHeader, Request, Running};
 pub(crate) use server::serve;
 
 /// How long a process may take to open its device.
@@ -100,25 +100,11 @@ pub enum WorkerError {
 enum Interruption {
     /// The child is gone.
     Lost {
-        culprit: Culprit,
+        /// Whose code ran.
+        running: Running,
         outcome: Outcome,
     },
     Broken(WorkerError),
-}
-
-/// What a child that is gone was busy with.
-enum Culprit {
-    Kernel(usize),
-    /// With timing, when no opponent was at work.
-    AnyKernel,
-    Opponent(Box<Opponent>),
-}
-
-impl Culprit {
-    /// Whoever was at work while all were timed.
-    fn of(running: Option<Opponent>) -> Self {
-        running.map_or(Self::AnyKernel, |opponent| Self::Opponent(Box::new(opponent)))
-    }
 }
 
 impl From<WorkerError> for Interruption {
@@ -223,29 +209,32 @@ impl Worker {
                     self.child = None;
                     return Err(error);
                 }
-                Err(Interruption::Lost { culprit, outcome }) => {
+                Err(Interruption::Lost { running, outcome }) => {
                     self.child = None;
-                    match culprit {
-                        Culprit::Opponent(opponent) => self.exclude(*opponent, &outcome)?,
-                        Culprit::Kernel(kernel) => {
-                            if let Some(&index) = open.get(kernel) {
-                                outcomes[index] = Some(outcome);
+                    match running {
+                        Running::Opponent(opponent) => self.exclude(*opponent, &outcome)?,
+                        Running::Kernel(kernel) => match open.get(kernel) {
+                            Some(&index) => outcomes[index] = Some(outcome),
+                            None => {
+                                let reason = format!("it ran kernel {kernel} of {}", open.len());
+                                return Err(WorkerError::Process { ordinal: self.ordinal, reason });
                             }
-                        }
-                        Culprit::AnyKernel if kernels.len() == 1 => {
+                        },
+                        // What was found when all had been timed: it is one of them.
+                        Running::Judge if kernels.len() == 1 => {
                             if let Some(&index) = open.first() {
                                 outcomes[index] = Some(outcome);
                             }
                         }
                         // Whoever it was shows alone.
-                        Culprit::AnyKernel if !kernels.is_empty() => {
+                        Running::Judge if !kernels.is_empty() => {
                             for (&index, kernel) in open.iter().zip(&kernels) {
                                 let alone = std::slice::from_ref(*kernel);
                                 let judged = self.judge(matrix, task, alone, protocol)?;
                                 outcomes[index] = judged.outcomes.into_iter().next();
                             }
                         }
-                        Culprit::AnyKernel => {
+                        Running::Judge => {
                             let reason = outcome.to_string();
                             return Err(WorkerError::Process { ordinal: self.ordinal, reason });
                         }
@@ -271,17 +260,15 @@ impl Worker {
         self.give_problem(matrix, key, task)?;
         self.request_judgement(kernels, protocol)?;
 
-        let mut running = None;
-        match self.receive_noting(Instant::now() + TO_PREPARE, &mut running) {
+        let mut running = Running::Judge;
+        match self.receive_noting(&mut running, |_| TO_PREPARE) {
             Ok(Answer::Done) => {}
             Ok(Answer::Judged { ended: Some(outcome) }) => {
-                return Err(Interruption::Lost { culprit: Culprit::of(running), outcome });
+                return Err(Interruption::Lost { running, outcome });
             }
             Ok(other) => return Err(self.unexpected(other).into()),
-            Err(error) if running.is_some() => {
-                return Err(self.lost(error, Culprit::of(running), TO_PREPARE));
-            }
-            Err(error) => return Err(self.failed(&error).into()),
+            Err(error) if running == Running::Judge => return Err(self.failed(&error).into()),
+            Err(error) => return Err(self.lost(error, running, TO_PREPARE)),
         }
         // Nothing but the judge's own checks depends on the size, and those take far less than
         // this.
@@ -293,25 +280,32 @@ impl Worker {
             match self.receive(Instant::now() + patience) {
                 Ok(Answer::Judged { ended: None }) => judged += 1,
                 Ok(Answer::Judged { ended: Some(outcome) }) => {
-                    let culprit = Culprit::Kernel(judged);
-                    return Err(Interruption::Lost { culprit, outcome });
+                    let running = Running::Kernel(judged);
+                    return Err(Interruption::Lost { running, outcome });
                 }
                 Ok(other) => return Err(self.unexpected(other).into()),
-                Err(error) => return Err(self.lost(error, Culprit::Kernel(judged), patience)),
+                Err(error) => return Err(self.lost(error, Running::Kernel(judged), patience)),
             }
         }
-        let all = patience.saturating_mul(2 + kernels.len() as u32).min(MOST_PATIENCE);
-        let mut running = None;
-        match self.receive_noting(Instant::now() + all, &mut running) {
+        // Of a kernel that is timed, every sample ends in the time that all checks of it may take.
+        let patience_with = |running: &Running| match running {
+            Running::Kernel(_) => patience,
+            Running::Judge | Running::Opponent(_) => patience.max(TO_PREPARE),
+        };
+        let mut running = Running::Judge;
+        match self.receive_noting(&mut running, patience_with) {
             Ok(Answer::Evaluated { evaluation, clocks }) => {
                 self.clocks = clocks;
                 Ok(*evaluation)
             }
             Ok(Answer::Judged { ended: Some(outcome) }) => {
-                Err(Interruption::Lost { culprit: Culprit::of(running), outcome })
+                Err(Interruption::Lost { running, outcome })
             }
             Ok(other) => Err(self.unexpected(other).into()),
-            Err(error) => Err(self.lost(error, Culprit::of(running), all)),
+            Err(error) => {
+                let patience = patience_with(&running);
+                Err(self.lost(error, running, patience))
+            }
         }
     }
 
@@ -327,7 +321,7 @@ impl Worker {
     }
 
     /// What the loss of the child says of whatever it was busy with.
-    fn lost(&self, error: ServingError, culprit: Culprit, patience: Duration) -> Interruption {
+    fn lost(&self, error: ServingError, running: Running, patience: Duration) -> Interruption {
         let outcome = match error {
             ServingError::TimedOut => Outcome::TimedOut { seconds: patience.as_secs_f64() },
             error @ ServingError::Died { .. } => Outcome::Faulted { reason: error.to_string() },
@@ -335,7 +329,7 @@ impl Worker {
                 return Interruption::Broken(self.failed(&error));
             }
         };
-        Interruption::Lost { culprit, outcome }
+        Interruption::Lost { running, outcome }
     }
 
     fn equip(&mut self, server: ServingProcess<Request, Answer>) -> Result<(), WorkerError> {
@@ -450,15 +444,16 @@ impl Worker {
         }
     }
 
-    /// The next answer that does not only say who is at work, which is noted in `running`.
+    /// The next answer that does not only say whose code runs, which is noted in `running`. Whoever
+    /// runs may take as long as `patience` says of them.
     fn receive_noting(
         &mut self,
-        deadline: Instant,
-        running: &mut Option<Opponent>,
+        running: &mut Running,
+        patience: impl Fn(&Running) -> Duration,
     ) -> Result<Answer, ServingError> {
         loop {
-            match self.receive(deadline)? {
-                Answer::Running { opponent } => *running = opponent,
+            match self.receive(Instant::now() + patience(running))? {
+                Answer::Running(next) => *running = next,
                 answer => return Ok(answer),
             }
         }

@@ -68,6 +68,9 @@ impl Rounds {
 
 /// Something to be timed.
 pub(crate) trait Contender {
+    /// Called before its code runs: once before it is made ready and before each sample.
+    fn begin(&self);
+
     /// Seconds of one launch, where something is known of them.
     fn estimate(&self) -> Option<f64>;
 
@@ -189,6 +192,7 @@ impl<'a> Track<'a> {
 
     /// Captures graphs of as many launches as make a sample long enough.
     fn ready(&mut self, contender: &dyn Contender, rounds: Rounds) -> Result<Running, Stop> {
+        contender.begin();
         let stream = self.stream;
         let once = match contender.estimate() {
             Some(seconds) if seconds >= LONG_SAMPLE => seconds,
@@ -233,6 +237,7 @@ impl<'a> Track<'a> {
         contender: &dyn Contender,
         last: bool,
     ) -> Result<f64, Stop> {
+        contender.begin();
         let launches = f64::from(running.launches);
         match regime {
             Regime::Cold => self.cold(contender),

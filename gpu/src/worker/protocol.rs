@@ -90,7 +90,7 @@ pub(crate) enum Request {
     Task(Task),
     /// Kernels; the bytes of new arrays and then of their cubins as blobs. Answered by `Done` when
     /// all is ready, by `Judged` for each, in their order, and then by `Evaluated`; between any of
-    /// them, `Running` says who is at work.
+    /// them, `Running` says whose code runs.
     Judge {
         gone: Vec<ArrayKey>,
         new: Vec<ArrayKey>,
@@ -132,13 +132,23 @@ pub(crate) enum Answer {
     /// The next kernel was checked, or all are being timed. Where that left the process in
     /// disorder, this is what became of the kernel, and the process ends.
     Judged { ended: Option<Outcome> },
-    /// The code of this opponent runs from now on, or that of none. If the process is lost now, it
-    /// is this opponent's fault.
-    Running { opponent: Option<Opponent> },
+    /// Whose code runs from now on. If the process is lost now, it is their fault.
+    Running(Running),
     /// What became of all kernels.
     Evaluated {
         evaluation: Box<Evaluation>,
         /// Read when the last sample was taken.
         clocks: Option<Clocks>,
     },
+}
+
+/// Whose code runs on the device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Running {
+    /// The judge's own.
+    Judge,
+    /// That of the kernel in this place of those that are judged.
+    Kernel(usize),
+    /// An opponent's.
+    Opponent(Box<Opponent>),
 }

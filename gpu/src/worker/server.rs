@@ -9,7 +9,7 @@ use sparserl_core::matrix::{Csr, Offsets, Scalar};
 use sparserl_core::outcome::{Baseline, Evaluation, Measurement, Outcome, Timing};
 use sparserl_core::task::{Dtype, Task};
 
-use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request};
+use super::protocol::{Answer, KernelHeader, MatrixHeader, Protocol, Request, Running};
 use crate::compare::cusparse::Product;
 use crate::compare::{Contest, Entry, Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::{Cubin, CubinParts};
@@ -112,28 +112,29 @@ impl Lost {
     }
 }
 
-/// Tells the worker which opponent is at work, by which it knows who took this process down.
+/// Tells the worker whose code runs, by which it knows who took this process down.
 struct Announcer<'a> {
     client: RefCell<&'a mut Connection<Request, Answer>>,
     stream: &'a Stream,
-    running: RefCell<Option<Opponent>>,
 }
 
 impl<'a> Announcer<'a> {
     fn new(client: &'a mut Connection<Request, Answer>, stream: &'a Stream) -> Self {
-        Self { client: RefCell::new(client), stream, running: RefCell::new(None) }
+        Self { client: RefCell::new(client), stream }
     }
 
-    /// From now on `next` is at work, or no opponent. Where the device is lost already, whoever was
-    /// at work then stays announced.
-    fn announce(&self, next: Option<&Opponent>) {
-        if self.running.borrow().as_ref() == next || self.stream.is_broken() {
+    /// From now on the code of `next` runs. Where the device is lost already, whoever was announced
+    /// then stays it.
+    fn announce(&self, next: Running) {
+        if self.stream.is_broken() {
             return;
         }
-        *self.running.borrow_mut() = next.cloned();
-        let announcement = Answer::Running { opponent: next.cloned() };
         // That the worker is gone shows with the next answer.
-        let _ = self.client.borrow_mut().send(&announcement, &[]);
+        let _ = self.client.borrow_mut().send(&Answer::Running(next), &[]);
+    }
+
+    fn announce_opponent(&self, opponent: &Opponent) {
+        self.announce(Running::Opponent(Box::new(opponent.clone())));
     }
 
     /// Says that the device is lost, through whoever was announced last.
@@ -234,14 +235,14 @@ impl Server {
         }
         if protocol.baselines && self.contest.is_none() {
             let announcer = Announcer::new(client, &self.stream);
-            let announce = |opponent: &Opponent| announcer.announce(Some(opponent));
+            let announce = |opponent: &Opponent| announcer.announce_opponent(opponent);
             let (device, stream) = (&self.device, &self.stream);
             self.contest = Some(Contest::open(device, stream, opponents, excluded, &announce));
             if stream.synchronize().is_err() {
                 announcer.lose(Lost::to_an_opponent())?;
                 return Ok(None);
             }
-            announcer.announce(None);
+            announcer.announce(Running::Judge);
         }
         let (Some(oracle), Some(problem), Some(stopwatch)) =
             (&self.oracle, &self.problem, &self.stopwatch)
@@ -378,16 +379,18 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
         oracle.fill::<D>(stream, &operands.input, self.random.u64(..))?;
         let mut verified: Vec<Verified> =
             checked.iter().flatten().map(|right| right.verified).collect();
-        // For contenders, who live shorter than the announcer.
-        let announce = |next: Option<&Opponent>| announcer.announce(next);
         let mut baselines = self.baselines(announcer);
         if stream.synchronize().is_err() {
             return Ok(Err(Lost::to_an_opponent()));
         }
-        announcer.announce(None);
+        announcer.announce(Running::Judge);
 
         let mut contenders: Vec<Box<dyn Contender + '_>> = Vec::new();
-        for (right, verified) in checked.iter().flatten().zip(&mut verified) {
+        let right = checked
+            .iter()
+            .enumerate()
+            .filter_map(|(place, right)| Some((place, right.as_ref().ok()?)));
+        for ((place, right), verified) in right.zip(&mut verified) {
             let [one, zero] = [1.0, 0.0].map(D::Accumulator::from_f64);
             let bound = match right.kernel.bind::<D>(operands, one, zero) {
                 Ok(bound) => bound,
@@ -396,14 +399,15 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
                 Err(Stop::Outcome(_)) => return Ok(Err(Lost::while_timing())),
             };
             let enqueue = move |stream: &Stream| bound.enqueue(stream).map_err(Stop::of_launch);
-            contenders.push(self.contender(enqueue, Some(verified), (&announce, None)));
+            let begin = move || announcer.announce(Running::Kernel(place));
+            contenders.push(self.contender(begin, enqueue, Some(verified)));
         }
         let kernels = contenders.len();
         for entry in &baselines {
             let Ok(ready) = &entry.ready else { continue };
             let enqueue = |_: &Stream| ready.enqueue().map_err(refused);
-            let announced: Announced<'_> = (&announce, Some(&entry.opponent));
-            contenders.push(self.contender(enqueue, None, announced));
+            let begin = || announcer.announce_opponent(&entry.opponent);
+            contenders.push(self.contender(begin, enqueue, None));
         }
         let rounds = Rounds {
             cold: protocol.cold_samples,
@@ -418,7 +422,7 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
         if stream.synchronize().is_err() {
             return Ok(Err(Lost::while_timing()));
         }
-        announcer.announce(None);
+        announcer.announce(Running::Judge);
         match audit.end(stream, oracle) {
             Ok(()) => {}
             Err(Stop::Outcome(outcome)) => return Ok(Err(Lost(outcome))),
@@ -445,11 +449,11 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
             .map(|entry| {
                 let timing = entry.ready.as_ref().ok().and_then(|_| baseline_timings.next());
                 // Its plan is released.
-                announcer.announce(Some(&entry.opponent));
+                announcer.announce_opponent(&entry.opponent);
                 baseline(entry, timing)
             })
             .collect();
-        announcer.announce(None);
+        announcer.announce(Running::Judge);
         let copy_bandwidth = Some(stopwatch.copy_bandwidth());
         Ok(Ok(Evaluation { outcomes, baselines, copy_bandwidth }))
     }
@@ -476,12 +480,12 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
     /// Something to be timed. What it finds right is noted in `verified`.
     fn contender<'c>(
         &'c self,
+        begin: impl Fn() + 'c,
         enqueue: impl Fn(&Stream) -> Result<(), Stop> + 'c,
         verified: Option<&'c mut Verified>,
-        (announce, opponent): Announced<'c>,
     ) -> Box<dyn Contender + 'c> {
         let oracle = self.tools.oracle;
-        Box::new(Timed { oracle, problem: self.problem, enqueue, verified, announce, opponent })
+        Box::new(Timed { oracle, problem: self.problem, begin, enqueue, verified })
     }
 
     /// The opponents' algorithms that apply, made ready, or why they cannot be. All of them take
@@ -507,7 +511,7 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
             alpha: D::Accumulator::from_f64(1.0),
             beta: D::Accumulator::from_f64(0.0),
         };
-        let announce = |opponent: &Opponent| announcer.announce(Some(opponent));
+        let announce = |opponent: &Opponent| announcer.announce_opponent(opponent);
         let mut entries = contest.prepare(device, stream, &product, excluded, &announce);
         if A::DTYPE != D::DTYPE {
             for entry in &mut entries {
@@ -518,45 +522,41 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
     }
 }
 
-/// Whom to tell whose product comes next, and whose it is where it is not a kernel's.
-type Announced<'c> = (&'c (dyn Fn(Option<&Opponent>) + 'c), Option<&'c Opponent>);
-
 /// A product on the first operands, with α = 1 and β = 0.
-struct Timed<'c, A, D, F> {
+struct Timed<'c, A, D, B, F> {
     oracle: &'c Oracle,
     problem: &'c Problem<A, D>,
+    begin: B,
     enqueue: F,
     verified: Option<&'c mut Verified>,
-    announce: &'c (dyn Fn(Option<&Opponent>) + 'c),
-    /// Whose product it is, where it is not a kernel's.
-    opponent: Option<&'c Opponent>,
 }
 
-// A sample begins with one of the first three and ends when its work is done, so whoever is
-// announced is the one that is at work on the device.
-impl<A, D, F> Contender for Timed<'_, A, D, F>
+impl<A, D, B, F> Contender for Timed<'_, A, D, B, F>
 where
     A: Scalar,
     D: Scalar,
+    B: Fn(),
     F: Fn(&Stream) -> Result<(), Stop>,
 {
+    fn begin(&self) {
+        // A sample ends when its work is done, so whoever is announced is at work on the device.
+        (self.begin)();
+    }
+
     fn estimate(&self) -> Option<f64> {
         self.verified.as_ref()?.shortest
     }
 
     fn enqueue(&self, stream: &Stream) -> Result<(), Stop> {
-        (self.announce)(self.opponent);
         (self.enqueue)(stream)
     }
 
     fn link(&self, stream: &Stream) -> Result<(), Stop> {
-        (self.announce)(self.opponent);
         let Operands { input, output } = &self.problem.operands[0];
         Ok(self.oracle.link(stream, output, input)?)
     }
 
     fn spoil(&self, stream: &Stream) -> Result<(), Stop> {
-        (self.announce)(self.opponent);
         Ok(stream.poison(&self.problem.operands[0].output)?)
     }
 

@@ -1,5 +1,5 @@
-//! What a worker makes of a process that is lost while an opponent runs. The process is this test
-//! program, which follows a script in the place of a device.
+//! What a worker makes of a process that is lost while an opponent runs, or a kernel is timed. The
+//! process is this test program, which follows a script in the place of a device.
 
 use std::path::PathBuf;
 
@@ -30,14 +30,20 @@ enum Script {
     DiesAfter,
     /// Runs it and dies, whether it is to leave it out or not.
     Insists,
+    /// Leaves it alone, and dies while it times the second of three kernels.
+    DiesInKernel,
+    /// Leaves it alone, and times the second of three kernels without end.
+    HangsInKernel,
 }
 
-const SCRIPTS: [Script; 5] = [
+const SCRIPTS: [Script; 7] = [
     Script::DiesLoading,
     Script::DiesTiming,
     Script::LosesDevice,
     Script::DiesAfter,
     Script::Insists,
+    Script::DiesInKernel,
+    Script::HangsInKernel,
 ];
 
 #[test]
@@ -74,26 +80,36 @@ fn follow(script: Script, client: &mut Connection<Request, Answer>) {
         let runs = match script {
             Script::Insists => true,
             Script::DiesAfter => !kernels.is_empty(),
+            Script::DiesInKernel | Script::HangsInKernel => false,
             _ => excluded.is_empty(),
         };
         if runs && script == Script::DiesLoading {
-            say(Answer::Running { opponent: Some(opponent()) });
+            say(Answer::Running(Running::Opponent(Box::new(opponent()))));
             std::process::abort();
         }
-        say(Answer::Running { opponent: None });
+        say(Answer::Running(Running::Judge));
         say(Answer::Done);
         for _ in &kernels {
             say(Answer::Judged { ended: None });
         }
+        if kernels.len() == 3 {
+            say(Answer::Running(Running::Kernel(0)));
+            say(Answer::Running(Running::Kernel(1)));
+            match script {
+                Script::DiesInKernel => std::process::abort(),
+                Script::HangsInKernel => std::thread::sleep(Duration::from_secs(60)),
+                _ => {}
+            }
+        }
         if runs {
-            say(Answer::Running { opponent: Some(opponent()) });
+            say(Answer::Running(Running::Opponent(Box::new(opponent()))));
             match script {
                 Script::LosesDevice => {
                     let outcome = Outcome::Faulted { reason: "illegal address".to_owned() };
                     say(Answer::Judged { ended: Some(outcome) });
                     return;
                 }
-                Script::DiesAfter => say(Answer::Running { opponent: None }),
+                Script::DiesAfter => say(Answer::Running(Running::Judge)),
                 _ => {}
             }
             std::process::abort();
@@ -144,7 +160,8 @@ fn judge(worker: &mut Worker, kernels: usize) -> Result<Evaluation, WorkerError>
     let matrix = generate::stencil5(4, 4);
     let executables = vec![executable; kernels];
     let task = Task::new(Operation::SpMV, Dtype::F64);
-    worker.judge(matrix.view(), task, &executables, &Protocol::full())
+    let protocol = Protocol { deadline: Duration::from_secs(1), ..Protocol::full() };
+    worker.judge(matrix.view(), task, &executables, &protocol)
 }
 
 #[test]
@@ -178,6 +195,22 @@ fn what_dies_after_an_opponent_is_not_the_opponents_fault() {
     let evaluation = judge(&mut worker(Script::DiesAfter), 2).unwrap();
     let faulted = |outcome: &Outcome| matches!(outcome, Outcome::Faulted { .. });
     assert!(evaluation.outcomes.iter().all(faulted), "{evaluation:?}");
+}
+
+#[test]
+fn a_kernel_that_takes_the_process_down_while_it_is_timed_is_named_at_once() {
+    for (script, how) in
+        [(Script::DiesInKernel, "signal: 6"), (Script::HangsInKernel, "did not end within")]
+    {
+        let start = Instant::now();
+        let evaluation = judge(&mut worker(script), 3).unwrap();
+        let [first, second, third] = evaluation.outcomes.as_slice() else {
+            panic!("{evaluation:?}")
+        };
+        assert!(first.is_right() && third.is_right(), "{script:?}: {evaluation:?}");
+        assert!(second.to_string().contains(how), "{script:?}: {second}");
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
 }
 
 #[test]
