@@ -1,7 +1,13 @@
 //! The one place that writes to the terminal: results to standard output, all else to standard
 //! error.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use indicatif::{ProgressBar, ProgressStyle};
+
+/// Where standard error is no terminal, progress is a line so often.
+const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
 /// Writes a line.
 #[allow(clippy::print_stderr)]
@@ -15,11 +21,42 @@ pub(crate) fn print(result: &str) {
     println!("{result}");
 }
 
-/// A bar of so many steps, with what is said of the last one.
-pub(crate) fn progress_bar(steps: u64) -> ProgressBar {
-    let bar = ProgressBar::new(steps);
-    if let Ok(style) = ProgressStyle::with_template("{spinner} [{pos}/{len}] {msg} ({elapsed})") {
-        bar.set_style(style);
+/// How far a command has come: a bar on a terminal, which goes when this is dropped, and a line each
+/// minute elsewhere, as in the log of a job.
+#[derive(Debug)]
+pub(crate) struct ProgressDisplay {
+    bar: ProgressBar,
+    last_line: Mutex<Instant>,
+}
+
+impl ProgressDisplay {
+    /// Nothing is done.
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::new(0);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} [{pos}/{len}] {msg} ({elapsed})")
+        {
+            bar.set_style(style);
+        }
+        Self { bar, last_line: Mutex::new(Instant::now()) }
     }
-    bar
+
+    /// So many of so many steps are done, and what is said of the last.
+    pub(crate) fn show(&self, done: u64, steps: u64, message: String) {
+        if self.bar.is_hidden() {
+            let mut last_line = self.last_line.lock().unwrap_or_else(PoisonError::into_inner);
+            if last_line.elapsed() >= BETWEEN_LINES {
+                *last_line = Instant::now();
+                say(format!("{done} of {steps} {message}").trim_end());
+            }
+        }
+        self.bar.set_length(steps);
+        self.bar.set_position(done);
+        self.bar.set_message(message);
+    }
+}
+
+impl Drop for ProgressDisplay {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }

@@ -5,7 +5,7 @@ use sparserl_core::outcome::Regime;
 use sparserl_trainer::fit_cost::{Report, Terms};
 
 use super::{real_matrices, write_json};
-use crate::console::{print, progress_bar};
+use crate::console::{ProgressDisplay, print};
 
 #[derive(clap::Args)]
 pub(crate) struct FitCost {
@@ -43,20 +43,17 @@ impl FittedRegime {
 impl FitCost {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let real = real_matrices(self.real.as_deref())?;
-        let bar = progress_bar(0);
+        let display = ProgressDisplay::new();
         let show = |what: &'static str| {
-            bar.set_message(what);
-            |done: usize, of: usize| {
-                bar.set_length(of as u64);
-                bar.set_position(done as u64);
-            }
+            let display = &display;
+            move |done: usize, of: usize| display.show(done as u64, of as u64, what.to_owned())
         };
         let regimes = FittedRegime::regimes(self.regime);
         let terms = Terms::read(&self.recordings, &real, regimes, show("matrices made again"))?;
         let folder = self.recordings.canonicalize()?;
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
         let report = Report::new(name, &terms, CostConstants::FITTED, show("families left out"));
-        bar.finish_and_clear();
+        drop(display);
         if let Some(path) = &self.output {
             write_json(path, &report)?;
         }

@@ -11,12 +11,12 @@ use sparserl_gpu::evaluator::{GpuEvaluator, compile_pool};
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::store::recording::{Context as RecordingContext, Recorder};
 use sparserl_gpu::worker::Protocol;
-use sparserl_trainer::collect::{Collector, Experiment};
+use sparserl_trainer::collect::{Collected, Collector, Experiment};
 use sparserl_trainer::corpus::{RealMatrices, Recipes};
 use sparserl_trainer::shards::Shards;
 
 use super::{real_matrices, results_folder};
-use crate::console::{progress_bar, say};
+use crate::console::{ProgressDisplay, say};
 use crate::interruption::Interruption;
 
 /// The hidden command that this program starts its own processes with.
@@ -104,8 +104,8 @@ impl Measuring {
         let recorder = Recorder::append_to(self.output.join("recordings"))?;
 
         let interruption = Interruption::watch()?;
-        let bar = progress_bar(recipes.count());
-        bar.set_position(shards.done()?);
+        let (display, before) = (ProgressDisplay::new(), shards.done()?);
+        display.show(before, recipes.count(), String::new());
         let deadline = self.deadline();
         let start = Instant::now();
         let compiler = evaluator.compiler();
@@ -117,11 +117,11 @@ impl Measuring {
                 && deadline.is_none_or(|deadline| Instant::now() < deadline)
         };
         let collected = collector.run(&mut shards, self.ahead, go_on, |progress| {
-            bar.inc(1);
-            let programs = progress.collected.programs;
-            bar.set_message(format!("{programs} programs, last {}", progress.recipe.family()));
+            let Collected { matrices, programs, .. } = progress.collected;
+            let message = format!("{programs} programs, last {}", progress.recipe.family());
+            display.show(before + matrices, recipes.count(), message);
         });
-        bar.finish_and_clear();
+        drop(display);
         let collected = collected?;
         let seconds = start.elapsed().as_secs_f64();
         say(&format!(

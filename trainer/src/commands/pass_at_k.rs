@@ -9,7 +9,7 @@ use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_gpu::evaluator::compile_pool;
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_onnx_models::{Engine, OnnxRuntime};
-use sparserl_trainer::collect::check;
+use sparserl_trainer::collect::{Collected, check};
 use sparserl_trainer::configuration::{self, Samples};
 use sparserl_trainer::corpus::Recipes;
 use sparserl_trainer::evaluation::{NamedPolicy, SampledCase, SampledTable, Sampling, read_cases};
@@ -17,7 +17,7 @@ use sparserl_trainer::shards::Shards;
 
 use super::models::{self, NamedModel};
 use super::{Measuring, SERVE, results_folder, write_json};
-use crate::console::{print, progress_bar, say};
+use crate::console::{ProgressDisplay, print, say};
 use crate::interruption::Interruption;
 
 #[derive(clap::Args)]
@@ -118,8 +118,8 @@ impl PassAtK {
         let mut shards =
             Shards::open(&self.measuring.output.join("shards"), recipes.count(), lease)?;
         let interruption = Interruption::watch()?;
-        let bar = progress_bar(recipes.count());
-        bar.set_position(shards.done()?);
+        let (display, before) = (ProgressDisplay::new(), shards.done()?);
+        display.show(before, recipes.count(), String::new());
         let deadline = self.measuring.deadline();
         let go_on = || {
             !interruption.was_asked_for()
@@ -128,11 +128,11 @@ impl PassAtK {
         let (tasks, emulator) = (&asked.settings.tasks[..], &mut emulator);
         let checked =
             check(sampling, (recipes, tasks), target, emulator, &mut shards, go_on, |progress| {
-                bar.inc(1);
-                let programs = progress.collected.programs;
-                bar.set_message(format!("{programs} programs, last {}", progress.recipe.family()));
+                let Collected { matrices, programs, .. } = progress.collected;
+                let message = format!("{programs} programs, last {}", progress.recipe.family());
+                display.show(before + matrices, recipes.count(), message);
             });
-        bar.finish_and_clear();
+        drop(display);
         checked?;
         say(&format!("{} of {} matrices are done", shards.done()?, recipes.count()));
         Ok(())

@@ -15,7 +15,7 @@ use sparserl_trainer::reinforcement::{
 
 use super::measuring::{after, open_gpu};
 use super::real_matrices;
-use crate::console::{progress_bar, say};
+use crate::console::{ProgressDisplay, say};
 use crate::interruption::Interruption;
 
 #[derive(clap::Args)]
@@ -102,7 +102,7 @@ where
     ReinforcementError<O::Error>: std::error::Error + Send + Sync + 'static,
 {
     let interruption = Interruption::watch()?;
-    let bar = progress_bar(config.iterations);
+    let display = ProgressDisplay::new();
     let run = ReinforcementRun {
         config,
         dataset,
@@ -115,13 +115,13 @@ where
                 && deadline.is_none_or(|deadline| Instant::now() < deadline)
         },
         observe: |report: &Report| {
-            bar.set_position(report.step);
             let Tally { reward, best, .. } = report.written;
-            bar.set_message(format!("reward {reward:.3}, best {best:.3}"));
+            let message = format!("reward {reward:.3}, best {best:.3}");
+            display.show(report.step, config.iterations, message);
         },
     };
     let improved = on_device(device, run);
-    bar.finish_and_clear();
+    drop(display);
     let improved = improved??;
     let Improved { step, complete, last, validation, path } = &improved;
     let (algorithm, path) = (config.algorithm, path.display());

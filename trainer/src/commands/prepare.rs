@@ -4,7 +4,7 @@ use sparserl_trainer::dataset::{Dataset, prepare};
 use sparserl_trainer::measured::MeasuredCase;
 
 use super::{read_recordings, real_matrices};
-use crate::console::{progress_bar, say};
+use crate::console::{ProgressDisplay, say};
 use crate::interruption::Interruption;
 
 #[derive(clap::Args)]
@@ -36,19 +36,18 @@ impl Prepare {
         let recordings = recordings.collect::<anyhow::Result<Vec<_>>>()?;
         let cases = MeasuredCase::all(recordings.iter().flatten())?;
         let interruption = Interruption::watch()?;
-        let bar = progress_bar(0);
+        let display = ProgressDisplay::new();
         let prepared = prepare(
             &cases,
             known,
             &real,
             || !interruption.was_asked_for(),
             |prepared| {
-                bar.set_length(prepared.matrices as u64);
-                bar.set_position(prepared.done as u64);
+                display.show(prepared.done as u64, prepared.matrices as u64, String::new());
             },
             |dataset| dataset.write(&self.output),
         );
-        bar.finish_and_clear();
+        drop(display);
         let (dataset, prepared) = prepared?;
         say(&format!(
             "{} of {} matrices, {} cases, {} programs in `{}`",

@@ -10,7 +10,7 @@ use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor}
 
 use super::models::{ensure_no_real, names, split};
 use super::write_json;
-use crate::console::{print, progress_bar};
+use crate::console::{ProgressDisplay, print};
 
 /// What networks that leave out families are called together.
 const LEFT_OUT: &str = "left out";
@@ -91,11 +91,9 @@ pub(super) fn choices(
     split: &Split,
     networks: &[(String, NetworkPolicy<Processor>)],
 ) -> anyhow::Result<Vec<CaseResult>> {
-    let bar = progress_bar(0);
+    let display = ProgressDisplay::new();
     let results = replay(dataset, split, networks, |done, cases| {
-        bar.set_length(cases as u64);
-        bar.set_position(done as u64);
+        display.show(done as u64, cases as u64, String::new());
     });
-    bar.finish_and_clear();
     Ok(results?)
 }

@@ -6,7 +6,7 @@ use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::network::{Compute, ModelFile, on_device};
 use sparserl_trainer::stages::{Picks, Progress, StageConfig, StageRun};
 
-use crate::console::{progress_bar, say};
+use crate::console::{ProgressDisplay, say};
 use crate::interruption::Interruption;
 
 /// A stage that trains a network on a dataset.
@@ -54,7 +54,7 @@ pub(super) fn train(
 ) -> anyhow::Result<Option<PathBuf>> {
     let from = from.map(ModelFile::read).transpose()?;
     let interruption = Interruption::watch()?;
-    let bar = progress_bar(config.steps);
+    let (display, mut loss) = (ProgressDisplay::new(), String::new());
     let run = StageRun {
         stage,
         config,
@@ -63,14 +63,14 @@ pub(super) fn train(
         folder,
         go_on: || !interruption.was_asked_for(),
         observe: |progress: &Progress<'_>| {
-            bar.set_position(progress.step);
             if let Some(losses) = progress.losses {
-                bar.set_message(format!("loss {:.4}", losses.total));
+                loss = format!("loss {:.4}", losses.total);
             }
+            display.show(progress.step, config.steps, loss.clone());
         },
     };
     let finished = on_device(device, run);
-    bar.finish_and_clear();
+    drop(display);
     let finished = finished??;
     let path = finished.path.display();
     match finished.complete {
