@@ -2,7 +2,7 @@
 //! many matrices.
 //!
 //! ```text
-//! matrix_source ─► measure (search ─► instrument ─► figures) ─► results ─► totals ─┬─► terminal
+//! matrix_source ─► measure (search ─► make ─► instrument) ─► results ─► totals ─┬─► terminal
 //!                                                                                  └─► report (charts), markdown, document
 //! ```
 //!
@@ -32,6 +32,8 @@ use sparserl_core::outcome::Evaluator;
 use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
 use sparserl_gpu::compare::Opponents;
+use sparserl_gpu::compile::CubinCompiler;
+use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::run::device::Clocks;
 use sparserl_gpu::store::recording::{Context, Recorder};
@@ -82,8 +84,11 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     finish(&results, args)
 }
 
-/// Judges programs, and says what with.
-pub(crate) trait Instrument: Evaluator<Error: Display> {
+/// Judges kernels, and says what with.
+pub(crate) trait Instrument: Evaluator<Code = Cubin, Error: Display> {
+    /// Compiles for the GPU; nothing where kernels are judged without code.
+    fn compiler(&self) -> Option<CubinCompiler>;
+
     /// Clocks of the GPU after the last evaluation.
     fn clocks(&self) -> Option<Clocks>;
 
@@ -95,6 +100,10 @@ pub(crate) trait Instrument: Evaluator<Error: Display> {
 }
 
 impl Instrument for GpuEvaluator {
+    fn compiler(&self) -> Option<CubinCompiler> {
+        Some(Self::compiler(self))
+    }
+
     fn clocks(&self) -> Option<Clocks> {
         self.worker().clocks()
     }

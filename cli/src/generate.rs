@@ -278,15 +278,15 @@ impl Job<'_> {
         if !args.check && (args.no_check || !self.without_gpu) {
             return Ok(None);
         }
-        let compilers = match compiler {
-            Some(compiler) => Arc::clone(compiler.pool()),
+        let compiler = match compiler {
+            Some(compiler) => compiler.clone(),
             // That there is no compiler has been said.
             None if !args.check => return Ok(None),
-            None => gpu::pool().context("cannot check")?,
+            None => CubinCompiler::new(gpu::pool().context("cannot check")?, architecture, None),
         };
         let unjudged = if args.check { Unjudged::Never } else { Unjudged::Last };
         let operation = self.task.operation;
-        match Checker::open(compilers, architecture, matrix, operation, unjudged) {
+        match Checker::open(&compiler, matrix, operation, unjudged) {
             Ok(checker) => Ok(Some(checker)),
             Err(why) if args.check => Err(anyhow!("cannot check: {why}")),
             Err(why) => {

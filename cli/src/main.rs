@@ -33,7 +33,6 @@ mod ending;
 mod eval;
 mod explanation;
 mod feature_table;
-mod figures;
 mod file_names;
 mod free_memory;
 mod generate;

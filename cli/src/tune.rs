@@ -19,18 +19,16 @@ mod shown;
 mod tests;
 
 use std::convert::Infallible;
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use sparserl_core::decode::PolicyInput;
-use sparserl_core::kernel::Compiler;
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::pipeline;
+use sparserl_core::pipeline::{self, Maker};
 use sparserl_core::plan::{Origin, Plan};
 use sparserl_core::search::{Search, SearchSettings};
 use sparserl_core::structure::MatrixStats;
@@ -98,7 +96,6 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
     let (seed, packed) = (args.seed, args.packed);
     let job = Job { case, policy, seed, output, store, packed, notes, start };
     interrupt::wait_for_end();
-    let compiler = gpu.compiler();
     let end = Limits {
         // The search begins later: it has the whole of its time.
         is_over: &mut |spent| spent >= args.budget || interrupt::was_asked_for(),
@@ -107,7 +104,7 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
     let tuned = with_scalar!(task.precision.matrix(), T => {
         let rounded = round::<T>(&matrix, &args.matrix)?;
         drop(matrix);
-        job.tune(rounded.view(), &mut gpu, Some(&compiler), end)?
+        job.tune(rounded.view(), &mut gpu, end)?
     });
     drop(line);
     if !args.quiet {
@@ -123,7 +120,7 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
 }
 
 /// Judges programs as thoroughly as it is told, and knows nothing when it is told to.
-pub(crate) trait Timekeeper: Instrument<Code = Cubin, Error: Display> {
+pub(crate) trait Timekeeper: Instrument {
     /// Judges so from now on.
     fn judge_so(&mut self, protocol: Protocol);
 
@@ -170,24 +167,21 @@ enum Stage<'a> {
 }
 
 impl Job {
-    fn tune<T, E, K>(
+    fn tune<T: Scalar, E: Timekeeper>(
         mut self,
         matrix: CsrView<'_, T>,
         evaluator: &mut E,
-        compiler: Option<&K>,
         Limits { is_over, observe }: Limits<'_>,
-    ) -> anyhow::Result<TuneSummary>
-    where
-        T: Scalar,
-        E: Timekeeper,
-        K: Compiler<Code = Cubin, Error: Send + Display> + Sync,
-    {
+    ) -> anyhow::Result<TuneSummary> {
         let load = self.start.elapsed();
         let (folder, record) = TuneFolder::open(&self.output, &self.case, self.seed)?;
         let recorder = Recorder::append_to(folder.recordings())?;
         let identity = MatrixIdentity::of_plan(&self.case.matrix)?;
         let folder = &folder;
-        let mut laboratory = Laboratory { matrix, identity, evaluator, recorder, folder, record };
+        let (start, compiler) = (self.start, evaluator.compiler());
+        let clock = move || start.elapsed();
+        let maker = Maker::new(matrix, compiler.as_ref(), &clock);
+        let mut laboratory = Laboratory { maker, identity, evaluator, recorder, folder, record };
 
         let Case { task, target, regime, .. } = self.case;
         let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), task, target);
@@ -215,11 +209,9 @@ impl Job {
         laboratory.save()?;
         searched?;
         let search_time = searching.elapsed();
-        let start = self.start;
-        let clock = move || start.elapsed();
         let measuring = Instant::now();
         observe(Stage::Finals);
-        let finals = laboratory.finals(&mut search, &input, &first_pick, compiler, &clock);
+        let finals = laboratory.finals(&mut search, &input, &first_pick);
         laboratory.save()?;
         let Finals { artefact, result } = finals?;
         let measure_time = measuring.elapsed();

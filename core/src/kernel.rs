@@ -2,11 +2,14 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
+use core::convert::Infallible;
+use core::marker::PhantomData;
 use core::time::Duration;
 
-use crate::codegen::CudaSource;
+use crate::codegen::{CudaSource, EmitError, Ending, emit, emit_ending};
 use crate::language::Program;
-use crate::layout::Packed;
+use crate::layout::{PackError, Packed, pack};
+use crate::matrix::{CsrView, Scalar};
 use crate::task::{Operation, Task};
 
 /// Turns generated CUDA into code for one architecture.
@@ -21,6 +24,19 @@ pub trait Compiler {
     /// # Errors
     /// When the compiler itself fails.
     fn compile(&self, source: &CudaSource) -> Result<Result<Self::Code, String>, Self::Error>;
+}
+
+/// The compiler of who has none.
+#[derive(Debug)]
+pub struct NoCompiler<C>(Infallible, PhantomData<fn() -> C>);
+
+impl<C> Compiler for NoCompiler<C> {
+    type Code = C;
+    type Error = Infallible;
+
+    fn compile(&self, _: &CudaSource) -> Result<Result<C, String>, Infallible> {
+        match self.0 {}
+    }
 }
 
 /// A program made into a kernel for one matrix: all that a launch takes but the dense operands.
@@ -38,7 +54,81 @@ pub struct Kernel<C> {
     pub compile_time: Duration,
 }
 
+/// There is no source of a program for a matrix.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The program does not fit the matrix.
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    /// The source could not be written down.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
+}
+
+/// A kernel with code, or why its source is refused.
+pub type Compiled<C> = Result<Kernel<C>, Refusal>;
+
+/// A compiler refuses a source.
+#[derive(Debug, thiserror::Error)]
+#[error("the generated {kernel} is refused: {reason}")]
+pub struct Refusal {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The compiler's reason.
+    pub reason: String,
+}
+
 impl<C> Kernel<C> {
+    /// Packs a matrix as a program says, and writes the kernel down. It is not compiled, and nobody
+    /// looked at the clock.
+    ///
+    /// # Errors
+    /// When the program does not fit the matrix.
+    pub fn for_matrix<T: Scalar>(
+        matrix: CsrView<'_, T>,
+        program: &Program,
+    ) -> Result<Self, WriteError> {
+        let packed = Arc::new(pack(matrix, program)?);
+        Ok(Self::written(packed, None, Duration::ZERO)?)
+    }
+
+    /// Writes down the kernel of a matrix that is packed; one that ends otherwise than with
+    /// `y = αAx + βy` or `C = αAB + βC` where there is an ending. It is not compiled.
+    ///
+    /// # Errors
+    /// When the arrays are not those of their program.
+    pub fn written(
+        packed: Arc<Packed>,
+        ending: Option<&Ending>,
+        pack_time: Duration,
+    ) -> Result<Self, EmitError> {
+        let (program, signature) = (&packed.program, packed.signature());
+        let source = match ending {
+            None => emit(program, &signature)?,
+            Some(ending) => emit_ending(program, &signature, ending)?,
+        };
+        Ok(Self { packed, source, code: None, pack_time, compile_time: Duration::ZERO })
+    }
+
+    /// The same with the code that a compiler makes of it; `clock` tells the time since some
+    /// moment.
+    ///
+    /// # Errors
+    /// When the compiler itself fails.
+    pub fn compiled<K: Compiler<Code = C> + ?Sized>(
+        self,
+        compiler: &K,
+        clock: &(dyn Fn() -> Duration + Sync),
+    ) -> Result<Compiled<C>, K::Error> {
+        let start = clock();
+        let code = compiler.compile(&self.source)?;
+        let compile_time = clock().saturating_sub(start);
+        Ok(match code {
+            Ok(code) => Ok(Self { code: Some(code), compile_time, ..self }),
+            Err(reason) => Err(Refusal { kernel: self.source.kernel, reason }),
+        })
+    }
+
     /// The source as it is written to a file, which ends with how it is launched for its matrix.
     #[must_use]
     pub fn source_file(&self) -> String {
@@ -46,13 +136,11 @@ impl<C> Kernel<C> {
     }
 }
 
-/// What is judged: a program, before or after a kernel was made of it, or CUDA from anywhere.
+/// What is judged: the kernel of a program, or CUDA from anywhere.
 ///
 /// `C` is the code that kernels hold, `F` a kernel from anywhere.
 #[derive(Debug)]
 pub enum Candidate<'a, C, F> {
-    /// A program. Whoever judges it makes a kernel of it, and keeps that to himself.
-    Program(&'a Program),
     /// A program's kernel, which is judged as it is: to the byte what its owner may write down.
     Kernel(&'a Kernel<C>),
     /// CUDA from anywhere, for a task.
@@ -72,7 +160,6 @@ impl<'a, C, F> Candidate<'a, C, F> {
     #[must_use]
     pub fn program(&self) -> Option<&'a Program> {
         match *self {
-            Self::Program(program) => Some(program),
             Self::Kernel(kernel) => Some(&kernel.packed.program),
             Self::Cuda(..) => None,
         }
@@ -88,7 +175,6 @@ impl<'a, C, F> Candidate<'a, C, F> {
     #[must_use]
     pub fn task(&self) -> Task {
         match *self {
-            Self::Program(program) => program.task,
             Self::Kernel(kernel) => kernel.packed.program.task,
             Self::Cuda(_, task) => task,
         }

@@ -11,7 +11,6 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::Candidate;
-use crate::language::Program;
 use crate::matrix::{CsrView, Scalar};
 pub use crate::timing::{NotSamples, Objective, Regime, Samples, Timing};
 
@@ -37,19 +36,6 @@ pub trait Evaluator {
         matrix: CsrView<'_, T>,
         candidates: &[Candidate<'_, Self::Code, Self::Cuda>],
     ) -> Result<Evaluation, Self::Error>;
-
-    /// Judges programs for one matrix; one outcome for each, in their order.
-    ///
-    /// # Errors
-    /// As [`judge_all`](Self::judge_all).
-    fn evaluate<T: Scalar>(
-        &mut self,
-        matrix: CsrView<'_, T>,
-        programs: &[Program],
-    ) -> Result<Evaluation, Self::Error> {
-        let candidates: Vec<_> = programs.iter().map(Candidate::Program).collect();
-        self.judge_all(matrix, &candidates)
-    }
 }
 
 /// What an [`Evaluator`] can say of right and wrong kernels.
@@ -67,7 +53,7 @@ pub struct Abilities {
 }
 
 /// What an [`Evaluator`] found out about some kernels for one matrix and task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// One for each kernel, in their order.
     pub outcomes: Vec<Outcome>,
@@ -85,6 +71,36 @@ impl Evaluation {
     pub fn best_baseline(&self, regime: Regime) -> Option<f64> {
         let medians = self.baselines.iter().filter_map(|baseline| baseline.median(regime));
         medians.min_by(f64::total_cmp)
+    }
+
+    /// Adds what was found out about further kernels for the same matrix and task. Samples of an
+    /// algorithm that was measured with both are pooled.
+    pub fn append(&mut self, later: Self) {
+        self.outcomes.extend(later.outcomes);
+        self.copy_bandwidth = self.copy_bandwidth.or(later.copy_bandwidth);
+        if self.baselines.is_empty() {
+            self.baselines = later.baselines;
+            return;
+        }
+        let join = |one: Option<Samples>, other: Option<Samples>| {
+            let (one, other) = one.zip(other)?;
+            Samples::try_from([one.seconds(), other.seconds()].concat()).ok()
+        };
+        for baseline in later.baselines {
+            let same = self
+                .baselines
+                .iter_mut()
+                .find(|b| b.library == baseline.library && b.algorithm == baseline.algorithm);
+            if let Some(Baseline { timing: Ok(timing), .. }) = same
+                && let Ok(Timing { cold, warm, back_to_back }) = baseline.timing
+            {
+                *timing = Timing {
+                    cold: join(timing.cold.take(), cold),
+                    warm: join(timing.warm.take(), warm),
+                    back_to_back: join(timing.back_to_back.take(), back_to_back),
+                };
+            }
+        }
     }
 }
 
@@ -287,6 +303,18 @@ mod tests {
     use alloc::vec;
 
     use super::*;
+
+    #[test]
+    fn samples_of_one_algorithm_are_pooled() {
+        let evaluation = |baselines| Evaluation { baselines, ..Evaluation::default() };
+        let (one, other) = (baseline("A", Ok(1.0)), baseline("B", Ok(2.0)));
+        let mut pooled = Evaluation::default();
+        pooled.append(evaluation(vec![one, other]));
+        pooled.append(evaluation(vec![baseline("B", Ok(4.0)), baseline("C", Ok(5.0))]));
+        let medians: Vec<_> =
+            pooled.baselines.iter().map(|baseline| baseline.median(Regime::Warm)).collect();
+        assert_eq!(medians, [Some(1.0), Some(3.0)]);
+    }
 
     fn samples(seconds: &[f64]) -> Samples {
         seconds.to_vec().try_into().unwrap()

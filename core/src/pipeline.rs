@@ -8,6 +8,7 @@
 //!
 //! A kernel is made once. What was measured is what comes out: the same arrays, source and code.
 
+mod ahead;
 mod make;
 mod measure;
 #[cfg(all(test, feature = "std"))]
@@ -18,12 +19,14 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
 
-pub use make::{Made, MakeError, Maker};
+use make::{Attempt, Unmade};
+pub use make::{JudgeError, Made, MakeError, Maker, TOGETHER};
 pub use measure::{BATCH, Budget};
 
 use crate::codegen::EmitError;
 use crate::decode::{Choice, Chooser, PolicyError, PolicyInput};
-use crate::kernel::{Compiler, Kernel};
+use crate::kernel::{Compiler, Kernel, Refusal};
+use crate::language::Program;
 use crate::layout::PackError;
 use crate::matrix::{CsrView, Scalar};
 use crate::outcome::{Baseline, Evaluation, Evaluator, Objective, Outcome};
@@ -64,56 +67,58 @@ pub struct Tools<'a, K: Compiler, E, X> {
     pub observer: &'a mut dyn FnMut(Step),
 }
 
-/// Has the last word on candidates, measured or not.
-pub trait Check {
+/// Has the last word on candidates, measured or not; `C` is the code of their kernels.
+pub trait Check<C> {
     /// What it says of one that it takes.
     type Verdict;
     /// Why it takes none.
     type Error;
 
-    /// Takes at most `wanted` of the candidates, which come best first; each with a verdict, but
-    /// for those of which nothing can be said. More come from the iterator only when they are asked
-    /// for.
+    /// Takes at most `wanted` of the candidates, which come best first, each with its kernel as it
+    /// will be written, or with what became of one that has none; each with a verdict, but for
+    /// those of which nothing can be said. More are made only when the iterator is asked for them.
     ///
     /// # Errors
     /// When there are candidates and none can be taken.
     fn take(
         &mut self,
-        candidates: &mut dyn Iterator<Item = Ranked>,
+        candidates: &mut dyn Iterator<Item = Result<Ranked<C>, Outcome>>,
         wanted: usize,
-    ) -> Result<Vec<Taken<Self::Verdict>>, Self::Error>;
+    ) -> Result<Vec<Taken<C, Self::Verdict>>, Self::Error>;
 }
 
 /// The check of who has none.
-impl Check for Infallible {
+impl<C> Check<C> for Infallible {
     type Verdict = Self;
     type Error = Self;
 
     fn take(
         &mut self,
-        _: &mut dyn Iterator<Item = Ranked>,
+        _: &mut dyn Iterator<Item = Result<Ranked<C>, Outcome>>,
         _: usize,
-    ) -> Result<Vec<Taken<Self>>, Self> {
+    ) -> Result<Vec<Taken<C, Self>>, Self> {
         match *self {}
     }
 }
 
 /// A candidate that a check has taken.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Taken<V> {
+#[derive(Clone, Debug)]
+pub struct Taken<C, V> {
     /// The candidate.
-    pub ranked: Ranked,
+    pub ranked: Ranked<C>,
     /// What is said of it; absent where nothing can be said.
     pub verdict: Option<V>,
 }
 
 /// A candidate and where it stands.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ranked {
+#[derive(Clone, Debug)]
+pub struct Ranked<C> {
     /// Its place among the programs that were measured; past them all for one that was not.
     pub index: usize,
-    /// The program, and how good the chooser finds it.
-    pub candidate: Choice,
+    /// How good the chooser finds the program.
+    pub score: f64,
+    /// The program's kernel.
+    pub kernel: Kernel<C>,
 }
 
 /// What is done next.
@@ -204,19 +209,18 @@ pub enum PipelineError<K, E, X> {
     #[error(transparent)]
     Emit(#[from] EmitError),
     /// A generated source that nobody measured is refused.
-    #[error("the generated {kernel} is refused: {reason}")]
-    Refused {
-        /// The kernel's name.
-        kernel: String,
-        /// The compiler's reason.
-        reason: String,
-    },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
 }
 
 /// What a compiler, an evaluator and a check make of a request.
 pub type GenerateResult<K, E, X> = Result<
-    Generated<<K as Compiler>::Code, <X as Check>::Verdict>,
-    PipelineError<<K as Compiler>::Error, <E as Evaluator>::Error, <X as Check>::Error>,
+    Generated<<K as Compiler>::Code, <X as Check<<K as Compiler>::Code>>::Verdict>,
+    PipelineError<
+        <K as Compiler>::Error,
+        <E as Evaluator>::Error,
+        <X as Check<<K as Compiler>::Code>>::Error,
+    >,
 >;
 
 /// Finds programs for a matrix, makes kernels of them, has them judged, and gives those that are
@@ -232,7 +236,7 @@ where
     T: Scalar,
     K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
     E: Evaluator<Code = K::Code>,
-    X: Check,
+    X: Check<K::Code>,
 {
     (tools.observer)(Step::Search);
     let clock = tools.clock;
@@ -263,7 +267,7 @@ where
     T: Scalar,
     K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
     E: Evaluator<Code = K::Code>,
-    X: Check,
+    X: Check<K::Code>,
 {
     let Tools { chooser, compiler, made, evaluator, check, clock, observer } = tools;
     let &Request { matrix, input, wanted, objective, budget, spare } = request;
@@ -290,60 +294,83 @@ where
     let mut ranked = measured.as_ref().map_or(Vec::new(), Measured::ranking);
     let is_untimed = |index| measured.as_ref().is_none_or(|measured| measured.is_untimed(index));
     ranked.extend(by_score(candidates).into_iter().filter(|&index| is_untimed(index)));
-    let found = ranked
-        .into_iter()
-        .filter_map(|index| Some(Ranked { index, candidate: candidates.get(index)?.clone() }));
-    let mut chosen: Vec<Taken<X::Verdict>> = match check {
-        None => found.take(wanted).map(|ranked| Taken { ranked, verdict: None }).collect(),
+    let found =
+        ranked.into_iter().filter_map(|index| Some((index, candidates.get(index)?.clone())));
+    let mut chosen = Vec::new();
+    match check {
+        None => {
+            for ((index, choice), number) in found.take(wanted).zip(1..) {
+                observer(Step::Make(number));
+                let made = remake(&maker, measured.as_mut(), index, &choice.program)?;
+                let kernel = made.map_err(PipelineError::from)?;
+                let ranked = Ranked { index, score: choice.score, kernel };
+                chosen.push(Taken { ranked, verdict: None });
+            }
+        }
         Some(check) => {
             observer(Step::Check);
             let start = clock();
-            let mut more = None;
             let spare = if measured.is_some() { 0 } else { spare };
-            let known = candidates;
-            let others = core::iter::from_fn(|| {
-                let more = more.get_or_insert_with(|| {
-                    let found = match spare {
-                        0 => Vec::new(),
-                        // That nothing more is found is no reason to give up what there is.
-                        _ => chooser.choose(input, objective, wanted + spare).unwrap_or_default(),
-                    };
-                    let is_new = |c: &Choice| known.iter().all(|k| k.program != c.program);
-                    let found: Vec<_> = found.into_iter().filter(is_new).collect();
-                    found.into_iter().enumerate()
-                });
-                let (place, candidate) = more.next()?;
-                Some(Ranked { index: known.len() + place, candidate })
+            let others = core::iter::once_with(|| match spare {
+                0 => Vec::new(),
+                // That nothing more is found is no reason to give up what there is.
+                _ => chooser.choose(input, objective, wanted + spare).unwrap_or_default(),
             });
-            let taken = check.take(&mut found.chain(others), wanted);
-            let taken = taken.map_err(PipelineError::Check)?;
-            times.check = clock() - start;
-            taken
+            let is_new = |choice: &Choice| candidates.iter().all(|c| c.program != choice.program);
+            let others = others.flatten().filter(is_new).zip(candidates.len()..);
+            let others = others.map(|(choice, index)| (index, choice));
+            let (mut making, mut broken) = (Duration::ZERO, None);
+            let mut attempts = found.chain(others).map_while(|(index, choice)| {
+                let start = clock();
+                let made = remake(&maker, measured.as_mut(), index, &choice.program);
+                making += clock() - start;
+                let made = made.map_err(|error| broken = Some(error)).ok()?;
+                let ranked = |kernel| Ranked { index, score: choice.score, kernel };
+                Some(made.map(ranked).map_err(Outcome::from))
+            });
+            let taken = check.take(&mut attempts, wanted);
+            if let Some(broken) = broken {
+                return Err(broken.into());
+            }
+            chosen = taken.map_err(PipelineError::Check)?;
+            chosen.truncate(wanted);
+            times.check = (clock() - start).saturating_sub(making);
+            (1..=chosen.len()).for_each(|number| observer(Step::Make(number)));
         }
-    };
-    chosen.truncate(wanted);
+    }
 
-    let mut artefacts = Vec::new();
-    for (Taken { ranked, verdict }, number) in chosen.into_iter().zip(1..) {
-        let Ranked { index, candidate } = ranked;
-        observer(Step::Make(number));
-        let kept = measured.as_mut().and_then(|measured| measured.take(index));
-        let kernel = match kept {
-            Some(kept) => kept.restore(&maker, &candidate.program)?,
-            None => maker.make(&candidate.program)?,
-        };
+    let artefacts = chosen.into_iter().map(|Taken { ranked, verdict }| {
+        let Ranked { index, score, kernel } = ranked;
         let known = measured.as_ref().and_then(|measured| measured.outcome(index));
-        artefacts.push(Artefact {
+        Artefact {
             kernel,
-            score: candidate.score,
+            score,
             outcome: known.map(|(outcome, _)| outcome.clone()),
             verdict,
             baselines: known.map_or(Vec::new(), |(_, batch)| batch.baselines.clone()),
             copy_bandwidth: known.and_then(|(_, batch)| batch.copy_bandwidth),
-        });
-    }
+        }
+    });
+    let artefacts = artefacts.collect();
     let evaluation = measured.map(Measured::into_evaluation);
     Ok(Generated { artefacts, evaluation, times })
+}
+
+/// The kernel of a program as it was measured, or one that is made now.
+fn remake<T, K>(
+    maker: &Maker<'_, T, K>,
+    measured: Option<&mut Measured<K::Code>>,
+    index: usize,
+    program: &Program,
+) -> Result<Attempt<K::Code>, MakeError<K::Error>>
+where
+    T: Scalar,
+    K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
+{
+    match measured.and_then(|measured| measured.take(index)) {
+        Some(kept) => Ok(kept.restore(maker, program).map_err(Unmade::Pack)),
+        None => maker.make(program),
+    }
 }
 
 /// Indices of candidates, those with the highest scores first.

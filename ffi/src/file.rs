@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use sparserl_core::codegen::{CudaSource, Ending, Epilogue, UserField, emit, emit_ending};
+use sparserl_core::codegen::{CudaSource, Ending, Epilogue, UserField};
+use sparserl_core::kernel::Kernel;
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar};
@@ -21,7 +22,7 @@ use sparserl_gpu::store::whole_file::WholeFile;
 
 use crate::context::Context;
 use crate::copies::{copies_bytes, limit_left};
-use crate::kernel::{Code, Known, PlanKernel, Recipe};
+use crate::kernel::{Code, Known, PlanKernel, Recipe, written};
 use crate::matrix::{Matrix, with_view};
 use crate::options::{DenseForm, PlanOptions};
 use crate::plan::Plan;
@@ -264,29 +265,25 @@ fn restore<T: Scalar>(
         );
         Failure::new(Status::Mismatch, text)
     })?;
-    let signature = packed.signature();
-    let matching = |source: CudaSource, cubin: Cubin| match cubin.kernel() == source.kernel {
-        true => Ok((source, cubin)),
-        false => Err(Failure::new(Status::Mismatch, "is a plan of another version: plan anew")),
+    let packed = Arc::new(packed);
+    let matching = |kernel: Kernel<Cubin>, cubin: Cubin| match kernel.source {
+        source if cubin.kernel() == source.kernel => Ok((source, cubin)),
+        _ => Err(Failure::new(Status::Mismatch, "is a plan of another version: plan anew")),
     };
     let wanted = match recipe.epilogue {
         Some(epilogue) => Ending::Fused(epilogue.clone()),
         None => Ending::Apart,
     };
-    let source = emit_ending(&packed.program, &signature, &wanted).map_err(Failure::internal)?;
-    let ending = matching(source, ending)?;
+    let ending = matching(written(&packed, Some(&wanted))?, ending)?;
     let plain = match plain {
-        Some(plain) => {
-            let source = emit(&packed.program, &signature).map_err(Failure::internal)?;
-            Some(matching(source, plain)?)
-        }
+        Some(plain) => Some(matching(written(&packed, None)?, plain)?),
         None => None,
     };
-    let sources = recipe.strided_sources(&packed)?;
-    if sources.len() != strided.len() {
+    let kernels = recipe.strided(&packed)?;
+    if kernels.len() != strided.len() {
         return Err(Failure::new(Status::File, "is damaged"));
     }
-    let strided = sources.into_iter().zip(strided).map(|(source, cubin)| matching(source, cubin));
+    let strided = kernels.into_iter().zip(strided).map(|(kernel, cubin)| matching(kernel, cubin));
     let strided = strided.collect::<Result<_, _>>()?;
     recipe.restore(matrix, packed, Code { plain, ending, strided }, known)
 }

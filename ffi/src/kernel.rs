@@ -5,10 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use sparserl_core::codegen::{
-    Alignment, CudaSource, EmitError, Ending, Epilogue, emit, emit_ending, row_alignment,
-};
-use sparserl_core::kernel::{Compiler as _, Kernel};
+use sparserl_core::codegen::{Alignment, CudaSource, EmitError, Ending, Epilogue, row_alignment};
+use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
 use sparserl_core::layout::{PackError, Packed, pack};
 use sparserl_core::matrix::{CsrView, Scalar, middle_rows, sample_rows};
@@ -91,12 +89,14 @@ impl PlanKernel {
     /// epilogue.
     pub(crate) fn without_ending(&self) -> Result<Kernel<Cubin>, EmitError> {
         let packed = Arc::clone(&self.packed);
-        let (source, code) = match &self.code.plain {
-            Some((source, cubin)) => (source.clone(), Some(cubin.clone())),
-            None => (emit(&packed.program, &packed.signature())?, None),
-        };
-        let (pack_time, compile_time) = (Duration::ZERO, Duration::ZERO);
-        Ok(Kernel { packed, source, code, pack_time, compile_time })
+        match &self.code.plain {
+            Some((source, cubin)) => {
+                let (source, code) = (source.clone(), Some(cubin.clone()));
+                let (pack_time, compile_time) = (Duration::ZERO, Duration::ZERO);
+                Ok(Kernel { packed, source, code, pack_time, compile_time })
+            }
+            None => Kernel::written(packed, None, Duration::ZERO),
+        }
     }
 
     /// Bytes of device memory that it takes, or would take.
@@ -130,8 +130,8 @@ impl Recipe<'_> {
         program: &Program,
         known: Known,
     ) -> Result<PlanKernel, Failure> {
-        let packed = pack(matrix, program).map_err(|error| misfit(&error))?;
-        self.finish(matrix, Arc::new(packed), None, known)
+        let packed = Arc::new(pack(matrix, program).map_err(|error| misfit(&error))?);
+        self.finish(matrix, packed, None, known)
     }
 
     /// The same of a kernel that was judged: what was judged is what is used. Its arrays are those
@@ -154,7 +154,7 @@ impl Recipe<'_> {
         plain: Option<(CudaSource, Cubin)>,
         known: Known,
     ) -> Result<PlanKernel, Failure> {
-        let code = |packed: &Packed| match self.epilogue {
+        let code = |packed: &Arc<Packed>| match self.epilogue {
             None => self.compile(packed, plain),
             // The epilogue is fused into the kernel: without it nothing is launched.
             Some(epilogue) => self.compile_fused(matrix, packed, epilogue),
@@ -166,11 +166,11 @@ impl Recipe<'_> {
     pub(crate) fn restore<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        packed: Packed,
+        packed: Arc<Packed>,
         code: Code,
         known: Known,
     ) -> Result<PlanKernel, Failure> {
-        self.load(matrix, Arc::new(packed), known, |_| Ok(code))
+        self.load(matrix, packed, known, |_| Ok(code))
     }
 
     /// Gets code, and loads it where there is a GPU, while the arrays are copied there.
@@ -179,7 +179,7 @@ impl Recipe<'_> {
         matrix: CsrView<'_, T>,
         packed: Arc<Packed>,
         known: Known,
-        code: impl FnOnce(&Packed) -> Result<Code, Failure>,
+        code: impl FnOnce(&Arc<Packed>) -> Result<Code, Failure>,
     ) -> Result<PlanKernel, Failure> {
         self.check_memory(&packed)?;
         let (code, loaded) = match &self.context.gpu {
@@ -196,8 +196,8 @@ impl Recipe<'_> {
         &self,
         gpu: &Gpu,
         matrix: CsrView<'_, T>,
-        packed: &Packed,
-        code: impl FnOnce(&Packed) -> Result<Code, Failure>,
+        packed: &Arc<Packed>,
+        code: impl FnOnce(&Arc<Packed>) -> Result<Code, Failure>,
     ) -> Result<(Code, Loaded), Failure> {
         let arrays = DeviceArrays::allocate(&gpu.device, packed).map(Arc::new);
         thread::scope(|scope| {
@@ -261,16 +261,15 @@ impl Recipe<'_> {
     /// those that are judged have not: their sources are others.
     fn compile(
         &self,
-        packed: &Packed,
+        packed: &Arc<Packed>,
         plain: Option<(CudaSource, Cubin)>,
     ) -> Result<Code, Failure> {
-        let (program, signature) = (&packed.program, packed.signature());
-        let ending = emit_ending(program, &signature, &Ending::Apart).map_err(Failure::internal)?;
-        let strided = self.strided_sources(packed)?;
-        let make_plain = || self.compiled(emit(program, &signature).map_err(Failure::internal)?);
+        let ending = written(packed, Some(&Ending::Apart))?;
+        let strided = self.strided(packed)?;
+        let make_plain = || self.compiled(written(packed, None)?);
         std::thread::scope(|scope| {
             let plain = scope.spawn(|| plain.map_or_else(make_plain, Ok));
-            let spawn = |source| scope.spawn(|| self.compiled(source));
+            let spawn = |kernel| scope.spawn(|| self.compiled(kernel));
             let strided: Vec<_> = strided.into_iter().map(spawn).collect();
             let ending = self.compiled(ending)?;
             let strided = strided.into_iter().map(joined).collect::<Result<_, _>>()?;
@@ -283,18 +282,18 @@ impl Recipe<'_> {
     fn compile_fused<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        packed: &Packed,
+        packed: &Arc<Packed>,
         epilogue: &Epilogue,
     ) -> Result<Code, Failure> {
-        let (program, ending) = (&packed.program, Ending::Fused(epilogue.clone()));
-        let source =
-            emit_ending(program, &packed.signature(), &ending).map_err(Failure::internal)?;
-        let strided = self.strided_sources(packed)?;
+        let ending = Ending::Fused(epilogue.clone());
+        let fused = written(packed, Some(&ending))?;
+        let (program, source) = (&packed.program, &fused.source.clone());
+        let strided = self.strided(packed)?;
         std::thread::scope(|scope| {
-            let tried = scope.spawn(|| self.try_epilogue(matrix, program, &ending, &source));
-            let spawn = |source| scope.spawn(|| self.compiled(source));
+            let tried = scope.spawn(|| self.try_epilogue(matrix, program, &ending, source));
+            let spawn = |kernel| scope.spawn(|| self.compiled(kernel));
             let strided: Vec<_> = strided.into_iter().map(spawn).collect();
-            let ending = self.compiled(source.clone());
+            let ending = self.compiled(fused);
             let tried = tried.join().map_err(panicked);
             let ending = ending?;
             tried??;
@@ -303,8 +302,9 @@ impl Recipe<'_> {
         })
     }
 
-    /// The kernels for matrices with leading dimensions, where the plan is for such.
-    pub(crate) fn strided_sources(&self, packed: &Packed) -> Result<Vec<CudaSource>, Failure> {
+    /// The kernels for matrices with leading dimensions, where the plan is for such: not compiled
+    /// yet.
+    pub(crate) fn strided(&self, packed: &Arc<Packed>) -> Result<Vec<Kernel<Cubin>>, Failure> {
         if self.dense != DenseForm::Strided {
             return Ok(Vec::new());
         }
@@ -312,22 +312,23 @@ impl Recipe<'_> {
         let alignments = [Alignment::Vectors, Alignment::Elements];
         // Vectors of one element are aligned wherever it is.
         let kinds = if row_alignment(task) > task.precision.dense().size() { 2 } else { 1 };
-        let sources = alignments.into_iter().take(kinds).map(|alignment| {
+        let kernels = alignments.into_iter().take(kinds).map(|alignment| {
             let ending = Ending::Strided { epilogue: self.epilogue.cloned(), alignment };
-            emit_ending(&packed.program, &packed.signature(), &ending).map_err(Failure::internal)
+            written(packed, Some(&ending))
         });
-        sources.collect()
+        kernels.collect()
     }
 
-    fn compiled(&self, source: CudaSource) -> Result<(CudaSource, Cubin), Failure> {
-        let compiled = self.context.compiler.compile(&source);
+    fn compiled(&self, kernel: Kernel<Cubin>) -> Result<(CudaSource, Cubin), Failure> {
+        let compiled = kernel.compiled(&self.context.compiler, &|| Duration::ZERO);
         match compiled.map_err(|error| Failure::new(Status::NoCompiler, error))? {
-            Ok(cubin) => Ok((source, cubin)),
-            Err(reason) if self.epilogue.is_some() => Err(epilogue_failure(&reason)),
-            Err(reason) => Err(Failure::internal(format_args!(
-                "the generated {} is refused: {reason}",
-                source.kernel
+            Ok(Kernel { source, code: Some(cubin), .. }) => Ok((source, cubin)),
+            Ok(kernel) => Err(Failure::internal(format_args!(
+                "the generated {} has no code",
+                kernel.source.kernel
             ))),
+            Err(refusal) if self.epilogue.is_some() => Err(epilogue_failure(&refusal.reason)),
+            Err(refusal) => Err(Failure::internal(refusal)),
         }
     }
 
@@ -346,9 +347,8 @@ impl Recipe<'_> {
         if right().contains(&known) {
             return Ok(());
         }
-        let pool = Arc::clone(&context.pool);
         let options = EmulationOptions::default();
-        let emulator = EmulatorEvaluator::open(pool, context.target.architecture, options);
+        let emulator = EmulatorEvaluator::with_compiler(context.compiler.clone(), options);
         let emulator = emulator.map_err(|error| Failure::new(Status::NoCompiler, error))?;
         let columns = program.task.operation.columns() as usize;
         let entries =
@@ -371,6 +371,14 @@ impl Recipe<'_> {
         }
         Err(epilogue_failure(&judged.outcome.to_string()))
     }
+}
+
+/// The kernel of a matrix that is packed, plain or with another ending; it is not compiled yet.
+pub(crate) fn written(
+    packed: &Arc<Packed>,
+    ending: Option<&Ending>,
+) -> Result<Kernel<Cubin>, Failure> {
+    Kernel::written(Arc::clone(packed), ending, Duration::ZERO).map_err(Failure::internal)
 }
 
 /// What a thread compiled.

@@ -210,14 +210,9 @@ fn checked<T: Scalar>(
             |choice: &Choice| chosen(choice.program.clone(), None, "not measured".to_owned());
         return Ok(choices.iter().map(unmeasured).collect());
     }
-    let mut checker = Checker::open(
-        Arc::clone(&context.pool),
-        context.target.architecture,
-        matrix,
-        plan.task.operation,
-        Unjudged::Never,
-    )
-    .map_err(|error| error.to_string())?;
+    let mut checker =
+        Checker::open(&context.compiler, matrix, plan.task.operation, Unjudged::Never)
+            .map_err(|error| error.to_string())?;
     let budget = Budget::Candidates(0);
     let request = Request { matrix, input, wanted: CHOSEN, objective: OBJECTIVE, budget, spare: 0 };
     let start = Instant::now();

@@ -6,7 +6,6 @@ use std::sync::{Arc, LazyLock};
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::Outcome;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorError, EmulatorEvaluator};
 
@@ -36,7 +35,7 @@ fn judge<T: Scalar>(bytes: Bytes<'_>) {
     if matrix.rows().max(matrix.cols()) * columns > MOST_ELEMENTS {
         return;
     }
-    let judgement = match EVALUATOR.judge(matrix.view(), Candidate::Program(&program)) {
+    let judgement = match EVALUATOR.judge_program(matrix.view(), &program) {
         Ok(judgement) => judgement,
         // Values as large as that show nothing.
         Err(EmulatorError::Range { .. }) => return,

@@ -15,14 +15,14 @@ use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use sparserl_core::decode::random_walk;
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{Csr, generate};
-use sparserl_core::outcome::Evaluator;
+use sparserl_core::pipeline::Maker;
 use sparserl_core::random::SplitMix64;
 use sparserl_core::search::{Search, SearchSettings};
 use sparserl_core::structure::MatrixStats;
@@ -106,9 +106,11 @@ fn measure(mut lines: Option<File>) {
 fn screen(gpu: &mut GpuEvaluator, matrix: &Csr<f32>, all: &[Program]) -> (f64, usize) {
     let known = all.iter().enumerate().filter(|(number, _)| number % NEW != 0);
     let known: Vec<Program> = known.map(|(_, program)| program.clone()).collect();
-    gpu.evaluate(matrix.view(), &known).unwrap();
+    let compiler = gpu.compiler();
+    let maker = || Maker::new(matrix.view(), Some(&compiler), &|| Duration::ZERO);
+    maker().judge(&known, gpu).unwrap();
     let start = Instant::now();
-    let evaluation = gpu.evaluate(matrix.view(), all).unwrap();
+    let evaluation = maker().judge(all, gpu).unwrap();
     let seconds = start.elapsed().as_secs_f64();
     (seconds, evaluation.outcomes.iter().filter(|outcome| outcome.is_right()).count())
 }

@@ -1,8 +1,8 @@
 //! Judging kernels on the CPU: no GPU and no driver, only a compiler.
 //!
 //! ```text
-//! program ─► pack, emit ─┐
-//! CUDA from anywhere ────┴─► Prepared, PTX ─► checks: emulate, compare ─► verdict ─► Judgement
+//! kernel of a program ─┐
+//! CUDA from anywhere ──┴─► Prepared, PTX ─► checks: emulate, compare ─► verdict ─► Judgement
 //! ```
 //!
 //! A GPU shows what a kernel computed; the emulator also shows what it did on the way: accesses
@@ -25,14 +25,16 @@ mod verdict;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use sparserl_core::codegen::{CudaSource, EmitError, emit};
-use sparserl_core::layout::{Packed, pack};
+use sparserl_core::codegen::EmitError;
+use sparserl_core::kernel::{Kernel, WriteError};
+use sparserl_core::language::Program;
+use sparserl_core::layout::PackError;
 use sparserl_core::matrix::{CsrError, CsrView, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator, Outcome};
 use sparserl_core::reference::OperandError;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_core::with_scalar;
-use sparserl_emulator::code::Kernel;
+use sparserl_emulator::code::Kernel as MachineKernel;
 pub use sparserl_emulator::code::SourceLocation;
 pub use sparserl_emulator::counters::Counters;
 pub use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
@@ -41,6 +43,7 @@ use sparserl_emulator::ptx::{Module, PtxError};
 use crate::candidate::Candidate;
 use crate::candidate::executable::Prepared;
 use crate::candidate::raw::{RawError, RawKernel};
+use crate::compile::CubinCompiler;
 use crate::compile::nvrtc::{
     CompileError, CompileOptions, Compilers, Cubin, UnsupportedByAll, Version,
 };
@@ -84,7 +87,7 @@ pub struct EmulatorEvaluator {
 #[derive(Clone, Debug)]
 enum PtxCompiler {
     /// In other processes, which a source may take down.
-    Pool(Arc<CompilePool>),
+    Pool(CubinCompiler),
     /// In this process, which a source may take down.
     Here(Arc<Compilers>),
 }
@@ -180,8 +183,19 @@ impl EmulatorEvaluator {
         architecture: Architecture,
         options: EmulationOptions,
     ) -> Result<Self, EmulatorError> {
-        let nvrtc = compilers.version(architecture, None)?;
-        let compiler = PtxCompiler::Pool(compilers);
+        Self::with_compiler(CubinCompiler::new(compilers, architecture, None), options)
+    }
+
+    /// Emulates PTX by the same compiler that makes machine code.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn with_compiler(
+        compiler: CubinCompiler,
+        options: EmulationOptions,
+    ) -> Result<Self, EmulatorError> {
+        let (nvrtc, architecture) = (compiler.version()?, compiler.architecture());
+        let compiler = PtxCompiler::Pool(compiler);
         Ok(Self { compiler, nvrtc, architecture, options })
     }
 
@@ -229,27 +243,27 @@ impl EmulatorEvaluator {
         candidate: Candidate<'_>,
     ) -> Result<Judgement, EmulatorError> {
         let made = match candidate {
-            Candidate::Program(program) => match pack(matrix, program) {
-                Ok(packed) => return self.judge_packed(matrix, &Arc::new(packed)),
-                Err(error) => Err(not_compiled(format!("it does not fit the matrix: {error}"))),
-            },
-            Candidate::Kernel(kernel) => self.generated(&kernel.packed, &kernel.source)?,
+            Candidate::Kernel(kernel) => self.generated(kernel)?,
             Candidate::Cuda(kernel, task) => self.cuda(matrix, kernel, task)?,
         };
         self.judge_made(matrix, made)
     }
 
-    /// Judges a program that `matrix` was packed for already.
+    /// Judges the kernel of a program on a matrix. One that does not fit the matrix does not
+    /// compile.
     ///
     /// # Errors
     /// As [`judge`](Self::judge).
-    pub fn judge_packed<T: Scalar>(
+    pub fn judge_program<T: Scalar>(
         &self,
         matrix: CsrView<'_, T>,
-        packed: &Arc<Packed>,
+        program: &Program,
     ) -> Result<Judgement, EmulatorError> {
-        let source = emit(&packed.program, &packed.signature())?;
-        self.judge_made(matrix, self.generated(packed, &source)?)
+        match Kernel::for_matrix(matrix, program) {
+            Ok(kernel) => self.judge(matrix, Candidate::Kernel(&kernel)),
+            Err(WriteError::Pack(error)) => Ok(Judgement::misfit(&error)),
+            Err(WriteError::Emit(error)) => Err(error.into()),
+        }
     }
 
     fn judge_made<T: Scalar>(
@@ -293,7 +307,7 @@ impl EmulatorEvaluator {
     /// What is wrong with a kernel on matrices that are cut out of the one that it is judged on.
     fn judge_on_others<T: Scalar>(
         &self,
-        kernel: &Kernel,
+        kernel: &MachineKernel,
         raw: &RawKernel,
         matrix: CsrView<'_, T>,
         task: Task,
@@ -317,16 +331,16 @@ impl EmulatorEvaluator {
     /// The kernel of a program; an `Err` within says what became of it.
     fn generated(
         &self,
-        packed: &Arc<Packed>,
-        source: &CudaSource,
+        kernel: &Kernel<Cubin>,
     ) -> Result<Result<Emulable<'static>, Outcome>, EmulatorError> {
+        let source = &kernel.source;
         let options = CompileOptions { line_information: true, ..CompileOptions::generated() };
         let ptx = self.compile(&source.text, &source.kernel, &options)?;
         Ok(ptx.map_err(not_compiled).map(|ptx| Emulable {
             ptx,
-            prepared: Prepared::of_program(packed, source),
+            prepared: Prepared::of_kernel(kernel),
             name: source.kernel.clone(),
-            task: packed.program.task,
+            task: kernel.packed.program.task,
             foreign: None,
         }))
     }
@@ -338,21 +352,22 @@ impl EmulatorEvaluator {
         kernel: &'k RawKernel,
         task: Task,
     ) -> Result<Result<Emulable<'k>, Outcome>, EmulatorError> {
-        let PtxCompiler::Pool(pool) = &self.compiler else { return Err(EmulatorError::Foreign) };
+        let PtxCompiler::Pool(compiler) = &self.compiler else {
+            return Err(EmulatorError::Foreign);
+        };
         let options = CompileOptions { line_information: true, ..CompileOptions::default() };
-        let (source, architecture) = (kernel.source(), self.architecture);
-        let ptx = pool.compile_ptx(source, kernel.kernel(), architecture, &options);
+        let (source, name) = (kernel.source(), kernel.kernel());
+        let ptx = compiler.compile_ptx(source, name, &options);
         let ptx = match refused(ptx)? {
             Ok(ptx) => ptx,
             Err(reason) => return Ok(Err(not_compiled(reason))),
         };
         // What the assembler refuses is in the PTX, but no GPU would run it.
-        let made =
-            pool.compile(source, kernel.kernel(), architecture, None, &CompileOptions::default());
-        if let Err(reason) = refused(made)? {
+        let made = compiler.compile_foreign(source, name, &CompileOptions::default())?;
+        if let Err(reason) = made {
             return Ok(Err(not_compiled(reason)));
         }
-        let name = kernel.kernel().to_owned();
+        let name = name.to_owned();
         Ok(match kernel.prepare(matrix, task) {
             Ok(prepared) => Ok(Emulable { ptx, name, prepared, task, foreign: Some(kernel) }),
             Err(RawError::Launch(error)) => {
@@ -370,7 +385,7 @@ impl EmulatorEvaluator {
         options: &CompileOptions,
     ) -> Result<Result<String, String>, EmulatorError> {
         let made = match &self.compiler {
-            PtxCompiler::Pool(pool) => pool.compile_ptx(source, kernel, self.architecture, options),
+            PtxCompiler::Pool(compiler) => compiler.compile_ptx(source, kernel, options),
             PtxCompiler::Here(compilers) => compilers
                 .for_arch(self.architecture)?
                 .compile_ptx(source, kernel, self.architecture, options)
@@ -396,7 +411,7 @@ struct Emulable<'k> {
 
 /// Launches a kernel as often as the options say, and compares.
 fn run_trial<T: Scalar>(
-    kernel: &Kernel,
+    kernel: &MachineKernel,
     prepared: &Prepared,
     matrix: CsrView<'_, T>,
     (task, foreign): (Task, bool),
@@ -410,7 +425,7 @@ fn run_trial<T: Scalar>(
 
 /// The same, with dense operands of type `D`.
 fn run_of<T: Scalar, D: Scalar>(
-    kernel: &Kernel,
+    kernel: &MachineKernel,
     prepared: &Prepared,
     matrix: CsrView<'_, T>,
     (task, foreign): (Task, bool),
@@ -450,6 +465,11 @@ impl Judgement {
     /// Of a kernel that never ran.
     fn unlaunched(outcome: Outcome) -> Self {
         Self { outcome, findings: Vec::new(), counters: None, ptx_instructions: None }
+    }
+
+    /// Of a program that does not fit the matrix.
+    fn misfit(error: &PackError) -> Self {
+        Self::unlaunched(not_compiled(format!("it does not fit the matrix: {error}")))
     }
 }
 

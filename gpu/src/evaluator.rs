@@ -1,26 +1,23 @@
-//! From programs to outcomes on a GPU.
+//! From kernels to outcomes on a GPU.
 //!
 //! ```text
-//! program ─► pack ─► emit ─► CompilePool ─► Executable ─► Worker ─► Outcome
+//! Kernel ──────────────► Executable ─► Worker ─► Outcome
+//! CUDA ─► CompilePool ─► Executable ───┘
 //! ```
 //!
-//! Packing and compiling run on all cores, some programs ahead of the device: those that take long,
-//! as what was never compiled before does, hold up no others. What programs store alike is stored
-//! once.
+//! Kernels of programs are made by who has them judged
+//! ([`Maker`](sparserl_core::pipeline::Maker)), with [this compiler](GpuEvaluator::compiler).
 
 use std::num::NonZeroUsize;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
-use sparserl_core::codegen::{CudaSource, emit};
-use sparserl_core::kernel::Compiler;
-use sparserl_core::layout::{Packed, Packer, Packing};
+use rayon::prelude::*;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
-    Abilities, Baseline, Evaluation, Evaluator, Measurement, Outcome, Regime, Samples, Timing,
+    Abilities, Evaluation, Evaluator, Measurement, Outcome, Regime, Samples, Timing,
 };
+use sparserl_core::pipeline::TOGETHER;
 use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
 
@@ -38,16 +35,10 @@ use crate::run::device::DeviceFacts;
 use crate::store::recording::Context;
 use crate::worker::{Protocol, Worker, WorkerError};
 
-/// Kernels that are judged together, and so timed in turn.
-const TOGETHER: usize = 32;
-/// Candidates that are made ahead of those being judged, at most.
-const MOST_AHEAD: usize = 4 * TOGETHER;
-/// What their arrays may take, in bytes.
-const AHEAD_BYTES: usize = 4 << 30;
 /// A gain over the best baseline above this is measured again by a new process.
 const INCREDIBLE: f64 = 3.0;
 
-/// Judges programs on one GPU.
+/// Judges kernels on one GPU.
 #[derive(Debug)]
 pub struct GpuEvaluator {
     compilers: Arc<CompilePool>,
@@ -76,9 +67,14 @@ pub enum GpuError {
         /// Of one that differs.
         other: Task,
     },
-    /// A generated kernel could not be written down.
-    #[error(transparent)]
-    Emit(#[from] sparserl_core::codegen::EmitError),
+    /// A kernel was not compiled.
+    #[error(
+        "the kernel `{kernel}` has no machine code: make it with the compiler of its evaluator"
+    )]
+    NoCode {
+        /// The kernel's name.
+        kernel: String,
+    },
 }
 
 impl GpuEvaluator {
@@ -237,8 +233,7 @@ impl Evaluator for GpuEvaluator {
         matrix: CsrView<'_, T>,
         candidates: &[Candidate<'_>],
     ) -> Result<Evaluation, GpuError> {
-        let none = Evaluation { outcomes: vec![], baselines: vec![], copy_bandwidth: None };
-        let Some(first) = candidates.first() else { return Ok(none) };
+        let Some(first) = candidates.first() else { return Ok(Evaluation::default()) };
         let first = first.task();
         if let Some(other) = candidates.iter().map(Candidate::task).find(|task| *task != first) {
             return Err(GpuError::Tasks { first, other });
@@ -251,38 +246,20 @@ impl Evaluator for GpuEvaluator {
             first.with_precision(T::DTYPE.into())
         };
         let compiler = self.compiler();
-        thread::scope(|scope| {
-            let (coming, made) = sync_channel(ahead(matrix));
-            scope.spawn(move || make_in_order(&compiler, matrix, candidates, &coming));
-            let mut whole: Option<Evaluation> = None;
-            let mut made = made.into_iter().peekable();
-            while made.peek().is_some() {
-                let mut outcomes = Vec::new();
-                let mut executables = Vec::new();
-                for candidate in made.by_ref().take(TOGETHER) {
-                    // A maker that panicked takes its scope, and so this function, down with it.
-                    let Ok(candidate) = candidate.recv() else { break };
-                    let candidate = candidate?;
-                    outcomes.push(candidate.as_ref().err().cloned());
-                    executables.extend(candidate.ok());
-                }
-                let judged = self.judge(matrix, task, &executables)?;
-                let mut judged_outcomes = judged.outcomes.into_iter();
-                let outcomes =
-                    outcomes.into_iter().filter_map(|made| made.or_else(|| judged_outcomes.next()));
-                match &mut whole {
-                    Some(whole) => {
-                        whole.outcomes.extend(outcomes);
-                        pool_samples(&mut whole.baselines, judged.baselines);
-                    }
-                    None => {
-                        let outcomes = outcomes.collect();
-                        whole = Some(Evaluation { outcomes, ..judged });
-                    }
-                }
-            }
-            Ok(whole.unwrap_or(none))
-        })
+        let mut whole = Evaluation::default();
+        for together in candidates.chunks(TOGETHER) {
+            let made =
+                together.par_iter().map(|candidate| executable(&compiler, matrix, candidate));
+            let made = made.collect::<Result<Vec<Made>, _>>()?;
+            let outcomes: Vec<_> = made.iter().map(|made| made.as_ref().err().cloned()).collect();
+            let executables: Vec<_> = made.into_iter().filter_map(Result::ok).collect();
+            let judged = self.judge(matrix, task, &executables)?;
+            let mut judged_outcomes = judged.outcomes.into_iter();
+            let outcomes =
+                outcomes.into_iter().filter_map(|made| made.or_else(|| judged_outcomes.next()));
+            whole.append(Evaluation { outcomes: outcomes.collect(), ..judged });
+        }
+        Ok(whole)
     }
 }
 
@@ -308,110 +285,30 @@ fn slower_of(first: &Outcome, second: &Outcome) -> Outcome {
     })
 }
 
-/// What becomes of making a candidate; an `Err` within is what became of the candidate.
-type Made = Result<Result<Executable, Outcome>, GpuError>;
+/// What the device runs, or what became of the candidate.
+type Made = Result<Executable, Outcome>;
 
-/// Makes candidates on all cores. Where each will arrive goes to `coming` in the candidates' order,
-/// which holds makers up when nobody takes them, and ends them when nobody will.
-///
-/// Makers are threads of their own: a thread of rayon's that waits for pieces of its packing would
-/// begin another candidate meanwhile, and finish its own only after that one was compiled.
-fn make_in_order<T: Scalar>(
-    compiler: &CubinCompiler,
-    matrix: CsrView<'_, T>,
-    candidates: &[Candidate<'_>],
-    coming: &SyncSender<Receiver<Made>>,
-) {
-    let waiting = Mutex::new(candidates.iter());
-    let next = || {
-        // Held until there is room, so that the order is that of the candidates.
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let candidate = waiting.next()?;
-        let (made, receiver) = sync_channel(1);
-        coming.send(receiver).ok()?;
-        Some((candidate, made))
-    };
-    let packer = Packer::new(matrix, &|| Duration::ZERO);
-    let make = || {
-        while let Some((candidate, made)) = next() {
-            // Nobody waits for it when judging failed.
-            drop(made.send(executable(compiler, &packer, candidate)));
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..rayon::current_num_threads().min(candidates.len()) {
-            // With fewer threads than were asked for it takes longer.
-            let _ = thread::Builder::new().spawn_scoped(scope, make);
-        }
-        make();
-    });
-}
-
-/// Candidates that are made ahead of those being judged: as many as memory has room for, if the
-/// arrays of each are about as large as the matrix.
-fn ahead<T: Scalar>(matrix: CsrView<'_, T>) -> usize {
-    let bytes = (matrix.nnz() * (size_of::<u32>() + size_of::<T>())).max(1);
-    (AHEAD_BYTES / bytes).clamp(2, MOST_AHEAD)
-}
-
-/// Makes what the device runs; an `Err` within is what became of the candidate.
+/// Makes what the device runs.
 fn executable<T: Scalar>(
     compiler: &CubinCompiler,
-    packer: &Packer<'_, T>,
+    matrix: CsrView<'_, T>,
     candidate: &Candidate<'_>,
-) -> Made {
+) -> Result<Made, GpuError> {
     let failed = |reason| Ok(Err(Outcome::CompileFailed { reason }));
-    let of_source = |packed: &Arc<Packed>, source: &CudaSource| {
-        let made = compiler.compile(source)?;
-        let made = made.map(|cubin| Prepared::of_program(packed, source).executable(cubin));
-        Ok(made.map_err(|reason| Outcome::CompileFailed { reason }))
-    };
     match *candidate {
-        Candidate::Program(program) => match packer.pack(program) {
-            Ok(Packing { packed, .. }) => {
-                let source = emit(&packed.program, &packed.signature())?;
-                of_source(&Arc::new(packed), &source)
-            }
-            Err(error) => failed(format!("it does not fit the matrix: {error}")),
-        },
         Candidate::Kernel(kernel) => match &kernel.code {
-            Some(cubin) => {
-                let prepared = Prepared::of_program(&kernel.packed, &kernel.source);
-                Ok(Ok(prepared.executable(cubin.clone())))
-            }
-            None => of_source(&kernel.packed, &kernel.source),
+            Some(cubin) => Ok(Ok(Prepared::of_kernel(kernel).executable(cubin.clone()))),
+            None => Err(GpuError::NoCode { kernel: kernel.source.kernel.clone() }),
         },
         Candidate::Cuda(kernel, task) => {
             let options = CompileOptions::default();
             match compiler.compile_foreign(kernel.source(), kernel.kernel(), &options)? {
-                Ok(cubin) => Ok(kernel.executable(packer.matrix(), task, cubin).map_err(|error| {
+                Ok(cubin) => Ok(kernel.executable(matrix, task, cubin).map_err(|error| {
                     let reason = format!("it does not fit the matrix: {error}");
                     Outcome::CompileFailed { reason }
                 })),
                 Err(reason) => failed(reason),
             }
-        }
-    }
-}
-
-/// Adds the samples of baselines that were measured with a later batch.
-fn pool_samples(baselines: &mut [Baseline], later: Vec<Baseline>) {
-    let join = |one: Option<Samples>, other: Option<Samples>| {
-        let (one, other) = one.zip(other)?;
-        Samples::try_from([one.seconds(), other.seconds()].concat()).ok()
-    };
-    for baseline in later {
-        let same = baselines
-            .iter_mut()
-            .find(|b| b.library == baseline.library && b.algorithm == baseline.algorithm);
-        if let Some(Baseline { timing: Ok(timing), .. }) = same
-            && let Ok(Timing { cold, warm, back_to_back }) = baseline.timing
-        {
-            *timing = Timing {
-                cold: join(timing.cold.take(), cold),
-                warm: join(timing.warm.take(), warm),
-                back_to_back: join(timing.back_to_back.take(), back_to_back),
-            };
         }
     }
 }
@@ -424,28 +321,4 @@ pub fn compile_pool(command: ServerCommand) -> Result<CompilePool, PoolError> {
     let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     // Without a cache folder everything is compiled anew, and all is well otherwise.
     CompilePool::start(command, cores, CubinCache::open().ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn samples_of_one_algorithm_are_pooled() {
-        let baseline = |name: &str, seconds: f64| Baseline {
-            library: "cuSPARSE 12.9.4".into(),
-            algorithm: name.into(),
-            is_default: false,
-            analysis_seconds: 0.0,
-            buffer_bytes: 0,
-            timing: Ok(Timing {
-                warm: Some(vec![seconds].try_into().unwrap()),
-                ..Timing::default()
-            }),
-        };
-        let mut pooled = vec![baseline("A", 1.0), baseline("B", 2.0)];
-        pool_samples(&mut pooled, vec![baseline("B", 4.0), baseline("C", 5.0)]);
-        let medians: Vec<_> = pooled.iter().filter_map(|b| b.median(Regime::Warm)).collect();
-        assert_eq!(medians, [1.0, 3.0]);
-    }
 }

@@ -11,10 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use sparserl_core::codegen::emit;
-use sparserl_core::kernel::{Candidate, Compiler, Kernel};
+use sparserl_core::kernel::{Candidate, Kernel, WriteError};
 use sparserl_core::language::Program;
-use sparserl_core::layout::pack;
 use sparserl_core::matrix::{Csr, generate};
 use sparserl_core::outcome::{Evaluator, Outcome, Tier};
 use sparserl_core::results::ValueSource;
@@ -202,7 +200,9 @@ fn recorded(case: Case) -> Result<(Replay, tempfile::TempDir), Failed> {
         matrix: MatrixIdentity::of(matrix().view(), "banded"),
     };
     if let What::Program(body) = case.what {
-        recorded.evaluate(matrix().cast::<f32>()?.view(), &[parse(body)?])?;
+        if let Some(kernel) = kernel(&compiler()?, &parse(body)?)? {
+            recorded.judge_all(matrix().cast::<f32>()?.view(), &[Candidate::Kernel(&kernel)])?;
+        }
     }
     recorded.recorder.flush()?;
     let mut replay = Replay::new(Recordings::read(folder.path())?)?;
@@ -221,14 +221,11 @@ where
     E: Evaluator<Code = Cubin, Cuda = RawKernel, Error: std::fmt::Display>,
 {
     match case.what {
-        What::Program(body) => {
-            let program = parse(body)?;
-            judged(evaluator, case, Candidate::Program(&program))?;
-            match kernel(compiler, &program)? {
-                Some(kernel) => judged(evaluator, case, Candidate::Kernel(&kernel)),
-                None => Ok(()),
-            }
-        }
+        What::Program(body) => match kernel(compiler, &parse(body)?)? {
+            Some(kernel) => judged(evaluator, case, Candidate::Kernel(&kernel)),
+            None if case.tier == Tier::NotCompiled => Ok(()),
+            None => Err("it does not fit the matrix".into()),
+        },
         What::Cuda(file) => {
             let sections = kernels::sections(file).into_iter();
             let section = sections.into_iter().find(|section| section.name == case.name);
@@ -246,11 +243,11 @@ where
 /// The kernel of a program; nothing where the program does not fit.
 fn kernel(compiler: &CubinCompiler, program: &Program) -> Result<Option<Kernel<Cubin>>, Failed> {
     let matrix: Csr<f32> = matrix().cast()?;
-    let Ok(packed) = pack(matrix.view(), program) else { return Ok(None) };
-    let source = emit(&packed.program, &packed.signature())?;
-    let code = Some(compiler.compile(&source)??);
-    let (pack_time, compile_time) = (Duration::ZERO, Duration::ZERO);
-    Ok(Some(Kernel { packed: Arc::new(packed), source, code, pack_time, compile_time }))
+    match Kernel::for_matrix(matrix.view(), program) {
+        Ok(kernel) => Ok(Some(kernel.compiled(compiler, &|| Duration::ZERO)??)),
+        Err(WriteError::Pack(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn judged<E>(

@@ -10,14 +10,18 @@ use std::sync::{Arc, OnceLock};
 use half::{bf16, f16};
 use libtest_mimic::{Arguments, Trial};
 
+use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{Csr, Offsets, generate};
 use sparserl_core::outcome::{Evaluator, Outcome, Violation};
+use sparserl_core::pipeline::{Check, Ranked, Taken};
 use sparserl_core::task::{Dtype, Operation, Precision, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::candidate::raw::RawKernel;
+use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::pool::CompilePool;
+use sparserl_gpu::emulated::checker::{Checker, Unjudged};
 use sparserl_gpu::emulated::{
     EmulationOptions, EmulatorError, EmulatorEvaluator, FindingKind, Judgement,
 };
@@ -39,7 +43,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-const CHECKS: [(&str, fn()); 10] = [
+const CHECKS: [(&str, fn()); 11] = [
     ("right_programs_are_verified", right_programs_are_verified),
     (
         "programs_for_another_matrix_or_element_type_do_not_compile",
@@ -65,18 +69,24 @@ const CHECKS: [(&str, fn()); 10] = [
     ("what_does_not_compile_is_its_own_fault", what_does_not_compile_is_its_own_fault),
     ("what_cannot_be_told_is_an_error", what_cannot_be_told_is_an_error),
     ("a_hostile_source_is_compiled_elsewhere", a_hostile_source_is_compiled_elsewhere),
+    (
+        "a_check_judges_the_kernel_that_will_be_written",
+        a_check_judges_the_kernel_that_will_be_written,
+    ),
 ];
 
-fn emulator() -> EmulatorEvaluator {
+fn pool() -> Arc<CompilePool> {
     static COMPILERS: OnceLock<Arc<CompilePool>> = OnceLock::new();
     let start = || {
         let command = ServerCommand::this_program(["serve"]).unwrap();
         let pool = CompilePool::start(command, NonZeroUsize::new(2).unwrap(), None);
         Arc::new(pool.unwrap_or_else(|error| panic!("these tests need NVRTC: {error}")))
     };
-    let compilers = Arc::clone(COMPILERS.get_or_init(start));
-    let options = EmulationOptions::default();
-    EmulatorEvaluator::open(compilers, Architecture::Sm90, options).unwrap()
+    Arc::clone(COMPILERS.get_or_init(start))
+}
+
+fn emulator() -> EmulatorEvaluator {
+    EmulatorEvaluator::open(pool(), Architecture::Sm90, EmulationOptions::default()).unwrap()
 }
 
 fn program(text: &str) -> Program {
@@ -126,7 +136,9 @@ fn right_programs_are_verified() {
             "spmv f32\nblock 128\nkeep sell height=32 index=u16 values=plain cache=cached vector=1 lanes=4 unroll=4",
         ),
     ];
-    let evaluation = emulator().evaluate(matrix.view(), &programs).unwrap();
+    let kernels = programs.map(|program| Kernel::for_matrix(matrix.view(), &program).unwrap());
+    let candidates = kernels.each_ref().map(Candidate::Kernel);
+    let evaluation = emulator().judge_all(matrix.view(), &candidates).unwrap();
     for outcome in &evaluation.outcomes {
         let Outcome::Verified(verification) = outcome else { panic!("{outcome}") };
         assert_eq!(verification.checks, 6);
@@ -144,8 +156,8 @@ fn programs_for_another_matrix_or_element_type_do_not_compile() {
     );
     let wide: Csr<f32> = generate::uniform(10, 100_000, 4, 1).cast().unwrap();
     for (matrix, program) in [(matrix(), double), (wide, single)] {
-        let outcomes = emulator().evaluate(matrix.view(), &[program]).unwrap().outcomes;
-        let Outcome::CompileFailed { reason } = &outcomes[0] else { panic!("{}", outcomes[0]) };
+        let outcome = emulator().judge_program(matrix.view(), &program).unwrap().outcome;
+        let Outcome::CompileFailed { reason } = &outcome else { panic!("{outcome}") };
         assert!(reason.starts_with("it does not fit the matrix: "), "{reason}");
     }
 }
@@ -347,4 +359,24 @@ template <int N> struct Deep { static constexpr int value = Deep<N + 1>::value; 
     let candidate = Candidate::Cuda(&kernel, SPMV);
     let refused = here.unwrap().judge(matrix().view(), candidate).unwrap_err();
     assert!(matches!(refused, EmulatorError::Foreign), "{refused}");
+}
+
+fn a_check_judges_the_kernel_that_will_be_written() {
+    let matrix = matrix();
+    let program = program(
+        "spmv f32\nblock 128\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4",
+    );
+    let compiler = CubinCompiler::new(pool(), Architecture::Sm90, None);
+    let unjudged = Unjudged::Never;
+    let mut checker = Checker::open(&compiler, matrix.view(), Operation::SpMV, unjudged).unwrap();
+    let mut take = |index: usize, edit: &str| {
+        let mut kernel = Kernel::for_matrix(matrix.view(), &program).unwrap();
+        kernel.source.text.push_str(edit);
+        let ranked = Ranked { index, score: 0.0, kernel };
+        checker.take(&mut std::iter::once(Ok(ranked)), 1)
+    };
+    let taken = take(0, "").unwrap();
+    assert!(matches!(taken.as_slice(), [Taken { verdict: Some(_), .. }]), "{taken:?}");
+    let error = take(1, "#error edited\n").unwrap_err();
+    assert!(error.is_wrong, "{error}");
 }

@@ -103,12 +103,12 @@ fn ptx_is_that_of_the_compiler_itself() -> Result<(), Failed> {
     let pool = pool(1, None)?.with_deadline(Duration::from_secs(2));
     let nvrtc = Compilers::discover()?;
     let nvrtc = nvrtc.for_arch(Architecture::Sm90)?;
-    let ptx = pool.compile_ptx(SAXPY, "saxpy", Architecture::Sm90, &OPTIONS)?;
+    let ptx = pool.compile_ptx(SAXPY, "saxpy", Architecture::Sm90, None, &OPTIONS)?;
     let expected = nvrtc.compile_ptx(SAXPY, "saxpy", Architecture::Sm90, &OPTIONS)?;
     ensure(ptx == expected, "other PTX")?;
     ensure(pool.version(Architecture::Sm90, None)? == nvrtc.version(), "another version")?;
     // A hostile source costs a process, not the caller.
-    let endless = pool.compile_ptx(ENDLESS, "saxpy", Architecture::Sm90, &OPTIONS);
+    let endless = pool.compile_ptx(ENDLESS, "saxpy", Architecture::Sm90, None, &OPTIONS);
     let Err(error) = endless else { return Err("it ended".into()) };
     ensure(error.is_sources_fault(), &error.to_string())
 }

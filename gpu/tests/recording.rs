@@ -12,8 +12,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use sparserl_core::arbitrary::{csr, free_program, task};
-use sparserl_core::kernel::Candidate;
+use sparserl_core::arbitrary::{csr, free_program, legal_program, task};
+use sparserl_core::kernel::{Candidate, Kernel};
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
 use sparserl_core::outcome::{
@@ -317,8 +317,8 @@ fn the_latest_outcome_counts_and_brings_its_baselines() {
     let [one, two] = [&programs[..1], &programs[1..]];
     record(folder.path(), &programs, &evaluation(&[measured(1.0), measured(2.0)], Some("OLD")));
     record(folder.path(), one, &evaluation(&[measured(3.0)], Some("NEW")));
-    let mut replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
-    let mut answer = |programs: &[Program]| replay.evaluate(a_matrix().view(), programs).unwrap();
+    let replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
+    let answer = |programs: &[Program]| replay.evaluate(a_matrix().view(), programs).unwrap();
     assert_eq!(answer(one), evaluation(&[measured(3.0)], Some("NEW")));
     assert_eq!(answer(two), evaluation(&[measured(2.0)], Some("OLD")));
     assert_eq!(answer(&programs), evaluation(&[measured(3.0), measured(2.0)], Some("NEW")));
@@ -326,7 +326,7 @@ fn the_latest_outcome_counts_and_brings_its_baselines() {
 
     // One without baselines does not hide those of another.
     record(folder.path(), two, &evaluation(&[measured(4.0)], None));
-    let mut replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
+    let replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
     let answer = replay.evaluate(a_matrix().view(), &programs).unwrap();
     assert_eq!(answer, evaluation(&[measured(3.0), measured(4.0)], Some("NEW")));
 }
@@ -336,7 +336,7 @@ fn what_was_not_recorded_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let known = free_program(SPMV, 1);
     record(folder.path(), std::slice::from_ref(&known), &evaluation(&[measured(1.0)], None));
-    let mut replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
+    let replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
     let other_task = Task { precision: Precision::uniform(Dtype::F64), ..SPMV };
     let other_matrix =
         Csr::new(2, 3, Offsets::U32(vec![0, 1, 2]), vec![0, 2], vec![1.0_f32, 0.5]).unwrap();
@@ -405,7 +405,7 @@ fn only_what_is_kept_is_replayed() {
     recorder.flush().unwrap();
     let mut recordings = Recordings::read(folder.path()).unwrap();
     recordings.retain(|recording| recording.context.protocol == "full");
-    let mut replay = Replay::new(recordings).unwrap();
+    let replay = Replay::new(recordings).unwrap();
     let answer = replay.evaluate(a_matrix().view(), &program).unwrap();
     assert_eq!(answer.outcomes, [measured(1.0)]);
 }
@@ -549,12 +549,15 @@ fn a_recorded_evaluator_can_be_replayed() {
         context: a_context("full"),
         matrix: identity("tiny"),
     };
-    let programs: Vec<_> = [1, 2].map(|seed| free_program(SPMV, seed)).into();
-    let answer = recorded.evaluate(a_matrix().view(), &programs).unwrap();
+    let matrix = a_matrix();
+    let programs = [1, 2].map(|seed| legal_program(matrix.view(), SPMV, seed));
+    let kernels = programs.each_ref().map(|one| Kernel::for_matrix(matrix.view(), one).unwrap());
+    let candidates = kernels.each_ref().map(Candidate::Kernel);
+    let answer = recorded.judge_all(matrix.view(), &candidates).unwrap();
     recorded.recorder.flush().unwrap();
     let recordings = Recordings::read(folder.path()).unwrap();
     assert_eq!(recordings.as_slice()[0].matrix.name, "tiny");
-    let mut replay = Replay::new(recordings).unwrap();
+    let replay = Replay::new(recordings).unwrap();
     assert_eq!(replay.evaluate(a_matrix().view(), &programs).unwrap(), answer);
 }
 

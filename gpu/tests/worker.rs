@@ -18,7 +18,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use sparserl_core::decode::{CostRanker, Policy as _, PolicyInput, beam_search};
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::{Csr, Offsets, Scalar, generate};
-use sparserl_core::outcome::{Evaluator, Outcome};
+use sparserl_core::outcome::Outcome;
+use sparserl_core::pipeline::Maker;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Precision, Task};
@@ -159,7 +160,9 @@ fn program_is_right<T: Scalar>(
     let found = beam_search(&mut *CostRanker.read(&input)?, mask, 4)?;
     let programs: Vec<Program> = found.into_iter().take(2).map(|found| found.program).collect();
     ensure(!programs.is_empty(), "no program was found")?;
-    let evaluation = gpu.evaluate(matrix.view(), &programs)?;
+    let compiler = gpu.compiler();
+    let maker = Maker::new(matrix.view(), Some(&compiler), &|| Duration::ZERO);
+    let evaluation = maker.judge(&programs, gpu)?;
     ensure(evaluation.outcomes.len() == programs.len(), "not one outcome for each program")?;
     for (program, outcome) in programs.iter().zip(&evaluation.outcomes) {
         is_right(outcome, gpu.protocol()).map_err(|why| format!("{task}: {why}\n{program}"))?;

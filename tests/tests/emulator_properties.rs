@@ -16,7 +16,6 @@ use sparserl_core::outcome::Outcome;
 use sparserl_core::task::{Dtype, Precision};
 use sparserl_core::with_scalar;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::candidate::Candidate;
 use sparserl_gpu::compile::nvrtc::Compilers;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorError, EmulatorEvaluator, Judgement};
 use sparserl_tests::golden::{self, Golden};
@@ -56,7 +55,7 @@ fn judge<T: Scalar>(
     case: &Case<T>,
     evaluator: &EmulatorEvaluator,
 ) -> Result<Judgement, TestCaseError> {
-    match evaluator.judge(case.matrix.view(), Candidate::Program(&case.program)) {
+    match evaluator.judge_program(case.matrix.view(), &case.program) {
         Ok(judgement) => Ok(judgement),
         Err(EmulatorError::Range { .. }) => Err(TestCaseError::reject("values too large")),
         Err(error) => Err(TestCaseError::fail(format!("{error}\n{}", case.program))),

@@ -6,29 +6,29 @@
 use std::sync::Arc;
 
 use half::f16;
-use sparserl_core::codegen::{ArgumentKind, emit};
+use sparserl_core::codegen::ArgumentKind;
+use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
-use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_gpu::Architecture;
-use sparserl_gpu::compile::nvrtc::Compilers;
+use sparserl_gpu::candidate::Candidate;
+use sparserl_gpu::compile::nvrtc::{Compilers, Cubin};
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_tests::matrices;
 
-fn packed<T: Scalar>(rows: usize, cols: usize, task: &str, vector: u32) -> (Csr<T>, Packed) {
+fn made<T: Scalar>(rows: usize, cols: usize, task: &str, vector: u32) -> (Csr<T>, Kernel<Cubin>) {
     let matrix: Csr<T> = matrices::build(&format!("uniform {rows} {cols} 3 1")).unwrap();
     let program = Program::parse(&format!(
         "sparserl 5\nspmm {task}\nblock 128\nkeep csr index=u32 values=plain cache=cached \
          vector={vector} lanes=1 unroll=2"
     ))
     .unwrap();
-    let packed = pack(matrix.view(), &program).unwrap();
-    (matrix, packed)
+    let kernel = Kernel::for_matrix(matrix.view(), &program).unwrap();
+    (matrix, kernel)
 }
 
-fn is_streamed(packed: &Packed) -> bool {
-    let source = emit(&packed.program, &packed.signature()).unwrap();
-    let arguments = source.arguments(packed);
+fn is_streamed(kernel: &Kernel<Cubin>) -> bool {
+    let arguments = kernel.source.arguments(&kernel.packed);
     let streamed = arguments.iter().find(|argument| argument.name == "C_streamed").unwrap();
     streamed.kind == ArgumentKind::Size(1)
 }
@@ -36,7 +36,7 @@ fn is_streamed(packed: &Packed) -> bool {
 /// 32 MiB are 65,536 rows of 128 numbers in single precision.
 #[test]
 fn an_output_is_streamed_where_it_would_displace_the_input() {
-    let columns = |rows, cols, task| is_streamed(&packed::<f32>(rows, cols, task, 1).1);
+    let columns = |rows, cols, task| is_streamed(&made::<f32>(rows, cols, task, 1).1);
     assert!(!columns(300, 65_235, "128 f32"));
     assert!(columns(300, 65_236, "128 f32"));
     assert!(columns(65_236, 300, "128 f32"));
@@ -48,9 +48,9 @@ fn check<T: Scalar>(task: &str, cols: usize, vectors: &[u32]) {
     let options = EmulationOptions::default();
     let emulator = EmulatorEvaluator::in_process(compilers, Architecture::Sm90, options).unwrap();
     for &vector in vectors {
-        let (matrix, packed) = packed::<T>(40, cols, task, vector);
-        assert!(is_streamed(&packed), "{task}, {vector}");
-        let judged = emulator.judge_packed(matrix.view(), &Arc::new(packed)).unwrap();
+        let (matrix, kernel) = made::<T>(40, cols, task, vector);
+        assert!(is_streamed(&kernel), "{task}, {vector}");
+        let judged = emulator.judge(matrix.view(), Candidate::Kernel(&kernel)).unwrap();
         assert!(judged.outcome.is_right(), "{task}, {vector}: {}", judged.outcome);
     }
 }

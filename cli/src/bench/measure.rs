@@ -1,28 +1,31 @@
 //! Searches, judges and compares: one case after the other.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use indicatif::HumanCount;
 use sparserl_core::decode::PolicyInput;
+use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
-use sparserl_core::layout::CostModel;
+use sparserl_core::layout::{ArrayRole, CostModel};
 use sparserl_core::matrix::{Csr, CsrView, Scalar, generate};
 use sparserl_core::message;
 use sparserl_core::outcome::{Evaluation, Objective};
-use sparserl_core::results::ValueSource;
+use sparserl_core::pipeline::{Maker, TOGETHER};
+use sparserl_core::results::{Chosen, Packing, ValueSource, Work, fastest};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_core::with_scalar;
+use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::store::recording::Recorder;
 use sparserl_onnx_models::OpenedPolicy;
 
 use super::Instrument;
 use super::results::{CandidateResult, Case, MatrixFacts, Settings, Skipped, Store};
 use super::terminal::case_line;
-use crate::figures::choose;
 use crate::matrix_source::MatrixSource;
 use crate::progress::Progress;
 use crate::recordings::record;
@@ -50,6 +53,40 @@ struct Judged<'m> {
     programs: Vec<Program>,
     /// One outcome for each program.
     evaluation: Evaluation,
+    /// How each program was packed; nothing of those that do not fit the matrix.
+    packed: Vec<Option<PackedFigures>>,
+}
+
+/// What packing a matrix took.
+#[derive(Clone, Copy)]
+struct PackedFigures {
+    /// Of the arrays, workspace excluded.
+    bytes: u64,
+    time: Duration,
+}
+
+impl PackedFigures {
+    fn of(kernel: &Kernel<Cubin>) -> Self {
+        Self { bytes: kernel.packed.bytes(ArrayRole::Matrix), time: kernel.pack_time }
+    }
+}
+
+impl Judged<'_> {
+    /// The fastest right candidate: what a user would be given; `None` where none is right.
+    fn chosen(&self, work: Work) -> Option<Chosen> {
+        let Evaluation { outcomes, baselines, copy_bandwidth } = &self.evaluation;
+        let objective = Objective::default();
+        let index = fastest(outcomes, objective)?;
+        let measurement = outcomes.get(index)?.measurement()?;
+        let PackedFigures { bytes, time } = (*self.packed.get(index)?)?;
+        let packing = Packing {
+            packed_bytes: bytes,
+            dense_bytes: self.costs.cost(self.programs.get(index)?).dense_bytes,
+            seconds: time.as_secs_f64(),
+            copy_bandwidth: *copy_bandwidth,
+        };
+        Some(Chosen::new((index, objective), measurement, baselines, work, packing))
+    }
 }
 
 /// Steps of the progress line that a matrix takes.
@@ -159,14 +196,10 @@ impl<E: Instrument> Bench<'_, E> {
                 let context = self.evaluator.context(self.settings.values)?;
                 record(&mut recorder, matrix, &facts.identity()?, programs, evaluation, &context)?;
             }
-            match self.case(matrix, facts, task, judged) {
-                Ok(case) => {
-                    let line = case_line(&case);
-                    self.store().add(case)?;
-                    (self.print)(&line)?;
-                }
-                Err(error) => self.skip(&facts.name, Some(task), &error)?,
-            }
+            let case = self.case(matrix.nnz(), facts, task, judged);
+            let line = case_line(&case);
+            self.store().add(case)?;
+            (self.print)(&line)?;
         }
         Ok(())
     }
@@ -192,26 +225,29 @@ impl<E: Instrument> Bench<'_, E> {
         }
 
         self.progress.step(format!("{name} {task}: measuring {} candidates", programs.len()));
-        let evaluation = self
-            .evaluator
-            .evaluate(matrix, &programs)
-            .map_err(|error| anyhow!("the evaluation failed: {error}"))?;
+        let compiler = self.evaluator.compiler();
+        let clock = || start.elapsed();
+        let maker = Maker::new(matrix, compiler.as_ref(), &clock);
+        let (mut evaluation, mut packed) = (Evaluation::default(), Vec::new());
+        let failed = |error: &dyn Display| anyhow!("the evaluation failed: {error}");
+        for together in programs.chunks(TOGETHER) {
+            // All are made before one is measured, so that packing has all cores while it is timed.
+            let made = maker.make_all(together).map_err(|error| failed(&error))?;
+            let judged = made.judge(matrix, &mut self.evaluator).map_err(|error| failed(&error))?;
+            evaluation.append(judged);
+            packed.extend(made.kernels().map(|kernel| kernel.map(PackedFigures::of)));
+        }
         if evaluation.outcomes.len() != programs.len() {
             bail!("{} outcomes for {} programs", evaluation.outcomes.len(), programs.len());
         }
         let costs = CostModel::new(input.stats, task, target);
-        Ok(Judged { costs, search_seconds, programs, evaluation })
+        Ok(Judged { costs, search_seconds, programs, evaluation, packed })
     }
 
     /// Says what follows from the candidates' outcomes.
-    fn case<T: Scalar>(
-        &self,
-        matrix: CsrView<'_, T>,
-        matrix_facts: &MatrixFacts,
-        task: Task,
-        Judged { costs, search_seconds, programs, evaluation }: Judged<'_>,
-    ) -> anyhow::Result<Case> {
-        let chosen = choose(matrix, &costs, &programs, &evaluation)?;
+    fn case(&self, nnz: usize, matrix_facts: &MatrixFacts, task: Task, judged: Judged<'_>) -> Case {
+        let chosen = judged.chosen(Work::new(nnz, task.operation));
+        let Judged { costs, search_seconds, programs, evaluation, .. } = judged;
         let candidates = programs.iter().zip(evaluation.outcomes).map(|(program, outcome)| {
             let cost = costs.cost(program);
             CandidateResult {
@@ -221,7 +257,7 @@ impl<E: Instrument> Bench<'_, E> {
                 outcome,
             }
         });
-        Ok(Case {
+        Case {
             matrix: matrix_facts.clone(),
             task,
             values: self.settings.values,
@@ -232,7 +268,7 @@ impl<E: Instrument> Bench<'_, E> {
             copy_bandwidth: evaluation.copy_bandwidth,
             clocks: self.evaluator.clocks(),
             chosen,
-        })
+        }
     }
 
     fn skip(

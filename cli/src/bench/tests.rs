@@ -45,6 +45,10 @@ fn timing(seconds: f64, cold: bool) -> Timing {
 }
 
 impl Instrument for &mut Fake {
+    fn compiler(&self) -> Option<CubinCompiler> {
+        None
+    }
+
     fn clocks(&self) -> Option<Clocks> {
         None
     }

@@ -2,19 +2,13 @@
 //! what was chosen, so that luck in being chosen is not in what is reported.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use sparserl_core::decode::{
-    Choice, CostChooser, CostRanker, Decoding, Policy as _, PolicyInput, score,
-};
-use sparserl_core::kernel::Compiler;
+use sparserl_core::decode::{CostRanker, Decoding, Policy as _, PolicyInput, score};
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Evaluation, Outcome};
-use sparserl_core::pipeline::{
-    Artefact, BATCH, Budget, Check, PipelineError, Ranked, Request, Taken, Tools, generate_from,
-};
+use sparserl_core::pipeline::{Artefact, BATCH};
 use sparserl_core::results::ranking;
 use sparserl_core::search::Search;
 use sparserl_gpu::compile::nvrtc::Cubin;
@@ -25,24 +19,6 @@ use super::folder::KERNEL;
 use super::record::{TimedProgram, TuneResult};
 use super::rounds::{Laboratory, refuse_wrong};
 
-/// Takes the first of the programs that were measured, or none.
-struct WinnerOnly;
-
-impl Check for WinnerOnly {
-    type Verdict = Infallible;
-    type Error = Infallible;
-
-    fn take(
-        &mut self,
-        candidates: &mut dyn Iterator<Item = Ranked>,
-        _: usize,
-    ) -> Result<Vec<Taken<Infallible>>, Infallible> {
-        let is_winner = |ranked: &Ranked| ranked.index == 0;
-        let taken = |ranked| Taken { ranked, verdict: None };
-        Ok(candidates.filter(is_winner).map(taken).collect())
-    }
-}
-
 /// The winner, and what it was chosen from.
 pub(super) struct Finals {
     pub(super) artefact: Artefact<Cubin, Infallible>,
@@ -52,17 +28,12 @@ pub(super) struct Finals {
 impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
     /// Chooses the fastest of a search, and measures it once more beside what the policy finds
     /// best.
-    pub(super) fn finals<K>(
+    pub(super) fn finals(
         &mut self,
         search: &mut Search<'_>,
         input: &PolicyInput<'_>,
         first_pick: &Program,
-        compiler: Option<&K>,
-        clock: &(dyn Fn() -> Duration + Sync),
-    ) -> anyhow::Result<Finals>
-    where
-        K: Compiler<Code = Cubin, Error: Send + std::fmt::Display> + Sync,
-    {
+    ) -> anyhow::Result<Finals> {
         let regime = self.record.case.regime;
         self.evaluator.judge_so(Protocol::full());
         self.evaluator.restart();
@@ -81,7 +52,7 @@ impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
         for winner in ranked.into_iter().filter_map(|index| finalists.get(index)) {
             let mut programs = vec![winner.clone()];
             programs.extend((first_pick != winner).then(|| first_pick.clone()));
-            let (artefact, evaluation) = self.measure_winner(&programs, input, compiler, clock)?;
+            let (artefact, evaluation) = self.measure_winner(&programs, input)?;
             self.keep(&programs, &evaluation)?;
             refuse_wrong(search, &programs, &evaluation.outcomes);
             // What is found wrong only now is no winner: the next one is.
@@ -113,47 +84,38 @@ impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
 
     /// Makes kernels of a winner and of what stands beside it, and has them measured in turn with
     /// the opponents by a new process. No artefact where the winner is not right.
-    fn measure_winner<K>(
+    fn measure_winner(
         &mut self,
         programs: &[Program],
         input: &PolicyInput<'_>,
-        compiler: Option<&K>,
-        clock: &(dyn Fn() -> Duration + Sync),
-    ) -> anyhow::Result<(Option<Artefact<Cubin, Infallible>>, Evaluation)>
-    where
-        K: Compiler<Code = Cubin, Error: Send + std::fmt::Display> + Sync,
-    {
+    ) -> anyhow::Result<(Option<Artefact<Cubin, Infallible>>, Evaluation)> {
         self.evaluator.restart();
-        let mut policy = CostRanker.read(input)?;
-        let decoding = Decoding::Masked(Mask::legal(&input.stats, input.task));
-        let mut candidates = Vec::new();
-        for program in programs {
-            let trajectory = score(&mut *policy, decoding, 1.0, &program.tokens())?;
-            let score = trajectory.log_probability();
-            candidates.push(Choice { program: program.clone(), score });
-        }
-        let budget = Budget::Candidates(candidates.len());
-        let objective = self.record.case.regime.into();
-        let request =
-            Request { matrix: self.matrix, input, wanted: 1, objective, budget, spare: 0 };
-        let tools = Tools {
-            chooser: &CostChooser,
-            compiler,
-            made: &[],
-            evaluator: Some(&mut *self.evaluator),
-            check: Some(&mut WinnerOnly),
-            clock,
-            observer: &mut |_| {},
+        let made = self.maker.make_all(programs)?;
+        let evaluation = made
+            .judge(self.maker.matrix(), &mut *self.evaluator)
+            .map_err(|error| anyhow!("the evaluation failed: {error}"))?;
+        let (Some(program), Some(outcome)) = (programs.first(), evaluation.outcomes.first()) else {
+            bail!("nothing was measured (a defect of SparseRL)");
         };
-        match generate_from(&request, tools, &candidates) {
-            Ok(generated) => {
-                let none = || anyhow!("nothing was measured (a defect of SparseRL)");
-                let evaluation = generated.evaluation.ok_or_else(none)?;
-                Ok((generated.artefacts.into_iter().next(), evaluation))
-            }
+        if !evaluation.outcomes.iter().any(Outcome::is_right) {
             // Each was right a moment ago.
-            Err(error @ PipelineError::NoneRight { .. }) => bail!("the winner: {error}"),
-            Err(error) => Err(anyhow!("{error}")),
+            bail!(
+                "the winner: none of {} candidates is right; the first {outcome}",
+                programs.len()
+            );
         }
+        let kernel = made.into_kernels().next().flatten().filter(|_| outcome.is_right());
+        let Some(kernel) = kernel else { return Ok((None, evaluation)) };
+        let decoding = Decoding::Masked(Mask::legal(&input.stats, input.task));
+        let trajectory = score(&mut *CostRanker.read(input)?, decoding, 1.0, &program.tokens())?;
+        let artefact = Artefact {
+            kernel,
+            score: trajectory.log_probability(),
+            outcome: Some(outcome.clone()),
+            verdict: None,
+            baselines: evaluation.baselines.clone(),
+            copy_bandwidth: evaluation.copy_bandwidth,
+        };
+        Ok((Some(artefact), evaluation))
     }
 }

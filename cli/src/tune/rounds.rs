@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use sparserl_core::language::Program;
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Evaluation, Outcome, Regime};
+use sparserl_core::pipeline::Maker;
 use sparserl_core::results::ValueSource;
 use sparserl_core::search::Search;
+use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Recorder, Recordings};
 use sparserl_gpu::worker::Protocol;
@@ -25,7 +27,7 @@ const SAVE_AFTER: Duration = Duration::from_secs(10);
 
 /// Measures programs of one case, and keeps what comes of it.
 pub(super) struct Laboratory<'a, T, E> {
-    pub(super) matrix: CsrView<'a, T>,
+    pub(super) maker: Maker<'a, T, CubinCompiler>,
     pub(super) identity: MatrixIdentity,
     pub(super) evaluator: &'a mut E,
     pub(super) recorder: Recorder,
@@ -127,8 +129,8 @@ impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
     /// Measures programs, and records what comes of it.
     pub(super) fn measure(&mut self, programs: &[Program]) -> anyhow::Result<Evaluation> {
         let evaluation = self
-            .evaluator
-            .evaluate(self.matrix, programs)
+            .maker
+            .judge(programs, &mut *self.evaluator)
             .map_err(|error| anyhow!("the evaluation failed: {error}"))?;
         self.keep(programs, &evaluation)?;
         Ok(evaluation)
@@ -142,7 +144,13 @@ impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
     ) -> anyhow::Result<()> {
         let _uninterrupted = interrupt::watch();
         let context = self.evaluator.context(ValueSource::File)?;
-        self.recorder.record(self.matrix, &self.identity, programs, evaluation, &context)?;
+        self.recorder.record(
+            self.maker.matrix(),
+            &self.identity,
+            programs,
+            evaluation,
+            &context,
+        )?;
         Ok(())
     }
 

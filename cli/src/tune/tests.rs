@@ -119,6 +119,10 @@ impl Evaluator for Fake {
 }
 
 impl Instrument for Fake {
+    fn compiler(&self) -> Option<CubinCompiler> {
+        None
+    }
+
     fn clocks(&self) -> Option<Clocks> {
         None
     }
@@ -205,7 +209,7 @@ impl Asking {
             },
         };
         let mut fake = self.fake.clone();
-        job.tune(self.matrix.view(), &mut fake, None::<&CubinCompiler>, limits)
+        job.tune(self.matrix.view(), &mut fake, limits)
     }
 
     /// The programs of each round of all searches that were recorded.

@@ -89,14 +89,13 @@ impl<'m, T: Scalar> Grounds<'m, T> {
         emulator: &EmulatorEvaluator,
         kernel: &Kernel,
     ) -> Result<Emulated, GroundError> {
-        let (ground, candidate) = match kernel {
+        match kernel {
             // It does not fit the matrix, whatever it does on a sample.
             Kernel::Program(program) if !fits(self.matrix, &self.stats, program) => {
-                (&self.whole, Candidate::Program(program))
+                self.whole.judge_program(emulator, program)
             }
-            Kernel::Program(program) => (&self.programs, Candidate::Program(program)),
-            Kernel::Cuda(kernel) => (&self.cuda, Candidate::Cuda(kernel, self.task)),
-        };
-        ground.judge(emulator, candidate)
+            Kernel::Program(program) => self.programs.judge_program(emulator, program),
+            Kernel::Cuda(kernel) => self.cuda.judge(emulator, Candidate::Cuda(kernel, self.task)),
+        }
     }
 }

@@ -1,10 +1,13 @@
 //! Who judges kernels of both kinds.
 
+use std::time::Instant;
+
 use anyhow::Result;
 use sparserl_core::kernel::Candidate;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator};
+use sparserl_core::pipeline::Maker;
 use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
 use sparserl_gpu::candidate::raw::RawKernel;
@@ -66,7 +69,9 @@ impl Judge for GpuJudge {
         matrix: CsrView<'_, T>,
         programs: &[Program],
     ) -> Result<Evaluation> {
-        Ok(self.evaluator.evaluate(matrix, programs)?)
+        let (start, compiler) = (Instant::now(), self.evaluator.compiler());
+        let clock = || start.elapsed();
+        Ok(Maker::new(matrix, Some(&compiler), &clock).judge(programs, &mut self.evaluator)?)
     }
 
     fn cuda<T: Scalar>(

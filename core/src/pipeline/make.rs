@@ -1,14 +1,13 @@
 //! From programs to kernels: pack, emit, compile.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::PipelineError;
-use crate::codegen::{CudaSource, EmitError, emit};
-use crate::kernel::{Candidate, Compiler, Kernel};
+use super::{PipelineError, ahead};
+use crate::codegen::EmitError;
+use crate::kernel::{Candidate, Compiler, Kernel, Refusal};
 use crate::language::Program;
 use crate::layout::{PackError, Packed, Packer, Packing};
 use crate::matrix::{CsrView, Scalar, tasks};
@@ -22,25 +21,33 @@ pub struct Maker<'a, T, K: Compiler> {
     clock: &'a (dyn Fn() -> Duration + Sync),
 }
 
+/// Kernels that are judged together, and so timed in turn, where many are judged: as many as have a
+/// device's memory at once.
+pub const TOGETHER: usize = 32;
+/// Kernels that are made ahead of those being judged, at most.
+const MOST_AHEAD: usize = 4 * TOGETHER;
+/// What their arrays may take, in bytes.
+const AHEAD_BYTES: usize = 4 << 30;
+
 /// Why there is no kernel of a program.
 #[derive(Debug)]
 pub(super) enum Unmade {
     Pack(PackError),
-    Refused { kernel: String, reason: String },
+    Refused(Refusal),
 }
 
 impl From<Unmade> for Outcome {
     fn from(unmade: Unmade) -> Self {
         let reason = match unmade {
             Unmade::Pack(error) => format!("it does not fit the matrix: {error}"),
-            Unmade::Refused { reason, .. } => reason,
+            Unmade::Refused(Refusal { reason, .. }) => reason,
         };
         Self::CompileFailed { reason }
     }
 }
 
 /// A kernel, or why there is none.
-type Attempt<C> = Result<Kernel<C>, Unmade>;
+pub(super) type Attempt<C> = Result<Kernel<C>, Unmade>;
 
 /// No kernels can be made: what is broken is not a program.
 #[derive(Debug, thiserror::Error)]
@@ -53,11 +60,32 @@ pub enum MakeError<E> {
     Compiler(E),
 }
 
+/// Programs could not be judged: what is broken is not one of them.
+#[derive(Debug, thiserror::Error)]
+pub enum JudgeError<K, E> {
+    /// No kernels can be made.
+    #[error("{0}")]
+    Make(MakeError<K>),
+    /// The evaluator failed.
+    #[error("{0}")]
+    Evaluator(E),
+}
+
 /// Kernels of some programs, in their order, or what became of those that have none.
 #[derive(Debug)]
 pub struct Made<C>(pub(super) Vec<Result<Kernel<C>, Outcome>>);
 
 impl<C> Made<C> {
+    /// The kernels, nothing where there is none of a program.
+    pub fn kernels(&self) -> impl Iterator<Item = Option<&Kernel<C>>> {
+        self.0.iter().map(|made| made.as_ref().ok())
+    }
+
+    /// The same kernels, to keep.
+    pub fn into_kernels(self) -> impl Iterator<Item = Option<Kernel<C>>> {
+        self.0.into_iter().map(Result::ok)
+    }
+
     /// Judges them: an outcome for each program.
     ///
     /// # Errors
@@ -78,18 +106,6 @@ impl<C> Made<C> {
         Ok(Evaluation { outcomes, ..judged })
     }
 }
-
-/// A program that is not compiled yet, unless its kernel was there already.
-struct Emitted<C> {
-    packed: Arc<Packed>,
-    source: CudaSource,
-    pack_time: Duration,
-    /// Code, and how long compiling it took.
-    code: Option<(C, Duration)>,
-}
-
-/// A program that is written down, or why it does not fit the matrix.
-type Emission<C> = Result<Emitted<C>, PackError>;
 
 impl<'a, T, K> Maker<'a, T, K>
 where
@@ -112,7 +128,8 @@ where
     }
 
     /// The matrix.
-    pub(super) fn matrix(&self) -> CsrView<'a, T> {
+    #[must_use]
+    pub fn matrix(&self) -> CsrView<'a, T> {
         self.packer.matrix()
     }
 
@@ -126,22 +143,11 @@ where
         Ok(self.packer.pack(program)?.packed)
     }
 
-    /// Makes a kernel of a program that must fit the matrix.
-    pub(super) fn make<E, X>(
-        &self,
-        program: &Program,
-    ) -> Result<Kernel<K::Code>, PipelineError<K::Error, E, X>> {
-        let made = self.emit(program).and_then(|emitted| match emitted {
-            Ok(emitted) => self.compiling().compile(emitted),
+    /// Makes a kernel of a program.
+    pub(super) fn make(&self, program: &Program) -> Result<Attempt<K::Code>, MakeError<K::Error>> {
+        match self.write(program)? {
+            Ok(kernel) => self.compiling().compile(kernel),
             Err(error) => Ok(Err(Unmade::Pack(error))),
-        });
-        match made {
-            Ok(Ok(kernel)) => Ok(kernel),
-            Ok(Err(Unmade::Pack(error))) => Err(PipelineError::Pack(error)),
-            Ok(Err(Unmade::Refused { kernel, reason })) => {
-                Err(PipelineError::Refused { kernel, reason })
-            }
-            Err(broken) => Err(broken.into()),
         }
     }
 
@@ -154,29 +160,64 @@ where
         &self,
         programs: impl IntoIterator<Item = &'p Program>,
     ) -> Result<Made<K::Code>, MakeError<K::Error>> {
-        let emitted = programs.into_iter().map(|program| self.emit(program));
-        let emitted = emitted.collect::<Result<Vec<_>, _>>()?;
+        let written = programs.into_iter().map(|program| self.write(program));
+        let written = written.collect::<Result<Vec<_>, _>>()?;
         let compiling = self.compiling();
-        let compile = |emitted: Emission<K::Code>| match emitted {
-            Ok(emitted) => Ok(compiling.compile(emitted)?.map_err(Outcome::from)),
+        let compile = |written: Result<Kernel<K::Code>, PackError>| match written {
+            Ok(kernel) => Ok(compiling.compile(kernel)?.map_err(Outcome::from)),
             Err(error) => Ok(Err(Unmade::Pack(error).into())),
         };
-        let made: Result<_, MakeError<_>> = tasks::map(emitted, compile).into_iter().collect();
+        let made: Result<_, MakeError<_>> = tasks::map(written, compile).into_iter().collect();
         Ok(Made(made?))
     }
 
-    fn emit(&self, program: &Program) -> Result<Emission<K::Code>, MakeError<K::Error>> {
+    /// Makes kernels of programs and has them judged, [`TOGETHER`] at a time; one outcome for each,
+    /// in their order. With `std`, kernels are made on all cores while others are judged, so that
+    /// the evaluator waits for none but the first. A kernel that was judged gives its arrays up.
+    ///
+    /// # Errors
+    /// When the compiler or the evaluator itself fails, or a source cannot be written down.
+    pub fn judge<E: Evaluator<Code = K::Code>>(
+        &self,
+        programs: &[Program],
+        evaluator: &mut E,
+    ) -> Result<Evaluation, JudgeError<K::Error, E::Error>> {
+        let make = |program: &Program| Ok(self.make(program)?.map_err(Outcome::from));
+        ahead::in_order(programs, self.most_ahead(), make, |made| {
+            let mut whole = Evaluation::default();
+            loop {
+                let together = (&mut *made).take(TOGETHER).collect::<Result<Vec<_>, _>>();
+                let together = Made(together.map_err(JudgeError::Make)?);
+                if together.0.is_empty() {
+                    return Ok(whole);
+                }
+                let judged = together.judge(self.matrix(), evaluator);
+                whole.append(judged.map_err(JudgeError::Evaluator)?);
+            }
+        })
+    }
+
+    /// Kernels that are made ahead of those being judged: as many as memory has room for, if the
+    /// arrays of each are about as large as the matrix.
+    fn most_ahead(&self) -> usize {
+        let bytes = (self.matrix().nnz() * (size_of::<u32>() + size_of::<T>())).max(1);
+        (AHEAD_BYTES / bytes).clamp(2, MOST_AHEAD)
+    }
+
+    /// The kernel of a program, which is not compiled yet unless it was there already; or why it
+    /// does not fit the matrix.
+    fn write(
+        &self,
+        program: &Program,
+    ) -> Result<Result<Kernel<K::Code>, PackError>, MakeError<K::Error>> {
         if let Some(made) = self.made.iter().find(|made| made.packed.program == *program) {
-            let Kernel { packed, source, code, pack_time, compile_time } = made.clone();
-            let code = code.map(|code| (code, compile_time));
-            return Ok(Ok(Emitted { packed, source, pack_time, code }));
+            return Ok(Ok(made.clone()));
         }
-        let Packing { packed, time: pack_time } = match self.packer.pack(program) {
+        let Packing { packed, time } = match self.packer.pack(program) {
             Ok(packing) => packing,
             Err(error) => return Ok(Err(error)),
         };
-        let source = emit(&packed.program, &packed.signature()).map_err(MakeError::Emit)?;
-        Ok(Ok(Emitted { packed: Arc::new(packed), source, pack_time, code: None }))
+        Ok(Ok(Kernel::written(Arc::new(packed), None, time)?))
     }
 
     fn compiling(&self) -> Compiling<'a, K> {
@@ -191,24 +232,23 @@ struct Compiling<'a, K> {
 }
 
 impl<K: Compiler> Compiling<'_, K> {
-    fn compile(
-        &self,
-        Emitted { packed, source, pack_time, code }: Emitted<K::Code>,
-    ) -> Result<Attempt<K::Code>, MakeError<K::Error>> {
-        if let Some((code, compile_time)) = code {
-            return Ok(Ok(Kernel { packed, source, code: Some(code), pack_time, compile_time }));
-        }
-        let Some(compiler) = self.compiler else {
-            let compile_time = Duration::ZERO;
-            return Ok(Ok(Kernel { packed, source, code: None, pack_time, compile_time }));
-        };
-        let start = (self.clock)();
-        match compiler.compile(&source).map_err(MakeError::Compiler)? {
-            Ok(code) => {
-                let compile_time = (self.clock)() - start;
-                Ok(Ok(Kernel { packed, source, code: Some(code), pack_time, compile_time }))
+    /// The kernel with code, where there is a compiler.
+    fn compile(&self, kernel: Kernel<K::Code>) -> Result<Attempt<K::Code>, MakeError<K::Error>> {
+        match self.compiler {
+            Some(compiler) if kernel.code.is_none() => {
+                let compiled = kernel.compiled(compiler, self.clock);
+                Ok(compiled.map_err(MakeError::Compiler)?.map_err(Unmade::Refused))
             }
-            Err(reason) => Ok(Err(Unmade::Refused { kernel: source.kernel, reason })),
+            _ => Ok(Ok(kernel)),
+        }
+    }
+}
+
+impl<K, E, X> From<Unmade> for PipelineError<K, E, X> {
+    fn from(unmade: Unmade) -> Self {
+        match unmade {
+            Unmade::Pack(error) => Self::Pack(error),
+            Unmade::Refused(refusal) => Self::Refused(refusal),
         }
     }
 }

@@ -79,28 +79,33 @@ fn run_with<E: Evaluator<Code = (), Error = Infallible>>(
     compiler: &Counting,
     evaluator: Option<&mut E>,
 ) -> Generated<(), Infallible> {
+    with_request(wanted, budget, |request| {
+        let tools = Tools::<_, _, Infallible> {
+            chooser: &CostChooser,
+            compiler: Some(compiler),
+            made,
+            evaluator,
+            check: None,
+            clock: &|| Duration::ZERO,
+            observer: &mut |_| {},
+        };
+        generate(request, tools).unwrap()
+    })
+}
+
+fn with_request<R>(wanted: usize, budget: Budget, run: impl FnOnce(&Request<'_, f32>) -> R) -> R {
     let matrix = generate::stencil5(20, 20).cast::<f32>().unwrap();
     let stats = Arc::new(MatrixStats::new(matrix.view()));
     let task = Task::new(Operation::SpMV, Dtype::F32);
     let input = PolicyInput::new(stats, task, Target::H200);
-    let request = Request {
+    run(&Request {
         matrix: matrix.view(),
         input: &input,
         wanted,
         objective: Objective::Cold,
         budget,
-        spare: 0,
-    };
-    let tools = Tools::<_, _, Infallible> {
-        chooser: &CostChooser,
-        compiler: Some(compiler),
-        made,
-        evaluator,
-        check: None,
-        clock: &|| Duration::ZERO,
-        observer: &mut |_| {},
-    };
-    generate(&request, tools).unwrap()
+        spare: 4,
+    })
 }
 
 #[test]
@@ -197,6 +202,65 @@ fn a_kernel_that_is_not_measured_is_packed_and_compiled_once() {
     assert_eq!(generated.artefacts.len(), 3);
     assert_eq!(packings() - before, 3);
     assert_eq!(compiler.0.into_inner(), 3);
+}
+
+/// Refuses the first candidates that it is shown, and takes the others.
+struct Refusing {
+    first: usize,
+    shown: Vec<Arc<Packed>>,
+}
+
+impl Check<()> for Refusing {
+    type Verdict = usize;
+    type Error = Infallible;
+
+    fn take(
+        &mut self,
+        candidates: &mut dyn Iterator<Item = Result<Ranked<()>, Outcome>>,
+        wanted: usize,
+    ) -> Result<Vec<Taken<(), usize>>, Infallible> {
+        let mut taken = Vec::new();
+        for ranked in candidates {
+            let ranked = ranked.unwrap();
+            assert_eq!(ranked.kernel.code, Some(()), "what is written is compiled");
+            self.shown.push(Arc::clone(&ranked.kernel.packed));
+            if self.shown.len() > self.first {
+                taken.push(Taken { ranked, verdict: Some(self.shown.len()) });
+            }
+            if taken.len() == wanted {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+}
+
+#[test]
+fn a_check_is_given_the_kernels_that_come_out_and_each_is_made_once() {
+    for measured in [false, true] {
+        let (compiler, mut evaluator) = (Counting::default(), Keeping::default());
+        let mut check = Refusing { first: 2, shown: Vec::new() };
+        let before = packings();
+        let generated = with_request(2, Budget::Candidates(5), |request| {
+            let tools = Tools {
+                chooser: &CostChooser,
+                compiler: Some(&compiler),
+                made: &[],
+                evaluator: measured.then_some(&mut evaluator),
+                check: Some(&mut check),
+                clock: &|| Duration::ZERO,
+                observer: &mut |_| {},
+            };
+            generate(request, tools).unwrap()
+        });
+        let made = generated.evaluation.map_or(4, |evaluation| evaluation.outcomes.len());
+        assert_eq!((packings() - before, compiler.0.into_inner()), (made, made), "{measured}");
+        assert_eq!((generated.artefacts.len(), check.shown.len()), (2, 4), "{measured}");
+        for (artefact, shown) in generated.artefacts.iter().zip(&check.shown[2..]) {
+            assert!(Arc::ptr_eq(&artefact.kernel.packed, shown), "{measured}");
+        }
+        assert_eq!(generated.artefacts[1].verdict, Some(4));
+    }
 }
 
 /// Finds every other kernel right, and times none.

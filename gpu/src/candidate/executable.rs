@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sparserl_core::codegen::{ArgumentKind, CudaSource};
+use sparserl_core::codegen::ArgumentKind;
+use sparserl_core::kernel::Kernel;
 use sparserl_core::layout::{ArrayData, ArrayRole, ElementType, Packed, PackedPart};
 
 use crate::compile::nvrtc::Cubin;
@@ -127,10 +128,10 @@ impl ArraySource {
 }
 
 impl Prepared {
-    /// The launch of the kernel that a program was turned into: `packed` and `source` are of one
-    /// program.
+    /// The launch of a program's kernel.
     #[must_use]
-    pub fn of_program(packed: &Arc<Packed>, source: &CudaSource) -> Self {
+    pub fn of_kernel<C>(kernel: &Kernel<C>) -> Self {
+        let Kernel { packed, source, .. } = kernel;
         let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
         let geometry = Geometry::linear(packed.geometry.grid, packed.geometry.block);
         let source_arguments = source.arguments(packed);
@@ -245,7 +246,6 @@ pub(crate) fn distinct_arrays<'e>(executables: &[&'e Executable]) -> Vec<&'e Hos
 mod tests {
     use std::time::Duration;
 
-    use sparserl_core::codegen::emit;
     use sparserl_core::language::Program;
     use sparserl_core::layout::{Packer, pack};
     use sparserl_core::matrix::generate;
@@ -257,15 +257,16 @@ mod tests {
         let text = "sparserl 3\nspmv f64\nblock 128\nkeep merge items=8 index=u32 values=plain cache=cached \
                     vector=1 reduction=scan\n";
         let program = Program::parse(text).unwrap();
-        let mut packed = pack(generate::stencil5(40, 40).view(), &program).unwrap();
-        let source = emit(&packed.program, &packed.signature()).unwrap();
+        let matrix = generate::stencil5(40, 40);
+        let mut kernel = Kernel::<Cubin>::for_matrix(matrix.view(), &program).unwrap();
         // Sums in an element type that Rust has no floating-point type for, as half precision.
-        for array in packed.parts.iter_mut().flat_map(|part| &mut part.arrays) {
+        let parts = &mut Arc::get_mut(&mut kernel.packed).unwrap().parts;
+        for array in parts.iter_mut().flat_map(|part| &mut part.arrays) {
             if array.role == ArrayRole::PartialSums {
                 array.data = ArrayData::U16(vec![0; array.data.len()].into());
             }
         }
-        let prepared = Prepared::of_program(&Arc::new(packed), &source);
+        let prepared = Prepared::of_kernel(&kernel);
         let parameters = prepared.names.iter().zip(&prepared.launch.parameters);
         let counts = parameters.filter_map(|(name, parameter)| match parameter {
             Parameter::Workspace { counts, .. } => Some((name.as_str(), *counts)),
@@ -278,8 +279,8 @@ mod tests {
     fn arrays_have_the_key_of_their_content_however_they_came_about() {
         let matrix = generate::stencil5(40, 40);
         let keys = |packed: Packed| -> Vec<ArrayKey> {
-            let source = emit(&packed.program, &packed.signature()).unwrap();
-            let prepared = Prepared::of_program(&Arc::new(packed), &source);
+            let kernel = Kernel::<Cubin>::written(Arc::new(packed), None, Duration::ZERO);
+            let prepared = Prepared::of_kernel(&kernel.unwrap());
             let hashed = |array: &HostArray| ArrayKey(*blake3::hash(array.bytes()).as_bytes());
             assert!(prepared.arrays.iter().all(|array| array.key == hashed(array)));
             prepared.arrays.iter().map(|array| array.key).collect()

@@ -42,9 +42,9 @@ mod words;
 
 use std::collections::BTreeSet;
 
-use sparserl_core::codegen::EmitError;
+use sparserl_core::kernel::WriteError;
 use sparserl_core::language::{Program, TextError};
-use sparserl_core::layout::{ArrayData, PackError};
+use sparserl_core::layout::ArrayData;
 use sparserl_core::matrix::{CsrView, OffsetsView, Scalar};
 use sparserl_core::task::{Dtype, Precision, Task};
 
@@ -512,12 +512,9 @@ pub enum RawError {
     /// The program in its comment is none.
     #[error("the program in the source's comment: {0}")]
     Program(#[from] TextError),
-    /// The program does not fit the matrix.
+    /// The program's own kernel cannot be written for the matrix.
     #[error(transparent)]
-    Pack(#[from] PackError),
-    /// The program's own kernel cannot be written.
-    #[error(transparent)]
-    Emit(#[from] EmitError),
+    Write(#[from] WriteError),
     /// The program is for another product.
     #[error("the program in the source's comment is for {program}, not for this product")]
     Task {

@@ -48,6 +48,26 @@ impl CubinCompiler {
         self.pool.version(self.architecture, self.driver_major)
     }
 
+    /// The architecture that it compiles for.
+    #[must_use]
+    pub fn architecture(&self) -> Architecture {
+        self.architecture
+    }
+
+    /// Compiles to PTX: by the same compiler, so that what is emulated is what runs.
+    ///
+    /// # Errors
+    /// [`PoolCompileError`] says whether the source is at fault.
+    pub fn compile_ptx(
+        &self,
+        source: &str,
+        kernel: &str,
+        options: &CompileOptions,
+    ) -> Result<String, PoolCompileError> {
+        let (architecture, driver_major) = (self.architecture, self.driver_major);
+        self.pool.compile_ptx(source, kernel, architecture, driver_major, options)
+    }
+
     /// Compiles CUDA from anywhere; the reason within says why it is refused.
     ///
     /// # Errors

@@ -164,8 +164,7 @@ impl CompilePool {
     }
 
     /// What [`Nvrtc::compile_ptx`](crate::compile::nvrtc::Nvrtc::compile_ptx) makes of `source`, by
-    /// the compiler that
-    /// [`compile`](Self::compile) takes where no driver is given. PTX is not kept: it is made four
+    /// the compiler that [`compile`](Self::compile) takes. PTX is not kept: it is made four
     /// times faster than machine code, and each kernel is emulated once.
     ///
     /// # Errors
@@ -175,9 +174,10 @@ impl CompilePool {
         source: &str,
         kernel: &str,
         architecture: Architecture,
+        driver_major: Option<u32>,
         options: &CompileOptions,
     ) -> Result<String, PoolCompileError> {
-        let target = Target { architecture, driver_major: None };
+        let target = Target { architecture, driver_major };
         let (source, kernel) = (source.to_owned(), kernel.to_owned());
         let request = Request::CompilePtx { source, kernel, target, options: options.clone() };
         match self.ask(&request)? {

@@ -1,19 +1,18 @@
 //! Takes candidates that emulation finds right, and none that it finds wrong.
 
 use std::fmt;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification};
 use sparserl_core::pipeline::{Check, Ranked, Taken};
-use sparserl_core::target::Architecture;
 use sparserl_core::task::Operation;
 
 use super::ground::{DEFAULT_SAMPLE, Emulated, Extent, Ground, GroundError};
 use super::{EmulationOptions, EmulatorError, EmulatorEvaluator};
 use crate::candidate::Candidate;
-use crate::compile::pool::CompilePool;
+use crate::compile::CubinCompiler;
+use crate::compile::nvrtc::Cubin;
 
 /// Checks the candidates for one matrix.
 pub struct Checker<'m, T> {
@@ -51,25 +50,24 @@ struct Right<C> {
 }
 
 impl<'m, T: Scalar> Checker<'m, T> {
-    /// Opens an emulator for an architecture, and takes rows of the matrix to check on.
+    /// Opens an emulator of what a compiler makes, and takes rows of the matrix to check on.
     ///
     /// # Errors
     /// When there is no compiler for the architecture.
     pub fn open(
-        compilers: Arc<CompilePool>,
-        architecture: Architecture,
+        compiler: &CubinCompiler,
         matrix: CsrView<'m, T>,
         operation: Operation,
         unjudged: Unjudged,
     ) -> Result<Self, EmulatorError> {
         let options = EmulationOptions::default();
-        let emulator = EmulatorEvaluator::open(compilers, architecture, options)?;
+        let emulator = EmulatorEvaluator::with_compiler(compiler.clone(), options)?;
         let ground = Ground::sampled(matrix, DEFAULT_SAMPLE, operation);
         Ok(Self { emulator, ground, unjudged, notes: Vec::new() })
     }
 
-    fn judge(&self, ranked: &Ranked) -> Result<Emulated, GroundError> {
-        self.ground.judge(&self.emulator, Candidate::Program(&ranked.candidate.program))
+    fn judge(&self, ranked: &Ranked<Cubin>) -> Result<Emulated, GroundError> {
+        self.ground.judge(&self.emulator, Candidate::Kernel(&ranked.kernel))
     }
 
     /// What was found out about candidates that were not taken, and about those that nothing is
@@ -80,7 +78,7 @@ impl<'m, T: Scalar> Checker<'m, T> {
     }
 }
 
-impl<T: Scalar> Check for Checker<'_, T> {
+impl<T: Scalar> Check<Cubin> for Checker<'_, T> {
     type Verdict = Checked;
     type Error = NoneRight;
 
@@ -88,10 +86,10 @@ impl<T: Scalar> Check for Checker<'_, T> {
     /// it is emulated on, is `unjudged`.
     fn take(
         &mut self,
-        candidates: &mut dyn Iterator<Item = Ranked>,
+        candidates: &mut dyn Iterator<Item = Result<Ranked<Cubin>, Outcome>>,
         wanted: usize,
-    ) -> Result<Vec<Taken<Checked>>, NoneRight> {
-        let judge = |ranked: &Ranked| self.judge(ranked);
+    ) -> Result<Vec<Taken<Cubin, Checked>>, NoneRight> {
+        let judge = |ranked: &Ranked<Cubin>| self.judge(ranked);
         let right = first_right(candidates, wanted, self.unjudged, judge)?;
         self.notes.extend(right.notes);
         let taken = |(ranked, verdict)| Taken { ranked, verdict };
@@ -111,10 +109,10 @@ pub struct NoneRight {
     pub is_wrong: bool,
 }
 
-/// Takes the first `wanted` candidates that are right, or as many as there are. One that the judge
-/// fails on is `unjudged`.
+/// Takes the first `wanted` candidates that are right, or as many as there are. What has no kernel
+/// is as wrong as what is judged wrong; one that the judge fails on is `unjudged`.
 fn first_right<C: Send, E: fmt::Display + Send>(
-    candidates: impl IntoIterator<Item = C>,
+    candidates: impl IntoIterator<Item = Result<C, Outcome>>,
     wanted: usize,
     unjudged: Unjudged,
     judge: impl Fn(&C) -> Result<Emulated, E> + Sync,
@@ -126,16 +124,27 @@ fn first_right<C: Send, E: fmt::Display + Send>(
     let (mut first_fault, mut is_wrong) = (None, false);
     let mut tried = 0_usize;
     while right.len() < wanted {
-        let batch: Vec<C> = candidates.by_ref().take(wanted - right.len()).collect();
+        let batch: Vec<_> = candidates.by_ref().take(wanted - right.len()).collect();
         if batch.is_empty() {
             break;
         }
-        let judged = batch.into_par_iter().map(|candidate| {
+        let judged = batch.into_par_iter().map(|candidate: Result<C, Outcome>| {
+            let candidate = candidate?;
             let emulated = judge(&candidate);
-            (candidate, emulated)
+            Ok((candidate, emulated))
         });
-        for (candidate, emulated) in judged.collect::<Vec<_>>() {
+        for judged in judged.collect::<Vec<Result<_, Outcome>>>() {
             tried += 1;
+            let (candidate, emulated) = match judged {
+                Ok(judged) => judged,
+                Err(outcome) => {
+                    let text = format!("it {outcome}");
+                    notes.push(format!("candidate {tried} is not written: {text}"));
+                    is_wrong = true;
+                    first_fault = first_fault.or(Some(text));
+                    continue;
+                }
+            };
             let fault = match emulated {
                 Ok(Emulated { judgement, extent }) => match judgement.outcome {
                     Outcome::Verified(verification) => {
@@ -199,7 +208,13 @@ mod tests {
     }
 
     fn take(numbers: &[u32], wanted: usize, unjudged: Unjudged) -> Result<Right<u32>, NoneRight> {
-        first_right(numbers.iter().copied(), wanted, unjudged, judge)
+        first_right(numbers.iter().copied().map(made), wanted, unjudged, judge)
+    }
+
+    /// There is no number above 100.
+    fn made(number: u32) -> Result<u32, Outcome> {
+        let reason = format!("{number} is too large");
+        if number > 100 { Err(Outcome::CompileFailed { reason }) } else { Ok(number) }
     }
 
     /// Numbers that were taken, and whether they are known to be right.
@@ -215,6 +230,12 @@ mod tests {
         assert_eq!(
             three.notes,
             ["candidate 2 is not written: emulated on the whole matrix it faults: 3 races"]
+        );
+        let made = take(&[102, 2], 1, Unjudged::Last).unwrap();
+        assert_eq!(taken(&made), [(2, true)]);
+        assert_eq!(
+            made.notes,
+            ["candidate 1 is not written: it does not compile: 102 is too large"]
         );
         let few = take(&[1, 2], 3, Unjudged::Last).unwrap();
         assert_eq!(taken(&few), [(2, true)]);

@@ -12,12 +12,14 @@
 //! arrays, races, use of what nobody wrote.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rayon::prelude::*;
 use sparserl_core::codegen::{
     Alignment, CudaSource, Ending, Epilogue, Extent, UserArray, UserElement, UserField, UserKind,
-    emit, emit_ending, row_alignment,
+    row_alignment,
 };
+use sparserl_core::kernel;
 use sparserl_core::layout::Packed;
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Verification, Violation};
@@ -32,7 +34,7 @@ use sparserl_emulator::ptx::Module;
 use super::gaps::Rows;
 use super::{EmulatorError, EmulatorEvaluator, Judgement, not_compiled, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
-use crate::compile::nvrtc::CompileOptions;
+use crate::compile::nvrtc::{CompileOptions, Cubin};
 
 /// What inputs begin with.
 const FIRST_INPUT: u64 = 0xE71;
@@ -74,10 +76,11 @@ impl EmulatorEvaluator {
         ending: &Ending,
     ) -> Result<Judgement, EmulatorError> {
         let task = packed.program.task;
-        let signature = packed.signature();
-        let plain_source = emit(&packed.program, &signature)?;
-        let mut sources =
-            vec![plain_source.clone(), emit_ending(&packed.program, &signature, ending)?];
+        let written = |ending: Option<&Ending>| {
+            kernel::Kernel::<Cubin>::written(Arc::clone(packed), ending, Duration::ZERO)
+        };
+        let plain_kernel = written(None)?;
+        let mut sources = vec![plain_kernel.source.clone(), written(Some(ending))?.source];
         let nothing = Epilogue { text: String::new(), user: Vec::new() };
         // Without an epilogue, the plain kernel itself says what is right.
         let epilogue = match ending.epilogue() {
@@ -90,7 +93,7 @@ impl EmulatorEvaluator {
         let telling = telling(task.operation);
         if task.precision.rounds_results() {
             let ending = Ending::Fused(telling.clone());
-            sources.push(emit_ending(&packed.program, &signature, &ending)?);
+            sources.push(written(Some(&ending))?.source);
         }
         let parsed: Vec<_> = sources.par_iter().map(|source| self.parsed(source)).collect();
         let mut kernels = Vec::new();
@@ -103,7 +106,7 @@ impl EmulatorEvaluator {
         let [plain, fused, others @ ..] = kernels.as_slice() else {
             return Ok(Judgement::unlaunched(not_compiled("a kernel is missing".to_owned())));
         };
-        let prepared = Prepared::of_program(packed, &plain_source);
+        let prepared = Prepared::of_kernel(&plain_kernel);
         let mut trial = Trial::<D>::new(&prepared, packed, epilogue);
         if let Some(alignment) = ending.strided(task.operation) {
             let step = match alignment {

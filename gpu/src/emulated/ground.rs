@@ -6,17 +6,18 @@
 //! too.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use sparserl_core::kernel::{Kernel, WriteError};
 use sparserl_core::language::{Derivation, Mask, Program};
-use sparserl_core::layout::{EmulatedCost, PackError, Packed, pack};
+use sparserl_core::layout::{EmulatedCost, PackError, pack};
 use sparserl_core::matrix::{CsrView, RowSample, Scalar, middle_rows, sample_rows};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Operation;
 
 use super::{Counters, EmulatorError, EmulatorEvaluator, Judgement};
 use crate::candidate::Candidate;
+use crate::compile::nvrtc::Cubin;
 
 /// Entries that are emulated unless asked otherwise, each counted once for each column of the dense
 /// operand: a second or so a candidate.
@@ -86,7 +87,8 @@ impl<'m, T: Scalar> Ground<'m, T> {
         Extent { whole: true, rows, entries, shortened: 0 }
     }
 
-    /// Judges a kernel.
+    /// Judges a kernel of the whole matrix: itself where all rows are emulated, and else what its
+    /// program is on fewer of them.
     ///
     /// # Errors
     /// When the emulator fails, or when the program does not fit what it is emulated on.
@@ -95,44 +97,56 @@ impl<'m, T: Scalar> Ground<'m, T> {
         emulator: &EmulatorEvaluator,
         candidate: Candidate<'_>,
     ) -> Result<Emulated, GroundError> {
-        let Place { rows, packed, extent } = self.place_for(candidate)?;
-        let judgement = match packed {
-            Some(packed) => emulator.judge_packed(rows, &packed)?,
-            None => emulator.judge(rows, candidate)?,
+        if let (Candidate::Kernel(kernel), false) = (candidate, self.samples.is_empty()) {
+            return self.judge_program(emulator, &kernel.packed.program);
+        }
+        let (rows, extent) = self.samples.first().map_or((self.whole, self.extent()), sampled);
+        Ok(Emulated { judgement: emulator.judge(rows, candidate)?, extent })
+    }
+
+    /// Judges the kernel of a program on what is emulated; it is made for these rows only.
+    ///
+    /// # Errors
+    /// As [`judge`](Self::judge).
+    pub fn judge_program(
+        &self,
+        emulator: &EmulatorEvaluator,
+        program: &Program,
+    ) -> Result<Emulated, GroundError> {
+        let Some(Sampled { rows, kernel, extent }) = self.sample_for(program)? else {
+            let judgement = emulator.judge_program(self.whole, program)?;
+            return Ok(Emulated { judgement, extent: self.extent() });
         };
+        let judgement = emulator.judge(rows, Candidate::Kernel(&kernel))?;
         Ok(Emulated { judgement, extent })
     }
 
-    /// Where to emulate a kernel.
-    fn place_for(&self, candidate: Candidate<'_>) -> Result<Place<'_, T>, GroundError> {
+    /// The first sample that a program fits, with its kernel; nothing where all rows are emulated.
+    fn sample_for(&self, program: &Program) -> Result<Option<Sampled<'_, T>>, GroundError> {
         let mut misfit = None;
-        for RowSample { matrix, shortened, .. } in &self.samples {
-            let (rows, entries, shortened) = (matrix.rows(), matrix.nnz(), *shortened);
-            let extent = Extent { whole: false, rows, entries, shortened };
-            let rows = matrix.view();
-            match candidate.program() {
-                Some(program) => match pack(rows, program) {
-                    Ok(packed) => {
-                        let packed = Some(Arc::new(packed));
-                        return Ok(Place { rows, packed, extent });
-                    }
-                    Err(error) => misfit = misfit.or(Some(error)),
-                },
-                None => return Ok(Place { rows, packed: None, extent }),
+        for (rows, extent) in self.samples.iter().map(sampled) {
+            match Kernel::for_matrix(rows, program) {
+                Ok(kernel) => return Ok(Some(Sampled { rows, kernel, extent })),
+                Err(WriteError::Pack(error)) => misfit = misfit.or(Some(error)),
+                Err(WriteError::Emit(error)) => return Err(EmulatorError::from(error).into()),
             }
         }
-        match misfit {
-            Some(error) => Err(GroundError::Misfit(error)),
-            None => Ok(Place { rows: self.whole, packed: None, extent: self.extent() }),
-        }
+        misfit.map_or(Ok(None), |error| Err(GroundError::Misfit(error)))
     }
 }
 
-/// Rows to emulate a kernel on, with what a program made of them.
-struct Place<'g, T> {
+/// Some rows, and what a program is on them.
+struct Sampled<'g, T> {
     rows: CsrView<'g, T>,
-    packed: Option<Arc<Packed>>,
+    kernel: Kernel<Cubin>,
     extent: Extent,
+}
+
+/// Rows of a sample, and what they are.
+fn sampled<T: Scalar>(sample: &RowSample<T>) -> (CsrView<'_, T>, Extent) {
+    let RowSample { matrix, shortened, .. } = sample;
+    let (rows, entries, shortened) = (matrix.rows(), matrix.nnz(), *shortened);
+    (matrix.view(), Extent { whole: false, rows, entries, shortened })
 }
 
 /// Whether a program fits a matrix with these statistics. Every legal program does, and legality is
@@ -218,7 +232,8 @@ mod tests {
     }
 
     fn extent(ground: &Ground<'_, f64>, body: &str) -> Result<Extent, GroundError> {
-        Ok(ground.place_for(Candidate::Program(&program(body)))?.extent)
+        let sample = ground.sample_for(&program(body))?;
+        Ok(sample.map_or(ground.extent(), |sample| sample.extent))
     }
 
     #[test]

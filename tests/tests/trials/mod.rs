@@ -6,12 +6,13 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Error, Result, ensure};
 use sparserl_core::decode::{CostRanker, Policy as _, PolicyInput, beam_search};
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::{Csr, Duplicates, Scalar, file};
-use sparserl_core::outcome::Evaluator;
+use sparserl_core::pipeline::Maker;
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
@@ -190,7 +191,9 @@ impl Runner<'_> {
 
     fn check<T: Scalar>(&mut self, name: &str, matrix: &Csr<T>, program: &Program) -> Result<()> {
         let (matrix_name, text) = (name.to_owned(), program.to_string());
-        let judged = self.gpu.evaluate(matrix.view(), std::slice::from_ref(program))?;
+        let compiler = self.gpu.compiler();
+        let maker = Maker::new(matrix.view(), Some(&compiler), &|| Duration::ZERO);
+        let judged = maker.judge(std::slice::from_ref(program), self.gpu)?;
         let outcome = judged.outcomes.first().context("no outcome")?;
         let checks = outcome.measurement().map_or(0, |measurement| measurement.checks);
         self.kernels.push(Kernel { matrix: matrix_name, program: text, checks });

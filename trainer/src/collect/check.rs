@@ -1,8 +1,11 @@
 use std::convert::Infallible;
+use std::time::Duration;
 
+use sparserl_core::kernel::NoCompiler;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::outcome::Evaluator;
+use sparserl_core::pipeline::{JudgeError, Maker};
 use sparserl_core::target::Target;
 use sparserl_core::task::Task;
 use sparserl_core::with_scalar;
@@ -24,7 +27,7 @@ pub enum CheckError<E> {
         /// What was computed.
         task: Task,
         /// The reason.
-        source: E,
+        source: JudgeError<Infallible, E>,
     },
     /// Anything else.
     #[error(transparent)]
@@ -37,7 +40,7 @@ pub enum CheckError<E> {
 ///
 /// # Errors
 /// When something other than a program fails.
-pub fn check<X: Experiment, E: Evaluator>(
+pub fn check<X: Experiment, E: Evaluator<Code: Clone + Send + Sync>>(
     experiment: &X,
     (recipes, tasks): (&Recipes<'_>, &[Task]),
     target: Target,
@@ -83,7 +86,7 @@ struct Checker<'a, X, E> {
     collected: Collected,
 }
 
-impl<X: Experiment, E: Evaluator> Checker<'_, X, E> {
+impl<X: Experiment, E: Evaluator<Code: Clone + Send + Sync>> Checker<'_, X, E> {
     /// Runs the experiment on all tasks whose matrix is of this type.
     fn check<T: Scalar>(
         &mut self,
@@ -95,7 +98,10 @@ impl<X: Experiment, E: Evaluator> Checker<'_, X, E> {
         for_each_task(matrix, tasks, *target, |input| {
             let mut failure = None;
             let mut measure = |programs: &[Program]| {
-                let evaluation = evaluator.evaluate(matrix.view(), programs).map_err(|error| {
+                // Whoever says what is right needs no code.
+                let maker =
+                    Maker::new(matrix.view(), None::<&NoCompiler<E::Code>>, &|| Duration::ZERO);
+                let evaluation = maker.judge(programs, &mut **evaluator).map_err(|error| {
                     failure = Some(error);
                     Stopped::Over
                 })?;

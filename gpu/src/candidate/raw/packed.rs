@@ -1,10 +1,8 @@
 //! Kernels over the packed arrays of a program: what `gen` writes, as it is or edited.
 
-use std::sync::Arc;
-
-use sparserl_core::codegen::{ArgumentKind, emit};
+use sparserl_core::codegen::ArgumentKind;
+use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
-use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::task::Task;
 
@@ -13,6 +11,7 @@ use super::parameter::{Element, Kind, Parameter, ParameterError};
 use super::rule_error::{RuleError, shortened};
 use super::source::Code;
 use crate::candidate::executable::Prepared;
+use crate::compile::nvrtc::Cubin;
 use crate::run::device::Geometry;
 
 /// What the parameters of a program's kernel are given, in their order.
@@ -59,10 +58,10 @@ impl PackedArguments {
         if (own.operation, own.precision) != (task.operation, task.precision) {
             return Err(RawError::Task { program: own });
         }
-        let packed = Arc::new(pack(matrix, &self.program)?);
-        let own = emit(&packed.program, &packed.signature())?;
-        let arguments = own.arguments(&packed);
-        let is_edited = !is_of_program(source, &own.text);
+        let own = Kernel::<Cubin>::for_matrix(matrix, &self.program)?;
+        let packed = &own.packed;
+        let arguments = own.source.arguments(packed);
+        let is_edited = !is_of_program(source, &own.source.text);
         let mut places = Vec::new();
         for (index, (parameter, name)) in parameters.iter().zip(&self.names).enumerate() {
             let place = arguments.iter().position(|argument| argument.name == *name);
@@ -103,7 +102,7 @@ impl PackedArguments {
             }
         }
         let geometry = geometry(Some(packed.geometry.grid.into()))?;
-        Ok(Prepared::of_program(&packed, &own).selected(&places, geometry))
+        Ok(Prepared::of_kernel(&own).selected(&places, geometry))
     }
 }
 

@@ -77,6 +77,39 @@ impl Replay {
     pub fn set_matrix(&mut self, fingerprint: Hash, value_source: ValueSource) {
         self.matrix = Some((fingerprint, value_source));
     }
+
+    /// What is known of programs for a matrix; no kernels need be made of them.
+    ///
+    /// # Errors
+    /// When one of them was not recorded.
+    pub fn evaluate<'p, T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        programs: impl IntoIterator<Item = &'p Program>,
+    ) -> Result<Evaluation, ReplayError> {
+        let as_read = || (content_hash(matrix), ValueSource::File);
+        let (matrix, value_source) = self.matrix.unwrap_or_else(as_read);
+        let (mut outcomes, mut sources) = (Vec::new(), Vec::new());
+        for program in programs {
+            let key = Key { matrix, value_source, program: program.to_string() };
+            let recorded = self.places.get(&key).and_then(|&(at, i)| {
+                let evaluation = &self.recordings.as_slice().get(at)?.evaluation;
+                Some((at, evaluation, evaluation.outcomes.get(i)?))
+            });
+            let Some((at, evaluation, outcome)) = recorded else {
+                let program = key.program.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+                return Err(ReplayError::Unknown { matrix, value_source, program });
+            };
+            outcomes.push(outcome.clone());
+            sources.push((!evaluation.baselines.is_empty(), at, evaluation));
+        }
+        let source = sources.into_iter().max_by_key(|&(measured, at, _)| (measured, at));
+        Ok(Evaluation {
+            outcomes,
+            baselines: source.map(|(.., e)| e.baselines.clone()).unwrap_or_default(),
+            copy_bandwidth: source.and_then(|(.., e)| e.copy_bandwidth),
+        })
+    }
 }
 
 impl Evaluator for Replay {
@@ -100,30 +133,8 @@ impl Evaluator for Replay {
         matrix: CsrView<'_, T>,
         candidates: &[Candidate<'_, Cubin, RawKernel>],
     ) -> Result<Evaluation, ReplayError> {
-        let as_read = || (content_hash(matrix), ValueSource::File);
-        let (matrix, value_source) = self.matrix.unwrap_or_else(as_read);
-        let mut outcomes = Vec::with_capacity(candidates.len());
-        let mut sources = Vec::with_capacity(candidates.len());
-        for candidate in candidates {
-            let program = candidate.program().ok_or(ReplayError::Cuda)?;
-            let key = Key { matrix, value_source, program: program.to_string() };
-            let recorded = self.places.get(&key).and_then(|&(at, i)| {
-                let evaluation = &self.recordings.as_slice().get(at)?.evaluation;
-                Some((at, evaluation, evaluation.outcomes.get(i)?))
-            });
-            let Some((at, evaluation, outcome)) = recorded else {
-                let program = key.program.lines().map(str::trim).collect::<Vec<_>>().join("; ");
-                return Err(ReplayError::Unknown { matrix, value_source, program });
-            };
-            outcomes.push(outcome.clone());
-            sources.push((!evaluation.baselines.is_empty(), at, evaluation));
-        }
-        let source = sources.into_iter().max_by_key(|&(measured, at, _)| (measured, at));
-        Ok(Evaluation {
-            outcomes,
-            baselines: source.map(|(.., e)| e.baselines.clone()).unwrap_or_default(),
-            copy_bandwidth: source.and_then(|(.., e)| e.copy_bandwidth),
-        })
+        let programs: Option<Vec<_>> = candidates.iter().map(Candidate::program).collect();
+        self.evaluate(matrix, programs.ok_or(ReplayError::Cuda)?)
     }
 }
 

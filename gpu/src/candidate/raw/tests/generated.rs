@@ -1,20 +1,17 @@
 //! Kernels that were generated, as they are or edited, read back.
 
-use std::sync::Arc;
-
-use sparserl_core::codegen::{CudaSource, emit};
-use sparserl_core::layout::{Packed, pack};
+use sparserl_core::kernel::Kernel;
 
 use super::*;
 
-/// A matrix and what a program makes of it: a source with the comment that `gen` puts behind it.
-fn generated(body: &str) -> (Csr<f64>, Arc<Packed>, CudaSource, String) {
+/// A matrix and what a program makes of it: a kernel, and its source with the comment that `gen`
+/// puts behind it.
+fn generated(body: &str) -> (Csr<f64>, Kernel<()>, String) {
     let program = Program::parse(&format!("sparserl 3\n{body}\n")).unwrap();
     let matrix = generate::stencil5(40, 40);
-    let packed = pack(matrix.view(), &program).unwrap();
-    let source = emit(&packed.program, &packed.signature()).unwrap();
-    let text = format!("{}\n// For the matrix of plan.json: …\n", source.text);
-    (matrix, Arc::new(packed), source, text)
+    let kernel = Kernel::for_matrix(matrix.view(), &program).unwrap();
+    let text = format!("{}\n// For the matrix of plan.json: …\n", kernel.source.text);
+    (matrix, kernel, text)
 }
 
 const SELL: &str = "spmm 8 f64\nblock 64\nkeep sell height=32 index=u16 values=plain cache=cached vector=1 lanes=1 unroll=2";
@@ -23,12 +20,12 @@ const MERGE: &str = "spmv f64\nblock 128\nkeep merge items=8 index=u32 values=pl
 #[test]
 fn what_gen_writes_is_read_back() {
     for body in [SELL, MERGE] {
-        let (matrix, packed, source, text) = generated(body);
+        let (matrix, own, text) = generated(body);
         let kernel = RawKernel::parse(&text, None).unwrap();
-        let task = packed.program.task;
-        assert_eq!((kernel.kernel(), kernel.task()), (source.kernel.as_str(), Some(task)));
+        let task = own.packed.program.task;
+        assert_eq!((kernel.kernel(), kernel.task()), (own.source.kernel.as_str(), Some(task)));
         let read = kernel.prepare(matrix.view(), task).unwrap();
-        let own = Prepared::of_program(&packed, &source);
+        let own = Prepared::of_kernel(&own);
         assert_eq!(read.names, own.names);
         assert_eq!(read.launch.geometry, own.launch.geometry);
         assert_eq!(read.launch.parameters, own.launch.parameters);
@@ -38,7 +35,7 @@ fn what_gen_writes_is_read_back() {
 
 #[test]
 fn what_gen_writes_may_be_edited() {
-    let (matrix, _, _, text) = generated(SELL);
+    let (matrix, _, text) = generated(SELL);
     let task = Task::new(Operation::SpMM { columns: 8.try_into().unwrap() }, Dtype::F64);
     let prepare = |text: &str| RawKernel::parse(text, None)?.prepare(matrix.view(), task);
     // Two parameters change places, in the launch as in the kernel.
@@ -72,7 +69,7 @@ fn what_gen_writes_may_be_edited() {
 
 #[test]
 fn an_edited_kernel_keeps_nothing_from_launch_to_launch() {
-    let (matrix, _, _, text) = generated(MERGE);
+    let (matrix, _, text) = generated(MERGE);
     let prepare =
         |text: &str| RawKernel::parse(text, None).unwrap().prepare(matrix.view(), SPMV).map(drop);
     assert_eq!(prepare(&text), Ok(()));
