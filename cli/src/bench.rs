@@ -21,26 +21,20 @@ mod results;
 mod terminal;
 mod totals;
 
-use std::fmt::Display;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::bail;
-use sparserl_core::outcome::Evaluator;
-use sparserl_core::results::ValueSource;
-use sparserl_core::target::Target;
 use sparserl_gpu::compare::Opponents;
-use sparserl_gpu::compile::CubinCompiler;
-use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::run::device::Clocks;
-use sparserl_gpu::store::recording::{Context, Recorder};
+use sparserl_gpu::store::recording::Recorder;
 use sparserl_gpu::worker::Protocol;
 use sparserl_onnx_models::OpenedPolicy;
 
 use crate::args::{BenchArgs, ReportArgs};
+use crate::instrument::Instrument;
 use crate::matrix_source::{self, MatrixSource};
 use crate::policy;
 use crate::progress::Progress;
@@ -82,39 +76,6 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     };
     let results = measure(&sources, &policy, evaluators, store, recorder, !args.json, &print)?;
     finish(&results, args)
-}
-
-/// Judges kernels, and says what with.
-pub(crate) trait Instrument: Evaluator<Code = Cubin, Error: Display> {
-    /// Compiles for the GPU; nothing where kernels are judged without code.
-    fn compiler(&self) -> Option<CubinCompiler>;
-
-    /// Clocks of the GPU after the last evaluation.
-    fn clocks(&self) -> Option<Clocks>;
-
-    /// The GPU that programs are searched for.
-    fn target(&self) -> Target;
-
-    /// What evaluations of matrices with such values are made with.
-    fn context(&self, values: ValueSource) -> anyhow::Result<Context>;
-}
-
-impl Instrument for GpuEvaluator {
-    fn compiler(&self) -> Option<CubinCompiler> {
-        Some(Self::compiler(self))
-    }
-
-    fn clocks(&self) -> Option<Clocks> {
-        self.worker().clocks()
-    }
-
-    fn target(&self) -> Target {
-        self.facts().target
-    }
-
-    fn context(&self, values: ValueSource) -> anyhow::Result<Context> {
-        recordings::context(self, values)
-    }
 }
 
 /// Opens the GPUs with these numbers.

@@ -18,6 +18,7 @@ mod summary;
 mod table;
 
 use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::pipeline::TOGETHER;
 use sparserl_core::plan::MatrixPlan;
 use sparserl_core::task::Task;
 use sparserl_core::with_scalar;
@@ -25,23 +26,20 @@ use sparserl_gpu::store::fingerprint::{MatrixIdentity, matrix_plan};
 
 use crate::args::{EvalArgs, MatrixArgs};
 use crate::ending::Ending;
+use crate::instrument::Instrument;
 use crate::load::{load, round};
 use crate::progress::Progress;
-use crate::verify::judge::{self, Judge};
-use crate::{console, recordings};
+use crate::{console, gpu, recordings};
 use candidates::{Candidate, Problem};
 use document::Document;
 use emulating::Emulating;
 use measuring::Measuring;
-use results::{CandidateResult, Instrument, MatrixResult, Method, Results, Round, Settings};
-
-/// CUDA kernels that are judged together, and so timed in turn.
-const TOGETHER: usize = 32;
+use results::{CandidateResult, JudgedOn, MatrixResult, Method, Results, Round, Settings};
 
 pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<Ending> {
     let evaluated = match args.emulation.emulate {
         true => evaluate(args, |task| Emulating::open(args, task))?,
-        false => evaluate(args, |task| measuring(args, task, judge::open(&args.judging)?))?,
+        false => evaluate(args, |task| measuring(args, task, gpu::open_asked(&args.judging)?))?,
     };
     let Evaluated { results, notes, unjudged } = evaluated;
     for note in notes {
@@ -57,9 +55,13 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<Ending> {
     Ok(if unjudged.is_empty() { Ending::Complete } else { Ending::Unjudged })
 }
 
-fn measuring<J: Judge>(args: &EvalArgs, task: Task, judge: J) -> anyhow::Result<Measuring<J>> {
+fn measuring<I: Instrument>(
+    args: &EvalArgs,
+    task: Task,
+    instrument: I,
+) -> anyhow::Result<Measuring<I>> {
     let recorder = recordings::open(args.record.as_deref())?;
-    Ok(Measuring { judge, recorder, task })
+    Ok(Measuring { instrument, recorder, task })
 }
 
 /// What came out.
@@ -117,7 +119,7 @@ fn evaluate<J: Jury>(
             });
             let mut run =
                 Run { jury: open(task)?, task, progress: &progress, unjudged: Vec::new() };
-            let results = earlier.unwrap_or_else(|| Results::new(settings, run.jury.instrument()));
+            let results = earlier.unwrap_or_else(|| Results::new(settings, run.jury.judges_on()));
             let results = run.judge_all(results, pending, args)?;
             unjudged = run.unjudged;
             results
@@ -138,7 +140,7 @@ fn steps(problems: &[Problem]) -> usize {
 /// Says what becomes of candidates.
 trait Jury {
     /// What it judges on.
-    fn instrument(&self) -> Instrument;
+    fn judges_on(&self) -> JudgedOn;
 
     /// Judges all candidates for a matrix.
     fn judge<T: Scalar>(
@@ -177,7 +179,7 @@ impl<J: Jury> Run<'_, J> {
         args: &EvalArgs,
     ) -> anyhow::Result<Results> {
         if let Some(path) = &args.output {
-            results.check_instrument(path, &self.jury.instrument())?;
+            results.check_instrument(path, &self.jury.judges_on())?;
         }
         for (Problem { matrix, candidates }, facts) in pending {
             self.progress.step(format!("loading {}", matrix.file_name()));

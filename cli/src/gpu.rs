@@ -13,6 +13,8 @@ use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device;
 use sparserl_gpu::worker::Protocol;
 
+use crate::args::JudgingArgs;
+
 /// The hidden command that this program starts its own processes with.
 const SERVE: &str = "serve";
 
@@ -51,6 +53,11 @@ pub(crate) fn open(
     let mut opened = opened?;
     opened.set_opponents(opponents);
     Ok(opened)
+}
+
+/// Opens the device that was asked for, to judge kernels from files on it.
+pub(crate) fn open_asked(args: &JudgingArgs) -> anyhow::Result<GpuEvaluator> {
+    open(&compilers()?, args.device, args.protocol(), args.opponents.opponents()?)
 }
 
 /// What measuring lacks on this machine, and why in one line.

@@ -39,6 +39,7 @@ mod generate;
 mod gpu;
 mod host;
 mod inspect;
+mod instrument;
 mod interrupt;
 mod kernel_file;
 mod kernel_folder;

@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
-use sparserl_core::results::ValueSource;
-use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorder};
 
@@ -31,12 +28,4 @@ pub(crate) fn record<T: Scalar>(
     let _uninterrupted = interrupt::watch();
     recorder.record(matrix, identity, programs, evaluation, context)?;
     Ok(recorder.flush()?)
-}
-
-/// What a GPU's evaluations of matrices with such values are made with.
-pub(crate) fn context(
-    evaluator: &GpuEvaluator,
-    value_source: ValueSource,
-) -> anyhow::Result<Context> {
-    evaluator.context(value_source).context("nothing was compiled")
 }

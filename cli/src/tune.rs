@@ -34,14 +34,13 @@ use sparserl_core::search::{Search, SearchSettings};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::with_scalar;
 use sparserl_gpu::compile::nvrtc::Cubin;
-use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::store::fingerprint::{MatrixIdentity, matrix_plan};
 use sparserl_gpu::store::recording::Recorder;
 use sparserl_gpu::worker::Protocol;
 use sparserl_onnx_models::OpenedPolicy;
 
 use crate::args::TuneArgs;
-use crate::bench::Instrument;
+use crate::instrument::Instrument;
 use crate::kernel_folder;
 use crate::load::{Matrix, load_whole, lost, round};
 use crate::output_folder::{Edited, OutputFolder};
@@ -119,25 +118,6 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Judges programs as thoroughly as it is told, and knows nothing when it is told to.
-pub(crate) trait Timekeeper: Instrument {
-    /// Judges so from now on.
-    fn judge_so(&mut self, protocol: Protocol);
-
-    /// Judges by a new process from now on.
-    fn restart(&mut self);
-}
-
-impl Timekeeper for GpuEvaluator {
-    fn judge_so(&mut self, protocol: Protocol) {
-        self.set_protocol(protocol);
-    }
-
-    fn restart(&mut self) {
-        Self::restart(self);
-    }
-}
-
 /// One run, once the matrix is read and the GPU is open.
 struct Job {
     case: Case,
@@ -167,7 +147,7 @@ enum Stage<'a> {
 }
 
 impl Job {
-    fn tune<T: Scalar, E: Timekeeper>(
+    fn tune<T: Scalar, E: Instrument>(
         mut self,
         matrix: CsrView<'_, T>,
         evaluator: &mut E,

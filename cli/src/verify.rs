@@ -8,11 +8,12 @@
 
 pub(crate) mod emulate;
 mod emulation_report;
-pub(crate) mod judge;
+#[cfg(test)]
+pub(crate) mod fake;
 mod report;
 
 use anyhow::{Context, anyhow, bail};
-use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::matrix::Csr;
 use sparserl_core::message;
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::plan::MatrixPlan;
@@ -23,13 +24,13 @@ use sparserl_gpu::run::device;
 use sparserl_gpu::store::fingerprint::matrix_plan;
 
 use crate::args::VerifyArgs;
-use crate::console;
 use crate::ending::WrongKernel;
+use crate::instrument::Instrument;
 use crate::load::{load, lost, round};
+use crate::{console, gpu};
 
 use crate::kernel_file::{Kernel, KernelFile};
 use crate::progress::Progress;
-use judge::Judge;
 use report::{Report, Subject};
 
 /// What CUDA is taken to compute where nothing is said.
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
         return emulate::run(args);
     }
     let open = || {
-        judge::open(&args.judging).map_err(|error| match device::count() {
+        gpu::open_asked(&args.judging).map_err(|error| match device::count() {
             Err(no_gpu) if no_gpu.is_absence() => {
                 anyhow!("{}; --emulate checks it without one", message::with_causes(error.as_ref()))
             }
@@ -57,21 +58,23 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     if args.json { Ok(()) } else { console::print(&report.to_string()) }
 }
 
-/// Judges the kernel. The judge is opened once everything that was given has been read.
-fn verify<J: Judge>(
+/// Judges the kernel. The instrument is opened once everything that was given has been read.
+fn verify<I: Instrument>(
     args: &VerifyArgs,
-    open: impl FnOnce() -> anyhow::Result<J>,
+    open: impl FnOnce() -> anyhow::Result<I>,
 ) -> anyhow::Result<Report> {
     let progress = Progress::new(3, !args.json);
     let (given, matrix) = Given::read(args, &progress)?;
     progress.step("opening the GPU");
-    let mut judge = open()?;
+    let mut instrument = open()?;
     progress.step("judging");
     let (kernel, task) = (&given.kernel, given.task);
-    let mut evaluation = with_scalar!(task.precision.matrix(), T => {
+    let mut evaluation = Evaluation::default();
+    with_scalar!(task.precision.matrix(), T => {
         let rounded = matrix.cast::<T>()?;
         drop(matrix);
-        judge_one(&mut judge, rounded.view(), task, kernel)?
+        let whole = |judged| evaluation.append(judged);
+        instrument.judge_files(rounded.view(), task, &[kernel], whole)?;
     });
     drop(progress);
     given.say_note();
@@ -82,7 +85,7 @@ fn verify<J: Judge>(
         kind: given.file.kind,
         matrix: given.facts,
         task: given.task,
-        device: judge.device().clone(),
+        device: instrument.device(),
         protocol: args.judging.protocol(),
     };
     Ok(Report::new(subject, outcome, evaluation))
@@ -133,18 +136,6 @@ impl Given {
         if let Some(note) = &self.note {
             console::say(&format!("note: {note}"));
         }
-    }
-}
-
-fn judge_one<J: Judge, T: Scalar>(
-    judge: &mut J,
-    matrix: CsrView<'_, T>,
-    task: Task,
-    kernel: &Kernel,
-) -> anyhow::Result<Evaluation> {
-    match kernel {
-        Kernel::Program(program) => judge.programs(matrix, std::slice::from_ref(program)),
-        Kernel::Cuda(kernel) => judge.cuda(matrix, task, &[kernel]),
     }
 }
 

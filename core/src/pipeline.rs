@@ -19,8 +19,8 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
 
+pub use make::{Asked, JudgeError, Made, MakeError, Maker, TOGETHER};
 use make::{Attempt, Unmade};
-pub use make::{JudgeError, Made, MakeError, Maker, TOGETHER};
 pub use measure::{BATCH, Budget};
 
 use crate::codegen::EmitError;

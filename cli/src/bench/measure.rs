@@ -23,9 +23,9 @@ use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::store::recording::Recorder;
 use sparserl_onnx_models::OpenedPolicy;
 
-use super::Instrument;
 use super::results::{CandidateResult, Case, MatrixFacts, Settings, Skipped, Store};
 use super::terminal::case_line;
+use crate::instrument::Instrument;
 use crate::matrix_source::MatrixSource;
 use crate::progress::Progress;
 use crate::recordings::record;
@@ -214,7 +214,7 @@ impl<E: Instrument> Bench<'_, E> {
     ) -> anyhow::Result<Judged<'m>> {
         self.progress.step(format!("{name} {task}: searching"));
         let start = Instant::now();
-        let target = self.evaluator.target();
+        let target = self.evaluator.device().target;
         let input = PolicyInput::new(Arc::clone(stats), task, target);
         let candidates =
             self.policy.chooser().choose(&input, Objective::default(), self.settings.budget)?;

@@ -7,18 +7,21 @@ use sparserl_core::decode::CostChooser;
 use sparserl_core::kernel::Candidate;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
-    Abilities, Baseline, Evaluation, Measurement, Objective, Outcome, Regime, Timing, Violation,
+    Abilities, Baseline, Evaluation, Evaluator, Measurement, Objective, Outcome, Regime, Timing,
+    Violation,
 };
 use sparserl_core::results::{Rival, ValueSource};
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::candidate::raw::RawKernel;
+use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::nvrtc::{Cubin, Version};
-use sparserl_gpu::run::device::DeviceFacts;
-use sparserl_gpu::store::recording::Recordings;
+use sparserl_gpu::run::device::{Clocks, DeviceFacts};
+use sparserl_gpu::store::recording::{Context, Recordings};
 use sparserl_onnx_models::OpenedPolicy;
 
 use super::*;
+use crate::instrument::Broken;
 
 /// Nonzeros by which the evaluator knows the matrices that are to go wrong.
 const LOST: usize = 44; // banded:10,2
@@ -45,6 +48,10 @@ fn timing(seconds: f64, cold: bool) -> Timing {
 }
 
 impl Instrument for &mut Fake {
+    fn device(&self) -> DeviceFacts {
+        device()
+    }
+
     fn compiler(&self) -> Option<CubinCompiler> {
         None
     }
@@ -53,20 +60,22 @@ impl Instrument for &mut Fake {
         None
     }
 
-    fn target(&self) -> Target {
-        device().target
-    }
-
     fn context(&self, values: ValueSource) -> anyhow::Result<Context> {
         assert_eq!(values, ValueSource::File);
         Ok(context())
     }
+
+    fn judge_so(&mut self, protocol: Protocol) {
+        assert_eq!(protocol, Protocol::full());
+    }
+
+    fn restart(&mut self) {}
 }
 
 impl Evaluator for &mut Fake {
     type Code = Cubin;
     type Cuda = RawKernel;
-    type Error = &'static str;
+    type Error = Broken;
 
     fn abilities(&self) -> Abilities {
         Abilities { times: true, findings: false, cuda: false, protocol: "full".to_owned() }
@@ -80,7 +89,7 @@ impl Evaluator for &mut Fake {
         self.evaluations += 1;
         let nnz = matrix.nnz();
         if nnz == BROKEN {
-            return Err("the device is gone");
+            return Err(Broken("the device is gone"));
         }
         let columns = programs.first().map_or(1, |p| p.operation().columns());
         let bytes = (nnz * (4 + size_of::<T>())

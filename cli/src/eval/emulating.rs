@@ -3,14 +3,15 @@
 use rayon::prelude::*;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::message;
+use sparserl_core::pipeline::TOGETHER;
 use sparserl_core::task::Task;
 use sparserl_gpu::emulated::EmulatorEvaluator;
 use sparserl_gpu::emulated::ground::Emulated;
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 
 use super::candidates::Candidate;
-use super::results::{CandidateResult, Emulator, Instrument};
-use super::{Jury, TOGETHER, Verdicts};
+use super::results::{CandidateResult, Emulator, JudgedOn};
+use super::{Jury, Verdicts};
 use crate::args::{EmulationArgs, EvalArgs};
 use crate::progress::Progress;
 use crate::verify::emulate::{self, Grounds};
@@ -30,8 +31,8 @@ impl<'a> Emulating<'a> {
 }
 
 impl Jury for Emulating<'_> {
-    fn instrument(&self) -> Instrument {
-        Instrument::Emulator(Emulator {
+    fn judges_on(&self) -> JudgedOn {
+        JudgedOn::Emulator(Emulator {
             architecture: self.emulator.architecture(),
             nvrtc: self.emulator.nvrtc(),
         })

@@ -1,35 +1,36 @@
-//! Judging candidates on a GPU, programs and CUDA kernels each timed in turn.
+//! Judging candidates on a GPU, programs and CUDA kernels timed in turn with each other.
 
 use anyhow::ensure;
+use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::Evaluation;
+use sparserl_core::pipeline::TOGETHER;
+use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
-use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::Recorder;
 
 use super::candidates::Candidate;
-use super::results::{CandidateResult, Instrument, Round};
-use super::{Jury, TOGETHER, Verdicts};
+use super::results::{CandidateResult, JudgedOn, Round};
+use super::{Jury, Verdicts};
+use crate::instrument::Instrument;
 use crate::kernel_file::Kernel;
 use crate::progress::Progress;
 use crate::recordings;
-use crate::verify::judge::Judge;
 
 /// Measures.
-pub(super) struct Measuring<J> {
-    pub(super) judge: J,
+pub(super) struct Measuring<I> {
+    pub(super) instrument: I,
     /// Where outcomes of programs go, if they are recorded.
     pub(super) recorder: Option<Recorder>,
     pub(super) task: Task,
 }
 
-impl<J: Judge> Jury for Measuring<J> {
-    fn instrument(&self) -> Instrument {
-        Instrument::Device(self.judge.device().clone())
+impl<I: Instrument> Jury for Measuring<I> {
+    fn judges_on(&self) -> JudgedOn {
+        JudgedOn::Device(self.instrument.device())
     }
 
-    /// Judges all programs and then the CUDA kernels.
     fn judge<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
@@ -37,54 +38,71 @@ impl<J: Judge> Jury for Measuring<J> {
         candidates: &[Candidate],
         progress: &Progress,
     ) -> anyhow::Result<Verdicts> {
-        let name = &identity.name;
-        let (mut programs, mut program_places) = (Vec::new(), Vec::new());
-        let mut cuda: Vec<(usize, &RawKernel)> = Vec::new();
-        let mut results: Vec<Option<CandidateResult>> = Vec::new();
-        for (place, candidate) in candidates.iter().enumerate() {
-            let unreadable = |reason: &String| CandidateResult::unreadable(candidate, reason);
-            results.push(candidate.kernel.as_ref().err().map(unreadable));
-            match &candidate.kernel {
-                Ok(Kernel::Program(program)) => {
-                    programs.push(program.clone());
-                    program_places.push(place);
-                }
-                Ok(Kernel::Cuda(kernel)) => cuda.push((place, kernel)),
-                Err(_) => {}
+        let readable = candidates.iter().filter_map(|one| one.kernel.as_ref().ok());
+        let kernels: Vec<&Kernel> = readable.collect();
+        let (mut batches, of) = (Vec::new(), kernels.len());
+        let show = |judged: usize| {
+            if judged < of {
+                let (first, last) = (judged + 1, (judged + TOGETHER).min(of));
+                let name = &identity.name;
+                progress.step(format!("{name}: judging kernels {first} to {last} of {of}"));
             }
-        }
-
-        let mut rounds = Vec::new();
-        let mut keep = |places: Vec<usize>, evaluation: Evaluation| {
-            let Evaluation { outcomes, baselines, copy_bandwidth } = evaluation;
-            ensure!(outcomes.len() == places.len(), "not every candidate was judged");
-            for (place, outcome) in places.into_iter().zip(outcomes) {
-                if let Some((slot, candidate)) = results.get_mut(place).zip(candidates.get(place)) {
-                    *slot = Some(CandidateResult::new(candidate, Some(rounds.len()), outcome));
-                }
-            }
-            rounds.push(Round { baselines, copy_bandwidth });
-            Ok(())
         };
-        if !programs.is_empty() {
-            progress.step(format!("{name}: judging {} programs", programs.len()));
-            let evaluation = self.judge.programs(matrix, &programs)?;
-            if let Some(recorder) = &mut self.recorder {
-                let context = self.judge.context()?;
-                recordings::record(recorder, matrix, identity, &programs, &evaluation, &context)?;
+        show(0);
+        let mut judged = 0;
+        self.instrument.judge_files(matrix, self.task, &kernels, |evaluation| {
+            judged += evaluation.outcomes.len();
+            show(judged);
+            batches.push(evaluation);
+        })?;
+        ensure!(judged == of, "not every candidate was judged");
+        self.record(matrix, identity, &kernels, &batches)?;
+
+        let (mut rounds, mut outcomes) = (Vec::new(), Vec::new());
+        for Evaluation { outcomes: own, baselines, copy_bandwidth } in batches {
+            let round = rounds.len();
+            outcomes.extend(own.into_iter().map(|outcome| (round, outcome)));
+            rounds.push(Round { baselines, copy_bandwidth });
+        }
+        let mut outcomes = outcomes.into_iter();
+        let result = |candidate: &Candidate| match &candidate.kernel {
+            Ok(_) => {
+                let (round, outcome) = outcomes.next()?;
+                Some(CandidateResult::new(candidate, Some(round), outcome))
             }
-            keep(program_places, evaluation)?;
-        }
-        let mut first = 1;
-        for batch in cuda.chunks(TOGETHER) {
-            let last = first + batch.len() - 1;
-            let of = cuda.len();
-            progress.step(format!("{name}: judging CUDA kernels {first} to {last} of {of}"));
-            first = last + 1;
-            let (places, kernels): (Vec<usize>, Vec<&RawKernel>) = batch.iter().copied().unzip();
-            keep(places, self.judge.cuda(matrix, self.task, &kernels)?)?;
-        }
-        let candidates = results.into_iter().flatten().collect();
+            Err(reason) => Some(CandidateResult::unreadable(candidate, reason)),
+        };
+        let candidates = candidates.iter().filter_map(result).collect();
         Ok(Verdicts { candidates, rounds, unjudged: Vec::new() })
+    }
+}
+
+impl<I: Instrument> Measuring<I> {
+    /// Keeps what was found out about programs, if anything is recorded; stores hold no CUDA.
+    fn record<T: Scalar>(
+        &mut self,
+        matrix: CsrView<'_, T>,
+        identity: &MatrixIdentity,
+        kernels: &[&Kernel],
+        batches: &[Evaluation],
+    ) -> anyhow::Result<()> {
+        let Some(recorder) = &mut self.recorder else { return Ok(()) };
+        let mut kernels = kernels.iter();
+        for batch in batches {
+            let (mut programs, mut outcomes): (Vec<Program>, Vec<_>) = Default::default();
+            for (outcome, kernel) in batch.outcomes.iter().zip(kernels.by_ref()) {
+                if let Kernel::Program(program) = kernel {
+                    programs.push(program.clone());
+                    outcomes.push(outcome.clone());
+                }
+            }
+            if programs.is_empty() {
+                continue;
+            }
+            let evaluation = Evaluation { outcomes, ..batch.clone() };
+            let context = self.instrument.context(ValueSource::File)?;
+            recordings::record(recorder, matrix, identity, &programs, &evaluation, &context)?;
+        }
+        Ok(())
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Results {
     #[serde(flatten)]
     pub(crate) settings: Settings,
     #[serde(flatten)]
-    instrument: Instrument,
+    instrument: JudgedOn,
     /// In the order of measurement.
     pub(crate) matrices: Vec<MatrixResult>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Results {
 /// What candidates are judged on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Instrument {
+pub(crate) enum JudgedOn {
     /// A GPU.
     Device(DeviceFacts),
     /// The CPU.
@@ -173,15 +173,15 @@ impl Settings {
 }
 
 impl Results {
-    pub(crate) fn new(settings: Settings, instrument: Instrument) -> Self {
+    pub(crate) fn new(settings: Settings, instrument: JudgedOn) -> Self {
         Self { format: FORMAT.to_owned(), settings, instrument, matrices: Vec::new() }
     }
 
     /// What emulated the candidates, if they were not measured.
     pub(crate) fn emulator(&self) -> Option<&Emulator> {
         match &self.instrument {
-            Instrument::Device(_) => None,
-            Instrument::Emulator(emulator) => Some(emulator),
+            JudgedOn::Device(_) => None,
+            JudgedOn::Emulator(emulator) => Some(emulator),
         }
     }
 
@@ -220,12 +220,12 @@ impl Results {
     pub(crate) fn check_instrument(
         &self,
         path: &Path,
-        instrument: &Instrument,
+        instrument: &JudgedOn,
     ) -> anyhow::Result<()> {
         match instrument {
             same if self.instrument == *same => Ok(()),
-            Instrument::Device(_) => Err(other(path, "GPU or driver")),
-            Instrument::Emulator(_) => Err(other(path, "architecture or compiler")),
+            JudgedOn::Device(_) => Err(other(path, "GPU or driver")),
+            JudgedOn::Emulator(_) => Err(other(path, "architecture or compiler")),
         }
     }
 

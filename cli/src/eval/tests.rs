@@ -2,7 +2,7 @@ use std::fs;
 
 use clap::Parser;
 use serde_json::Value;
-use sparserl_core::results::{Counts, Mean};
+use sparserl_core::results::{Counts, Mean, ValueSource};
 use sparserl_gpu::store::recording::Recordings;
 use tempfile::TempDir;
 
@@ -10,7 +10,9 @@ use super::summary::Summary;
 use super::table::MOST_FAULTS;
 use super::*;
 use crate::args::{Cli, Command};
-use crate::verify::judge::fake::{FakeJudge, cuda};
+use crate::verify::fake::{FakeJudge, cuda, right};
+
+const PROGRAM: &str = "sparserl 3\nspmv f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n";
 
 /// Matrices `a` and `b`; `a` has ten candidates, three of them right, and `b` four, none right.
 fn folder() -> TempDir {
@@ -26,10 +28,7 @@ fn folder() -> TempDir {
         write(&format!("c/a/{i}.cu"), &cuda(said));
     }
     write("c/a/8.skl", "rubbish");
-    write(
-        "c/a/9.skl",
-        "sparserl 3\nspmv f32\nblock 256\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4\n",
-    );
+    write("c/a/9.skl", PROGRAM);
     for i in 0..4 {
         write(&format!("c/b/{i}.cu"), &cuda("wrong"));
     }
@@ -163,7 +162,7 @@ fn programs_are_recorded_with_what_became_of_them() {
     let a = &results.matrices[0];
     assert_eq!(recording.evaluation.outcomes[0], a.candidates[9].outcome);
     assert_eq!(recording.evaluation.baselines, a.rounds[0].baselines);
-    assert_eq!(recording.context, FakeJudge::new().context().unwrap());
+    assert_eq!(recording.context, FakeJudge::new().context(ValueSource::File).unwrap());
 }
 
 #[test]
@@ -221,9 +220,33 @@ fn many_kernels_are_judged_in_batches_with_rounds_of_their_own() {
     for i in 10..80 {
         fs::write(folder.path().join(format!("c/b/{i}.cu")), cuda("120")).unwrap();
     }
-    let (results, _) = eval_with(&folder, "", fake).unwrap();
+    // In the second batch and in the last.
+    for (name, threads) in [("40a.skl", 64), ("99.skl", 512)] {
+        let program = PROGRAM.replace("256", &threads.to_string());
+        fs::write(folder.path().join("c/b").join(name), program).unwrap();
+    }
+    let (results, _) = eval_with(&folder, "--record KEPT", fake).unwrap();
     let b = &results.matrices[1];
-    assert_eq!((b.candidates.len(), b.rounds.len()), (74, 3));
+    assert_eq!((b.candidates.len(), b.rounds.len()), (76, 3));
     let rounds: Vec<_> = b.candidates.iter().filter_map(|c| c.round).collect();
-    assert!(rounds.is_sorted() && rounds.len() == 74);
+    assert!(rounds.is_sorted() && rounds.len() == 76);
+
+    let recordings = Recordings::read(folder.path().join("kept")).unwrap();
+    let recorded = recordings.as_slice().iter().filter(|one| one.matrix.name == "b.mtx");
+    let recorded = recorded.flat_map(|one| one.programs.iter().zip(&one.evaluation.outcomes));
+    let recorded: Vec<_> = recorded.collect();
+    assert_eq!(recorded.len(), 2);
+    for ((program, outcome), threads) in recorded.into_iter().zip([64.0, 512.0]) {
+        assert!(program.contains(&format!("block {threads}")), "{program}");
+        assert_eq!(*outcome, right(threads));
+    }
+}
+
+#[test]
+fn programs_and_cuda_are_timed_in_turn() {
+    let (results, _) = eval_with(&folder(), "", fake).unwrap();
+    let a = &results.matrices[0];
+    assert_eq!((a.candidates.len(), a.rounds.len()), (10, 1));
+    let tried: Vec<_> = a.candidates.iter().map(|candidate| candidate.round).collect();
+    assert_eq!(tried.iter().flatten().count(), 9, "all but what is no program: {tried:?}");
 }

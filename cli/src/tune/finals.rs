@@ -14,10 +14,10 @@ use sparserl_core::search::Search;
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::worker::Protocol;
 
-use super::Timekeeper;
 use super::folder::KERNEL;
 use super::record::{TimedProgram, TuneResult};
 use super::rounds::{Laboratory, refuse_wrong};
+use crate::instrument::Instrument;
 
 /// The winner, and what it was chosen from.
 pub(super) struct Finals {
@@ -25,7 +25,7 @@ pub(super) struct Finals {
     pub(super) result: TuneResult,
 }
 
-impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
+impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
     /// Chooses the fastest of a search, and measures it once more beside what the policy finds
     /// best.
     pub(super) fn finals(

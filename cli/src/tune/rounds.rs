@@ -14,9 +14,9 @@ use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Recorder, Recordings};
 use sparserl_gpu::worker::Protocol;
 
-use super::Timekeeper;
 use super::folder::TuneFolder;
 use super::record::{CurvePoint, TuneRecord, seconds};
+use crate::instrument::Instrument;
 use crate::interrupt;
 
 /// Samples of a screening; each round of a generation takes several times as many as the one
@@ -60,7 +60,7 @@ fn protocol(regime: Regime, effort: u32, baselines: bool) -> Protocol {
     }
 }
 
-impl<T: Scalar, E: Timekeeper> Laboratory<'_, T, E> {
+impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
     fn regime(&self) -> Regime {
         self.record.case.regime
     }

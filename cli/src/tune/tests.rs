@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::fs;
 use std::rc::Rc;
 
@@ -17,6 +16,7 @@ use sparserl_core::outcome::{
 use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
+use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::nvrtc::Version;
 use sparserl_gpu::run::device::{Clocks, DeviceFacts};
@@ -26,6 +26,7 @@ use sparserl_onnx_models::OpenedPolicy;
 use super::record::{FORMAT, TuneRecord, TuneResult};
 use super::*;
 use crate::args::StoreChoice;
+use crate::instrument::Broken;
 
 /// Times programs by their texts. What it was asked is kept, with the process that was asked.
 #[derive(Clone)]
@@ -79,8 +80,8 @@ fn seconds(program: &Program) -> f64 {
 
 impl Evaluator for Fake {
     type Code = Cubin;
-    type Cuda = Infallible;
-    type Error = String;
+    type Cuda = RawKernel;
+    type Error = Broken;
 
     fn abilities(&self) -> Abilities {
         Abilities { times: true, findings: false, cuda: false, protocol: "fake".into() }
@@ -89,8 +90,8 @@ impl Evaluator for Fake {
     fn judge_all<T: Scalar>(
         &mut self,
         _: CsrView<'_, T>,
-        candidates: &[Candidate<'_, Cubin, Infallible>],
-    ) -> Result<Evaluation, String> {
+        candidates: &[Candidate<'_, Cubin, RawKernel>],
+    ) -> Result<Evaluation, Broken> {
         let programs: Vec<&Program> = candidates.iter().filter_map(Candidate::program).collect();
         let mut asked = self.asked.borrow_mut();
         asked.push(Asked {
@@ -99,7 +100,7 @@ impl Evaluator for Fake {
             programs: programs.iter().map(ToString::to_string).collect(),
         });
         if asked.len() == self.fails_in {
-            return Err("lost".to_owned());
+            return Err(Broken("lost"));
         }
         let time = |seconds: f64| Samples::try_from(vec![seconds]).ok();
         let baseline = Baseline {
@@ -119,6 +120,15 @@ impl Evaluator for Fake {
 }
 
 impl Instrument for Fake {
+    fn device(&self) -> DeviceFacts {
+        DeviceFacts {
+            name: "Fake".to_owned(),
+            driver: (13, 0),
+            memory_bytes: 1 << 30,
+            target: Target::H200,
+        }
+    }
+
     fn compiler(&self) -> Option<CubinCompiler> {
         None
     }
@@ -127,26 +137,15 @@ impl Instrument for Fake {
         None
     }
 
-    fn target(&self) -> Target {
-        Target::H200
-    }
-
     fn context(&self, value_source: ValueSource) -> anyhow::Result<Context> {
         Ok(Context {
-            device: DeviceFacts {
-                name: "Fake".to_owned(),
-                driver: (13, 0),
-                memory_bytes: 1 << 30,
-                target: Target::H200,
-            },
+            device: self.device(),
             nvrtc: Version { major: 13, minor: 0 },
             protocol: self.protocol.name().to_owned(),
             value_source,
         })
     }
-}
 
-impl Timekeeper for Fake {
     fn judge_so(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }

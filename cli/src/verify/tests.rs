@@ -4,7 +4,7 @@ use clap::Parser;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::judge::fake::{FakeJudge, cuda};
+use super::fake::{FakeJudge, cuda};
 use super::*;
 use crate::args::{Cli, Command};
 

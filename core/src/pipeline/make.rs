@@ -12,6 +12,7 @@ use crate::language::Program;
 use crate::layout::{PackError, Packed, Packer, Packing};
 use crate::matrix::{CsrView, Scalar, tasks};
 use crate::outcome::{Evaluation, Evaluator, Outcome};
+use crate::task::Task;
 
 /// Makes kernels of programs for one matrix. What they store alike is stored once.
 pub struct Maker<'a, T, K: Compiler> {
@@ -64,10 +65,10 @@ pub enum MakeError<E> {
 #[derive(Debug, thiserror::Error)]
 pub enum JudgeError<K, E> {
     /// No kernels can be made.
-    #[error("{0}")]
+    #[error(transparent)]
     Make(MakeError<K>),
     /// The evaluator failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Evaluator(E),
 }
 
@@ -95,16 +96,50 @@ impl<C> Made<C> {
         matrix: CsrView<'_, T>,
         evaluator: &mut E,
     ) -> Result<Evaluation, E::Error> {
-        let ready: Vec<_> = self.0.iter().flatten().map(Candidate::Kernel).collect();
-        let judged = evaluator.judge_all(matrix, &ready)?;
-        let mut judged_outcomes = judged.outcomes.into_iter();
-        let outcome = |made: &Result<_, Outcome>| match made {
-            Ok(_) => judged_outcomes.next(),
-            Err(outcome) => Some(outcome.clone()),
-        };
-        let outcomes = self.0.iter().filter_map(outcome).collect();
-        Ok(Evaluation { outcomes, ..judged })
+        let made = self.0.iter().map(|made| made.as_ref().map(Candidate::Kernel));
+        judge_made(made, matrix, evaluator)
     }
+}
+
+/// What is to be judged: programs, of which kernels are made, and CUDA from anywhere.
+#[derive(Debug)]
+pub enum Asked<'a, F> {
+    /// A program.
+    Program(&'a Program),
+    /// CUDA from anywhere, for a task.
+    Cuda(&'a F, Task),
+}
+
+/// What an evaluator can be given.
+enum Ready<'a, C, F> {
+    Kernel(Kernel<C>),
+    Cuda(&'a F, Task),
+}
+
+impl<C, F> Ready<'_, C, F> {
+    fn candidate(&self) -> Candidate<'_, C, F> {
+        match self {
+            Self::Kernel(kernel) => Candidate::Kernel(kernel),
+            &Self::Cuda(kernel, task) => Candidate::Cuda(kernel, task),
+        }
+    }
+}
+
+/// Judges candidates in turn; what has no kernel keeps its outcome.
+fn judge_made<'m, T: Scalar, E: Evaluator<Code: 'm, Cuda: 'm>>(
+    made: impl Iterator<Item = Result<Candidate<'m, E::Code, E::Cuda>, &'m Outcome>> + Clone,
+    matrix: CsrView<'_, T>,
+    evaluator: &mut E,
+) -> Result<Evaluation, E::Error> {
+    let ready: Vec<_> = made.clone().flatten().collect();
+    let judged = evaluator.judge_all(matrix, &ready)?;
+    let mut judged_outcomes = judged.outcomes.into_iter();
+    let outcome = |made: Result<_, &Outcome>| match made {
+        Ok(_) => judged_outcomes.next(),
+        Err(outcome) => Some(outcome.clone()),
+    };
+    let outcomes = made.filter_map(outcome).collect();
+    Ok(Evaluation { outcomes, ..judged })
 }
 
 impl<'a, T, K> Maker<'a, T, K>
@@ -171,28 +206,57 @@ where
         Ok(Made(made?))
     }
 
-    /// Makes kernels of programs and has them judged, [`TOGETHER`] at a time; one outcome for each,
-    /// in their order. With `std`, kernels are made on all cores while others are judged, so that
-    /// the evaluator waits for none but the first. A kernel that was judged gives its arrays up.
+    /// Makes kernels of programs and has them judged: as [`judge_each`](Self::judge_each), but all
+    /// is told at the end, with the samples of an opponent's algorithm pooled.
     ///
     /// # Errors
-    /// When the compiler or the evaluator itself fails, or a source cannot be written down.
-    pub fn judge<E: Evaluator<Code = K::Code>>(
+    /// As [`judge_each`](Self::judge_each).
+    pub fn judge<E>(
         &self,
         programs: &[Program],
         evaluator: &mut E,
-    ) -> Result<Evaluation, JudgeError<K::Error, E::Error>> {
-        let make = |program: &Program| Ok(self.make(program)?.map_err(Outcome::from));
-        ahead::in_order(programs, self.most_ahead(), make, |made| {
-            let mut whole = Evaluation::default();
+    ) -> Result<Evaluation, JudgeError<K::Error, E::Error>>
+    where
+        E: Evaluator<Code = K::Code, Cuda: Sync>,
+    {
+        let asked: Vec<_> = programs.iter().map(Asked::Program).collect();
+        let mut whole = Evaluation::default();
+        self.judge_each(&asked, evaluator, |judged| whole.append(judged))?;
+        Ok(whole)
+    }
+
+    /// Makes kernels of programs and has them judged, with CUDA from anywhere between them, in turn
+    /// with each other [`TOGETHER`] at a time; `each` is told what was found out about so many, in
+    /// their order. With `std`, kernels are made on all cores while others are judged, so that the
+    /// evaluator waits for none but the first. A kernel that was judged gives its arrays up.
+    ///
+    /// # Errors
+    /// When the compiler or the evaluator itself fails, or a source cannot be written down.
+    pub fn judge_each<'c, E>(
+        &self,
+        asked: &[Asked<'c, E::Cuda>],
+        evaluator: &mut E,
+        mut each: impl FnMut(Evaluation),
+    ) -> Result<(), JudgeError<K::Error, E::Error>>
+    where
+        E: Evaluator<Code = K::Code, Cuda: Sync + 'c>,
+    {
+        let make = |asked: &Asked<'c, E::Cuda>| match *asked {
+            Asked::Program(program) => {
+                Ok(self.make(program)?.map(Ready::Kernel).map_err(Outcome::from))
+            }
+            Asked::Cuda(kernel, task) => Ok(Ok(Ready::Cuda(kernel, task))),
+        };
+        ahead::in_order(asked, self.most_ahead(), make, |made| {
             loop {
                 let together = (&mut *made).take(TOGETHER).collect::<Result<Vec<_>, _>>();
-                let together = Made(together.map_err(JudgeError::Make)?);
-                if together.0.is_empty() {
-                    return Ok(whole);
+                let together = together.map_err(JudgeError::Make)?;
+                if together.is_empty() {
+                    return Ok(());
                 }
-                let judged = together.judge(self.matrix(), evaluator);
-                whole.append(judged.map_err(JudgeError::Evaluator)?);
+                let made = together.iter().map(|made| made.as_ref().map(Ready::candidate));
+                let judged = judge_made(made, self.matrix(), evaluator);
+                each(judged.map_err(JudgeError::Evaluator)?);
             }
         })
     }

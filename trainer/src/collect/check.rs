@@ -40,7 +40,7 @@ pub enum CheckError<E> {
 ///
 /// # Errors
 /// When something other than a program fails.
-pub fn check<X: Experiment, E: Evaluator<Code: Clone + Send + Sync>>(
+pub fn check<X: Experiment, E: Evaluator<Code: Clone + Send + Sync, Cuda: Sync>>(
     experiment: &X,
     (recipes, tasks): (&Recipes<'_>, &[Task]),
     target: Target,
@@ -86,7 +86,7 @@ struct Checker<'a, X, E> {
     collected: Collected,
 }
 
-impl<X: Experiment, E: Evaluator<Code: Clone + Send + Sync>> Checker<'_, X, E> {
+impl<X: Experiment, E: Evaluator<Code: Clone + Send + Sync, Cuda: Sync>> Checker<'_, X, E> {
     /// Runs the experiment on all tasks whose matrix is of this type.
     fn check<T: Scalar>(
         &mut self,
