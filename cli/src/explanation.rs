@@ -1,7 +1,6 @@
 //! Why a program was chosen, in words and numbers.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::Serialize;
 use sparserl_core::decode::PolicyInput;
@@ -86,7 +85,8 @@ impl Explanation {
     /// chosen beside them.
     pub(crate) fn new(
         policy: &OpenedPolicy,
-        (input, objective): (&PolicyInput<'_>, Objective),
+        (input, costs): (&PolicyInput<'_>, &CostModel<'_>),
+        objective: Objective,
         written: &[Program],
     ) -> anyhow::Result<Self> {
         let mut programs: Vec<Program> = written.to_vec();
@@ -102,7 +102,6 @@ impl Explanation {
                 speeds.into_iter().map(Some).collect()
             }
         };
-        let costs = CostModel::new(Arc::clone(&input.stats), input.task, input.target);
         let mut predicted: Vec<Predicted> = programs
             .iter()
             .zip(&ensemble)

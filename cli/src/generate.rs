@@ -66,6 +66,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Ending> {
         is_pattern,
         matrix: facts,
         notes,
+        warnings: Vec::new(),
         without_gpu: false,
         progress: &progress,
         start,
@@ -107,109 +108,43 @@ struct Job<'a> {
     matrix: MatrixPlan,
     /// What to say at the end.
     notes: Vec<String>,
+    /// What nobody must miss.
+    warnings: Vec<String>,
     /// Whether a GPU was looked for, and there is none.
     without_gpu: bool,
     progress: &'a Progress,
     start: Instant,
 }
 
+/// What compiles, measures and checks, as far as it is there.
+struct Opened<'m, T> {
+    gpu: Option<GpuEvaluator>,
+    /// What kernels are made for.
+    target: Target,
+    /// The GPU's name.
+    device: Option<String>,
+    compiler: Option<CubinCompiler>,
+    checker: Option<Checker<'m, T>>,
+    /// How long opening the GPU took.
+    time: Duration,
+}
+
 impl Job<'_> {
     fn generate<T: Scalar>(mut self, matrix: CsrView<'_, T>) -> anyhow::Result<Summary> {
         let load = self.start.elapsed();
-        let wanted = self.args.candidates().get();
-        let open_start = Instant::now();
-        let mut gpu = self.open_gpu()?;
-        let open_time = open_start.elapsed();
-        let own = gpu.as_ref().map(|gpu| gpu.facts().target);
-        let target = self.args.arch.or(own).unwrap_or(Target::H200);
-        let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
-        let mut notes = std::mem::take(&mut self.notes);
-        let mut warnings = Vec::new();
-        let compiler = match &gpu {
-            _ if self.args.no_compile => None,
-            Some(gpu) => Some(gpu.compiler()),
-            None => gpu::compiler(target.architecture)
-                .map_err(|why| warnings.push(format!("not compiled and not checked: {why}")))
-                .ok(),
-        };
-        let mut checker =
-            self.checker(matrix, target.architecture, compiler.as_ref(), &mut warnings)?;
-
+        let mut opened = self.open(matrix)?;
+        let target = opened.target;
         let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), self.task, target);
         let costs = CostModel::new(Arc::clone(&input.stats), self.task, target);
-        let (objective, budget) = (self.args.regime.objective(), self.args.budget());
-        let request = Request { matrix, input: &input, wanted, objective, budget, spare: SPARE };
-        let skipped = [gpu.is_none(), checker.is_none()].iter().filter(|&&skipped| skipped).count();
-        self.progress.pass(skipped);
-        let clock = || self.start.elapsed();
-        let tools = Tools {
-            chooser: self.policy.chooser(),
-            compiler: compiler.as_ref(),
-            made: &[],
-            evaluator: gpu.as_mut(),
-            check: checker.as_mut(),
-            clock: &clock,
-            observer: &mut |step| self.progress.step(describe(step, device.as_deref())),
-        };
-        let generated = pipeline::generate(&request, tools).map_err(|error| match error {
-            PipelineError::Refused { .. } => {
-                anyhow!("{error} (--no-compile writes it for a look)")
-            }
-            error => anyhow!(error),
-        });
-        let Generated { artefacts, evaluation, times } =
-            generated.with_context(|| self.matrix.file.clone())?;
-        if artefacts.len() < wanted {
-            notes.push(match &evaluation {
-                Some(Evaluation { outcomes, .. }) => format!(
-                    "{} of {wanted} kernels: {} candidates were measured, {} of them right",
-                    artefacts.len(),
-                    outcomes.len(),
-                    outcomes.iter().filter(|outcome| outcome.is_right()).count()
-                ),
-                None => format!("{} of {wanted} kernels: there are no more", artefacts.len()),
-            });
-        }
-
+        let generated = self.make(matrix, &input, &mut opened)?;
         let explanation = match self.args.explain {
-            true => {
-                let programs = artefacts.iter().map(|a| a.kernel.packed.program.clone());
-                let programs: Vec<_> = programs.collect();
-                Some(Explanation::new(self.policy, (&input, objective), &programs)?)
-            }
+            true => Some(self.explain(&input, &costs, &generated.artefacts)?),
             false => None,
         };
-        if let Some(checker) = checker {
-            let is_checked = artefacts.iter().all(|artefact| artefact.verdict.is_some());
-            if is_checked { &mut notes } else { &mut warnings }.extend(checker.into_notes());
-        }
-        let folder = OutputFolder::begin(self.output, self.edited)?;
-        let mut kernels = Vec::new();
-        for (artefact, rank) in artefacts.iter().zip(1_usize..) {
-            let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
-            let at = Path::new(&subfolder);
-            let plan = self.write((matrix, target), &costs, artefact, &folder, at)?;
-            kernels.push(Kernel {
-                subfolder,
-                program: artefact.kernel.packed.program.to_string(),
-                measured: device
-                    .as_deref()
-                    .and_then(|device| MeasuredKernel::new(artefact, &plan, device)),
-                checked: artefact.verdict,
-                pack_seconds: artefact.kernel.pack_time.as_secs_f64(),
-                compile_seconds: artefact.kernel.compile_time.as_secs_f64(),
-                plan,
-            });
-        }
-        if wanted > 1 {
-            let entries = artefacts.iter().zip(&kernels).map(|(artefact, kernel)| {
-                let program = &artefact.kernel.packed.program;
-                (kernel.subfolder.clone(), program, &kernel.plan)
-            });
-            let list = CandidateList::new(&self.matrix, self.task, entries);
-            folder.write(file_names::CANDIDATES, text::json(&list)?)?;
-        }
-        folder.finish()?;
+        let Opened { device, checker, time: open_time, .. } = opened;
+        self.say_what_lacks(&generated, checker);
+        let Generated { artefacts, evaluation, times } = generated;
+        let kernels = self.write_all((matrix, target), &costs, &artefacts, device.as_deref())?;
 
         let measure = if evaluation.is_some() { open_time + times.measure } else { Duration::ZERO };
         let seconds = Seconds {
@@ -232,9 +167,133 @@ impl Job<'_> {
             kernels,
             explanation,
             seconds,
-            notes,
-            warnings,
+            notes: self.notes,
+            warnings: self.warnings,
         })
+    }
+
+    /// Opens what there is, of what is asked for, to compile, measure and check.
+    fn open<'m, T: Scalar>(&mut self, matrix: CsrView<'m, T>) -> anyhow::Result<Opened<'m, T>> {
+        let start = Instant::now();
+        let gpu = self.open_gpu()?;
+        let time = start.elapsed();
+        let own = gpu.as_ref().map(|gpu| gpu.facts().target);
+        let target = self.args.arch.or(own).unwrap_or(Target::H200);
+        let device = gpu.as_ref().map(|gpu| gpu.facts().name.clone());
+        let compiler = match &gpu {
+            _ if self.args.no_compile => None,
+            Some(gpu) => Some(gpu.compiler()),
+            None => gpu::compiler(target.architecture)
+                .map_err(|why| self.warnings.push(format!("not compiled and not checked: {why}")))
+                .ok(),
+        };
+        let checker = self.checker(matrix, target.architecture, compiler.as_ref())?;
+        Ok(Opened { gpu, target, device, compiler, checker, time })
+    }
+
+    /// Has kernels searched for, made and judged.
+    fn make<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        input: &PolicyInput<'_>,
+        Opened { gpu, device, compiler, checker, .. }: &mut Opened<'_, T>,
+    ) -> anyhow::Result<Generated<Cubin, Checked>> {
+        let (wanted, budget) = (self.args.candidates().get(), self.args.budget());
+        let objective = self.args.regime.objective();
+        let request = Request { matrix, input, wanted, objective, budget, spare: SPARE };
+        let skipped = [gpu.is_none(), checker.is_none()].iter().filter(|&&skipped| skipped).count();
+        self.progress.pass(skipped);
+        let clock = || self.start.elapsed();
+        let tools = Tools {
+            chooser: self.policy.chooser(),
+            compiler: compiler.as_ref(),
+            made: &[],
+            evaluator: gpu.as_mut(),
+            check: checker.as_mut(),
+            clock: &clock,
+            observer: &mut |step| self.progress.step(describe(step, device.as_deref())),
+        };
+        let generated = pipeline::generate(&request, tools).map_err(|error| match error {
+            PipelineError::Refused { .. } => {
+                anyhow!("{error} (--no-compile writes it for a look)")
+            }
+            error => anyhow!(error),
+        });
+        generated.with_context(|| self.matrix.file.clone())
+    }
+
+    /// Says why the kernels are what they are.
+    fn explain(
+        &self,
+        input: &PolicyInput<'_>,
+        costs: &CostModel<'_>,
+        artefacts: &[Artefact<Cubin, Checked>],
+    ) -> anyhow::Result<Explanation> {
+        let programs = artefacts.iter().map(|artefact| artefact.kernel.packed.program.clone());
+        let programs: Vec<_> = programs.collect();
+        Explanation::new(self.policy, (input, costs), self.args.regime.objective(), &programs)
+    }
+
+    /// Notes where there are fewer kernels than were wanted, and what the check did not take.
+    fn say_what_lacks<T: Scalar>(
+        &mut self,
+        Generated { artefacts, evaluation, .. }: &Generated<Cubin, Checked>,
+        checker: Option<Checker<'_, T>>,
+    ) {
+        let wanted = self.args.candidates().get();
+        if artefacts.len() < wanted {
+            self.notes.push(match evaluation {
+                Some(Evaluation { outcomes, .. }) => format!(
+                    "{} of {wanted} kernels: {} candidates were measured, {} of them right",
+                    artefacts.len(),
+                    outcomes.len(),
+                    outcomes.iter().filter(|outcome| outcome.is_right()).count()
+                ),
+                None => format!("{} of {wanted} kernels: there are no more", artefacts.len()),
+            });
+        }
+        if let Some(checker) = checker {
+            let is_checked = artefacts.iter().all(|artefact| artefact.verdict.is_some());
+            let said = if is_checked { &mut self.notes } else { &mut self.warnings };
+            said.extend(checker.into_notes());
+        }
+    }
+
+    /// Writes all kernels into the folder, each into its own where there may be several.
+    fn write_all<T: Scalar>(
+        &self,
+        place: (CsrView<'_, T>, Target),
+        costs: &CostModel<'_>,
+        artefacts: &[Artefact<Cubin, Checked>],
+        device: Option<&str>,
+    ) -> anyhow::Result<Vec<Kernel>> {
+        let wanted = self.args.candidates().get();
+        let folder = OutputFolder::begin(self.output, self.edited)?;
+        let mut kernels = Vec::new();
+        for (artefact, rank) in artefacts.iter().zip(1_usize..) {
+            let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
+            let at = Path::new(&subfolder);
+            let plan = self.write(place, costs, artefact, &folder, at)?;
+            kernels.push(Kernel {
+                subfolder,
+                program: artefact.kernel.packed.program.to_string(),
+                measured: device.and_then(|device| MeasuredKernel::new(artefact, &plan, device)),
+                checked: artefact.verdict,
+                pack_seconds: artefact.kernel.pack_time.as_secs_f64(),
+                compile_seconds: artefact.kernel.compile_time.as_secs_f64(),
+                plan,
+            });
+        }
+        if wanted > 1 {
+            let entries = artefacts.iter().zip(&kernels).map(|(artefact, kernel)| {
+                let program = &artefact.kernel.packed.program;
+                (kernel.subfolder.clone(), program, &kernel.plan)
+            });
+            let list = CandidateList::new(&self.matrix, self.task, entries);
+            folder.write(file_names::CANDIDATES, text::json(&list)?)?;
+        }
+        folder.finish()?;
+        Ok(kernels)
     }
 
     /// The GPU to measure on, if there is one that runs what is asked for; a note where one is
@@ -268,11 +327,10 @@ impl Job<'_> {
     /// What checks candidates by emulation: where that was asked for, and where there is no GPU as
     /// far as it is possible.
     fn checker<'m, T: Scalar>(
-        &self,
+        &mut self,
         matrix: CsrView<'m, T>,
         architecture: Architecture,
         compiler: Option<&CubinCompiler>,
-        warnings: &mut Vec<String>,
     ) -> anyhow::Result<Option<Checker<'m, T>>> {
         let args = self.args;
         if !args.check && (args.no_check || !self.without_gpu) {
@@ -290,7 +348,7 @@ impl Job<'_> {
             Ok(checker) => Ok(Some(checker)),
             Err(why) if args.check => Err(anyhow!("cannot check: {why}")),
             Err(why) => {
-                warnings.push(format!("not checked: {why}"));
+                self.warnings.push(format!("not checked: {why}"));
                 Ok(None)
             }
         }
