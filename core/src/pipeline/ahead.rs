@@ -42,7 +42,7 @@ pub(super) fn in_order<I: Sync, M: Send, R>(
     };
     thread::scope(|scope| {
         let workers = rayon::current_num_threads().min(items.len());
-        let spawn = |_: &usize| thread::Builder::new().spawn_scoped(scope, &work).is_ok();
+        let spawn = |_: &usize| thread::Builder::new().spawn_scoped(scope, work).is_ok();
         // With fewer threads than were asked for it takes longer.
         match (0..workers).filter(spawn).count() {
             0 => take(&mut items.iter().map(&make)),

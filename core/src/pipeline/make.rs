@@ -182,7 +182,7 @@ where
     pub(super) fn make(&self, program: &Program) -> Result<Attempt<K::Code>, MakeError<K::Error>> {
         match self.write(program)? {
             Ok(kernel) => self.compiling().compile(kernel),
-            Err(error) => Ok(Err(Unmade::Pack(error))),
+            Err(unmade) => Ok(Err(unmade)),
         }
     }
 
@@ -198,9 +198,9 @@ where
         let written = programs.into_iter().map(|program| self.write(program));
         let written = written.collect::<Result<Vec<_>, _>>()?;
         let compiling = self.compiling();
-        let compile = |written: Result<Kernel<K::Code>, PackError>| match written {
+        let compile = |written: Attempt<K::Code>| match written {
             Ok(kernel) => Ok(compiling.compile(kernel)?.map_err(Outcome::from)),
-            Err(error) => Ok(Err(Unmade::Pack(error).into())),
+            Err(unmade) => Ok(Err(unmade.into())),
         };
         let made: Result<_, MakeError<_>> = tasks::map(written, compile).into_iter().collect();
         Ok(Made(made?))
@@ -270,16 +270,13 @@ where
 
     /// The kernel of a program, which is not compiled yet unless it was there already; or why it
     /// does not fit the matrix.
-    fn write(
-        &self,
-        program: &Program,
-    ) -> Result<Result<Kernel<K::Code>, PackError>, MakeError<K::Error>> {
+    fn write(&self, program: &Program) -> Result<Attempt<K::Code>, MakeError<K::Error>> {
         if let Some(made) = self.made.iter().find(|made| made.packed.program == *program) {
             return Ok(Ok(made.clone()));
         }
         let Packing { packed, time } = match self.packer.pack(program) {
             Ok(packing) => packing,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(Unmade::Pack(error))),
         };
         Ok(Ok(Kernel::written(Arc::new(packed), None, time)?))
     }
