@@ -42,8 +42,8 @@ pub(crate) trait Instrument:
     fn restart(&mut self);
 
     /// Judges the kernels of files for one task and matrix, whatever they are written in, in turn
-    /// with each other as many at a time as are [judged together](sparserl_core::pipeline::TOGETHER);
-    /// `each` is told what was found out about so many, in their order.
+    /// with each other; `each` is told what was found out about as many as are judged together, in
+    /// their order.
     fn judge_files<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
