@@ -1,6 +1,7 @@
 //! Launches of a kernel in the emulator, each compared with the reference.
 //!
-//! The checks are those of [`Check`], from the first on. The workspace is carried from launch to
+//! The checks are those of [`Check`], from the first on, and then those that only emulators run.
+//! The workspace is carried from launch to
 //! launch, as a caller does; its counters have to be zero again after each.
 
 mod retraced;
@@ -20,7 +21,7 @@ use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory, Variables};
 use super::named_columns::{NamedColumns, words};
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
-use crate::judge::{Before, Check, Input, Place, Thinning, thinning};
+use crate::judge::{Before, Check, Input, Thinning, thinning};
 use crate::run::device::Geometry;
 
 /// Most elements of a dense operand that are held: 2 GiB in double precision.
@@ -49,21 +50,6 @@ pub(super) const MOST_WARPS: u64 = 1 << 22;
 const MANY_WARPS: u64 = 1 << 18;
 /// Of which there may be twice as many.
 const FEW_WARPS: u64 = 1 << 13;
-
-/// For kernels from anywhere, and where all checks are made: what a row does not name is nothing to
-/// it, whatever that holds.
-const NOT_A_NUMBER: Check = Check {
-    name: "with NaN in rows of the input that a row of the matrix does not name",
-    input: Input::Fresh,
-    before: Before::Unwritten,
-    random_alpha: false,
-    random_beta: false,
-    operands: Place::Here,
-    behind_late: false,
-};
-
-/// For kernels from anywhere: numbers that are too small to be normal are numbers.
-const SUBNORMAL: Check = Check { name: "on subnormal inputs", ..NOT_A_NUMBER };
 
 /// What inputs begin with. The same kernel is judged the same in every run.
 const FIRST_INPUT: u64 = 0x5EED;
@@ -168,19 +154,18 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             let mut was_launched = false;
             // What only the first launch does wrong may need an output that is added to.
             let first = if self.foreign { seed as usize } else { 0 };
-            let checks = Check::ALL.into_iter().cycle().skip(first);
+            let checks = Check::of_all().cycle().skip(first);
             let keeps = self.foreign && seed == 0 && warps <= FEW_WARPS && self.keeps_variables();
             let launches = options.checks.max(1) as usize;
             let many = launches > 1 && keeps;
             let checks = checks.take(if many { launches.max(LAUNCHES_OF_STATE) } else { launches });
             // Generated kernels leave out what they pad with, which a thorough check goes into.
             let is_first = seed == 0 && !is_long;
-            let thorough = self.foreign || options.checks as usize >= Check::ALL.len();
-            let strange = (thorough && is_first).then_some(NOT_A_NUMBER);
-            let small = (self.foreign && is_first).then_some(SUBNORMAL);
-            for check in checks.chain(strange).chain(small) {
+            let thorough = self.foreign || options.checks as usize >= Check::of_all().count();
+            let besides = Check::of_emulators(self.foreign).filter(|_| thorough && is_first);
+            for check in checks.chain(besides) {
                 let mut operands = self.operands(check, input, output, &mut random);
-                let is_strange = check.name == NOT_A_NUMBER.name;
+                let is_strange = check.input == Input::NotANumber;
                 let unnamed =
                     if is_strange { self.poison(&mut operands.input) } else { Vec::new() };
                 let how = Options { seed, budget: options.budget.unwrap_or(self.budget()) };
@@ -324,9 +309,9 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         let (alpha, beta) = check.factors(takes_alpha, takes_beta, random);
         let mut input = match check.input {
             Input::Kept => input,
-            Input::Fresh | Input::Thinned => numbers(self.matrix.cols() * self.width, random),
+            _ => numbers(self.matrix.cols() * self.width, random),
         };
-        if check.name == SUBNORMAL.name {
+        if check.input == Input::Subnormal {
             let scale = D::DTYPE.smallest() / D::DTYPE.unit_roundoff() / 2.0;
             input.iter_mut().for_each(|x| *x = D::from_f64(scale * x.to_f64()));
         }

@@ -10,6 +10,8 @@
 //! | thinned | random, mostly zero | not written | entries left out of long rows, which the error bound would cover |
 //! | in place | new at the same address | an older result | results kept by pointer, work skipped because there is a result |
 //! | patched | that of the check before | its result, but for scattered elements | work skipped because a part of the result is right |
+//! | subnormal | random, too small to be normal | not written | numbers taken for 0 |
+//! | not a number | random, NaN in rows that a row of the matrix does not name | not written | products with entries that are not there |
 //!
 //! α = 1 and β = 0, as when timed, except that α is random where something is added or thinned, and
 //! β where something is added. What has to stay is the same in all of them: the input, the arrays
@@ -20,8 +22,9 @@
 //! those before them have ended: one that does not wait computes with other numbers. The first is
 //! given what it is given when timed, so that none can wait in the checks alone.
 //!
-//! A device runs all of them. An emulator sees every read of an element that was not written, so
-//! the first three show it all that there is to show; it runs the others when it is asked for more.
+//! Each says [who runs it](Judges). An emulator sees every read of an element that was not written,
+//! so the first three show it all that there is to show; it runs the others of a device's when it
+//! is asked for more.
 
 /// A check: what a launch is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,19 @@ pub(crate) struct Check {
     pub(crate) operands: Place,
     /// Whether the kernel before it ends late.
     pub(crate) behind_late: bool,
+    pub(crate) judges: Judges,
+}
+
+/// Who runs a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judges {
+    /// Devices, and the emulator in each order of threads.
+    All,
+    /// The emulator alone, in its first order: of kernels from anywhere, and of our own where it
+    /// runs all that a device runs.
+    Emulator,
+    /// The same, of kernels from anywhere alone.
+    EmulatorOfForeign,
 }
 
 /// What the dense input holds.
@@ -46,6 +62,11 @@ pub(crate) enum Input {
     Fresh,
     /// New random numbers, most of them replaced by zero.
     Thinned,
+    /// New random numbers that are too small to be normal, which are numbers all the same.
+    Subnormal,
+    /// New random numbers, but NaN in rows that a row of the matrix does not name, and which are
+    /// thus nothing to it.
+    NotANumber,
     /// What it held in the check before.
     Kept,
 }
@@ -71,9 +92,21 @@ pub(crate) enum Place {
     There,
 }
 
+/// What the checks of emulators alone share: they stand for themselves.
+const ALONE: Check = Check {
+    name: "",
+    input: Input::Fresh,
+    before: Before::Unwritten,
+    random_alpha: false,
+    random_beta: false,
+    operands: Place::Here,
+    behind_late: false,
+    judges: Judges::Emulator,
+};
+
 impl Check {
     /// All of them, in the order that they are run in.
-    pub(crate) const ALL: [Self; 5] = [
+    const ALL: [Self; 7] = [
         Self {
             name: "on fresh inputs",
             input: Input::Fresh,
@@ -82,6 +115,7 @@ impl Check {
             random_beta: false,
             operands: Place::Here,
             behind_late: true,
+            judges: Judges::All,
         },
         Self {
             name: "adding to an output",
@@ -91,6 +125,7 @@ impl Check {
             random_beta: true,
             operands: Place::There,
             behind_late: true,
+            judges: Judges::All,
         },
         Self {
             name: "on an input that is mostly 0",
@@ -100,6 +135,7 @@ impl Check {
             random_beta: false,
             operands: Place::There,
             behind_late: false,
+            judges: Judges::All,
         },
         Self {
             name: "over an old result",
@@ -109,6 +145,7 @@ impl Check {
             random_beta: false,
             operands: Place::Here,
             behind_late: false,
+            judges: Judges::All,
         },
         Self {
             name: "over a partly right result",
@@ -118,8 +155,35 @@ impl Check {
             random_beta: false,
             operands: Place::Here,
             behind_late: false,
+            judges: Judges::All,
+        },
+        Self {
+            name: "on subnormal inputs",
+            input: Input::Subnormal,
+            judges: Judges::EmulatorOfForeign,
+            ..ALONE
+        },
+        Self {
+            name: "with NaN in rows of the input that a row of the matrix does not name",
+            input: Input::NotANumber,
+            judges: Judges::Emulator,
+            ..ALONE
         },
     ];
+
+    /// Those that everybody runs, in this order.
+    pub(crate) fn of_all() -> impl Iterator<Item = Self> + Clone {
+        Self::ALL.into_iter().filter(|check| check.judges == Judges::All)
+    }
+
+    /// Those that an emulator runs besides, of a kernel that is foreign or not.
+    pub(crate) fn of_emulators(foreign: bool) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |check| match check.judges {
+            Judges::All => false,
+            Judges::Emulator => true,
+            Judges::EmulatorOfForeign => foreign,
+        })
+    }
 
     /// α and β, for a kernel that takes them or not.
     pub(crate) fn factors(
@@ -159,7 +223,8 @@ mod tests {
 
     #[test]
     fn old_results_are_of_launches_as_when_timed() {
-        for pair in Check::ALL.windows(2) {
+        let of_all: Vec<Check> = Check::of_all().collect();
+        for pair in of_all.windows(2) {
             let [first, second] = pair else { continue };
             // What is patched is right only where the launch before was on these operands, with α =
             // 1 and β = 0.
@@ -168,6 +233,20 @@ mod tests {
                 assert!(!first.random_alpha && !first.random_beta);
             }
         }
-        assert_eq!(Check::ALL[0].before, Before::Unwritten);
+        assert_eq!(of_all[0].before, Before::Unwritten);
+    }
+
+    #[test]
+    fn every_check_is_run_by_somebody() {
+        let [of_all, own, foreign] = [
+            Check::of_all().count(),
+            Check::of_emulators(false).count(),
+            Check::of_emulators(true).count(),
+        ];
+        assert_eq!(of_all + foreign, Check::ALL.len());
+        assert!(own < foreign, "of ours fewer");
+        // A device has no such numbers.
+        let is_strange = |check: Check| matches!(check.input, Input::Subnormal | Input::NotANumber);
+        assert!(!Check::of_all().any(is_strange) && Check::of_emulators(true).all(is_strange));
     }
 }
