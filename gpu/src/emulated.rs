@@ -18,6 +18,7 @@ mod diagnosis;
 mod endings;
 mod gaps;
 pub mod ground;
+mod limits;
 mod named_columns;
 mod sample;
 mod verdict;
@@ -271,7 +272,7 @@ impl EmulatorEvaluator {
         matrix: CsrView<'_, T>,
         made: Result<Emulable<'_>, Outcome>,
     ) -> Result<Judgement, EmulatorError> {
-        let Emulable { ptx, name, prepared, task, foreign } = match made {
+        let Emulable { ptx, name, prepared, task, foreign, registers } = match made {
             Ok(made) => made,
             Err(outcome) => return Ok(Judgement::unlaunched(outcome)),
         };
@@ -283,6 +284,11 @@ impl EmulatorEvaluator {
             return Ok(Judgement::unlaunched(Outcome::CompileFailed { reason }));
         }
         let mut kernel = module.kernel(&name).map_err(unlike)?;
+        kernel.machine_registers = registers;
+        let geometry = &prepared.launch.geometry;
+        if let Some(reason) = limits::refusal(self.architecture, &kernel, geometry) {
+            return Ok(Judgement::unlaunched(Outcome::LaunchFailed { reason }));
+        }
         for SourceLocation { file, .. } in &mut kernel.locations {
             // The compiler puts the current folder before the name that it was given, but no file
             // is there.
@@ -342,6 +348,7 @@ impl EmulatorEvaluator {
             name: source.kernel.clone(),
             task: kernel.packed.program.task,
             foreign: None,
+            registers: None,
         }))
     }
 
@@ -364,12 +371,16 @@ impl EmulatorEvaluator {
         };
         // What the assembler refuses is in the PTX, but no GPU would run it.
         let made = compiler.compile_foreign(source, name, &CompileOptions::default())?;
-        if let Err(reason) = made {
-            return Ok(Err(not_compiled(reason)));
-        }
+        let registers = match made {
+            Ok(cubin) => Some(cubin.resources().registers),
+            Err(reason) => return Ok(Err(not_compiled(reason))),
+        };
         let name = name.to_owned();
         Ok(match kernel.prepare(matrix, task) {
-            Ok(prepared) => Ok(Emulable { ptx, name, prepared, task, foreign: Some(kernel) }),
+            Ok(prepared) => {
+                let foreign = Some(kernel);
+                Ok(Emulable { ptx, name, prepared, task, foreign, registers })
+            }
             Err(RawError::Launch(error)) => {
                 Err(Outcome::LaunchFailed { reason: error.to_string() })
             }
@@ -407,6 +418,9 @@ struct Emulable<'k> {
     task: Task,
     /// What it was made from, if it was not written here.
     foreign: Option<&'k RawKernel>,
+    /// Registers of a thread, where it was assembled. Kernels that were written here have launch
+    /// bounds, which the assembler keeps to.
+    registers: Option<u32>,
 }
 
 /// Launches a kernel as often as the options say, and compares.

@@ -11,6 +11,7 @@
 //! - [`compute`] is the arithmetic of a warp's registers.
 //! - [`memory`] holds the buffers, [`machine`] runs a kernel over them as a [`mod@launch`] says: it
 //!   schedules blocks, warps and lanes, and checks every access.
+//! - [`occupancy`] says how many blocks the registers of a multiprocessor suffice for.
 //! - [`finding`] says what is wrong and where, [`counters`] what the kernel costs.
 //! - [`trace`] says where values come from, of launches for which it was asked.
 //!
@@ -93,5 +94,6 @@ pub mod finding;
 pub mod launch;
 pub mod machine;
 pub mod memory;
+pub mod occupancy;
 pub mod ptx;
 pub mod trace;

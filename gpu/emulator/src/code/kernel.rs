@@ -107,6 +107,9 @@ pub struct Kernel {
     pub code: Vec<Instruction>,
     /// Registers of a warp.
     pub registers: RegisterCounts,
+    /// Registers of a thread in machine code, where somebody has assembled it: they decide how many
+    /// blocks a device has room for at once.
+    pub machine_registers: Option<u32>,
     /// What some of them hold from the beginning.
     pub constants: Vec<(Register, Constant)>,
     /// Those that may be read before they are written, each with the first instruction that reads

@@ -23,6 +23,7 @@ use crate::compute::Registers;
 use crate::counters::Counters;
 use crate::launch::{Argument, Launch, LaunchError, Options, Report, Sample};
 use crate::memory::Memory;
+use crate::occupancy::blocks_by_registers;
 use crate::trace::Trace;
 
 /// Blocks that take part in a round as long as they get further. The same everywhere, so that the
@@ -263,12 +264,17 @@ impl<'l> Grid<'l> {
         self.warps() * (registers + local) + shared / 4 * (5 + size_of::<Cell>())
     }
 
-    /// Blocks that a device has room for at once, as far as threads and shared memory go.
+    /// Blocks that a device has room for at once, as far as threads, shared memory and registers
+    /// go, these where they are known.
     fn room(&self) -> usize {
         let threads = MOST_RESIDENT_THREADS / (self.warps() * WARP);
+        let registers = self.kernel.machine_registers.map_or(usize::MAX, |of_a_thread| {
+            blocks_by_registers(of_a_thread, self.warps() as u32) as usize
+        });
         // The system takes 1 KB of each block's shared memory.
         let shared = (self.kernel.shared_bytes + self.dynamic_shared) as usize + (1 << 10);
-        let each = threads.min(RESIDENT_SHARED / shared).clamp(1, MOST_RESIDENT_BLOCKS);
+        let each = threads.min(RESIDENT_SHARED / shared).min(registers);
+        let each = each.clamp(1, MOST_RESIDENT_BLOCKS);
         each * MULTIPROCESSORS
     }
 

@@ -433,6 +433,7 @@ impl<'m> Lowering<'m> {
             undefined,
             code: self.code,
             registers: self.counts,
+            machine_registers: None,
             constants: self.filled,
             parameter_bytes: parameters.last().map_or(0, |parameter| parameter.bytes.end),
             parameters,
