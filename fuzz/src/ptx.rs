@@ -24,7 +24,7 @@ pub fn run(bytes: &[u8]) {
         // A whole warp and a part of one.
         let geometry = Launch { grid: [2, 1, 1], block: [40, 1, 1], dynamic_shared: 64, arguments };
         for seed in [0, 1] {
-            let options = Options { seed, budget: 2000 };
+            let options = Options { seed, budget: 2000, ..Options::default() };
             if let Ok(report) = launch(&kernel, &geometry, &mut memory, &options) {
                 for finding in report.findings {
                     let text = finding.to_string();

@@ -16,7 +16,12 @@ const MOST_ELEMENTS: usize = 1 << 14;
 
 static EVALUATOR: LazyLock<EmulatorEvaluator> = LazyLock::new(|| {
     let compilers = Compilers::discover().expect("install NVRTC first: tests/install-nvrtc.sh");
-    let options = EmulationOptions { seeds: 2, checks: 2, budget: Some(1_000_000) };
+    let options = EmulationOptions {
+        seeds: 2,
+        checks: 2,
+        budget: Some(1_000_000),
+        ..EmulationOptions::default()
+    };
     EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm80, options).unwrap()
 });
 

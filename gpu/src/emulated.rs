@@ -24,6 +24,7 @@ mod sample;
 mod verdict;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use sparserl_core::codegen::EmitError;
@@ -64,14 +65,18 @@ pub struct EmulationOptions {
     /// show, with 5 it runs every check that a device runs, and one more: that nothing becomes of
     /// rows of the input that a row of the matrix does not name.
     pub checks: u32,
-    /// Instructions that a warp may execute in a launch before the kernel is taken to hang.
-    /// Without one, as many as the matrix implies if one warp does all of the work.
+    /// Instructions that a warp may execute in a launch. Without a number as many as the matrix
+    /// implies if one warp does all of the work, up to 200 M. A kernel that needs more hangs, or
+    /// where that is fewer than the matrix implies, nobody can say.
     pub budget: Option<u64>,
+    /// How long compiling a kernel and emulating it may take; as long as it takes without one. A
+    /// pool of compilers has a [deadline](CompilePool::with_deadline) of its own.
+    pub deadline: Option<Duration>,
 }
 
 impl Default for EmulationOptions {
     fn default() -> Self {
-        Self { seeds: 2, checks: 3, budget: None }
+        Self { seeds: 2, checks: 3, budget: None, deadline: None }
     }
 }
 
@@ -150,6 +155,29 @@ pub enum EmulatorError {
         ran: u64,
         /// What is wrong only if the result is.
         remark: Option<Box<Finding>>,
+    },
+    /// A warp was given up that had executed fewer instructions than the matrix may take.
+    #[error(
+        "a warp was given up after {budget} instructions, and nothing was found until then: the matrix implies up to \
+         {implied} if one warp does all of the work"
+    )]
+    Budget {
+        /// Instructions that it has executed.
+        budget: u64,
+        /// Instructions that the matrix implies.
+        implied: u64,
+    },
+    /// A launch was given up for want of memory.
+    #[error("a launch was given up, and nothing was found until then: {why}")]
+    GivenUp {
+        /// What it lacks.
+        why: String,
+    },
+    /// It took too long.
+    #[error("the kernel was given up after {} s, and nothing was found until then", deadline.as_secs_f64())]
+    OutOfTime {
+        /// The time that it had.
+        deadline: Duration,
     },
     /// A matrix to try it on is none.
     #[error(transparent)]
@@ -243,11 +271,17 @@ impl EmulatorEvaluator {
         matrix: CsrView<'_, T>,
         candidate: Candidate<'_>,
     ) -> Result<Judgement, EmulatorError> {
+        let until = self.until();
         let made = match candidate {
             Candidate::Kernel(kernel) => self.generated(kernel)?,
             Candidate::Cuda(kernel, task) => self.cuda(matrix, kernel, task)?,
         };
-        self.judge_made(matrix, made)
+        self.judge_made(matrix, made, until)
+    }
+
+    /// When judging ends that begins now, if it has to.
+    fn until(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.options.deadline?)
     }
 
     /// Judges the kernel of a program on a matrix. One that does not fit the matrix does not
@@ -271,6 +305,7 @@ impl EmulatorEvaluator {
         &self,
         matrix: CsrView<'_, T>,
         made: Result<Emulable<'_>, Outcome>,
+        until: Option<Instant>,
     ) -> Result<Judgement, EmulatorError> {
         let Emulable { ptx, name, prepared, task, foreign, registers } = match made {
             Ok(made) => made,
@@ -296,15 +331,21 @@ impl EmulatorEvaluator {
                 *file = name.to_owned();
             }
         }
-        let trial = run_trial(&kernel, &prepared, matrix, (task, foreign.is_some()), &self.options);
+        let how = (&self.options, until);
+        let trial = run_trial(&kernel, &prepared, matrix, (task, foreign.is_some()), how);
         let is_open = match &trial {
             Ok(judgement) => judgement.outcome.is_right(),
-            Err(error) => matches!(error, EmulatorError::Launch { .. }),
+            Err(error) => {
+                use EmulatorError::{Budget, GivenUp, Launch};
+                matches!(error, Launch { .. } | Budget { .. } | GivenUp { .. })
+            }
         };
         let Some(raw) = foreign.filter(|_| is_open) else { return trial };
-        let Some(on_other) = self.judge_on_others(&kernel, raw, matrix, task)? else {
-            return trial;
+        let on_other = match self.judge_on_others(&kernel, raw, (matrix, task), until) {
+            Ok(on_other) => on_other,
+            Err(error) => return Err(trial.err().unwrap_or(error)),
         };
+        let Some(on_other) = on_other else { return trial };
         // What it costs is told of the matrix that was asked for.
         let counters = trial.map_or(on_other.counters, |judgement| judgement.counters);
         Ok(Judgement { counters, ..on_other })
@@ -315,8 +356,8 @@ impl EmulatorEvaluator {
         &self,
         kernel: &MachineKernel,
         raw: &RawKernel,
-        matrix: CsrView<'_, T>,
-        task: Task,
+        (matrix, task): (CsrView<'_, T>, Task),
+        until: Option<Instant>,
     ) -> Result<Option<Judgement>, EmulatorError> {
         let options = EmulationOptions { seeds: 1, checks: 1, ..self.options };
         for (what, small) in awkward::matrices(matrix, raw.is_told(matrix))? {
@@ -325,7 +366,8 @@ impl EmulatorEvaluator {
             let Some(prepared) = raw.prepare(small.view(), task).ok().filter(is_short) else {
                 continue;
             };
-            let on_it = run_trial(kernel, &prepared, small.view(), (task, true), &options)?;
+            let how = (&options, until);
+            let on_it = run_trial(kernel, &prepared, small.view(), (task, true), how)?;
             if matches!(on_it.outcome, Outcome::Faulted { .. } | Outcome::WrongResult { .. }) {
                 let outcome = verdict::on_matrix(what, on_it.outcome);
                 return Ok(Some(Judgement { outcome, ..on_it }));
@@ -404,6 +446,9 @@ impl EmulatorEvaluator {
         };
         match made {
             Ok(ptx) => Ok(Ok(ptx)),
+            Err(error @ PoolCompileError::TimedOut { .. }) if self.options.deadline.is_some() => {
+                Err(error.into())
+            }
             Err(error) if error.is_sources_fault() => Ok(Err(error.to_string())),
             Err(error) => Err(error.into()),
         }
@@ -429,11 +474,11 @@ fn run_trial<T: Scalar>(
     prepared: &Prepared,
     matrix: CsrView<'_, T>,
     (task, foreign): (Task, bool),
-    options: &EmulationOptions,
+    how: (&EmulationOptions, Option<Instant>),
 ) -> Result<Judgement, EmulatorError> {
     with_scalar!(
         task.precision.dense(),
-        D => run_of::<T, D>(kernel, prepared, matrix, (task, foreign), options)
+        D => run_of::<T, D>(kernel, prepared, matrix, (task, foreign), how)
     )
 }
 
@@ -443,16 +488,16 @@ fn run_of<T: Scalar, D: Scalar>(
     prepared: &Prepared,
     matrix: CsrView<'_, T>,
     (task, foreign): (Task, bool),
-    options: &EmulationOptions,
+    how: (&EmulationOptions, Option<Instant>),
 ) -> Result<Judgement, EmulatorError> {
     let width = task.operation.columns() as usize;
     let is_large = matrix.rows().saturating_mul(width) > MOST_ELEMENTS
         || warps(&prepared.launch.geometry) > MOST_WARPS;
     if foreign && is_large {
-        return Sampling::<T, D>::new(kernel, prepared, matrix, width)?.judge();
+        return Sampling::<T, D>::new(kernel, prepared, matrix, width)?.judge(how.1);
     }
     let named = named_columns(matrix, width)?;
-    Trial::<T, D>::new(kernel, prepared, matrix, named.as_ref(), task, foreign)?.judge(options)
+    Trial::<T, D>::new(kernel, prepared, matrix, named.as_ref(), task, foreign)?.judge(how)
 }
 
 fn but(remark: Option<&Finding>) -> String {

@@ -176,7 +176,12 @@ fn open_gpu() -> Result<GpuEvaluator, Failed> {
 }
 
 fn emulator() -> Result<EmulatorEvaluator, Failed> {
-    let options = EmulationOptions { seeds: 1, checks: 5, budget: Some(1 << 20) };
+    let options = EmulationOptions {
+        seeds: 1,
+        checks: 5,
+        budget: Some(1 << 20),
+        ..EmulationOptions::default()
+    };
     Ok(EmulatorEvaluator::open(pool()?, Architecture::Sm90, options)?)
 }
 

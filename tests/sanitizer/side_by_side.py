@@ -30,7 +30,7 @@ TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 FOLDER = Path(__file__).resolve().parent
 # Exit status of compute-sanitizer when it has found something, and of the host program when CUDA reports an error.
 FOUND, CUDA_ERROR = 9, 3
-HANGS = {"deadlock", "over-budget"}
+HANGS = {"deadlock", "endless", "over-budget"}
 
 HOST = r"""
 #include <cstddef>

@@ -36,7 +36,8 @@ fn plan() -> Result<Vec<Trial>> {
 fn find(case: &Case, compilers: &Compilers) -> Result<()> {
     let kernel = case.compile(compilers)?;
     for seed in 0..SEEDS {
-        let (report, _) = case.run(&kernel, &Options { seed, budget: BUDGET })?;
+        let (report, _) =
+            case.run(&kernel, &Options { seed, budget: BUDGET, ..Options::default() })?;
         case.check_findings(&report.findings).with_context(|| format!("seed {seed}"))?;
     }
     Ok(())

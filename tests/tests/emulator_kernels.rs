@@ -37,7 +37,8 @@ fn plan() -> Result<Vec<Trial>> {
 fn run(case: &Case, compilers: &Compilers) -> Result<()> {
     let kernel = case.compile(compilers)?;
     for seed in 0..SEEDS {
-        let (report, contents) = case.run(&kernel, &Options { seed, budget: BUDGET })?;
+        let (report, contents) =
+            case.run(&kernel, &Options { seed, budget: BUDGET, ..Options::default() })?;
         let place = || format!("seed {seed}");
         case.check_findings(&report.findings).with_context(place)?;
         case.check_result(&contents).with_context(place)?;

@@ -34,7 +34,8 @@ fn evaluator() -> Result<&'static EmulatorEvaluator, TestCaseError> {
 fn open(seeds: u32, checks: u32) -> Result<EmulatorEvaluator, String> {
     let compilers = Compilers::discover().map_err(|error| error.to_string())?;
     // A hang takes more than a hundred times what any of these needs.
-    let options = EmulationOptions { seeds, checks, budget: Some(2_000_000) };
+    let options =
+        EmulationOptions { seeds, checks, budget: Some(2_000_000), ..EmulationOptions::default() };
     EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm80, options)
         .map_err(|error| error.to_string())
 }

@@ -72,7 +72,7 @@ fn matrices_of_odd_sizes_are_copied_there_and_back() {
                         dynamic_shared: 0,
                         arguments: operands.into_iter().chain([number(rows), number(ld)]).collect(),
                     };
-                    let how = Options { seed, budget: 10_000_000 };
+                    let how = Options { seed, budget: 10_000_000, ..Options::default() };
                     let report = run(&kernel, &launch, &mut memory, &how).unwrap();
                     let what = format!("{way:?} {dtype}, {rows} rows, {columns} columns, ld {ld}");
                     assert!(report.findings.is_empty(), "{what}: {:?}", report.findings);

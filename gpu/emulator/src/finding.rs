@@ -70,8 +70,13 @@ pub enum FindingKind {
     AddressOverflow,
     /// Threads wait for each other for ever.
     Deadlock,
+    /// A warp waits for what nobody does, or goes round in a loop in which nothing changes.
+    Endless,
     /// More instructions than the budget allows: it may never end.
     OverBudget,
+    /// More memory or time than the emulator has for the launch: what would become of it is not
+    /// known.
+    GivenUp,
     /// `trap`, a jump to nowhere, or a call of what is no such function.
     Trap,
     /// Calls nest so deeply that a thread's stack cannot hold them.
@@ -95,7 +100,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All kinds.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::AbsentBlock,
         Self::OutOfBounds,
         Self::Misaligned,
@@ -109,7 +114,9 @@ impl FindingKind {
         Self::InactiveLane,
         Self::AddressOverflow,
         Self::Deadlock,
+        Self::Endless,
         Self::OverBudget,
+        Self::GivenUp,
         Self::Trap,
         Self::StackOverflow,
         Self::WrongElement,
@@ -151,7 +158,9 @@ impl fmt::Display for FindingKind {
             Self::InactiveLane => "shuffle from an inactive lane",
             Self::AddressOverflow => "overflow in an address",
             Self::Deadlock => "deadlock",
+            Self::Endless => "never ends",
             Self::OverBudget => "over the instruction budget",
+            Self::GivenUp => "given up",
             Self::Trap => "trap",
             Self::StackOverflow => "stack overflow",
             Self::WrongElement => "wrong element",

@@ -1,5 +1,7 @@
 //! What a launch is, and what comes of one.
 
+use std::time::Instant;
+
 use crate::counters::Counters;
 use crate::finding::Finding;
 use crate::memory::BufferId;
@@ -34,11 +36,13 @@ pub struct Options {
     pub seed: u64,
     /// Instructions that a warp may execute. When one has executed more, the launch is given up.
     pub budget: u64,
+    /// When the launch is given up, however far it is; without one, never.
+    pub until: Option<Instant>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, budget: 10_000_000 }
+        Self { seed: 0, budget: 10_000_000, until: None }
     }
 }
 

@@ -120,12 +120,13 @@ pub fn run_traced(
 }
 
 /// Runs some blocks of a kernel as [`run`] does. A launch that is given up has a finding
-/// [`OverBudget`]; without it, all blocks that [`counters`] counts have ended.
+/// [`GivenUp`] or [`OverBudget`]; without them, all blocks that [`counters`] counts have ended.
 ///
 /// # Errors
 /// As [`run`]; besides, when the kernel has clusters of blocks or the sample a block that the grid
 /// has not.
 ///
+/// [`GivenUp`]: crate::finding::FindingKind::GivenUp
 /// [`OverBudget`]: crate::finding::FindingKind::OverBudget
 /// [`counters`]: Report::counters
 pub fn run_sample(

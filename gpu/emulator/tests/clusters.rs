@@ -135,12 +135,17 @@ fn barriers_that_not_all_come_to() {
     assert_eq!(kinds("barrier.cluster.wait;"), [DivergentBarrier]);
     // The first block waits for a lane that never comes.
     let never = "LOOP: @%p0 bra ON; @!%p1 bra ON; bra.uni LOOP; ON: barrier.cluster.arrive; barrier.cluster.wait;";
-    assert!(kinds(never).contains(&OverBudget));
+    assert!(kinds(never).contains(&Endless));
     // The first block has ended, the second polls.
     let polls =
         "@%p0 bra OUT; LOOP: ld.relaxed.gpu.global.u32 %r8, [%rd0]; setp.ne.u32 %p2, %r8, 0;
         @!%p2 bra LOOP; OUT:";
-    assert_eq!(kinds(polls), [OverBudget]);
+    for seed in 0..6 {
+        let found = case(polls).run(seed).1.findings;
+        // With so small a budget, looking for long may use it up.
+        let kinds: Vec<_> = found.iter().map(|finding| finding.kind).collect();
+        assert!(matches!(kinds[..], [Endless]) || seed > 0 && kinds == [OverBudget], "{kinds:?}");
+    }
     let mut crossed = case(
         "setp.lt.u32 %p2, %r0, 32; @%p2 bra FIRST; bar.sync 0; bra.uni OUT;
         FIRST: barrier.cluster.arrive; barrier.cluster.wait; OUT:",
@@ -209,5 +214,5 @@ fn threads_arrive_at_barriers_of_other_blocks() {
     assert_eq!(kinds(&exchange(&format!("{arrives} {store}"))), [Race]);
     let relaxed = arrives.replace("release", "relaxed");
     assert_eq!(kinds(&exchange(&format!("{store} {relaxed}"))), [Race]);
-    assert!(kinds(&exchange(&format!("{store} @%p1 {arrives}"))).contains(&OverBudget));
+    assert!(kinds(&exchange(&format!("{store} @%p1 {arrives}"))).contains(&Endless));
 }

@@ -8,12 +8,14 @@ mod retraced;
 
 use std::fmt::Display;
 use std::marker::PhantomData;
+use std::time::Instant;
 
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification, Violation};
 use sparserl_core::reference::{self, Comparison, Reference};
 use sparserl_core::task::Task;
 use sparserl_emulator::code::Kernel;
+use sparserl_emulator::finding::FindingKind;
 use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report};
 use sparserl_emulator::machine::run;
 use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory, Variables};
@@ -35,7 +37,8 @@ const NAMED: usize = 8;
 const INSTRUCTIONS_OF_AN_ENTRY: u64 = 60;
 /// Instructions that a warp may execute however small the matrix is.
 const LEAST_BUDGET: u64 = 10_000_000;
-/// And however large it is, unless the caller says more: a minute or so.
+/// And however large it is, unless the caller says more: a minute or so. Who is given up there may
+/// have gone on to the end.
 const MOST_BUDGET: u64 = 200_000_000;
 
 /// Launches, one after the other, of a kernel that may keep something from each to the next.
@@ -128,10 +131,13 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
     }
 
     /// Checks the kernel until something is wrong.
-    pub(super) fn judge(&self, options: &EmulationOptions) -> Result<Judgement, EmulatorError> {
+    pub(super) fn judge(
+        &self,
+        (options, until): (&EmulationOptions, Option<Instant>),
+    ) -> Result<Judgement, EmulatorError> {
         let warps = warps(&self.prepared.launch.geometry);
         let is_long = self.foreign && warps > MANY_WARPS;
-        let least = EmulationOptions { seeds: 1, checks: 2, budget: options.budget };
+        let least = EmulationOptions { seeds: 1, checks: 2, ..*options };
         let options = if is_long { &least } else { options };
         let mut random = fastrand::Rng::with_seed(FIRST_INPUT);
         let mut kept;
@@ -144,6 +150,8 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             counters,
             ptx_instructions: Some(self.kernel.code.len()),
         };
+        let implied = self.implied_instructions();
+        let budget = options.budget.unwrap_or(implied.clamp(LEAST_BUDGET, MOST_BUDGET));
         // What threads tell each other, or draw, goes wrong in few orders.
         let tells = self.kernel.has_strong_reads() || self.kernel.has_drawn_values();
         let tells = self.foreign && tells && warps <= FEW_WARPS;
@@ -168,7 +176,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 let is_strange = check.input == Input::NotANumber;
                 let unnamed =
                     if is_strange { self.poison(&mut operands.input) } else { Vec::new() };
-                let how = Options { seed, budget: options.budget.unwrap_or(self.budget()) };
+                let how = Options { seed, budget, until };
                 // Where the launch goes wrong it is repeated.
                 let before = if self.foreign { kept.copied() } else { Kept::default() };
                 let mut launched = match self.launch(&operands, is_strange, kept, &how) {
@@ -181,6 +189,15 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 let counters = *counters.get_or_insert(launched.report.counters);
                 if self.foreign {
                     verdict::forgive_wraps(&mut launched.report);
+                }
+                if let Some(limit) = verdict::given_up(&mut launched.report, budget >= implied) {
+                    return Err(match (limit.kind, options.deadline) {
+                        (FindingKind::OverBudget, _) => EmulatorError::Budget { budget, implied },
+                        (_, Some(deadline)) if is_past(until) => {
+                            EmulatorError::OutOfTime { deadline }
+                        }
+                        _ => EmulatorError::GivenUp { why: limit.detail },
+                    });
                 }
                 // Samples have no NaN where nothing is held: such a launch cannot be repeated.
                 let may_rely = was_launched && !is_strange;
@@ -288,12 +305,11 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         }
     }
 
-    /// Instructions that a warp may execute: what the matrix implies if a single one does all of
-    /// the work.
-    fn budget(&self) -> u64 {
+    /// Instructions that a warp executes at most if a single one does all of the work.
+    fn implied_instructions(&self) -> u64 {
         let (rows, columns) = (self.matrix.rows() as u64, self.matrix.cols() as u64);
         let work = (self.matrix.nnz() as u64 + rows + columns).saturating_mul(self.width as u64);
-        work.saturating_mul(INSTRUCTIONS_OF_AN_ENTRY).clamp(LEAST_BUDGET, MOST_BUDGET)
+        work.saturating_mul(INSTRUCTIONS_OF_AN_ENTRY)
     }
 
     /// What a launch is given; `input` and `output` are those of the launch before.
@@ -430,6 +446,11 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         let reason = format!("the counters in {name} are not zero after a launch");
         Some(Outcome::WrongResult { violation: Violation::KeepsState, reason })
     }
+}
+
+/// Whether that time has come.
+fn is_past(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| Instant::now() >= until)
 }
 
 /// The factors that a kernel takes, after a comma.

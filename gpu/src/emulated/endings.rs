@@ -127,7 +127,7 @@ impl EmulatorEvaluator {
         let mut verified = Verification { checks: 0, worst_ratio: 0.0 };
         for (seed, (alpha, beta, in_place)) in (0..).zip(LAUNCHES) {
             let given = trial.given(alpha, beta, in_place, &mut random);
-            let how = Options { seed, budget: BUDGET };
+            let how = Options { seed, budget: BUDGET, ..Options::default() };
             let mut ratio = || {
                 let rounded = trial.plain(plain, &given, &how)?;
                 let product = match (task.precision.rounds_results(), others.last()) {

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
+use std::time::Instant;
 
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::Outcome;
@@ -61,7 +62,7 @@ impl<'a, A: Scalar, D: Scalar> Sampling<'a, A, D> {
     ///
     /// # Errors
     /// When nothing is.
-    pub(super) fn judge(&self) -> Result<Judgement, EmulatorError> {
+    pub(super) fn judge(&self, until: Option<Instant>) -> Result<Judgement, EmulatorError> {
         let grid = self.prepared.launch.geometry.grid;
         let [rows, cols] = [self.matrix.rows(), self.matrix.cols()].map(|n| n * self.width);
         let refusal = |ran, remark| EmulatorError::Launch {
@@ -85,7 +86,7 @@ impl<'a, A: Scalar, D: Scalar> Sampling<'a, A, D> {
         let launch = launch_of(self.prepared, given.arguments);
         let blocks = chosen(grid, (rows * size_of::<D>()) as u64);
         let sample = Sample { blocks, instructions: INSTRUCTIONS };
-        let options = Options { seed: 0, budget: INSTRUCTIONS };
+        let options = Options { seed: 0, budget: INSTRUCTIONS, until };
         let judgement = |outcome, findings| Judgement {
             outcome,
             findings,
@@ -101,7 +102,11 @@ impl<'a, A: Scalar, D: Scalar> Sampling<'a, A, D> {
         };
         verdict::forgive_wraps(&mut report);
         let found = report.findings.len();
-        report.findings.retain(|finding| finding.kind != FindingKind::OverBudget);
+        // Blocks that have not begun may be waited for.
+        let is_limit = |kind| {
+            matches!(kind, FindingKind::Endless | FindingKind::OverBudget | FindingKind::GivenUp)
+        };
+        report.findings.retain(|finding| !is_limit(finding.kind));
         let has_ended = report.findings.len() == found;
         if let Some(outcome) = verdict::of_findings(&report.findings) {
             report.findings.extend(report.remarks);

@@ -30,6 +30,19 @@ pub(super) fn forgive_wraps(report: &mut Report) {
     report.remarks.extend(report.findings.extract_if(.., wraps));
 }
 
+/// Takes out what says nothing of the kernel, but that the emulator gave it up: before it had
+/// executed what may be needed, unless the budget suffices for that, or for want of memory or time.
+/// Gives the first of that where nothing else was found.
+pub(super) fn given_up(report: &mut Report, budget_suffices: bool) -> Option<Finding> {
+    let is_limit = |finding: &mut Finding| match finding.kind {
+        FindingKind::GivenUp => true,
+        FindingKind::OverBudget => !budget_suffices,
+        _ => false,
+    };
+    let limits: Vec<Finding> = report.findings.extract_if(.., is_limit).collect();
+    limits.into_iter().next().filter(|_| report.findings.is_empty())
+}
+
 /// The same outcome of a kernel that is right on the matrix that it was judged on, but not on one
 /// that is `what`.
 pub(super) fn on_matrix(what: &str, outcome: Outcome) -> Outcome {
@@ -103,6 +116,28 @@ mod tests {
         let kinds = |of: &[Finding]| of.iter().map(|finding| finding.kind).collect::<Vec<_>>();
         assert_eq!(kinds(&report.findings), [FindingKind::Race]);
         assert_eq!(kinds(&report.remarks), [FindingKind::AddressOverflow]);
+    }
+
+    #[test]
+    fn a_launch_that_is_given_up_says_nothing_of_the_kernel_by_that() {
+        use FindingKind::{Endless, GivenUp, OverBudget, Race};
+        let of = |kinds: &[FindingKind]| Report {
+            findings: kinds.iter().copied().map(finding).collect(),
+            ..Report::default()
+        };
+        let kind = |given_up: Option<Finding>| given_up.map(|finding| finding.kind);
+        assert_eq!(kind(given_up(&mut of(&[OverBudget]), false)), Some(OverBudget));
+        assert_eq!(kind(given_up(&mut of(&[GivenUp]), true)), Some(GivenUp));
+        for (kinds, budget_suffices) in [
+            (vec![OverBudget], true),
+            (vec![Endless], false),
+            (vec![Race, GivenUp], false),
+            (vec![], false),
+        ] {
+            let mut report = of(&kinds);
+            assert_eq!(given_up(&mut report, budget_suffices), None);
+            assert_eq!(report.findings, of(&kinds[..kinds.len().min(1)]).findings);
+        }
     }
 
     #[test]

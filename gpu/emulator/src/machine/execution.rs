@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::block::Core;
 use super::late::LATE;
+use super::looks::Held;
 use super::order::{Log, lanes_of};
 use super::undefined::Use;
 use super::warp::{Group, PATIENCE, Warp};
-use crate::code::{Instruction, LoadMatrix, Op, Register, StoreMatrix, WARP};
+use crate::code::{Instruction, LoadMatrix, Op, Order, Register, StoreMatrix, WARP};
 use crate::finding::FindingKind;
 
 /// Instructions that a strong access of device memory counts as, for the budget and where others
@@ -16,6 +17,8 @@ const STRONG_COST: u32 = 20;
 /// Instructions that one counts as, for the budget, that is executed or not by what nobody knows:
 /// of a loop that ends so not much more is learnt.
 const UNDEFINED_COST: u64 = 1_000;
+/// Instructions that a loop is followed for, of which a round may have half as many.
+const STEPS_OF_A_LOOP: u32 = 1 << 17;
 
 impl Core<'_> {
     /// Runs a warp for about so many instructions, or until none of its lanes can go on.
@@ -33,15 +36,13 @@ impl Core<'_> {
             let most = if group.lanes == warp.ready { left } else { left.min(PATIENCE) };
             let before = warp.executed;
             let counter = self.run_group(warp, group, most, &mut log);
-            let mut over = grid.spend(warp.executed - before);
-            if warp.spent() > grid.options.budget {
-                let most = grid.options.budget;
-                let lacks = self.lacks(warp).map_or(String::new(), |what| format!("; {what}"));
-                over = Some(format!("the warp has used up its {most} instructions{lacks}"));
-            }
-            if let Some(why) = over {
+            let given_up =
+                grid.spend(warp.executed - before).map(|why| (FindingKind::GivenUp, why));
+            let is_over = warp.spent() > grid.options.budget;
+            let over = if is_over { Some(self.over_budget(warp)) } else { given_up };
+            if let Some((kind, why)) = over {
                 let lane = group.lanes.trailing_zeros() as usize;
-                self.report(FindingKind::OverBudget, counter, warp.index, lane, || (None, why));
+                self.report(kind, counter, warp.index, lane, || (None, why));
                 self.is_stuck = true;
                 grid.is_over.store(true, Relaxed);
             }
@@ -50,6 +51,50 @@ impl Core<'_> {
                 return;
             }
         }
+    }
+
+    /// What a warp does that has used up its budget.
+    fn over_budget(&mut self, warp: &mut Warp) -> (FindingKind, String) {
+        let most = self.grid.options.budget;
+        let lacks = self.lacks(warp).map_or(String::new(), |what| format!("; {what}"));
+        if warp.has_waited_in_vain(most) {
+            return (FindingKind::Endless, format!("what it waits for does not come{lacks}"));
+        }
+        if self.goes_round(warp) {
+            let why = "it goes round in a loop in which nothing changes".to_owned();
+            return (FindingKind::Endless, why);
+        }
+        let why = format!("the warp has used up its {most} instructions{lacks}");
+        (FindingKind::OverBudget, why)
+    }
+
+    /// Whether a warp is in a loop that never ends: all that it holds comes again, and it has only
+    /// read and computed since.
+    fn goes_round(&mut self, warp: &mut Warp) -> bool {
+        let grid = self.grid;
+        let mut log = Log::Parallel;
+        let mut then: Option<Held> = None;
+        for step in 0..STEPS_OF_A_LOOP {
+            let Some(group) = warp.pick(None, None) else { return false };
+            let instruction = grid.kernel.code.get(group.counter as usize);
+            let changes_nothing = instruction.is_some_and(|instruction| match &instruction.op {
+                Op::Compute(_) | Op::Branch { .. } | Op::Nothing => true,
+                Op::Load { access, .. } => access.order == Order::Weak,
+                _ => false,
+            });
+            // Other lanes may change what these wait for.
+            if group.lanes != warp.ready || !changes_nothing {
+                return false;
+            }
+            if then.as_ref().is_some_and(|held| held.is_of(warp)) {
+                return true;
+            }
+            if u32::is_power_of_two(step) {
+                then = Some(Held::of(warp));
+            }
+            self.run_group(warp, group, 1, &mut log);
+        }
+        false
     }
 
     /// Runs a group until it splits, waits, meets other lanes, or has executed so many

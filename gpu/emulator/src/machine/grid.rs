@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use fastrand::Rng;
 use rayon::prelude::*;
@@ -230,6 +231,9 @@ impl<'l> Grid<'l> {
     pub(crate) fn spend(&self, instructions: u64) -> Option<String> {
         if self.global.is_full() {
             return Some("the launch touches more memory than races are looked for in".to_owned());
+        }
+        if self.options.until.is_some_and(|until| Instant::now() >= until) {
+            return Some("it had no more time".to_owned());
         }
         let sample = self.sample?;
         let before = self.executed.fetch_add(instructions, Relaxed);

@@ -140,15 +140,15 @@ impl Patience {
             return false;
         }
         match &self.then {
-            Some((at, held)) if self.looks - at <= LOOKS_OF_A_ROUND => *held == Held::of(warp),
+            Some((at, held)) if self.looks - at <= LOOKS_OF_A_ROUND => held.is_of(warp),
             _ => false,
         }
     }
 }
 
 /// What a warp has in its registers, and where its lanes are.
-#[derive(Debug, PartialEq)]
-struct Held {
+#[derive(Debug)]
+pub(super) struct Held {
     counters: [u32; WARP],
     predicates: Vec<u32>,
     words: Vec<[u32; WARP]>,
@@ -156,7 +156,7 @@ struct Held {
 }
 
 impl Held {
-    fn of(warp: &Warp) -> Self {
+    pub(super) fn of(warp: &Warp) -> Self {
         let Registers { predicates, words, longs, .. } = &warp.registers;
         Self {
             counters: warp.counters,
@@ -164,5 +164,14 @@ impl Held {
             words: words.clone(),
             longs: longs.clone(),
         }
+    }
+
+    /// Whether a warp holds the same again.
+    pub(super) fn is_of(&self, warp: &Warp) -> bool {
+        let Registers { predicates, words, longs, .. } = &warp.registers;
+        self.counters == warp.counters
+            && self.predicates == *predicates
+            && self.words == *words
+            && self.longs == *longs
     }
 }

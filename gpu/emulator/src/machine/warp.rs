@@ -65,6 +65,8 @@ pub(crate) struct Warp {
     pub(crate) executed: u64,
     /// Instructions that count against its budget besides.
     pub(crate) charged: u64,
+    /// Those of them that tries in vain count as.
+    in_vain: u64,
     /// Instructions executed that read global memory.
     pub(crate) loads: u64,
     /// Lanes' own memory.
@@ -138,6 +140,7 @@ impl Warp {
             late: None,
             executed: 0,
             charged: 0,
+            in_vain: 0,
             loads: 0,
             local: LocalWord::noise(index, 0..local_bytes.div_ceil(4)),
             calls: Calls::default(),
@@ -235,9 +238,15 @@ impl Warp {
         (self.executed + self.charged).saturating_sub(self.excused)
     }
 
+    /// Whether the most of its budget went into tries in vain.
+    pub(crate) fn has_waited_in_vain(&self, budget: u64) -> bool {
+        self.in_vain > budget / 2
+    }
+
     /// Counts a try in vain after all.
     pub(crate) fn charge_try(&mut self, charge: u64) {
         self.charged += charge;
+        self.in_vain += charge;
         self.mark += charge;
     }
 

@@ -27,7 +27,7 @@ impl Case {
             dynamic_shared: 0,
             arguments: vec![Argument::Buffer(y)],
         };
-        let options = Options { seed, budget: 100_000 };
+        let options = Options { seed, budget: 100_000, ..Options::default() };
         let report = run(&kernel, &launch, &mut memory, &options).unwrap();
         let words = memory.bytes(y);
         let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
