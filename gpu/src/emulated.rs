@@ -110,6 +110,8 @@ pub struct Judgement {
     pub counters: Option<Counters>,
     /// Instructions of its PTX; absent when it does not compile.
     pub ptx_instructions: Option<usize>,
+    /// What is to be known of a right kernel from anywhere, in a line.
+    pub remark: Option<String>,
 }
 
 /// The emulator, or what it needs, failed: nothing is known of the kernel.
@@ -346,12 +348,20 @@ impl EmulatorEvaluator {
             Err(error) => return Err(trial.err().unwrap_or(error)),
         };
         let Some(on_other) = on_other else { return trial };
+        if on_other.outcome.is_right() {
+            let remarked = |judgement: Judgement| Judgement {
+                remark: judgement.remark.or(on_other.remark),
+                ..judgement
+            };
+            return trial.map(remarked);
+        }
         // What it costs is told of the matrix that was asked for.
         let counters = trial.map_or(on_other.counters, |judgement| judgement.counters);
         Ok(Judgement { counters, ..on_other })
     }
 
-    /// What is wrong with a kernel on matrices that are cut out of the one that it is judged on.
+    /// What is wrong with a kernel, or remarkable, on matrices that are cut out of the one that it
+    /// is judged on.
     fn judge_on_others<T: Scalar>(
         &self,
         kernel: &MachineKernel,
@@ -360,6 +370,7 @@ impl EmulatorEvaluator {
         until: Option<Instant>,
     ) -> Result<Option<Judgement>, EmulatorError> {
         let options = EmulationOptions { seeds: 1, checks: 1, ..self.options };
+        let mut remarked = None;
         for (what, small) in awkward::matrices(matrix, raw.is_told(matrix))? {
             // Some launches take what such a matrix has none of, as a grid of a block for each
             // entry.
@@ -372,8 +383,11 @@ impl EmulatorEvaluator {
                 let outcome = verdict::on_matrix(what, on_it.outcome);
                 return Ok(Some(Judgement { outcome, ..on_it }));
             }
+            if on_it.remark.is_some() {
+                remarked.get_or_insert(on_it);
+            }
         }
-        Ok(None)
+        Ok(remarked)
     }
 
     /// The kernel of a program; an `Err` within says what became of it.
@@ -523,7 +537,7 @@ fn not_compiled(reason: String) -> Outcome {
 impl Judgement {
     /// Of a kernel that never ran.
     fn unlaunched(outcome: Outcome) -> Self {
-        Self { outcome, findings: Vec::new(), counters: None, ptx_instructions: None }
+        Self { outcome, findings: Vec::new(), counters: None, ptx_instructions: None, remark: None }
     }
 
     /// Of a program that does not fit the matrix.

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-const CHECKS: [(&str, fn()); 11] = [
+const CHECKS: [(&str, fn()); 15] = [
     ("right_programs_are_verified", right_programs_are_verified),
     (
         "programs_for_another_matrix_or_element_type_do_not_compile",
@@ -73,6 +73,19 @@ const CHECKS: [(&str, fn()); 11] = [
         "a_check_judges_the_kernel_that_will_be_written",
         a_check_judges_the_kernel_that_will_be_written,
     ),
+    (
+        "who_needs_more_than_a_budget_is_not_called_faulty",
+        who_needs_more_than_a_budget_is_not_called_faulty,
+    ),
+    ("what_takes_too_long_is_not_called_wrong", what_takes_too_long_is_not_called_wrong),
+    (
+        "nan_that_spreads_is_a_remark_and_what_it_hides_is_wrong",
+        nan_that_spreads_is_a_remark_and_what_it_hides_is_wrong,
+    ),
+    (
+        "blocks_have_the_memory_and_registers_of_the_architecture",
+        blocks_have_the_memory_and_registers_of_the_architecture,
+    ),
 ];
 
 fn pool() -> Arc<CompilePool> {
@@ -86,7 +99,18 @@ fn pool() -> Arc<CompilePool> {
 }
 
 fn emulator() -> EmulatorEvaluator {
-    EmulatorEvaluator::open(pool(), Architecture::Sm90, EmulationOptions::default()).unwrap()
+    emulator_for(Architecture::Sm90, EmulationOptions::default())
+}
+
+fn emulator_for(architecture: Architecture, options: EmulationOptions) -> EmulatorEvaluator {
+    EmulatorEvaluator::open(pool(), architecture, options).unwrap()
+}
+
+/// A source of `tests/emulator/foreign`.
+fn foreign(name: &str) -> RawKernel {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/emulator/foreign");
+    let source = std::fs::read_to_string(format!("{folder}/{name}.cu")).unwrap();
+    RawKernel::parse(&source, None).unwrap()
 }
 
 fn program(text: &str) -> Program {
@@ -200,7 +224,7 @@ __global__ void spmv(const int* row_ptr, const int* col_idx, const {values}* val
         emulator().judge(matrix().view(), candidate).unwrap().outcome.to_string()
     };
     let right = kernel("float", "double");
-    assert!(outcome(&right, mixed).starts_with("right in 8 checks"), "{}", outcome(&right, mixed));
+    assert!(outcome(&right, mixed).starts_with("right in 10 checks"), "{}", outcome(&right, mixed));
     // Sums have to be in double precision.
     let short = outcome(&kernel("float", "float"), mixed);
     assert!(short.contains("inexact"), "{short}");
@@ -275,7 +299,7 @@ __device__ f16 narrow(float value) {
     let (nearest, cut) = (bf16(NEAREST), bf16("bits >> 16"));
     for (dtype, half) in [(Dtype::F16, f16), (Dtype::BF16, nearest.as_str())] {
         let right = judged(dtype, half, "");
-        assert!(right.starts_with("right in 8 checks"), "{dtype}: {right}");
+        assert!(right.starts_with("right in 10 checks"), "{dtype}: {right}");
         let rounded = judged(dtype, half, each);
         assert!(rounded.contains("inexact"), "{dtype}: {rounded}");
     }
@@ -379,4 +403,123 @@ fn a_check_judges_the_kernel_that_will_be_written() {
     assert!(matches!(taken.as_slice(), [Taken { verdict: Some(_), .. }]), "{taken:?}");
     let error = take(1, "#error edited\n").unwrap_err();
     assert!(error.is_wrong, "{error}");
+}
+
+fn who_needs_more_than_a_budget_is_not_called_faulty() {
+    let judge = |kernel: &RawKernel, budget| {
+        let options = EmulationOptions { budget: Some(budget), ..EmulationOptions::default() };
+        let candidate = Candidate::Cuda(kernel, SPMV);
+        emulator_for(Architecture::Sm90, options).judge(matrix().view(), candidate)
+    };
+    // What the matrix implies if one warp does all of the work.
+    let all = 60 * (matrix().nnz() as u64 + 300 + 280);
+    let one_thread = foreign("right/one_thread");
+    let error = judge(&one_thread, 2_000).unwrap_err();
+    assert!(
+        matches!(error, EmulatorError::Budget { budget: 2_000, implied } if implied == all),
+        "{error}"
+    );
+    assert!(judge(&one_thread, all).unwrap().outcome.is_right());
+    // Who goes round and round, or waits for what nobody does, never ends by any budget.
+    let round =
+        cuda("while (row_ptr[row] < row_ptr[row + 1] && y[row] == y[row]) { }", "y[row] = sum;");
+    let waits = cuda("while (*(volatile const float*)&x[row % 280] != 7) { }", "y[row] = sum;");
+    for (endless, budget) in [(waits, 2_000), (round, 2_000)] {
+        let judgement = judge(&endless, budget).unwrap();
+        assert!(matches!(judgement.outcome, Outcome::Faulted { .. }), "{}", judgement.outcome);
+        let kinds: Vec<_> = judgement.findings.iter().map(|finding| finding.kind).collect();
+        assert!(kinds.contains(&FindingKind::Endless), "{kinds:?}");
+    }
+    // One that counts may end somewhen, unless the matrix implies less.
+    let counts = cuda("for (unsigned i = 1; i != 0; i += 2) sum += i & row;", "y[row] = sum;");
+    assert!(matches!(judge(&counts, 2_000), Err(EmulatorError::Budget { .. })));
+    let judgement = judge(&counts, all).unwrap();
+    assert!(matches!(judgement.outcome, Outcome::Faulted { .. }), "{}", judgement.outcome);
+}
+
+fn what_takes_too_long_is_not_called_wrong() {
+    let judge = |seconds: f64| {
+        let deadline = Some(std::time::Duration::from_secs_f64(seconds));
+        let options = EmulationOptions { budget: Some(1 << 40), deadline, ..Default::default() };
+        let counts = cuda("for (unsigned i = 1; i != 0; i += 2) sum += i & row;", "y[row] = sum;");
+        let candidate = Candidate::Cuda(&counts, SPMV);
+        emulator_for(Architecture::Sm90, options).judge(matrix().view(), candidate)
+    };
+    for seconds in [1e-9, 1.0] {
+        let error = judge(seconds).unwrap_err();
+        assert!(matches!(error, EmulatorError::OutOfTime { .. }), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1);
+    }
+}
+
+fn nan_that_spreads_is_a_remark_and_what_it_hides_is_wrong() {
+    // The next entry may be another row's, and counts as nothing if it is.
+    let padded = "const int end = row_ptr[row + 1], last = row_ptr[num_rows] - 1;
+        for (int i = row_ptr[row]; i < end; i += 2) {
+            sum += values[i] * x[col_idx[i]];
+            const int next = min(i + 1, last);
+            sum += (i + 1 < end ? values[next] : 0.0f) * x[i + 1 < end ? col_idx[next] : 0];
+        }";
+    let judgement = judge(&cuda(padded, "y[row] = sum;"));
+    assert!(judgement.outcome.is_right(), "{}", judgement.outcome);
+    let remark = judgement.remark.unwrap();
+    let begins =
+        "results are right for finite operands; NaN or infinity in x spreads to rows without it, ";
+    assert!(remark.starts_with(begins), "{remark}");
+    assert_eq!(judge(&cuda(SUM, "y[row] = sum;")).remark, None);
+    // Operands are as aligned as this says.
+    let aligned = "if ((unsigned long long)y % 16 == 0) y[row] = sum;";
+    assert!(judge(&cuda(SUM, aligned)).outcome.is_right());
+    let outcome = judge(&foreign("wrong/aligned_to_32_bytes")).outcome;
+    let Outcome::Faulted { reason } = outcome else { panic!("{outcome}") };
+    assert!(reason.ends_with("; here dense operands are aligned to 16 bytes only"), "{reason}");
+    // What is finite where there is NaN elsewhere, or is not written then, is wrong.
+    for store in ["y[row] = x[0] == x[0] ? sum : 1.0f;", "if (x[0] == x[0]) y[row] = sum;"] {
+        let outcome = judge(&cuda(SUM, store)).outcome;
+        let Outcome::WrongResult { reason, .. } = outcome else { panic!("{outcome}") };
+        assert!(reason.contains("with NaN in rows of the input"), "{reason}");
+    }
+    // The same of infinity, which equals itself.
+    let outcome =
+        judge(&cuda(SUM, "y[row] = fabsf(x[0]) < 2.0f || x[0] != x[0] ? sum : 1.0f;")).outcome;
+    let Outcome::WrongResult { reason, .. } = outcome else { panic!("{outcome}") };
+    assert!(reason.contains("with infinity in rows of the input"), "{reason}");
+}
+
+fn blocks_have_the_memory_and_registers_of_the_architecture() {
+    let of_bytes = |bytes: u32| {
+        let source = format!(
+            "// launch: spmv<<<ceil(num_rows / 128), 128, {bytes}>>>
+__global__ void spmv(const int* row_ptr, const int* col_idx, const float* values, const float* x,
+                     float* y, int num_rows) {{
+    extern __shared__ float sums[];
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < num_rows) {{
+        sums[threadIdx.x] = 0;
+        for (int i = row_ptr[row]; i < row_ptr[row + 1]; i++)
+            sums[threadIdx.x] += values[i] * x[col_idx[i]];
+        y[row] = sums[threadIdx.x];
+    }}
+}}
+"
+        );
+        RawKernel::parse(&source, None).unwrap()
+    };
+    let judge = |bytes, architecture| {
+        let kernel = of_bytes(bytes);
+        let evaluator = emulator_for(architecture, EmulationOptions::default());
+        evaluator.judge(matrix().view(), Candidate::Cuda(&kernel, SPMV)).unwrap().outcome
+    };
+    let all = 99 << 10;
+    assert!(judge(all, Architecture::Sm86).is_right());
+    assert!(judge(all + 1, Architecture::Sm90).is_right());
+    let outcome = judge(all + 1, Architecture::Sm86);
+    let Outcome::LaunchFailed { reason } = outcome else { panic!("{outcome}") };
+    assert!(reason.contains("sm_86 has 101376 for a block"), "{reason}");
+
+    let outcome = self::judge(&foreign("wrong/registers_of_a_block")).outcome;
+    let Outcome::LaunchFailed { reason } = outcome else { panic!("{outcome}") };
+    let begins = "blocks of 1024 threads of ";
+    let ends = "__launch_bounds__(1024) makes the compiler keep to that";
+    assert!(reason.starts_with(begins) && reason.ends_with(ends), "{reason}");
 }

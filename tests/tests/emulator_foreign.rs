@@ -1,7 +1,8 @@
 //! Kernels as strangers write them, judged as `verify --emulate` does: the right ones of
 //! `tests/emulator/foreign/right` pass, and those of `tests/emulator/foreign/launched`, simple ones
-//! with launches as people write them; the wrong ones of `tests/emulator/foreign/wrong` are told
-//! wrong, with a line that is marked `// BUG` where there is one, and so are those of
+//! with launches as people write them; those of `tests/emulator/foreign/remarked` pass with a
+//! remark that NaN spreads; the wrong ones of `tests/emulator/foreign/wrong` are told wrong, with a
+//! line that is marked `// BUG` where there is one, and so are those of
 //! `tests/emulator/foreign/half` in half precision. Of those of `tests/emulator/foreign/told` a
 //! finding says the words that follow each `// SAYS:`, with the lines of what is wrong. Those of
 //! `tests/emulator/foreign/vast` are judged where dense operands have more than 2³² elements: wrong
@@ -53,6 +54,7 @@ fn plan() -> Result<Vec<Trial>> {
     let sets = [
         ("right", is_right as fn(&_, &_) -> _),
         ("launched", is_right),
+        ("remarked", is_remarked),
         ("wrong", is_wrong),
         ("told", is_told_why),
         ("half/right", is_right_in_half),
@@ -105,7 +107,18 @@ fn judge_in_half(source: &str, emulator: &EmulatorEvaluator) -> Result<Judgement
 }
 
 fn is_right(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
-    is_told_right(&judge::<f32>(source, emulator)?)
+    let judgement = judge::<f32>(source, emulator)?;
+    ensure!(judgement.remark.is_none(), "{:?}", judgement.remark);
+    is_told_right(&judgement)
+}
+
+/// Right, but for NaN and infinity in rows of the input that a row does not name.
+fn is_remarked(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
+    let judgement = judge::<f32>(source, emulator)?;
+    is_told_right(&judgement)?;
+    let remark = judgement.remark.context("there is no remark")?;
+    ensure!(remark.contains("NaN or infinity in x spreads"), "{remark}");
+    Ok(())
 }
 
 fn is_right_in_half(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {

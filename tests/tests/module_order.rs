@@ -126,8 +126,17 @@ const GPU: [&str; 11] = [
 ];
 
 /// All modules of the emulator, likewise.
-const EMULATOR: [&str; 10] = [
-    "error", "compute", "code", "ptx", "counters", "finding", "memory", "launch", "trace",
+const EMULATOR: [&str; 11] = [
+    "error",
+    "occupancy",
+    "compute",
+    "code",
+    "ptx",
+    "counters",
+    "finding",
+    "memory",
+    "launch",
+    "trace",
     "machine",
 ];
 

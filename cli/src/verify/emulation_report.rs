@@ -33,6 +33,8 @@ pub(crate) struct EmulationReport {
     right: bool,
     outcome: Outcome,
     findings: Vec<FindingDocument>,
+    /// What is to be known of a right kernel; null where there is nothing.
+    remark: Option<String>,
     /// Of the first launch; null where there was none.
     counters: Option<Counters>,
     /// The counters by product of an entry; null where there was no launch.
@@ -83,7 +85,7 @@ impl EmulationReport {
         on: Extent,
         judgement: Judgement,
     ) -> Self {
-        let Judgement { outcome, findings, counters, ptx_instructions } = judgement;
+        let Judgement { outcome, findings, counters, ptx_instructions, remark } = judgement;
         let options = emulator.options();
         let columns = u64::from(given.task.operation.columns());
         let features = counters.map(|counters| on.cost(columns, &counters).features());
@@ -103,6 +105,7 @@ impl EmulationReport {
             right: outcome.is_right(),
             outcome,
             findings: findings.into_iter().map(FindingDocument::from).collect(),
+            remark,
             counters,
             features,
             ptx_instructions,
@@ -166,6 +169,9 @@ impl fmt::Display for EmulationReport {
             // What is in the findings is not said twice.
             outcome if !self.findings.is_empty() => writeln!(f, "wrong      {}", outcome.word())?,
             outcome => writeln!(f, "wrong      {outcome}")?,
+        }
+        if let Some(remark) = &self.remark {
+            writeln!(f, "remark     {remark}")?;
         }
         for (index, finding) in self.findings.iter().enumerate() {
             writeln!(f, "{:11}{}", if index == 0 { "findings" } else { "" }, finding.text)?;

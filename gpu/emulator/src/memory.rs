@@ -145,6 +145,14 @@ impl Memory {
         BufferId(index)
     }
 
+    /// Lets a buffer begin so many bytes further on, for launches that come after that: it is
+    /// aligned to no more than they are.
+    pub fn displace(&mut self, buffer: BufferId, bytes: u64) {
+        if let Some(buffer) = self.buffers.get_mut(buffer.0) {
+            buffer.address += bytes;
+        }
+    }
+
     /// What a buffer holds. What was never written is 0xFF, which makes floats NaN.
     #[must_use]
     pub fn bytes(&self, buffer: BufferId) -> Vec<u8> {
@@ -439,7 +447,13 @@ mod tests {
             assert_eq!(buffer.offset(buffer.address() - 4, 4), None);
             assert_eq!(buffer.offset(buffer.address() + buffer.len() as u64 - 3, 4), None);
         }
+        memory.displace(ids[1], 16);
         let b = &memory.buffers()[1];
+        assert_eq!((b.address() % 256, Memory::near(b.address())), (16, Some(1)));
+        assert_eq!(
+            (b.offset(b.address() + 12, 4), b.offset(b.address() - 16, 4)),
+            (Some(12), None)
+        );
         assert_eq!(b.place(b.address() - 4).place, "b - 4 of 16 bytes");
     }
 }

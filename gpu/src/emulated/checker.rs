@@ -201,8 +201,13 @@ mod tests {
             n if n % 2 == 0 => Outcome::Verified(Verification { checks: *n, worst_ratio: 0.5 }),
             n => Outcome::Faulted { reason: format!("{n} races") },
         };
-        let judgement =
-            Judgement { outcome, findings: vec![], counters: None, ptx_instructions: None };
+        let judgement = Judgement {
+            outcome,
+            findings: vec![],
+            counters: None,
+            ptx_instructions: None,
+            remark: None,
+        };
         let matrix = generate::stencil5(3, 3);
         Ok(Emulated { judgement, extent: Ground::whole(matrix.view()).extent() })
     }

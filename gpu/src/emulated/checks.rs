@@ -23,7 +23,7 @@ use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory, Variables};
 use super::named_columns::{NamedColumns, words};
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
-use crate::judge::{Before, Check, Input, Thinning, thinning};
+use crate::judge::{Before, Check, DISPLACEMENT, Input, Place, Thinning, thinning};
 use crate::run::device::Geometry;
 
 /// Most elements of a dense operand that are held: 2 GiB in double precision.
@@ -80,6 +80,10 @@ struct Operands<D: Scalar> {
     initial: Option<Vec<D>>,
     alpha: D::Accumulator,
     beta: D::Accumulator,
+    /// What rows of the input are that are not held, where these are no finite numbers.
+    others: Option<D>,
+    /// Bytes that they lie behind the begin of an allocation.
+    displacement: u64,
 }
 
 /// What a launch left.
@@ -144,11 +148,13 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         let (mut input, mut output) = (Vec::new(), Vec::new());
         let mut verified = Verification { checks: 0, worst_ratio: 0.0 };
         let mut counters = None;
+        let mut remark = None;
         let judgement = |outcome, findings, counters| Judgement {
             outcome,
             findings,
             counters,
             ptx_instructions: Some(self.kernel.code.len()),
+            remark: None,
         };
         let implied = self.implied_instructions();
         let budget = options.budget.unwrap_or(implied.clamp(LEAST_BUDGET, MOST_BUDGET));
@@ -173,13 +179,12 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             let besides = Check::of_emulators(self.foreign).filter(|_| thorough && is_first);
             for check in checks.chain(besides) {
                 let mut operands = self.operands(check, input, output, &mut random);
-                let is_strange = check.input == Input::NotANumber;
-                let unnamed =
-                    if is_strange { self.poison(&mut operands.input) } else { Vec::new() };
+                let is_strange = operands.others.is_some();
+                let unnamed = self.poison(&mut operands);
                 let how = Options { seed, budget, until };
                 // Where the launch goes wrong it is repeated.
                 let before = if self.foreign { kept.copied() } else { Kept::default() };
-                let mut launched = match self.launch(&operands, is_strange, kept, &how) {
+                let mut launched = match self.launch(&operands, kept, &how) {
                     Ok(launched) => launched,
                     Err(refusal) => {
                         let outcome = Outcome::LaunchFailed { reason: refusal.to_string() };
@@ -203,9 +208,10 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 let may_rely = was_launched && !is_strange;
                 if let Some(outcome) = verdict::of_findings(&launched.report.findings) {
                     let relies = may_rely && self.is_right_first(&operands, &how)?;
-                    let outcome = match relies {
-                        true => verdict::after_others(outcome),
-                        false => outcome,
+                    let outcome = match (relies, check.operands) {
+                        (true, _) => verdict::after_others(outcome),
+                        (false, Place::Displaced) => verdict::displaced(outcome),
+                        (false, Place::Here | Place::There) => outcome,
                     };
                     let mut findings = launched.report.findings;
                     if relies && let Some(failed) = self.traced(&operands, before, &how) {
@@ -223,7 +229,14 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                     let elements = comparison.unbounded;
                     return Err(EmulatorError::Range { elements, dtype: D::DTYPE });
                 }
-                let wrong = if comparison.passed() {
+                let spread = first_spread(&reference, &launched.output, self.foreign && is_strange);
+                if let Some(element) = spread {
+                    remark.get_or_insert_with(|| self.spreads(element / self.width));
+                    // For those who go on from it.
+                    let right = reference.values.iter().map(|&value| D::from_f64(value));
+                    launched.output = right.collect();
+                }
+                let wrong = if comparison.passed() || spread.is_some() {
                     self.left_counting(&launched.kept.workspace)
                 } else {
                     let results = (&reference, launched.output.as_slice());
@@ -251,16 +264,33 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 kept = launched.kept;
                 was_launched = true;
                 (input, output) = (operands.input, launched.output);
+                if spread.is_some() {
+                    continue;
+                }
                 verified.checks += 1;
                 verified.worst_ratio = verified.worst_ratio.max(comparison.worst_ratio);
             }
         }
-        Ok(judgement(Outcome::Verified(verified), Vec::new(), counters))
+        let outcome = Outcome::Verified(verified);
+        Ok(Judgement { remark, ..judgement(outcome, Vec::new(), counters) })
     }
 
-    /// Puts what is no number into the rows of the input that most likely stand for nothing, the
-    /// first and the last, and into those that no entry names. Gives which.
-    fn poison(&self, input: &mut [D]) -> Vec<bool> {
+    /// What is to be known of a kernel whose results are right where the input is finite.
+    fn spreads(&self, row: usize) -> String {
+        let parameters = self.prepared.launch.parameters.iter().zip(&self.prepared.names);
+        let input = parameters.into_iter().find(|(is, _)| **is == Parameter::Input);
+        let name = input.map_or("the input", |(_, name)| name);
+        format!(
+            "results are right for finite operands; NaN or infinity in {name} spreads to rows without it, such as \
+             row {row}"
+        )
+    }
+
+    /// Puts what is no finite number, where there is to be any, into the rows of the input that
+    /// most likely stand for nothing, the first and the last, and into those that no entry names.
+    /// Gives which.
+    fn poison(&self, operands: &mut Operands<D>) -> Vec<bool> {
+        let Operands { input, others: Some(strange), .. } = operands else { return Vec::new() };
         let columns = self.matrix.cols();
         let mut poisoned = vec![true; columns];
         for &column in self.matrix.columns() {
@@ -274,7 +304,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         }
         let rows = input.chunks_mut(self.width).zip(&poisoned);
         rows.filter(|(_, is_poisoned)| **is_poisoned).for_each(|(row, _)| {
-            row.fill(D::from_f64(f64::NAN));
+            row.fill(*strange);
         });
         poisoned
     }
@@ -349,19 +379,24 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             Before::Patched => Some(patched(output, random)),
         };
         let [alpha, beta] = [alpha, beta].map(D::Accumulator::from_f64);
-        Operands { input, initial, alpha, beta }
+        let others = check.input.strange().map(D::from_f64);
+        let displacement = match check.operands {
+            Place::Displaced => DISPLACEMENT,
+            // Each launch has a memory of its own.
+            Place::Here | Place::There => 0,
+        };
+        Operands { input, initial, alpha, beta, others, displacement }
     }
 
-    /// Launches it; what is `strange` has no number in rows of the input that are not held.
+    /// Launches it.
     fn launch(
         &self,
         operands: &Operands<D>,
-        strange: bool,
         kept: Kept,
         how: &Options,
     ) -> Result<Launched<D>, LaunchError> {
         let by = |launch: &Launch, memory: &mut Memory| run(self.kernel, launch, memory, how);
-        self.launch_by(by, operands, strange, kept)
+        self.launch_by(by, operands, kept)
     }
 
     /// Launches it by that way to run it.
@@ -369,25 +404,33 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         &self,
         run: impl FnOnce(&Launch, &mut Memory) -> Result<R, LaunchError>,
         operands: &Operands<D>,
-        strange: bool,
         kept: Kept,
     ) -> Result<Launched<D, R>, LaunchError> {
         let mut memory = Memory::new();
         memory.put_variables(kept.variables);
-        let input = |memory: &mut Memory, name: &str| match self.named {
-            None => memory.input(name, bytemuck::cast_slice(&operands.input)),
-            Some(named) => {
-                let element = named.element(operands.input.clone(), self.width, !strange);
-                let bytes = named.all() * self.width * size_of::<D>();
-                memory.computed(name, bytes, words(element))
-            }
+        let input = |memory: &mut Memory, name: &str| {
+            let input = match self.named {
+                None => memory.input(name, bytemuck::cast_slice(&operands.input)),
+                Some(named) => {
+                    let element =
+                        named.element(operands.input.clone(), self.width, operands.others);
+                    let bytes = named.all() * self.width * size_of::<D>();
+                    memory.computed(name, bytes, words(element))
+                }
+            };
+            memory.displace(input, operands.displacement);
+            input
         };
-        let output = |memory: &mut Memory, name: &str| match &operands.initial {
-            None => {
-                let bytes = self.matrix.rows() * self.width * size_of::<D>();
-                memory.uninitialised(name, bytes)
-            }
-            Some(initial) => memory.writable(name, bytemuck::cast_slice(initial)),
+        let output = |memory: &mut Memory, name: &str| {
+            let output = match &operands.initial {
+                None => {
+                    let bytes = self.matrix.rows() * self.width * size_of::<D>();
+                    memory.uninitialised(name, bytes)
+                }
+                Some(initial) => memory.writable(name, bytemuck::cast_slice(initial)),
+            };
+            memory.displace(output, operands.displacement);
+            output
         };
         let factors = [operands.alpha, operands.beta];
         let Given { arguments, output, working } =
@@ -417,7 +460,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         if !self.keeps_variables() && fresh.workspace.is_empty() {
             return Ok(false);
         }
-        let Ok(mut launched) = self.launch(operands, false, fresh, how) else { return Ok(false) };
+        let Ok(mut launched) = self.launch(operands, fresh, how) else { return Ok(false) };
         if self.foreign {
             verdict::forgive_wraps(&mut launched.report);
         }
@@ -428,7 +471,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
     }
 
     fn reference(&self, operands: &Operands<D>) -> Result<Reference, EmulatorError> {
-        let Operands { input, initial, alpha, beta } = operands;
+        let Operands { input, initial, alpha, beta, .. } = operands;
         let initial = initial.as_deref().unwrap_or_default();
         Ok(reference::multiply(self.matrix, input, self.width, *alpha, *beta, initial)?)
     }
@@ -446,6 +489,20 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         let reason = format!("the counters in {name} are not zero after a launch");
         Some(Outcome::WrongResult { violation: Violation::KeepsState, reason })
     }
+}
+
+/// The first element that is wrong in a launch with NaN or infinity in the input, where all that is
+/// wrong is that these have spread: elements that were not written have not.
+fn first_spread<D: Scalar>(reference: &Reference, output: &[D], strange: bool) -> Option<usize> {
+    let unwritten = u64::MAX >> (64 - 8 * size_of::<D>());
+    let has_spread = |element: usize| {
+        output
+            .get(element)
+            .is_some_and(|element| !element.to_f64().is_finite() && element.bits() != unwritten)
+    };
+    let mut wrong = reference::violations(reference, output).filter(|_| strange).peekable();
+    let first = *wrong.peek()?;
+    wrong.all(has_spread).then_some(first)
 }
 
 /// Whether that time has come.

@@ -123,6 +123,7 @@ impl EmulatorEvaluator {
             findings,
             counters,
             ptx_instructions: Some(fused.code.len()),
+            remark: None,
         };
         let mut verified = Verification { checks: 0, worst_ratio: 0.0 };
         for (seed, (alpha, beta, in_place)) in (0..).zip(LAUNCHES) {

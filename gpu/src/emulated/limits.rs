@@ -1,5 +1,5 @@
-//! What a block may take of a multiprocessor. The emulator would run blocks that take more; a driver
-//! refuses to launch them.
+//! What a block may take of a multiprocessor. The emulator would run blocks that take more; a
+//! driver refuses to launch them.
 
 use sparserl_core::target::{Architecture, Target};
 use sparserl_emulator::code::Kernel;

@@ -58,12 +58,12 @@ impl<A: Scalar> NamedColumns<A> {
     }
 
     /// The element at a place of the whole input, of which `held` are the rows that are held; the
-    /// others are not a number, or anything.
+    /// others are all the same, or numbers.
     pub(super) fn element<D: Scalar>(
         &self,
         held: Vec<D>,
         width: usize,
-        others_are_numbers: bool,
+        others: Option<D>,
     ) -> impl Fn(u64) -> D + Send + Sync + use<A, D> {
         let columns = self.columns.clone();
         move |at| {
@@ -72,8 +72,7 @@ impl<A: Scalar> NamedColumns<A> {
             let is_held = columns.get(rank).is_some_and(|&named| u64::from(named) == column);
             match held.get(rank * width + place).filter(|_| is_held) {
                 Some(&element) => element,
-                None if others_are_numbers => number(at),
-                None => D::NAN,
+                None => others.unwrap_or_else(|| number(at)),
             }
         }
     }
@@ -126,11 +125,11 @@ mod tests {
         let matrix = matrix();
         let named = NamedColumns::of_rows(matrix.view(), 0..3).unwrap();
         let held = vec![0.5_f64, 1.5, 2.5, 3.5, 4.5, 5.5];
-        let element = named.element(held.clone(), 2, false);
+        let element = named.element(held.clone(), 2, Some(f64::NAN));
         let far = 1_u64 << 31;
         assert_eq!([0, 1, 14, 15, far, far + 1].map(&element).as_slice(), held);
         assert!([2, 13, 16, far - 1].iter().all(|&at| element(at).is_nan()));
-        let element = named.element(held, 2, true);
+        let element = named.element(held, 2, None);
         assert_eq!(element(13), number::<f64>(13));
         assert_eq!(named.numbers::<f64>(2)[2..4], [14, 15].map(number::<f64>));
     }

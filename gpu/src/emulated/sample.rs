@@ -92,6 +92,7 @@ impl<'a, A: Scalar, D: Scalar> Sampling<'a, A, D> {
             findings,
             counters: None,
             ptx_instructions: Some(self.kernel.code.len()),
+            remark: None,
         };
         let mut report = match run_sample(self.kernel, &launch, &mut memory, &options, &sample) {
             Ok(report) => report,

@@ -4,6 +4,8 @@ use sparserl_core::outcome::{Outcome, Violation};
 use sparserl_emulator::finding::{Finding, FindingKind};
 use sparserl_emulator::launch::Report;
 
+use crate::judge::DISPLACEMENT;
+
 /// What becomes of a kernel with these findings; `None` when there are none.
 ///
 /// One that only writes where it may only read has a wrong result, as on a GPU. Anything else is a
@@ -52,6 +54,18 @@ pub(super) fn on_matrix(what: &str, outcome: Outcome) -> Outcome {
         Outcome::WrongResult { violation, reason } => {
             Outcome::WrongResult { violation, reason: on(reason) }
         }
+        outcome => outcome,
+    }
+}
+
+/// The same outcome of a kernel that is right on operands that are aligned as allocations are.
+pub(super) fn displaced(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Faulted { reason } => Outcome::Faulted {
+            reason: format!(
+                "{reason}; here dense operands are aligned to {DISPLACEMENT} bytes only"
+            ),
+        },
         outcome => outcome,
     }
 }

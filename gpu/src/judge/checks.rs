@@ -11,7 +11,9 @@
 //! | in place | new at the same address | an older result | results kept by pointer, work skipped because there is a result |
 //! | patched | that of the check before | its result, but for scattered elements | work skipped because a part of the result is right |
 //! | subnormal | random, too small to be normal | not written | numbers taken for 0 |
+//! | displaced | random, 16 bytes behind where an allocation begins, as the output | not written | loads that operands are not aligned to |
 //! | not a number | random, NaN in rows that a row of the matrix does not name | not written | products with entries that are not there |
+//! | infinite | the same with infinity | not written | the same, of kernels that take NaN for something else |
 //!
 //! α = 1 and β = 0, as when timed, except that α is random where something is added or thinned, and
 //! β where something is added. What has to stay is the same in all of them: the input, the arrays
@@ -67,8 +69,21 @@ pub(crate) enum Input {
     /// New random numbers, but NaN in rows that a row of the matrix does not name, and which are
     /// thus nothing to it.
     NotANumber,
+    /// The same with infinity.
+    Infinite,
     /// What it held in the check before.
     Kept,
+}
+
+impl Input {
+    /// What rows hold that a row of the matrix does not name, where that is no finite number.
+    pub(crate) fn strange(self) -> Option<f64> {
+        match self {
+            Self::NotANumber => Some(f64::NAN),
+            Self::Infinite => Some(f64::INFINITY),
+            Self::Fresh | Self::Thinned | Self::Subnormal | Self::Kept => None,
+        }
+    }
 }
 
 /// What the dense output holds before a launch.
@@ -90,7 +105,13 @@ pub(crate) enum Before {
 pub(crate) enum Place {
     Here,
     There,
+    /// [`DISPLACEMENT`] behind where an allocation begins.
+    Displaced,
 }
+
+/// Bytes that operands lie behind the begin of an allocation, as a part of a longer vector does:
+/// they are aligned to 16 bytes, which is what our own programs ask of them, and to no more.
+pub(crate) const DISPLACEMENT: u64 = 16;
 
 /// What the checks of emulators alone share: they stand for themselves.
 const ALONE: Check = Check {
@@ -106,7 +127,7 @@ const ALONE: Check = Check {
 
 impl Check {
     /// All of them, in the order that they are run in.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self {
             name: "on fresh inputs",
             input: Input::Fresh,
@@ -164,9 +185,19 @@ impl Check {
             ..ALONE
         },
         Self {
+            name: "on operands that are aligned to 16 bytes only",
+            operands: Place::Displaced,
+            judges: Judges::EmulatorOfForeign,
+            ..ALONE
+        },
+        Self {
             name: "with NaN in rows of the input that a row of the matrix does not name",
             input: Input::NotANumber,
-            judges: Judges::Emulator,
+            ..ALONE
+        },
+        Self {
+            name: "with infinity in rows of the input that a row of the matrix does not name",
+            input: Input::Infinite,
             ..ALONE
         },
     ];
@@ -246,7 +277,11 @@ mod tests {
         assert_eq!(of_all + foreign, Check::ALL.len());
         assert!(own < foreign, "of ours fewer");
         // A device has no such numbers.
-        let is_strange = |check: Check| matches!(check.input, Input::Subnormal | Input::NotANumber);
+        let is_strange = |check: Check| {
+            check.input == Input::Subnormal
+                || check.input.strange().is_some()
+                || check.operands == Place::Displaced
+        };
         assert!(!Check::of_all().any(is_strange) && Check::of_emulators(true).all(is_strange));
     }
 }

@@ -1,9 +1,10 @@
 //! Is a kernel right?
 //!
-//! The device runs every [`Check`] that all judges run. The order of addresses alternates between two pairs of
-//! operands. Before and after each launch everything that it must not change is digested: arrays,
-//! input, the other operands, the guard zones of all buffers, and the variables that its machine
-//! code declares. What nobody has written to since the check before keeps its digest from there.
+//! The device runs every [`Check`] that all judges run. The order of addresses alternates between
+//! two pairs of operands. Before and after each launch everything that it must not change is
+//! digested: arrays, input, the other operands, the guard zones of all buffers, and the variables
+//! that its machine code declares. What nobody has written to since the check before keeps its
+//! digest from there.
 //!
 //! The digests from before a launch are on the host when it begins: a kernel could write to those
 //! on the device, too. All that comes after it is asked for at once and waited for once. Not all
@@ -78,7 +79,7 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
             for check in Check::of_all() {
                 let operands = match check.operands {
                     Place::Here => here,
-                    Place::There => there,
+                    Place::There | Place::Displaced => there,
                 };
                 let (verdict, seconds) = self.check(check, operands, random)?;
                 verified.add(verdict);
@@ -106,7 +107,7 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
         }
         match check.input {
             // Numbers of other kinds are for emulators.
-            Input::Fresh | Input::Subnormal | Input::NotANumber => {
+            Input::Fresh | Input::Subnormal | Input::NotANumber | Input::Infinite => {
                 oracle.fill::<D>(stream, &operands.input, random.u64(..))?;
             }
             Input::Thinned => {

@@ -46,7 +46,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             Ok(Recorded { trace, buffers: buffers(memory, &launch.arguments) })
         };
         let (mut left, workspace) = (kept.variables.bytes(), kept.workspace.clone());
-        let launched = self.launch_by(by, operands, false, kept).ok()?;
+        let launched = self.launch_by(by, operands, kept).ok()?;
         let Prepared { launch, names, .. } = self.prepared;
         let parameters = launch.parameters.iter().zip(names).zip(&launched.report.buffers);
         let working = parameters.filter_map(|((parameter, name), buffer)| match parameter {
