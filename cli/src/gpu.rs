@@ -1,6 +1,7 @@
 //! The GPUs that kernels are measured on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use sparserl_core::message;
@@ -28,8 +29,17 @@ pub(crate) fn compilers() -> anyhow::Result<Arc<CompilePool>> {
 /// Processes of this program that compile, as many as there are cores, whether there is a GPU or
 /// not.
 pub(crate) fn pool() -> anyhow::Result<Arc<CompilePool>> {
+    pool_within(None)
+}
+
+/// The same, which take so long for a source at most.
+pub(crate) fn pool_within(deadline: Option<Duration>) -> anyhow::Result<Arc<CompilePool>> {
     let pool: Result<_, PoolError> = compile_pool(server_command()?);
-    Ok(Arc::new(pool?))
+    let pool = pool?;
+    Ok(Arc::new(match deadline {
+        Some(deadline) => pool.with_deadline(deadline),
+        None => pool,
+    }))
 }
 
 /// A compiler for GPUs of an architecture that are not there; else why there is none and how to get

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use sparserl_gpu::Architecture;
-use sparserl_gpu::emulated::EmulationOptions;
+use sparserl_gpu::compile::pool::PoolCompileError;
+use sparserl_gpu::emulated::ground::{DEFAULT_SAMPLE, GroundError};
+use sparserl_gpu::emulated::{EmulationOptions, EmulatorError};
 
 use crate::kernel_file::Kind;
-use sparserl_gpu::emulated::ground::DEFAULT_SAMPLE;
 
 /// More than any schedule is worth.
 const MOST_SEEDS: i64 = 1000;
@@ -15,7 +16,7 @@ const MOST_SEEDS: i64 = 1000;
 pub(crate) struct EmulationArgs {
     /// Judge on the CPU instead, by emulating PTX: finds wrong results, accesses out of bounds,
     /// uninitialised memory, races and barriers that not all threads reach; measures nothing
-    #[arg(long, conflicts_with_all = ["device", "deadline", "no_baselines"])]
+    #[arg(long, conflicts_with_all = ["device", "no_baselines"])]
     pub(crate) emulate: bool,
     /// Orders in which threads take turns, all of which are tried; twice as many where threads of
     /// CUDA read by atomic operations what others store [default: 2]
@@ -29,8 +30,9 @@ pub(crate) struct EmulationArgs {
     /// for CUDA, which may rely on the matrix's sizes]
     #[arg(long, value_name = "ENTRIES", requires = "emulate")]
     sample: Option<usize>,
-    /// Instructions after which a warp is taken never to end [default: what the matrix implies if
-    /// one warp does all of the work]
+    /// Instructions that a warp may execute; one that needs more is taken never to end, or where
+    /// the matrix implies more if one warp does all of the work, nothing is said of it [default:
+    /// what the matrix implies, from 10000000 to 200000000]
     #[arg(
         long, value_name = "N", requires = "emulate",
         value_parser = clap::value_parser!(u64).range(1..)
@@ -47,6 +49,20 @@ impl EmulationArgs {
         let default = EmulationOptions::default();
         let seeds = self.seeds.unwrap_or(default.seeds);
         EmulationOptions { seeds, budget: self.most_instructions, ..default }
+    }
+
+    /// What allows a kernel more than it was given up after, if anything does.
+    pub(crate) fn hint(error: &GroundError) -> Option<&'static str> {
+        match error {
+            GroundError::Emulator(EmulatorError::Budget { .. }) => {
+                Some("--most-instructions N allows more")
+            }
+            GroundError::Emulator(
+                EmulatorError::OutOfTime { .. }
+                | EmulatorError::Pool(PoolCompileError::TimedOut { .. }),
+            ) => Some("--deadline SECONDS allows more"),
+            _ => None,
+        }
     }
 
     /// Entries that are emulated at most of a kernel of this kind; absent for the whole matrix.
@@ -100,7 +116,6 @@ mod tests {
             "--most-instructions 9",
             "--arch sm_80",
             "--emulate --device 1",
-            "--emulate --deadline 3",
             "--emulate --no-baselines",
             "--emulate --seeds 0",
         ] {

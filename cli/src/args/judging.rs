@@ -18,8 +18,9 @@ pub(crate) struct JudgingArgs {
     #[arg(long, value_name = "D", default_value_t = 0)]
     pub(crate) device: u32,
     /// How long a kernel may take for its checks, before an allowance for the size of the matrix
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
-    deadline: Duration,
+    /// [default: 10]; with --emulate, for compiling it and emulating it [default: no end]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
     /// Measure no opponents beside it
     #[arg(long)]
     no_baselines: bool,
@@ -59,7 +60,9 @@ impl OpponentArgs {
 impl JudgingArgs {
     /// The full protocol, as far as it was asked for.
     pub(crate) fn protocol(&self) -> Protocol {
-        Protocol { deadline: self.deadline, baselines: !self.no_baselines, ..Protocol::full() }
+        let full = Protocol::full();
+        let deadline = self.deadline.unwrap_or(full.deadline);
+        Protocol { deadline, baselines: !self.no_baselines, ..full }
     }
 }
 

@@ -17,7 +17,7 @@ How CUDA is launched, and what each parameter is given, a comment in the source 
 Blocks, threads of a block, and bytes of dynamic shared memory, 0 unless given; then what is passed:
   row_offsets  columns  values         the matrix in CSR: integers of 32 or 64 bits, each as the
                                        parameter is declared, and float* or double*
-  x or B, y or C                       the dense operands, row-major
+  x or B, y or C                       the dense operands, row-major, aligned to 16 bytes at least
   alpha  beta                          their factors; 1 and 0 for kernels without
   num_rows  num_cols  nnz  dense_cols  sizes, also in expressions as C++ has them: / rounds down, as
                                        in (num_rows + 255) / 256; ceil(num_rows / 256) rounds up

@@ -25,7 +25,7 @@ pub(super) struct Emulating<'a> {
 
 impl<'a> Emulating<'a> {
     pub(super) fn open(args: &'a EvalArgs, task: Task) -> anyhow::Result<Self> {
-        let emulator = emulate::open(&args.emulation)?;
+        let emulator = emulate::open(&args.emulation, args.judging.deadline)?;
         Ok(Self { args: &args.emulation, emulator, task })
     }
 }
@@ -55,11 +55,12 @@ impl Jury for Emulating<'_> {
                 Ok(Emulated { judgement, extent }) => {
                     Ok(CandidateResult::emulated(candidate, extent, judgement.outcome))
                 }
-                Err(error) => Err(format!(
-                    "{} is not among the results: {}",
-                    candidate.file,
-                    message::with_causes(&error)
-                )),
+                Err(error) => {
+                    let why = message::with_causes(&error);
+                    let hint = EmulationArgs::hint(&error).map(|hint| format!("; {hint}"));
+                    let hint = hint.unwrap_or_default();
+                    Err(format!("{} is not among the results: {why}{hint}", candidate.file))
+                }
             }
         };
         let mut verdicts = Verdicts::default();

@@ -1,13 +1,15 @@
 //! `verify --emulate`.
 
-use anyhow::{Context, bail};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Task;
 use sparserl_core::with_scalar;
 use sparserl_gpu::candidate::Candidate;
-use sparserl_gpu::emulated::EmulatorEvaluator;
 use sparserl_gpu::emulated::ground::{Emulated, Ground, GroundError, fits};
+use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 
 use super::Given;
 use super::emulation_report::EmulationReport;
@@ -30,12 +32,16 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
 fn report(args: &VerifyArgs) -> anyhow::Result<EmulationReport> {
     let progress = Progress::new(2, !args.json);
     let (given, matrix) = Given::read(args, &progress)?;
-    let emulator = open(&args.emulation)?;
+    let emulator = open(&args.emulation, args.judging.deadline)?;
     progress.step("emulating");
     let judged = with_scalar!(given.task.precision.matrix(), T => {
         let rounded = matrix.cast::<T>()?;
         drop(matrix);
         judge(args, &given, rounded.view(), &emulator)
+    });
+    let judged = judged.map_err(|error| match EmulationArgs::hint(&error) {
+        Some(hint) => anyhow!("{error}; {hint}"),
+        None => error.into(),
     });
     let Emulated { judgement, extent } =
         judged.with_context(|| args.kernel.display().to_string())?;
@@ -53,10 +59,14 @@ fn judge<T: Scalar>(
     Grounds::new(&args.emulation, matrix, given.task).judge(emulator, &given.kernel)
 }
 
-/// The emulator that was asked for.
-pub(crate) fn open(args: &EmulationArgs) -> anyhow::Result<EmulatorEvaluator> {
-    let compilers = gpu::pool().context("emulation needs a compiler")?;
-    Ok(EmulatorEvaluator::open(compilers, args.architecture(), args.options())?)
+/// The emulator that was asked for, which gives up a kernel after that time.
+pub(crate) fn open(
+    args: &EmulationArgs,
+    deadline: Option<Duration>,
+) -> anyhow::Result<EmulatorEvaluator> {
+    let compilers = gpu::pool_within(deadline).context("emulation needs a compiler")?;
+    let options = EmulationOptions { deadline, ..args.options() };
+    Ok(EmulatorEvaluator::open(compilers, args.architecture(), options)?)
 }
 
 /// Where the kernels for a matrix are emulated.

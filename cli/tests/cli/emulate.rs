@@ -138,6 +138,33 @@ fn what_the_compiler_dies_of_is_not_called_wrong() {
     assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
 }
 
+/// One warp that does all of the work may need more than it was given.
+#[test]
+fn what_is_given_up_is_not_called_wrong() {
+    let place = Place::new();
+    let foreign = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/emulator/foreign");
+    fs::copy(format!("{foreign}/right/one_thread.cu"), place.path("one.cu")).unwrap();
+    let endless = fs::read_to_string(format!("{foreign}/right/one_thread.cu")).unwrap();
+    fs::write(place.path("endless.cu"), endless.replace("++row", "row |= 0")).unwrap();
+    let beam = matrix("beam.mtx");
+    let cannot_say = |arguments: &str, hint: &str| {
+        let run = place.run(&format!("verify --emulate {arguments} --matrix {beam}"));
+        assert_eq!((run.code, run.stdout.as_str()), (Some(3), ""), "{}", run.stderr);
+        assert!(
+            run.stderr.ends_with(hint) && run.stderr.matches('\n').count() == 1,
+            "{}",
+            run.stderr
+        );
+    };
+    cannot_say("one.cu --most-instructions 1000", "; --most-instructions N allows more\n");
+    cannot_say(
+        "endless.cu --most-instructions 100000000000 --deadline 2",
+        "the kernel was given up after 2 s, and nothing was found until then; --deadline SECONDS allows more\n",
+    );
+    cannot_say("one.cu --deadline 0.000001", "; --deadline SECONDS allows more\n");
+    place.succeed(&format!("verify --emulate one.cu --deadline 600 --matrix {beam}"));
+}
+
 #[test]
 fn the_document_is_for_machines() {
     let place = place();
