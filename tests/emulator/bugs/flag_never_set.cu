@@ -5,7 +5,7 @@
 // argument: y output f32 2
 extern "C" __global__ void flag_never_set(const int* lengths, int* flags, float* y) {
   const int block = blockIdx.x;
-  while (block > 0 && *(volatile int*)&flags[block - 1] == 0) {  // BUG: over-budget, deadlock
+  while (block > 0 && *(volatile int*)&flags[block - 1] == 0) {  // BUG: endless, over-budget, deadlock
   }
   y[block] = lengths[block];
   if (lengths[block] > 0) {

@@ -4,7 +4,7 @@
 // argument: lock writable i32 1 zero
 // argument: y writable i32 1 zero
 extern "C" __global__ void lock_not_released(const int* x, int* lock, int* y) {
-  while (atomicCAS(lock, 0, 1) != 0) {  // BUG: over-budget, deadlock
+  while (atomicCAS(lock, 0, 1) != 0) {  // BUG: endless, over-budget, deadlock
   }
   __threadfence();
   const int value = x[threadIdx.x];

@@ -7,12 +7,12 @@
 extern "C" __global__ void search_never_ends(const int* row_ptr, int* y, int rows) {
   const int entry = threadIdx.x;
   int low = 0, high = rows;
-  while (low < high) {                   // BUG: over-budget
-    const int middle = (low + high) / 2;  // BUG: over-budget
-    if (row_ptr[middle] <= entry) {      // BUG: over-budget
-      low = middle;                      // BUG: over-budget
+  while (low < high) {                   // BUG: endless, over-budget
+    const int middle = (low + high) / 2;  // BUG: endless, over-budget
+    if (row_ptr[middle] <= entry) {      // BUG: endless, over-budget
+      low = middle;                      // BUG: endless, over-budget
     } else {
-      high = middle;  // BUG: over-budget
+      high = middle;  // BUG: endless, over-budget
     }
   }
   y[entry] = low;
