@@ -276,7 +276,7 @@ impl Job<'_> {
             let plan = self.write(place, costs, artefact, &folder, at)?;
             kernels.push(Kernel {
                 subfolder,
-                program: artefact.kernel.packed.program.to_string(),
+                program: artefact.kernel.packed.program.clone(),
                 measured: device.and_then(|device| MeasuredKernel::new(artefact, &plan, device)),
                 checked: artefact.verdict,
                 pack_seconds: artefact.kernel.pack_time.as_secs_f64(),

@@ -65,13 +65,14 @@ fn program(nnz: usize, packed: &Packed, source: &CudaSource, target: Target) -> 
     };
     let LinearGeometry { grid, block, .. } = packed.geometry;
     let arguments: String = source.arguments(packed).iter().map(row).collect();
+    let begins_early = source.waits_itself && target.architecture.has_programmatic_launch();
     let operations = 2.0 * nnz as f64 * f64::from(task.operation.columns());
     [
         ("@ARGUMENTS@", arguments),
         ("@KERNEL@", source.kernel.clone()),
         ("@GRID@", grid.to_string()),
         ("@BLOCK@", block.to_string()),
-        ("@EARLY@", target.architecture.has_programmatic_launch().to_string()),
+        ("@EARLY@", begins_early.to_string()),
         ("@OPERATIONS@", format!("{operations:e}")),
         ("@DENSE@", half.trim_end().to_owned()),
         ("@NUMBER@", number.to_owned()),

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
-use sparserl_core::codegen::ArgumentKind;
+use sparserl_core::language::{Program, ValueCoding};
 use sparserl_core::outcome::{Evaluation, Regime};
 use sparserl_core::pipeline::Artefact;
 use sparserl_core::plan::{
-    LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
+    KindPlan, LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
 };
 use sparserl_core::results::{ByRegime, Comparison, Figures, Packing, Rival, Work};
 use sparserl_core::task::{Task, Values};
@@ -47,7 +47,7 @@ pub(crate) struct Summary {
 pub(crate) struct Kernel {
     /// Empty where the kernel is in the folder itself.
     pub(crate) subfolder: String,
-    pub(crate) program: String,
+    pub(crate) program: Program,
     /// Where it was measured.
     pub(crate) measured: Option<MeasuredKernel>,
     /// Where it was checked by emulation.
@@ -156,7 +156,7 @@ impl StoredValues {
 struct KernelDocument<'a> {
     folder: PathBuf,
     files: &'a [&'static str],
-    program: &'a str,
+    program: String,
     launch: &'a LaunchPlan,
     parts: &'a [PartPlan],
     predicted: &'a Prediction,
@@ -194,15 +194,15 @@ impl Kernel {
                 output.join(&self.subfolder)
             },
             files: &self.plan.files,
-            program: &self.program,
+            program: self.program.to_string(),
             launch: &self.plan.launch,
             parts: &self.plan.parts,
             predicted: &self.plan.predicted,
             machine_code: self.plan.machine_code.as_ref(),
             measured: self.measured.as_ref(),
             checked: self.checked.map(CheckedDocument::from),
-            packed_matrix_bytes: self.plan.packed_bytes(ArgumentKind::Matrix),
-            packed_workspace_bytes: self.plan.packed_bytes(ArgumentKind::Workspace),
+            packed_matrix_bytes: self.plan.packed_bytes(KindPlan::Matrix),
+            packed_workspace_bytes: self.plan.packed_bytes(KindPlan::Workspace),
             pack_seconds: self.pack_seconds,
             compile_seconds: self.compile_seconds,
         }
@@ -264,11 +264,14 @@ impl fmt::Display for Summary {
 impl Summary {
     /// How the kernels have the values: of several what binds most.
     fn values(&self) -> StoredValues {
-        let has = |word| self.kernels.iter().any(|kernel| kernel.program.contains(word));
+        let has = |coding| {
+            let mut parts = self.kernels.iter().flat_map(|kernel| kernel.program.parts());
+            parts.any(|part| part.layout.access().values == coding)
+        };
         match self.task.values {
             Values::Variable => StoredValues::Free,
-            Values::Fixed if has("values=constant") => StoredValues::BakedIn,
-            Values::Fixed if has("values=dictionary") => StoredValues::Dictionary,
+            Values::Fixed if has(ValueCoding::Constant) => StoredValues::BakedIn,
+            Values::Fixed if has(ValueCoding::Dictionary) => StoredValues::Dictionary,
             Values::Fixed => StoredValues::Array,
         }
     }
@@ -311,7 +314,7 @@ pub(crate) fn size(matrix: &MatrixPlan) -> String {
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Version and task stand above already.
-        for (i, line) in self.program.lines().skip(2).enumerate() {
+        for (i, line) in self.program.to_string().lines().skip(2).enumerate() {
             writeln!(f, "{:11}{line}", if i == 0 { "program" } else { "" })?;
         }
         if let [first, second, ..] = self.plan.parts.as_slice() {
@@ -347,9 +350,9 @@ impl fmt::Display for Kernel {
             HumanBytes(matrix_bytes),
             HumanBytes(csr_bytes)
         )?;
-        let packed = HumanBytes(self.plan.packed_bytes(ArgumentKind::Matrix) as u64);
+        let packed = HumanBytes(self.plan.packed_bytes(KindPlan::Matrix) as u64);
         write!(f, "packed     {packed}")?;
-        match self.plan.packed_bytes(ArgumentKind::Workspace) {
+        match self.plan.packed_bytes(KindPlan::Workspace) {
             0 => {}
             bytes => write!(f, " + {} workspace", HumanBytes(bytes as u64))?,
         }
@@ -411,7 +414,7 @@ impl MeasuredKernel {
         let operation = artefact.kernel.packed.program.task.operation;
         let nnz = plan.parts.iter().map(|part| part.nnz).sum();
         let work = Work::new(nnz, operation).packed(Packing {
-            packed_bytes: plan.packed_bytes(ArgumentKind::Matrix) as u64,
+            packed_bytes: plan.packed_bytes(KindPlan::Matrix) as u64,
             dense_bytes: plan.predicted.dense_bytes,
             seconds: artefact.kernel.pack_time.as_secs_f64(),
             copy_bandwidth: artefact.copy_bandwidth,

@@ -241,7 +241,7 @@ impl Job {
     fn kernel(&self, artefact: &pipeline::Artefact<Cubin, Infallible>, plan: Plan) -> Kernel {
         Kernel {
             subfolder: String::new(),
-            program: artefact.kernel.packed.program.to_string(),
+            program: artefact.kernel.packed.program.clone(),
             measured: MeasuredKernel::new(artefact, &plan, &self.case.device),
             checked: None,
             pack_seconds: artefact.kernel.pack_time.as_secs_f64(),

@@ -31,7 +31,7 @@ pub use dense::row_alignment;
 pub use emit::{emit, emit_ending};
 pub use ending::{Alignment, Ending};
 pub use epilogue::{Epilogue, Extent, UserArray, UserElement, UserField, UserFieldError, UserKind};
-pub use parameter::{Parameter, ParameterKind, Size};
+pub use parameter::{Parameter, ParameterKind, Prefetched, Size};
 pub use signature::Signature;
 pub use source::{Argument, ArgumentKind, CudaSource, EmitError};
 pub use transposing::Transposing;

@@ -7,7 +7,6 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -162,8 +161,8 @@ pub struct LaunchPlan {
 pub struct ArgumentPlan {
     /// Name in the source, and of its array in the packed file.
     pub name: String,
-    /// `input`, `output`, `alpha`, `beta`, `matrix`, `workspace` or `size`.
-    pub kind: &'static str,
+    /// What it is.
+    pub kind: KindPlan,
     /// Element type, by its Rust name.
     pub dtype: &'static str,
     /// What its elements are, after their number in brackets where it is an array.
@@ -185,6 +184,40 @@ pub struct ArgumentPlan {
     /// it or it does not matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     initial: Option<&'static str>,
+}
+
+/// What an argument is: `input`, `output`, `alpha`, `beta`, `matrix`, `workspace` or `size`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KindPlan {
+    /// The dense input.
+    Input,
+    /// The dense output.
+    Output,
+    /// The factor of the product.
+    Alpha,
+    /// The factor of the old output.
+    Beta,
+    /// A packed array.
+    Matrix,
+    /// Memory that is zero before the first launch.
+    Workspace,
+    /// A number.
+    Size,
+}
+
+impl From<ArgumentKind> for KindPlan {
+    fn from(kind: ArgumentKind) -> Self {
+        match kind {
+            ArgumentKind::Input => Self::Input,
+            ArgumentKind::Output => Self::Output,
+            ArgumentKind::Alpha => Self::Alpha,
+            ArgumentKind::Beta => Self::Beta,
+            ArgumentKind::Matrix => Self::Matrix,
+            ArgumentKind::Workspace => Self::Workspace,
+            ArgumentKind::Size(_) => Self::Size,
+        }
+    }
 }
 
 /// Of all the workspace arguments together.
@@ -255,7 +288,7 @@ pub struct Prediction {
 #[derive(Clone, Debug, Serialize)]
 pub struct MachineCode {
     /// What it runs on: `sm_90`.
-    pub architecture: String,
+    pub architecture: Architecture,
     /// Version of the compiler.
     pub nvrtc: String,
     /// Registers of a thread.
@@ -287,10 +320,10 @@ impl Plan {
         let Kernel { packed, source, code, .. } = &artefact.kernel;
         let machine_code = code.as_ref().map(MachineCode::from);
         let geometry = packed.geometry;
-        let architecture =
-            machine_code.as_ref().and_then(|code| Architecture::from_str(&code.architecture).ok());
+        let may_begin_early =
+            |code: &MachineCode| source.waits_itself && code.architecture.has_programmatic_launch();
         let arguments = arguments(packed, source);
-        let workspace = arguments.iter().filter(|a| a.kind == kind_name(ArgumentKind::Workspace));
+        let workspace = arguments.iter().filter(|a| a.kind == KindPlan::Workspace);
         let workspace: usize = workspace.map(|a| a.bytes).sum();
         Self {
             format: PLAN_FORMAT,
@@ -312,8 +345,9 @@ impl Plan {
                 block: geometry.block,
                 static_shared: geometry.shared,
                 dynamic_shared: 0,
-                programmatic_stream_serialization: architecture
-                    .is_some_and(Architecture::has_programmatic_launch),
+                programmatic_stream_serialization: machine_code
+                    .as_ref()
+                    .is_some_and(may_begin_early),
             },
             arguments,
             order: "row-major",
@@ -330,8 +364,7 @@ impl Plan {
     }
 
     /// Bytes of the packed arrays that are passed for arguments of a kind.
-    pub fn packed_bytes(&self, kind: ArgumentKind) -> usize {
-        let kind = kind_name(kind);
+    pub fn packed_bytes(&self, kind: KindPlan) -> usize {
         self.arguments.iter().filter(|a| a.kind == kind).map(|a| a.bytes).sum()
     }
 }
@@ -346,18 +379,6 @@ impl Prediction {
             flops: cost.flops,
             seconds: cost.seconds,
         }
-    }
-}
-
-fn kind_name(kind: ArgumentKind) -> &'static str {
-    match kind {
-        ArgumentKind::Input => "input",
-        ArgumentKind::Output => "output",
-        ArgumentKind::Alpha => "alpha",
-        ArgumentKind::Beta => "beta",
-        ArgumentKind::Matrix => "matrix",
-        ArgumentKind::Workspace => "workspace",
-        ArgumentKind::Size(_) => "size",
     }
 }
 
@@ -391,7 +412,7 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
                 ArgumentKind::Size(size) => Some(size),
                 _ => None,
             },
-            kind: kind_name(kind),
+            kind: kind.into(),
             dtype: element.name(),
             passed: match kind {
                 ArgumentKind::Alpha | ArgumentKind::Beta | ArgumentKind::Size(_) => "value",

@@ -4,17 +4,46 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::dense::WIDEST_LOAD;
 use super::lines::MOST_COLUMNS;
 use crate::language::{Cache, Part, Program, ValueCoding};
 use crate::layout::{ElementType, LayoutModule, each_layout};
 
+/// Where there is an element to load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Live<'a> {
+    /// At every index.
+    Always,
+    /// Where an expression holds.
+    If(&'a str),
+}
+
+impl<'a> Live<'a> {
+    /// By the condition that statements of a layout give.
+    pub(super) fn of(condition: &'a str) -> Self {
+        match condition {
+            "true" => Self::Always,
+            _ => Self::If(condition),
+        }
+    }
+}
+
+impl fmt::Display for Live<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Always => "true",
+            Self::If(condition) => condition,
+        })
+    }
+}
+
 /// An element of an array by a predicated load, where `live`.
 pub(super) fn predicated(
     cache: Cache,
     (array, element): (&str, ElementType),
-    (index, live): (&str, &str),
+    (index, live): (&str, Live<'_>),
 ) -> String {
     let how = match cache {
         Cache::Cached => "",

@@ -1,13 +1,17 @@
+use alloc::borrow::ToOwned;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::dense::{dense_names, dense_type, result_name};
 use super::ending::Ending;
 use super::parameter::Size;
 use super::part::PartCall;
 use super::signature::RowsForm;
-use crate::layout::{ArrayRole, DeviceCall, Mapping, Operand, PartSize, part_name};
+use crate::layout::{
+    ArrayRole, DeviceCall, DeviceStruct, Mapping, Member, Operand, PartSize, part_name,
+};
 use crate::task::{Operation, Task};
 
 impl DeviceCall {
@@ -15,15 +19,15 @@ impl DeviceCall {
     pub(super) fn sizes(&self, rows: RowsForm) -> Vec<PartSize> {
         let mut sizes = Vec::new();
         for operand in &self.operands {
-            let needed: &[PartSize] = match operand {
-                Operand::Size(size) => &[*size],
-                Operand::MergeTiles => &[PartSize::Rows, PartSize::Entries],
-                Operand::MergeItems => &[PartSize::MergeItems],
-                Operand::Carry => &[PartSize::Tiles],
+            let members = match operand {
+                Operand::Member(member) => core::slice::from_ref(member),
+                Operand::Struct(made) => made.members,
                 _ => &[],
             };
-            for &size in needed {
-                if !sizes.contains(&size) {
+            for member in members {
+                if let Member::Size(size) = *member
+                    && !sizes.contains(&size)
+                {
                     sizes.push(size);
                 }
             }
@@ -36,30 +40,24 @@ impl DeviceCall {
         }
         sizes
     }
+}
 
-    /// The run-time arguments as device code; `None` when the part lacks an array.
-    pub(super) fn arguments(
-        &self,
-        part: &PartCall<'_>,
-        parts: usize,
-        (task, ending): (Task, Option<&Ending>),
-        block: &str,
-    ) -> Option<Vec<String>> {
-        let each = self.operands.iter();
-        each.map(|&operand| self.operand(part, parts, (task, ending), block, operand)).collect()
+/// A value of a struct as device code makes it, of its members.
+pub(super) struct Aggregate {
+    ty: String,
+    members: Vec<String>,
+}
+
+impl Aggregate {
+    /// Defines a constant that holds it.
+    pub(super) fn definition(&self, name: &str) -> String {
+        format!("const {} {name}{{{}}};", self.ty, self.members.join(", "))
     }
+}
 
-    /// One of them.
-    pub(super) fn operand(
-        &self,
-        part: &PartCall<'_>,
-        parts: usize,
-        (task, ending): (Task, Option<&Ending>),
-        block: &str,
-        operand: Operand,
-    ) -> Option<String> {
-        let context = Context { part, parts, task, ending, mapping: self.mapping, block };
-        context.operand(operand)
+impl fmt::Display for Aggregate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{{{}}}", self.ty, self.members.join(", "))
     }
 }
 
@@ -72,8 +70,8 @@ impl PartCall<'_> {
         let declare = |operand: &Operand| match operand {
             Operand::Block => "u32 block".into(),
             Operand::ColumnTile => "u32 column_tile".into(),
-            Operand::Size(size) => format!("u32 {}", size.name()),
-            Operand::Array(name) => {
+            Operand::Member(Member::Size(size)) => format!("u32 {}", size.name()),
+            Operand::Member(Member::Array(name)) => {
                 let array = signature.arrays.iter().find(|array| array.name == *name);
                 let ty = array.map_or("void", |array| array.element.cuda_type());
                 match array.map(|array| array.role) {
@@ -87,7 +85,7 @@ impl PartCall<'_> {
             Operand::Output => format!("Output<{vector}> output"),
             Operand::Scratch => "unsigned char* scratch".into(),
             // Functions of the library take these.
-            Operand::MergeTiles | Operand::MergeItems | Operand::Carry => String::new(),
+            Operand::Struct(_) => String::new(),
         };
         let own = self.read_arrays().map(|(array, element)| format!("const {element}* {array}"));
         let first_row = (signature.rows == RowsForm::Range)
@@ -96,86 +94,99 @@ impl PartCall<'_> {
     }
 }
 
-struct Context<'a> {
-    part: &'a PartCall<'a>,
-    parts: usize,
-    task: Task,
-    ending: Option<&'a Ending>,
-    mapping: Mapping,
+/// What operands are made in: a place in the kernel.
+pub(super) struct Context<'a> {
+    pub(super) part: &'a PartCall<'a>,
+    pub(super) parts: usize,
+    pub(super) task: Task,
+    pub(super) ending: Option<&'a Ending>,
     /// Index of the thread block within the part.
-    block: &'a str,
+    pub(super) block: &'a str,
 }
 
 impl Context<'_> {
-    fn name(&self, array: &'static str) -> Option<String> {
-        let has_it = self.part.signature.element(array).is_some();
-        has_it.then(|| part_name(self.parts, self.part.index, array))
+    /// The call's run-time arguments as device code; `None` when the part lacks an array.
+    pub(super) fn arguments(&self) -> Option<Vec<String>> {
+        self.part.call.operands.iter().map(|&operand| self.operand(operand)).collect()
+    }
+
+    /// The input of SpMM from the thread's first column on.
+    pub(super) fn input_columns(&self) -> Aggregate {
+        let (input, _) = dense_names(self.task.operation);
+        let stride = self.is_strided().then_some("ldb");
+        let members = [input].into_iter().chain(stride).chain(["first_column"]);
+        let members = members.map(str::to_owned).collect();
+        Aggregate { ty: format!("Input<{}>", self.mapping().vector), members }
+    }
+
+    /// Where results go, and what becomes of them before.
+    pub(super) fn output(&self) -> Aggregate {
+        let operation = self.task.operation;
+        let is_spmv = operation == Operation::SpMV;
+        let (_, old) = dense_names(operation);
+        let output = if self.ending.is_some() { result_name(operation) } else { old };
+        let mut members = alloc::vec![output.to_owned()];
+        if self.ending.is_some() {
+            members.push(old.to_owned());
+        }
+        if !is_spmv {
+            let strides = if self.is_strided() { &["ldc", "ldd"][..] } else { &[] };
+            members.extend(strides.iter().map(|&stride| stride.to_owned()));
+            members.push("first_column".to_owned());
+            members.push(Size::OutputStreamed(output).name(self.parts));
+        }
+        members.extend(["alpha", "beta"].map(str::to_owned));
+        members.extend(self.ending.and_then(Ending::user).map(str::to_owned));
+        let ty = if is_spmv {
+            "Output".to_owned()
+        } else {
+            format!("Output<{}>", self.mapping().vector)
+        };
+        Aggregate { ty, members }
+    }
+
+    fn mapping(&self) -> Mapping {
+        self.part.call.mapping
     }
 
     fn is_strided(&self) -> bool {
         self.ending.is_some_and(|ending| ending.strided(self.task.operation).is_some())
     }
 
-    fn size(&self, what: PartSize) -> String {
-        part_name(self.parts, self.part.index, what.name())
+    fn member(&self, member: Member) -> Option<String> {
+        let name = match member {
+            Member::Size(size) => size.name(),
+            Member::Array(array) => {
+                self.part.signature.element(array)?;
+                array
+            }
+        };
+        Some(part_name(self.parts, self.part.index, name))
+    }
+
+    fn of_library(&self, made: DeviceStruct) -> Option<Aggregate> {
+        let ty = match made.counts {
+            Some(size) => {
+                format!("{}<{}>", made.name, self.part.signature.size_type(size).cuda_type())
+            }
+            None => made.name.to_owned(),
+        };
+        let members = made.members.iter().map(|&member| self.member(member)).collect::<Option<_>>();
+        Some(Aggregate { ty, members: members? })
     }
 
     fn operand(&self, operand: Operand) -> Option<String> {
-        let (input, output) = dense_names(self.task.operation);
-        let vector = self.mapping.vector;
-        let is_spmv = self.task.operation == Operation::SpMV;
-        let signature = self.part.signature;
         Some(match operand {
             Operand::Block => self.block.into(),
-            Operand::ColumnTile if self.mapping.column_tiles == 1 => "0".into(),
+            Operand::ColumnTile if self.mapping().column_tiles == 1 => "0".into(),
             Operand::ColumnTile => "column_tile".into(),
-            Operand::Size(size) => self.size(size),
-            Operand::Array(name) => self.name(name)?,
-            Operand::MergeTiles => format!(
-                "MergeTiles<{}>{{{}, {}, {}, {}}}",
-                signature.element("row_offsets")?.cuda_type(),
-                self.size(PartSize::Rows),
-                self.size(PartSize::Entries),
-                self.name("tile_rows")?,
-                self.name("row_offsets")?,
-            ),
-            Operand::MergeItems => format!(
-                "MergeItems<{}>{{{}, {}, {}, {}}}",
-                signature.merge_item.cuda_type(),
-                self.size(PartSize::MergeItems),
-                self.name("row_ends")?,
-                self.name("warp_rows")?,
-                self.name("borders")?,
-            ),
-            Operand::Carry => format!(
-                "Carry{{{}, {}, {}}}",
-                self.size(PartSize::Tiles),
-                self.name("carry")?,
-                self.name("tickets")?,
-            ),
-            Operand::Input if is_spmv => input.into(),
-            Operand::Input if self.is_strided() => {
-                format!("Input<{vector}>{{{input}, ldb, first_column}}")
-            }
-            Operand::Input => format!("Input<{vector}>{{{input}, first_column}}"),
-            Operand::Output => {
-                let ty = if is_spmv { "Output".into() } else { format!("Output<{vector}>") };
-                let own = |output: &'static str| {
-                    let streamed = Size::OutputStreamed(output).name(self.parts);
-                    match (is_spmv, self.is_strided()) {
-                        (true, _) => String::new(),
-                        (false, false) => format!("first_column, {streamed}, "),
-                        (false, true) => format!("ldc, ldd, first_column, {streamed}, "),
-                    }
-                };
-                match self.ending {
-                    None => format!("{ty}{{{output}, {}alpha, beta}}", own(output)),
-                    Some(ending) => {
-                        let (result, user) = (result_name(self.task.operation), ending.user());
-                        format!("{ty}{{{result}, {output}, {}alpha, beta{user}}}", own(result))
-                    }
-                }
-            }
+            Operand::Member(member) => self.member(member)?,
+            Operand::Struct(made) => self.of_library(made)?.to_string(),
+            Operand::Input => match self.task.operation {
+                Operation::SpMV => dense_names(self.task.operation).0.into(),
+                Operation::SpMM { .. } => self.input_columns().to_string(),
+            },
+            Operand::Output => self.output().to_string(),
             Operand::Scratch => "scratch".into(),
         })
     }

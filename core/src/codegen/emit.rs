@@ -6,20 +6,21 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
+use super::call::Context;
 use super::dense::{dense_names, dense_type, result_name};
 use super::ending::Ending;
 use super::header::write_header;
-use super::items::{Dense, identifiers, used_by, write_items};
+use super::items::{Dense, used_by, write_items};
 use super::lines::write_list;
-use super::parameter::{Parameter, ParameterKind, Size};
+use super::parameter::{Parameter, ParameterKind, Prefetched, Size};
 use super::part::PartCall;
+use super::preprocess::is_named;
 use super::signature::Signature;
 use super::source::{CudaSource, EmitError};
 use super::statements::Place;
 use crate::language::{Fnv, Program};
 use crate::layout::{
-    ArrayReader, ArrayRole, DeviceCode, ElementType, LayoutModule, Operand, PartSize, each_layout,
-    part_name,
+    ArrayReader, ArrayRole, DeviceCode, ElementType, LayoutModule, PartSize, each_layout, part_name,
 };
 use crate::task::{Operation, Task};
 
@@ -67,11 +68,7 @@ fn write(
             PartCall { index, part, signature, call }
         })
         .collect();
-    let mut parameters = parameters((task, ending), &parts)?;
-    if ending.is_some() {
-        let outputs = parameters.iter_mut().filter(|p| p.kind == ParameterKind::Output);
-        outputs.for_each(|output| result_name(task.operation).clone_into(&mut output.name));
-    }
+    let parameters = parameters((task, ending), &parts)?;
     let word = match task.operation {
         Operation::SpMV => "spmv",
         Operation::SpMM { .. } => "spmm",
@@ -112,7 +109,8 @@ fn write(
     hash.add(format_args!("{text}"));
     let hash = format!("{:08x}", (hash.0 ^ hash.0 >> 32) as u32);
     let named = |text: &str| text.replace(HASH, &hash);
-    Ok(CudaSource { text: named(&text), kernel: named(&kernel), parameters })
+    // The kernel begins with the wait.
+    Ok(CudaSource { text: named(&text), kernel: named(&kernel), parameters, waits_itself: true })
 }
 
 /// The parameters of the kernel, in order. Every array has a meaning, and every size the array that
@@ -121,7 +119,8 @@ fn parameters(
     (task, ending): (Task, Option<&Ending>),
     parts: &[PartCall<'_>],
 ) -> Result<Vec<Parameter>, EmitError> {
-    let (input, output) = dense_names(task.operation);
+    let (input, old) = dense_names(task.operation);
+    let output = if ending.is_some() { result_name(task.operation) } else { old };
     let precision = task.precision;
     let (dense, factor) = (precision.dense().into(), precision.accumulator().into());
     let own = |name: &str, kind, element| Parameter { name: name.to_owned(), kind, element };
@@ -161,34 +160,29 @@ fn parameters(
             if what.array().is_some_and(|array| signature.element(array).is_none()) {
                 return Err(part.lacks_array());
             }
-            let element = match what {
-                PartSize::Entries => signature.element("row_offsets").unwrap_or(ElementType::U32),
-                PartSize::MergeItems => signature.merge_item,
-                _ => ElementType::U32,
-            };
-            size(Size::Part { part: *index, what }, element);
+            size(Size::Part { part: *index, what }, signature.size_type(what));
         }
     }
     if task.operation != Operation::SpMV {
-        let output = if ending.is_some() { result_name(task.operation) } else { output };
         size(Size::OutputStreamed(output), ElementType::U32);
     }
-    for what in prefetched(task, parts) {
-        size(what, ElementType::U32);
+    for array in prefetched(task, parts) {
+        size(Size::Lines(array), ElementType::U32);
     }
     Ok(parameters)
 }
 
 /// The arrays whose addresses depend on other loads: the input and the entries.
-fn prefetched(task: Task, parts: &[PartCall<'_>]) -> Vec<Size> {
+fn prefetched(task: Task, parts: &[PartCall<'_>]) -> Vec<Prefetched> {
     let (input, _) = dense_names(task.operation);
-    let mut sizes = alloc::vec![Size::InputLines(input)];
+    let mut arrays = alloc::vec![Prefetched::Input(input)];
     for PartCall { index, signature, .. } in parts {
         let by_entries =
             signature.arrays.iter().filter(|array| array.reader == ArrayReader::PartByEntries);
-        sizes.extend(by_entries.map(|array| Size::ArrayLines { part: *index, array: array.name }));
+        arrays
+            .extend(by_entries.map(|array| Prefetched::Array { part: *index, array: array.name }));
     }
-    sizes
+    arrays
 }
 
 fn write_kernel(
@@ -199,15 +193,10 @@ fn write_kernel(
     parts: &[PartCall<'_>],
 ) -> Result<(), EmitError> {
     writeln!(text, "extern \"C\" __global__ void __launch_bounds__(BLOCK, 1) {kernel}(")?;
-    let mut declarations: Vec<String> = parameters.iter().map(Parameter::declaration).collect();
-    if let Some(ending) = ending {
-        // The old vector may be the output, which then is not restricted.
-        let output = parameters.iter().position(|p| p.kind == ParameterKind::Output);
-        if let Some(output) = output.and_then(|output| declarations.get_mut(output)) {
-            *output = output.replace(" __restrict__", "");
-        }
-        declarations.extend(ending.declarations(task));
-    }
+    // With an ending the old vector may be the output, which then is not restricted.
+    let declaration = |parameter: &Parameter| parameter.declaration(ending.is_none());
+    let mut declarations: Vec<String> = parameters.iter().map(declaration).collect();
+    declarations.extend(ending.into_iter().flat_map(|ending| ending.declarations(task)));
     write_list(text, "    ", &declarations, ") {")?;
     let scratch = parts.iter().map(|part| part.call.scratch).max().unwrap_or(0);
     if scratch > 0 {
@@ -245,11 +234,10 @@ fn write_kernel(
 
 /// Writes the prefetching of arrays, each by a thread of its own: the code is there once, and
 /// short, since in a cold cache instructions are waited for, too.
-fn write_prefetches(text: &mut String, arrays: &[Size], parts: usize) -> fmt::Result {
+fn write_prefetches(text: &mut String, arrays: &[Prefetched], parts: usize) -> fmt::Result {
     writeln!(text, "  if (threadIdx.x < {}) {{", arrays.len())?;
-    for (thread, size) in arrays.iter().enumerate() {
-        let lines = size.name(parts);
-        let array = lines.trim_end_matches("_lines");
+    for (thread, &array) in arrays.iter().enumerate() {
+        let (array, lines) = (array.name(parts), Size::Lines(array).name(parts));
         match thread {
             0 => writeln!(text, "    const void* array = {array};\n    u32 lines = {lines};")?,
             _ => writeln!(
@@ -313,27 +301,22 @@ fn write_part(
             _ => writeln!(text, "{indent}const u32 first_column = {lane} * {vector};")?,
         }
     }
+    let context = Context { part, parts, task, ending, block: own_block };
     if parts == 1 {
         let place = Place::Kernel { block: own_block };
         if let Some(statements) = part.statements(task, place, ending.is_none()) {
-            let uses = |name| statements.iter().any(|line| identifiers(line).any(|w| w == name));
-            for (name, operand) in [("input", Operand::Input), ("output", Operand::Output)] {
-                if uses(name) {
-                    let made = part.call.operand(part, parts, (task, ending), own_block, operand);
-                    let made = made.ok_or_else(|| part.lacks_array())?;
-                    let members = made.find('{').ok_or(fmt::Error)?;
-                    let (ty, members) = made.split_at(members);
-                    writeln!(text, "{indent}const {ty} {name}{members};")?;
-                }
+            // Only SpMM has statements that name the input so.
+            if is_named("input", &statements) {
+                writeln!(text, "{indent}{}", context.input_columns().definition("input"))?;
+            }
+            if is_named("output", &statements) {
+                writeln!(text, "{indent}{}", context.output().definition("output"))?;
             }
             statements.iter().try_for_each(|line| writeln!(text, "{line}"))?;
             return Ok(());
         }
     }
-    let arguments = part
-        .call
-        .arguments(part, parts, (task, ending), own_block)
-        .ok_or_else(|| part.lacks_array())?;
+    let arguments = context.arguments().ok_or_else(|| part.lacks_array())?;
     let members = part.members(parts);
     let (function, all): (_, Vec<String>) = match part.call.code {
         DeviceCode::Function(name) => {

@@ -84,13 +84,10 @@ impl Ending {
         declarations
     }
 
-    /// The last member of the output as the kernel makes it.
-    pub(super) fn user(&self) -> &'static str {
-        match self.epilogue() {
-            None => "",
-            Some(_) if self.has_user() => ", user",
-            Some(_) => ", User{}",
-        }
+    /// The last member of the output as the kernel makes it, where results go through a function.
+    pub(super) fn user(&self) -> Option<&'static str> {
+        self.epilogue()?;
+        Some(if self.has_user() { "user" } else { "User{}" })
     }
 
     fn has_user(&self) -> bool {

@@ -1,10 +1,13 @@
 //! The device library, `core/cuda/*.cuh`, by its definitions: a source holds those that it uses.
+//! What it uses is told by the names in it, as a linker does: the library is text like what it is
+//! used by, and states what it needs nowhere else.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::ending::{Alignment, Ending};
+use super::preprocess::identifiers;
 use crate::task::{Operation, Task};
 
 /// A file of the library, and which dense operands it is for.
@@ -230,13 +233,6 @@ fn name(lines: &[&'static str]) -> Option<&'static str> {
 
 fn without_comment(line: &'static str) -> &'static str {
     line.split("//").next().unwrap_or(line)
-}
-
-/// The identifiers of a text, keywords among them, without those of its comments.
-pub(super) fn identifiers(text: &str) -> impl Iterator<Item = &str> {
-    let code = text.lines().map(|line| line.split("//").next().unwrap_or(line));
-    code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
-        .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
 
 #[cfg(test)]

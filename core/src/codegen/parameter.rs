@@ -58,17 +58,34 @@ pub enum Size {
         /// Which size.
         what: PartSize,
     },
-    /// Lines of 128 bytes of the dense input to prefetch.
-    InputLines(&'static str),
-    /// Lines of 128 bytes of a part's array to prefetch.
-    ArrayLines {
+    /// Lines of 128 bytes to prefetch of an array.
+    Lines(Prefetched),
+    /// Whether the dense output, a matrix of this name, is the first to leave the L2 cache.
+    OutputStreamed(&'static str),
+}
+
+/// An array that kernels bring to the L2 cache before they read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefetched {
+    /// The dense input, of this name.
+    Input(&'static str),
+    /// An array of a part.
+    Array {
         /// Index of the part.
         part: usize,
         /// Name of the array within the part.
         array: &'static str,
     },
-    /// Whether the dense output, a matrix of this name, is the first to leave the L2 cache.
-    OutputStreamed(&'static str),
+}
+
+impl Prefetched {
+    /// Name of the array's parameter in the kernel of a program with some number of parts.
+    pub(super) fn name(self, parts: usize) -> String {
+        match self {
+            Self::Input(input) => input.to_string(),
+            Self::Array { part, array } => part_name(parts, part, array),
+        }
+    }
 }
 
 impl Parameter {
@@ -98,8 +115,9 @@ impl Parameter {
         })
     }
 
-    /// How the kernel declares it.
-    pub(super) fn declaration(&self) -> String {
+    /// How the kernel declares it. The output is `restricted` where no other parameter may point to
+    /// it.
+    pub(super) fn declaration(&self, restricted: bool) -> String {
         let Self { name, kind, element } = self;
         let ty = element.cuda_type();
         match kind {
@@ -107,12 +125,12 @@ impl Parameter {
             // and might read it before the wait for those that write it.
             ParameterKind::Input => format!("const {ty}* {name}"),
             // What the output is not restricts the others as well.
-            ParameterKind::Output => format!("{ty}* __restrict__ {name}"),
+            ParameterKind::Output if restricted => format!("{ty}* __restrict__ {name}"),
             ParameterKind::Matrix { .. } => format!("const {ty}* {name}"),
             ParameterKind::Alpha | ParameterKind::Beta | ParameterKind::Size(_) => {
                 format!("{ty} {name}")
             }
-            ParameterKind::Workspace { .. } => format!("{ty}* {name}"),
+            ParameterKind::Output | ParameterKind::Workspace { .. } => format!("{ty}* {name}"),
         }
     }
 }
@@ -132,10 +150,7 @@ impl Size {
     /// Name of the parameter in the kernel of a program with some number of parts.
     pub(super) fn name(self, parts: usize) -> String {
         match self {
-            Self::InputLines(input) => format!("{input}_lines"),
-            Self::ArrayLines { part, array } => {
-                format!("{}_lines", part_name(parts, part, array))
-            }
+            Self::Lines(array) => format!("{}_lines", array.name(parts)),
             Self::OutputStreamed(output) => format!("{output}_streamed"),
             Self::Part { part, what } => part_name(parts, part, what.name()),
         }
@@ -149,12 +164,8 @@ impl Size {
             _ => format!("part {part}"),
         };
         match self {
-            Self::InputLines(input) => {
-                format!("lines of 128 bytes of {input} to prefetch, or 0")
-            }
-            Self::ArrayLines { part, array } => {
-                let array = part_name(parts, part, array);
-                format!("lines of 128 bytes of {array} to prefetch, or 0")
+            Self::Lines(array) => {
+                format!("lines of 128 bytes of {} to prefetch, or 0", array.name(parts))
             }
             Self::OutputStreamed(output) => {
                 format!("1 where {output} is the first to leave the L2 cache, else 0")
@@ -177,15 +188,15 @@ impl Size {
 
     /// Whether it says how much is prefetched.
     pub(super) fn is_lines(self) -> bool {
-        matches!(self, Self::InputLines(_) | Self::ArrayLines { .. })
+        matches!(self, Self::Lines(_))
     }
 
     /// What it is for a packed matrix; `None` where that has no such part or array.
     #[must_use]
     pub fn of(self, packed: &Packed) -> Option<u64> {
         match self {
-            Self::InputLines(_) => Some(input_lines(packed)),
-            Self::ArrayLines { part, array } => {
+            Self::Lines(Prefetched::Input(_)) => Some(input_lines(packed)),
+            Self::Lines(Prefetched::Array { part, array }) => {
                 Some(lines(packed, packed.parts.get(part)?.array(array)?.bytes().len() as u64))
             }
             Self::OutputStreamed(_) => Some(is_output_streamed(packed).into()),

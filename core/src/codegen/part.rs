@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use super::access::{at_once, in_lines, loaded, predicated, typed};
+use super::access::{Live, at_once, in_lines, loaded, predicated, typed};
 use super::lines::{MOST_COLUMNS, write_list};
 use super::signature::{PartSignature, RowsForm};
 use super::source::EmitError;
@@ -107,11 +107,11 @@ impl PartCall<'_> {
                 write_function(text, &format!("{ty}& with_base_of(u32)"), " return *this; ")?;
             }
         }
-        if let Some(column) = self.column("i", "live") {
+        if let Some(column) = self.column("i", Live::If("live")) {
             let column = format!(" return {column}; ");
             write_function(text, "u32 column(size_t i, bool live) const", &column)?;
         }
-        let value = format!(" return {}; ", self.value("i", "live"));
+        let value = format!(" return {}; ", self.value("i", Live::If("live")));
         let index = if access.values == ValueCoding::Constant { "size_t" } else { "size_t i" };
         write_function(text, &format!("Scalar value({index}, bool live) const"), &value)?;
         let row = format!(" return {}; ", self.row("position"));
@@ -120,21 +120,24 @@ impl PartCall<'_> {
     }
 
     /// The column index of an entry by a predicated load; `None` where columns are not stored.
-    pub(super) fn column(&self, index: &str, live: &str) -> Option<String> {
+    pub(super) fn column(&self, index: &str, live: Live<'_>) -> Option<String> {
         let columns = ("columns", self.signature.element("columns")?);
         let column = predicated(self.part.layout.access().cache, columns, (index, live));
         Some(if self.is_relative() { format!("base + {column}") } else { column })
     }
 
     /// The value of an entry, likewise.
-    pub(super) fn value(&self, index: &str, live: &str) -> String {
+    pub(super) fn value(&self, index: &str, live: Live<'_>) -> String {
         let access = self.part.layout.access();
         let (values, table) = (self.stored("values"), self.stored("table"));
         match access.values {
             ValueCoding::Plain => predicated(access.cache, values, (index, live)),
-            ValueCoding::Constant if live == "true" => loaded("__ldg", values, ""),
             ValueCoding::Constant => {
-                format!("{live} ? Scalar({}) : 0", loaded("__ldg", values, ""))
+                let constant = loaded("__ldg", values, "");
+                match live {
+                    Live::Always => constant,
+                    Live::If(condition) => format!("{condition} ? Scalar({constant}) : 0"),
+                }
             }
             ValueCoding::Dictionary => {
                 let code = predicated(access.cache, self.stored("codes"), (index, live));

@@ -186,6 +186,19 @@ impl<'a> Macros<'a> {
     }
 }
 
+/// The identifiers of a text, keywords among them, without those of its comments.
+pub(super) fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or(line));
+    code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+}
+
+/// Whether statements that were written name something: what they do not is not defined for them.
+/// Only the preprocessor knows that, by its text, since conditions and macros decide it.
+pub(super) fn is_named(name: &str, statements: &[String]) -> bool {
+    statements.iter().any(|line| identifiers(line).any(|word| word == name))
+}
+
 /// Bytes of the identifier that a text begins with; 0 if it does not.
 fn end_of_name(text: &str) -> usize {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -1,10 +1,10 @@
 use alloc::vec::Vec;
 
 use crate::language::{Node, Order, Rows};
-use crate::layout::{Array, ArrayReader, ArrayRole, ElementType, Packed, PackedPart};
-
-/// Items of the largest tile of a merge part, which device code adds to numbers of items.
-const LARGEST_TILE: u64 = 1 << 17;
+use crate::layout::{
+    Array, ArrayReader, ArrayRole, ElementType, LayoutModule, Packed, PackedPart, PartSize,
+    each_layout,
+};
 
 /// What a source depends on besides its program: how a packing chose among a few forms.
 ///
@@ -20,8 +20,9 @@ pub struct Signature {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PartSignature {
     pub(super) rows: RowsForm,
-    /// Type of the numbers that count merge items.
-    pub(super) merge_item: ElementType,
+    /// Type of the numbers that count what the threads of the part share, where that is neither
+    /// rows nor entries.
+    pub(super) item: ElementType,
     /// In the order of the kernel's parameters.
     pub(super) arrays: Vec<ArraySignature>,
 }
@@ -49,6 +50,23 @@ impl PartSignature {
     pub(super) fn element(&self, array: &str) -> Option<ElementType> {
         self.arrays.iter().find(|a| a.name == array).map(|a| a.element)
     }
+
+    /// Type of the parameter for a size of the part.
+    pub(super) fn size_type(&self, size: PartSize) -> ElementType {
+        match size {
+            PartSize::Entries => self.element("row_offsets").unwrap_or(ElementType::U32),
+            PartSize::MergeItems => self.item,
+            PartSize::Rows
+            | PartSize::Columns
+            | PartSize::FirstRow
+            | PartSize::FirstBlock
+            | PartSize::Tiles
+            | PartSize::Chunks
+            | PartSize::Diagonals
+            | PartSize::FoursPerRow
+            | PartSize::PanelBlocks => ElementType::U32,
+        }
+    }
 }
 
 impl Packed {
@@ -65,14 +83,16 @@ impl Packed {
                 Rows::Range { .. } => RowsForm::Range,
                 Rows::List(_) => RowsForm::List,
             };
-            let items = (part.rows.len() + part.nnz) as u64 + LARGEST_TILE;
+            let items = each_layout!(&part.layout, layout => {
+                layout.most_items(part.rows.len() as u64, part.nnz as u64)
+            });
             let is_narrow = u32::try_from(items).is_ok();
-            let merge_item = if is_narrow { ElementType::U32 } else { ElementType::U64 };
+            let item = if is_narrow { ElementType::U32 } else { ElementType::U64 };
             let array = |array: &Array| {
                 let element = array.data.element_type();
                 ArraySignature { name: array.name, element, role: array.role, reader: array.reader }
             };
-            PartSignature { rows, merge_item, arrays: part.arrays.iter().map(array).collect() }
+            PartSignature { rows, item, arrays: part.arrays.iter().map(array).collect() }
         };
         Signature { parts: self.parts.iter().map(part).collect() }
     }

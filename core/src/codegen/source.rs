@@ -14,10 +14,11 @@ use crate::layout::{ArrayData, ElementType, LinearGeometry, Packed};
 
 /// A CUDA translation unit with one kernel.
 ///
-/// The kernel may be launched with programmatic stream serialization where the
-/// [architecture has it](crate::target::Architecture::has_programmatic_launch): it then begins
-/// before those before it in the stream have ended, and waits for them before it touches memory
-/// (CUDA C++ Programming Guide, programmatic dependent launch).
+/// A kernel that [waits itself](Self::waits_itself) may be launched with programmatic stream
+/// serialization where the [architecture has
+/// it](crate::target::Architecture::has_programmatic_launch): it then begins before those before it
+/// in the stream have ended, and waits for them before it touches memory (CUDA C++ Programming
+/// Guide, programmatic dependent launch).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CudaSource {
     /// The source; it includes nothing.
@@ -27,6 +28,9 @@ pub struct CudaSource {
     pub kernel: String,
     /// The kernel's parameters, in order.
     pub parameters: Vec<Parameter>,
+    /// Whether the kernel waits by itself for those before it in the stream, so that it may begin
+    /// before they have ended.
+    pub waits_itself: bool,
 }
 
 /// A kernel could not be written.

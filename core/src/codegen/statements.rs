@@ -7,11 +7,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
+use super::access::Live;
 use super::dense::dense_type;
-use super::items::identifiers;
 use super::lines::{write_list, write_words};
 use super::part::PartCall;
-use super::preprocess::{Macros, one};
+use super::preprocess::{Macros, is_named, one};
 use super::signature::RowsForm;
 use crate::layout::DeviceCode;
 use crate::task::{Operation, Task};
@@ -82,9 +82,9 @@ impl PartCall<'_> {
             false => Vec::new(),
         });
         macros.function("COLUMN", |args| {
-            one(self.column(&args[0], &args[1]).unwrap_or_else(|| args[0].clone()))
+            one(self.column(&args[0], Live::of(&args[1])).unwrap_or_else(|| args[0].clone()))
         });
-        macros.function("VALUE", |args| one(self.value(&args[0], &args[1])));
+        macros.function("VALUE", |args| one(self.value(&args[0], Live::of(&args[1]))));
         macros.function("COLUMNS_AT", |args| self.columns_at(&args[0], &args[1]));
         macros.function("VALUES_AT", |args| self.values_at(&args[0], &args[1]));
         let has_all_rows = self.signature.rows == RowsForm::All;
@@ -99,7 +99,7 @@ impl PartCall<'_> {
             .factors
             .iter()
             .chain(&self.call.constants)
-            .filter(|(name, _)| body.iter().any(|line| identifiers(line).any(|word| word == *name)))
+            .filter(|(name, _)| is_named(name, &body))
             .map(|(name, value)| format!("{name} = {value}"))
             .collect();
         let constants = format!("  constexpr u32 {};", named.join(", "));

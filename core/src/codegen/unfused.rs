@@ -50,6 +50,11 @@ impl Epilogue {
              const Scalar scaled = beta == 0 ? Scalar(0) : rounded(beta, old[element]);\n  \
              result[element] = to_dense(epilogue({place}, product[element], scaled, {user}));\n}}\n"
         )?;
-        Ok(CudaSource { text, kernel: kernel.to_string(), parameters: Vec::new() })
+        Ok(CudaSource {
+            text,
+            kernel: kernel.to_string(),
+            parameters: Vec::new(),
+            waits_itself: false,
+        })
     }
 }

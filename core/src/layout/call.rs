@@ -75,14 +75,31 @@ impl fmt::Display for Shares {
 pub(crate) enum Operand {
     Block,
     ColumnTile,
-    Size(PartSize),
-    Array(&'static str),
-    MergeTiles,
-    MergeItems,
-    Carry,
+    Member(Member),
+    Struct(DeviceStruct),
     Input,
     Output,
     Scratch,
+}
+
+/// What a part has by name, of which structs of the library are made, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Member {
+    /// One of its sizes, which the launch gives.
+    Size(PartSize),
+    /// One of its arrays.
+    Array(&'static str),
+}
+
+/// A struct of the library that is made of what a part has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeviceStruct {
+    /// Name in device code.
+    pub(crate) name: &'static str,
+    /// The size whose type is the argument of the template, where it is one.
+    pub(crate) counts: Option<PartSize>,
+    /// Its members, in order.
+    pub(crate) members: &'static [Member],
 }
 
 impl DeviceCall {
@@ -143,27 +160,17 @@ impl DeviceCall {
 
     /// A size of the part, which the launch gives.
     pub(crate) fn size(self, size: PartSize) -> Self {
-        self.push(Operand::Size(size))
+        self.push(Operand::Member(Member::Size(size)))
     }
 
     /// One of the part's arrays.
     pub(crate) fn array(self, name: &'static str) -> Self {
-        self.push(Operand::Array(name))
+        self.push(Operand::Member(Member::Array(name)))
     }
 
-    /// The tiles of a merge part.
-    pub(crate) fn merge_tiles(self) -> Self {
-        self.push(Operand::MergeTiles)
-    }
-
-    /// The bits of a merge part.
-    pub(crate) fn merge_items(self) -> Self {
-        self.push(Operand::MergeItems)
-    }
-
-    /// The partial sums of a merge part.
-    pub(crate) fn carry(self) -> Self {
-        self.push(Operand::Carry)
+    /// A struct of the library; only functions of the library take one.
+    pub(crate) fn made(self, made: DeviceStruct) -> Self {
+        self.push(Operand::Struct(made))
     }
 
     /// The dense operands.

@@ -63,6 +63,12 @@ pub(crate) trait LayoutModule: Copy {
     /// The call of its device code.
     fn call(&self, task: Task, block: u32) -> DeviceCall;
 
+    /// The largest number of items that its device code counts to for a part with so many rows and
+    /// entries; 0 where it counts no other items than these.
+    fn most_items(&self, _rows: u64, _nnz: u64) -> u64 {
+        0
+    }
+
     /// What a product is predicted to cost.
     fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost;
 }

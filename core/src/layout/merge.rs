@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::array::{Array, ArrayData, Meaning, Stored};
-use super::call::{DeviceCall, DeviceCode, Shares};
+use super::call::{DeviceCall, DeviceCode, DeviceStruct, Member, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_entries, shared_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::layout_module::{LayoutModule, field};
@@ -47,6 +47,38 @@ pub enum Reduction {
     /// Threads or groups walk equally many items, joined by a segmented scan.
     Scan,
 }
+
+/// Items of the largest tile, which device code adds to numbers of items.
+const LARGEST_TILE: u64 = 1 << 17;
+
+/// Where tiles begin, for threads that walk rows.
+const TILES: DeviceStruct = DeviceStruct {
+    name: "MergeTiles",
+    counts: Some(PartSize::Entries),
+    members: &[
+        Member::Size(PartSize::Rows),
+        Member::Size(PartSize::Entries),
+        Member::Array("tile_rows"),
+        Member::Array("row_offsets"),
+    ],
+};
+/// The bits of row ends, for threads and groups that walk items.
+const ITEMS: DeviceStruct = DeviceStruct {
+    name: "MergeItems",
+    counts: Some(PartSize::MergeItems),
+    members: &[
+        Member::Size(PartSize::MergeItems),
+        Member::Array("row_ends"),
+        Member::Array("warp_rows"),
+        Member::Array("borders"),
+    ],
+};
+/// The partial sums of rows that several tiles share.
+const CARRY: DeviceStruct = DeviceStruct {
+    name: "Carry",
+    counts: None,
+    members: &[Member::Size(PartSize::Tiles), Member::Array("carry"), Member::Array("tickets")],
+};
 
 /// Items whose tiles fit in shared memory, and their partial sums in a workspace.
 fn items<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Vec<Alternative<L>> {
@@ -165,6 +197,18 @@ fn borders(ends: &[u64], tile_rows: &[u32], items: u32) -> Vec<u32> {
 }
 
 impl MergeLayout {
+    /// With 32-bit column indices.
+    #[must_use]
+    pub fn new(items: u32, access: Access, reduction: Reduction) -> Self {
+        Self { items, index: IndexCoding::U32, access, reduction }
+    }
+
+    /// Items per thread (SpMV) or per group of threads side by side over columns (SpMM).
+    #[must_use]
+    pub fn items(&self) -> u32 {
+        self.items
+    }
+
     fn mapping(&self, task: Task, block: u32) -> Mapping {
         Mapping::new(task, Lanes::Threads(1), self.access, block)
     }
@@ -381,7 +425,7 @@ impl LayoutModule for MergeLayout {
             .constant("column_lanes", mapping.stride)
             .block()
             .column_tile()
-            .merge_items(),
+            .made(ITEMS),
             (Operation::SpMV, Reduction::Scan) => DeviceCall::new(
                 DeviceCode::Function("merge_scan"),
                 mapping,
@@ -389,7 +433,7 @@ impl LayoutModule for MergeLayout {
             )
             .constant("items_per_thread", self.items)
             .block()
-            .merge_items(),
+            .made(ITEMS),
             (Operation::SpMV, Reduction::Rows(lanes)) => DeviceCall::new(
                 DeviceCode::Function("merge_rows"),
                 mapping,
@@ -398,10 +442,14 @@ impl LayoutModule for MergeLayout {
             .constant("items_per_thread", self.items)
             .constant("lanes_per_row", lanes)
             .block()
-            .merge_tiles(),
+            .made(TILES),
         };
         let shared = shared_bytes(task, self.items, block, mapping.stride, mapping.vector);
-        call.carry().dense().scratch(shared)
+        call.made(CARRY).dense().scratch(shared)
+    }
+
+    fn most_items(&self, rows: u64, nnz: u64) -> u64 {
+        rows + nnz + LARGEST_TILE
     }
 
     fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {

@@ -85,6 +85,13 @@ pub enum Lanes {
 }
 
 impl Access {
+    /// Values as they are, in arrays that are kept in the caches; so many columns of the dense
+    /// operands by one load.
+    #[must_use]
+    pub fn plain(vector: u32) -> Self {
+        Self { values: ValueCoding::Plain, cache: Cache::Cached, panel: None, vector }
+    }
+
     /// As far as it decides what is stored: how it is read is left at the first choice.
     pub(crate) fn storage(self) -> Self {
         Self { cache: Cache::Cached, panel: None, vector: 1, ..self }

@@ -168,7 +168,7 @@ impl Prepared {
             });
             names.push(argument.name);
         }
-        let waits_itself = waits_for_predecessors(&source.text);
+        let waits_itself = source.waits_itself;
         let launch = LaunchTemplate { geometry, parameters, waits_itself, compulsory_bytes };
         Self { launch, arrays, names }
     }
@@ -202,7 +202,7 @@ impl Prepared {
         Self { launch, arrays, names }
     }
 
-    /// The same launch, of the kernel that this is the source of.
+    /// The same launch, of the kernel from anywhere that this is the source of.
     pub(crate) fn of_source(mut self, source: &str) -> Self {
         self.launch.waits_itself = waits_for_predecessors(source);
         self
@@ -216,8 +216,8 @@ impl Prepared {
     }
 }
 
-/// Whether a source has the wait for the kernels before it in the stream, in PTX or by the name
-/// that CUDA's headers give it. That it waits soon enough is for judges to see.
+/// Whether somebody else's source has the wait for the kernels before it in the stream, in PTX or
+/// by the name that CUDA's headers give it. That it waits soon enough is for judges to see.
 fn waits_for_predecessors(source: &str) -> bool {
     ["griddepcontrol.wait", "cudaGridDependencySynchronize"]
         .iter()

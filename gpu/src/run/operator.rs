@@ -15,7 +15,7 @@ mod workspace;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use sparserl_core::codegen::{ArgumentKind, CudaSource, ParameterKind, Size};
+use sparserl_core::codegen::{ArgumentKind, CudaSource, ParameterKind, Prefetched, Size};
 use sparserl_core::layout::Packed;
 
 use super::device::{Device, DeviceError, Serialization};
@@ -207,8 +207,7 @@ impl Operator {
         places.old = if has_old { behind(&[8]) } else { None };
         places.leading = if has_leading { behind(&[4; 3]) } else { None };
         places.user = if user_bytes > 0 { behind(&[user_bytes]) } else { None };
-        // Generated kernels wait for those before them.
-        let serialization = Serialization::of(true, cubin.architecture());
+        let serialization = Serialization::of(source.waits_itself, cubin.architecture());
         let function = Function::load(&arrays.device, cubin, &source.kernel, serialization)?;
         if function.parameters() != sizes || sizes.len() > MOST_PARAMETERS {
             return Err(OperatorError::Parameters { kernel: source.kernel.clone() });
@@ -287,7 +286,7 @@ impl Operator {
 /// Whether a parameter says how much of the input is prefetched.
 fn is_input_lines(source: &CudaSource, place: usize) -> bool {
     let kind = source.parameters.get(place).map(|parameter| parameter.kind);
-    matches!(kind, Some(ParameterKind::Size(Size::InputLines(_))))
+    matches!(kind, Some(ParameterKind::Size(Size::Lines(Prefetched::Input(_)))))
 }
 
 /// A kernel of this crate's own user, with whatever it takes.

@@ -115,7 +115,7 @@ impl From<&Cubin> for MachineCode {
     fn from(cubin: &Cubin) -> Self {
         let used = cubin.resources();
         Self {
-            architecture: cubin.architecture().to_string(),
+            architecture: cubin.architecture(),
             nvrtc: cubin.nvrtc_version().to_string(),
             registers: used.registers,
             spill_store_bytes: used.spill_stores,
