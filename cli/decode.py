@@ -67,7 +67,11 @@ class Part:
         coding = self.fields["values"]
         if coding == "dictionary":
             return self["table"][self["codes"][slot]]
-        return self["values"][0 if coding == "constant" else slot]
+        if coding == "constant":
+            return self["values"][0]
+        if coding == "plain":
+            return self["values"][slot]
+        sys.exit(f"error: no values={coding} are known: take decode.py of the release that wrote plan.json")
 
     def is_entry(self, slot):
         bits = self.value(slot)
@@ -155,8 +159,10 @@ def entries(plan, packed):
     """Row, column, part and slot of each entry, in the order of CSR."""
     found = []
     for described in plan["parts"]:
-        part = Part(plan, described, packed)
-        for position, column, slot in LAYOUTS[described["layout"]](part):
+        part, layout = Part(plan, described, packed), described["layout"]
+        if layout not in LAYOUTS:
+            sys.exit(f"error: no layout {layout} is known: take decode.py of the release that wrote plan.json")
+        for position, column, slot in LAYOUTS[layout](part):
             found.append((part.row(position), column, part, slot))
     found.sort(key=lambda entry: entry[:2])
     return found

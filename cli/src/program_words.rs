@@ -1,6 +1,6 @@
 //! A program in words, a line for each part.
 
-use sparserl_core::language::{Node, Order, Part, Program, SplitRule, Token, Word};
+use sparserl_core::language::{Layout, Node, Order, Part, Program, SplitRule, Token, Word};
 use sparserl_core::task::Operation;
 
 /// What becomes of the rows, part by part.
@@ -53,45 +53,40 @@ fn order(order: Order) -> String {
 
 /// How the rows of a part are stored and mapped to threads.
 fn storage(program: &Program, part: &Part) -> String {
-    let word = part.layout.word();
-    let fields = part.layout.fields();
-    let number = |name: &str| match fields.iter().find(|(field, _)| *field == name) {
-        Some((_, Token::Number(number))) => *number,
-        _ => 0,
-    };
     let is_vector = program.task.operation == Operation::SpMV;
-    // What shares a base for its columns, and what shares threads.
-    let (layout, unit, shared) = match word {
-        Word::Csr => ("compressed rows (CSR)".to_owned(), "row", "row"),
-        Word::Sell => {
-            let slices = format!("slices of {} rows, padded to the longest", number("height"));
-            (slices + " (SELL-C-σ)", "slice", "row")
+    // What shares a base for its columns, what shares threads, and the entries that a thread takes
+    // by one load.
+    let (layout, unit, shared, at_once) = match part.layout {
+        Layout::Csr(_) => ("compressed rows (CSR)".to_owned(), "row", "row", 1),
+        Layout::Sell(sell) => {
+            let slices = format!("slices of {} rows, padded to the longest", sell.height());
+            (slices + " (SELL-C-σ)", "slice", "row", 1)
         }
-        Word::Dia => ("whole diagonals, without column indices".to_owned(), "diagonal", "row"),
-        Word::Bcsr => {
-            let side = number("side");
+        Layout::Dia(_) => {
+            ("whole diagonals, without column indices".to_owned(), "diagonal", "row", 1)
+        }
+        Layout::Bcsr(bcsr) => {
+            let side = bcsr.side();
             let blocks = format!("dense blocks of {side} × {side}");
-            (blocks, "row of blocks", if is_vector { "row" } else { "row of blocks" })
+            (blocks, "row of blocks", if is_vector { "row" } else { "row of blocks" }, 1)
         }
-        Word::Merge => {
+        Layout::Merge(merge) => {
             let who = if is_vector { "thread" } else { "group of threads" };
-            let items = number("items");
+            let items = merge.items();
             let tiles = format!("tiles of the merge path, {items} entries and row ends a {who}");
-            (tiles, if is_vector { "tile" } else { "group" }, "row")
+            (tiles, if is_vector { "tile" } else { "group" }, "row", 1)
         }
-        Word::Chunk => {
-            let entries = number("entries");
-            (format!("chunks of up to {entries} entries of a row"), "chunk", "chunk")
+        Layout::Chunk(chunk) => {
+            let chunks = format!("chunks of up to {} entries of a row", chunk.entries());
+            (chunks, "chunk", "chunk", 4)
         }
-        Word::Ell => {
-            ("rows of equally many slots, a multiple of four (ELLPACK)".to_owned(), "row", "row")
+        Layout::Ell(_) => {
+            let rows = "rows of equally many slots, a multiple of four (ELLPACK)";
+            (rows.to_owned(), "row", "row", 4)
         }
-        other => (other.text().to_owned(), "row", "row"),
     };
-    // Entries that a thread takes by one load.
-    let at_once = if matches!(word, Word::Chunk | Word::Ell) { 4 } else { 1 };
-    let phrases =
-        fields.iter().filter_map(|&(name, value)| phrase(name, value, (unit, shared), at_once));
+    let fields = part.layout.fields().into_iter();
+    let phrases = fields.filter_map(|(name, value)| phrase(name, value, (unit, shared), at_once));
     std::iter::once(layout).chain(phrases).collect::<Vec<_>>().join("; ")
 }
 

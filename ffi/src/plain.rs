@@ -1,14 +1,14 @@
 //! The programs of plain CSR, one of which a plan begins with.
 
-use sparserl_core::language::{LANGUAGE_VERSION, Program};
-use sparserl_core::layout::CostModel;
+use sparserl_core::language::{Access, BlockSize, Lanes, Layout, Node, Order, Part, Program};
+use sparserl_core::layout::{CostModel, CsrLayout, MergeLayout, Reduction};
 use sparserl_core::task::{Operation, Task};
 
 /// How many times as fast plain CSR by merge path has to be predicted to be taken: it has a
 /// workspace, and the cost model is not that exact.
 const MERGE_GAIN: f64 = 1.5;
-/// Indices and values as they are.
-const PLAIN: &str = "index=u32 values=plain cache=cached";
+/// Threads of a block.
+const BLOCK: u32 = 256;
 
 /// Plain CSR, the kernel that is there at once: with as many threads for a row, and of matrices as
 /// many columns for a thread, as the cost model finds best; or, where rows are so long or so uneven
@@ -26,7 +26,8 @@ fn by_rows(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
     for vector in [1, 2, 4, 8] {
         for lanes in [1, 2, 4, 8, 16, 32] {
             for unroll in [1, 4] {
-                layouts.push(format!("csr {PLAIN} vector={vector} lanes={lanes} unroll={unroll}"));
+                let csr = CsrLayout::new(Access::plain(vector), Lanes::Threads(lanes), unroll);
+                layouts.push(Layout::Csr(csr));
             }
         }
     }
@@ -34,29 +35,30 @@ fn by_rows(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
 }
 
 fn by_merge_path(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
-    let (items, vectors, reductions): (&[u32], &[u32], &[&str]) = match task.operation {
-        Operation::SpMV => (&[4, 8], &[1], &["scan", "4", "32"]),
-        Operation::SpMM { .. } => (&[32, 128], &[1, 2, 4], &["scan"]),
+    let by_rows = [Reduction::Scan, Reduction::Rows(4), Reduction::Rows(32)];
+    let (items, vectors, reductions): (&[u32], &[u32], &[Reduction]) = match task.operation {
+        Operation::SpMV => (&[4, 8], &[1], &by_rows),
+        Operation::SpMM { .. } => (&[32, 128], &[1, 2, 4], &[Reduction::Scan]),
     };
     let mut layouts = Vec::new();
-    for items in items {
-        for vector in vectors {
-            for reduction in reductions {
-                layouts.push(format!(
-                    "merge items={items} {PLAIN} vector={vector} reduction={reduction}"
-                ));
+    for &items in items {
+        for &vector in vectors {
+            for &reduction in reductions {
+                let merge = MergeLayout::new(items, Access::plain(vector), reduction);
+                layouts.push(Layout::Merge(merge));
             }
         }
     }
     fastest(costs, task, layouts)
 }
 
-/// The fastest of some layouts, as programs write them, by the cost model.
-fn fastest(costs: &CostModel<'_>, task: Task, layouts: Vec<String>) -> Option<(Program, f64)> {
-    // Not every task has every one of them.
+/// The fastest of some layouts, each in a program by itself, by the cost model.
+fn fastest(costs: &CostModel<'_>, task: Task, layouts: Vec<Layout>) -> Option<(Program, f64)> {
+    let block = BlockSize::of(BLOCK)?;
     let programs = layouts.into_iter().filter_map(|layout| {
-        let text = format!("sparserl {LANGUAGE_VERSION}\n{task}\nblock 256\nkeep {layout}\n");
-        Program::parse(&text).ok()
+        let body = Node::Part(Part { order: Order::Keep, layout });
+        // Not every task has every one of them.
+        Program::from_tokens(task, &Program { task, block, body }.tokens()).ok()
     });
     let timed = programs.map(|program| {
         let seconds = costs.cost(&program).seconds;

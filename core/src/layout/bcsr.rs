@@ -53,6 +53,12 @@ fn sides<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Vec<Alternative<L>> {
 }
 
 impl BcsrLayout {
+    /// Rows and columns of a block.
+    #[must_use]
+    pub fn side(&self) -> u32 {
+        self.side
+    }
+
     fn mapping(&self, task: Task, block: u32) -> Mapping {
         Mapping::new(task, self.lanes, self.access, block)
     }

@@ -91,6 +91,12 @@ struct Chunk {
 }
 
 impl ChunkLayout {
+    /// Most entries of a chunk.
+    #[must_use]
+    pub fn entries(&self) -> u32 {
+        self.entries
+    }
+
     fn mapping(&self, task: Task, block: u32) -> Mapping {
         Mapping::new(task, Lanes::Threads(self.lanes), self.access, block)
     }

@@ -29,6 +29,12 @@ pub struct CsrLayout {
 }
 
 impl CsrLayout {
+    /// With 32-bit column indices.
+    #[must_use]
+    pub fn new(access: Access, lanes: Lanes, unroll: u32) -> Self {
+        Self { index: IndexCoding::U32, access, lanes, unroll }
+    }
+
     fn mapping(&self, task: Task, block: u32) -> Mapping {
         Mapping::new(task, self.lanes, self.access, block)
     }

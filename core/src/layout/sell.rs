@@ -56,6 +56,12 @@ fn heights<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Vec<Alternative<L>> {
 }
 
 impl SellLayout {
+    /// Rows of a slice.
+    #[must_use]
+    pub fn height(&self) -> u32 {
+        self.height
+    }
+
     fn mapping(&self, task: Task, block: u32) -> Mapping {
         Mapping::new(task, self.lanes, self.access, block)
     }

@@ -7,8 +7,9 @@ impl BlockSize {
     /// to 64 registers and make wide f64 parts spill.
     pub const ALL: [Self; 4] = [Self(256), Self(128), Self(64), Self(512)];
 
-    /// The size of so many threads.
-    pub(super) fn of(threads: u32) -> Option<Self> {
+    /// The size of so many threads; `None` where blocks of programs have no such size.
+    #[must_use]
+    pub fn of(threads: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|size| size.0 == threads)
     }
 
