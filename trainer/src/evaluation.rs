@@ -34,6 +34,7 @@ mod trees;
 
 pub use contest::{Contest, Contestants};
 pub use experience::{Experience, PastCase};
+pub(crate) use families::written;
 pub use nearest::NearestWinners;
 pub use portfolio::FixedPortfolio;
 pub use replay::{COST_MODEL, ReplayError, likeliest, replay};

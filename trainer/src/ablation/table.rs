@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::Interval;
 
-use crate::evaluation::{COST_MODEL, CaseResult, Table};
+use crate::evaluation::{COST_MODEL, CaseResult, Table, written};
 
 /// How the network of one variant or improvement and one seed chooses among what was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,9 +111,6 @@ impl fmt::Display for AblationTable {
         for row in &self.rows {
             let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
             let seeds: Vec<String> = row.first.iter().map(|first| format!("{first:.3}")).collect();
-            let interval = row.interval.map_or_else(String::new, |interval| {
-                format!("{:.3} to {:.3}", interval.low, interval.high)
-            });
             table.add_row([
                 row.task.clone(),
                 row.regime.name().to_owned(),
@@ -121,7 +118,7 @@ impl fmt::Display for AblationTable {
                 row.matrices.to_string(),
                 format!("{:.3}", mean(&row.first)),
                 seeds.join(" "),
-                interval,
+                written(row.interval),
                 format!("{:.3}", mean(&row.of_eight)),
             ]);
         }

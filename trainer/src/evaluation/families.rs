@@ -6,6 +6,11 @@ use sparserl_core::results::Interval;
 /// Resamples of the families for an interval.
 const RESAMPLES: usize = 2000;
 
+/// An interval as tables have it; nothing where there is none.
+pub(crate) fn written(interval: Option<Interval>) -> String {
+    interval.map_or_else(String::new, |Interval { low, high }| format!("{low:.3} to {high:.3}"))
+}
+
 /// Where the mean of some values lies with 95 %, by a bootstrap over families: they are drawn
 /// again, with all their values. The same values give the same; absent for fewer than two families.
 pub(super) fn interval<'f>(values: impl Iterator<Item = (&'f str, f64)>) -> Option<Interval> {

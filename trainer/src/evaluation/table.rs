@@ -7,7 +7,7 @@ use sparserl_core::outcome::Regime;
 use sparserl_core::results::Interval;
 
 use super::CaseResult;
-use super::families::interval;
+use super::families::{interval, written};
 
 /// Numbers of measured picks that a table has a column for.
 const BEST_OF: [usize; 4] = [1, 2, 4, 8];
@@ -144,15 +144,12 @@ impl fmt::Display for Table {
         ]);
         for row in &self.rows {
             let [first, two, four, eight] = row.best_of.map(|ratio| format!("{ratio:.3}"));
-            let interval = row.interval.map_or_else(String::new, |interval| {
-                format!("{:.3} to {:.3}", interval.low, interval.high)
-            });
             table.add_row([
                 row.task.clone(),
                 row.regime.name().to_owned(),
                 row.chooser.clone(),
                 first,
-                interval,
+                written(row.interval),
                 format!("{:.0} %", 100.0 * row.close),
                 format!("{:.3}", row.tenth),
                 format!("{:.3}", row.least),

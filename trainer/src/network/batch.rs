@@ -32,8 +32,6 @@ impl Modalities {
     pub const ALL: Self = Self { features: true, grids: true, positions: true };
     /// No pictures (ablation).
     pub const SCALARS: Self = Self { features: true, grids: false, positions: false };
-    /// No positions of nonzeros (ablation).
-    pub const NO_POSITIONS: Self = Self { features: true, grids: true, positions: false };
 }
 
 /// What the encoder is given of some cases.
