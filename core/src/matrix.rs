@@ -23,7 +23,8 @@ pub mod smtx;
 mod sprs_conversion;
 pub(crate) mod tasks;
 
-pub use coo::{Coo, CooError, Duplicates};
+pub use assemble::Duplicates;
+pub use coo::{Coo, CooError};
 pub use csr::{Csr, CsrError, CsrView};
 pub use elements::{Digest, Elements};
 pub use half::{bf16, f16};

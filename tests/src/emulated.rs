@@ -19,6 +19,7 @@
 
 pub mod data;
 pub mod layouts;
+mod random;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -235,13 +236,13 @@ impl Case {
     /// A hash of all data.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
-        let mut state = data::EMPTY_HASH;
+        let mut state = random::EMPTY_HASH;
         for CaseArgument { element, content, .. } in &self.arguments {
             let bytes = match content {
                 Content::Output(bytes) => vec![0; *bytes],
                 content => element.encode(content.numbers()),
             };
-            state = data::hash(&bytes, state);
+            state = random::hash(&bytes, state);
         }
         state
     }

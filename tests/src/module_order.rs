@@ -1,9 +1,10 @@
-//! Checks that the modules of a crate depend downwards only.
+//! Checks that the modules of a crate depend downwards only, and that none use one another in a
+//! circle.
 //!
 //! Paths are found in the text of the sources, however they are written: `crate::a`, a `super` that
 //! climbs to the root of the crate, groups in braces. Comments, strings and tests do not count.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,17 +25,7 @@ pub fn check(folder: &str, order: &[&str]) -> Result<usize> {
 /// As [`check`].
 pub fn check_inside(folder: &str, outer: &[&str], order: &[&str]) -> Result<usize> {
     let source = crate::root().join(folder).join("src");
-    let (root, inside) = match outer.split_last() {
-        None => {
-            let library = source.join("lib.rs");
-            let root = if library.exists() { library } else { source.join("main.rs") };
-            (root, source.clone())
-        }
-        Some((last, above)) => {
-            let above = source.join(above.iter().collect::<PathBuf>());
-            (above.join(format!("{last}.rs")), above.join(last))
-        }
-    };
+    let (root, inside) = place_of(&source, outer);
     let root = fs::read_to_string(root)?;
     let declared: BTreeSet<String> = declared_modules(&root).into_iter().collect();
     let placed: BTreeSet<String> = order.iter().map(|&module| module.to_owned()).collect();
@@ -51,6 +42,103 @@ pub fn check_inside(folder: &str, outer: &[&str], order: &[&str]) -> Result<usiz
         }
     }
     Ok(uses)
+}
+
+/// Checks that no modules of a crate that stand beside each other use one another in a circle,
+/// whatever they stand in: the root of the crate or a module. What a module takes from the one that
+/// it stands in counts where that hands on what another module has. Gives how many uses were found.
+///
+/// # Errors
+/// Names the modules of the first circle.
+pub fn check_circles(folder: &str) -> Result<usize> {
+    let source = crate::root().join(folder).join("src");
+    let mut uses = 0;
+    let mut open: Vec<Vec<String>> = vec![Vec::new()];
+    while let Some(outer) = open.pop() {
+        let path = outer.join("::");
+        let outer: Vec<&str> = outer.iter().map(String::as_str).collect();
+        let graph = uses_inside(&source, &outer).with_context(|| format!("{folder}: {path}"))?;
+        uses += graph.values().map(BTreeSet::len).sum::<usize>();
+        open.extend(graph.keys().map(|module| {
+            outer.iter().copied().chain([module.as_str()]).map(str::to_owned).collect()
+        }));
+        let circle = circle(graph);
+        ensure!(circle.is_empty(), "{folder}: {path}: {circle:?} use one another");
+    }
+    Ok(uses)
+}
+
+/// The modules inside of an outer one, each with those beside it that it uses.
+fn uses_inside(source: &Path, outer: &[&str]) -> Result<BTreeMap<String, BTreeSet<String>>> {
+    let (root, inside) = place_of(source, outer);
+    let root = fs::read_to_string(&root).with_context(|| root.display().to_string())?;
+    // Some tests are compiled on further conditions.
+    let declared = declared_modules(&root).into_iter();
+    let modules: BTreeSet<String> = declared.filter(|module| module != "tests").collect();
+    let handed_on = handed_on(&root);
+    let mut graph = BTreeMap::new();
+    for module in &modules {
+        let mut used = BTreeSet::new();
+        for path in files(&inside, module)? {
+            let at = || path.display().to_string();
+            let code = fs::read_to_string(&path).with_context(at)?;
+            let names = used_modules(&code, &module_path(source, &path), outer).with_context(at)?;
+            let beside = names.into_iter().filter_map(|name| match modules.contains(&name) {
+                true => Some(name),
+                // What the outer module defines itself belongs to none inside of it.
+                false => handed_on.get(&name).filter(|from| modules.contains(*from)).cloned(),
+            });
+            used.extend(beside.filter(|name| name != module));
+        }
+        graph.insert(module.clone(), used);
+    }
+    Ok(graph)
+}
+
+/// Names that a module takes from one inside of it, or elsewhere, with where their paths begin.
+fn handed_on(root: &str) -> BTreeMap<String, String> {
+    let tokens = without_tests(&tokens(root));
+    let mut names = BTreeMap::new();
+    for (at, _) in tokens.iter().enumerate().filter(|(_, token)| *token == "use") {
+        let mut paths = Vec::new();
+        read_paths(&tokens, at + 1, &mut Vec::new(), &mut paths);
+        for UsedPath { words, name } in paths {
+            if let Some(first) = words.into_iter().find(|word| word != "self") {
+                names.insert(name, first);
+            }
+        }
+    }
+    names
+}
+
+/// What is left of modules when those that use no other, and those that no other uses, are taken
+/// away until there are none: circles, and what lies between them.
+fn circle(mut graph: BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    loop {
+        let used: BTreeSet<String> = graph.values().flatten().cloned().collect();
+        let before = graph.len();
+        graph.retain(|module, uses| !uses.is_empty() && used.contains(module));
+        if graph.len() == before {
+            return graph.into_keys().collect();
+        }
+        let left: BTreeSet<String> = graph.keys().cloned().collect();
+        graph.values_mut().for_each(|uses| uses.retain(|module| left.contains(module)));
+    }
+}
+
+/// The file of a module, or of the crate's root, and the folder with the modules inside.
+fn place_of(source: &Path, outer: &[&str]) -> (PathBuf, PathBuf) {
+    match outer.split_last() {
+        None => {
+            let library = source.join("lib.rs");
+            let root = if library.exists() { library } else { source.join("main.rs") };
+            (root, source.to_owned())
+        }
+        Some((last, above)) => {
+            let above = source.join(above.iter().collect::<PathBuf>());
+            (above.join(format!("{last}.rs")), above.join(last))
+        }
+    }
 }
 
 /// Checks the modules that some code of `module` uses.
@@ -125,12 +213,17 @@ fn used_modules(code: &str, module: &[String], outer: &[&str]) -> Result<Vec<Str
             "crate" | "super" | "self"
                 if next == Some("::") && before.is_none_or(|before| before != "::") =>
             {
+                // `pub(in crate::a)` takes in nothing.
+                let is_visibility = before.is_some_and(|before| before == "in");
                 // Parents between this place and the root.
                 let parents = module.len() + inside.len();
                 let mut paths = Vec::new();
                 at = read_paths(&tokens, at, &mut Vec::new(), &mut paths);
                 for path in paths {
-                    used.extend(module_inside(outer, &path, parents)?);
+                    match module_inside(outer, &path.words, parents) {
+                        Err(_) if is_visibility => {}
+                        inside => used.extend(inside?),
+                    }
                 }
                 continue;
             }
@@ -167,12 +260,19 @@ fn module_inside(outer: &[&str], path: &[String], parents: usize) -> Result<Opti
     }
 }
 
+/// A path as it is written.
+struct UsedPath {
+    words: Vec<String>,
+    /// What it is called from here on.
+    name: String,
+}
+
 /// Reads the path that begins at a token, with all that its groups hold. Gives where it ends.
 fn read_paths(
     tokens: &[String],
     mut at: usize,
     prefix: &mut Vec<String>,
-    paths: &mut Vec<Vec<String>>,
+    paths: &mut Vec<UsedPath>,
 ) -> usize {
     let outside = prefix.len();
     loop {
@@ -194,11 +294,13 @@ fn read_paths(
         }
         at += 1;
         if tokens.get(at).is_none_or(|token| token != "::") {
-            paths.push(prefix.clone());
+            let mut name = prefix.last().cloned().unwrap_or_default();
             // Another name for it.
             if tokens.get(at).is_some_and(|token| token == "as") {
+                name = tokens.get(at + 1).cloned().unwrap_or(name);
                 at += 2;
             }
+            paths.push(UsedPath { words: prefix.clone(), name });
             break;
         }
         at += 1;
@@ -365,6 +467,28 @@ mod tests {
         assert_eq!(used(code).unwrap(), ["y", "z", "w", "r"]);
         assert!(used("use super::*;").is_err());
         assert!(used("use crate::a::*;").is_err());
+        assert!(used("pub(in crate::a) fn f() {}").unwrap().is_empty());
+    }
+
+    #[test]
+    fn names_are_known_by_where_they_come_from() {
+        let root = "pub use a::{B, c::D as E}; use self::f::G;\n#[cfg(test)] use h::I;";
+        let expected = [("B", "a"), ("E", "a"), ("G", "f")];
+        let expected = expected.map(|(name, from)| (name.to_owned(), from.to_owned()));
+        assert_eq!(handed_on(root), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn circles_are_told_from_what_leads_to_them_and_away() {
+        let graph = |edges: &[(&str, &[&str])]| {
+            let uses = |used: &[&str]| used.iter().map(|&module| module.to_owned()).collect();
+            edges.iter().map(|&(module, used)| (module.to_owned(), uses(used))).collect()
+        };
+        let tree = [("a", &["b", "c"][..]), ("b", &["c"]), ("c", &[])];
+        assert!(circle(graph(&tree)).is_empty());
+        let knot =
+            [("a", &["b"][..]), ("b", &["c"]), ("c", &["d", "e"]), ("d", &["b"]), ("e", &[])];
+        assert_eq!(circle(graph(&knot)), ["b", "c", "d"]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The modules of each crate depend downwards only.
+//! The modules of each crate depend downwards only, and no modules that stand beside each other use
+//! one another in a circle.
 
 #![allow(clippy::unwrap_used)]
 
-use sparserl_tests::module_order::{check, check_inside};
+use sparserl_tests::module_order::{check, check_circles, check_inside};
 
 /// All modules of `core`, each above everything that it may use.
 const CORE: [&str; 23] = [
@@ -312,4 +313,21 @@ fn modules_of_the_trainer_depend_downwards_only() {
 fn modules_of_the_command_line_depend_downwards_only() {
     let uses = check("cli", &CLI).unwrap();
     assert!(uses > 60, "only {uses} uses were found");
+}
+
+#[test]
+fn no_modules_use_one_another_in_a_circle() {
+    for (folder, least) in [
+        ("core", 250),
+        ("gpu", 100),
+        ("gpu/emulator", 250),
+        ("ffi", 60),
+        ("onnx-models", 15),
+        ("trainer", 120),
+        ("cli", 100),
+        ("tests", 1),
+    ] {
+        let uses = check_circles(folder).unwrap();
+        assert!(uses >= least, "only {uses} uses were found in {folder}");
+    }
 }

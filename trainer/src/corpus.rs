@@ -27,21 +27,24 @@ mod draw;
 mod families;
 mod generator;
 mod order;
+mod pattern;
 mod real;
 mod recipe;
 mod recipes;
 mod remake;
+mod size;
 mod split;
 mod step;
 mod values;
 
 pub use generator::{Featured, Generator};
+pub use pattern::{Base, Pattern, Step};
 pub use real::{RealError, RealMatrices, RealMatrix};
-pub use recipe::{Base, BuildError, Pattern, Recipe, RecipeError, Size};
+pub use recipe::{BuildError, Recipe, RecipeError};
 pub use recipes::Recipes;
 pub use remake::RemakeError;
+pub use size::Size;
 pub use split::{Role, Split, VALIDATION};
-pub use step::Step;
 pub use values::Values;
 
 use draw::Draw;

@@ -9,7 +9,7 @@
 
 use alloc::{vec, vec::Vec};
 
-use super::{Csr, Duplicates, Offsets, Scalar, tasks};
+use super::{Csr, Offsets, Scalar, tasks};
 
 /// Entries for which a bucket's part of the result still fits in a core's cache.
 const ENTRIES_PER_BUCKET: usize = 1 << 15;
@@ -19,6 +19,16 @@ const ROWS_PER_BUCKET: usize = 1 << 18;
 const MOST_BUCKETS: usize = 1 << 11;
 /// Rows up to this long are sorted in place.
 const SHORT_ROW: usize = 12;
+
+/// What to do with two entries at the same position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Duplicates {
+    /// Add their values, as assembling a finite-element matrix does.
+    #[default]
+    Sum,
+    /// Report the position as an error.
+    Refuse,
+}
 
 /// One entry of a matrix, indices from 0.
 #[derive(Clone, Copy, Debug, PartialEq)]

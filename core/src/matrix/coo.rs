@@ -1,22 +1,13 @@
 use alloc::vec::Vec;
+use core::iter;
 
 use thiserror::Error;
 
-use super::assemble::{Conflict, Entry, Part, RowBuckets, assemble};
-use super::{Csr, Scalar, tasks};
+use super::assemble::{Conflict, Duplicates, Entry, Part, RowBuckets, assemble};
+use super::{Csr, CsrView, Scalar, tasks};
 
 /// Entries sorted as one piece when converting to CSR.
 const ENTRIES_PER_PART: usize = 1 << 16;
-
-/// What to do with two entries at the same position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Duplicates {
-    /// Add their values, as assembling a finite-element matrix does.
-    #[default]
-    Sum,
-    /// Report the position as an error.
-    Refuse,
-}
 
 /// Why entries do not form a matrix. Rows, columns and entries are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
@@ -215,6 +206,21 @@ impl<T: Scalar> Coo<T> {
             Part::new(entries, buckets)
         });
         Ok(assemble(self.rows, self.cols, buckets, &parts, duplicates)?)
+    }
+}
+
+impl<T: Scalar> CsrView<'_, T> {
+    /// The same matrix as a list of entries, row by row, columns increasing.
+    #[must_use]
+    pub fn to_coo(&self) -> Coo<T> {
+        let rows = (0..self.rows()).flat_map(|row| iter::repeat_n(row as u32, self.row_len(row)));
+        Coo::from_valid(
+            self.rows(),
+            self.cols(),
+            rows.collect(),
+            self.columns().to_vec(),
+            self.values().to_vec(),
+        )
     }
 }
 

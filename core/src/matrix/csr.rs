@@ -1,10 +1,9 @@
 use alloc::vec::Vec;
-use core::iter;
 use core::ops::Range;
 
 use thiserror::Error;
 
-use super::{Coo, Elements, KeptOffsets, Offsets, OffsetsView, Scalar, tasks};
+use super::{Elements, KeptOffsets, Offsets, OffsetsView, Scalar, tasks};
 
 /// Entries that a thread checks at a time; fewer are not worth waking another.
 const ENTRIES_A_PIECE: usize = 1 << 18;
@@ -266,19 +265,6 @@ impl<'a, T: Scalar> CsrView<'a, T> {
     pub fn row(&self, row: usize) -> (&'a [u32], &'a [T]) {
         let range = self.offsets.at(row)..self.offsets.at(row + 1);
         (&self.columns[range.clone()], &self.values[range])
-    }
-
-    /// The same matrix as a list of entries, row by row, columns increasing.
-    #[must_use]
-    pub fn to_coo(&self) -> Coo<T> {
-        let rows = (0..self.rows).flat_map(|row| iter::repeat_n(row as u32, self.row_len(row)));
-        Coo::from_valid(
-            self.rows,
-            self.cols,
-            rows.collect(),
-            self.columns.to_vec(),
-            self.values.to_vec(),
-        )
     }
 }
 

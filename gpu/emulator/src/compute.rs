@@ -32,8 +32,8 @@ mod tests;
 use std::fmt;
 
 use self::lanes::{PredicateSource, Run};
-use self::pending::{Ambiguous, Pending, widens_signed};
-use self::registers::Marks;
+use self::pending::{Ambiguous, widens_signed};
+use self::registers::{Marks, Pending};
 use self::select::{Flow, Form, Plan, Type};
 use crate::error::PtxError;
 

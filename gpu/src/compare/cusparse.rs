@@ -14,12 +14,14 @@ mod bsr;
 mod call;
 mod description;
 mod library;
+mod offer;
 mod prepared;
 mod sell;
 mod spmv_op;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod types;
 
 use std::ffi::c_int;
 use std::path::Path;
@@ -32,8 +34,9 @@ use std::sync::Arc;
 use sparserl_core::task::Operation;
 
 use crate::run::device::{Device, DeviceError, Stream};
-use library::{Functions, Handle, LibraryVersion};
-use spmv_op::SpMvOpFunctions;
+use library::Functions;
+use offer::SpMvOpFunctions;
+use types::{Handle, LibraryVersion};
 
 /// cuSPARSE on one device and stream.
 #[derive(Debug)]

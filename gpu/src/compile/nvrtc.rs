@@ -20,14 +20,14 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-pub use compilers::{Compilers, NoCompiler, Rejected, SEARCH_VARIABLE, UnsupportedByAll};
+pub use compilers::{Compilers, NoCompiler, Rejected, UnsupportedByAll};
 pub(crate) use cubin::CubinParts;
 pub use cubin::{CompileOptions, Cubin};
 pub(crate) use include::has_include;
 use library::{Library, Program, Status};
 pub(crate) use looked::Looked;
 pub(crate) use places::SEARCH_VARIABLES;
-pub use places::data_folder;
+pub use places::{SEARCH_VARIABLE, data_folder};
 pub use resources::Resources;
 
 use sparserl_core::target::Architecture;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 
-use super::data::{draw, fraction};
+use super::random::{draw, fraction};
 
 /// A matrix: columns and values of each row, by column.
 #[derive(Debug)]

@@ -2,8 +2,7 @@
 
 use sparserl_core::random::SplitMix64;
 
-use super::recipe::Pattern;
-use super::step::Step;
+use super::pattern::{Pattern, Step};
 use super::values::Values;
 
 /// Draws numbers of the shapes that parameters have.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sparserl_core::matrix::{Csr, generate};
 
-use super::recipe::Size;
+use super::size::Size;
 
 /// A generated matrix: the arguments of a function of [`generate`]. Shares are in thousandths,
 /// percentages in hundredths.

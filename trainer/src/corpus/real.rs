@@ -8,7 +8,7 @@ use sparserl_core::matrix::file::{self, MatrixFileError};
 use sparserl_core::matrix::{Csr, Duplicates};
 use thiserror::Error;
 
-use super::recipe::Size;
+use super::size::Size;
 
 /// Says of each matrix of a folder what is known without reading it.
 const MANIFEST: &str = "MANIFEST.tsv";

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::matrix::{CooError, Csr, CsrError};
 use thiserror::Error;
 
-use super::generator::Generator;
+use super::pattern::{Base, Pattern, Step};
 use super::real::{RealError, RealMatrices};
-use super::step::Step;
+use super::size::Size;
 use super::values::Values;
 
 /// How a matrix of the corpus is made. It takes one line of text ([`fmt::Display`] and [`FromStr`]:
@@ -26,55 +26,7 @@ pub struct Recipe {
     pub largest_nnz: u64,
 }
 
-/// A matrix, generated or real, and what is done to it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pattern {
-    /// What it starts from.
-    pub base: Base,
-    /// Applied one after the other. A step that would leave no entry is left out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Step>,
-}
-
-/// What a pattern starts from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Base {
-    /// A matrix of a generated family.
-    Generated(Generator),
-    /// A real matrix.
-    Real {
-        /// Its name in [`RealMatrices`].
-        name: String,
-        /// Its family there.
-        family: String,
-        /// Rows, columns and entries.
-        size: Size,
-    },
-}
-
-/// What a matrix has at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Size {
-    /// Rows.
-    pub rows: u64,
-    /// Columns.
-    pub cols: u64,
-    /// Entries.
-    pub nnz: u64,
-}
-
 impl Size {
-    /// A recipe makes at most so many rows, and columns, for each entry of its largest number.
-    pub const LINES_PER_ENTRY: u64 = 4;
-
-    /// The least `largest_nnz` with which a recipe may make this.
-    pub(super) fn limit(self) -> u64 {
-        self.nnz.max(self.rows.max(self.cols).div_ceil(Self::LINES_PER_ENTRY))
-    }
-
     fn check(self, largest_nnz: u64) -> Result<Self, BuildError> {
         let lines = largest_nnz.saturating_mul(Self::LINES_PER_ENTRY).min(u64::from(u32::MAX));
         match self.nnz > largest_nnz || self.rows.max(self.cols) > lines {
@@ -152,12 +104,6 @@ impl Recipe {
     pub fn origins(&self) -> Vec<(&str, bool)> {
         let bases = self.pattern.bases().into_iter();
         bases.map(|base| (base.family(), matches!(base, Base::Real { .. }))).collect()
-    }
-
-    /// Is a real matrix in it?
-    #[must_use]
-    pub fn uses_real(&self) -> bool {
-        self.origins().into_iter().any(|(_, real)| real)
     }
 
     /// What the matrix has at most, known without building it.

@@ -1,12 +1,12 @@
 use serde::{Deserialize, Serialize};
 
-use super::part::{PartCost, PartTime, StartUp};
 use crate::target::Target;
 
 /// Declares [`CostConstants`] by its fields, and their order in an array.
 macro_rules! constants {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What the terms of [`PartCost`]s cost on a GPU; each is finite and above 0.
+        /// What the terms of a [`PartCost`](super::PartCost) cost on a GPU: each is finite and
+        /// above 0.
         #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
         pub struct CostConstants { $($(#[$doc])* pub $name: f64,)* }
 
@@ -48,23 +48,23 @@ constants! {
     seconds_of_list,
     /// Seconds that a further part costs, for its branch and its partly filled last blocks.
     seconds_of_split,
-    /// Seconds of [`StartUp::Rows`].
+    /// Seconds of [`StartUp::Rows`](super::StartUp::Rows).
     start_up_rows,
-    /// Seconds of [`StartUp::BlockRows`].
+    /// Seconds of [`StartUp::BlockRows`](super::StartUp::BlockRows).
     start_up_block_rows,
-    /// Seconds of [`StartUp::Slices`].
+    /// Seconds of [`StartUp::Slices`](super::StartUp::Slices).
     start_up_slices,
-    /// Seconds of [`StartUp::Diagonals`].
+    /// Seconds of [`StartUp::Diagonals`](super::StartUp::Diagonals).
     start_up_diagonals,
-    /// Seconds of [`StartUp::Blocks`].
+    /// Seconds of [`StartUp::Blocks`](super::StartUp::Blocks).
     start_up_blocks,
-    /// Seconds of [`StartUp::StagedTiles`].
+    /// Seconds of [`StartUp::StagedTiles`](super::StartUp::StagedTiles).
     start_up_staged_tiles,
-    /// Seconds of [`StartUp::Tiles`].
+    /// Seconds of [`StartUp::Tiles`](super::StartUp::Tiles).
     start_up_tiles,
-    /// Seconds of [`StartUp::Chunks`].
+    /// Seconds of [`StartUp::Chunks`](super::StartUp::Chunks).
     start_up_chunks,
-    /// Seconds of [`StartUp::PaddedRows`].
+    /// Seconds of [`StartUp::PaddedRows`](super::StartUp::PaddedRows).
     start_up_padded_rows,
 }
 
@@ -108,33 +108,9 @@ impl CostConstants {
         start_up_padded_rows: 4.35e-6,
     };
 
-    /// Seconds before the first entry and after the last.
-    #[must_use]
-    pub fn start_up(&self, kind: StartUp) -> f64 {
-        match kind {
-            StartUp::Rows => self.start_up_rows,
-            StartUp::BlockRows => self.start_up_block_rows,
-            StartUp::Slices => self.start_up_slices,
-            StartUp::Diagonals => self.start_up_diagonals,
-            StartUp::Blocks => self.start_up_blocks,
-            StartUp::StagedTiles => self.start_up_staged_tiles,
-            StartUp::Tiles => self.start_up_tiles,
-            StartUp::Chunks => self.start_up_chunks,
-            StartUp::PaddedRows => self.start_up_padded_rows,
-        }
-    }
-
     /// Seconds in which memory moves so many bytes.
     #[must_use]
     pub fn transfer(&self, bytes: u64, target: &Target) -> f64 {
         bytes as f64 / (target.bandwidth.max(1) as f64 * self.attained_bandwidth)
-    }
-
-    /// Predicted time of parts that run in one launch; nothing for no parts. The traffic of dense
-    /// operands, which is the same for all programs of a matrix and task, is not in it.
-    #[must_use]
-    pub fn time(&self, parts: &[PartCost], target: &Target) -> PartTime {
-        let times = parts.iter().map(|part| part.time(self, target));
-        times.reduce(|all, part| all.beside(part, self)).unwrap_or(PartTime::NOTHING)
     }
 }

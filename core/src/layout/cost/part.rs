@@ -1,4 +1,4 @@
-use super::CostConstants;
+use super::constants::CostConstants;
 use crate::layout::mapping::Mapping;
 use crate::target::Target;
 use crate::task::Task;
@@ -203,5 +203,31 @@ impl PartTime {
     pub fn beside(self, other: Self, constants: &CostConstants) -> Self {
         let busy = self.busy + other.busy + constants.seconds_of_split;
         Self { busy, delay: self.delay.max(other.delay) }
+    }
+}
+
+impl CostConstants {
+    /// Seconds before the first entry and after the last.
+    #[must_use]
+    pub fn start_up(&self, kind: StartUp) -> f64 {
+        match kind {
+            StartUp::Rows => self.start_up_rows,
+            StartUp::BlockRows => self.start_up_block_rows,
+            StartUp::Slices => self.start_up_slices,
+            StartUp::Diagonals => self.start_up_diagonals,
+            StartUp::Blocks => self.start_up_blocks,
+            StartUp::StagedTiles => self.start_up_staged_tiles,
+            StartUp::Tiles => self.start_up_tiles,
+            StartUp::Chunks => self.start_up_chunks,
+            StartUp::PaddedRows => self.start_up_padded_rows,
+        }
+    }
+
+    /// Predicted time of parts that run in one launch; nothing for no parts. The traffic of dense
+    /// operands, which is the same for all programs of a matrix and task, is not in it.
+    #[must_use]
+    pub fn time(&self, parts: &[PartCost], target: &Target) -> PartTime {
+        let times = parts.iter().map(|part| part.time(self, target));
+        times.reduce(|all, part| all.beside(part, self)).unwrap_or(PartTime::NOTHING)
     }
 }

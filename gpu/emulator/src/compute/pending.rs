@@ -7,8 +7,7 @@
 //! the same reason 16-bit sums with a constant are not followed as unsigned.
 
 use super::Operands;
-use super::registers::Registers;
-use crate::compute::{Register, WARP};
+use super::registers::{Pending, Register, Registers, WARP};
 
 /// How the exact result of an instruction is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +25,6 @@ pub(super) struct Ambiguous {
     bits: u32,
     /// Whether it is looked at as unsigned.
     unsigned: bool,
-}
-
-/// Lanes whose value does not fit as signed, and those in which it does not fit as unsigned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pending {
-    pub(super) signed: u32,
-    pub(super) unsigned: u32,
 }
 
 impl Ambiguous {

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use super::pending::Pending;
-
 /// Threads of a warp.
 pub const WARP: usize = 32;
 
@@ -61,6 +59,13 @@ pub(super) struct Marks {
     pub(super) pending: Pending,
     /// The instruction that read the memory that was never written, for any of the lanes.
     pub(super) read_by: Option<u32>,
+}
+
+/// Lanes whose value does not fit as signed, and those in which it does not fit as unsigned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pending {
+    pub(super) signed: u32,
+    pub(super) unsigned: u32,
 }
 
 impl Registers {

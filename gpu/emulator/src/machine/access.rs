@@ -1,8 +1,9 @@
 //! Accesses to memory: where they go, and who carries them out.
 
-use super::block::Core;
-use super::order::{Log, lanes_of};
-use super::undefined::Use;
+use super::core::Core;
+use super::lanes::lanes_of;
+use super::order::Log;
+use super::request::{Request, Use};
 use super::warp::Warp;
 use crate::code::{
     Address, BulkStore, CLUSTER_WINDOW, Instruction, LOCAL_WINDOW, Op, Order, Register,
@@ -12,22 +13,6 @@ use crate::finding::FindingKind;
 
 /// Elements of a vector, at most.
 pub(super) const MOST_ELEMENTS: usize = 4;
-
-/// An instruction's access by some lanes of a warp.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
-    pub(super) counter: u32,
-    pub(super) warp: usize,
-    /// Bytes that a lane accesses, all elements together.
-    pub(super) bytes: u32,
-    pub(super) order: Order,
-    /// Whom a strong access is strong to.
-    pub(super) scope: Scope,
-    /// Through the cache for what is only read.
-    pub(super) read_only_path: bool,
-    /// Lanes that have yet to wait for the kernels before this one.
-    pub(super) early: u32,
-}
 
 /// What lanes read or write: by element and lane.
 #[derive(Debug, Default)]

@@ -2,12 +2,12 @@
 
 use half::{bf16, f16};
 
-use super::access::Request;
-use super::block::Core;
+use super::core::Core;
 use super::global::Region;
-use super::order::{Effect, Log, Place, lanes_of};
+use super::lanes::lanes_of;
+use super::order::{Effect, Log, Place};
+use super::request::{Request, Use};
 use super::touch::in_shared;
-use super::undefined::Use;
 use super::warp::Warp;
 use crate::code::{Atomic, AtomicOperation, AtomicType, Order, Register, Scope, Space, WARP};
 use crate::finding::FindingKind;

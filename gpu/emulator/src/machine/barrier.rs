@@ -2,45 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::block::{Block, Core};
-use super::order::lanes_of;
+use super::arrivals::Arrival;
+use super::block::Block;
+use super::core::Core;
+use super::lanes::lanes_of;
 use super::warp::Warp;
-use crate::code::{BarrierOperation, BarrierReduction, Instruction, Op, WARP};
+use crate::code::{BarrierOperation, Instruction, Op, WARP};
 use crate::finding::FindingKind;
 
 /// Barriers that a block has.
 const COUNT: u32 = 16;
-
-/// Lanes of a warp come to a barrier.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    barrier: u32,
-    warp: usize,
-    /// The warp's epoch from then on.
-    epoch: u32,
-    lanes: u32,
-    /// Number of the instruction.
-    counter: u32,
-    waits: bool,
-    /// Whether the lanes, which need not wait for other warps, wait for the rest of their own.
-    waits_for_lanes: bool,
-    /// Threads that take part; all of the block without.
-    threads: Option<u32>,
-    aligned: bool,
-    reduction: Option<BarrierReduction>,
-    /// Lanes whose predicate is true.
-    holds: u32,
-    /// Whether any lane's predicate is undefined.
-    is_undefined: bool,
-    /// The instruction that read it so.
-    read_by: Option<u32>,
-}
-
-/// Who has come to each barrier since it last opened.
-#[derive(Debug, Default)]
-pub(crate) struct Barriers {
-    arrived: BTreeMap<u32, Vec<Arrival>>,
-}
 
 impl Core<'_> {
     /// Lanes execute a barrier instruction; they have been sent past it, and wait if it says so.

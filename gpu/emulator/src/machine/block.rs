@@ -5,24 +5,21 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use fastrand::Rng;
 
-use super::barrier::{Arrival, Barriers};
-use super::bulk_stores::Sent;
-use super::cluster::Membership;
-use super::copies::{Copy, Groups};
-use super::findings::{Culprit, Findings};
+use super::arrivals::Barriers;
+use super::core::Core;
+use super::findings::Findings;
 use super::grid::Grid;
+use super::groups::Groups;
 use super::late::LATE;
-use super::looks::{LOOKS, is_patient};
-use super::mbarrier::MBarriers;
+use super::membership::Membership;
 use super::order::{BlockOrder, Log, Place, Releases};
+use super::phases::MBarriers;
 use super::polls::Watched;
+use super::sent::Sent;
 use super::shared::SharedMemory;
-use super::stamp::Stamp;
-use super::undefined::Stored;
 use super::warp::{Facts, Serial, SerialOrder, Warp};
 use crate::code::{MULTIPROCESSORS, Op, WARP};
 use crate::counters::Counters;
-use crate::finding::{FindingKind, PlacedAddress};
 
 /// Instructions of a warp before another has its turn, without a seed.
 const PLAIN_SLICE: u64 = 20_000;
@@ -41,6 +38,11 @@ const LONGEST_PAUSE: u32 = 24;
 /// what follows a loop.
 const SERIAL: [(u32, u64); 2] = [(8, 20_000), (64, 2_000)];
 
+/// Looks in a row, while others could go on: who makes more does so to tell of a fault.
+pub(super) const LOOKS: u32 = 5_000;
+/// Blocks, the first ones, of which a warp may look at shared memory for so long.
+const PATIENT_BLOCKS: u32 = 8;
+
 /// A block of threads.
 #[derive(Debug)]
 pub(crate) struct Block<'g> {
@@ -58,45 +60,6 @@ pub(crate) struct Block<'g> {
     /// Whether its last turn was a store, or an atomic of some, after which others may get ahead of
     /// what follows it.
     has_stored: bool,
-}
-
-/// What the warps of a block share.
-#[derive(Debug)]
-pub(crate) struct Core<'g> {
-    pub(crate) grid: &'g Grid<'g>,
-    /// Its number in the grid.
-    pub(super) number: u32,
-    pub(super) position: [u32; 3],
-    /// Its part in its cluster.
-    pub(super) membership: Membership,
-    pub(crate) shared: SharedMemory,
-    pub(crate) order: BlockOrder,
-    pub(crate) counters: Counters,
-    pub(super) findings: Findings,
-    pub(super) undefined_stored: Stored,
-    /// Copies under way to shared memory, by warp.
-    pub(super) copies: Vec<Groups<Copy>>,
-    /// Where each warp has waited for any last.
-    pub(super) waited_at: BTreeMap<usize, u32>,
-    /// Bulk copies from there, by warp.
-    pub(super) sent: Vec<Sent>,
-    pub(super) mbarriers: MBarriers,
-    /// Shuffles that have read from lanes that have ended.
-    pub(super) read_ended: BTreeSet<u32>,
-    /// By instruction: what it was the first to read of what nobody has written.
-    pub(super) undefined_reads: BTreeMap<u32, Option<PlacedAddress>>,
-    /// Where turns are taken at random.
-    pub(crate) random: Option<Rng>,
-    /// How lanes of a warp run one after the other at first, if they do.
-    pub(super) serial: Option<Serial>,
-    /// What the present strong access has read.
-    pub(crate) watched: Vec<Watched>,
-    /// Whether it has changed memory.
-    pub(crate) has_changed: bool,
-    /// Warps that have come to a barrier since the last look.
-    pub(crate) arrivals: Vec<Arrival>,
-    /// Nothing more can be learnt.
-    pub(crate) is_stuck: bool,
 }
 
 impl<'g> Block<'g> {
@@ -166,7 +129,7 @@ impl<'g> Block<'g> {
                 mbarriers: MBarriers::new(),
                 read_ended: BTreeSet::new(),
                 undefined_reads: BTreeMap::new(),
-                undefined_stored: Stored::new(),
+                undefined_stored: BTreeMap::new(),
                 random,
                 serial,
                 watched: Vec::new(),
@@ -362,6 +325,12 @@ impl<'g> Block<'g> {
     }
 }
 
+/// Whether a warp of a block that polls shared memory is let look for long: in half of the first
+/// ones. Nothing is drawn for that, so that turns are as they would be without.
+fn is_patient(block: u32, seed: u64) -> bool {
+    block < PATIENT_BLOCKS && (u64::from(block) + seed).is_multiple_of(2)
+}
+
 /// Whether some of its lanes can go on, and nothing else has to come first.
 fn is_ready(warp: &Warp) -> bool {
     warp.ready != 0 && warp.strong.is_none() && !warp.dozes
@@ -384,35 +353,5 @@ impl Core<'_> {
             };
             now != value
         })
-    }
-
-    /// Adds a finding about a lane at an instruction. What it says is asked for the first time
-    /// only.
-    #[cold]
-    pub(crate) fn report(
-        &mut self,
-        kind: FindingKind,
-        counter: u32,
-        warp: usize,
-        lane: usize,
-        describe: impl FnOnce() -> (Option<PlacedAddress>, String),
-    ) {
-        let thread = self.grid.thread(warp * WARP + lane);
-        let culprit = Culprit { instruction: counter as usize, block: self.position, thread };
-        self.findings.add(kind, culprit, self.grid.kernel, describe);
-    }
-
-    /// The same about an access that is remembered.
-    pub(crate) fn report_of(
-        &mut self,
-        kind: FindingKind,
-        instruction: u32,
-        stamp: Stamp,
-        describe: impl FnOnce() -> (Option<PlacedAddress>, String),
-    ) {
-        let block = self.grid.block(stamp.block());
-        let thread = self.grid.thread(stamp.thread() as usize);
-        let culprit = Culprit { instruction: instruction as usize, block, thread };
-        self.findings.add(kind, culprit, self.grid.kernel, describe);
     }
 }

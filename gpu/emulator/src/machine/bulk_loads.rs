@@ -3,10 +3,12 @@
 //! What it reads is read when it is issued; it comes when somebody asks the mbarrier that counts
 //! its bytes. Until then nobody can tell what is in its destination.
 
-use super::access::{Request, addresses};
-use super::block::Core;
-use super::copies::Payload;
-use super::order::{Log, lanes_of};
+use super::access::addresses;
+use super::core::Core;
+use super::groups::Payload;
+use super::lanes::lanes_of;
+use super::order::Log;
+use super::request::Request;
 use super::touch::in_shared;
 use super::warp::Warp;
 use crate::code::{BulkCopy, Order, SHARED_BITS, Scope, Space};

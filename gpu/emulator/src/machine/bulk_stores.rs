@@ -7,55 +7,17 @@
 //! changes memory when it is issued, as it may, since its elements are changed atomically; it is
 //! under way for as long.
 
-use super::access::Request;
 use super::atomic::mask;
-use super::block::Core;
-use super::copies::Groups;
+use super::core::Core;
 use super::global::Region;
-use super::order::lanes_of;
+use super::lanes::lanes_of;
 use super::races::{Conflict, SharedCells};
+use super::request::{Request, Use};
+use super::sent::{PART, Source, Words, Write};
 use super::touch::{in_shared, words_of};
-use super::undefined::Use;
 use super::warp::Warp;
 use crate::code::{AtomicOperation, AtomicType, BulkStore, Order, Scope};
 use crate::finding::FindingKind;
-
-/// Bytes of a part of a copy.
-const PART: u32 = 16;
-
-/// What a part of a copy brings.
-type Words = [u32; PART as usize / 4];
-
-/// The copies of a warp that were issued and not waited for.
-#[derive(Debug, Default)]
-pub(crate) struct Sent {
-    /// What they read.
-    sources: Groups<Source>,
-    /// What they write.
-    writes: Groups<Write>,
-}
-
-/// What a part of a copy reads.
-#[derive(Clone, Copy, Debug)]
-struct Source {
-    /// Who has issued it, and where.
-    counter: u32,
-    lane: usize,
-    /// In shared memory.
-    offset: usize,
-    words: Words,
-}
-
-/// What a part of a copy writes.
-#[derive(Clone, Copy, Debug)]
-struct Write {
-    counter: u32,
-    lane: usize,
-    /// In global memory.
-    address: u64,
-    /// Nothing of a reduction, which has changed memory already.
-    words: Option<Words>,
-}
 
 impl Core<'_> {
     /// Executes an instruction about copies from shared memory.

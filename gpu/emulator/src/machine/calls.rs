@@ -7,9 +7,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::block::Core;
-use super::order::lanes_of;
-use super::undefined::Use;
+use super::activations::Activation;
+use super::core::Core;
+use super::lanes::lanes_of;
+use super::request::Use;
 use super::warp::Warp;
 use crate::code::{Call, Callee, Function, Kernel, Op, STACK_BYTES, WARP};
 use crate::compute::Saved;
@@ -17,59 +18,6 @@ use crate::finding::FindingKind;
 
 /// Bytes between frames, so that no access past one falls into another unseen.
 const GAP: u64 = 64;
-
-/// What each lane has called and not returned from.
-#[derive(Debug, Default)]
-pub(crate) struct Calls {
-    /// By lane, the last call last. Empty before the first call.
-    stacks: Vec<Vec<Activation>>,
-}
-
-/// A function under way.
-#[derive(Debug)]
-struct Activation {
-    /// Number of the instruction that called it.
-    call: u32,
-    /// Its number.
-    function: u32,
-    /// Where its frame begins in the thread's own memory.
-    frame: u64,
-    /// Bytes of the device's stack that are taken with it.
-    stack: u32,
-    /// The caller's registers.
-    kept: Option<Arc<Saved>>,
-}
-
-impl Calls {
-    fn last(&self, lane: usize) -> Option<&Activation> {
-        self.stacks.get(lane)?.last()
-    }
-
-    /// Of some lanes those that have called most functions: they are behind the others.
-    #[inline]
-    pub(crate) fn deepest(&self, lanes: u32) -> u32 {
-        if self.stacks.is_empty() {
-            return lanes;
-        }
-        let depth = |lane: usize| self.stacks.get(lane).map_or(0, Vec::len);
-        let most = lanes_of(lanes).map(depth).max().unwrap_or(0);
-        lanes_of(lanes).filter(|&lane| depth(lane) == most).fold(0, |mask, lane| mask | 1 << lane)
-    }
-
-    /// The function in whose frame an address of a lane lies, and where the frame begins.
-    pub(crate) fn frame<'k>(
-        &self,
-        kernel: &'k Kernel,
-        lane: usize,
-        address: u64,
-    ) -> Option<(&'k Function, u64)> {
-        let stack = self.stacks.get(lane)?;
-        let after = stack.partition_point(|activation| activation.frame <= address);
-        let Activation { function, frame, .. } = stack.get(after.checked_sub(1)?)?;
-        let function = kernel.functions.get(*function as usize)?;
-        (address - frame < function.frame_bytes.into()).then_some((function, *frame))
-    }
-}
 
 /// Where the first frame begins, behind what the kernel itself has.
 fn stack_begins(kernel: &Kernel) -> u64 {

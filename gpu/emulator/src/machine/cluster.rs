@@ -8,67 +8,18 @@
 //! begun, until it has ended. In kernels without clusters each block is one of its own, which has
 //! the barrier and nothing to lend.
 
-use std::collections::HashMap;
-
-use super::access::Request;
-use super::block::{Block, Core};
+use super::block::Block;
 use super::clock::Clock;
-use super::grid::{Grid, position};
-use super::mbarrier::MBarriers;
-use super::order::{Log, Releases, lanes_of};
-use super::shared::SharedMemory;
+use super::core::Core;
+use super::grid::Grid;
+use super::lanes::{lanes_of, position};
+use super::membership::Lanes;
+use super::order::{Log, Neighbour, Releases};
+use super::request::Request;
 use super::touch::in_shared;
 use super::warp::Warp;
 use crate::code::{Op, SHARED_BITS};
 use crate::finding::FindingKind;
-
-/// The blocks of a launch that share clusters, by number, while one of them has its turn.
-pub(crate) type Neighbours = HashMap<u32, Neighbour>;
-
-/// What a block lends to the others of its cluster.
-#[derive(Debug)]
-pub(crate) struct Neighbour {
-    shared: SharedMemory,
-    mbarriers: MBarriers,
-    /// What is released in it.
-    releases: Releases,
-    has_ended: bool,
-    /// Whether another block has touched it.
-    is_visited: bool,
-}
-
-/// A block's part in its cluster.
-#[derive(Debug)]
-pub(crate) struct Membership {
-    pub(crate) rank: u32,
-    /// By warp.
-    warps: Vec<Lanes>,
-    /// What those that have arrived in this phase release.
-    released: Clock,
-    /// What they have done before, whether they release it or not.
-    done: Clock,
-    /// What was released in the last phase.
-    last: Clock,
-    /// What was done before phases that the block has come to.
-    outlived: Clock,
-    /// Phases that have ended.
-    phases: u32,
-    is_visited: bool,
-}
-
-/// Lanes of a warp at the cluster's barrier.
-#[derive(Clone, Copy, Debug, Default)]
-struct Lanes {
-    /// Those that have arrived in this phase, and the instruction and form by which the last did.
-    arrived: u32,
-    counter: u32,
-    aligned: bool,
-    /// Of those, the ones that wait, and where.
-    waiting: u32,
-    waits_at: u32,
-    /// Those that have yet to wait for the phase that has ended.
-    passed: u32,
-}
 
 /// A block whose shared memory stands in place of the own.
 #[derive(Debug)]
@@ -76,21 +27,6 @@ pub(super) struct Visit {
     block: u32,
     /// The address there.
     pub(super) address: u64,
-}
-
-impl Membership {
-    pub(crate) fn new(rank: u32, warps: usize) -> Self {
-        Self {
-            rank,
-            warps: vec![Lanes::default(); warps],
-            released: Clock::default(),
-            done: Clock::default(),
-            last: Clock::default(),
-            outlived: Clock::default(),
-            phases: 0,
-            is_visited: false,
-        }
-    }
 }
 
 impl Grid<'_> {

@@ -1,8 +1,8 @@
 //! Warp-wide operations: shuffles, votes, matches, reductions, `bar.warp.sync`.
 
-use super::block::Core;
-use super::order::lanes_of;
-use super::undefined::Use;
+use super::core::Core;
+use super::lanes::lanes_of;
+use super::request::Use;
 use super::warp::Warp;
 use crate::code::{Instruction, Op, Register, ShuffleMode, VoteMode, WARP};
 use crate::finding::FindingKind;

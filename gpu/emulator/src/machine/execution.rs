@@ -2,11 +2,12 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::block::Core;
+use super::core::Core;
+use super::lanes::lanes_of;
 use super::late::LATE;
 use super::looks::Held;
-use super::order::{Log, lanes_of};
-use super::undefined::Use;
+use super::order::Log;
+use super::request::Use;
 use super::warp::{Group, PATIENCE, Warp};
 use crate::code::{Instruction, LoadMatrix, Op, Order, Register, StoreMatrix, WARP};
 use crate::finding::FindingKind;

@@ -1,35 +1,28 @@
-//! A launch: its blocks, in rounds.
+//! A launch: what all its blocks share.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use fastrand::Rng;
-use rayon::prelude::*;
-
-use super::block::Block;
+use super::bulk_use::BulkUse;
 use super::clock::Clock;
-use super::cluster;
-use super::findings::Findings;
 use super::global::Global;
-use super::order::Releases;
-use super::proxies::BulkUse;
+use super::lanes::position;
 use super::races::Cell;
 use super::stamp::MOST_BLOCKS;
 use super::warp::LocalWord;
 use crate::code::{Instruction, Kernel, MULTIPROCESSORS, Op, WARP};
 use crate::compute::Registers;
-use crate::counters::Counters;
-use crate::launch::{Argument, Launch, LaunchError, Options, Report, Sample};
+use crate::launch::{Argument, Launch, LaunchError, Options, Sample};
 use crate::memory::Memory;
 use crate::occupancy::blocks_by_registers;
 use crate::trace::Trace;
 
 /// Blocks that take part in a round as long as they get further. The same everywhere, so that the
 /// host does not decide what happens.
-const RESIDENT: usize = 128;
+pub(super) const RESIDENT: usize = 128;
 /// And of a sample at most, whose first blocks may have executed enough.
 const SAMPLED: usize = 8;
 /// What each multiprocessor of the largest devices has room for: threads, blocks and bytes of
@@ -37,8 +30,6 @@ const SAMPLED: usize = 8;
 const MOST_RESIDENT_THREADS: usize = 2048;
 const MOST_RESIDENT_BLOCKS: usize = 32;
 const RESIDENT_SHARED: usize = 228 << 10;
-/// Into so many tries a budget is divided for those that wait for nothing that still comes.
-const MOST_TRIES: usize = 500;
 /// Bytes that they may take.
 const MOST_BYTES: usize = 1 << 30;
 /// Threads that a block may have.
@@ -62,7 +53,7 @@ pub(crate) struct Grid<'l> {
     pub(crate) global: Global<'l>,
     pub(crate) options: &'l Options,
     /// The blocks that are run; without it all are.
-    sample: Option<&'l Sample>,
+    pub(super) sample: Option<&'l Sample>,
     /// Instructions that warps of a sample have executed.
     executed: AtomicU64,
     /// Whether a warp or the launch has used up its budget.
@@ -72,7 +63,7 @@ pub(crate) struct Grid<'l> {
     /// Whether any operation has the scope of the block or the cluster.
     pub(crate) has_near: bool,
     /// Whether threads wait at the barrier of a cluster, which may have one block only.
-    has_cluster_barriers: bool,
+    pub(super) has_cluster_barriers: bool,
     pub(crate) bulk: BulkUse,
     /// What threads have done before fences between what they access and bulk copies.
     pub(super) fenced: Mutex<Clock>,
@@ -242,7 +233,7 @@ impl<'l> Grid<'l> {
     }
 
     /// How many blocks may be at once where so many can, after some have ended.
-    fn most_at_once(&self, at_once: usize, ended: u64) -> usize {
+    pub(super) fn most_at_once(&self, at_once: usize, ended: u64) -> usize {
         let Some(sample) = self.sample else { return at_once };
         let is_enough =
             self.executed.load(Relaxed) > sample.instructions || self.global.is_half_full();
@@ -299,107 +290,9 @@ impl<'l> Grid<'l> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).extend(of);
     }
 
-    /// Runs all blocks.
-    pub(crate) fn run(&self) -> Report {
-        let size = self.cluster_blocks();
-        let mut waiting: VecDeque<u32> = (0..self.blocks() / size as u32).collect();
-        if self.options.seed != 0 && self.sample.is_none() {
-            Rng::with_seed(self.options.seed).shuffle(waiting.make_contiguous());
-        }
-        let mut releases = Releases::default();
-        let mut findings = Findings::default();
-        let mut counters = Counters::default();
-        let mut resident: Vec<Block<'_>> = Vec::new();
-        let mut is_over = false;
-        let most = (MOST_BYTES / self.block_bytes().max(1)).clamp(1, self.room()).max(size);
-        let mut at_once = most.min(RESIDENT).max(size);
-        while !is_over {
-            let ended = counters.warps / self.warps() as u64;
-            let free = self.most_at_once(at_once, ended).saturating_sub(resident.len()) / size;
-            let next = waiting.drain(..free.min(waiting.len()));
-            let next: Vec<u32> = next.flat_map(|number| self.blocks_of_cluster(number)).collect();
-            resident.par_extend(next.into_par_iter().map(|index| Block::new(self, index)));
-            if resident.is_empty() {
-                break;
-            }
-            releases.past.time += 2;
-            let time = releases.past.time - 1;
-            resident.par_iter_mut().for_each(|block| block.run(time));
-            let mut gets_further =
-                self.in_turn(&mut resident, &mut releases, Block::access_strongly);
-            if self.has_cluster_barriers {
-                for blocks in resident.chunks_mut(size) {
-                    gets_further |= cluster::open(blocks);
-                }
-            }
-            // The others of a cluster may still look for a block that has ended.
-            let have_ended = |blocks: &[Block<'_>]| blocks.iter().all(Block::has_ended);
-            gets_further |= resident.iter().any(Block::is_stuck);
-            gets_further |= resident.chunks(size).any(have_ended);
-            if !gets_further {
-                // They may wait for blocks that have not begun, if a device has room for more.
-                if at_once < most && !waiting.is_empty() {
-                    at_once = most.min(at_once + RESIDENT);
-                    continue;
-                }
-                if self.has_cluster_barriers {
-                    resident.chunks_mut(size).for_each(cluster::report_deadlock);
-                }
-                // The more wait, the fewer tries of each show that nobody comes.
-                let tries = (MOST_TRIES * RESIDENT / resident.len().max(RESIDENT)).max(1);
-                let charge = self.options.budget / tries as u64 + 1;
-                self.in_turn(&mut resident, &mut releases, |block, all| block.wake(all, charge));
-            }
-            // What cannot go on would only be found again by the blocks after it.
-            is_over = resident.iter().any(Block::is_stuck);
-            let mut ended: VecDeque<bool> = resident
-                .chunks(size)
-                .flat_map(|blocks| std::iter::repeat_n(have_ended(blocks), blocks.len()))
-                .collect();
-            let ended = |_: &mut Block<'_>| ended.pop_front().is_some_and(|ended| ended || is_over);
-            for mut block in resident.extract_if(.., ended) {
-                if !is_over {
-                    block.report_late_visits();
-                }
-                let (block_findings, block_counters) = block.into_results();
-                findings.extend(block_findings);
-                counters.add(&block_counters);
-            }
-        }
-        let (remarks, findings) =
-            findings.into_vec().into_iter().partition(|finding| finding.kind.is_remark());
-        Report { findings, remarks, counters }
+    /// How many blocks are at once at most, where they wait for each other.
+    pub(super) fn most_resident(&self) -> usize {
+        let fit = MOST_BYTES / self.block_bytes().max(1);
+        fit.clamp(1, self.room()).max(self.cluster_blocks())
     }
-
-    /// Lets each block do something while it is its turn. Gives whether any says that it does.
-    fn in_turn(
-        &self,
-        resident: &mut [Block<'l>],
-        releases: &mut Releases,
-        act: impl Fn(&mut Block<'l>, &mut Releases) -> bool,
-    ) -> bool {
-        let mut any = false;
-        if self.has_clusters() {
-            resident.iter_mut().for_each(|block| block.lend(releases));
-        }
-        for block in resident.iter_mut() {
-            if self.has_clusters() {
-                block.take_back(releases);
-            }
-            any |= act(block, releases);
-            if self.has_clusters() {
-                block.lend(releases);
-            }
-        }
-        if self.has_clusters() {
-            resident.iter_mut().for_each(|block| block.take_back(releases));
-        }
-        any
-    }
-}
-
-/// A block of a grid or a thread of a block by its number, as x, y, z.
-pub(crate) fn position(index: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
-    let (x, y) = (x.max(1), y.max(1));
-    [index % x, index / x % y, index / x / y]
 }

@@ -8,10 +8,11 @@
 //! arithmetic.
 
 use super::access::addresses;
-use super::block::Core;
-use super::order::{Log, Releases, lanes_of};
-use super::warp::{Copied, Warp};
-use crate::code::{Address, Instruction, Op, Order, Register, Space, WARP};
+use super::core::Core;
+use super::lanes::lanes_of;
+use super::order::{Log, Releases};
+use super::warp::{Late, Warp};
+use crate::code::{Address, Instruction, Op, Order, Space};
 use crate::finding::FindingKind;
 
 /// Stands for the number of an instruction where a warp waits for its turn to execute what was held
@@ -19,19 +20,6 @@ use crate::finding::FindingKind;
 pub(super) const LATE: u32 = u32::MAX;
 /// So many of 256 atomics are held back.
 const SHARE: u8 = 64;
-
-/// An atomic that was held back.
-#[derive(Debug)]
-pub(crate) struct Late {
-    counter: u32,
-    lanes: u32,
-    /// What it reads, as it was.
-    operands: Vec<(Register, Copied)>,
-    addresses: [u64; WARP],
-    bytes: u64,
-    /// Whether an access has overtaken it.
-    is_overtaken: bool,
-}
 
 impl Core<'_> {
     /// Holds an atomic back whose turn it is, if it may be and chance will have it.

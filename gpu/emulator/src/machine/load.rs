@@ -1,8 +1,10 @@
 //! Loads.
 
-use super::access::{MOST_ELEMENTS, Request, Values};
-use super::block::Core;
-use super::order::{Effect, Log, Place, lanes_of};
+use super::access::{MOST_ELEMENTS, Values};
+use super::core::Core;
+use super::lanes::lanes_of;
+use super::order::{Effect, Log, Place};
+use super::request::Request;
 use super::touch::in_shared;
 use super::traffic::sectors;
 use super::warp::Warp;

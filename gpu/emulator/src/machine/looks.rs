@@ -10,15 +10,14 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::block::{Block, Core};
+use super::block::{Block, LOOKS};
+use super::core::Core;
 use super::order::Releases;
 use super::warp::Warp;
 use crate::code::WARP;
 use crate::compute::Registers;
 
-/// Looks in a row, while others could go on: who makes more does so to tell of a fault.
-pub(super) const LOOKS: u32 = 5_000;
-/// And where nobody else can.
+/// As [`LOOKS`], where nobody else can go on.
 const LOOKS_OF_THE_LAST: u32 = 20_000;
 /// How often warps of a launch may do the latter, and so many times as much as each that does so in
 /// vain counts: whether one has stopped waiting is not always clear.
@@ -30,8 +29,6 @@ const INSTRUCTIONS_OF_A_LOOK: u64 = 20;
 const SLICE: u64 = 500;
 /// Strong accesses of one that has stopped waiting, before others go on.
 const ALONE: u32 = 16;
-/// Blocks, the first ones, of which a warp may look at shared memory for so long.
-const PATIENT_BLOCKS: u32 = 8;
 
 impl Block<'_> {
     /// Lets a warp that polls look again, for so many times at most, before anybody else does
@@ -98,12 +95,6 @@ impl Core<'_> {
             && chosen.is_multiple_of(3)
             && grid.looked_at.lock().unwrap_or_else(PoisonError::into_inner).insert(counter)
     }
-}
-
-/// Whether a warp of a block that polls shared memory is let look for long: in half of the first
-/// ones. Nothing is drawn for that, so that turns are as they would be without.
-pub(super) fn is_patient(block: u32, seed: u64) -> bool {
-    block < PATIENT_BLOCKS && (u64::from(block) + seed).is_multiple_of(2)
 }
 
 /// How long a warp is let look. Where nothing changes by which it could tell how often it has

@@ -5,9 +5,9 @@
 
 use half::{bf16, f16};
 
-use super::access::Request;
-use super::block::Core;
-use super::order::lanes_of;
+use super::core::Core;
+use super::lanes::lanes_of;
+use super::request::Request;
 use super::touch::in_shared;
 use super::warp::Warp;
 use crate::code::{

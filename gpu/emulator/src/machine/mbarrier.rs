@@ -5,13 +5,11 @@
 //! brought them either. With a seed they come in any order, and not at the first question. What a
 //! phase did not wait for is still under way when it has ended.
 
-use std::collections::BTreeMap;
-
-use super::access::Request;
-use super::block::Core;
-use super::copies::Copy;
-use super::order::{Effect, Log, Place, lanes_of};
-use super::stamp::Stamp;
+use super::core::Core;
+use super::lanes::lanes_of;
+use super::order::{Effect, Log, Place};
+use super::phases::{State, UnderWay};
+use super::request::Request;
 use super::touch::in_shared;
 use super::warp::Warp;
 use crate::code::{MBarrier, MBarrierAction, Order, Phase, Register, Scope, Space, WARP};
@@ -31,65 +29,6 @@ const READ: Effect = Effect {
     names_scope: true,
 };
 const READ_WRITE: Effect = Effect { writes: true, ..READ };
-
-/// The mbarriers of a block, by address.
-pub(crate) type MBarriers = BTreeMap<u64, State>;
-
-/// What an mbarrier holds.
-#[derive(Debug)]
-pub(crate) struct State {
-    /// Arrivals that later phases count.
-    expected: u32,
-    /// Arrivals that this phase still waits for.
-    pending: u32,
-    /// Bytes that it waits for.
-    bytes: i64,
-    /// Phases that have ended.
-    phase: u32,
-    /// Questions of this phase that were answered before anything came.
-    denials: u8,
-    /// The last of them: which warp's, and at which of its instructions.
-    denied: Option<(usize, u64)>,
-    under_way: Vec<UnderWay>,
-    /// When and where it was initialised.
-    pub(super) initialised: Stamp,
-    pub(super) initialised_at: u32,
-    /// Whether bulk copies need see that.
-    pub(super) is_fenced: bool,
-}
-
-/// What will come to an mbarrier by itself.
-#[derive(Debug)]
-enum UnderWay {
-    /// A part of a bulk copy that was issued in a phase, by a thread of a warp of the block or of
-    /// another block.
-    Copy { warp: Option<usize>, copy: Copy, phase: u32 },
-    /// An arrival of a thread behind its copies.
-    Arrival { warp: usize, lane: usize },
-}
-
-impl State {
-    /// What `ld` would read, if that were allowed.
-    fn bits(&self) -> u64 {
-        u64::from(self.phase) << 32 | u64::from(self.pending)
-    }
-
-    /// Parts of bulk copies are under way to it, which a warp of its block has issued or that of
-    /// another block.
-    pub(super) fn expects(&mut self, warp: Option<usize>, parts: Vec<Copy>) {
-        let phase = self.phase;
-        self.under_way.extend(parts.into_iter().map(|copy| UnderWay::Copy { warp, copy, phase }));
-    }
-
-    /// Begins the next phase if this one has ended.
-    fn turn(&mut self) {
-        if self.pending == 0 && self.bytes == 0 {
-            self.phase = self.phase.wrapping_add(1);
-            self.pending = self.expected;
-            self.denials = 0;
-        }
-    }
-}
 
 impl Core<'_> {
     /// Executes an instruction on an mbarrier, lane by lane.

@@ -36,8 +36,10 @@ use std::sync::Arc;
 
 use self::known::{Knowledge, Spread};
 use super::clock::{Clock, WarpClock, levels};
-use super::cluster::Neighbours;
+use super::lanes::lanes_of;
 use super::past::Past;
+use super::phases::MBarriers;
+use super::shared::SharedMemory;
 use super::stamp::Stamp;
 use crate::code::{Scope, WARP};
 
@@ -96,6 +98,21 @@ pub(crate) struct Releases {
     pub(crate) past: Past,
     /// Blocks that share clusters.
     pub(crate) neighbours: Neighbours,
+}
+
+/// The blocks of a launch that share clusters, by number, while one of them has its turn.
+pub(crate) type Neighbours = HashMap<u32, Neighbour>;
+
+/// What a block lends to the others of its cluster.
+#[derive(Debug)]
+pub(crate) struct Neighbour {
+    pub(super) shared: SharedMemory,
+    pub(super) mbarriers: MBarriers,
+    /// What is released in it.
+    pub(super) releases: Releases,
+    pub(super) has_ended: bool,
+    /// Whether another block has touched it.
+    pub(super) is_visited: bool,
 }
 
 /// A place where something is released.
@@ -533,16 +550,4 @@ pub(crate) struct Effect {
     /// (PTX ISA, `mbarrier`), but kernels in use mostly leave it out on both sides, whoever they
     /// mean: such a wait acquires all but what was released to the cluster by name.
     pub(crate) names_scope: bool,
-}
-
-/// Numbers of the lanes in a mask.
-#[inline]
-pub(crate) fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        (mask != 0).then(|| {
-            let lane = mask.trailing_zeros() as usize;
-            mask &= mask - 1;
-            lane
-        })
-    })
 }

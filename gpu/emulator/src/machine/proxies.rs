@@ -10,41 +10,13 @@
 
 use std::sync::PoisonError;
 
-use super::access::Request;
-use super::block::Core;
-use super::order::lanes_of;
+use super::core::Core;
+use super::lanes::lanes_of;
 use super::races::Conflict;
+use super::request::Request;
 use super::touch::{in_shared, words_of};
-use crate::code::{BulkCopy, BulkStore, Kernel, Op, ProxyFence, Space};
+use crate::code::{Op, ProxyFence};
 use crate::finding::{FindingKind, PlacedAddress};
-
-/// What bulk copies of a kernel access.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BulkUse {
-    /// They write global memory.
-    pub(crate) stores: bool,
-    /// They read shared memory.
-    from_shared: bool,
-    /// They read global memory, of which a reduction reads what it changes.
-    from_global: bool,
-}
-
-impl BulkUse {
-    pub(crate) fn of(kernel: &Kernel) -> Self {
-        let any = |is: &dyn Fn(&Op) -> bool| kernel.code.iter().any(|at| is(&at.op));
-        let reads = |space| {
-            any(&|op| matches!(op, Op::CopyBulk(BulkCopy { source, .. }) if source.space == space))
-        };
-        let stores = any(&|op| matches!(op, Op::BulkStore(BulkStore::Issue { .. })));
-        let reduces =
-            any(&|op| matches!(op, Op::BulkStore(BulkStore::Issue { reduction: Some(_), .. })));
-        Self {
-            stores,
-            from_shared: stores || reads(Space::Shared),
-            from_global: reduces || reads(Space::Global),
-        }
-    }
-}
 
 impl Core<'_> {
     /// A thread has written to shared memory, which copies from there need not see.

@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 
 use super::access::Values;
-use super::block::Core;
-use super::order::lanes_of;
+use super::core::Core;
+use super::lanes::lanes_of;
 use super::warp::Warp;
 use crate::code::{SHARED_BITS, Space, WARP};
 use crate::compute::{Compute, does_not_fit};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::copies::Awaited;
+use super::groups::Awaited;
 use super::races::Cell;
 
 /// Its words, which of their bytes were written, and who touched them.

@@ -1,12 +1,13 @@
 //! Stores.
 
-use super::access::{MOST_ELEMENTS, Request, Values};
-use super::block::Core;
+use super::access::{MOST_ELEMENTS, Values};
+use super::core::Core;
+use super::lanes::lanes_of;
 use super::load::cut;
-use super::order::{Effect, Log, Place, lanes_of};
+use super::order::{Effect, Log, Place};
+use super::request::{Request, Use};
 use super::touch::in_shared;
 use super::traffic::sectors;
-use super::undefined::Use;
 use super::warp::Warp;
 use crate::code::{Access, Address, Order, Register, Scope, Space, WARP};
 use crate::finding::FindingKind;

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use super::access::Request;
-use super::block::Core;
-use super::calls::Calls;
+use super::activations::Calls;
+use super::core::Core;
 use super::global::Region;
 use super::grid::Grid;
 use super::order::{Effect, Log, Place, Releases};
 use super::past::Past;
 use super::polls::Watched;
 use super::races::{Conflict, SharedCells};
+use super::request::Request;
 use super::stamp::Stamp;
 use super::traffic::bank_conflicts;
 use crate::code::{Kernel, Order, Scope, SharedArray, WARP};

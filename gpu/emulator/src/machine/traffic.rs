@@ -1,6 +1,6 @@
 //! What the accesses of a warp cost: sectors of device memory, conflicts of shared memory's banks.
 
-use super::order::lanes_of;
+use super::lanes::lanes_of;
 use crate::code::WARP;
 
 /// 32-byte sectors that the lanes of one access touch. No access is larger than a sector or crosses

@@ -1,28 +1,12 @@
 //! Uses of values that nobody has written. What is wrong is told where such a value was read, for
 //! it may have come a long way to where it matters.
 
-use std::collections::BTreeMap;
-
-use super::block::Core;
-use super::order::lanes_of;
+use super::core::Core;
+use super::lanes::lanes_of;
+use super::request::Use;
 use super::touch::{in_local, in_shared};
 use crate::code::{SHARED_BITS, Space, WARP};
 use crate::finding::{FindingKind, PlacedAddress};
-
-/// Where the value of a register matters.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Use {
-    /// Number of the instruction.
-    pub(super) counter: u32,
-    pub(super) warp: usize,
-    pub(super) lane: usize,
-    /// What depends on the value.
-    pub(super) what: &'static str,
-}
-
-/// Where undefined values of shared memory and of threads' own come from, as far as they were
-/// stored: the instruction that read each, by thread for the latter, and by address.
-pub(crate) type Stored = BTreeMap<(Option<usize>, usize), u32>;
 
 impl Core<'_> {
     /// Notes where an undefined value comes from that is stored in shared memory, or in that of a

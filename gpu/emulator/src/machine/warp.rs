@@ -4,10 +4,8 @@ use std::ops::Range;
 
 use fastrand::Rng;
 
-use super::calls::Calls;
-use super::grid::position;
-use super::late::Late;
-use super::order::lanes_of;
+use super::activations::Calls;
+use super::lanes::{lanes_of, position};
 use super::polls::{Polls, Watched};
 use super::shared::noise;
 use crate::code::{Constant, Register, WARP};
@@ -431,4 +429,17 @@ pub(crate) struct Facts {
     pub(crate) multiprocessor: u32,
     pub(crate) dynamic_shared: u32,
     pub(crate) total_shared: u32,
+}
+
+/// An atomic that was held back.
+#[derive(Debug)]
+pub(crate) struct Late {
+    pub(super) counter: u32,
+    pub(super) lanes: u32,
+    /// What it reads, as it was.
+    pub(super) operands: Vec<(Register, Copied)>,
+    pub(super) addresses: [u64; WARP],
+    pub(super) bytes: u64,
+    /// Whether an access has overtaken it.
+    pub(super) is_overtaken: bool,
 }

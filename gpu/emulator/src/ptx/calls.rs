@@ -3,11 +3,13 @@
 use std::ops::Range;
 
 use super::PtxError;
-use super::lower::{Label, Lowering};
-use super::names::{Named, Place, Scope};
+use super::lower::Lowering;
+use super::names::Named;
+use super::outlined::{Outlined, Own};
+use super::scope::{Place, Scope};
 use super::syntax::{Declaration, DeclaredSpace, Function, Operand, StatementKind};
 use super::variables::function_address;
-use crate::code::{self, Call, Callee, Guard, Op, Register, Space};
+use crate::code::{self, Call, Callee, Guard, Op, Space};
 
 /// How deep calls may nest that are inlined.
 const MOST_CALLS: usize = 32;
@@ -16,15 +18,6 @@ const RETURN_ADDRESS: u64 = 8;
 
 /// Bytes of all registers that a thread may have; what is passed beyond that lies on the stack.
 const MOST_PASSED: u64 = 255 * 4;
-
-/// A function that gets code of its own.
-#[derive(Debug)]
-pub(super) struct Outlined {
-    /// Its number in the module.
-    pub(super) number: usize,
-    /// Where its code begins.
-    pub(super) entry: Label,
-}
 
 impl<'m> Lowering<'m> {
     /// `call (results), function, (arguments)`, or with a register that has the function's address
@@ -208,15 +201,6 @@ impl<'m> Lowering<'m> {
         }
         Ok(places.into())
     }
-}
-
-/// The function whose own code is made.
-#[derive(Debug)]
-pub(super) struct Own {
-    /// Among those with code of their own.
-    number: u32,
-    /// Has the address of the frame.
-    pub(super) frame: Register,
 }
 
 fn range(place: Place) -> Range<u32> {

@@ -1,8 +1,9 @@
 //! Which instruction is which; branches.
 
 use super::PtxError;
-use super::lower::{Label, Lowering};
+use super::lower::Lowering;
 use super::names::Named;
+use super::outlined::Label;
 use super::syntax::{Instruction, Operand};
 use crate::code::{Constant, Guard, Op, Register};
 

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::calls::{Outlined, Own};
 use super::guesses;
 use super::liveness::{drop_unread_results, read_before_written, read_by};
-use super::names::{Place, Scope};
+use super::outlined::{Label, Outlined, Own};
 use super::reach::Reach;
+use super::scope::{Place, Scope};
 use super::shared::{self, Shared};
 use super::syntax::{Declaration, DeclaredSpace, Function, Statement, StatementKind};
 use super::{Module, PtxError};
@@ -75,10 +75,6 @@ fn place_parameters(function: &Function) -> Result<(Vec<Parameter>, Scope<'_>), 
     }
     Ok((parameters, scope))
 }
-
-/// A place in the code that may not be known yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Label(pub(super) usize);
 
 /// A kernel in the making.
 pub(super) struct Lowering<'m> {

@@ -4,7 +4,8 @@ use std::cell::Cell;
 
 use super::PtxError;
 use super::lower::Lowering;
-use super::names::{Named, Place};
+use super::names::Named;
+use super::scope::Place;
 use super::syntax::{Instruction, Operand};
 use crate::code::{Address, Constant, Op, Register, Space};
 use crate::compute::{Compute, Operands};

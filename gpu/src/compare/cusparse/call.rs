@@ -7,7 +7,7 @@ use sparserl_core::matrix::Scalar;
 use sparserl_core::task::Operation;
 
 use super::description::{Description, address, data_type};
-use super::library::{AS_IS, Address, ScalarPointer, SpMm, SpMv, Status};
+use super::types::{AS_IS, Address, ScalarPointer, SpMm, SpMv, Status};
 use super::{Cusparse, CusparseError};
 use crate::run::device::DeviceBuffer;
 

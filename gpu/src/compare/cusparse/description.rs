@@ -5,9 +5,10 @@ use std::ffi::c_int;
 use sparserl_core::task::{Dtype, Operation};
 
 use super::CusparseError;
-use super::library::{
-    Address, BFLOAT, DOUBLE, Descriptor, Destroy, FLOAT, FROM_ZERO, Functions, HALF, INDEX_32,
-    INDEX_64, ROW_MAJOR,
+use super::library::Functions;
+use super::types::{
+    Address, BFLOAT, DOUBLE, Descriptor, Destroy, FLOAT, FROM_ZERO, HALF, INDEX_32, INDEX_64,
+    ROW_MAJOR,
 };
 use crate::run::device::DeviceBuffer;
 use crate::run::device_csr::DeviceCsr;

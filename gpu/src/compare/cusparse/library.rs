@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::CusparseError;
-use super::spmv_op;
+use super::offer::Offer;
+use super::types::{Address, Descriptor, Destroy, Handle, LibraryVersion, SpMm, SpMv, Status};
 
 /// Names of the library; the first, of CUDA 12 and 13 alike, is the one that the loader is asked
 /// for.
@@ -20,72 +21,6 @@ const NAMES: [&str; 3] = ["libcusparse.so.12", "libcusparse.so.13", "libcusparse
 const TOOLKIT_FOLDERS: [&str; 2] =
     ["/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib"];
 
-/// `cusparseStatus_t`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(transparent)]
-pub(super) struct Status(c_int);
-
-impl Status {
-    const SUCCESS: Self = Self(0);
-}
-
-/// `cusparseHandle_t`.
-pub(super) type Handle = *mut c_void;
-/// `cusparseSpMatDescr_t`, `cusparseDnVecDescr_t` or `cusparseDnMatDescr_t`.
-pub(super) type Descriptor = *mut c_void;
-/// An address on the device.
-pub(super) type Address = *mut c_void;
-/// An `α` or `β` in the host's memory.
-pub(super) type ScalarPointer = *const c_void;
-
-/// `cusparseOperation_t`: not transposed.
-pub(super) const AS_IS: c_int = 0;
-/// `cusparseIndexBase_t`: counted from 0.
-pub(super) const FROM_ZERO: c_int = 0;
-/// `cusparseOrder_t`: row-major.
-pub(super) const ROW_MAJOR: c_int = 2;
-/// `cusparseIndexType_t`: `int`.
-pub(super) const INDEX_32: c_int = 2;
-/// `cusparseIndexType_t`: `int64_t`.
-pub(super) const INDEX_64: c_int = 3;
-/// `cudaDataType`: `float`.
-pub(super) const FLOAT: c_int = 0;
-/// `cudaDataType`: `double`.
-pub(super) const DOUBLE: c_int = 1;
-/// `CUDA_R_16F`.
-pub(super) const HALF: c_int = 2;
-/// `CUDA_R_16BF`.
-pub(super) const BFLOAT: c_int = 14;
-
-/// A function of SpMV. The last argument is where the size goes, or the work buffer.
-pub(super) type SpMv<Last> = unsafe extern "C" fn(
-    Handle,
-    c_int,
-    ScalarPointer,
-    Descriptor,
-    Descriptor,
-    ScalarPointer,
-    Descriptor,
-    c_int,
-    c_int,
-    Last,
-) -> Status;
-/// A function of SpMM, likewise.
-pub(super) type SpMm<Last> = unsafe extern "C" fn(
-    Handle,
-    c_int,
-    c_int,
-    ScalarPointer,
-    Descriptor,
-    Descriptor,
-    ScalarPointer,
-    Descriptor,
-    c_int,
-    c_int,
-    Last,
-) -> Status;
-pub(super) type Destroy = unsafe extern "C" fn(*mut c_void) -> Status;
-
 /// Declares the functions that are used and looks them up under their own names.
 macro_rules! functions {
     ($($field:ident = $symbol:literal: $type:ty,)*) => {
@@ -93,7 +28,7 @@ macro_rules! functions {
         pub(super) struct Functions {
             $(pub(super) $field: $type,)*
             /// Absent before CUDA 13.1.
-            pub(super) spmv_op: spmv_op::Offer,
+            pub(super) spmv_op: Offer,
         }
 
         impl Functions {
@@ -105,9 +40,9 @@ macro_rules! functions {
                         $field: *unsafe { library.get::<$type>($symbol) }
                             .map_err(|_| CusparseError::TooOld { symbol: $symbol })?,
                     )*
-                    spmv_op: spmv_op::Offer::Absent,
+                    spmv_op: Offer::Absent,
                 };
-                functions.spmv_op = spmv_op::Offer::of(library, functions.version()?);
+                functions.spmv_op = Offer::of(library, functions.version()?);
                 Ok(functions)
             }
         }
@@ -143,9 +78,6 @@ functions! {
     spmm_preprocess = "cusparseSpMM_preprocess": SpMm<Address>,
     spmm = "cusparseSpMM": SpMm<Address>,
 }
-
-/// Major, minor and patch number of the library.
-pub(super) type LibraryVersion = [c_int; 3];
 
 impl Functions {
     /// Loads a library once per process, for as long as it runs.

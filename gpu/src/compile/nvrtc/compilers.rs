@@ -5,19 +5,10 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::places::{self, sorted};
+use super::places::{self, LOADER_NAMES, SEARCH_VARIABLE, sorted};
 use super::{Looked, Nvrtc, NvrtcError};
 use sparserl_core::target::Architecture;
 
-/// Environment variable with the folders to look in first, separated as in `PATH`. Where it is set,
-/// even to nothing, they take the place of folders called `.nvrtc` and of the user's data folder.
-pub const SEARCH_VARIABLE: &str = "SPARSERL_NVRTC";
-
-/// Names in the loader's search path, newest first.
-#[cfg(not(windows))]
-pub(super) const LOADER_NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
-#[cfg(windows)]
-pub(super) const LOADER_NAMES: [&str; 2] = ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"];
 /// What the names of its files begin with.
 const NAMES: &str = if cfg!(windows) { "nvrtc64_" } else { "libnvrtc.so" };
 

@@ -7,7 +7,15 @@ use std::process::{Command, Stdio};
 
 use etcetera::BaseStrategy;
 
-use super::compilers::{LOADER_NAMES, SEARCH_VARIABLE};
+/// Environment variable with the folders to look in first, separated as in `PATH`. Where it is set,
+/// even to nothing, they take the place of folders called `.nvrtc` and of the user's data folder.
+pub const SEARCH_VARIABLE: &str = "SPARSERL_NVRTC";
+
+/// Names in the loader's search path, newest first.
+#[cfg(not(windows))]
+pub(super) const LOADER_NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+#[cfg(windows)]
+pub(super) const LOADER_NAMES: [&str; 2] = ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"];
 
 /// Where NVIDIA's installer puts toolkits, which are often not in the loader's search path.
 const TOOLKITS_PARENT: &str = "/usr/local";
