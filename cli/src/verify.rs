@@ -15,7 +15,7 @@ mod report;
 use anyhow::{Context, anyhow, bail};
 use sparserl_core::matrix::Csr;
 use sparserl_core::message;
-use sparserl_core::outcome::Evaluation;
+use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::plan::MatrixPlan;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_core::with_scalar;
@@ -80,6 +80,7 @@ fn verify<I: Instrument>(
     given.say_note();
     let outcome =
         evaluation.outcomes.pop().ok_or_else(|| anyhow!("the judge did not say anything"))?;
+    given.check_declared(&outcome)?;
     let subject = Subject {
         kernel: given.file.path,
         kind: given.file.kind,
@@ -129,6 +130,21 @@ impl Given {
         // Before a GPU is opened: where it cannot be rounded, none is needed.
         with_scalar!(task.precision.matrix(), T => drop(round::<T>(&matrix, &matrix_args)?));
         Ok((Self { file, kernel, task, facts, note }, matrix))
+    }
+
+    /// Sees that nothing but the source itself is why it does not compile.
+    fn check_declared(&self, outcome: &Outcome) -> anyhow::Result<()> {
+        match (&self.kernel, outcome) {
+            (Kernel::Cuda(kernel), Outcome::CompileFailed { reason })
+                if kernel.lacks_declarations(reason) =>
+            {
+                bail!(
+                    "{}: {reason}; of CUDA's headers not all is declared here: it may compile with them",
+                    self.file.path.display()
+                )
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Says what is to be known of the matrix.

@@ -63,14 +63,57 @@ class thread_block {
 
 __device__ inline thread_block this_thread_block() { return thread_block(); }
 
+namespace details {
+// Blocks that have come to the barrier of the grid, and once all have, those that leave it, too: the
+// last of those sets it back, so that nothing is kept from one launch to the next. A kernel in whose
+// code this is has to be launched cooperatively.
+__device__ inline unsigned* grid_barrier() {
+  static __device__ unsigned blocks;
+  return &blocks;
+}
+
+__device__ inline unsigned blocks_at(const unsigned* barrier) {
+  unsigned blocks;
+  asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(blocks) : "l"(barrier) : "memory");
+  return blocks;
+}
+}  // namespace details
+
 class grid_group {
  public:
-  // Threads of a grid that was launched as others are may wait for those that never begin.
-  template <class T = void>
-  __device__ static void sync() {
-    static_assert(sizeof(T*) == 0, "grid.sync() needs a cooperative launch, and launches here are none");
+  struct arrival_token {};
+  __device__ static arrival_token barrier_arrive() {
+    details::sync_block();
+    if (thread_block::thread_rank() == 0) {
+      unsigned* barrier = details::grid_barrier();
+      const unsigned blocks = (unsigned)num_blocks();
+      // Some may still have to leave it since the last time.
+      while (details::blocks_at(barrier) >= blocks) {}
+      __threadfence();
+      atomicInc(barrier, 2 * blocks - 1);
+    }
+    return arrival_token();
   }
-  __device__ static bool is_valid() { return false; }
+  __device__ static void barrier_wait() {
+    if (thread_block::thread_rank() == 0) {
+      unsigned* barrier = details::grid_barrier();
+      const unsigned blocks = (unsigned)num_blocks();
+      while (details::blocks_at(barrier) < blocks) {}
+      __threadfence();
+      atomicInc(barrier, 2 * blocks - 1);
+    }
+    details::sync_block();
+  }
+  __device__ static void barrier_wait(arrival_token&&) { barrier_wait(); }
+  __device__ static void sync() {
+    barrier_arrive();
+    barrier_wait();
+  }
+  // Who asks is launched so that it is.
+  __device__ static bool is_valid() {
+    asm volatile("" ::"l"(details::grid_barrier()));
+    return true;
+  }
   __device__ static unsigned long long block_rank() {
     return ((unsigned long long)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
   }
@@ -85,8 +128,34 @@ class grid_group {
   }
   __device__ static unsigned long long size() { return num_threads(); }
   __device__ static dim3 block_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
+  __device__ static dim3 group_index() { return block_index(); }
+  __device__ static dim3 thread_index() { return thread_block::thread_index(); }
   __device__ static dim3 dim_blocks() { return dim3(gridDim.x, gridDim.y, gridDim.z); }
   __device__ static dim3 group_dim() { return dim_blocks(); }
+#if __CUDA_ARCH__ >= 900
+  __device__ static unsigned long long num_clusters() {
+    const dim3 clusters = dim_clusters();
+    return (unsigned long long)clusters.x * clusters.y * clusters.z;
+  }
+  __device__ static unsigned long long cluster_rank() {
+    const dim3 cluster = cluster_index(), clusters = dim_clusters();
+    return ((unsigned long long)cluster.z * clusters.y + cluster.y) * clusters.x + cluster.x;
+  }
+  __device__ static dim3 cluster_index() {
+    dim3 index;
+    asm("mov.u32 %0, %%clusterid.x;" : "=r"(index.x));
+    asm("mov.u32 %0, %%clusterid.y;" : "=r"(index.y));
+    asm("mov.u32 %0, %%clusterid.z;" : "=r"(index.z));
+    return index;
+  }
+  __device__ static dim3 dim_clusters() {
+    dim3 clusters;
+    asm("mov.u32 %0, %%nclusterid.x;" : "=r"(clusters.x));
+    asm("mov.u32 %0, %%nclusterid.y;" : "=r"(clusters.y));
+    asm("mov.u32 %0, %%nclusterid.z;" : "=r"(clusters.z));
+    return clusters;
+  }
+#endif
 };
 
 __device__ inline grid_group this_grid() { return grid_group(); }
@@ -122,6 +191,30 @@ class cluster_group {
   }
   __device__ static unsigned num_threads() { return num_blocks() * thread_block::num_threads(); }
   __device__ static unsigned size() { return num_threads(); }
+  __device__ static bool is_valid() { return true; }
+  __device__ static dim3 block_index() {
+    dim3 index;
+    asm("mov.u32 %0, %%cluster_ctaid.x;" : "=r"(index.x));
+    asm("mov.u32 %0, %%cluster_ctaid.y;" : "=r"(index.y));
+    asm("mov.u32 %0, %%cluster_ctaid.z;" : "=r"(index.z));
+    return index;
+  }
+  __device__ static dim3 dim_blocks() {
+    dim3 blocks;
+    asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks.x));
+    asm("mov.u32 %0, %%cluster_nctaid.y;" : "=r"(blocks.y));
+    asm("mov.u32 %0, %%cluster_nctaid.z;" : "=r"(blocks.z));
+    return blocks;
+  }
+  __device__ static dim3 thread_index() {
+    const dim3 block = block_index();
+    return dim3(block.x * blockDim.x + threadIdx.x, block.y * blockDim.y + threadIdx.y,
+                block.z * blockDim.z + threadIdx.z);
+  }
+  __device__ static dim3 dim_threads() {
+    const dim3 blocks = dim_blocks();
+    return dim3(blocks.x * blockDim.x, blocks.y * blockDim.y, blocks.z * blockDim.z);
+  }
   template <class T>
   __device__ static T* map_shared_rank(T* address, int rank) {
     T* mapped;

@@ -355,7 +355,7 @@ fn find(file: &'static str, name: &str) -> Result<Section, Failed> {
 }
 
 fn every_kernel_is_listed() -> Result<(), Failed> {
-    ensure(BAD.len() == 100, &format!("{} bad kernels", BAD.len()))?;
+    ensure(BAD.len() == 101, &format!("{} bad kernels", BAD.len()))?;
     let tables = [(kernels::CHEATING, &CHEATS[..]), (kernels::FAILING, &BAD[..])];
     for (file, table) in tables {
         let written: Vec<_> = sections(file).iter().map(|section| section.name).collect();

@@ -46,6 +46,7 @@ fn report(args: &VerifyArgs) -> anyhow::Result<EmulationReport> {
     let Emulated { judgement, extent } =
         judged.with_context(|| args.kernel.display().to_string())?;
     drop(progress);
+    given.check_declared(&judgement.outcome)?;
     given.say_note();
     Ok(EmulationReport::new(given, &emulator, extent, judgement))
 }

@@ -122,6 +122,31 @@ fn cuda_that_includes_files_is_not_called_wrong() {
     assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
 }
 
+/// It may be right with NVIDIA's own.
+#[test]
+fn cuda_that_uses_what_is_not_declared_is_not_called_wrong() {
+    let place = Place::new();
+    let uses = "  cooperative_groups::this_multi_grid().sync();\n  float sum = 0;\n";
+    let source = FIXED.replacen("  float sum = 0;\n", uses, 1);
+    assert_ne!(source, FIXED);
+    let include = "#include <cooperative_groups.h>\n";
+    fs::write(place.path("grids.cu"), format!("{include}{source}")).unwrap();
+    let beam = matrix("beam.mtx");
+    let run = place.run(&format!("verify --emulate grids.cu --matrix {beam} --op spmm --cols 32"));
+    assert_eq!((run.code, run.stdout.as_str()), (Some(3), ""), "{}", run.stderr);
+    assert!(run.stderr.contains("has no member \"this_multi_grid\""), "{}", run.stderr);
+    assert!(run.stderr.contains("of CUDA's headers not all is declared here"), "{}", run.stderr);
+    assert_eq!(run.stderr.matches('\n').count(), 1, "{}", run.stderr);
+
+    fs::write(
+        place.path("own.cu"),
+        format!("{include}{}", FIXED.replacen("sum = 0", "sun = 0", 1)),
+    )
+    .unwrap();
+    let run = place.run(&format!("verify --emulate own.cu --matrix {beam} --op spmm --cols 32"));
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+}
+
 /// Another compiler may have more memory.
 #[cfg(unix)]
 #[test]

@@ -86,6 +86,8 @@ mod warp;
 
 use std::sync::{Mutex, PoisonError};
 
+pub use self::grid::room;
+
 use self::grid::Grid;
 use crate::code::Kernel;
 use crate::launch::{Launch, LaunchError, Options, Report, Sample};

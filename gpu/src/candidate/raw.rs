@@ -53,6 +53,7 @@ use crate::compile::nvrtc::{Cubin, has_include};
 use definitions::Definitions;
 use expression::Size;
 pub use expression::Sizes;
+pub(crate) use headers::GRID_BARRIER;
 use launch::LaunchRule;
 use packed::PackedArguments;
 pub use parameter::{Element, Kind, ParameterError};
@@ -195,6 +196,13 @@ impl RawKernel {
     #[must_use]
     pub fn includes_files(&self) -> bool {
         has_include(&self.source)
+    }
+
+    /// Whether a compiler refuses it, for this reason, by what the declarations of CUDA's headers
+    /// that it is given here do not have: it may be right with the headers themselves.
+    #[must_use]
+    pub fn lacks_declarations(&self, reason: &str) -> bool {
+        headers::are_at_fault(&self.declared, reason)
     }
 
     /// Names of its parameters, in their order; empty where one has none.

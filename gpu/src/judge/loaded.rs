@@ -10,6 +10,7 @@ use super::Stop;
 use super::oracle::{Region, factor};
 use super::problem::Operands;
 use crate::candidate::executable::{ArrayKey, LaunchTemplate, Parameter};
+use crate::candidate::raw::GRID_BARRIER;
 use crate::compile::nvrtc::Cubin;
 use crate::run::device::{
     Argument, BoundKernel, Device, DeviceBuffer, DeviceError, Kernel, Module, Serialization,
@@ -80,7 +81,13 @@ impl LoadedKernel {
             }
         }
         let variables = watched_variables(&module, cubin)?;
-        let serialization = Serialization::of(launch.waits_itself, cubin.architecture());
+        let waits_for_grid = cubin
+            .global_variables()
+            .is_some_and(|names| names.iter().any(|name| name == GRID_BARRIER));
+        let serialization = match waits_for_grid {
+            true => Serialization::Cooperative,
+            false => Serialization::of(launch.waits_itself, cubin.architecture()),
+        };
         Ok(Self { kernel, serialization, launch, arrays, workspace, variables })
     }
 

@@ -438,3 +438,9 @@ KERNEL {
   if (row % 64 == 63) asm volatile("exit;");
   y[row] = DOT(row);
 }
+// ---- grid_too_large_to_wait_for
+// launch: <<<200000, 64>>>
+#include <cooperative_groups.h>
+__global__ void k(const int* row_ptr, const int* col_idx, const float* values, const float* x, float* y) {
+  cooperative_groups::this_grid().sync();
+}

@@ -72,3 +72,21 @@ __global__ void spmv(const int* row_ptr, const int* col_idx, const float* values
   for (int i = first; i < end; ++i) sum += values[i] * x[col_idx[i]];
   y[row] = sum;
 }
+
+// ---- waits_for_the_grid
+// launch: <<<16, 64>>>
+// Blocks clear rows for each other, and wait for all before they add to them.
+#include <cooperative_groups.h>
+__global__ void waits_for_the_grid(const int* row_ptr, const int* col_idx, const float* values, const float* x,
+                                   float* y, int num_rows, int nnz) {
+  const auto grid = cooperative_groups::this_grid();
+  const int first = grid.thread_rank(), all = grid.size();
+  for (int row = first; row < num_rows; row += all) y[num_rows - 1 - row] = 0;
+  grid.sync();
+  for (int row = first; row < num_rows; row += all) {
+    float sum = y[row];
+    for (int i = row_ptr[row]; i < row_ptr[row + 1]; ++i) sum += values[i] * x[col_idx[i]];
+    y[row] = sum;
+  }
+  grid.sync();
+}

@@ -128,7 +128,7 @@ pub(crate) const CHEATS: [Expected; 40] = [
 ];
 
 /// Kernels that fail.
-pub(crate) const BAD: [Expected; 100] = [
+pub(crate) const BAD: [Expected; 101] = [
     on_float("write_last_of_guard_after_output", &["wrote-outside"]),
     on_float("write_first_of_guard_before_output", &["wrote-outside"]),
     on_float("write_before_input", &["input-changed"]),
@@ -229,4 +229,5 @@ pub(crate) const BAD: [Expected; 100] = [
     on_float("atomics_missing", &["inexact"]),
     on_float("barrier_missing", &["inexact"]),
     on_float("exits_early", &["inexact"]),
+    on_float("grid_too_large_to_wait_for", &["launch-failed"]),
 ];

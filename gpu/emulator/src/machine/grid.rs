@@ -259,20 +259,6 @@ impl<'l> Grid<'l> {
         self.warps() * (registers + local) + shared / 4 * (5 + size_of::<Cell>())
     }
 
-    /// Blocks that a device has room for at once, as far as threads, shared memory and registers
-    /// go, these where they are known.
-    fn room(&self) -> usize {
-        let threads = MOST_RESIDENT_THREADS / (self.warps() * WARP);
-        let registers = self.kernel.machine_registers.map_or(usize::MAX, |of_a_thread| {
-            blocks_by_registers(of_a_thread, self.warps() as u32) as usize
-        });
-        // The system takes 1 KB of each block's shared memory.
-        let shared = (self.kernel.shared_bytes + self.dynamic_shared) as usize + (1 << 10);
-        let each = threads.min(RESIDENT_SHARED / shared).min(registers);
-        let each = each.clamp(1, MOST_RESIDENT_BLOCKS);
-        each * MULTIPROCESSORS
-    }
-
     /// Registers for a warp that begins.
     pub(crate) fn registers(&self) -> Registers {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -293,6 +279,22 @@ impl<'l> Grid<'l> {
     /// How many blocks are at once at most, where they wait for each other.
     pub(super) fn most_resident(&self) -> usize {
         let fit = MOST_BYTES / self.block_bytes().max(1);
-        fit.clamp(1, self.room()).max(self.cluster_blocks())
+        let room = room(self.kernel, self.threads, self.dynamic_shared);
+        fit.clamp(1, room).max(self.cluster_blocks())
     }
+}
+
+/// Blocks of so many threads that a device has room for at once, as far as threads, shared memory and
+/// registers go, these where they are known.
+#[must_use]
+pub fn room(kernel: &Kernel, threads: usize, dynamic_shared: u32) -> usize {
+    let warps = threads.div_ceil(WARP).max(1);
+    let of_threads = MOST_RESIDENT_THREADS / (warps * WARP);
+    let registers = kernel.machine_registers.map_or(usize::MAX, |of_a_thread| {
+        blocks_by_registers(of_a_thread, warps as u32) as usize
+    });
+    // The system takes 1 KB of each block's shared memory.
+    let shared = kernel.shared_bytes.saturating_add(dynamic_shared) as usize + (1 << 10);
+    let each = of_threads.min(RESIDENT_SHARED / shared).min(registers);
+    each.clamp(1, MOST_RESIDENT_BLOCKS) * MULTIPROCESSORS
 }

@@ -213,6 +213,7 @@ impl<'m> Lowering<'m> {
         let mut written = Written {
             lowering: self,
             operands: &instruction.operands,
+            converts: opcode.first() == Some(&"cvt"),
             seen: 0,
             asked: Cell::new(0),
         };
@@ -252,6 +253,9 @@ impl<'m> Lowering<'m> {
 struct Written<'l, 'm> {
     lowering: &'l mut Lowering<'m>,
     operands: &'m [Operand],
+    /// Whether a source may be wider than what is converted of it (PTX ISA, operand size exceeding
+    /// instruction-type size).
+    converts: bool,
     /// A bit for each operand that was read or written.
     seen: u32,
     /// A bit for each operand of which was asked whether it is negated.
@@ -281,7 +285,17 @@ impl Operands for Written<'_, '_> {
 
     fn read(&mut self, index: usize, bits: u32) -> Result<Register, PtxError> {
         let operand = self.operand(index)?;
-        self.lowering.read_either(operand, bits)
+        if !self.converts || bits > 32 {
+            return self.lowering.read_either(operand, bits);
+        }
+        match self.lowering.read_wide(operand, bits)? {
+            wide @ Register::Long(_) => {
+                let word = self.lowering.fresh(32)?;
+                self.lowering.emit_compute(&["cvt", "u32", "u64"], &[word, wide])?;
+                Ok(word)
+            }
+            register => Ok(register),
+        }
     }
 
     fn is_negated(&self, index: usize) -> bool {

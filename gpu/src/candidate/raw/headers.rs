@@ -36,6 +36,27 @@ const GROUPS: [&str; 3] =
     ["cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h"];
 const GROUPS_TEXT: &str = include_str!("../../../cuda/cooperative_groups.cuh");
 
+/// The variable by which these let the blocks of a grid wait for each other: what has it in its code
+/// has to be launched cooperatively.
+pub(crate) const GRID_BARRIER: &str = "_ZZN18cooperative_groups7details12grid_barrierEvE6blocks";
+
+/// What names of types and functions begin with that these declare.
+const GROUPS_WORDS: [&str; 1] = ["cooperative_groups"];
+const HALF_WORDS: [&str; 9] = [
+    "__h",
+    "__low",
+    "__nv_b",
+    "__float2",
+    "__floats2",
+    "__double2",
+    "make_half",
+    "make_bfloat",
+    "nv_bfloat",
+];
+/// What a compiler says of what is not declared.
+const LACKS: [&str; 5] =
+    ["is undefined", "has no member", "no operator", "no instance of", "no suitable"];
+
 /// What kernels use of both headers.
 const TEMPLATE: &str = include_str!("../../../cuda/half_header.cuh");
 
@@ -114,6 +135,24 @@ pub(super) fn declarations(text: &str) -> String {
     declared
 }
 
+/// Whether it is for the sake of declarations that a compiler refuses a source, for this reason: the
+/// error is in them, or speaks of what they declare.
+pub(super) fn are_at_fault(declared: &str, reason: &str) -> bool {
+    let names = HALF_HEADERS.iter().map(|header| header.name).chain([GROUPS[0]]);
+    let mut given = names.filter(|name| declared.contains(&format!("#line 1 \"{name}\"")));
+    given.any(|name| {
+        let begins = if name == GROUPS[0] { &GROUPS_WORDS[..] } else { &HALF_WORDS[..] };
+        // A compiler quotes what it speaks of.
+        let is_of = |quoted: &str| {
+            let mut of = quoted.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+            of.any(|word| begins.iter().any(|begin| word.starts_with(begin)))
+        };
+        let lacks = LACKS.iter().any(|lacks| reason.contains(lacks));
+        let is_of_any = reason.split('"').skip(1).step_by(2).any(is_of);
+        reason.contains(&format!("{name}(")) || lacks && is_of_any
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +173,27 @@ mod tests {
         assert!(declared.starts_with("#line 1 \"cooperative_groups.h\"\n"));
         assert_eq!(declared.matches("namespace cooperative_groups").count(), 2, "and its end");
         assert_eq!(without("#include <cooperative_groups/memcpy_async.h>\n").lines().count(), 1);
+    }
+
+    #[test]
+    fn what_declarations_lack_is_told_from_errors_of_the_source() {
+        let groups = declarations("#include <cooperative_groups.h>\n");
+        let halves = declarations("#include <cuda_fp16.h>\n");
+        let of_groups = [
+            "k.cu(14): error: class \"cooperative_groups::cluster_group\" has no member \"f\"",
+            "k.cu(3): error: namespace \"cooperative_groups\" has no member \"multi_grid\"",
+            "cooperative_groups.h(70): error: static assertion failed with \"tiles\"",
+        ];
+        for reason in of_groups {
+            assert!(are_at_fault(&groups, reason), "{reason}");
+            assert!(!are_at_fault(&halves, reason), "{reason}");
+        }
+        let of_halves = "k.cu(9): error: identifier \"__hfma2_relu\" is undefined";
+        assert!(are_at_fault(&halves, of_halves) && !are_at_fault(&groups, of_halves));
+        for own in ["k.cu(9): error: identifier \"sun\" is undefined", "expected a \";\""] {
+            assert!(!are_at_fault(&format!("{groups}{halves}"), own), "{own}");
+        }
+        assert!(!are_at_fault("", of_groups[0]));
     }
 
     #[test]

@@ -271,7 +271,7 @@ impl fmt::Display for Geometry {
     }
 }
 
-/// What a launch waits for in its stream.
+/// What a launch waits for in its stream, and whether its blocks may wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Serialization {
     /// The end of what comes before it.
@@ -279,6 +279,9 @@ pub(crate) enum Serialization {
     /// Nothing: the kernel waits itself for those before it (CUDA C++ Programming Guide,
     /// programmatic dependent launch).
     Programmatic,
+    /// As [`Full`](Self::Full). Besides, all blocks are on the device at once, or the launch is
+    /// refused (CUDA C++ Programming Guide, grid synchronization).
+    Cooperative,
 }
 
 impl Serialization {
@@ -304,12 +307,18 @@ pub(in crate::run) unsafe fn launch(
     arguments: &mut [*mut c_void],
 ) -> Result<(), result::DriverError> {
     let Geometry { grid: [x, y, z], block, dynamic_shared } = geometry;
-    let mut attribute = sys::CUlaunchAttribute {
-        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-        pad: [0; 4],
-        value: sys::CUlaunchAttributeValue { pad: [0; 64] },
+    let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
+    let id = match serialization {
+        Serialization::Cooperative => {
+            value.cooperative = 1;
+            sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        }
+        Serialization::Programmatic | Serialization::Full => {
+            value.programmaticStreamSerializationAllowed = 1;
+            sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        }
     };
-    attribute.value.programmaticStreamSerializationAllowed = 1;
+    let mut attribute = sys::CUlaunchAttribute { id, pad: [0; 4], value };
     let configuration = sys::CUlaunchConfig {
         gridDimX: x,
         gridDimY: y,
@@ -322,7 +331,7 @@ pub(in crate::run) unsafe fn launch(
         attrs: &raw mut attribute,
         numAttrs: match serialization {
             Serialization::Full => 0,
-            Serialization::Programmatic => 1,
+            Serialization::Programmatic | Serialization::Cooperative => 1,
         },
     };
     let (arguments, nothing) = (arguments.as_mut_ptr(), std::ptr::null_mut());

@@ -35,6 +35,13 @@ fn a_signed_byte_in_a_16_bit_register_leaves_its_upper_half_zero() {
 }
 
 #[test]
+fn conversions_take_the_lower_bits_of_a_wider_register() {
+    assert_eq!(ops("cvt.s64.s32 %rd1, %rd2;").len(), 1 + ops("cvt.s64.s32 %rd1, %r1;").len());
+    assert_eq!(ops("cvt.f32.u32 %r1, %rd2;").len(), 1 + ops("cvt.f32.u32 %r1, %r2;").len());
+    assert!(error("add.s32 %r1, %r2, %rd1;").contains("has 64 bits, not 32"));
+}
+
+#[test]
 fn addresses_of_variables() {
     let kernel = super::kernel_of(
         ".global .u32 a; .global .u32 b; .entry k(.param .b8 p[16]) { .reg .b64 %rd<5>; .reg .b32 %r<3>;\n\
