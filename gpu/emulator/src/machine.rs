@@ -83,6 +83,7 @@ mod touch;
 mod traffic;
 mod undefined;
 mod warp;
+mod ways;
 
 use std::sync::{Mutex, PoisonError};
 

@@ -18,6 +18,7 @@ use super::polls::Watched;
 use super::sent::Sent;
 use super::shared::SharedMemory;
 use super::warp::{Facts, Serial, SerialOrder, Warp};
+use super::ways::Way;
 use crate::code::{MULTIPROCESSORS, Op, WARP};
 use crate::counters::Counters;
 
@@ -83,6 +84,7 @@ impl<'g> Block<'g> {
             let threads = (grid.threads - index * WARP).min(WARP);
             let mut warp = Warp::new(index, threads, grid.registers(), kernel.local_bytes);
             warp.early = if grid.begins_early { u32::MAX } else { 0 };
+            warp.ways = vec![Way::default(); grid.ways.len()];
             for &(register, constant) in &kernel.constants {
                 warp.set_constant(register, constant, &facts);
             }

@@ -4,6 +4,7 @@ use super::core::Core;
 use super::lanes::lanes_of;
 use super::request::Use;
 use super::warp::Warp;
+use super::ways::{Way, combines};
 use crate::code::{Instruction, Op, Register, ShuffleMode, VoteMode, WARP};
 use crate::finding::FindingKind;
 
@@ -144,6 +145,12 @@ impl Core<'_> {
                 (None, format!("lanes {ended:#010x} are named and have ended"))
             });
         }
+        if ended != 0 && combines(&at.op) {
+            self.report_gone_past(warp, counter, (ended, lanes));
+        }
+        if lanes == warp.alive && !warp.ways.is_empty() {
+            warp.ways.fill(Way::default());
+        }
         if !matches!(at.op, Op::Shuffle { .. }) {
             self.record(warp.index, counter, |trace, who| trace.combine(who, lanes));
         }
@@ -227,6 +234,21 @@ impl Core<'_> {
             Op::WarpBarrier { .. } => self.order.warp_barrier(warp.index, lanes, warp.existing),
             _ => {}
         }
+    }
+
+    /// Lanes that have ended are named by others, which do without them. One that has gone another
+    /// way and done something there would have been waited for.
+    fn report_gone_past(&mut self, warp: &Warp, counter: u32, (ended, lanes): (u32, u32)) {
+        let kernel = self.grid.kernel;
+        let past = self.grid.ways.gone_past(kernel, &warp.ways, counter, (ended, lanes));
+        let Some((lane, store)) = past else { return };
+        self.report(FindingKind::MissingLanes, counter, warp.index, lane, || {
+            let stored = kernel.place(store);
+            (
+                None,
+                format!("lane {lane} is named, but went another way: it stored {stored} and ended"),
+            )
+        });
     }
 
     /// `shfl.sync`, after the PTX manual, 9.7.9.6.

@@ -118,6 +118,12 @@ impl Core<'_> {
             self.counters.warp_instructions += 1;
             self.counters.instructions += threads;
             let lanes = self.guarded(warp, counter, instruction, group);
+            if let Some(way) =
+                self.grid.ways.place(counter).and_then(|place| warp.ways.get_mut(place))
+            {
+                way.came |= group;
+                way.acted |= lanes;
+            }
             if is_traced
                 && matches!(instruction.op, Op::Branch { .. })
                 && instruction.guard.is_some()

@@ -13,6 +13,7 @@ use super::lanes::position;
 use super::races::Cell;
 use super::stamp::MOST_BLOCKS;
 use super::warp::LocalWord;
+use super::ways::Ways;
 use crate::code::{Instruction, Kernel, MULTIPROCESSORS, Op, WARP};
 use crate::compute::Registers;
 use crate::launch::{Argument, Launch, LaunchError, Options, Sample};
@@ -75,6 +76,7 @@ pub(crate) struct Grid<'l> {
     pub(super) looked_at_last: AtomicU32,
     /// Whether there are strong reads that are no atomics.
     pub(crate) has_strong_reads: bool,
+    pub(crate) ways: Ways,
     /// Registers of warps that have ended, for those that begin: memory from the system costs more
     /// than running some kernels.
     ended: Mutex<Vec<Registers>>,
@@ -186,6 +188,7 @@ impl<'l> Grid<'l> {
             is_over: AtomicBool::new(false),
             sizes: kernel.code.iter().map(|instruction| instruction.op.element_bytes()).collect(),
             has_strong_reads: kernel.has_strong_reads(),
+            ways: Ways::of(kernel),
             // Nobody else sees an mbarrier where each block is a cluster of its own.
             has_near: kernel.code.iter().any(|Instruction { op, .. }| {
                 op.is_near() && (cluster != [1; 3] || !matches!(op, Op::MBarrier(_)))

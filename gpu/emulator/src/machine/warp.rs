@@ -8,6 +8,7 @@ use super::activations::Calls;
 use super::lanes::{lanes_of, position};
 use super::polls::{Polls, Watched};
 use super::shared::noise;
+use super::ways::Way;
 use crate::code::{Constant, Register, WARP};
 use crate::compute::Registers;
 
@@ -69,6 +70,8 @@ pub(crate) struct Warp {
     pub(crate) loads: u64,
     /// Lanes' own memory.
     pub(crate) local: Vec<LocalWord>,
+    /// Which ways the lanes have gone since all were together last.
+    pub(crate) ways: Vec<Way>,
     pub(crate) calls: Calls,
     pub(crate) polls: Polls,
     /// It waits for its turn, but can only go on when what it polls has changed.
@@ -141,6 +144,7 @@ impl Warp {
             in_vain: 0,
             loads: 0,
             local: LocalWord::noise(index, 0..local_bytes.div_ceil(4)),
+            ways: Vec::new(),
             calls: Calls::default(),
             polls: Polls::default(),
             is_asleep: false,
