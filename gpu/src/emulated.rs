@@ -340,6 +340,7 @@ impl EmulatorEvaluator {
         }
         let how = (&self.options, until);
         let trial = run_trial(&kernel, &prepared, matrix, (task, foreign.is_some()), how);
+        let trial = trial.map(|judgement| judgement.naming_launch(foreign));
         let is_open = match &trial {
             Ok(judgement) => judgement.outcome.is_right(),
             Err(error) => {
@@ -362,7 +363,7 @@ impl EmulatorEvaluator {
         }
         // What it costs is told of the matrix that was asked for.
         let counters = trial.map_or(on_other.counters, |judgement| judgement.counters);
-        Ok(Judgement { counters, ..on_other })
+        Ok(Judgement { counters, ..on_other.naming_launch(foreign) })
     }
 
     /// What is wrong with a kernel, or remarkable, on matrices that are cut out of the one that it
@@ -555,6 +556,19 @@ fn not_compiled(reason: String) -> Outcome {
 }
 
 impl Judgement {
+    /// With the line that says how large dynamic shared memory is, of what is outside of it.
+    fn naming_launch(mut self, kernel: Option<&RawKernel>) -> Self {
+        let Some(line) = kernel.and_then(RawKernel::launch_line) else { return self };
+        for Finding { detail, address, .. } in
+            self.findings.iter_mut().filter(|finding| finding.kind == FindingKind::OutOfBounds)
+        {
+            if address.as_ref().is_some_and(|at| at.place.starts_with("dynamic shared memory")) {
+                *detail += &format!("; its size is said at line {line}");
+            }
+        }
+        self
+    }
+
     /// Of a kernel that never ran.
     fn unlaunched(outcome: Outcome) -> Self {
         Self { outcome, findings: Vec::new(), counters: None, ptx_instructions: None, remark: None }

@@ -175,6 +175,22 @@ impl Compute {
         matches!(self.opcode.split('.').next(), Some("mov" | "cvt"))
     }
 
+    /// Whether it multiplies floating-point numbers.
+    pub(crate) fn multiplies(&self) -> bool {
+        let mut parts = self.opcode.split('.');
+        let is_product = matches!(parts.next(), Some("mul" | "fma" | "mad"));
+        is_product && parts.any(|part| part.trim_start_matches('b').starts_with('f'))
+    }
+
+    /// Whether it makes an integer of a floating-point number.
+    pub(crate) fn makes_integer(&self) -> bool {
+        let mut types = self.opcode.rsplit('.');
+        let (from, to) = (types.next().unwrap_or_default(), types.next().unwrap_or_default());
+        self.opcode.starts_with("cvt.")
+            && from.trim_start_matches('b').starts_with('f')
+            && to.starts_with(['s', 'u'])
+    }
+
     /// Executes it for some lanes (a bit for each).
     #[inline]
     pub fn execute(&self, registers: &mut Registers, lanes: u32) {

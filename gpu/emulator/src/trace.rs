@@ -14,7 +14,7 @@ mod forward;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::code::{Kernel, Op, Register, SHARED_BITS, Space, WARP};
+use crate::code::{Kernel, Op, Register, SHARED_BITS, ShuffleMode, Space, WARP};
 
 pub use self::backward::Step;
 
@@ -341,6 +341,46 @@ impl Trace {
         matches!(op, Some(Op::Shuffle { .. } | Op::Reduce { .. } | Op::Match { .. }))
     }
 
+    /// Whether a step draws a number that another thread may change meanwhile.
+    #[must_use]
+    pub fn is_drawn(&self, kernel: &Kernel, step: &Step) -> bool {
+        matches!(kernel.code.get(step.counter as usize).map(|at| &at.op), Some(Op::Atomic(_)))
+    }
+
+    /// Whether a step gives some lane its own number, where a shuffle should have moved one from
+    /// another.
+    #[must_use]
+    pub fn gives_back(&self, kernel: &Kernel, step: &Step) -> bool {
+        let op = kernel.code.get(step.counter as usize).map(|at| &at.op);
+        let moves = matches!(op, Some(Op::Shuffle { mode, .. }) if *mode != ShuffleMode::Index);
+        let is_own = |lane: usize| {
+            let event = self.events.get(step.event);
+            event.and_then(|event| self.place(event, lane)) == Some(lane as u64)
+        };
+        moves && (0..WARP).any(|lane| step.value >> lane & 1 != 0 && is_own(lane))
+    }
+
+    /// The instructions that have stored in some bytes of shared memory, of whatever block.
+    #[must_use]
+    pub fn stores_in_shared(&self, kernel: &Kernel, bytes: Range<u32>) -> BTreeSet<u32> {
+        let is_store = |event: &&Event| {
+            event.what == What::Accesses
+                && kernel
+                    .code
+                    .get(event.counter as usize)
+                    .and_then(|at| extent(&at.op))
+                    .is_some_and(|(.., effects)| effects.writes)
+        };
+        let lies_there = |event: &&Event| {
+            event.lane_numbers().filter_map(|lane| self.place(event, lane)).any(|place| {
+                let address = place & ((1 << SHARED_BITS) - 1);
+                place & SHARED != 0 && bytes.contains(&(address as u32))
+            })
+        };
+        let stores = self.events.iter().filter(is_store).filter(lies_there);
+        stores.map(|event| event.counter).collect()
+    }
+
     /// The places of memory that a step has read, with the lanes, and bytes of each.
     pub fn reads<'t>(
         &'t self,
@@ -452,6 +492,20 @@ pub fn uses_of_parameter(kernel: &Kernel, steps: &[Step], parameter: usize) -> V
     of.sort_unstable();
     of.dedup();
     of
+}
+
+/// Whether an instruction makes an integer of a floating-point number.
+#[must_use]
+pub fn makes_integer(kernel: &Kernel, counter: u32) -> bool {
+    let op = kernel.code.get(counter as usize).map(|at| &at.op);
+    matches!(op, Some(Op::Compute(compute)) if compute.makes_integer())
+}
+
+/// Whether an instruction multiplies floating-point numbers.
+#[must_use]
+pub fn multiplies(kernel: &Kernel, counter: u32) -> bool {
+    let op = kernel.code.get(counter as usize).map(|at| &at.op);
+    matches!(op, Some(Op::Compute(compute)) if compute.multiplies())
 }
 
 /// Whether an instruction rounds a number to a narrower type, and to which.

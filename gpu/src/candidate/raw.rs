@@ -77,6 +77,8 @@ pub struct RawKernel {
     parameters: Vec<Parameter>,
     arguments: Arguments,
     launch: LaunchRule,
+    /// The line of its comment that says so.
+    launch_line: Option<u32>,
     /// The numbers in its source, but for those that are in many.
     integers: BTreeSet<u64>,
 }
@@ -112,10 +114,12 @@ impl RawKernel {
         let code = Code::read(source);
         let functions = code.kernels();
         let definitions = Definitions::of(&code);
+        let mut launch_line = None;
         let launch = match sidecar {
             Some(json) => Some(LaunchRule::from_json(json)?),
             None => {
-                let of_comment = |text: String| {
+                let of_comment = |(text, line): (String, u32)| {
+                    launch_line = Some(line);
                     LaunchRule::from_comment(&definitions.in_launch(&text, &functions))
                 };
                 code.launch_comment()?.map(of_comment).transpose()?
@@ -165,7 +169,17 @@ impl RawKernel {
             true => written.clone(),
             false => under_name(&declared, &format!("{kernel}.cu"), &written),
         };
-        Ok(Self { kernel, declared, written, source, parameters, arguments, launch, integers })
+        Ok(Self {
+            kernel,
+            declared,
+            written,
+            source,
+            parameters,
+            arguments,
+            launch,
+            launch_line,
+            integers,
+        })
     }
 
     /// The same kernel, whose compiler and emulator call its source by the name of its file, or by
@@ -175,6 +189,12 @@ impl RawKernel {
         let file: String = file.chars().filter(|c| !c.is_control()).collect();
         let source = under_name(&self.declared, &file, &self.written);
         Self { source, ..self }
+    }
+
+    /// The line of the source, from 1, that says how it is launched, where one does.
+    #[must_use]
+    pub fn launch_line(&self) -> Option<u32> {
+        self.launch_line
     }
 
     /// The kernel's name.

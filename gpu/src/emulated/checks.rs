@@ -214,6 +214,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                         (false, Place::Here | Place::There) => outcome,
                     };
                     let mut findings = launched.report.findings;
+                    self.tell_more(&mut findings, &operands, before.copied(), &how);
                     if relies && let Some(failed) = self.traced(&operands, before, &how) {
                         findings.extend(self.state_findings(&failed, &operands, &how));
                     }

@@ -11,6 +11,7 @@
 //! it alone gives all of the wrong elements that are looked at.
 
 mod entries;
+mod faults;
 mod formulas;
 mod state;
 
@@ -25,6 +26,7 @@ use sparserl_emulator::trace::{Moment, Step, Trace};
 
 use crate::candidate::executable::{Parameter, Prepared};
 
+pub(super) use self::faults::is_told_more;
 pub(super) use self::state::State;
 
 /// Wrong elements that are looked at.
@@ -172,6 +174,8 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
                 detail += &format!(
                     "; the thread that has read where the row begins turns away at {line}"
                 );
+                let choices = self.choices_in_words(&self.decisions(&[turn]), &[]);
+                detail += &choices.map(|choices| format!(": {choices}")).unwrap_or_default();
                 self.at(FindingKind::MissingElement, turn, place, detail)
             }
             (None, Some(reader)) => {
@@ -180,6 +184,19 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             }
             (None, None) => {
                 detail += "; no thread has read where the row begins";
+                // Whoever has stored the row before it may have had to go on.
+                let before = element.checked_sub(self.width).and_then(|element| {
+                    let of = self.addresses_of(Parameter::Output, element, size_of::<D>())?;
+                    let write = self.trace.last_write(self.kernel, of)?;
+                    self.trace.branches_after(write.moment).into_iter().next()
+                });
+                if let Some(end) = before {
+                    let line = self.lines(self.counter_of(end).into_iter());
+                    detail += &format!("; who stores the row before goes on at {line}");
+                    let choices = self.choices_in_words(&self.decisions(&[end]), &[]);
+                    detail += &choices.map(|choices| format!(": {choices}")).unwrap_or_default();
+                    return self.at(FindingKind::MissingElement, end, place, detail);
+                }
                 let (access, _) = self.trace.accesses(self.kernel, buffer).next()?;
                 self.at(FindingKind::MissingElement, access.moment, place, detail)
             }

@@ -146,7 +146,7 @@ impl<'s> Code<'s> {
 
     /// The text after `// launch:`, with the comments on the next lines until its parentheses and
     /// angle brackets are closed.
-    pub(super) fn launch_comment(&self) -> Result<Option<String>, RuleError> {
+    pub(super) fn launch_comment(&self) -> Result<Option<(String, u32)>, RuleError> {
         let opening = |comment: &Comment<'s>| {
             let text = comment.text.trim_start_matches(['/', '!', '<']).trim_start();
             let (word, rest) = text.split_at_checked("launch".len())?;
@@ -164,7 +164,9 @@ impl<'s> Code<'s> {
                 whole.push(' ');
                 whole.push_str(next.trim());
             }
-            if found.replace(whole).is_some() {
+            let before = self.source.get(..comment.from).unwrap_or_default();
+            let line = before.matches('\n').count() as u32 + 1;
+            if found.replace((whole, line)).is_some() {
                 return Err(RuleError::Several);
             }
         }

@@ -10,7 +10,7 @@ use sparserl_emulator::machine::run_traced;
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::trace::Trace;
 
-use super::super::diagnosis::{Failure, State};
+use super::super::diagnosis::{Failure, State, is_told_more};
 use super::{Kept, Launched, Operands, Trial, fresh_workspace};
 use crate::candidate::executable::{Parameter, Prepared};
 use crate::run::device::Geometry;
@@ -102,6 +102,22 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             findings = self.failure(operands, &launched, reference).findings();
         }
         findings
+    }
+
+    /// Says of findings what launching it once more tells of them.
+    pub(super) fn tell_more(
+        &self,
+        findings: &mut [Finding],
+        operands: &Operands<D>,
+        before: Kept,
+        how: &Options,
+    ) {
+        if !findings.iter().any(is_told_more) {
+            return;
+        }
+        let Some(failed) = self.traced(operands, before, how) else { return };
+        let Ok(reference) = self.reference(operands) else { return };
+        self.failure(operands, &failed, &reference).tell_more(findings);
     }
 
     /// What a launch that went wrong has read of what earlier ones have left.

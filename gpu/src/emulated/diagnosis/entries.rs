@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use sparserl_core::matrix::Scalar;
-use sparserl_emulator::trace::{Moment, Step, rounds_to, uses_of_parameter};
+use sparserl_emulator::trace::{
+    Moment, Step, makes_integer, multiplies, rounds_to, uses_of_parameter,
+};
 
 use super::formulas::Formula;
 use super::{Failure, by_value};
@@ -32,6 +34,12 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let is_about_entries = !said.is_empty() && formula.is_none();
         if let Some(columns) = self.about_columns(element, steps).filter(|_| !is_about_entries) {
             said.push(columns);
+        }
+        if let Some(product) = self.about_product(element, read.as_ref(), steps) {
+            said.push(product);
+        }
+        if matches!(formula, Some(Formula::Doubled)) || said.is_empty() {
+            said.extend(self.about_shuffles(steps));
         }
         said.extend(self.about_numbers(steps, formula));
         let factor = match formula {
@@ -122,8 +130,11 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             let moments = read.get(&first).map_or(&[][..], Vec::as_slice);
             let other = self.row_of(first);
             let path = self.path(moments, steps);
+            let gate = moments.first().map(|&moment| self.trace.branches_before(moment, 1));
+            let gate = self.lines(gate.into_iter().flatten().filter_map(|m| self.counter_of(m)));
+            let gate = if gate.is_empty() { gate } else { format!(", let in at {gate}") };
             said.push(format!(
-                "{} of row {other} {} in it, read {path}",
+                "{} of row {other} {} in it, read {path}{gate}",
                 self.entries_in_words(other, &foreign),
                 if foreign.len() == 1 { "is" } else { "are" }
             ));
@@ -240,7 +251,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         }
     }
 
-    fn counter_of(&self, moment: Moment) -> Option<u32> {
+    pub(super) fn counter_of(&self, moment: Moment) -> Option<u32> {
         self.trace.place_of(moment).map(|(counter, ..)| counter)
     }
 
@@ -277,43 +288,58 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         }
     }
 
-    /// What the branches depend on that end what is read: the one after the last entry, or the
-    /// last ones of the thread that stores a sum of none.
+    /// What the branches depend on that end what is read: the ones after the last entry and after
+    /// the last number that the sum was made of, or the last ones of the thread that stores a sum of
+    /// none.
     fn ends_of_reading(&self, read: &BTreeMap<usize, Vec<Moment>>, steps: &[Step]) -> Vec<Step> {
         let last = read.last_key_value().and_then(|(_, moments)| moments.last());
+        let mut reading = steps.iter().filter(by_value);
+        let read_last =
+            reading.find_map(|step| self.trace.reads(self.kernel, step).next()).map(|read| read.0);
         let branches = match (last, steps.first()) {
-            (Some(&last), _) => self.trace.branches_after(last).into_iter().take(1).collect(),
+            (Some(&last), _) => {
+                let after = [Some(last), read_last.filter(|&read| read != last)];
+                let first = |moment| self.trace.branches_after(moment).into_iter().next();
+                after.into_iter().flatten().filter_map(first).collect()
+            }
             (None, Some(store)) => {
                 let lane = (store.value | store.choice).trailing_zeros() as usize;
                 self.trace.branches_before(Moment { event: store.event, lane }, ENDS)
             }
             (None, None) => Vec::new(),
         };
+        self.decisions(&branches)
+    }
+
+    /// What some branches depend on, all of it as a choice.
+    pub(super) fn decisions(&self, branches: &[Moment]) -> Vec<Step> {
         let slice = |&branch: &Moment| self.trace.slice_of_branch(self.kernel, branch);
         let decide = |step: Step| Step { choice: step.value | step.choice, value: 0, ..step };
         branches.iter().flat_map(slice).map(decide).collect()
     }
 
     /// Steps that say where is read or whether.
-    fn choices(&self, steps: &[Step]) -> Vec<Step> {
+    pub(super) fn choices(&self, steps: &[Step]) -> Vec<Step> {
         steps.iter().filter(|step| step.choice != 0).copied().collect()
     }
 
     /// By which lines it is decided what is read: those that cut numbers off first, then those that
     /// pass on numbers of other threads, then those that read any.
     /// Lines by which the value itself came are named already.
-    fn choices_in_words(&self, choices: &[Step], steps: &[Step]) -> Option<String> {
+    pub(super) fn choices_in_words(&self, choices: &[Step], steps: &[Step]) -> Option<String> {
         let line = |step: &Step| self.kernel.location(step.counter as usize);
         let named: BTreeSet<_> = steps.iter().filter(by_value).filter_map(line).collect();
+        // A fraction is cut off as well.
+        let cuts = |step: &Step| step.cuts || makes_integer(self.kernel, step.counter);
         let rank = |step: &Step| match () {
-            () if step.cuts => 0,
+            () if cuts(step) => 0,
             () if self.trace.is_passed_on(self.kernel, step) => 1,
             () if self.trace.reads(self.kernel, step).next().is_some() => 2,
             () => 3,
         };
         let choices = choices.iter();
         let mut ranked: Vec<(u8, usize, u32)> = choices
-            .filter(|step| step.cuts || !self.trace.only_moves(self.kernel, step))
+            .filter(|step| cuts(step) || !self.trace.only_moves(self.kernel, step))
             .map(|step| (rank(step), step.event, step.counter))
             .collect();
         ranked.sort_by_key(|&(rank, event, _)| (rank, std::cmp::Reverse(event)));
@@ -337,15 +363,19 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let (row, place) = (element / self.width, element % self.width);
         let all = self.matrix.cols() * self.width * size_of::<D>();
         let array = self.addresses_of(Parameter::Input, 0, all)?;
-        let read = self.read_of(steps, array, size_of::<D>());
+        let mut read = self.read_of(steps, array, size_of::<D>());
         let (columns, _) = self.matrix.row(row);
         let is_named =
             |at: usize| at % self.width == place && columns.contains(&((at / self.width) as u32));
+        // Two numbers of 16 bits are read as one word, whichever is used.
+        let in_word = |at: usize| size_of::<D>() == 2 && is_named(at ^ 1);
+        let whole = read.clone();
+        read.retain(|&at, moments| {
+            let other = || whole.get(&(at ^ 1)).is_some_and(|other| other == moments);
+            is_named(at) || !(in_word(at) && other())
+        });
         let input = self.name_of(Parameter::Input);
-        let name = |at: usize| match self.width {
-            1 => format!("{input}[{}]", at / self.width),
-            _ => format!("{input}[{}][{}]", at / self.width, at % self.width),
-        };
+        let name = |at: usize| self.input_in_words(at);
         let choices = || {
             let choices = self.choices_in_words(&self.choices(steps), steps);
             choices.map(|choices| format!("; {choices}")).unwrap_or_default()
@@ -370,6 +400,104 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             false => format!("which row {row} does not name"),
         };
         Some(format!("{}, {why}, is read at {lines}{}", name(at), choices()))
+    }
+
+    /// `x[12]`, `B[12][3]`: an element of the input.
+    fn input_in_words(&self, at: usize) -> String {
+        let input = self.name_of(Parameter::Input);
+        match self.width {
+            1 => format!("{input}[{}]", at / self.width),
+            _ => format!("{input}[{}][{}]", at / self.width, at % self.width),
+        }
+    }
+
+    /// The entry of which it is that a product is another one, and where that is computed: its
+    /// column's element of the input is not read, or another one in its place gives what is wrong.
+    fn about_product(
+        &self,
+        element: usize,
+        read: Option<&BTreeMap<usize, Vec<Moment>>>,
+        steps: &[Step],
+    ) -> Option<String> {
+        let (row, place) = (element / self.width, element % self.width);
+        let own = self.entries_of(row);
+        let read = read?;
+        if own.is_empty() || !own.clone().all(|entry| read.contains_key(&entry)) {
+            return None;
+        }
+        let all = self.matrix.cols() * self.width * size_of::<D>();
+        let array = self.addresses_of(Parameter::Input, 0, all)?;
+        let inputs = self.read_of(steps, array, size_of::<D>());
+        let at = |entry: usize| {
+            let column = self.matrix.columns().get(entry).copied().unwrap_or(0);
+            column as usize * self.width + place
+        };
+        let unread = own.clone().find(|&entry| !inputs.contains_key(&at(entry)));
+        let (entry, instead) = match unread {
+            Some(entry) => (entry, None),
+            None => {
+                let (entry, instead) = self.product_with_another(element)?;
+                (entry, Some(instead))
+            }
+        };
+        let moment = read.get(&entry)?.first()?;
+        let by_own: BTreeSet<u32> = steps.iter().filter(by_value).map(|s| s.counter).collect();
+        let carriers = self.trace.carriers(self.kernel, *moment);
+        let product = carriers.into_iter().filter(|&m| m.event > moment.event).find_map(|m| {
+            let counter = self.counter_of(m)?;
+            let is_product = by_own.contains(&counter) && multiplies(self.kernel, counter);
+            is_product.then_some(counter)
+        })?;
+        let line = self.lines(std::iter::once(product));
+        if line.is_empty() {
+            return None;
+        }
+        let entry = self.entries_in_words(row, &[entry]);
+        Some(match instead {
+            Some(instead) => {
+                format!("{entry} is multiplied with {} at {line}", self.input_in_words(instead))
+            }
+            None => format!("{entry} is multiplied with something else at {line}"),
+        })
+    }
+
+    /// The one entry of a row, and the element of the input, whose product in the place of the right
+    /// one gives what an element is.
+    fn product_with_another(&self, element: usize) -> Option<(usize, usize)> {
+        let (row, place) = (element / self.width, element % self.width);
+        let own = self.entries_of(row);
+        let got = self.output.get(element)?.to_f64();
+        let right = *self.reference.values.get(element)?;
+        let most = 4.0 * self.reference.bounds.get(element)?.max(f64::MIN_POSITIVE);
+        let input = |at: usize| self.input.get(at).map_or(f64::NAN, |x| x.to_f64());
+        let column = |entry: usize| self.matrix.columns().get(entry).map_or(0, |&c| c as usize);
+        let mut found = None;
+        for entry in own.clone() {
+            let value = self.matrix.values().get(entry)?.to_f64() * self.alpha.to_f64();
+            let at = column(entry) * self.width + place;
+            let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
+            let beside = beside.filter(|&other| other < self.width);
+            let beside = beside.map(|other| column(entry) * self.width + other);
+            let near = entry.saturating_sub(1).max(own.start)..(entry + 2).min(own.end);
+            let of_others = near.map(|other| column(other) * self.width + place);
+            for other in beside.chain(of_others).filter(|&other| other != at) {
+                let change = value * (input(other) - input(at));
+                if (right + change - got).abs() <= most && change.abs() > 2.0 * most {
+                    if found.is_some_and(|known| known != (entry, other)) {
+                        return None;
+                    }
+                    found = Some((entry, other));
+                }
+            }
+        }
+        found
+    }
+
+    /// Shuffles that give a lane its own number, which then counts twice.
+    fn about_shuffles(&self, steps: &[Step]) -> Option<String> {
+        let own = steps.iter().filter(|step| self.trace.gives_back(self.kernel, step));
+        let lines = self.lines(own.map(|step| step.counter));
+        (!lines.is_empty()).then(|| format!("lanes are given their own number at {lines}"))
     }
 
     /// Numbers that are rounded to a narrower type on the way.
