@@ -64,9 +64,9 @@ class thread_block {
 __device__ inline thread_block this_thread_block() { return thread_block(); }
 
 namespace details {
-// Blocks that have come to the barrier of the grid, and once all have, those that leave it, too: the
-// last of those sets it back, so that nothing is kept from one launch to the next. A kernel in whose
-// code this is has to be launched cooperatively.
+// Blocks that have come to the barrier of the grid, and once all have, those that leave it, too:
+// the last of those sets it back, so that nothing is kept from one launch to the next. A kernel in
+// whose code this is has to be launched cooperatively.
 __device__ inline unsigned* grid_barrier() {
   static __device__ unsigned blocks;
   return &blocks;

@@ -287,8 +287,8 @@ impl<'l> Grid<'l> {
     }
 }
 
-/// Blocks of so many threads that a device has room for at once, as far as threads, shared memory and
-/// registers go, these where they are known.
+/// Blocks of so many threads that a device has room for at once, as far as threads, shared memory
+/// and registers go, these where they are known.
 #[must_use]
 pub fn room(kernel: &Kernel, threads: usize, dynamic_shared: u32) -> usize {
     let warps = threads.div_ceil(WARP).max(1);

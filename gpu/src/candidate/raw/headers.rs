@@ -36,8 +36,8 @@ const GROUPS: [&str; 3] =
     ["cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h"];
 const GROUPS_TEXT: &str = include_str!("../../../cuda/cooperative_groups.cuh");
 
-/// The variable by which these let the blocks of a grid wait for each other: what has it in its code
-/// has to be launched cooperatively.
+/// The variable by which these let the blocks of a grid wait for each other: what has it in its
+/// code has to be launched cooperatively.
 pub(crate) const GRID_BARRIER: &str = "_ZZN18cooperative_groups7details12grid_barrierEvE6blocks";
 
 /// What names of types and functions begin with that these declare.
@@ -135,8 +135,8 @@ pub(super) fn declarations(text: &str) -> String {
     declared
 }
 
-/// Whether it is for the sake of declarations that a compiler refuses a source, for this reason: the
-/// error is in them, or speaks of what they declare.
+/// Whether it is for the sake of declarations that a compiler refuses a source, for this reason:
+/// the error is in them, or speaks of what they declare.
 pub(super) fn are_at_fault(declared: &str, reason: &str) -> bool {
     let names = HALF_HEADERS.iter().map(|header| header.name).chain([GROUPS[0]]);
     let mut given = names.filter(|name| declared.contains(&format!("#line 1 \"{name}\"")));

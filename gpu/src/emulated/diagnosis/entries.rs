@@ -38,7 +38,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         if let Some(product) = self.about_product(element, read.as_ref(), steps) {
             said.push(product);
         }
-        if matches!(formula, Some(Formula::Doubled)) || said.is_empty() {
+        if matches!(formula, Some(Formula::Doubled)) {
             said.extend(self.about_shuffles(steps));
         }
         said.extend(self.about_numbers(steps, formula));
@@ -289,8 +289,8 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
     }
 
     /// What the branches depend on that end what is read: the ones after the last entry and after
-    /// the last number that the sum was made of, or the last ones of the thread that stores a sum of
-    /// none.
+    /// the last number that the sum was made of, or the last ones of the thread that stores a sum
+    /// of none.
     fn ends_of_reading(&self, read: &BTreeMap<usize, Vec<Moment>>, steps: &[Step]) -> Vec<Step> {
         let last = read.last_key_value().and_then(|(_, moments)| moments.last());
         let mut reading = steps.iter().filter(by_value);
@@ -425,6 +425,11 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         if own.is_empty() || !own.clone().all(|entry| read.contains_key(&entry)) {
             return None;
         }
+        // A store of several elements does not tell what went into which.
+        let stored = self.addresses_of(Parameter::Output, element, size_of::<D>())?;
+        if self.trace.last_write(self.kernel, stored)?.bytes as usize > size_of::<D>() {
+            return None;
+        }
         let all = self.matrix.cols() * self.width * size_of::<D>();
         let array = self.addresses_of(Parameter::Input, 0, all)?;
         let inputs = self.read_of(steps, array, size_of::<D>());
@@ -461,8 +466,8 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         })
     }
 
-    /// The one entry of a row, and the element of the input, whose product in the place of the right
-    /// one gives what an element is.
+    /// The one entry of a row, and the element of the input, whose product in the place of the
+    /// right one gives what an element is.
     fn product_with_another(&self, element: usize) -> Option<(usize, usize)> {
         let (row, place) = (element / self.width, element % self.width);
         let own = self.entries_of(row);
