@@ -17,12 +17,12 @@ mod results;
 mod summary;
 mod table;
 
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::{CsrView, MatrixIdentity, Scalar};
 use sparserl_core::pipeline::TOGETHER;
-use sparserl_core::plan::MatrixPlan;
+use sparserl_core::results::{CandidateResult, Opponents};
 use sparserl_core::task::Task;
 use sparserl_core::with_scalar;
-use sparserl_gpu::store::fingerprint::{MatrixIdentity, matrix_plan};
+use sparserl_gpu::store::fingerprint::identity;
 
 use crate::args::{EvalArgs, MatrixArgs};
 use crate::ending::Ending;
@@ -34,7 +34,7 @@ use candidates::{Candidate, Problem};
 use document::Document;
 use emulating::Emulating;
 use measuring::Measuring;
-use results::{CandidateResult, JudgedOn, MatrixResult, Method, Results, Round, Settings};
+use results::{JudgedFile, JudgedOn, MatrixResult, Method, Results, Settings};
 
 pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<Ending> {
     let evaluated = match args.emulation.emulate {
@@ -103,7 +103,7 @@ fn evaluate<J: Jury>(
         with_scalar!(task.precision.matrix(), T => drop(round::<T>(&matrix, &problem.matrix)?));
         let name = problem.matrix.file_name();
         notes.extend(note.map(|note| format!("{name}: {note}")));
-        let facts = matrix_plan(name, matrix.view());
+        let facts = identity(name, matrix.view());
         if !earlier.as_ref().is_some_and(|results| results.has(&facts, &problem.candidates)) {
             pending.push((problem, facts));
         }
@@ -156,9 +156,9 @@ trait Jury {
 #[derive(Default)]
 struct Verdicts {
     /// In the order of the candidates; those that nothing is known of are missing.
-    candidates: Vec<CandidateResult>,
+    candidates: Vec<CandidateResult<JudgedFile>>,
     /// What was measured in turn with them.
-    rounds: Vec<Round>,
+    rounds: Vec<Opponents>,
     /// Why nothing is known of candidates, a line for each.
     unjudged: Vec<String>,
 }
@@ -175,7 +175,7 @@ impl<J: Jury> Run<'_, J> {
     fn judge_all(
         &mut self,
         mut results: Results,
-        pending: Vec<(Problem, MatrixPlan)>,
+        pending: Vec<(Problem, MatrixIdentity)>,
         args: &EvalArgs,
     ) -> anyhow::Result<Results> {
         if let Some(path) = &args.output {
@@ -194,15 +194,14 @@ impl<J: Jury> Run<'_, J> {
     fn judge_matrix(
         &mut self,
         args: &MatrixArgs,
-        facts: MatrixPlan,
+        facts: MatrixIdentity,
         candidates: &[Candidate],
     ) -> anyhow::Result<MatrixResult> {
         let (matrix, _) = load(args)?;
-        let identity = MatrixIdentity::of_plan(&facts)?;
         let (jury, progress) = (&mut self.jury, self.progress);
         let verdicts = with_scalar!(self.task.precision.matrix(), T => {
             let matrix = round::<T>(&matrix, args)?;
-            jury.judge(matrix.view(), &identity, candidates, progress)?
+            jury.judge(matrix.view(), &facts, candidates, progress)?
         });
         let Verdicts { candidates, rounds, unjudged } = verdicts;
         self.unjudged.extend(unjudged);

@@ -8,10 +8,10 @@ use anyhow::{Context, anyhow};
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::kernel;
 use sparserl_core::layout::CostModel;
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::{CsrView, MatrixIdentity, Scalar};
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::pipeline::{self, Artefact, Generated, PipelineError, Request, Step, Tools};
-use sparserl_core::plan::{CandidateList, MatrixPlan, Origin, Plan};
+use sparserl_core::plan::{CandidateList, Origin, Plan};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::Task;
@@ -21,7 +21,7 @@ use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::emulated::checker::{Checked, Checker, Unjudged};
 use sparserl_gpu::evaluator::GpuEvaluator;
-use sparserl_gpu::store::fingerprint::matrix_plan;
+use sparserl_gpu::store::fingerprint::identity;
 use sparserl_onnx_models::OpenedPolicy;
 
 use crate::args::GenerateArgs;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Ending> {
     let start = Instant::now();
     let Matrix { matrix, note, is_pattern } = load_whole(&args.matrix)?;
     let task = args.task.task_for(is_pattern);
-    let facts = matrix_plan(args.matrix.file_name(), matrix.view());
+    let facts = identity(args.matrix.file_name(), matrix.view());
     let notes = note.into_iter().chain(lost(&matrix, task.precision.matrix())).collect();
     let job = Job {
         args,
@@ -105,7 +105,7 @@ struct Job<'a> {
     edited: Edited,
     /// Whether the values are ones because the file has none.
     is_pattern: bool,
-    matrix: MatrixPlan,
+    matrix: MatrixIdentity,
     /// What to say at the end.
     notes: Vec<String>,
     /// What nobody must miss.
@@ -219,7 +219,7 @@ impl Job<'_> {
             }
             error => anyhow!(error),
         });
-        generated.with_context(|| self.matrix.file.clone())
+        generated.with_context(|| self.matrix.name.clone())
     }
 
     /// Says why the kernels are what they are.

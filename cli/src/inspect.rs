@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use sparserl_core::language::{Mask, Space};
-use sparserl_core::matrix::{Csr, CsrView, Scalar};
-use sparserl_core::plan::{MatrixPlan, TaskPlan};
+use sparserl_core::matrix::{Csr, CsrView, MatrixIdentity, Scalar};
+use sparserl_core::plan::TaskPlan;
 use sparserl_core::structure::{
-    EmbeddingConfig, Features, MatrixStats, SpyGrid, StructureEmbedding,
+    EmbeddingConfig, Features, MatrixStats, Moments, RowLengths, SpyGrid, StructureEmbedding,
 };
 use sparserl_core::task::Task;
 use sparserl_core::with_scalar;
-use sparserl_gpu::store::fingerprint::matrix_plan;
+use sparserl_gpu::store::fingerprint::identity;
 
 use crate::args::InspectArgs;
 use crate::console;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
         None
     };
     let report = Report {
-        matrix: matrix_plan(args.matrix.file_name(), matrix.view()),
+        matrix: identity(args.matrix.file_name(), matrix.view()),
         density: density(matrix.view()),
         rows: RowStatistics::new(matrix.view()),
         features: embedding.features,
@@ -103,7 +103,7 @@ fn count(matrix: &Csr<f64>, task: Task, args: &InspectArgs) -> anyhow::Result<St
 /// What `inspect` prints; its serde form is the document of `--json`.
 #[derive(Serialize)]
 struct Report {
-    matrix: MatrixPlan,
+    matrix: MatrixIdentity,
     density: f64,
     rows: RowStatistics,
     /// As the policy gets them; the table of the text tells what they stand for.
@@ -133,31 +133,31 @@ struct Samples {
 /// The lengths of the rows, exactly.
 #[derive(Serialize)]
 struct RowStatistics {
-    empty: usize,
+    empty: u64,
     mean: f64,
     deviation: f64,
-    max: usize,
+    max: u64,
     /// Of each share of the rows, the greatest length.
-    quantiles: Vec<(f64, usize)>,
+    quantiles: Vec<(f64, u64)>,
 }
 
 impl RowStatistics {
     fn new(matrix: CsrView<'_, f64>) -> Self {
-        let mut lengths: Vec<_> = (0..matrix.rows()).map(|row| matrix.row_len(row)).collect();
+        let counted = RowLengths::of(matrix);
+        let Moments { mean, deviation, .. } = counted.moments();
+        // Exact, unlike those of the features, whose histogram is coarse for long rows.
+        let mut lengths: Vec<_> =
+            (0..matrix.rows()).map(|row| matrix.row_len(row) as u64).collect();
         lengths.sort_unstable();
-        let rows = lengths.len().max(1) as f64;
-        let mean = matrix.nnz() as f64 / rows;
-        let variance = lengths.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / rows;
         let quantile = |share: f64| {
             let rank = (share * lengths.len() as f64).ceil() as usize;
             lengths.get(rank.saturating_sub(1)).copied().unwrap_or(0)
         };
         Self {
-            empty: lengths.partition_point(|&n| n == 0),
+            empty: counted.empty(),
             mean,
-            // The sum over no rows is −0.
-            deviation: variance.sqrt() + 0.0,
-            max: quantile(1.0),
+            deviation,
+            max: counted.longest(),
             quantiles: QUANTILES.map(|(_, share)| (share, quantile(share))).to_vec(),
         }
     }
@@ -209,8 +209,8 @@ fn shade(count: u64, most: u64) -> char {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}, density {:.3e}", self.matrix.file, size(&self.matrix), self.density)?;
-        writeln!(f, "blake3 {}", self.matrix.blake3)?;
+        writeln!(f, "{}: {}, density {:.3e}", self.matrix.name, size(&self.matrix), self.density)?;
+        writeln!(f, "blake3 {}", self.matrix.fingerprint)?;
 
         let RowStatistics { empty, mean, deviation, max, quantiles } = &self.rows;
         writeln!(f, "\nRow lengths: {mean:.2} ± {deviation:.2}, {empty} empty")?;

@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use sparserl_core::language::Program;
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::{MatrixIdentity, Scalar};
 use sparserl_core::outcome::Evaluation;
-use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorder};
 
 use crate::interrupt;
@@ -19,13 +18,12 @@ pub(crate) fn open(folder: Option<&Path>) -> anyhow::Result<Option<Recorder>> {
 /// time.
 pub(crate) fn record<T: Scalar>(
     recorder: &mut Recorder,
-    matrix: CsrView<'_, T>,
-    identity: &MatrixIdentity,
+    matrix: &MatrixIdentity,
     programs: &[Program],
     evaluation: &Evaluation,
     context: &Context,
 ) -> anyhow::Result<()> {
     let _uninterrupted = interrupt::watch();
-    recorder.record(matrix, identity, programs, evaluation, context)?;
+    recorder.record::<T>(matrix, programs, evaluation, context)?;
     Ok(recorder.flush()?)
 }

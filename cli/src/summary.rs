@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 use sparserl_core::language::{Program, ValueCoding};
+use sparserl_core::matrix::MatrixIdentity;
 use sparserl_core::outcome::{Evaluation, Regime};
 use sparserl_core::pipeline::Artefact;
 use sparserl_core::plan::{
-    KindPlan, LaunchPlan, MachineCode, MatrixPlan, PartPlan, Plan, Prediction, TaskPlan,
+    KindPlan, LaunchPlan, MachineCode, PartPlan, Plan, Prediction, TaskPlan,
 };
 use sparserl_core::results::{ByRegime, Comparison, Figures, Packing, Rival, Work};
 use sparserl_core::task::{Task, Values};
@@ -23,7 +24,7 @@ use crate::text::{self, time, times};
 /// One run of `gen`.
 pub(crate) struct Summary {
     pub(crate) output: PathBuf,
-    pub(crate) matrix: MatrixPlan,
+    pub(crate) matrix: MatrixIdentity,
     pub(crate) task: Task,
     /// Whether the values are ones because the file has none; absent where nothing is said of it.
     pub(crate) is_pattern: Option<bool>,
@@ -99,7 +100,7 @@ impl Summary {
 #[derive(Serialize)]
 struct Document<'a> {
     output: &'a Path,
-    matrix: &'a MatrixPlan,
+    matrix: &'a MatrixIdentity,
     task: TaskPlan,
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<ValuesDocument>,
@@ -211,7 +212,7 @@ impl Kernel {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "matrix     {}: {}", self.matrix.file, size(&self.matrix))?;
+        writeln!(f, "matrix     {}: {}", self.matrix.name, size(&self.matrix))?;
         writeln!(f, "task       {}", self.task)?;
         if let Some(is_pattern) = self.is_pattern {
             writeln!(f, "values     {}", self.values().in_words(is_pattern))?;
@@ -303,8 +304,8 @@ impl Summary {
 }
 
 /// `10,974 × 10,974, 428,650 nonzeros, 39.06 a row`
-pub(crate) fn size(matrix: &MatrixPlan) -> String {
-    let &MatrixPlan { rows, cols, nnz, .. } = matrix;
+pub(crate) fn size(matrix: &MatrixIdentity) -> String {
+    let &MatrixIdentity { rows, cols, nnz, .. } = matrix;
     let count = |n: usize| HumanCount(n as u64);
     let noun = if nnz == 1 { "nonzero" } else { "nonzeros" };
     let mean = nnz as f64 / rows.max(1) as f64;

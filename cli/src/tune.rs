@@ -34,7 +34,7 @@ use sparserl_core::search::{Search, SearchSettings};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::with_scalar;
 use sparserl_gpu::compile::nvrtc::Cubin;
-use sparserl_gpu::store::fingerprint::{MatrixIdentity, matrix_plan};
+use sparserl_gpu::store::fingerprint::identity;
 use sparserl_gpu::store::recording::Recorder;
 use sparserl_gpu::worker::Protocol;
 use sparserl_onnx_models::OpenedPolicy;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
     let policy = policy::open(&args.policy)?;
     let Matrix { matrix, note, is_pattern } = load_whole(&args.matrix)?;
     let task = args.task.task_for(is_pattern);
-    let facts = matrix_plan(args.matrix.file_name(), matrix.view());
+    let facts = identity(args.matrix.file_name(), matrix.view());
     let compilers = gpu::compilers()?;
     let opponents = args.opponents.opponents()?;
     let mut gpu = gpu::open(&compilers, args.device, Protocol::full(), opponents)?;
@@ -156,12 +156,11 @@ impl Job {
         let load = self.start.elapsed();
         let (folder, record) = TuneFolder::open(&self.output, &self.case, self.seed)?;
         let recorder = Recorder::append_to(folder.recordings())?;
-        let identity = MatrixIdentity::of_plan(&self.case.matrix)?;
         let folder = &folder;
         let (start, compiler) = (self.start, evaluator.compiler());
         let clock = move || start.elapsed();
         let maker = Maker::new(matrix, compiler.as_ref(), &clock);
-        let mut laboratory = Laboratory { maker, identity, evaluator, recorder, folder, record };
+        let mut laboratory = Laboratory { maker, evaluator, recorder, folder, record };
 
         let Case { task, target, regime, .. } = self.case;
         let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), task, target);
@@ -276,14 +275,15 @@ impl Job {
         others.retain(|other| other.program != result.winner.program);
         others.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
         let programs = timed(&result.winner).into_iter().chain(others).take(LENT).collect();
-        let opponents = result.baselines.iter().filter_map(|one| one.median(place.regime));
+        let opponents =
+            result.opponents.baselines.iter().filter_map(|one| one.median(place.regime));
         let winner = Winner {
-            matrix: self.case.matrix.file.clone(),
+            matrix: self.case.matrix.name.clone(),
             features: features.to_vec(),
             programs,
             reference_seconds: opponents.min_by(f64::total_cmp),
         };
-        if let Err(error) = store.keep(place, &self.case.matrix.blake3, &winner) {
+        if let Err(error) = store.keep(place, &self.case.matrix.fingerprint.to_string(), &winner) {
             let path = store.path().display();
             self.notes.push(format!("not kept for other searches: {path}: {error}"));
         }

@@ -13,15 +13,14 @@ pub(crate) mod fake;
 mod report;
 
 use anyhow::{Context, anyhow, bail};
-use sparserl_core::matrix::Csr;
+use sparserl_core::matrix::{Csr, MatrixIdentity};
 use sparserl_core::message;
 use sparserl_core::outcome::{Evaluation, Outcome};
-use sparserl_core::plan::MatrixPlan;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_core::with_scalar;
 use sparserl_gpu::compile::nvrtc::CompileError;
 use sparserl_gpu::run::device;
-use sparserl_gpu::store::fingerprint::matrix_plan;
+use sparserl_gpu::store::fingerprint::identity;
 
 use crate::args::VerifyArgs;
 use crate::ending::WrongKernel;
@@ -97,7 +96,7 @@ struct Given {
     file: KernelFile,
     kernel: Kernel,
     task: Task,
-    facts: MatrixPlan,
+    facts: MatrixIdentity,
     note: Option<String>,
 }
 
@@ -123,7 +122,7 @@ impl Given {
         let matrix_args = args.matrix();
         progress.step(format!("loading {}", matrix_args.file_name()));
         let (matrix, note) = load(&matrix_args)?;
-        let facts = matrix_plan(matrix_args.file_name(), matrix.view());
+        let facts = identity(matrix_args.file_name(), matrix.view());
         let lost = lost(&matrix, task.precision.matrix());
         let notes: Vec<String> = note.into_iter().chain(lost).collect();
         let note = (!notes.is_empty()).then(|| notes.join("; "));

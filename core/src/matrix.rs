@@ -10,6 +10,7 @@ mod elements;
 pub mod file;
 pub mod generate;
 pub mod harwell_boeing;
+mod identity;
 pub mod market;
 #[cfg(feature = "std")]
 pub mod npz;
@@ -28,6 +29,7 @@ pub use coo::{Coo, CooError};
 pub use csr::{Csr, CsrError, CsrView};
 pub use elements::{Digest, Elements};
 pub use half::{bf16, f16};
+pub use identity::{Fingerprint, MatrixIdentity, ParseFingerprintError};
 pub(crate) use offsets::KeptOffsets;
 pub use offsets::{Offsets, OffsetsView};
 pub use plausible::Absurd;

@@ -8,13 +8,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::codegen::{Argument, ArgumentKind, CudaSource, WIDEST_LOAD, loads_vectors};
 use crate::kernel::Kernel;
 use crate::language::{LANGUAGE_VERSION, Program, Rows, Token, grammar_hash, vocabulary_hash};
 use crate::layout::{CostModel, Packed, PackedPart, part_name};
-use crate::matrix::CsrView;
+use crate::matrix::MatrixIdentity;
 use crate::pipeline::Artefact;
 use crate::target::Architecture;
 use crate::task::{Operation, Task, Values};
@@ -27,7 +27,7 @@ const CANDIDATES_FORMAT: &str = "sparserl candidates 1";
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
     /// The matrix that they are for, as it was read.
-    pub matrix: &'a MatrixPlan,
+    pub matrix: &'a MatrixIdentity,
     /// What is expected of programs for it, on the target.
     pub costs: &'a CostModel<'a>,
     /// Name of the policy that wrote their programs.
@@ -43,7 +43,7 @@ pub struct Plan {
     language: LanguagePlan,
     policy: PolicyPlan,
     task: TaskPlan,
-    matrix: MatrixPlan,
+    matrix: MatrixIdentity,
     /// The kernel's function, and its file.
     pub kernel: KernelPlan,
     /// Blocks, threads and shared memory.
@@ -104,29 +104,6 @@ impl From<Task> for TaskPlan {
             Operation::SpMM { columns } => ("spmm", Some(columns.get())),
         };
         Self { operation, columns, dtype: task.precision.to_string(), values: task.values }
-    }
-}
-
-/// The matrix that a plan is for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MatrixPlan {
-    /// Name without its folder.
-    pub file: String,
-    /// Rows.
-    pub rows: usize,
-    /// Columns.
-    pub cols: usize,
-    /// Stored entries.
-    pub nnz: usize,
-    /// Of the matrix as it was read, in double precision.
-    pub blake3: String,
-}
-
-impl MatrixPlan {
-    /// Of a matrix as it was read, whose fingerprint is `blake3`.
-    #[must_use]
-    pub fn new(file: String, blake3: String, matrix: CsrView<'_, f64>) -> Self {
-        Self { file, rows: matrix.rows(), cols: matrix.cols(), nnz: matrix.nnz(), blake3 }
     }
 }
 
@@ -457,7 +434,7 @@ fn parts(packed: &Packed) -> Vec<PartPlan> {
 #[derive(Debug, Serialize)]
 pub struct CandidateList<'a> {
     format: &'static str,
-    matrix: &'a MatrixPlan,
+    matrix: &'a MatrixIdentity,
     task: TaskPlan,
     candidates: Vec<CandidateEntry<'a>>,
 }
@@ -474,7 +451,7 @@ struct CandidateEntry<'a> {
 impl<'a> CandidateList<'a> {
     /// Of kernels with the folder, program and plan of each.
     pub fn new(
-        matrix: &'a MatrixPlan,
+        matrix: &'a MatrixIdentity,
         task: Task,
         candidates: impl Iterator<Item = (String, &'a Program, &'a Plan)>,
     ) -> Self {

@@ -6,9 +6,12 @@
 //! Outcome, Baseline ─► Figures, by Regime and Rival ─┬─► Chosen
 //!                                                    └─► Spread (geometric mean, least, losses)
 //! outcomes ─► Counts ─► pass_at_k, fast_at_p ─► Mean
+//! candidate, Outcome ─► CandidateResult ─┬─► results.json and its like
+//! Evaluation ─► Opponents ───────────────┘
 //! ```
 
 mod figures;
+mod record;
 mod statistics;
 
 use serde::{Deserialize, Serialize};
@@ -16,8 +19,10 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::Regime;
 
 pub use figures::{Chosen, Comparison, Figures, Packing, Rival, Work, fastest, ranking};
+pub use record::{CandidateResult, Opponents};
 pub use statistics::{
-    Counts, Interval, Loss, Mean, PassAt, Spread, fast_at_p, pass_at_k, rank_correlation,
+    Counts, Interval, Loss, Mean, PassAt, Spread, fast_at_p, geometric_mean, pass_at_k,
+    rank_correlation,
 };
 
 /// Where the values of a measured matrix come from.

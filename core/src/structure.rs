@@ -1,7 +1,9 @@
 //! The statistics of a matrix, and what a policy sees of it.
 //!
 //! [`MatrixStats`] is the one extractor: features for policies, the questions of the mask and the
-//! prices of the cost model come from it, and each number is estimated in one place.
+//! prices of the cost model come from it. Each number is estimated in one place, but for how full
+//! blocks are: features weigh them by sampled nonzeros, prices count them where a layout would
+//! store them (`probe` says why).
 //!
 //! After SparseRL (ICLR 2026), the input of a policy is a [`StructureEmbedding`]: sinusoidal
 //! embeddings of the positions of sampled nonzeros, beside global [`Features`] and
@@ -43,6 +45,7 @@ pub use features::Features;
 pub use grid::{DensityGrids, GRID_SIDES};
 pub use groups::RowGroups;
 pub use limits::{MAX_DIAGONALS, MAX_PADDING, PaddingLimit};
+pub use row_lengths::{Moments, RowLengths};
 pub use rows::{Order, RowSet, RowSetId, Rows, SplitRule};
 pub use scan::{PROBE_LIMIT, SAMPLE_LIMIT};
 pub use similarity::FeatureScale;

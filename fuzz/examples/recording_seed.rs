@@ -11,7 +11,7 @@ use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::compile::nvrtc::Version;
 use sparserl_gpu::run::device::DeviceFacts;
-use sparserl_gpu::store::fingerprint::MatrixIdentity;
+use sparserl_gpu::store::fingerprint::identity;
 use sparserl_gpu::store::recording::{Context, Recorder};
 
 fn main() {
@@ -54,9 +54,8 @@ fn main() {
     let value_source = ValueSource::Random;
     let context = Context { device, nvrtc, protocol: "full".into(), value_source };
     let as_read = uniform(4, 4, 2, 1);
-    let identity = MatrixIdentity::of(as_read.view(), "a matrix");
-    let matrix = as_read.cast::<f32>().unwrap();
+    let identity = identity("a matrix", as_read.view());
     let mut recorder = Recorder::append_to(folder).unwrap();
-    recorder.record(matrix.view(), &identity, &programs, &evaluation, &context).unwrap();
+    recorder.record::<f32>(&identity, &programs, &evaluation, &context).unwrap();
     recorder.flush().unwrap();
 }

@@ -28,7 +28,7 @@ use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device::{self, DeviceFacts};
 use sparserl_gpu::serve::serve;
-use sparserl_gpu::store::fingerprint::MatrixIdentity;
+use sparserl_gpu::store::fingerprint;
 use sparserl_gpu::store::recording::{Context, Recorded, Recorder, Recordings, Replay};
 use sparserl_gpu::worker::Protocol;
 
@@ -202,7 +202,7 @@ fn recorded(case: Case) -> Result<(Replay, tempfile::TempDir), Failed> {
             protocol: "emulated".to_owned(),
             value_source: ValueSource::File,
         },
-        matrix: MatrixIdentity::of(matrix().view(), "banded"),
+        matrix: fingerprint::identity("banded", matrix().view()),
     };
     if let What::Program(body) = case.what {
         if let Some(kernel) = kernel(&compiler()?, &parse(body)?)? {

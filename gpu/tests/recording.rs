@@ -15,7 +15,7 @@ use proptest::sample::select;
 use sparserl_core::arbitrary::{csr, free_program, legal_program, task};
 use sparserl_core::kernel::{Candidate, Kernel};
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
-use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
+use sparserl_core::matrix::{Csr, CsrView, MatrixIdentity, Offsets, Scalar};
 use sparserl_core::outcome::{
     Abilities, Baseline, Evaluation, Evaluator, Measurement, Outcome, Samples, Timing,
     Verification, Violation,
@@ -26,7 +26,7 @@ use sparserl_core::task::{Dtype, Operation, Precision, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::nvrtc::Version;
 use sparserl_gpu::run::device::DeviceFacts;
-use sparserl_gpu::store::fingerprint::{MatrixIdentity, fingerprint};
+use sparserl_gpu::store::fingerprint;
 use sparserl_gpu::store::recording::{
     Context, Recorded, Recorder, RecordingError, Recordings, Replay, ReplayError,
 };
@@ -173,13 +173,13 @@ fn as_f64<T: Scalar>(matrix: CsrView<'_, T>) -> Csr<f64> {
 
 /// Of [`a_matrix`] as it was read.
 fn identity(name: &str) -> MatrixIdentity {
-    MatrixIdentity::of(as_f64(a_matrix().view()).view(), name)
+    fingerprint::identity(name, as_f64(a_matrix().view()).view())
 }
 
 fn record(folder: &Path, programs: &[Program], evaluation: &Evaluation) {
     let mut recorder = Recorder::append_to(folder).unwrap();
     let context = a_context("full");
-    recorder.record(a_matrix().view(), &identity("a"), programs, evaluation, &context).unwrap();
+    recorder.record::<f32>(&identity("a"), programs, evaluation, &context).unwrap();
     recorder.flush().unwrap();
 }
 
@@ -200,9 +200,9 @@ fn round_trip<T: Scalar>(
 ) -> Result<(), TestCaseError> {
     let folder = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::append_to(folder.path()).unwrap();
-    let identity = MatrixIdentity::of(as_f64(matrix).view(), name);
-    recorder.record(matrix, &identity, programs, evaluation, context).unwrap();
-    recorder.record(matrix, &identity, &programs[..0], &evaluation_of_none(), context).unwrap();
+    let identity = fingerprint::identity(name, as_f64(matrix).view());
+    recorder.record::<T>(&identity, programs, evaluation, context).unwrap();
+    recorder.record::<T>(&identity, &programs[..0], &evaluation_of_none(), context).unwrap();
     drop(recorder);
 
     let recordings = Recordings::read(folder.path()).unwrap();
@@ -213,10 +213,7 @@ fn round_trip<T: Scalar>(
     prop_assert_eq!(recording.task, programs[0].task);
     prop_assert_eq!(recording.language.version, LANGUAGE_VERSION);
     prop_assert_eq!(recording.language.grammar_hash, grammar_hash());
-    prop_assert_eq!(recording.matrix.fingerprint, identity.fingerprint);
-    prop_assert_eq!(recording.matrix.name.as_str(), name);
-    let sizes = (recording.matrix.rows, recording.matrix.cols, recording.matrix.nnz);
-    prop_assert_eq!(sizes, (matrix.rows() as u64, matrix.cols() as u64, matrix.nnz() as u64));
+    prop_assert_eq!(&recording.matrix, &identity);
     let parsed: Vec<_> = recording.programs.iter().map(|p| Program::parse(p).unwrap()).collect();
     prop_assert_eq!(&parsed, programs);
 
@@ -295,9 +292,7 @@ fn a_long_recording_is_written_along_the_way() {
     let mut written = Vec::new();
     for _ in 0..9 {
         let context = a_context("screening");
-        recorder
-            .record(a_matrix().view(), &identity("a"), &programs, &evaluation, &context)
-            .unwrap();
+        recorder.record::<f32>(&identity("a"), &programs, &evaluation, &context).unwrap();
         written.push(parts(folder.path()).len());
     }
     assert_eq!(written, [0, 0, 0, 0, 1, 1, 1, 1, 1]);
@@ -347,7 +342,7 @@ fn what_was_not_recorded_is_an_error_that_names_it() {
     ] {
         let error = replay.evaluate(matrix.view(), &[known.clone(), program.clone()]).unwrap_err();
         let text = error.to_string();
-        let hash = fingerprint(as_f64(matrix.view()).view()).to_hex();
+        let hash = fingerprint::fingerprint(as_f64(matrix.view()).view()).to_string();
         let expected = [hash.as_str(), &program.task.to_string(), "record it"];
         assert!(expected.iter().all(|word| text.contains(word)), "{text}");
         assert_eq!(text.lines().count(), 1, "{text}");
@@ -364,9 +359,7 @@ fn values_of_another_source_are_another_question() {
     let mut record = |value_source, seconds| {
         let context = Context { value_source, ..a_context("full") };
         let evaluation = evaluation(&[measured(seconds)], Some("A"));
-        recorder
-            .record(a_matrix().view(), &identity("a"), &program, &evaluation, &context)
-            .unwrap();
+        recorder.record::<f32>(&identity("a"), &program, &evaluation, &context).unwrap();
         recorder.flush().unwrap();
         Replay::new(Recordings::read(folder.path()).unwrap()).unwrap()
     };
@@ -398,9 +391,7 @@ fn only_what_is_kept_is_replayed() {
     for (protocol, seconds) in [("full", 1.0), ("screening", 2.0)] {
         let evaluation = evaluation(&[measured(seconds)], None);
         let context = a_context(protocol);
-        recorder
-            .record(a_matrix().view(), &identity("a"), &program, &evaluation, &context)
-            .unwrap();
+        recorder.record::<f32>(&identity("a"), &program, &evaluation, &context).unwrap();
     }
     recorder.flush().unwrap();
     let mut recordings = Recordings::read(folder.path()).unwrap();
@@ -502,10 +493,9 @@ fn what_does_not_belong_together_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::append_to(folder.path()).unwrap();
     let two = evaluation(&[measured(1.0), measured(1.0)], None);
-    let matrix = a_matrix();
     let context = a_context("full");
     let mut refused = |programs: &[Program]| {
-        recorder.record(matrix.view(), &identity("a"), programs, &two, &context).unwrap_err()
+        recorder.record::<f32>(&identity("a"), programs, &two, &context).unwrap_err()
     };
     let spmv = free_program(SPMV, 1);
     let wide = free_program(Task { precision: Precision::uniform(Dtype::F64), ..SPMV }, 1);
@@ -566,9 +556,8 @@ fn one_matrix_has_one_fingerprint_in_every_precision() {
     let offsets = Offsets::U32(vec![0, 1, 2]);
     let as_read = Csr::new(2, 3, offsets, vec![0, 2], vec![0.1, 1.0 / 3.0]).unwrap();
     let rounded: Csr<f32> = as_read.cast().unwrap();
-    let identity = MatrixIdentity::of(as_read.view(), "thirds");
-    assert_eq!(identity.fingerprint, fingerprint(as_read.view()));
-    assert_ne!(fingerprint(as_f64(rounded.view()).view()), identity.fingerprint);
+    let identity = fingerprint::identity("thirds", as_read.view());
+    assert_ne!(fingerprint::fingerprint(as_f64(rounded.view()).view()), identity.fingerprint);
 
     let folder = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::append_to(folder.path()).unwrap();
@@ -576,8 +565,8 @@ fn one_matrix_has_one_fingerprint_in_every_precision() {
     let double = Task { precision: Precision::uniform(Dtype::F64), ..SPMV };
     let (single, double) = ([free_program(SPMV, 1)], [free_program(double, 1)]);
     let answer = evaluation(&[measured(1.0)], Some("A"));
-    recorder.record(rounded.view(), &identity, &single, &answer, &context).unwrap();
-    recorder.record(as_read.view(), &identity, &double, &answer, &context).unwrap();
+    recorder.record::<f32>(&identity, &single, &answer, &context).unwrap();
+    recorder.record::<f64>(&identity, &double, &answer, &context).unwrap();
     drop(recorder);
     let recordings = Recordings::read(folder.path()).unwrap();
     let recorded = recordings.as_slice().iter().map(|recording| recording.matrix.fingerprint);

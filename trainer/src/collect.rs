@@ -35,7 +35,7 @@ use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_core::with_scalar;
-use sparserl_gpu::store::fingerprint::MatrixIdentity;
+use sparserl_gpu::store::fingerprint::identity;
 use sparserl_gpu::store::recording::{Context, Recorder, RecordingError};
 use sparserl_onnx_models::reference::reference;
 
@@ -327,7 +327,7 @@ where
     fn collect(&self, place: (u64, &Recipe), matrix: &Csr<f64>) -> Result<(), Stopped> {
         let (_, recipe) = place;
         let value_source = recipe.values.source();
-        let identity = Arc::new(MatrixIdentity::of(matrix.view(), recipe.to_string()));
+        let identity = Arc::new(identity(recipe.to_string(), matrix.view()));
         for dtype in dtypes(self.plan.tasks) {
             with_scalar!(dtype, T => {
                 if let Some(matrix) = held_in::<T>(matrix) {

@@ -20,7 +20,6 @@
 
 mod contest;
 mod experience;
-mod families;
 mod nearest;
 mod portfolio;
 mod replay;
@@ -34,7 +33,6 @@ mod trees;
 
 pub use contest::{Contest, Contestants};
 pub use experience::{Experience, PastCase};
-pub(crate) use families::written;
 pub use nearest::NearestWinners;
 pub use portfolio::FixedPortfolio;
 pub use replay::{COST_MODEL, ReplayError, likeliest, replay};
@@ -42,6 +40,7 @@ pub use result::{CaseResult, Oracle, Picks, ResultError, TimedProgram, read_case
 pub use sampled::{Sampled, SampledCase, SampledRow, SampledTable, WhichTokens};
 pub use sampling::{NamedPolicy, SIDE_BY_SIDE, Sampling};
 pub use table::Table;
+pub(crate) use table::written;
 pub use trees::{ExtraTrees, TreesError};
 
 use sparserl_core::decode::Choice;

@@ -12,6 +12,7 @@ use sparserl_core::decode::{Decoding, PolicyInput, beam_search, sample_batch};
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::outcome::Regime;
 use sparserl_core::random::SplitMix64;
+use sparserl_core::results::geometric_mean;
 
 use crate::collect::{Experiment, Measure, Stopped};
 use crate::configuration::Rounds;
@@ -92,7 +93,7 @@ pub fn gain(before: &[MeasuredCase], round: &[MeasuredCase]) -> Option<f64> {
             );
         }
     }
-    (!gains.is_empty()).then(|| (gains.iter().sum::<f64>() / gains.len() as f64).exp2())
+    geometric_mean(gains.into_iter().map(f64::exp2))
 }
 
 #[cfg(test)]

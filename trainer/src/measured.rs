@@ -26,7 +26,7 @@ use crate::corpus::{Recipe, RecipeError};
 const CHAINS_WARM_THEMSELVES_SINCE: Duration = Duration::from_secs(1_795_397_400);
 /// Matrices from this size on are large, in bytes of plain CSR without its offsets: with 7 MB it
 /// made no difference, with 17 and 26 MB it did (H100, two matrices).
-const LARGE_MATRIX: u64 = 10_000_000;
+const LARGE_MATRIX: usize = 10_000_000;
 
 /// All that was measured on one matrix for one task and GPU.
 #[derive(Clone, Debug, PartialEq)]
@@ -187,7 +187,7 @@ fn is_too_fast(recording: &Recording, program: &Program) -> bool {
     let until = SystemTime::UNIX_EPOCH + CHAINS_WARM_THEMSELVES_SINCE;
     let entry = size_of::<u32>() + recording.task.precision.matrix().size();
     recording.time < until
-        && recording.matrix.nnz.saturating_mul(entry as u64) >= LARGE_MATRIX
+        && recording.matrix.nnz.saturating_mul(entry) >= LARGE_MATRIX
         && program.tokens().contains(&Token::Word(Word::Streamed))
 }
 
@@ -288,7 +288,7 @@ mod tests {
         for recording in &recordings {
             let case = MeasuredCase::all([recording]).unwrap().remove(0);
             assert!(timed(&case, false).iter().all(|is_timed| *is_timed));
-            let entry = 4 + recording.task.precision.matrix().size() as u64;
+            let entry = 4 + recording.task.precision.matrix().size();
             if recording.matrix.nnz * entry < LARGE_MATRIX {
                 small += timed(&case, true).len();
                 assert!(timed(&case, true).iter().all(|is_timed| *is_timed));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sparserl_core::language::Program;
-use sparserl_gpu::store::fingerprint::MatrixIdentity;
+use sparserl_gpu::store::fingerprint::identity;
 use sparserl_gpu::store::recording::{Recorder, Recordings};
 use sparserl_onnx_models::signature::Signature;
 use sparserl_onnx_models::{Engine, Model, OnnxPolicy};
@@ -36,7 +36,7 @@ fn collect(configuration: &Path, output: &Path) -> (Option<i32>, String) {
 }
 
 /// The recordings of training's start, of the matrices up to a size.
-fn small_recordings(largest_nnz: u64, folder: &Path) -> usize {
+fn small_recordings(largest_nnz: usize, folder: &Path) -> usize {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings/h200-2026-11-22");
     let mut recorder = Recorder::append_to(folder).unwrap();
     let mut matrices = BTreeSet::new();
@@ -46,12 +46,11 @@ fn small_recordings(largest_nnz: u64, folder: &Path) -> usize {
         }
         let recipe: Recipe = recording.matrix.name.parse().unwrap();
         let as_read = recipe.build(&RealMatrices::none()).unwrap();
-        let matrix = as_read.cast::<f32>().unwrap();
         let programs: Vec<Program> =
             recording.programs.iter().map(|text| Program::parse(text).unwrap()).collect();
-        let identity = MatrixIdentity::of(as_read.view(), recipe.to_string());
+        let identity = identity(recipe.to_string(), as_read.view());
         let (evaluation, context) = (&recording.evaluation, &recording.context);
-        recorder.record(matrix.view(), &identity, &programs, evaluation, context).unwrap();
+        recorder.record::<f32>(&identity, &programs, evaluation, context).unwrap();
         matrices.insert(recording.matrix.name.clone());
     }
     recorder.flush().unwrap();

@@ -19,7 +19,7 @@ use sparserl_trainer::corpus::{RealMatrices, Recipe};
 use sparserl_trainer::proposals::reference;
 
 /// Entries of the largest matrix that is made again.
-const LARGEST: u64 = 30_000;
+const LARGEST: usize = 30_000;
 
 /// Matrices of each collection that are made again.
 const MATRICES: usize = 12;
@@ -42,7 +42,7 @@ fn recorded_matrices_are_made_again_and_recorded_programs_are_legal_for_them() {
             assert!(layouts_changed_since(recording.language.grammar_hash).is_some());
             let first = recording.programs.first().map(|text| Program::parse(text).unwrap());
             assert_eq!(first, Some(reference(recording.task).unwrap()));
-            let name = recording.matrix.fingerprint.to_hex().to_string();
+            let name = recording.matrix.fingerprint.to_string();
             let is_known = made.contains(&name);
             if recording.matrix.nnz > LARGEST || (made.len() == MATRICES && !is_known) {
                 continue;

@@ -42,7 +42,7 @@ struct Totals<'a> {
 impl<'a> Document<'a> {
     /// Of results.
     pub(crate) fn new(results: &'a Results) -> Self {
-        let baselines = results.cases.iter().flat_map(|case| &case.baselines);
+        let baselines = results.cases.iter().flat_map(|case| &case.opponents.baselines);
         let of_task = |totals: TaskTotals<'a>| {
             let kinds = totals.by_kind();
             let all = ("all".to_owned(), totals);
@@ -67,7 +67,7 @@ impl<'a> Document<'a> {
 impl<'a> Totals<'a> {
     fn new((matrices, totals): (String, TaskTotals<'a>)) -> Self {
         let outcomes = totals.cases.iter().flat_map(|case| &case.candidates);
-        let name = |case: &'a Case| case.matrix.name.as_str();
+        let name = |case: &'a Case| case.matrix.identity.name.as_str();
         Self {
             task: totals.task,
             values: totals.values,

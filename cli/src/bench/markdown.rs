@@ -45,7 +45,7 @@ pub(crate) fn tables(results: &Results) -> String {
 }
 
 fn is_generated(case: &Case) -> bool {
-    MatrixSource::family_of(&case.matrix.name).is_some()
+    MatrixSource::family_of(&case.matrix.identity.name).is_some()
 }
 
 fn table(tasks: &[TaskTotals<'_>]) -> String {
@@ -83,7 +83,10 @@ fn losses(totals: &TaskTotals<'_>) -> String {
         let least = cold.into_iter().chain(warm).min_by(f64::total_cmp);
         if let Some(least) = least.filter(|&least| least < 1.0) {
             let shown = |ratio: Option<f64>| ratio.map_or("–".to_owned(), |r| format!("{r:.2}"));
-            losses.push((least, format!("{} {} ({})", case.matrix.name, shown(cold), shown(warm))));
+            losses.push((
+                least,
+                format!("{} {} ({})", case.matrix.identity.name, shown(cold), shown(warm)),
+            ));
         }
     }
     losses.sort_by(|a, b| a.0.total_cmp(&b.0));

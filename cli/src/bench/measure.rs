@@ -15,7 +15,9 @@ use sparserl_core::matrix::{Csr, CsrView, Scalar, generate};
 use sparserl_core::message;
 use sparserl_core::outcome::{Evaluation, Objective};
 use sparserl_core::pipeline::{Maker, TOGETHER};
-use sparserl_core::results::{Chosen, Packing, ValueSource, Work, fastest};
+use sparserl_core::results::{
+    CandidateResult, Chosen, Opponents, Packing, ValueSource, Work, fastest,
+};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_core::with_scalar;
@@ -23,7 +25,7 @@ use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::store::recording::Recorder;
 use sparserl_onnx_models::OpenedPolicy;
 
-use super::results::{CandidateResult, Case, MatrixFacts, Settings, Skipped, Store};
+use super::results::{Case, MatrixFacts, PredictedProgram, Settings, Skipped, Store};
 use super::terminal::case_line;
 use crate::instrument::Instrument;
 use crate::matrix_source::MatrixSource;
@@ -132,10 +134,10 @@ impl<E: Instrument> Bench<'_, E> {
         };
         (self.print)(&format!(
             "{}: {} × {}, {} nonzeros, in {}",
-            facts.name,
-            HumanCount(facts.rows as u64),
-            HumanCount(facts.cols as u64),
-            HumanCount(facts.nnz as u64),
+            facts.identity.name,
+            HumanCount(facts.identity.rows as u64),
+            HumanCount(facts.identity.cols as u64),
+            HumanCount(facts.identity.nnz as u64),
             time(start.elapsed().as_secs_f64())
         ))?;
         for dtype in Dtype::ALL {
@@ -162,7 +164,9 @@ impl<E: Instrument> Bench<'_, E> {
                 self.progress.pass(2 * tasks.len());
                 let reason = format!("too large for {}", T::DTYPE);
                 let error = anyhow::Error::new(error).context(reason);
-                tasks.iter().try_for_each(|&task| self.skip(&facts.name, Some(task), &error))
+                tasks
+                    .iter()
+                    .try_for_each(|&task| self.skip(&facts.identity.name, Some(task), &error))
             }
         }
     }
@@ -183,10 +187,10 @@ impl<E: Instrument> Bench<'_, E> {
                 continue;
             }
             let stats = stats.get_or_insert_with(|| Arc::new(MatrixStats::new(matrix)));
-            let judged = match self.judge(matrix, stats, &facts.name, task) {
+            let judged = match self.judge(matrix, stats, &facts.identity.name, task) {
                 Ok(judged) => judged,
                 Err(error) => {
-                    self.skip(&facts.name, Some(task), &error)?;
+                    self.skip(&facts.identity.name, Some(task), &error)?;
                     continue;
                 }
             };
@@ -194,7 +198,7 @@ impl<E: Instrument> Bench<'_, E> {
                 let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
                 let Judged { programs, evaluation, .. } = &judged;
                 let context = self.evaluator.context(self.settings.values)?;
-                record(&mut recorder, matrix, &facts.identity()?, programs, evaluation, &context)?;
+                record::<T>(&mut recorder, &facts.identity, programs, evaluation, &context)?;
             }
             let case = self.case(matrix.nnz(), facts, task, judged);
             let line = case_line(&case);
@@ -248,14 +252,16 @@ impl<E: Instrument> Bench<'_, E> {
     fn case(&self, nnz: usize, matrix_facts: &MatrixFacts, task: Task, judged: Judged<'_>) -> Case {
         let chosen = judged.chosen(Work::new(nnz, task.operation));
         let Judged { costs, search_seconds, programs, evaluation, .. } = judged;
-        let candidates = programs.iter().zip(evaluation.outcomes).map(|(program, outcome)| {
+        let Evaluation { outcomes, baselines, copy_bandwidth } = evaluation;
+        let opponents = Opponents { baselines, copy_bandwidth };
+        let candidates = programs.iter().zip(outcomes).map(|(program, outcome)| {
             let cost = costs.cost(program);
-            CandidateResult {
+            let candidate = PredictedProgram {
                 program: program.to_string(),
                 predicted_seconds: cost.seconds,
                 predicted_bytes: cost.matrix_bytes,
-                outcome,
-            }
+            };
+            CandidateResult { candidate, outcome }
         });
         Case {
             matrix: matrix_facts.clone(),
@@ -264,8 +270,7 @@ impl<E: Instrument> Bench<'_, E> {
             budget: self.settings.budget,
             search_seconds,
             candidates: candidates.collect(),
-            baselines: evaluation.baselines,
-            copy_bandwidth: evaluation.copy_bandwidth,
+            opponents,
             clocks: self.evaluator.clocks(),
             chosen,
         }

@@ -9,7 +9,7 @@ use crate::matrix_source::without_extension;
 /// tell apart.
 pub(crate) fn shortened(results: &Results) -> Results {
     let mut results = results.clone();
-    let names = results.cases.iter().map(|case| &case.matrix.name);
+    let names = results.cases.iter().map(|case| &case.matrix.identity.name);
     let all: BTreeSet<String> =
         names.chain(results.skipped.iter().map(|skipped| &skipped.matrix)).cloned().collect();
     let mut sharing: BTreeMap<&str, usize> = BTreeMap::new();
@@ -22,7 +22,7 @@ pub(crate) fn shortened(results: &Results) -> Results {
             *name = short.to_owned();
         }
     };
-    results.cases.iter_mut().for_each(|case| shorten(&mut case.matrix.name));
+    results.cases.iter_mut().for_each(|case| shorten(&mut case.matrix.identity.name));
     results.skipped.iter_mut().for_each(|skipped| shorten(&mut skipped.matrix));
     results
 }

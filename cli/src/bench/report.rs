@@ -92,7 +92,7 @@ fn what_was_run(results: &Results) -> Markup {
         budgets.insert(settings.budget);
     }
     let budgets: Vec<String> = budgets.iter().map(ToString::to_string).collect();
-    let baselines = results.cases.iter().flat_map(|case| &case.baselines);
+    let baselines = results.cases.iter().flat_map(|case| &case.opponents.baselines);
     let libraries: BTreeSet<&str> = baselines.map(|baseline| baseline.library.as_str()).collect();
     html! {
         dl {
@@ -182,7 +182,7 @@ fn losses(tasks: &[TaskTotals<'_>]) -> Markup {
                     } }
                 } }
                 tbody { @for totals in tasks { @for case in totals.losses() { tr.loss {
-                    td.name { (case.matrix.name) }
+                    td.name { (case.matrix.identity.name) }
                     td.left { (case.task) }
                     @for regime in Regime::ALL { @for rival in Rival::ALL {
                         td { (optional(ratio(case, regime, rival), ratio_text)) }
@@ -195,13 +195,13 @@ fn losses(tasks: &[TaskTotals<'_>]) -> Markup {
         @if failed {
             h3 { "No right candidate" }
             ul { @for totals in tasks { @for case in totals.failures() {
-                li { (case.matrix.name) ", " (case.task) ": " (totals::outcomes_text([case])) }
+                li { (case.matrix.identity.name) ", " (case.task) ": " (totals::outcomes_text([case])) }
             } } }
         }
         @if tasks.iter().any(|totals| !totals.unrivalled().is_empty()) {
             h3 { "No algorithm of an opponent ran" }
             ul { @for totals in tasks { @for case in totals.unrivalled() {
-                li { (case.matrix.name) ", " (case.task) }
+                li { (case.matrix.identity.name) ", " (case.task) }
             } } }
         }
     }
@@ -267,8 +267,8 @@ fn task_charts(totals: &TaskTotals<'_>) -> anyhow::Result<Markup> {
 fn point(case: &Case, regime: Regime) -> Option<Point> {
     let figures = case.chosen.as_ref()?.figures(regime)?;
     Some(Point {
-        name: case.matrix.name.clone(),
-        nnz: case.matrix.nnz,
+        name: case.matrix.identity.name.clone(),
+        nnz: case.matrix.identity.nnz,
         row_variation: case.matrix.row_variation,
         default: figures.default.as_ref().map(|found| found.ratio),
         best: figures.best.as_ref().map(|found| found.ratio),
@@ -331,7 +331,7 @@ fn all_cases(totals: &TaskTotals<'_>) -> Markup {
                     .collect();
                 @if states.is_empty() {
                     tr.loss {
-                        td.name { (case.matrix.name) }
+                        td.name { (case.matrix.identity.name) }
                         td colspan="6" { span.below { "no right candidate" } }
                         (matrix_cells(case, 1))
                         td colspan="7" {}
@@ -340,7 +340,7 @@ fn all_cases(totals: &TaskTotals<'_>) -> Markup {
                 }
                 @for (i, &regime) in states.iter().enumerate() {
                     tr.loss[is_loss(case, regime)] {
-                        @if i == 0 { td.name rowspan=(states.len()) { (case.matrix.name) } }
+                        @if i == 0 { td.name rowspan=(states.len()) { (case.matrix.identity.name) } }
                         (ratio_cells(case, regime))
                         @if i == 0 { (matrix_cells(case, states.len())) }
                         (figure_cells(case, regime))
@@ -359,7 +359,7 @@ fn is_loss(case: &Case, regime: Regime) -> bool {
 fn matrix_cells(case: &Case, rows: usize) -> Markup {
     let matrix = &case.matrix;
     html! {
-        @for count in [matrix.nnz, matrix.rows, matrix.cols] {
+        @for count in [matrix.identity.nnz, matrix.identity.rows, matrix.identity.cols] {
             td rowspan=(rows) { (grouped(count)) }
         }
         td rowspan=(rows) { (format!("{:.2}", matrix.row_mean)) }
@@ -424,9 +424,9 @@ fn details(case: &Case) -> Markup {
             {
                 p.note { "Chosen: candidate " (chosen.index + 1) ", by " (chosen.by.name())
                     " times; searched in " (time(case.search_seconds)) }
-                pre { (candidate.program) }
+                pre { (candidate.candidate.program) }
             }
-            ul { @for baseline in &case.baselines { li { (baseline_text(baseline)) } } }
+            ul { @for baseline in &case.opponents.baselines { li { (baseline_text(baseline)) } } }
             @let bad = case.candidates.iter().enumerate().filter(|(_, c)| !c.outcome.is_right());
             ul { @for (index, candidate) in bad { li {
                 "candidate " (index + 1) ": " (end(&candidate.outcome))

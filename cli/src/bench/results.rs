@@ -10,12 +10,12 @@ use std::time::SystemTime;
 use anyhow::{Context, bail};
 use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Deserializer, Serialize};
-use sparserl_core::matrix::CsrView;
-use sparserl_core::outcome::{Baseline, Outcome};
-use sparserl_core::results::{Chosen, ValueSource};
+use sparserl_core::matrix::{CsrView, Fingerprint, MatrixIdentity};
+use sparserl_core::results::{CandidateResult, Chosen, Opponents, ValueSource};
+use sparserl_core::structure::{Moments, RowLengths};
 use sparserl_core::task::Task;
 use sparserl_gpu::run::device::{Clocks, DeviceFacts};
-use sparserl_gpu::store::fingerprint::{MatrixIdentity, fingerprint};
+use sparserl_gpu::store::fingerprint::identity;
 use sparserl_onnx_models::OpenedPolicy;
 
 use super::plausible;
@@ -141,10 +141,10 @@ pub(crate) struct Case {
     /// which later ones know what it asked.
     pub(crate) search_seconds: f64,
     /// Best predicted first.
-    pub(crate) candidates: Vec<CandidateResult>,
-    pub(crate) baselines: Vec<Baseline>,
-    /// Bytes a second, read and written, of a device-to-device copy.
-    pub(crate) copy_bandwidth: Option<f64>,
+    pub(crate) candidates: Vec<CandidateResult<PredictedProgram>>,
+    /// Measured in turn with the candidates.
+    #[serde(flatten)]
+    pub(crate) opponents: Opponents,
     /// Of the GPU, read after the last sample.
     pub(crate) clocks: Option<Clocks>,
     /// The fastest right candidate; absent where none is right.
@@ -154,14 +154,10 @@ pub(crate) struct Case {
 /// What a matrix is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MatrixFacts {
-    pub(crate) name: String,
-    pub(crate) rows: usize,
-    pub(crate) cols: usize,
-    pub(crate) nnz: usize,
+    #[serde(flatten, with = "Named")]
+    pub(crate) identity: MatrixIdentity,
     /// Whether every entry of the file is 1, as where it lists a pattern only.
     pub(crate) pattern_only: bool,
-    /// Of the matrix in double precision, with the values of the file.
-    pub(crate) blake3: String,
     /// Mean entries of a row; 0 without rows.
     pub(crate) row_mean: f64,
     /// Standard deviation of the row lengths over their mean; 0 without entries.
@@ -169,42 +165,41 @@ pub(crate) struct MatrixFacts {
     pub(crate) longest_row: usize,
 }
 
+/// An identity as this file has it: families have a name, but no file.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "MatrixIdentity")]
+struct Named {
+    name: String,
+    rows: usize,
+    cols: usize,
+    nnz: usize,
+    #[serde(rename = "blake3")]
+    fingerprint: Fingerprint,
+}
+
 impl MatrixFacts {
     pub(crate) fn new(name: String, matrix: CsrView<'_, f64>) -> Self {
-        let (rows, nnz) = (matrix.rows(), matrix.nnz());
-        let mean = nnz as f64 / rows.max(1) as f64;
-        let lengths = (0..rows).map(|row| matrix.row_len(row));
-        let squares: f64 = lengths.clone().map(|l| (l as f64 - mean).powi(2)).sum();
-        let deviation = (squares / rows.max(1) as f64).sqrt();
+        let lengths = RowLengths::of(matrix);
+        let Moments { mean, deviation, .. } = lengths.moments();
         Self {
-            name,
-            rows,
-            cols: matrix.cols(),
-            nnz,
+            identity: identity(name, matrix),
             pattern_only: matrix.values().iter().all(|&value| value == 1.0),
-            blake3: fingerprint(matrix).to_hex().to_string(),
             row_mean: mean,
-            row_variation: if nnz == 0 { 0.0 } else { deviation / mean },
-            longest_row: lengths.max().unwrap_or(0),
+            row_variation: if matrix.nnz() == 0 { 0.0 } else { deviation / mean },
+            longest_row: lengths.longest() as usize,
         }
-    }
-
-    /// By which recordings know it.
-    pub(crate) fn identity(&self) -> anyhow::Result<MatrixIdentity> {
-        Ok(MatrixIdentity { fingerprint: self.blake3.parse()?, name: self.name.clone() })
     }
 }
 
-/// A candidate and what became of it.
+/// A program, and what was expected of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct CandidateResult {
+pub(crate) struct PredictedProgram {
     /// In its text form.
     pub(crate) program: String,
     /// On the target, as the cost model has it.
     pub(crate) predicted_seconds: f64,
     /// Of the matrix arrays that one product reads, as the cost model has it.
     pub(crate) predicted_bytes: u64,
-    pub(crate) outcome: Outcome,
 }
 
 /// A matrix or a case that could not be measured.
@@ -280,7 +275,7 @@ impl Results {
     ) -> Option<&Case> {
         let &Settings { budget, values, .. } = settings;
         let same = |case: &&Case| {
-            case.matrix.blake3 == matrix.blake3
+            case.matrix.identity.fingerprint == matrix.identity.fingerprint
                 && (case.task, case.budget, case.values) == (task, budget, values)
         };
         self.cases.iter().find(same)
@@ -288,9 +283,8 @@ impl Results {
 
     /// Adds a case, in the place of one for the same matrix, task and source of values.
     fn add(&mut self, case: Case) {
-        let same = |c: &Case| {
-            c.matrix.blake3 == case.matrix.blake3 && (c.task, c.values) == (case.task, case.values)
-        };
+        let key = |case: &Case| (case.matrix.identity.fingerprint, case.task, case.values);
+        let same = |c: &Case| key(c) == key(&case);
         self.cases.retain(|c| !same(c));
         self.cases.push(case);
     }

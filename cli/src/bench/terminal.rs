@@ -11,7 +11,7 @@ use crate::text::{table, time, times};
 
 /// A case in one line.
 pub(crate) fn case_line(case: &Case) -> String {
-    let mut line = format!("{} {}: ", case.matrix.name, case.task);
+    let mut line = format!("{} {}: ", case.matrix.identity.name, case.task);
     let Some(chosen) = &case.chosen else {
         let _ = write!(line, "no right candidate ({})", totals::outcomes_text([case]));
         return line;
@@ -77,15 +77,24 @@ pub(crate) fn summary(results: &Results) -> String {
     }
     for totals in &tasks {
         for case in totals.losses() {
-            let _ = writeln!(text, "loss: {} {}: {}", case.matrix.name, case.task, ratios(case));
+            let _ = writeln!(
+                text,
+                "loss: {} {}: {}",
+                case.matrix.identity.name,
+                case.task,
+                ratios(case)
+            );
         }
         for case in totals.failures() {
             let ends = totals::outcomes_text([case]);
-            let _ =
-                writeln!(text, "no right candidate: {} {}: {ends}", case.matrix.name, case.task);
+            let _ = writeln!(
+                text,
+                "no right candidate: {} {}: {ends}",
+                case.matrix.identity.name, case.task
+            );
         }
         for case in totals.unrivalled() {
-            let _ = writeln!(text, "no baseline ran: {} {}", case.matrix.name, case.task);
+            let _ = writeln!(text, "no baseline ran: {} {}", case.matrix.identity.name, case.task);
         }
     }
     text

@@ -220,8 +220,8 @@ fn a_run_keeps_everything_and_chooses_the_fastest_right_candidate() {
     assert_eq!(results.cases.len(), 10);
     assert_eq!(Results::read(&place.path().join(RESULTS)).unwrap(), results);
     for case in &results.cases {
-        assert!(case.candidates.len() > 5, "{}", case.matrix.name);
-        if case.matrix.nnz == NOTHING_RIGHT {
+        assert!(case.candidates.len() > 5, "{}", case.matrix.identity.name);
+        if case.matrix.identity.nnz == NOTHING_RIGHT {
             assert_eq!(case.chosen, None);
             continue;
         }
@@ -236,13 +236,38 @@ fn a_run_keeps_everything_and_chooses_the_fastest_right_candidate() {
         let warm = chosen.figures.warm.as_ref().unwrap();
         assert_eq!(warm.bytes_per_second, Some(moved / warm.seconds));
         let cold = chosen.figures.cold.as_ref().unwrap();
-        assert_eq!(cold.gflops, 2.0 * case.matrix.nnz as f64 / cold.seconds / 1e9);
-        assert_eq!(cold.default.is_none(), case.matrix.nnz == NO_BASELINE);
+        assert_eq!(cold.gflops, 2.0 * case.matrix.identity.nnz as f64 / cold.seconds / 1e9);
+        assert_eq!(cold.default.is_none(), case.matrix.identity.nnz == NO_BASELINE);
     }
     let line = |start: &str| lines.iter().find(|line| line.starts_with(start)).unwrap();
     assert!(line("banded:10,2 spmv f32: ").ends_with(" LOSS"), "{lines:?}");
     assert!(line("stencil27:2x2x2 spmv f32: ").contains("no right candidate"), "{lines:?}");
     assert!(line("dense-row:9,50 spmv f64: ").ends_with("no DEFAULT, no best"), "{lines:?}");
+}
+
+#[test]
+fn a_file_of_results_has_the_keys_that_it_always_had() {
+    let place = tempfile::tempdir().unwrap();
+    let asked = settings(&MATRICES[..1], &[spmv(Dtype::F32)]);
+    run_in(place.path(), asked, &mut Fake::default(), false);
+    let text = fs::read(place.path().join(RESULTS)).unwrap();
+    let file: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let case = &file["cases"][0];
+    for (object, expected) in [
+        (
+            case,
+            "baselines budget candidates chosen clocks copy_bandwidth matrix search_seconds task values",
+        ),
+        (
+            &case["matrix"],
+            "blake3 cols longest_row name nnz pattern_only row_mean row_variation rows",
+        ),
+        (&case["candidates"][0], "outcome predicted_bytes predicted_seconds program"),
+    ] {
+        let mut keys: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+        keys.sort_unstable();
+        assert_eq!(keys.join(" "), expected);
+    }
 }
 
 #[test]
@@ -328,11 +353,14 @@ fn every_outcome_is_recorded_once() {
         let (results, recordings) = (results.unwrap(), Recordings::read(&kept).unwrap());
         assert_eq!((results.cases.len(), recordings.as_slice().len()), (10, 10));
         for (case, recording) in results.cases.iter().zip(&recordings) {
-            assert_eq!((&case.matrix.name, case.task), (&recording.matrix.name, recording.task));
-            let candidates = case.candidates.iter().map(|c| (&c.program, &c.outcome));
+            assert_eq!(
+                (&case.matrix.identity.name, case.task),
+                (&recording.matrix.name, recording.task)
+            );
+            let candidates = case.candidates.iter().map(|c| (&c.candidate.program, &c.outcome));
             let recorded = recording.programs.iter().zip(&recording.evaluation.outcomes);
             assert!(candidates.eq(recorded));
-            assert_eq!(recording.evaluation.baselines, case.baselines);
+            assert_eq!(recording.evaluation.baselines, case.opponents.baselines);
             assert_eq!(recording.context, context());
         }
     }
@@ -392,13 +420,17 @@ fn the_report_has_every_number_and_no_foreign_text_runs_in_it() {
     let place = tempfile::tempdir().unwrap();
     let asked = settings(&MATRICES, &[spmv(Dtype::F32)]);
     let (mut results, _) = run_in(place.path(), asked, &mut Fake::default(), false);
-    results.cases[0].matrix.name = "<script>alert(1)</script>.mtx".to_owned();
+    results.cases[0].matrix.identity.name = "<script>alert(1)</script>.mtx".to_owned();
     let page = report::html(&results).unwrap();
     assert!(!page.contains("<script"), "names are escaped, in charts too");
     for case in &results.cases {
         if let Some(chosen) = &case.chosen {
             let cold = chosen.figures.cold.as_ref().unwrap();
-            assert!(page.contains(&crate::text::time(cold.seconds)), "{}", case.matrix.name);
+            assert!(
+                page.contains(&crate::text::time(cold.seconds)),
+                "{}",
+                case.matrix.identity.name
+            );
             assert!(page.contains(&format!("{:.1}", cold.gflops)));
         }
     }
@@ -412,7 +444,7 @@ fn the_report_has_every_number_and_no_foreign_text_runs_in_it() {
     }
     // Each point says what it is.
     for case in results.cases.iter().filter(|case| case.chosen.is_some()).skip(1) {
-        let name = case.matrix.name.split('.').next().unwrap();
+        let name = case.matrix.identity.name.split('.').next().unwrap();
         assert!(page.contains(&format!("aria-label=\"{name}")), "{name}");
     }
 }
@@ -424,10 +456,11 @@ fn names_are_short_where_they_tell_matrices_apart() {
     let (mut results, _) = run_in(place.path(), asked, &mut Fake::default(), false);
     let names = ["a.mtx", "a.smtx.gz", "b.MTX.gz", "c.v2.smtx", "rmat:7,8"];
     for (case, name) in results.cases.iter_mut().zip(names) {
-        case.matrix.name = name.to_owned();
+        case.matrix.identity.name = name.to_owned();
     }
     let short = names::shortened(&results);
-    let short: Vec<&str> = short.cases.iter().map(|case| case.matrix.name.as_str()).collect();
+    let short: Vec<&str> =
+        short.cases.iter().map(|case| case.matrix.identity.name.as_str()).collect();
     assert_eq!(short, ["a.mtx", "a.smtx.gz", "b", "c.v2", "rmat:7,8"]);
     let page = report::html(&results).unwrap();
     assert!(page.contains(">b</td>") && !page.contains("b.MTX.gz"));

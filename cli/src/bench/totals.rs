@@ -33,8 +33,9 @@ pub(crate) fn by_task(results: &Results) -> Vec<TaskTotals<'_>> {
 impl<'a> TaskTotals<'a> {
     /// How the ratios spread; absent where no case has one.
     pub(crate) fn spread(&self, regime: Regime, rival: Rival) -> Option<Spread> {
-        let named =
-            |case: &&'a Case| Some((case.matrix.name.as_str(), ratio(case, regime, rival)?));
+        let named = |case: &&'a Case| {
+            Some((case.matrix.identity.name.as_str(), ratio(case, regime, rival)?))
+        };
         Spread::of(self.cases.iter().filter_map(named))
     }
 
@@ -50,7 +51,10 @@ impl<'a> TaskTotals<'a> {
     pub(crate) fn by_kind(&self) -> Vec<(String, Self)> {
         let mut kinds: BTreeMap<Option<&str>, Vec<&'a Case>> = BTreeMap::new();
         for &case in &self.cases {
-            kinds.entry(MatrixSource::family_of(&case.matrix.name)).or_default().push(case);
+            kinds
+                .entry(MatrixSource::family_of(&case.matrix.identity.name))
+                .or_default()
+                .push(case);
         }
         let named = |(family, cases): (Option<&str>, _)| {
             let name =

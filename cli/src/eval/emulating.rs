@@ -1,16 +1,16 @@
 //! Judging candidates without a GPU.
 
 use rayon::prelude::*;
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::{CsrView, MatrixIdentity, Scalar};
 use sparserl_core::message;
 use sparserl_core::pipeline::TOGETHER;
+use sparserl_core::results::CandidateResult;
 use sparserl_core::task::Task;
 use sparserl_gpu::emulated::EmulatorEvaluator;
 use sparserl_gpu::emulated::ground::Emulated;
-use sparserl_gpu::store::fingerprint::MatrixIdentity;
 
 use super::candidates::Candidate;
-use super::results::{CandidateResult, Emulator, JudgedOn};
+use super::results::{Emulator, JudgedFile, JudgedOn};
 use super::{Jury, Verdicts};
 use crate::args::{EmulationArgs, EvalArgs};
 use crate::progress::Progress;
@@ -46,14 +46,14 @@ impl Jury for Emulating<'_> {
         progress: &Progress,
     ) -> anyhow::Result<Verdicts> {
         let grounds = Grounds::new(self.args, matrix, self.task);
-        let judge = |candidate: &Candidate| -> Result<CandidateResult, String> {
+        let judge = |candidate: &Candidate| -> Result<CandidateResult<JudgedFile>, String> {
             let kernel = match &candidate.kernel {
                 Ok(kernel) => kernel,
-                Err(reason) => return Ok(CandidateResult::unreadable(candidate, reason)),
+                Err(reason) => return Ok(JudgedFile::unreadable(candidate, reason)),
             };
             match grounds.judge(&self.emulator, kernel) {
                 Ok(Emulated { judgement, extent }) => {
-                    Ok(CandidateResult::emulated(candidate, extent, judgement.outcome))
+                    Ok(JudgedFile::emulated(candidate, extent, judgement.outcome))
                 }
                 Err(error) => {
                     let why = message::with_causes(&error);

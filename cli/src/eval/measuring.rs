@@ -2,16 +2,15 @@
 
 use anyhow::ensure;
 use sparserl_core::language::Program;
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::{CsrView, MatrixIdentity, Scalar};
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::pipeline::TOGETHER;
-use sparserl_core::results::ValueSource;
+use sparserl_core::results::{Opponents, ValueSource};
 use sparserl_core::task::Task;
-use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::Recorder;
 
 use super::candidates::Candidate;
-use super::results::{CandidateResult, JudgedOn, Round};
+use super::results::{JudgedFile, JudgedOn};
 use super::{Jury, Verdicts};
 use crate::instrument::Instrument;
 use crate::kernel_file::Kernel;
@@ -56,21 +55,21 @@ impl<I: Instrument> Jury for Measuring<I> {
             batches.push(evaluation);
         })?;
         ensure!(judged == of, "not every candidate was judged");
-        self.record(matrix, identity, &kernels, &batches)?;
+        self.record::<T>(identity, &kernels, &batches)?;
 
         let (mut rounds, mut outcomes) = (Vec::new(), Vec::new());
         for Evaluation { outcomes: own, baselines, copy_bandwidth } in batches {
             let round = rounds.len();
             outcomes.extend(own.into_iter().map(|outcome| (round, outcome)));
-            rounds.push(Round { baselines, copy_bandwidth });
+            rounds.push(Opponents { baselines, copy_bandwidth });
         }
         let mut outcomes = outcomes.into_iter();
         let result = |candidate: &Candidate| match &candidate.kernel {
             Ok(_) => {
                 let (round, outcome) = outcomes.next()?;
-                Some(CandidateResult::new(candidate, Some(round), outcome))
+                Some(JudgedFile::measured(candidate, round, outcome))
             }
-            Err(reason) => Some(CandidateResult::unreadable(candidate, reason)),
+            Err(reason) => Some(JudgedFile::unreadable(candidate, reason)),
         };
         let candidates = candidates.iter().filter_map(result).collect();
         Ok(Verdicts { candidates, rounds, unjudged: Vec::new() })
@@ -81,7 +80,6 @@ impl<I: Instrument> Measuring<I> {
     /// Keeps what was found out about programs, if anything is recorded; stores hold no CUDA.
     fn record<T: Scalar>(
         &mut self,
-        matrix: CsrView<'_, T>,
         identity: &MatrixIdentity,
         kernels: &[&Kernel],
         batches: &[Evaluation],
@@ -101,7 +99,7 @@ impl<I: Instrument> Measuring<I> {
             }
             let evaluation = Evaluation { outcomes, ..batch.clone() };
             let context = self.instrument.context(ValueSource::File)?;
-            recordings::record(recorder, matrix, identity, &programs, &evaluation, &context)?;
+            recordings::record::<T>(recorder, identity, &programs, &evaluation, &context)?;
         }
         Ok(())
     }

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use sparserl_core::outcome::{Baseline, Outcome};
-use sparserl_core::plan::MatrixPlan;
+use sparserl_core::matrix::MatrixIdentity;
+use sparserl_core::outcome::Outcome;
+use sparserl_core::results::{CandidateResult, Opponents};
 use sparserl_core::target::Architecture;
 use sparserl_core::task::Task;
 use sparserl_gpu::compile::nvrtc::Version;
@@ -104,15 +105,16 @@ impl Method {
 /// What became of the candidates for one matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MatrixResult {
-    pub(crate) matrix: MatrixPlan,
+    pub(crate) matrix: MatrixIdentity,
     /// By name.
-    pub(crate) candidates: Vec<CandidateResult>,
-    /// What was measured in turn with candidates.
-    pub(crate) rounds: Vec<Round>,
+    pub(crate) candidates: Vec<CandidateResult<JudgedFile>>,
+    /// What was measured in turn with candidates: of each round.
+    pub(crate) rounds: Vec<Opponents>,
 }
 
+/// The file of a candidate, and where it was judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct CandidateResult {
+pub(crate) struct JudgedFile {
     /// Path below the folder of all candidates.
     pub(crate) file: String,
     kind: Kind,
@@ -123,32 +125,39 @@ pub(crate) struct CandidateResult {
     /// The rows that it was emulated on; absent where it was not emulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) emulated: Option<Extent>,
-    pub(crate) outcome: Outcome,
 }
 
-impl CandidateResult {
-    pub(crate) fn new(candidate: &Candidate, round: Option<usize>, outcome: Outcome) -> Self {
-        let Candidate { file, kind, blake3, .. } = candidate;
+impl JudgedFile {
+    /// What became of a candidate in a round.
+    pub(crate) fn measured(
+        candidate: &Candidate,
+        round: usize,
+        outcome: Outcome,
+    ) -> CandidateResult<Self> {
+        let candidate = Self { round: Some(round), ..Self::untried(candidate) };
+        CandidateResult { candidate, outcome }
+    }
+
+    /// What became of a candidate on these rows.
+    pub(crate) fn emulated(
+        candidate: &Candidate,
+        extent: Extent,
+        outcome: Outcome,
+    ) -> CandidateResult<Self> {
+        let candidate = Self { emulated: Some(extent), ..Self::untried(candidate) };
+        CandidateResult { candidate, outcome }
+    }
+
+    /// A candidate that is no kernel, and why.
+    pub(crate) fn unreadable(candidate: &Candidate, reason: &str) -> CandidateResult<Self> {
+        let outcome = Outcome::CompileFailed { reason: reason.to_owned() };
+        CandidateResult { candidate: Self::untried(candidate), outcome }
+    }
+
+    fn untried(Candidate { file, kind, blake3, .. }: &Candidate) -> Self {
         let (file, blake3) = (file.clone(), blake3.clone());
-        Self { file, kind: *kind, blake3, round, emulated: None, outcome }
+        Self { file, kind: *kind, blake3, round: None, emulated: None }
     }
-
-    pub(crate) fn emulated(candidate: &Candidate, extent: Extent, outcome: Outcome) -> Self {
-        Self { emulated: Some(extent), ..Self::new(candidate, None, outcome) }
-    }
-
-    /// Of a candidate that is no kernel, and why.
-    pub(crate) fn unreadable(candidate: &Candidate, reason: &str) -> Self {
-        Self::new(candidate, None, Outcome::CompileFailed { reason: reason.to_owned() })
-    }
-}
-
-/// The library beside the candidates that it was measured in turn with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Round {
-    pub(crate) baselines: Vec<Baseline>,
-    /// Bytes a second, read and written, of a device-to-device copy.
-    pub(crate) copy_bandwidth: Option<f64>,
 }
 
 impl Settings {
@@ -202,7 +211,7 @@ impl Results {
         }
         let is_whole = |matrix: &MatrixResult| {
             let known = |round: usize| round < matrix.rounds.len();
-            matrix.candidates.iter().all(|candidate| candidate.round.is_none_or(known))
+            matrix.candidates.iter().all(|candidate| candidate.candidate.round.is_none_or(known))
         };
         if !results.matrices.iter().all(is_whole) {
             bail!("{}: a candidate names a round that is not there", path.display());
@@ -230,9 +239,10 @@ impl Results {
     }
 
     /// Whether there are results for this matrix and these candidates.
-    pub(crate) fn has(&self, matrix: &MatrixPlan, candidates: &[Candidate]) -> bool {
-        let same = |one: &CandidateResult, other: &Candidate| {
-            one.file == other.file && one.blake3 == other.blake3
+    pub(crate) fn has(&self, matrix: &MatrixIdentity, candidates: &[Candidate]) -> bool {
+        let same = |one: &CandidateResult<JudgedFile>, other: &Candidate| {
+            let JudgedFile { file, blake3, .. } = &one.candidate;
+            (file, blake3) == (&other.file, &other.blake3)
         };
         self.matrices.iter().filter(|result| result.matrix == *matrix).any(|result| {
             result.candidates.len() == candidates.len()
@@ -242,7 +252,7 @@ impl Results {
 
     /// Adds a matrix, in place of earlier results for its name.
     pub(crate) fn add(&mut self, result: MatrixResult) {
-        self.matrices.retain(|earlier| earlier.matrix.file != result.matrix.file);
+        self.matrices.retain(|earlier| earlier.matrix.name != result.matrix.name);
         self.matrices.push(result);
     }
 }

@@ -7,11 +7,11 @@
 use serde::Serialize;
 use sparserl_core::outcome::{Objective, Regime};
 use sparserl_core::results::{
-    ByRegime, ByRival, Counts, Figures, Mean, PassAt, Rival, Spread, Work, fast_at_p, fastest,
-    pass_at_k,
+    ByRegime, ByRival, CandidateResult, Counts, Figures, Mean, PassAt, Rival, Spread, Work,
+    fast_at_p, fastest, pass_at_k,
 };
 
-use super::results::{CandidateResult, MatrixResult, Results, Settings};
+use super::results::{JudgedFile, MatrixResult, Results, Settings};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Summary {
@@ -83,7 +83,7 @@ impl MatrixSummary {
         };
         let fast_1 = |regime| {
             let right = result.candidates.iter().filter(|c| c.outcome.is_right());
-            let ratio = |candidate: &CandidateResult| {
+            let ratio = |candidate: &CandidateResult<JudgedFile>| {
                 Some(figures_of(result, candidate, regime, work)?.against(Rival::Default)?.ratio)
             };
             let measured = settings.has_baselines();
@@ -92,11 +92,11 @@ impl MatrixSummary {
         let outcomes = result.candidates.iter().map(|candidate| &candidate.outcome);
         let best = fastest(outcomes, Objective::default());
         let best = best.and_then(|index| result.candidates.get(index)).map(|candidate| Best {
-            file: candidate.file.clone(),
+            file: candidate.candidate.file.clone(),
             figures: ByRegime::of(|regime| figures_of(result, candidate, regime, work)),
         });
         Self {
-            matrix: result.matrix.file.clone(),
+            matrix: result.matrix.name.clone(),
             counts,
             compiled: share(counts.candidates - counts.compile_failed),
             right: share(counts.right),
@@ -150,10 +150,10 @@ impl Totals {
 /// The figures of a right candidate, beside the library in its round.
 fn figures_of(
     result: &MatrixResult,
-    candidate: &CandidateResult,
+    candidate: &CandidateResult<JudgedFile>,
     regime: Regime,
     work: Work,
 ) -> Option<Figures> {
-    let round = result.rounds.get(candidate.round?)?;
+    let round = result.rounds.get(candidate.candidate.round?)?;
     Figures::new(candidate.outcome.measurement()?, &round.baselines, regime, work)
 }

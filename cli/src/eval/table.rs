@@ -71,7 +71,7 @@ fn faults(results: &Results) -> String {
         let text = candidate.outcome.to_string();
         match faults.iter_mut().find(|fault| fault.text == text) {
             Some(fault) => fault.count += 1,
-            None => faults.push(Fault { text, first: &candidate.file, count: 1 }),
+            None => faults.push(Fault { text, first: &candidate.candidate.file, count: 1 }),
         }
     }
     faults.sort_by_key(|fault| Reverse(fault.count));
@@ -90,7 +90,7 @@ fn faults(results: &Results) -> String {
 /// How candidates were emulated.
 fn emulation(results: &Results, Emulator { architecture, nvrtc }: &Emulator) -> String {
     let candidates = results.matrices.iter().flat_map(|matrix| &matrix.candidates);
-    let extents: Vec<Extent> = candidates.filter_map(|candidate| candidate.emulated).collect();
+    let extents: Vec<Extent> = candidates.filter_map(|result| result.candidate.emulated).collect();
     let sampled = extents.iter().filter(|extent| !extent.is_whole()).count();
     let rows = match sampled {
         0 => "on the whole matrix".to_owned(),

@@ -144,9 +144,10 @@ fn without_baselines_no_ratio_is_claimed() {
 fn what_does_not_parse_keeps_its_reason_and_its_place() {
     let (results, _) = eval_with(&folder(), "", fake).unwrap();
     let rubbish = &results.matrices[0].candidates[8];
-    assert_eq!((rubbish.file.as_str(), rubbish.round), ("a/8.skl", None));
+    assert_eq!((rubbish.candidate.file.as_str(), rubbish.candidate.round), ("a/8.skl", None));
     assert!(rubbish.outcome.to_string().starts_with("does not compile: line 1: "));
-    let files: Vec<_> = results.matrices[0].candidates.iter().map(|c| c.file.as_str()).collect();
+    let files: Vec<_> =
+        results.matrices[0].candidates.iter().map(|c| c.candidate.file.as_str()).collect();
     assert!(files.is_sorted() && files.len() == 10);
 }
 
@@ -228,7 +229,7 @@ fn many_kernels_are_judged_in_batches_with_rounds_of_their_own() {
     let (results, _) = eval_with(&folder, "--record KEPT", fake).unwrap();
     let b = &results.matrices[1];
     assert_eq!((b.candidates.len(), b.rounds.len()), (76, 3));
-    let rounds: Vec<_> = b.candidates.iter().filter_map(|c| c.round).collect();
+    let rounds: Vec<_> = b.candidates.iter().filter_map(|c| c.candidate.round).collect();
     assert!(rounds.is_sorted() && rounds.len() == 76);
 
     let recordings = Recordings::read(folder.path().join("kept")).unwrap();
@@ -247,6 +248,6 @@ fn programs_and_cuda_are_timed_in_turn() {
     let (results, _) = eval_with(&folder(), "", fake).unwrap();
     let a = &results.matrices[0];
     assert_eq!((a.candidates.len(), a.rounds.len()), (10, 1));
-    let tried: Vec<_> = a.candidates.iter().map(|candidate| candidate.round).collect();
+    let tried: Vec<_> = a.candidates.iter().map(|tried| tried.candidate.round).collect();
     assert_eq!(tried.iter().flatten().count(), 9, "all but what is no program: {tried:?}");
 }

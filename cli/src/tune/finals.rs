@@ -9,7 +9,7 @@ use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Evaluation, Outcome};
 use sparserl_core::pipeline::{Artefact, BATCH};
-use sparserl_core::results::ranking;
+use sparserl_core::results::{Opponents, ranking};
 use sparserl_core::search::Search;
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::worker::Protocol;
@@ -64,8 +64,10 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
                 kernel: KERNEL.to_owned(),
                 winner: timed(winner, of_winner),
                 first_pick: timed(first_pick, of_first),
-                baselines: evaluation.baselines.clone(),
-                copy_bandwidth: evaluation.copy_bandwidth,
+                opponents: Opponents {
+                    baselines: evaluation.baselines.clone(),
+                    copy_bandwidth: evaluation.copy_bandwidth,
+                },
                 finalists: finalists
                     .iter()
                     .zip(&chosen_from.outcomes)

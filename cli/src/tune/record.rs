@@ -1,8 +1,9 @@
 //! `tune.json`: what was searched for, how it went, and what came out.
 
 use serde::{Deserialize, Serialize};
-use sparserl_core::outcome::{Baseline, Outcome, Regime};
-use sparserl_core::plan::MatrixPlan;
+use sparserl_core::matrix::MatrixIdentity;
+use sparserl_core::outcome::{Outcome, Regime};
+use sparserl_core::results::Opponents;
 use sparserl_core::target::Target;
 use sparserl_core::task::Task;
 
@@ -14,7 +15,7 @@ pub(super) const FORMAT: &str = "sparserl tune 1";
 /// What is searched for, and on what: times can be compared within one case only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Case {
-    pub(super) matrix: MatrixPlan,
+    pub(super) matrix: MatrixIdentity,
     pub(super) task: Task,
     /// The GPU's name.
     pub(super) device: String,
@@ -67,9 +68,8 @@ pub(super) struct TuneResult {
     /// What the policy would have had, nothing measured: in turn with the winner.
     pub(super) first_pick: TimedProgram,
     /// In turn with the winner.
-    pub(super) baselines: Vec<Baseline>,
-    /// Bytes a second, read and written, of a copy in the same run.
-    pub(super) copy_bandwidth: Option<f64>,
+    #[serde(flatten)]
+    pub(super) opponents: Opponents,
     /// The programs that the winner was chosen from, all in turn, by an earlier process than the
     /// one that measured the winner: who was lucky in it gains nothing by that.
     pub(super) finalists: Vec<TimedProgram>,
@@ -116,8 +116,8 @@ impl TuneRecord {
     pub(super) fn difference(&self, case: &Case) -> Option<String> {
         let Case { matrix, task, device, target, regime } = &self.case;
         let (own, asked) = (&self.software, Software::this());
-        if matrix.blake3 != case.matrix.blake3 {
-            Some(format!("another matrix, {}", matrix.file))
+        if matrix.fingerprint != case.matrix.fingerprint {
+            Some(format!("another matrix, {}", matrix.name))
         } else if *task != case.task {
             Some(format!("`{task}`, not `{}`", case.task))
         } else if (device, target) != (&case.device, &case.target) {

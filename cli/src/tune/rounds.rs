@@ -10,7 +10,6 @@ use sparserl_core::pipeline::Maker;
 use sparserl_core::results::ValueSource;
 use sparserl_core::search::Search;
 use sparserl_gpu::compile::CubinCompiler;
-use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Recorder, Recordings};
 use sparserl_gpu::worker::Protocol;
 
@@ -28,7 +27,6 @@ const SAVE_AFTER: Duration = Duration::from_secs(10);
 /// Measures programs of one case, and keeps what comes of it.
 pub(super) struct Laboratory<'a, T, E> {
     pub(super) maker: Maker<'a, T, CubinCompiler>,
-    pub(super) identity: MatrixIdentity,
     pub(super) evaluator: &'a mut E,
     pub(super) recorder: Recorder,
     pub(super) folder: &'a TuneFolder,
@@ -70,7 +68,7 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
         let path = self.folder.recordings();
         let full = Protocol::full();
         for recording in &Recordings::read(&path)? {
-            if recording.matrix.fingerprint != self.identity.fingerprint
+            if recording.matrix.fingerprint != self.record.case.matrix.fingerprint
                 || recording.task != self.record.case.task
             {
                 continue;
@@ -144,13 +142,8 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
     ) -> anyhow::Result<()> {
         let _uninterrupted = interrupt::watch();
         let context = self.evaluator.context(ValueSource::File)?;
-        self.recorder.record(
-            self.maker.matrix(),
-            &self.identity,
-            programs,
-            evaluation,
-            &context,
-        )?;
+        let matrix = &self.record.case.matrix;
+        self.recorder.record::<T>(matrix, programs, evaluation, &context)?;
         Ok(())
     }
 

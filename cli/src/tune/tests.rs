@@ -179,7 +179,7 @@ impl Asking {
 
     fn case(&self) -> Case {
         Case {
-            matrix: matrix_plan("a.mtx".to_owned(), self.matrix.view()),
+            matrix: identity("a.mtx".to_owned(), self.matrix.view()),
             task: self.task,
             device: "Fake".to_owned(),
             target: Target::H200,
@@ -243,13 +243,13 @@ fn a_run_leaves_a_kernel_that_two_new_processes_have_measured() {
     let record = asking.json();
     assert_eq!(record, summary.record);
     assert_eq!((record.format.as_str(), record.runs), (FORMAT, 1));
-    let TuneResult { winner, first_pick, baselines, finalists, .. } = record.result.unwrap();
+    let TuneResult { winner, first_pick, opponents, finalists, .. } = record.result.unwrap();
     assert_eq!(fs::read_to_string(kernel.join("program.skl")).unwrap(), winner.program);
     assert_eq!(
         winner.outcome.measurement().unwrap().timing.cold.as_ref().unwrap().seconds().len(),
         20
     );
-    assert_eq!(baselines.len(), 1);
+    assert_eq!(opponents.baselines.len(), 1);
     assert_eq!(finalists.len(), 8);
     assert!(finalists.contains(&first_pick) || first_pick == winner);
     let best = |one: &record::TimedProgram| one.seconds(Regime::Cold).unwrap();

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use indicatif::HumanCount;
 use serde::Serialize;
 use sparserl_core::layout::EmulatedFeatures;
+use sparserl_core::matrix::MatrixIdentity;
 use sparserl_core::outcome::{Outcome, Verification};
-use sparserl_core::plan::{MatrixPlan, TaskPlan};
+use sparserl_core::plan::TaskPlan;
 use sparserl_gpu::Architecture;
 use sparserl_gpu::emulated::ground::Extent;
 use sparserl_gpu::emulated::{
@@ -25,7 +26,7 @@ use crate::text;
 pub(crate) struct EmulationReport {
     kernel: PathBuf,
     kind: Kind,
-    matrix: MatrixPlan,
+    matrix: MatrixIdentity,
     task: TaskPlan,
     #[serde(skip)]
     task_text: String,
@@ -147,7 +148,7 @@ impl fmt::Display for EmulationReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Emulation { architecture, nvrtc, on, .. } = &self.emulation;
         writeln!(f, "kernel     {}", self.kernel.display())?;
-        writeln!(f, "matrix     {}: {}", self.matrix.file, size(&self.matrix))?;
+        writeln!(f, "matrix     {}: {}", self.matrix.name, size(&self.matrix))?;
         writeln!(f, "task       {}", self.task_text)?;
         if self.counters.is_some() {
             write!(f, "emulated   on {on}")?;

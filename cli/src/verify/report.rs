@@ -4,8 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use sparserl_core::matrix::MatrixIdentity;
 use sparserl_core::outcome::{Baseline, Evaluation, Outcome, Regime};
-use sparserl_core::plan::{MatrixPlan, TaskPlan};
+use sparserl_core::plan::TaskPlan;
 use sparserl_core::results::{ByRegime, Comparison, Figures, Rival, Work};
 use sparserl_core::task::Task;
 use sparserl_gpu::run::device::DeviceFacts;
@@ -21,7 +22,7 @@ use crate::text::{self, time, times};
 pub(crate) struct Report {
     kernel: PathBuf,
     kind: Kind,
-    matrix: MatrixPlan,
+    matrix: MatrixIdentity,
     task: TaskPlan,
     #[serde(skip)]
     task_text: String,
@@ -42,7 +43,7 @@ pub(crate) struct Report {
 pub(crate) struct Subject {
     pub(crate) kernel: PathBuf,
     pub(crate) kind: Kind,
-    pub(crate) matrix: MatrixPlan,
+    pub(crate) matrix: MatrixIdentity,
     pub(crate) task: Task,
     pub(crate) device: DeviceFacts,
     pub(crate) protocol: Protocol,
@@ -88,7 +89,7 @@ impl fmt::Display for Report {
         let DeviceFacts { name, target, driver: (major, minor), .. } = &self.device;
         let architecture = target.architecture;
         writeln!(f, "kernel     {}", self.kernel.display())?;
-        writeln!(f, "matrix     {}: {}", self.matrix.file, size(&self.matrix))?;
+        writeln!(f, "matrix     {}: {}", self.matrix.name, size(&self.matrix))?;
         writeln!(f, "task       {}", self.task_text)?;
         writeln!(f, "device     {name}, {architecture}, driver for CUDA {major}.{minor}")?;
         match self.outcome.measurement() {

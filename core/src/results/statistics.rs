@@ -1,11 +1,13 @@
 //! Statistics over candidates and matrices.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
+use crate::random::SplitMix64;
 
 /// How many candidates came to which end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +110,9 @@ pub struct Interval {
     pub high: f64,
 }
 
+/// Resamples of the families for an interval over them.
+const RESAMPLES: usize = 2000;
+
 /// The 97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom.
 const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -134,6 +139,50 @@ impl Interval {
         });
         Some(Self { low: mean - quantile * error, high: mean + quantile * error })
     }
+
+    /// The interval of the mean of some values, each with its family, by a bootstrap over families:
+    /// they are drawn again, with all their values, 2000 times. The same values give the same
+    /// interval; absent for fewer than two families.
+    ///
+    /// Matrices of one family are alike: where a few families give many matrices each,
+    /// [`of_mean`](Self::of_mean) would be too sure.
+    pub fn over_families<'f>(values: impl IntoIterator<Item = (&'f str, f64)>) -> Option<Self> {
+        let mut families = BTreeMap::<&str, (f64, usize)>::new();
+        for (family, value) in values {
+            let (sum, count) = families.entry(family).or_default();
+            *sum += value;
+            *count += 1;
+        }
+        let families: Vec<(f64, usize)> = families.into_values().collect();
+        if families.len() < 2 {
+            return None;
+        }
+        let mut random = SplitMix64::new(0);
+        let mut means: Vec<f64> = (0..RESAMPLES)
+            .map(|_| {
+                let drawn = (0..families.len()).map(|_| families[random.below(families.len())]);
+                let (sum, count) =
+                    drawn.fold((0.0, 0), |(s, n), (sum, count)| (s + sum, n + count));
+                sum / count as f64
+            })
+            .collect();
+        means.sort_by(f64::total_cmp);
+        let quantile = |share: f64| means.get((share * RESAMPLES as f64) as usize).copied();
+        Some(Self { low: quantile(0.025)?, high: quantile(0.975)? })
+    }
+
+    /// From the interval of the mean of logarithms that of the geometric mean.
+    #[must_use]
+    pub fn exp(self) -> Self {
+        Self { low: libm::exp(self.low), high: libm::exp(self.high) }
+    }
+}
+
+/// The geometric mean of values above 0; absent where there is none.
+pub fn geometric_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (sum, count) =
+        values.into_iter().fold((0.0, 0_usize), |(sum, n), value| (sum + libm::log(value), n + 1));
+    (count > 0).then(|| libm::exp(sum / count as f64))
 }
 
 /// A mean over the matrices that have a value.
@@ -218,15 +267,14 @@ impl Spread {
     pub fn of<'a>(ratios: impl IntoIterator<Item = (&'a str, f64)>) -> Option<Self> {
         let ratios: Vec<(&str, f64)> = ratios.into_iter().collect();
         let least = ratios.iter().map(|&(_, ratio)| ratio).min_by(f64::total_cmp)?;
+        let geomean = geometric_mean(ratios.iter().map(|&(_, ratio)| ratio))?;
         let logarithms: Vec<f64> = ratios.iter().map(|&(_, ratio)| libm::log(ratio)).collect();
-        let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
-        let interval = Interval::of_mean(&logarithms)
-            .map(|i| Interval { low: libm::exp(i.low), high: libm::exp(i.high) });
+        let interval = Interval::of_mean(&logarithms).map(Interval::exp);
         let lost = ratios.iter().filter(|&&(_, ratio)| ratio < 1.0);
         let mut losses: Vec<Loss> =
             lost.map(|&(matrix, ratio)| Loss { matrix: matrix.into(), ratio }).collect();
         losses.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
-        Some(Self { matrices: ratios.len(), geomean: libm::exp(mean), interval, least, losses })
+        Some(Self { matrices: ratios.len(), geomean, interval, least, losses })
     }
 }
 
@@ -322,6 +370,16 @@ mod tests {
         let Interval { low, high } = Interval::of_mean(&many).unwrap();
         let error = libm::sqrt(57.0 * 58.0 / 12.0 / 57.0);
         assert!(((high - low) / 2.0 / error - 2.0032).abs() < 2e-3);
+    }
+
+    #[test]
+    fn families_are_drawn_with_all_their_values() {
+        let values = [("a", 1.0), ("a", 1.0), ("a", 4.0), ("b", 10.0)];
+        // Twice a, twice b, or both.
+        let interval = Interval::over_families(values).unwrap();
+        assert_eq!(interval, Interval { low: 2.0, high: 10.0 });
+        assert_eq!(Interval::over_families(values), Some(interval), "nothing is left to chance");
+        assert_eq!(Interval::over_families([("a", 1.0), ("a", 2.0)]), None);
     }
 
     #[test]

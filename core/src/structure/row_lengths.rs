@@ -1,6 +1,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::matrix::{CsrView, Scalar};
+
 /// Lengths below this have a bin each.
 const EXACT: usize = 256;
 /// Bins of an octave above [`EXACT`], as a power of two: a quantile there is off by at most 3 %.
@@ -11,7 +13,8 @@ const BINS: usize = EXACT + ((64 - FIRST_OCTAVE as usize) << SUB_BITS);
 /// The distribution of row lengths, in a histogram of fixed size.
 ///
 /// All sums are integers, so that the order of the rows does not matter, not even in the last bit.
-pub(super) struct RowLengths {
+#[derive(Clone, Debug)]
+pub struct RowLengths {
     bins: Vec<u64>,
     rows: u64,
     longest: u64,
@@ -19,15 +22,26 @@ pub(super) struct RowLengths {
     long_powers: [u128; 3],
 }
 
-/// Mean, standard deviation and skewness.
+/// Moments of the row lengths, in entries; all 0 without rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Moments {
-    pub(super) mean: f64,
-    pub(super) deviation: f64,
-    pub(super) skewness: f64,
+pub struct Moments {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation over all rows, not estimated from a sample of them.
+    pub deviation: f64,
+    /// The third standardised moment; 0 where lengths hardly differ.
+    pub skewness: f64,
 }
 
 impl RowLengths {
+    /// Counts the rows of a matrix.
+    #[must_use]
+    pub fn of<T: Scalar>(matrix: CsrView<'_, T>) -> Self {
+        let mut lengths = Self::new();
+        (0..matrix.rows()).for_each(|row| lengths.add(matrix.row_len(row)));
+        lengths.finish()
+    }
+
     pub(super) fn new() -> Self {
         Self { bins: vec![0; BINS], rows: 0, longest: 0, long_powers: [0; 3] }
     }
@@ -65,13 +79,21 @@ impl RowLengths {
         self
     }
 
-    pub(super) fn longest(&self) -> u64 {
+    /// Entries of the longest row; 0 without rows.
+    #[must_use]
+    pub fn longest(&self) -> u64 {
         self.longest
+    }
+
+    /// Rows without entries.
+    #[must_use]
+    pub fn empty(&self) -> u64 {
+        self.bins[0]
     }
 
     /// Share of rows without nonzeros; 0 when there are no rows.
     pub(super) fn empty_share(&self) -> f64 {
-        self.bins[0] as f64 / self.rows.max(1) as f64
+        self.empty() as f64 / self.rows.max(1) as f64
     }
 
     /// The smallest length that at least a share `q` of the rows does not exceed (nearest rank).
@@ -87,7 +109,9 @@ impl RowLengths {
         0.0
     }
 
-    pub(super) fn moments(&self) -> Moments {
+    /// Mean, standard deviation and skewness.
+    #[must_use]
+    pub fn moments(&self) -> Moments {
         if self.rows == 0 {
             return Moments { mean: 0.0, deviation: 0.0, skewness: 0.0 };
         }

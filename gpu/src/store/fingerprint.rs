@@ -1,43 +1,18 @@
 //! Tells matrices apart.
 
-use blake3::{Hash, Hasher, HexError};
-use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::plan::MatrixPlan;
+use blake3::{Hash, Hasher};
+use sparserl_core::matrix::{CsrView, Fingerprint, MatrixIdentity, Scalar};
 
 /// Changes when the same matrix would hash differently.
 const DOMAIN: &[u8] = b"sparserl matrix 1";
 /// Bytes that are gathered before they are hashed.
 const PIECE: usize = 1 << 16;
 
-/// Which matrix something was found out about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MatrixIdentity {
-    /// The matrix's [`fingerprint`].
-    pub fingerprint: Hash,
-    /// What its user calls it; says nothing about its content.
-    pub name: String,
-}
-
-impl MatrixIdentity {
-    /// Of a matrix as it was read, before it is rounded to a task's precision.
-    #[must_use]
-    pub fn of(as_read: CsrView<'_, f64>, name: impl Into<String>) -> Self {
-        Self { fingerprint: fingerprint(as_read), name: name.into() }
-    }
-
-    /// Of the matrix that a plan or a result names.
-    ///
-    /// # Errors
-    /// When its fingerprint is not one.
-    pub fn of_plan(plan: &MatrixPlan) -> Result<Self, HexError> {
-        Ok(Self { fingerprint: plan.blake3.parse()?, name: plan.file.clone() })
-    }
-}
-
-/// A matrix as it was read, as plans and results name it; `file` is its name without folder.
+/// A matrix as it was read, before it is rounded to a task's precision, as plans, results and
+/// recordings name it.
 #[must_use]
-pub fn matrix_plan(file: String, as_read: CsrView<'_, f64>) -> MatrixPlan {
-    MatrixPlan::new(file, fingerprint(as_read).to_hex().to_string(), as_read)
+pub fn identity(name: impl Into<String>, as_read: CsrView<'_, f64>) -> MatrixIdentity {
+    MatrixIdentity::new(name.into(), fingerprint(as_read), as_read)
 }
 
 /// The BLAKE3 hash of the size, pattern and values of a matrix as it was read.
@@ -47,13 +22,12 @@ pub fn matrix_plan(file: String, as_read: CsrView<'_, f64>) -> MatrixPlan {
 /// values before they are rounded to any task's precision, so that plans, results and recordings of
 /// one matrix have one fingerprint, whatever they were computed in.
 #[must_use]
-pub fn fingerprint(as_read: CsrView<'_, f64>) -> Hash {
-    content_hash(as_read)
+pub fn fingerprint(as_read: CsrView<'_, f64>) -> Fingerprint {
+    Fingerprint::from(*content_hash(as_read).as_bytes())
 }
 
 /// The hash of a matrix's content in whichever precision it is held; for one that was not rounded,
-/// its
-/// [`fingerprint`].
+/// its [`fingerprint`].
 pub(crate) fn content_hash<T: Scalar>(matrix: CsrView<'_, T>) -> Hash {
     let mut hasher = Hasher::new();
     hasher.update(DOMAIN);
@@ -83,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    fn hash(cols: usize, offsets: Offsets, columns: &[u32], values: &[f64]) -> Hash {
+    fn hash(cols: usize, offsets: Offsets, columns: &[u32], values: &[f64]) -> Fingerprint {
         let rows = offsets.view().len() - 1;
         let matrix = Csr::new(rows, cols, offsets, columns.to_vec(), values.to_vec()).unwrap();
         fingerprint(matrix.view())

@@ -38,6 +38,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use sparserl_core::matrix::MatrixIdentity;
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
@@ -66,8 +67,8 @@ pub struct Context {
 pub struct Recording {
     /// When it was recorded, in whole microseconds. Evaluations of one recorder never share a time.
     pub time: SystemTime,
-    /// The matrix.
-    pub matrix: RecordedMatrix,
+    /// The matrix; its name is what its user called it.
+    pub matrix: MatrixIdentity,
     /// What every program computes.
     pub task: Task,
     /// The language that the programs are written in.
@@ -78,21 +79,6 @@ pub struct Recording {
     pub evaluation: Evaluation,
     /// What it was made with.
     pub context: Context,
-}
-
-/// The matrix of a [`Recording`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordedMatrix {
-    /// The matrix's [`fingerprint`](crate::store::fingerprint::fingerprint).
-    pub fingerprint: blake3::Hash,
-    /// What its user calls it; says nothing about its content.
-    pub name: String,
-    /// Rows.
-    pub rows: u64,
-    /// Columns.
-    pub cols: u64,
-    /// Stored entries.
-    pub nnz: u64,
 }
 
 /// The language of a [`Recording`].

@@ -1,11 +1,10 @@
 use std::sync::Arc;
 
 use sparserl_core::language::Program;
-use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::matrix::{Csr, MatrixIdentity, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator};
 use sparserl_core::pipeline::Made;
 use sparserl_core::results::ValueSource;
-use sparserl_gpu::store::fingerprint::MatrixIdentity;
 use sparserl_gpu::store::recording::{Context, Recorder};
 
 use super::{CollectError, Collected};
@@ -50,7 +49,7 @@ impl<E: Evaluator> Judge<E> {
         let evaluation =
             made.judge(matrix, &mut self.evaluator).map_err(CollectError::Evaluator)?;
         self.context.value_source = subject.value_source;
-        self.recorder.record(matrix, &subject.identity, programs, &evaluation, &self.context)?;
+        self.recorder.record::<T>(&subject.identity, programs, &evaluation, &self.context)?;
         self.collected.programs += programs.len() as u64;
         let right = evaluation.outcomes.iter().filter(|outcome| outcome.is_right());
         self.collected.right += right.count() as u64;

@@ -5,8 +5,6 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use serde::{Deserialize, Serialize};
 use sparserl_core::results::{Counts, Interval, PassAt, pass_at_k};
 
-use super::families::interval;
-
 /// What became of the programs that policies wrote for one matrix and task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampledCase {
@@ -129,7 +127,9 @@ impl SampledRow {
             distinct: mean(&|sampled| sampled.distinct as f64),
             compiled: mean(&|sampled| 1.0 - share(sampled.counts.compile_failed, &sampled.counts)),
             right: mean(&right),
-            interval: interval(cases.iter().map(|(family, sampled)| (*family, right(sampled)))),
+            interval: Interval::over_families(
+                cases.iter().map(|(family, sampled)| (*family, right(sampled))),
+            ),
             pass: tries.iter().map(|&k| pass(k)).collect(),
         })
     }

@@ -4,10 +4,9 @@ use comfy_table::Table as TextTable;
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 use sparserl_core::outcome::Regime;
-use sparserl_core::results::Interval;
+use sparserl_core::results::{Interval, geometric_mean};
 
 use super::CaseResult;
-use super::families::{interval, written};
 
 /// Numbers of measured picks that a table has a column for.
 const BEST_OF: [usize; 4] = [1, 2, 4, 8];
@@ -86,19 +85,18 @@ impl Row {
         firsts.sort_by(f64::total_cmp);
         let least = *firsts.first()?;
         let matrices = firsts.len();
-        let mean = |place: usize| {
-            let sum: f64 = cases.iter().map(|(_, ratios, _)| ratios[place].ln()).sum();
-            (sum / matrices as f64).exp()
-        };
+        let [one, two, four, eight] = std::array::from_fn(|place| {
+            geometric_mean(cases.iter().map(|(_, ratios, _)| ratios[place]))
+        });
+        let logarithms = cases.iter().map(|(family, ratios, _)| (*family, ratios[0].ln()));
         Some(Self {
             task: task.to_owned(),
             regime,
             chooser: chooser.to_owned(),
             matrices,
             wrong: cases.iter().filter(|(_, _, right)| !right).count(),
-            best_of: std::array::from_fn(mean),
-            interval: interval(cases.iter().map(|(family, ratios, _)| (*family, ratios[0].ln())))
-                .map(|logs| Interval { low: logs.low.exp(), high: logs.high.exp() }),
+            best_of: [one?, two?, four?, eight?],
+            interval: Interval::over_families(logarithms).map(Interval::exp),
             close: firsts.iter().filter(|ratio| **ratio >= CLOSE).count() as f64 / matrices as f64,
             tenth: firsts.get(matrices / 10).copied().unwrap_or(least),
             least,
@@ -123,6 +121,11 @@ fn ratios<'r>(
     };
     let right = picks.programs.first().is_some_and(|pick| pick.seconds(regime).is_some());
     Some((&result.family, BEST_OF.map(best_of), right))
+}
+
+/// An interval as tables have it; nothing where there is none.
+pub(crate) fn written(interval: Option<Interval>) -> String {
+    interval.map_or_else(String::new, |Interval { low, high }| format!("{low:.3} to {high:.3}"))
 }
 
 impl fmt::Display for Table {

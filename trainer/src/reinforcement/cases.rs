@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 use sparserl_core::matrix::{bf16, f16};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::task::Dtype;
-use sparserl_gpu::store::fingerprint::MatrixIdentity;
+use sparserl_gpu::store::fingerprint::identity;
 
 use crate::collect::Subject;
 use crate::corpus::{RealMatrices, Recipe, RecipeError, RemakeError};
@@ -85,7 +85,7 @@ impl<'d> Matrices<'d> {
         let absent = MatrixError::Absent { number: case.matrix };
         let recipe: Recipe = self.dataset.matrix(case).ok_or(absent)?.recipe()?;
         let as_read = recipe.remake(self.real)?;
-        let identity = Arc::new(MatrixIdentity::of(as_read.view(), recipe.to_string()));
+        let identity = Arc::new(identity(recipe.to_string(), as_read.view()));
         let value_source = recipe.values.source();
         macro_rules! subject {
             ($dtype:ident) => {{

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::Tier;
+use sparserl_core::results::geometric_mean;
 
 use super::{Group, Judgement, Judgements, Reward};
 use sparserl_onnx_models::speeds::REGIMES;
@@ -102,6 +103,5 @@ fn best(groups: &[Group<'_>], judgements: &Judgements) -> f64 {
     let all = groups.iter().zip(judgements).flat_map(|(group, known)| {
         (0..REGIMES.len()).filter_map(|regime| behind(group.case, known, regime))
     });
-    let all: Vec<f64> = all.collect();
-    (all.iter().sum::<f64>() / all.len() as f64).exp2()
+    geometric_mean(all.map(f64::exp2)).unwrap_or(f64::NAN)
 }

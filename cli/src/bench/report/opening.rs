@@ -44,8 +44,9 @@ pub(super) fn opening(results: &Results, tasks: &[TaskTotals<'_>], sections: &[S
 /// `NVIDIA H200 · 47 matrices · cuSPARSE 12.9.4, Sputnik 1.0 · 2026-11-23`
 fn subject(results: &Results) -> String {
     let devices: BTreeSet<&str> = results.devices.iter().map(|d| d.name.as_str()).collect();
-    let matrices: BTreeSet<&str> = results.cases.iter().map(|c| c.matrix.name.as_str()).collect();
-    let baselines = results.cases.iter().flat_map(|case| &case.baselines);
+    let matrices: BTreeSet<&str> =
+        results.cases.iter().map(|c| c.matrix.identity.name.as_str()).collect();
+    let baselines = results.cases.iter().flat_map(|case| &case.opponents.baselines);
     let libraries: BTreeSet<&str> = baselines.map(|baseline| baseline.library.as_str()).collect();
     let noun = if matrices.len() == 1 { "matrix" } else { "matrices" };
     let day = results.updated.split('T').next().unwrap_or_default();
@@ -103,7 +104,9 @@ fn strip(totals: &TaskTotals<'_>, regime: Regime, least: f64, most: f64) -> Mark
     let mut points: Vec<(f64, &str)> = totals
         .cases
         .iter()
-        .filter_map(|case| Some((ratio(case, regime, Rival::Best)?, case.matrix.name.as_str())))
+        .filter_map(|case| {
+            Some((ratio(case, regime, Rival::Best)?, case.matrix.identity.name.as_str()))
+        })
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let line = format!("{:.1}", x(1.0));
@@ -134,7 +137,7 @@ fn losses(tasks: &[TaskTotals<'_>]) -> Markup {
         for case in &totals.cases {
             for regime in Regime::ALL {
                 if let Some(ratio) = ratio(case, regime, Rival::Best).filter(|&ratio| ratio < 1.0) {
-                    let (name, task) = (&case.matrix.name, totals.name());
+                    let (name, task) = (&case.matrix.identity.name, totals.name());
                     losses.push((ratio, format!("{name} ({task}, {})", regime.name())));
                 }
             }

@@ -7,11 +7,10 @@ use std::time::{Duration, SystemTime};
 use parquet::basic::Compression;
 use sparserl_core::kernel::Candidate;
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::{CsrView, MatrixIdentity, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator};
 
-use super::{Context, RecordedLanguage, RecordedMatrix, Recording, RecordingError, part};
-use crate::store::fingerprint::MatrixIdentity;
+use super::{Context, RecordedLanguage, Recording, RecordingError, part};
 
 /// Rows after which a part is written unasked.
 const ROWS: usize = 4096;
@@ -60,16 +59,14 @@ impl Recorder {
     /// Records an evaluation of programs for one matrix and task. An evaluation of no programs
     /// leaves no trace.
     ///
-    /// `matrix` is what was computed with, in the task's precision; `identity` is of the matrix as
-    /// it was read.
+    /// `T` is the type that the matrix was computed with in; `matrix` is it as it was read.
     ///
     /// # Errors
     /// When there is not one outcome for each program, when tasks differ, or when a part is due and
     /// cannot be written.
     pub fn record<T: Scalar>(
         &mut self,
-        matrix: CsrView<'_, T>,
-        identity: &MatrixIdentity,
+        matrix: &MatrixIdentity,
         programs: &[Program],
         evaluation: &Evaluation,
         context: &Context,
@@ -90,13 +87,7 @@ impl Recorder {
         let time = self.now();
         self.pending.push(Recording {
             time,
-            matrix: RecordedMatrix {
-                fingerprint: identity.fingerprint,
-                name: identity.name.clone(),
-                rows: matrix.rows() as u64,
-                cols: matrix.cols() as u64,
-                nnz: matrix.nnz() as u64,
-            },
+            matrix: matrix.clone(),
             task,
             language: self.language,
             programs: programs.iter().map(ToString::to_string).collect(),
@@ -177,7 +168,7 @@ impl<E: Evaluator> Evaluator for Recorded<E> {
             }
         }
         let recorded = Evaluation { outcomes, ..evaluation.clone() };
-        self.recorder.record(matrix, &self.matrix, &programs, &recorded, &self.context)?;
+        self.recorder.record::<T>(&self.matrix, &programs, &recorded, &self.context)?;
         Ok(evaluation)
     }
 }

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use blake3::Hash;
 use sparserl_core::kernel::Candidate;
 use sparserl_core::language::{Program, grammar_hash, layouts_changed_since};
-use sparserl_core::matrix::{CsrView, Scalar};
+use sparserl_core::matrix::{CsrView, Fingerprint, Scalar};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator};
 use sparserl_core::results::ValueSource;
 
@@ -26,14 +25,14 @@ pub struct Replay {
     /// Evaluation and place in it of the latest outcome of a matrix and a program.
     places: HashMap<Key, (usize, usize)>,
     /// What is asked about next.
-    matrix: Option<(Hash, ValueSource)>,
+    matrix: Option<(Fingerprint, ValueSource)>,
 }
 
 /// What an outcome is of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     /// Of the matrix as it was read, whichever values were multiplied.
-    matrix: Hash,
+    matrix: Fingerprint,
     /// A program that is right, or fast, with the values of the file need not be with others.
     value_source: ValueSource,
     /// Its text, which names the task.
@@ -74,7 +73,7 @@ impl Replay {
     /// Answers about the matrix with this fingerprint and such values from now on. Without it, the
     /// matrices asked about are taken to be as they were read, with the values of their files,
     /// which those that were rounded, or given other values, are not.
-    pub fn set_matrix(&mut self, fingerprint: Hash, value_source: ValueSource) {
+    pub fn set_matrix(&mut self, fingerprint: Fingerprint, value_source: ValueSource) {
         self.matrix = Some((fingerprint, value_source));
     }
 
@@ -87,7 +86,7 @@ impl Replay {
         matrix: CsrView<'_, T>,
         programs: impl IntoIterator<Item = &'p Program>,
     ) -> Result<Evaluation, ReplayError> {
-        let as_read = || (content_hash(matrix), ValueSource::File);
+        let as_read = || (Fingerprint::from(*content_hash(matrix).as_bytes()), ValueSource::File);
         let (matrix, value_source) = self.matrix.unwrap_or_else(as_read);
         let (mut outcomes, mut sources) = (Vec::new(), Vec::new());
         for program in programs {
@@ -164,7 +163,7 @@ pub enum ReplayError {
     )]
     Unknown {
         /// The matrix's fingerprint.
-        matrix: Hash,
+        matrix: Fingerprint,
         /// Where the values come from that it is to be multiplied with.
         value_source: ValueSource,
         /// The program on one line.

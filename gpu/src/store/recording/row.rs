@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use parquet::errors::Result;
 use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::SerializedRowGroupWriter;
+use sparserl_core::matrix::MatrixIdentity;
 use sparserl_core::outcome::{
     Baseline, Evaluation, Measurement, NotSamples, Outcome, Samples, Timing, Verification,
     Violation,
@@ -17,7 +18,7 @@ use sparserl_core::target::{ParseArchitectureError, Target};
 use sparserl_core::task::{Operation, Task, Values};
 
 use super::column::{self, Cell, Microseconds};
-use super::{Context, RecordedLanguage, RecordedMatrix, Recording};
+use super::{Context, RecordedLanguage, Recording};
 use crate::compile::nvrtc::Version;
 use crate::run::device::DeviceFacts;
 
@@ -115,11 +116,11 @@ pub(super) fn rows(recording: &Recording) -> Vec<Row> {
     let common = Row {
         evaluation: format!("{:016x}", RandomState::new().build_hasher().finish()),
         time: Microseconds(microseconds(*time)),
-        matrix: matrix.fingerprint.to_hex().to_string(),
+        matrix: matrix.fingerprint.to_string(),
         matrix_name: matrix.name.clone(),
-        rows: matrix.rows,
-        cols: matrix.cols,
-        nnz: matrix.nnz,
+        rows: matrix.rows as u64,
+        cols: matrix.cols as u64,
+        nnz: matrix.nnz as u64,
         value_source: context.value_source.name().into(),
         operation: operation_word(task.operation).into(),
         columns: task.operation.columns(),
@@ -223,16 +224,18 @@ fn recording(row: &Row) -> Result<Recording, RowError> {
         column,
         value: value.escape_debug().to_string(),
     };
+    let size = |column, size: u64| {
+        usize::try_from(size).map_err(|_| unreadable(column, &size.to_string()))
+    };
     let version = |column, text: &str| parse_version(text).ok_or_else(|| unreadable(column, text));
     Ok(Recording {
         time: moment(row.time.0).ok_or_else(|| unreadable("time", &row.time.0.to_string()))?,
-        matrix: RecordedMatrix {
-            fingerprint: blake3::Hash::from_hex(&row.matrix)
-                .map_err(|_| unreadable("matrix", &row.matrix))?,
+        matrix: MatrixIdentity {
             name: row.matrix_name.clone(),
-            rows: row.rows,
-            cols: row.cols,
-            nnz: row.nnz,
+            rows: size("rows", row.rows)?,
+            cols: size("cols", row.cols)?,
+            nnz: size("nnz", row.nnz)?,
+            fingerprint: row.matrix.parse().map_err(|_| unreadable("matrix", &row.matrix))?,
         },
         task: Task {
             operation: parse_operation(&row.operation, row.columns)
@@ -414,12 +417,12 @@ pub(super) mod tests {
         };
         Recording {
             time: SystemTime::UNIX_EPOCH + Duration::from_micros(1_700_000_000_000_001),
-            matrix: RecordedMatrix {
-                fingerprint: blake3::hash(b"m"),
+            matrix: MatrixIdentity {
                 name: "m".into(),
                 rows: 1,
                 cols: 1,
                 nnz: 1,
+                fingerprint: [7; 32].into(),
             },
             task: Task::new(Operation::SpMV, Dtype::F32),
             language: RecordedLanguage { version: LANGUAGE_VERSION, grammar_hash: grammar_hash() },
