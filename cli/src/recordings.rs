@@ -1,4 +1,4 @@
-//! Keeps what was found out about programs, for training and for replays without a GPU.
+//! Keeps what was found out about programs, for training, which then needs no GPU.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! What became of a kernel on a matrix, and who finds out.
 //!
 //! An [`Evaluator`] is given a matrix and candidates; it says of each what became of it, with the
-//! times of the library that it is measured against. A GPU is one, recorded outcomes are another;
-//! an emulator is a third, which says whether candidates are right but not how fast they are.
+//! times of the library that it is measured against. A GPU is one; an emulator is another, which
+//! says whether candidates are right but not how fast they are.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -6,5 +6,5 @@ pub mod raw;
 
 use crate::compile::nvrtc::Cubin;
 
-/// What GPU, emulator and replay judge.
+/// What GPU and emulator judge.
 pub type Candidate<'a> = sparserl_core::kernel::Candidate<'a, Cubin, raw::RawKernel>;

@@ -5,7 +5,7 @@
 //! Program ─► pack, emit ─► CompilePool ─► Executable ─► Worker ──────────► Outcome ─► Recorder
 //!                          (processes)        ▲         (a process)                      │
 //! CUDA from anywhere ─► RawKernel ────────────┘         judge: verify, time              ▼
-//!                                                       cusparse: baselines            Replay
+//!                                                       cusparse: baselines          Recordings
 //! ```
 //!
 //! - [`evaluator`] is that path for programs.
@@ -19,7 +19,7 @@
 //!   independent product and times them in turn with the opponents of [`compare`].
 //! - [`emulated`] judges kernels without a GPU: it runs their PTX on the CPU and finds what a GPU
 //!   would hide.
-//! - [`store`] keeps what was found out about programs, and answers from it where there is no GPU.
+//! - [`store`] keeps what was found out about programs.
 //! - [`run`] is CUDA's driver; [`serve`] is what the processes run.
 //!
 //! Neither CUDA nor a GPU is needed to build this crate: NVRTC and the driver are loaded when they

@@ -1,6 +1,6 @@
 //! One suite for all who judge: the same candidates, right ones and wrong ones of every kind, must
-//! end in the same tier whether a GPU, the emulator or a store of recordings says what became of
-//! them. Without a driver or a GPU its part is reported as ignored, never as passed. Needs NVRTC.
+//! end in the same tier whether a GPU or the emulator says what became of them. Without a driver or
+//! a GPU its part is reported as ignored, never as passed. Needs NVRTC.
 
 #[allow(dead_code, reason = "another suite uses the rest")]
 mod kernels;
@@ -15,21 +15,17 @@ use sparserl_core::kernel::{Candidate, Kernel, WriteError};
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{Csr, generate};
 use sparserl_core::outcome::{Evaluator, Outcome, Tier};
-use sparserl_core::results::ValueSource;
-use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::compile::CubinCompiler;
-use sparserl_gpu::compile::nvrtc::{Cubin, Version};
+use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::isolate::ServerCommand;
-use sparserl_gpu::run::device::{self, DeviceFacts};
+use sparserl_gpu::run::device;
 use sparserl_gpu::serve::serve;
-use sparserl_gpu::store::fingerprint;
-use sparserl_gpu::store::recording::{Context, Recorded, Recorder, Recordings, Replay};
 use sparserl_gpu::worker::Protocol;
 
 fn main() -> ExitCode {
@@ -141,10 +137,6 @@ fn trials(absent: bool) -> Vec<Trial> {
         trials.push(Trial::test(format!("emulator::{}", case.name), move || {
             judge(&mut emulator()?, &compiler()?, case)
         }));
-        trials.push(Trial::test(format!("replay::{}", case.name), move || {
-            let (mut replay, _folder) = recorded(case)?;
-            judge(&mut replay, &compiler()?, case)
-        }));
     }
     trials
 }
@@ -183,36 +175,6 @@ fn emulator() -> Result<EmulatorEvaluator, Failed> {
         ..EmulationOptions::default()
     };
     Ok(EmulatorEvaluator::open(pool()?, Architecture::Sm90, options)?)
-}
-
-/// What the emulator finds out about a program, recorded; nothing of CUDA, which no store holds.
-fn recorded(case: Case) -> Result<(Replay, tempfile::TempDir), Failed> {
-    let folder = tempfile::tempdir()?;
-    let mut recorded = Recorded {
-        evaluator: emulator()?,
-        recorder: Recorder::append_to(folder.path())?,
-        context: Context {
-            device: DeviceFacts {
-                name: "emulator".to_owned(),
-                driver: (0, 0),
-                memory_bytes: 0,
-                target: Target::H200,
-            },
-            nvrtc: Version { major: 12, minor: 9 },
-            protocol: "emulated".to_owned(),
-            value_source: ValueSource::File,
-        },
-        matrix: fingerprint::identity("banded", matrix().view()),
-    };
-    if let What::Program(body) = case.what {
-        if let Some(kernel) = kernel(&compiler()?, &parse(body)?)? {
-            recorded.judge_all(matrix().cast::<f32>()?.view(), &[Candidate::Kernel(&kernel)])?;
-        }
-    }
-    recorded.recorder.flush()?;
-    let mut replay = Replay::new(Recordings::read(folder.path())?)?;
-    replay.set_matrix(recorded.matrix.fingerprint, ValueSource::File);
-    Ok((replay, folder))
 }
 
 fn parse(body: &str) -> Result<Program, Failed> {

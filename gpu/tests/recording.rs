@@ -1,9 +1,8 @@
-//! Stores of recorded outcomes, and replays of them. Needs no GPU.
+//! Stores of recorded outcomes. Needs no GPU.
 
 // Clippy's exception for tests does not reach the helper functions between them.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,13 +11,11 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use sparserl_core::arbitrary::{csr, free_program, legal_program, task};
-use sparserl_core::kernel::{Candidate, Kernel};
+use sparserl_core::arbitrary::{csr, free_program, task};
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::matrix::{Csr, CsrView, MatrixIdentity, Offsets, Scalar};
 use sparserl_core::outcome::{
-    Abilities, Baseline, Evaluation, Evaluator, Measurement, Outcome, Samples, Timing,
-    Verification, Violation,
+    Baseline, Evaluation, Measurement, Outcome, Samples, Timing, Verification, Violation,
 };
 use sparserl_core::results::ValueSource;
 use sparserl_core::target::Target;
@@ -27,9 +24,7 @@ use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::nvrtc::Version;
 use sparserl_gpu::run::device::DeviceFacts;
 use sparserl_gpu::store::fingerprint;
-use sparserl_gpu::store::recording::{
-    Context, Recorded, Recorder, RecordingError, Recordings, Replay, ReplayError,
-};
+use sparserl_gpu::store::recording::{Context, Recorder, RecordingError, Recordings};
 
 const SPMV: Task = Task::new(Operation::SpMV, Dtype::F32);
 
@@ -216,11 +211,6 @@ fn round_trip<T: Scalar>(
     prop_assert_eq!(&recording.matrix, &identity);
     let parsed: Vec<_> = recording.programs.iter().map(|p| Program::parse(p).unwrap()).collect();
     prop_assert_eq!(&parsed, programs);
-
-    let mut replay = Replay::new(recordings).unwrap();
-    replay.set_matrix(identity.fingerprint, context.value_source);
-    let replayed = replay.evaluate(matrix, programs).unwrap();
-    prop_assert_eq!(exact(&replayed), exact(evaluation));
     Ok(())
 }
 
@@ -232,7 +222,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn what_is_recorded_reads_back_and_replays(
+    fn what_is_recorded_reads_back(
         narrow in csr::<f32>(8, 8, 20),
         wide in csr::<f64>(8, 8, 20),
         name in any::<String>(),
@@ -306,85 +296,7 @@ fn a_long_recording_is_written_along_the_way() {
 }
 
 #[test]
-fn the_latest_outcome_counts_and_brings_its_baselines() {
-    let folder = tempfile::tempdir().unwrap();
-    let programs: Vec<_> = [1, 2].map(|seed| free_program(SPMV, seed)).into();
-    let [one, two] = [&programs[..1], &programs[1..]];
-    record(folder.path(), &programs, &evaluation(&[measured(1.0), measured(2.0)], Some("OLD")));
-    record(folder.path(), one, &evaluation(&[measured(3.0)], Some("NEW")));
-    let replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
-    let answer = |programs: &[Program]| replay.evaluate(a_matrix().view(), programs).unwrap();
-    assert_eq!(answer(one), evaluation(&[measured(3.0)], Some("NEW")));
-    assert_eq!(answer(two), evaluation(&[measured(2.0)], Some("OLD")));
-    assert_eq!(answer(&programs), evaluation(&[measured(3.0), measured(2.0)], Some("NEW")));
-    assert_eq!(answer(&[]), evaluation_of_none());
-
-    // One without baselines does not hide those of another.
-    record(folder.path(), two, &evaluation(&[measured(4.0)], None));
-    let replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
-    let answer = replay.evaluate(a_matrix().view(), &programs).unwrap();
-    assert_eq!(answer, evaluation(&[measured(3.0), measured(4.0)], Some("NEW")));
-}
-
-#[test]
-fn what_was_not_recorded_is_an_error_that_names_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let known = free_program(SPMV, 1);
-    record(folder.path(), std::slice::from_ref(&known), &evaluation(&[measured(1.0)], None));
-    let replay = Replay::new(Recordings::read(folder.path()).unwrap()).unwrap();
-    let other_task = Task { precision: Precision::uniform(Dtype::F64), ..SPMV };
-    let other_matrix =
-        Csr::new(2, 3, Offsets::U32(vec![0, 1, 2]), vec![0, 2], vec![1.0_f32, 0.5]).unwrap();
-    for (matrix, program) in [
-        (a_matrix(), free_program(SPMV, 2)),
-        (a_matrix(), Program { task: other_task, ..known.clone() }),
-        (other_matrix, known.clone()),
-    ] {
-        let error = replay.evaluate(matrix.view(), &[known.clone(), program.clone()]).unwrap_err();
-        let text = error.to_string();
-        let hash = fingerprint::fingerprint(as_f64(matrix.view()).view()).to_string();
-        let expected = [hash.as_str(), &program.task.to_string(), "record it"];
-        assert!(expected.iter().all(|word| text.contains(word)), "{text}");
-        assert_eq!(text.lines().count(), 1, "{text}");
-        let last = program.to_string().lines().last().unwrap().trim().to_owned();
-        assert!(text.contains(&last), "{text}");
-    }
-}
-
-#[test]
-fn values_of_another_source_are_another_question() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = [free_program(SPMV, 1)];
-    let mut recorder = Recorder::append_to(folder.path()).unwrap();
-    let mut record = |value_source, seconds| {
-        let context = Context { value_source, ..a_context("full") };
-        let evaluation = evaluation(&[measured(seconds)], Some("A"));
-        recorder.record::<f32>(&identity("a"), &program, &evaluation, &context).unwrap();
-        recorder.flush().unwrap();
-        Replay::new(Recordings::read(folder.path()).unwrap()).unwrap()
-    };
-    let matrix = identity("a").fingerprint;
-    let ask = |replay: &mut Replay| replay.evaluate(a_matrix().view(), &program);
-
-    let mut replay = record(ValueSource::Random, 1.0);
-    // The matrix as it was read has the values of its file.
-    let error = ask(&mut replay).unwrap_err();
-    assert!(matches!(error, ReplayError::Unknown { .. }), "{error}");
-    replay.set_matrix(matrix, ValueSource::File);
-    let error = ask(&mut replay).unwrap_err().to_string();
-    assert!(error.contains("values `file`") && error.lines().count() == 1, "{error}");
-    replay.set_matrix(matrix, ValueSource::Random);
-    assert_eq!(ask(&mut replay).unwrap().outcomes, [measured(1.0)]);
-
-    // The later one does not hide the other.
-    let mut replay = record(ValueSource::File, 2.0);
-    assert_eq!(ask(&mut replay).unwrap().outcomes, [measured(2.0)]);
-    replay.set_matrix(matrix, ValueSource::Random);
-    assert_eq!(ask(&mut replay).unwrap().outcomes, [measured(1.0)]);
-}
-
-#[test]
-fn only_what_is_kept_is_replayed() {
+fn only_some_evaluations_are_kept_where_that_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let program = [free_program(SPMV, 1)];
     let mut recorder = Recorder::append_to(folder.path()).unwrap();
@@ -396,9 +308,8 @@ fn only_what_is_kept_is_replayed() {
     recorder.flush().unwrap();
     let mut recordings = Recordings::read(folder.path()).unwrap();
     recordings.retain(|recording| recording.context.protocol == "full");
-    let replay = Replay::new(recordings).unwrap();
-    let answer = replay.evaluate(a_matrix().view(), &program).unwrap();
-    assert_eq!(answer.outcomes, [measured(1.0)]);
+    let [kept] = recordings.as_slice() else { panic!("{recordings:?}") };
+    assert_eq!(kept.evaluation.outcomes, [measured(1.0)]);
 }
 
 #[test]
@@ -477,11 +388,7 @@ fn other_files_and_empty_folders_hold_nothing() {
     // As a recorder that is writing has it.
     fs::write(folder.path().join(".part-x"), "half").unwrap();
     drop(Recorder::append_to(folder.path()).unwrap());
-    let recordings = Recordings::read(folder.path()).unwrap();
-    assert_eq!(recordings, Recordings::default());
-    let answer =
-        Replay::new(recordings).unwrap().evaluate(a_matrix().view(), &[free_program(SPMV, 1)]);
-    assert!(matches!(answer, Err(ReplayError::Unknown { .. })), "{answer:?}");
+    assert_eq!(Recordings::read(folder.path()).unwrap(), Recordings::default());
 
     let missing = folder.path().join("missing");
     let error = Recordings::read(&missing).unwrap_err().to_string();
@@ -509,48 +416,6 @@ fn what_does_not_belong_together_is_refused() {
     assert_eq!(parts(folder.path()).len(), 0);
 }
 
-/// Finds every program right.
-struct Kind;
-
-impl Evaluator for Kind {
-    type Code = ();
-    type Cuda = ();
-    type Error = Infallible;
-
-    fn abilities(&self) -> Abilities {
-        Abilities { times: true, findings: false, cuda: false, protocol: "full".into() }
-    }
-
-    fn judge_all<T: Scalar>(
-        &mut self,
-        _: CsrView<'_, T>,
-        candidates: &[Candidate<'_, (), ()>],
-    ) -> Result<Evaluation, Infallible> {
-        Ok(evaluation(&vec![measured(1.0); candidates.len()], Some("A")))
-    }
-}
-
-#[test]
-fn a_recorded_evaluator_can_be_replayed() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut recorded = Recorded {
-        evaluator: Kind,
-        recorder: Recorder::append_to(folder.path()).unwrap(),
-        context: a_context("full"),
-        matrix: identity("tiny"),
-    };
-    let matrix = a_matrix();
-    let programs = [1, 2].map(|seed| legal_program(matrix.view(), SPMV, seed));
-    let kernels = programs.each_ref().map(|one| Kernel::for_matrix(matrix.view(), one).unwrap());
-    let candidates = kernels.each_ref().map(Candidate::Kernel);
-    let answer = recorded.judge_all(matrix.view(), &candidates).unwrap();
-    recorded.recorder.flush().unwrap();
-    let recordings = Recordings::read(folder.path()).unwrap();
-    assert_eq!(recordings.as_slice()[0].matrix.name, "tiny");
-    let replay = Replay::new(recordings).unwrap();
-    assert_eq!(replay.evaluate(a_matrix().view(), &programs).unwrap(), answer);
-}
-
 #[test]
 fn one_matrix_has_one_fingerprint_in_every_precision() {
     let offsets = Offsets::U32(vec![0, 1, 2]);
@@ -571,9 +436,4 @@ fn one_matrix_has_one_fingerprint_in_every_precision() {
     let recordings = Recordings::read(folder.path()).unwrap();
     let recorded = recordings.as_slice().iter().map(|recording| recording.matrix.fingerprint);
     assert_eq!(recorded.collect::<Vec<_>>(), [identity.fingerprint; 2]);
-    let mut replay = Replay::new(recordings).unwrap();
-    replay.evaluate(rounded.view(), &single).unwrap_err();
-    replay.set_matrix(identity.fingerprint, ValueSource::File);
-    assert_eq!(replay.evaluate(rounded.view(), &single).unwrap(), answer);
-    assert_eq!(replay.evaluate(as_read.view(), &double).unwrap(), answer);
 }

@@ -57,7 +57,7 @@ pub(crate) struct BenchArgs {
     #[arg(short, long, value_name = "FOLDER", default_value = "bench")]
     pub(crate) output: PathBuf,
     /// Folder of recordings (Parquet) to add every candidate to, with what became of it, all its
-    /// samples and those of its opponents, for training and for replays without a GPU
+    /// samples and those of its opponents, for training, which then needs no GPU
     #[arg(long, value_name = "FOLDER")]
     pub(crate) record: Option<PathBuf>,
     /// Go on with the results in the folder: what was measured with the same budget is kept, and

@@ -35,7 +35,7 @@ pub(crate) struct EvalArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Folder of recordings (Parquet) to add every program to, with what became of it, all its
-    /// samples and those of its opponents, for training and for replays without a GPU; CUDA sources
+    /// samples and those of its opponents, for training, which then needs no GPU; CUDA sources
     /// are not recorded
     #[arg(long, value_name = "FOLDER", conflicts_with = "emulate")]
     pub(crate) record: Option<PathBuf>,

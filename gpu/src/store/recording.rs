@@ -1,7 +1,7 @@
-//! Outcomes on disk, for tests and training without a GPU.
+//! Outcomes on disk, for training and for searches that go on.
 //!
 //! ```text
-//! Evaluator ─► Recorded ─► Recorder ─► part-*.parquet ─► Recordings ─► Replay: Evaluator
+//! Evaluation ─► Recorder ─► part-*.parquet ─► Recordings
 //! ```
 //!
 //! A store is a folder of Parquet files, its parts. Parts are only ever added: each is written
@@ -29,7 +29,6 @@ mod column;
 mod pages;
 mod part;
 mod recorder;
-mod replay;
 mod row;
 
 use std::fs;
@@ -43,8 +42,7 @@ use sparserl_core::outcome::Evaluation;
 use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
 
-pub use recorder::{Recorded, RecordedError, Recorder};
-pub use replay::{Replay, ReplayError};
+pub use recorder::Recorder;
 
 use crate::compile::nvrtc;
 use crate::run::device::DeviceFacts;
@@ -123,8 +121,7 @@ impl Recordings {
         &self.0
     }
 
-    /// Keeps only what a [`Replay`] should answer from, such as the evaluations of one device or
-    /// protocol.
+    /// Keeps only some evaluations, such as those of one device or protocol.
     pub fn retain(&mut self, keep: impl FnMut(&Recording) -> bool) {
         self.0.retain(keep);
     }

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use parquet::basic::Compression;
-use sparserl_core::kernel::Candidate;
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
-use sparserl_core::matrix::{CsrView, MatrixIdentity, Scalar};
-use sparserl_core::outcome::{Abilities, Evaluation, Evaluator};
+use sparserl_core::matrix::{MatrixIdentity, Scalar};
+use sparserl_core::outcome::Evaluation;
 
 use super::{Context, RecordedLanguage, Recording, RecordingError, part};
 
@@ -128,58 +127,4 @@ impl Drop for Recorder {
         // There is no one to tell.
         let _ = self.flush();
     }
-}
-
-/// An evaluator whose answers are recorded.
-#[derive(Debug)]
-pub struct Recorded<E> {
-    /// Who judges.
-    pub evaluator: E,
-    /// Writes the outcomes down.
-    pub recorder: Recorder,
-    /// What they are made with.
-    pub context: Context,
-    /// The matrix that is judged next.
-    pub matrix: MatrixIdentity,
-}
-
-impl<E: Evaluator> Evaluator for Recorded<E> {
-    type Code = E::Code;
-    type Cuda = E::Cuda;
-    type Error = RecordedError<E::Error>;
-
-    fn abilities(&self) -> Abilities {
-        self.evaluator.abilities()
-    }
-
-    /// Records what is found out about programs; stores hold no CUDA from anywhere.
-    fn judge_all<T: Scalar>(
-        &mut self,
-        matrix: CsrView<'_, T>,
-        candidates: &[Candidate<'_, E::Code, E::Cuda>],
-    ) -> Result<Evaluation, Self::Error> {
-        let judged = self.evaluator.judge_all(matrix, candidates);
-        let evaluation = judged.map_err(RecordedError::Evaluator)?;
-        let (mut programs, mut outcomes) = (Vec::new(), Vec::new());
-        for (candidate, outcome) in candidates.iter().zip(&evaluation.outcomes) {
-            if let Some(program) = candidate.program() {
-                programs.push(program.clone());
-                outcomes.push(outcome.clone());
-            }
-        }
-        let recorded = Evaluation { outcomes, ..evaluation.clone() };
-        self.recorder.record::<T>(&self.matrix, &programs, &recorded, &self.context)?;
-        Ok(evaluation)
-    }
-}
-
-/// A recorded evaluator failed.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordedError<E> {
-    /// The evaluator itself.
-    #[error(transparent)]
-    Evaluator(E),
-    /// Its answer could not be recorded.
-    #[error(transparent)]
-    Recording(#[from] RecordingError),
 }
