@@ -34,7 +34,7 @@ use crate::load::{Matrix, load_whole, lost, round};
 use crate::output_folder::{Edited, OutputFolder};
 use crate::policy;
 use crate::progress::Progress;
-use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
+use crate::summary::{MeasuredKernel, Seconds, Summary, WrittenKernel};
 use crate::text;
 use crate::{file_names, kernel_folder};
 
@@ -266,7 +266,7 @@ impl Job<'_> {
         costs: &CostModel<'_>,
         artefacts: &[Artefact<Cubin, Checked>],
         device: Option<&str>,
-    ) -> anyhow::Result<Vec<Kernel>> {
+    ) -> anyhow::Result<Vec<WrittenKernel>> {
         let wanted = self.args.candidates().get();
         let folder = OutputFolder::begin(self.output, self.edited)?;
         let mut kernels = Vec::new();
@@ -274,7 +274,7 @@ impl Job<'_> {
             let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
             let at = Path::new(&subfolder);
             let plan = self.write(place, costs, artefact, &folder, at)?;
-            kernels.push(Kernel {
+            kernels.push(WrittenKernel {
                 subfolder,
                 program: artefact.kernel.packed.program.clone(),
                 measured: device.and_then(|device| MeasuredKernel::new(artefact, &plan, device)),

@@ -35,7 +35,7 @@ pub(crate) struct Summary {
     /// Whether a GPU was looked for, and there is none.
     pub(crate) without_gpu: bool,
     /// Best first.
-    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) kernels: Vec<WrittenKernel>,
     /// Where it was asked for.
     pub(crate) explanation: Option<Explanation>,
     pub(crate) seconds: Seconds,
@@ -45,7 +45,7 @@ pub(crate) struct Summary {
 }
 
 /// One kernel that was written.
-pub(crate) struct Kernel {
+pub(crate) struct WrittenKernel {
     /// Empty where the kernel is in the folder itself.
     pub(crate) subfolder: String,
     pub(crate) program: Program,
@@ -186,7 +186,7 @@ impl From<Checked> for CheckedDocument {
     }
 }
 
-impl Kernel {
+impl WrittenKernel {
     fn document(&self, output: &Path) -> KernelDocument<'_> {
         KernelDocument {
             folder: if self.subfolder.is_empty() {
@@ -312,7 +312,7 @@ pub(crate) fn size(matrix: &MatrixIdentity) -> String {
     format!("{} × {}, {} {noun}, {mean:.2} a row", count(rows), count(cols), count(nnz))
 }
 
-impl fmt::Display for Kernel {
+impl fmt::Display for WrittenKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Version and task stand above already.
         for (i, line) in self.program.to_string().lines().skip(2).enumerate() {

@@ -45,7 +45,7 @@ use crate::kernel_folder;
 use crate::load::{Matrix, load_whole, lost, round};
 use crate::output_folder::{Edited, OutputFolder};
 use crate::policy;
-use crate::summary::{Kernel, MeasuredKernel, Seconds, Summary};
+use crate::summary::{MeasuredKernel, Seconds, Summary, WrittenKernel};
 use crate::winners::{Place, Winner, WinnerStore, WinningProgram};
 use crate::{console, gpu, interrupt, text};
 use finals::Finals;
@@ -237,8 +237,12 @@ impl Job {
         Ok(TuneSummary { summary, record: laboratory.record })
     }
 
-    fn kernel(&self, artefact: &pipeline::Artefact<Cubin, Infallible>, plan: Plan) -> Kernel {
-        Kernel {
+    fn kernel(
+        &self,
+        artefact: &pipeline::Artefact<Cubin, Infallible>,
+        plan: Plan,
+    ) -> WrittenKernel {
+        WrittenKernel {
             subfolder: String::new(),
             program: artefact.kernel.packed.program.clone(),
             measured: MeasuredKernel::new(artefact, &plan, &self.case.device),
