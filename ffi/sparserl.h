@@ -178,10 +178,11 @@
 // Seconds of a product as measured, in a chain of them.
 #define SPARSERL_NUMBER_MEASURED_SECONDS 3
 
-// The same of plain CSR, measured in turn with it.
+// Seconds of a product by plain CSR, measured in turn with the kernel, in a chain of them.
 #define SPARSERL_NUMBER_CSR_SECONDS 4
 
-// The same of cuSPARSE's fastest algorithm.
+// Seconds of a product by cuSPARSE's fastest algorithm, measured in turn with the kernel, in a
+// chain of them.
 #define SPARSERL_NUMBER_CUSPARSE_SECONDS 5
 
 // Seconds that planning took, in the background too.

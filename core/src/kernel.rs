@@ -110,8 +110,7 @@ impl<C> Kernel<C> {
         Ok(Self { packed, source, code: None, pack_time, compile_time: Duration::ZERO })
     }
 
-    /// The same with the code that a compiler makes of it; `clock` tells the time since some
-    /// moment.
+    /// Adds the code that a compiler makes of the source; `clock` tells the time since some moment.
     ///
     /// # Errors
     /// When the compiler itself fails.

@@ -36,7 +36,7 @@ use measure::Measured;
 pub struct Request<'a, T> {
     /// The matrix, with values in the task's precision.
     pub matrix: CsrView<'a, T>,
-    /// Of the matrix: what the policy sees, and what masks ask.
+    /// What the policy sees of the matrix, and what masks ask.
     pub input: &'a PolicyInput<'a>,
     /// Kernels, at most.
     pub wanted: usize,

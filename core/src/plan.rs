@@ -48,17 +48,17 @@ pub struct Plan {
     pub kernel: KernelPlan,
     /// Blocks, threads and shared memory.
     pub launch: LaunchPlan,
-    /// In the order of the kernel's parameters.
+    /// The kernel's arguments, in the order of its parameters.
     pub arguments: Vec<ArgumentPlan>,
     /// How the elements of an argument with several dimensions lie.
     order: &'static str,
     /// What launches must observe; null where the kernel needs no workspace.
     workspace: Option<WorkspacePlan>,
-    /// In the order of the program's text.
+    /// Parts of the program, in the order of its text.
     pub parts: Vec<PartPlan>,
     /// What the product is expected to cost.
     pub predicted: Prediction,
-    /// Of what was compiled; absent where nothing was.
+    /// Resources of the machine code; absent where nothing was compiled.
     pub machine_code: Option<MachineCode>,
     /// Names of the files in this folder, this one included.
     pub files: Vec<&'static str>,
@@ -249,15 +249,15 @@ impl From<Token> for FieldPlan {
 /// What the cost model expects of one product.
 #[derive(Clone, Debug, Serialize)]
 pub struct Prediction {
-    /// Of the matrix arrays that are read; traffic of the workspace is not among them.
+    /// Bytes of the matrix arrays that a product reads; traffic of the workspace is not among them.
     pub matrix_bytes: u64,
-    /// Of the dense operands, each element moved once.
+    /// Bytes of the dense operands, each element moved once.
     pub dense_bytes: u64,
-    /// Of the matrix in plain CSR, for comparison.
+    /// Bytes of the matrix in plain CSR, for comparison.
     pub csr_bytes: u64,
     /// Floating-point operations.
     pub flops: u64,
-    /// On the target, to rank programs; no claim.
+    /// Seconds of a product on the target, to rank programs; no claim.
     pub seconds: f64,
 }
 
@@ -449,7 +449,7 @@ struct CandidateEntry<'a> {
 }
 
 impl<'a> CandidateList<'a> {
-    /// Of kernels with the folder, program and plan of each.
+    /// Lists kernels, each by its folder, program and plan.
     pub fn new(
         matrix: &'a MatrixIdentity,
         task: Task,

@@ -55,11 +55,11 @@ impl ValueSource {
 /// Something for each regime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ByRegime<T> {
-    /// After a flush of the cache.
+    /// The value with a cold cache: after each flush of it.
     pub cold: T,
-    /// With a warm cache, launched in a chain.
+    /// The value with a warm cache, launches in a chain.
     pub warm: T,
-    /// With a warm cache, with nothing between the launches.
+    /// The value with a warm cache and nothing between the launches.
     pub back_to_back: T,
 }
 

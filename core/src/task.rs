@@ -25,13 +25,13 @@ impl Task {
         Self { operation, precision: Precision::uniform(dtype), values: Values::Fixed }
     }
 
-    /// The same task in other element types.
+    /// This task in other element types.
     #[must_use]
     pub const fn with_precision(self, precision: Precision) -> Self {
         Self { precision, ..self }
     }
 
-    /// The same task on a matrix whose values may or may not change.
+    /// This task on a matrix whose values may, or may not, change.
     #[must_use]
     pub fn with_values(self, values: Values) -> Self {
         Self { values, ..self }

@@ -36,7 +36,7 @@ impl Regime {
     }
 }
 
-/// In which regimes a kernel is to be fast: what it is chosen by.
+/// The regimes in which a kernel is to be fast: what it is chosen by.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -105,9 +105,9 @@ impl Objective {
 /// Times of a launch, by [`Regime`]; each is absent when it was not measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// After a flush of the level-2 cache.
+    /// Times after a flush of the level-2 cache.
     pub cold: Option<Samples>,
-    /// In a chain, the time of what links it taken off.
+    /// Times in a chain, that of what links it taken off.
     pub warm: Option<Samples>,
     /// Times with a warm cache and nothing between the launches.
     pub back_to_back: Option<Samples>,

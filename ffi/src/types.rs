@@ -233,9 +233,10 @@ pub const SPARSERL_NUMBER_PACKED_BYTES: i32 = 1;
 pub const SPARSERL_NUMBER_PREDICTED_SECONDS: i32 = 2;
 /// Seconds of a product as measured, in a chain of them.
 pub const SPARSERL_NUMBER_MEASURED_SECONDS: i32 = 3;
-/// The same of plain CSR, measured in turn with it.
+/// Seconds of a product by plain CSR, measured in turn with the kernel, in a chain of them.
 pub const SPARSERL_NUMBER_CSR_SECONDS: i32 = 4;
-/// The same of cuSPARSE's fastest algorithm.
+/// Seconds of a product by cuSPARSE's fastest algorithm, measured in turn with the kernel, in a
+/// chain of them.
 pub const SPARSERL_NUMBER_CUSPARSE_SECONDS: i32 = 5;
 /// Seconds that planning took, in the background too.
 pub const SPARSERL_NUMBER_PLANNING_SECONDS: i32 = 6;

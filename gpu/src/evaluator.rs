@@ -313,7 +313,7 @@ fn executable<T: Scalar>(
     }
 }
 
-/// As many compiling processes as there are cores, behind the user's cache.
+/// Starts as many compiling processes as there are cores, behind the user's cache.
 ///
 /// # Errors
 /// When no process starts or there is no compiler.

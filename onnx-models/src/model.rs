@@ -96,7 +96,7 @@ pub enum ModelError {
 }
 
 impl Model {
-    /// Of the bytes of two ONNX files; `place` says in errors where they are from.
+    /// Reads a model from the bytes of two ONNX files; `place` says in errors where they are from.
     ///
     /// # Errors
     /// When they are not a model for this version.
@@ -123,7 +123,8 @@ impl Model {
         Self::new("the policy within this program", encoder, decoder)
     }
 
-    /// Of a folder with [`ENCODER`] and [`DECODER`], or of one of these two files.
+    /// Reads the model in a folder with [`ENCODER`] and [`DECODER`], or beside one of these two
+    /// files.
     ///
     /// # Errors
     /// When they cannot be read, or are not a model for this version.

@@ -46,7 +46,7 @@ use layouts::Matrix;
 /// A kernel with all that a launch needs.
 #[derive(Debug)]
 pub struct Case {
-    /// Of the file, and of the kernel.
+    /// Name of the file, and of the kernel.
     pub name: String,
     source: String,
     geometry: Geometry,

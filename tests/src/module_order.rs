@@ -19,7 +19,8 @@ pub fn check(folder: &str, order: &[&str]) -> Result<usize> {
     check_inside(folder, &[], order)
 }
 
-/// The same of the modules inside of a module of the crate, given by its path from the root.
+/// Checks the modules inside of a module of the crate, given by its path from the root, in the same
+/// way.
 ///
 /// # Errors
 /// As [`check`].

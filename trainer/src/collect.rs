@@ -135,7 +135,7 @@ pub struct Collected {
     pub matrices: u64,
     /// Programs that were judged, the reference among them.
     pub programs: u64,
-    /// Of these, those that were right.
+    /// Judged programs that were right.
     pub right: u64,
     /// Time that the evaluator was at work; for the rest of it, it waited for kernels.
     pub judging: Duration,

@@ -52,7 +52,7 @@ impl Collection {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contests {
-    /// Of the values of the matrices and of the search.
+    /// Seed of the values of the matrices and of the search.
     pub seed: u64,
     /// Tasks, as programs state them.
     #[serde(deserialize_with = "tasks", serialize_with = "task_texts")]

@@ -63,7 +63,7 @@ const ATTEMPTS: u32 = 24;
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Corpus {
-    /// Of all that is drawn.
+    /// Seed of all that is drawn.
     pub seed: u64,
     /// Share of the recipes, from 0 to 1, that start from a real matrix, if there are any.
     pub share_of_real: f64,

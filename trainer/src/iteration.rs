@@ -65,9 +65,9 @@ impl Experiment for PolicySamples<'_> {
     }
 }
 
-/// By how much the fastest programs of the cases of a round are faster than those that were known
-/// before, the geometric mean over cases and regimes: 1.01 where they take 1 % less time. Cases
-/// that were not measured before count for nothing; `None` without any.
+/// The factor by which the fastest programs of the cases of a round are faster than those that were
+/// known before, the geometric mean over cases and regimes: 1.01 where they take 1 % less time.
+/// Cases that were not measured before count for nothing; `None` without any.
 ///
 /// What was known stays known, and times are medians of few samples, so that it is never below 1,
 /// and luck alone raises it a little.

@@ -148,7 +148,7 @@ impl<B: Backend> Network<B> {
         self.decoder.remember(&tokens, summary)
     }
 
-    /// As [`Network::read`] with every modality there is, from the numbers of one case.
+    /// Reads one case, of which the network is shown `modalities`: see [`Network::read`].
     #[must_use]
     pub fn read_one(
         &self,
@@ -194,7 +194,7 @@ impl<B: Backend> Network<B> {
         self.heads.guess_terms(last)
     }
 
-    /// The same network with the numbers of parameters that are given, by name; others stay.
+    /// Replaces the numbers of parameters that are given, by name; others stay.
     #[must_use]
     pub fn with_parameters(self, given: &[Parameter]) -> Self {
         parameters::set(self, given)

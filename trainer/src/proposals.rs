@@ -105,7 +105,7 @@ impl Winners {
         of_task.entry(program.to_string()).or_insert_with(|| (program.clone(), 0)).1 += 1;
     }
 
-    /// Those of a task, what won most often first.
+    /// Winners for a task, what won most often first.
     #[must_use]
     pub fn of(&self, task: Task) -> Vec<&Program> {
         let mut found: Vec<_> = self.0.get(&task).into_iter().flat_map(BTreeMap::values).collect();
@@ -161,8 +161,8 @@ impl<'a, 'm> Proposer<'a, 'm> {
         Ok(found)
     }
 
-    /// Those of a list that are for the task and that the mask offers, none that was proposed
-    /// before.
+    /// Proposes the programs of a list that are for the task and that the mask offers, none that
+    /// was proposed before.
     #[must_use]
     pub fn of_list(&mut self, list: &[Program]) -> Vec<Program> {
         let (mask, task) = (self.mask(), self.input.task);
@@ -231,7 +231,7 @@ pub struct Stratified<'a> {
 }
 
 impl<'a> Stratified<'a> {
-    /// As many as the collection says, after those of a list.
+    /// Proposes as many programs as the collection says, after those of a list.
     #[must_use]
     pub fn new(collection: &'a Collection, list: Vec<Program>) -> Self {
         let pool = |&task| {

@@ -47,7 +47,8 @@ pub fn case<T: Scalar>(
     case_in(T::DTYPE, max_rows, max_cols, max_nnz)
 }
 
-/// As [`case`], in a precision whose matrix is of type `T`.
+/// A matrix in type `T` and a program that is legal for it, as [`case`] draws them; the task has
+/// `precision`, whose matrix must be of type `T`.
 pub fn case_in<T: Scalar>(
     precision: impl Into<Precision>,
     max_rows: usize,

@@ -118,7 +118,7 @@ pub fn sample(
     Ok(found.remove(0))
 }
 
-/// As [`sample`] for each of some seeds, in one batch.
+/// Draws a program for each of some seeds, as [`sample`] does for one, in one batch.
 ///
 /// # Errors
 /// When the policy fails.

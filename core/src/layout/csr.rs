@@ -29,7 +29,7 @@ pub struct CsrLayout {
 }
 
 impl CsrLayout {
-    /// With 32-bit column indices.
+    /// A layout with 32-bit column indices.
     #[must_use]
     pub fn new(access: Access, lanes: Lanes, unroll: u32) -> Self {
         Self { index: IndexCoding::U32, access, lanes, unroll }

@@ -12,7 +12,7 @@ pub struct EmulatedCost {
     pub warps: u64,
     /// Instructions, each counted once for each group of lanes of a warp that executes it together.
     pub warp_instructions: u64,
-    /// The same of the warp that executes most.
+    /// Instructions of the warp that executes most, counted in the same way.
     pub longest_warp: u64,
     /// Reads of global memory by the warp that has most of them.
     pub longest_warp_loads: u64,

@@ -197,7 +197,7 @@ fn borders(ends: &[u64], tile_rows: &[u32], items: u32) -> Vec<u32> {
 }
 
 impl MergeLayout {
-    /// With 32-bit column indices.
+    /// A layout with 32-bit column indices.
     #[must_use]
     pub fn new(items: u32, access: Access, reduction: Reduction) -> Self {
         Self { items, index: IndexCoding::U32, access, reduction }

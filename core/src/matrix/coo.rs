@@ -183,7 +183,7 @@ impl<T: Scalar> Coo<T> {
         &self.values
     }
 
-    /// The same matrix in CSR, columns sorted within rows, explicit zeros kept.
+    /// Converts the matrix to CSR, columns sorted within rows, explicit zeros kept.
     ///
     /// A counting sort by row: O(nnz + rows), and sorting for the rows whose columns come out of
     /// order. Duplicates are summed in the order of the entries. Allocates rows + 1 offsets, so a
@@ -210,7 +210,7 @@ impl<T: Scalar> Coo<T> {
 }
 
 impl<T: Scalar> CsrView<'_, T> {
-    /// The same matrix as a list of entries, row by row, columns increasing.
+    /// Converts the matrix to a list of entries, row by row, columns increasing.
     #[must_use]
     pub fn to_coo(&self) -> Coo<T> {
         let rows = (0..self.rows()).flat_map(|row| iter::repeat_n(row as u32, self.row_len(row)));

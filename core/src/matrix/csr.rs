@@ -90,8 +90,8 @@ pub struct CsrView<'a, T> {
 }
 
 impl<'a, T: Scalar> CsrView<'a, T> {
-    /// The same matrix where `U` is its element type, which generic code may not know; none where
-    /// it is another.
+    /// This view as one of element type `U`, where that is `T`, which generic code may not know;
+    /// `None` where it is another.
     #[must_use]
     pub fn of_type<U: Scalar>(self) -> Option<CsrView<'a, U>> {
         let Self { rows, cols, offsets, columns, values, owner: _ } = self;
@@ -367,8 +367,8 @@ impl<T: Scalar> Csr<T> {
         }
     }
 
-    /// The same matrix with its values rounded to another element type; those of this one are
-    /// shared.
+    /// Rounds the values to another element type; the arrays of the pattern are shared with this
+    /// matrix.
     ///
     /// # Errors
     /// [`CsrError::NotFinite`] when a value overflows the new type.

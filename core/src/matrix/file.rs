@@ -243,7 +243,7 @@ pub fn stem(name: &str) -> Option<&str> {
 pub struct Options<'o> {
     /// What becomes of several entries at one position. In an `.smtx` file they are an error.
     pub duplicates: Duplicates,
-    /// Of what is not read in pieces.
+    /// Limits of files that are not read in pieces.
     pub limits: Limits,
     /// Which file of an archive, by its name with or without folders.
     pub member: Option<&'o str>,

@@ -82,7 +82,7 @@ impl<C> Made<C> {
         self.0.iter().map(|made| made.as_ref().ok())
     }
 
-    /// The same kernels, to keep.
+    /// Gives up the kernels, to be kept; nothing where there is none of a program.
     pub fn into_kernels(self) -> impl Iterator<Item = Option<Kernel<C>>> {
         self.0.into_iter().map(Result::ok)
     }

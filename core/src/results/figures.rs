@@ -52,17 +52,17 @@ impl Rival {
 /// How fast a right kernel is, in one regime.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Median.
+    /// Median seconds of a product.
     pub seconds: f64,
     /// Floating-point operations of the product, in 10⁹ a second.
     pub gflops: f64,
-    /// Of the moved bytes; absent where it is not known what is moved.
+    /// Moved bytes over the median; absent where it is not known what is moved.
     pub bytes_per_second: Option<f64>,
-    /// The floor over the time; absent without a bandwidth too.
+    /// Floor over the median, usually at most 1; absent where moved bytes or bandwidth are.
     pub floor_share: Option<f64>,
-    /// Against the default algorithm; absent where it did not run.
+    /// The comparison with cuSPARSE's default algorithm; absent where it did not run.
     pub default: Option<Comparison>,
-    /// Against the quickest algorithm; absent where none ran.
+    /// The comparison with the quickest of the opponents' algorithms; absent where none ran.
     pub best: Option<Comparison>,
 }
 
@@ -93,24 +93,25 @@ pub struct Work {
 /// What is known of a kernel for a packed matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Packing {
-    /// Of the arrays of the packed matrix, workspace excluded.
+    /// Bytes of the arrays of the packed matrix, workspace excluded.
     pub packed_bytes: u64,
-    /// Of the dense operands, each element once.
+    /// Bytes of the dense operands, each element once.
     pub dense_bytes: u64,
-    /// To pack the matrix on the host.
+    /// Seconds to pack the matrix on the host.
     pub seconds: f64,
     /// Bytes a second, read and written, of a device-to-device copy in the same run.
     pub copy_bandwidth: Option<f64>,
 }
 
 impl Work {
-    /// Of a product with a matrix of `nnz` entries, by a kernel of which nothing else is known.
+    /// The work of a product with a matrix of `nnz` entries, by a kernel of which nothing else is
+    /// known.
     #[must_use]
     pub fn new(nnz: usize, operation: Operation) -> Self {
         Self { flops: 2.0 * nnz as f64 * f64::from(operation.columns()), packing: None }
     }
 
-    /// By a kernel for a packed matrix.
+    /// Adds what is known of a kernel for a packed matrix.
     #[must_use]
     pub fn packed(self, packing: Packing) -> Self {
         Self { packing: Some(packing), ..self }
@@ -118,8 +119,8 @@ impl Work {
 }
 
 impl Figures {
-    /// Beside the `baselines` that were measured in turn with it; absent where the regime was not
-    /// measured.
+    /// The figures of a kernel beside the `baselines` that were measured in turn with it; absent
+    /// where the regime was not measured.
     #[must_use]
     pub fn new(
         measurement: &Measurement,
@@ -167,23 +168,24 @@ impl Figures {
 /// The candidate that a user would be given: the fastest right one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chosen {
-    /// Among the candidates, from 0.
+    /// Its place among the candidates, from 0.
     pub index: usize,
     /// Which times decided, as far as there are any.
     pub by: Objective,
-    /// Of the arrays of the packed matrix, workspace excluded.
+    /// Bytes of the arrays of the packed matrix, workspace excluded.
     pub packed_bytes: u64,
-    /// To pack the matrix on the host.
+    /// Seconds to pack the matrix on the host.
     pub pack_seconds: f64,
-    /// Of the dense operands, each element once.
+    /// Bytes of the dense operands, each element once.
     pub dense_bytes: u64,
-    /// Absent for a regime that was not measured.
+    /// Its figures; absent for a regime that was not measured.
     #[serde(flatten)]
     pub figures: ByRegime<Option<Figures>>,
 }
 
 impl Chosen {
-    /// The candidate of this index, which was fastest `by` these times, packed as `packing` says.
+    /// Chooses the candidate of this index, which was fastest `by` these times, packed as `packing`
+    /// says.
     #[must_use]
     pub fn new(
         (index, by): (usize, Objective),

@@ -121,8 +121,8 @@ const STUDENT: [f64; 30] = [
 ];
 
 impl Interval {
-    /// Of the mean of a population, from a sample of it, by Student's t; absent for fewer than two
-    /// values.
+    /// The interval of the mean of a population, from a sample of it, by Student's t; absent for
+    /// fewer than two values.
     ///
     /// The matrices of a benchmark are the sample: the interval says what other matrices of their
     /// kind would give, not how well each was timed.
@@ -245,7 +245,7 @@ pub struct Spread {
     pub matrices: usize,
     /// Their geometric mean.
     pub geomean: f64,
-    /// Of the geometric mean; absent for fewer than two matrices.
+    /// The interval of the geometric mean; absent for fewer than two matrices.
     pub interval: Option<Interval>,
     /// The least of them.
     pub least: f64,
@@ -263,7 +263,7 @@ pub struct Loss {
 }
 
 impl Spread {
-    /// Of ratios above 0, each with its matrix; absent where there is none.
+    /// The spread of ratios above 0, each with its matrix; absent where there is none.
     pub fn of<'a>(ratios: impl IntoIterator<Item = (&'a str, f64)>) -> Option<Self> {
         let ratios: Vec<(&str, f64)> = ratios.into_iter().collect();
         let least = ratios.iter().map(|&(_, ratio)| ratio).min_by(f64::total_cmp)?;

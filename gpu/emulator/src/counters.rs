@@ -12,7 +12,8 @@ pub struct Counters {
     /// PTX instructions, each counted once for each group of lanes of a warp that executes it
     /// together.
     pub warp_instructions: u64,
-    /// The same of the warp that executes most: the length of the critical path.
+    /// PTX instructions of the warp that executes most, counted in the same way: the length of the
+    /// critical path.
     pub longest_warp: u64,
     /// Instructions that read global memory, of the warp that executes most of them.
     pub longest_warp_loads: u64,

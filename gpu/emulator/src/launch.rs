@@ -15,7 +15,7 @@ pub struct Launch {
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
-    /// In the order of the kernel's parameters.
+    /// Arguments, in the order of the kernel's parameters.
     pub arguments: Vec<Argument>,
 }
 

@@ -36,7 +36,7 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// The same once more.
+    /// A copy of the variables, with what they hold now.
     #[must_use]
     pub fn copied(&self) -> Self {
         let copied = |buffer: &Buffer| {
@@ -46,7 +46,7 @@ impl Variables {
         Self { buffers: self.buffers.iter().map(copied).collect() }
     }
 
-    /// Their names, addresses and bytes.
+    /// Names, addresses and bytes of the variables.
     #[must_use]
     pub fn bytes(&self) -> Vec<(String, u64, Vec<u8>)> {
         let of = |buffer: &Buffer| (buffer.name.clone(), buffer.address, buffer.all_bytes());
@@ -81,30 +81,31 @@ impl Memory {
         Self::default()
     }
 
-    /// A buffer that kernels may only read.
+    /// Adds a buffer that kernels may only read.
     pub fn read_only(&mut self, name: &str, bytes: &[u8]) -> BufferId {
         self.add(name, (false, false), words(bytes), bytes.len(), None)
     }
 
-    /// The same, which kernels before it in the stream may be writing: one that waits for those has
-    /// to do so before it reads it.
+    /// Adds a buffer that kernels may only read, and that kernels before the launch in the stream
+    /// may still be writing: one that waits for those has to do so before it reads it.
     pub fn input(&mut self, name: &str, bytes: &[u8]) -> BufferId {
         self.add(name, (false, true), words(bytes), bytes.len(), None)
     }
 
-    /// A buffer that kernels may read and write.
+    /// Adds a buffer that kernels may read and write.
     pub fn writable(&mut self, name: &str, bytes: &[u8]) -> BufferId {
         self.add(name, (true, true), words(bytes), bytes.len(), None)
     }
 
-    /// A buffer that kernels have to write before they read it.
+    /// Adds a buffer of `bytes` that kernels have to write before they read it.
     pub fn uninitialised(&mut self, name: &str, bytes: usize) -> BufferId {
         let words = (0..bytes.div_ceil(4)).map(|_| AtomicU32::new(u32::MAX)).collect();
         let defined = (0..bytes.div_ceil(32)).map(|_| AtomicU32::new(0)).collect();
         self.add(name, (true, true), words, bytes, Some(defined))
     }
 
-    /// The same, of which only what kernels touch takes memory.
+    /// Adds a buffer of `bytes` that kernels have to write before they read it, of which only what
+    /// they touch takes memory.
     pub fn uninitialised_pages(&mut self, name: &str, bytes: usize) -> BufferId {
         let vast = Vast::unwritten(bytes.min(MOST_BYTES));
         self.add_vast(name, true, bytes, vast)

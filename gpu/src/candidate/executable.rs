@@ -208,7 +208,7 @@ impl Prepared {
         self
     }
 
-    /// With the machine code of the kernel that it is the launch of.
+    /// Adds the machine code of the kernel that this is the launch of.
     #[must_use]
     pub fn executable(self, cubin: Cubin) -> Executable {
         let Self { launch, arrays, .. } = self;

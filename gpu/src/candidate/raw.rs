@@ -182,8 +182,7 @@ impl RawKernel {
         })
     }
 
-    /// The same kernel, whose compiler and emulator call its source by the name of its file, or by
-    /// any other; without, it is `KERNEL.cu`.
+    /// Names the file of the kernel's source for compiler and emulator; without, it is `KERNEL.cu`.
     #[must_use]
     pub fn named(self, file: &str) -> Self {
         let file: String = file.chars().filter(|c| !c.is_control()).collect();

@@ -104,7 +104,7 @@ impl Nvrtc {
         self.version
     }
 
-    /// Those of [`Architecture::ALL`] that it compiles for, oldest first.
+    /// The architectures that it compiles for, of [`Architecture::ALL`], oldest first.
     #[must_use]
     pub fn architectures(&self) -> &[Architecture] {
         &self.architectures

@@ -92,8 +92,8 @@ impl CompilePool {
         }
     }
 
-    /// The same, whose first process is started when it is needed: that there is no compiler shows
-    /// only then.
+    /// Makes a pool whose first process is started when it is needed: that there is no compiler
+    /// shows only then.
     #[must_use]
     pub fn open(
         command: ServerCommand,

@@ -51,7 +51,7 @@ impl OnnxRuntime {
         Err(EngineError::Absent { library: library.into(), reason })
     }
 
-    /// The same on the first CUDA device; opening a model fails where that is not possible.
+    /// Runs models on the first CUDA device; opening one fails where that is not possible.
     #[must_use]
     pub fn on_cuda(self) -> Self {
         Self { cuda: true, ..self }

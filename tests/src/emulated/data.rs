@@ -9,9 +9,9 @@ use super::random::{draw, fraction};
 /// An argument.
 #[derive(Debug)]
 pub struct CaseArgument {
-    /// As the kernel has it.
+    /// Name of the parameter in the kernel.
     pub name: String,
-    /// Of its elements.
+    /// Type of its elements.
     pub element: ElementType,
     /// What it holds.
     pub content: Content,
@@ -154,7 +154,7 @@ impl ElementType {
         })
     }
 
-    /// Of an element.
+    /// Bytes of an element.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {

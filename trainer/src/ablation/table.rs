@@ -13,7 +13,7 @@ use crate::evaluation::{COST_MODEL, CaseResult, Table, written};
 pub struct SeedResult {
     /// The variant or improvement.
     pub variant: String,
-    /// Of all that was drawn in its training.
+    /// The seed of all that was drawn in its training.
     pub seed: u64,
     /// Cases of the test, as [`replay`](crate::evaluation::replay) has them for a network of the
     /// variant's name.
@@ -23,7 +23,7 @@ pub struct SeedResult {
 /// How well the networks of variants choose.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AblationTable {
-    /// By task, regime and variant, in the order of the results.
+    /// Rows by task, regime and variant, in the order of the results.
     pub rows: Vec<AblationRow>,
 }
 
@@ -40,7 +40,7 @@ pub struct AblationRow {
     pub variant: String,
     /// Geometric mean of the first picks on all matrices, by each seed.
     pub first: Vec<f64>,
-    /// The same of the best of eight.
+    /// Geometric mean of the best of eight picks on all matrices, by each seed.
     pub of_eight: Vec<f64>,
     /// Where the first seed's mean lies, by a bootstrap over families; absent for fewer than two.
     pub interval: Option<Interval>,

@@ -32,15 +32,15 @@ impl<'a> Recipes<'a> {
         Self::of_real_first(real, Corpus { seed, ..Corpus::default() }, 0)
     }
 
-    /// As many matrices as `count`, and at least the real ones: these first, with values drawn at
-    /// random, then those that a corpus makes of them.
+    /// The recipes of `count` matrices, or of all real ones where those are more: these first, with
+    /// values drawn at random, then those that a corpus makes of them.
     #[must_use]
     pub fn of_real_first(real: &'a RealMatrices, corpus: Corpus, count: u64) -> Self {
         let source = Source::RealFirst(Corpus { share_of_real: 1.0, ..corpus });
         Self { source, count: count.max(real.all().len() as u64), real, steps: &[] }
     }
 
-    /// The same, with these steps applied to each of the real matrices that come first.
+    /// Applies these steps to each of the real matrices that come first.
     #[must_use]
     pub fn changed_by(self, steps: &'a [Step]) -> Self {
         Self { steps, ..self }

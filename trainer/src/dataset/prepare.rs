@@ -44,7 +44,7 @@ pub enum PrepareError<E> {
 pub struct Prepared {
     /// Matrices of the measured cases.
     pub matrices: usize,
-    /// Of these, those that are in the dataset.
+    /// Matrices of the measured cases that are in the dataset already.
     pub done: usize,
 }
 

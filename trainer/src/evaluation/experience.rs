@@ -24,8 +24,8 @@ pub struct Experience {
 pub struct PastCase {
     /// The [`scalars`](sparserl_onnx_models::inputs::scalars) of matrix, task and GPU.
     pub scalars: Vec<f32>,
-    /// Of each measured program, by its place in [`Experience::programs`], log2 of its time over
-    /// the fastest one's, the mean over the regimes of the objective; least first. At least one.
+    /// For each measured program, by its place in [`Experience::programs`], log2 of its time over
+    /// the fastest one's: the mean over the regimes of the objective; least first. At least one.
     pub regrets: Vec<(usize, f32)>,
 }
 
@@ -85,9 +85,9 @@ impl Experience {
         Ok(found.into_iter().map(|(task, (experience, _))| (task, experience)).collect())
     }
 
-    /// Of the cases in which at least half of some programs were measured, what is known of these
-    /// programs, still against the fastest of all: as often and as fairly of one as of another,
-    /// which programs that are proposed are not.
+    /// What is known of some programs, from the cases in which at least half of them were measured,
+    /// still against the fastest of all: as often and as fairly of one as of another, which
+    /// programs that are proposed are not.
     #[must_use]
     pub fn of_programs(&self, listed: &[Program]) -> Self {
         let places: Vec<Option<usize>> = self

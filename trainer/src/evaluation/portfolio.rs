@@ -13,8 +13,8 @@ const LEAST_CASES: usize = 20;
 /// Programs that are chosen from: those with the least mean regret.
 const CONSIDERED: usize = 400;
 
-/// The same programs for every matrix: the first is the best single one, and each next one gains
-/// most where the best of those before it is measured.
+/// A chooser of one list of programs for every matrix: the first is the best single one, and each
+/// next one gains most where the best of those before it is measured.
 #[derive(Clone, Debug)]
 pub struct FixedPortfolio {
     programs: BTreeMap<Task, Vec<Program>>,

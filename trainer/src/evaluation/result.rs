@@ -20,7 +20,7 @@ pub struct CaseResult {
     pub family: String,
     /// The task, as programs state it.
     pub task: String,
-    /// Of each chooser and regime.
+    /// The picks of each chooser in each regime.
     pub choosers: Vec<Picks>,
     /// The fastest programs of the search.
     pub oracle: Oracle,
@@ -31,9 +31,9 @@ pub struct CaseResult {
 /// The fastest program of a search in each regime.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Oracle {
-    /// With a cold cache.
+    /// The fastest program with a cold cache.
     pub cold: TimedProgram,
-    /// In a chain.
+    /// The fastest program in a chain, with a warm cache.
     pub warm: TimedProgram,
 }
 

@@ -14,7 +14,7 @@ pub struct SampledCase {
     pub family: String,
     /// The task, as programs state it.
     pub task: String,
-    /// Of each policy, by what it chose from.
+    /// What each policy wrote, by what it chose from.
     pub sampled: Vec<Sampled>,
 }
 
@@ -46,7 +46,7 @@ pub struct Sampled {
 /// How often programs of policies compile and are right.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SampledTable {
-    /// By task, policy and tokens, in the order in which the cases have them.
+    /// Rows by task, policy and tokens, in the order in which the cases have them.
     pub rows: Vec<SampledRow>,
 }
 

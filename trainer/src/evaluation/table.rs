@@ -16,7 +16,7 @@ const CLOSE: f64 = 0.98;
 /// How near each chooser comes to the oracle.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Table {
-    /// By task, regime and chooser, in the order in which the results have them.
+    /// Rows by task, regime and chooser, in the order in which the results have them.
     pub rows: Vec<Row>,
 }
 
@@ -36,8 +36,8 @@ pub struct Row {
     pub wrong: usize,
     /// Geometric means of the best of the first 1, 2, 4 and 8 picks.
     pub best_of: [f64; BEST_OF.len()],
-    /// Of the first picks' geometric mean, with 95 %: families are drawn again, with all their
-    /// matrices; absent for fewer than two families.
+    /// The interval of the first picks' geometric mean, with 95 %: families are drawn again, with
+    /// all their matrices; absent for fewer than two families.
     pub interval: Option<Interval>,
     /// Share of the first picks within 2 % of the oracle.
     pub close: f64,

@@ -24,9 +24,9 @@ pub struct Report {
     pub programs: usize,
     /// The constants that the fit began with.
     pub present: CostConstants,
-    /// Those that fit all cases best.
+    /// The constants that fit all cases best.
     pub fitted: CostConstants,
-    /// By regime and task, for each regime after its tasks all of them.
+    /// Scores by regime and task; for each regime, after its tasks, of all of them together.
     pub scores: Vec<TaskScores>,
 }
 
@@ -37,11 +37,11 @@ pub struct TaskScores {
     pub regime: String,
     /// What was computed; absent for all tasks together.
     pub task: Option<String>,
-    /// With the present constants.
+    /// Scores with the constants that the fit began with.
     pub present: Scores,
-    /// With constants that were fitted without the families of a case's matrix.
+    /// Scores with constants that were fitted without the families of a case's matrix.
     pub held_out: Scores,
-    /// With those fitted to these very cases.
+    /// Scores with the constants that were fitted to these very cases.
     pub fitted: Scores,
 }
 

@@ -7,18 +7,19 @@ use sparserl_core::results::{Mean, Spread, rank_correlation};
 use super::solver::loss;
 use super::terms::CaseTerms;
 
-/// Of one case.
+/// How well predicted times rank the programs of one case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CaseScore {
     /// Weighted mean of Huber's loss of the programs, but for a factor of the case's own.
     pub objective: f64,
     /// Time of the fastest program over that of the one with the least prediction: at most 1.
     pub first_pick: f64,
-    /// Spearman's, of predicted and measured times; absent where all of either are equal.
+    /// Spearman's rank correlation, from −1 to 1, of predicted and measured times; absent where all
+    /// of either are equal.
     pub rank_correlation: Option<f64>,
 }
 
-/// Of many cases.
+/// How well predicted times rank the programs of many cases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
     /// Cases: of one matrix, task, GPU and regime each.
@@ -34,7 +35,8 @@ pub struct Scores {
 }
 
 impl CaseScore {
-    /// With these constants. Of programs with the same prediction the first is picked.
+    /// Scores the predictions that these constants give for a case. Of programs with the same
+    /// prediction the first is picked.
     #[must_use]
     pub fn of(case: &CaseTerms, constants: &CostConstants) -> Self {
         let predicted = case.predict(constants);
@@ -53,7 +55,7 @@ impl CaseScore {
 }
 
 impl Scores {
-    /// Of some cases; absent where there are none.
+    /// Sums up the scores of some cases; absent where there are none.
     pub fn of<'s>(scores: impl IntoIterator<Item = &'s CaseScore>) -> Option<Self> {
         let scores: Vec<&CaseScore> = scores.into_iter().collect();
         let first_picks = Spread::of(scores.iter().map(|score| ("", score.first_pick)))?;

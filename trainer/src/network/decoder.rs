@@ -14,7 +14,7 @@ pub struct Cache<B: Backend> {
 }
 
 impl<B: Backend> Cache<B> {
-    /// Of programs that have not begun.
+    /// A cache of programs that have not begun.
     #[must_use]
     pub fn empty() -> Self {
         Self { layers: Vec::new(), positions: 0 }

@@ -39,7 +39,7 @@ impl<B: AutodiffBackend> Learner<B> {
         Self { network, optimizer: AdamW::new(optimizer), device }
     }
 
-    /// The same network with the numbers of parameters that are given, by name; others stay.
+    /// Replaces the numbers of parameters that are given, by name; others stay.
     #[must_use]
     pub fn with_parameters(mut self, given: &[Parameter]) -> Self {
         self.network = self.network.with_parameters(given);

@@ -31,17 +31,17 @@ pub struct LossWeights {
 /// The losses of a batch, each a mean over what it is about; 0 where there is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Losses {
-    /// All others by their weights.
+    /// The sum of all others, by their weights.
     pub total: f32,
-    /// Nats a token.
+    /// Cross-entropy of the tokens that are imitated, in nats a token.
     pub imitation: f32,
-    /// Of guessed terms.
+    /// Loss of the guessed terms.
     pub terms: f32,
-    /// Of the speed within reach.
+    /// Loss of the speed within reach.
     pub reach: f32,
     /// Nats a position.
     pub validity: f32,
-    /// Of the ensemble's speeds.
+    /// Huber loss of the ensemble's speeds.
     pub speed: f32,
     /// Nats that the predicted order lacks of the measured one.
     pub ranking: f32,

@@ -80,7 +80,7 @@ impl<B: Backend> NetworkPolicy<B> {
         Self { network: Arc::new(network), config: config.clone(), modalities, device }
     }
 
-    /// As [`Policy::read`], of inputs that are known already.
+    /// Reads a case whose inputs are known already: see [`Policy::read`].
     #[must_use]
     pub fn read_inputs(&self, inputs: &Inputs) -> Box<dyn ConditionedPolicy> {
         Box::new(self.reading(inputs))
@@ -92,8 +92,8 @@ impl<B: Backend> NetworkPolicy<B> {
         self.config.positions
     }
 
-    /// As [`ConditionedSpeedModel::speeds`], of inputs, ids of tokens and terms that are known
-    /// already.
+    /// Predicts the speeds of programs whose ids of tokens and terms are known already, as the
+    /// inputs are: see [`ConditionedSpeedModel::speeds`].
     ///
     /// # Errors
     /// When a program is longer than any of today.

@@ -39,7 +39,7 @@ pub struct RolloutStep {
     pub log_probability: f32,
     /// What the critic expected then, before the token.
     pub value: f32,
-    /// By how much the token was better than what else would have been written; of
+    /// How much the token was better than what else would have been written; for
     /// [`Surrogate::Likelihood`](super::Surrogate) how much it is imitated.
     pub advantage: f32,
     /// What the critic should have expected.

@@ -17,7 +17,7 @@ pub struct Judged {
 /// What a program teaches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lesson {
-    /// Of each token by how much it was better than what else would have been written; of expert
+    /// For each token how much it was better than what else would have been written; with expert
     /// iteration how much the program is imitated.
     pub advantages: Vec<f64>,
     /// What the critic should have expected before each token.
@@ -74,7 +74,7 @@ pub fn lessons(config: &ReinforcementConfig, group: &[Judged], distinct: &[bool]
     }
 }
 
-/// By how much each reward is above the mean of the others; 0 where there are none.
+/// Each reward less the mean of the others; 0 where there are no others.
 #[must_use]
 pub fn leave_one_out(rewards: &[f64]) -> Vec<f64> {
     let others = rewards.len().saturating_sub(1);
@@ -86,7 +86,7 @@ pub fn leave_one_out(rewards: &[f64]) -> Vec<f64> {
     rewards.iter().map(lead).collect()
 }
 
-/// By how many deviations of the group each reward is above its mean; 0 where all are equal.
+/// Each reward less the mean of the group, in standard deviations of it; 0 where all are equal.
 #[must_use]
 pub fn normalised(rewards: &[f64]) -> Vec<f64> {
     let count = rewards.len().max(1) as f64;

@@ -13,7 +13,7 @@ use crate::network::OptimizerConfig;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReinforcementConfig {
-    /// Of all that is drawn.
+    /// Seed of all that is drawn.
     pub seed: u64,
     /// Rounds of writing programs, judging them and learning from that.
     pub iterations: u64,

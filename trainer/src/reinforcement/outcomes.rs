@@ -77,7 +77,7 @@ pub struct RecordedOutcomes {
 }
 
 impl Judgement {
-    /// Of a program that there is no kernel of.
+    /// The judgement of a program that there is no kernel of.
     pub const NOT_COMPILED: Self = Self { tier: Tier::NotCompiled, speeds: [None; REGIMES.len()] };
 
     /// The mean of its speeds over the regimes in which it was timed.
@@ -107,7 +107,8 @@ impl Known {
         known
     }
 
-    /// The same of a dataset, which does not say how far programs came that are not right.
+    /// What the cases of a dataset were measured to be; it does not say how far programs came that
+    /// are not right.
     #[must_use]
     pub fn of_dataset(dataset: &Dataset) -> Self {
         let mut known = Self::default();

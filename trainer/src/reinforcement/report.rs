@@ -40,7 +40,7 @@ pub struct Tally {
 pub struct Report {
     /// Iterations made.
     pub step: u64,
-    /// Of the programs that were learned from.
+    /// What became of the programs that were learned from.
     #[serde(flatten)]
     pub written: Tally,
     /// Nats of a token by which the policy that wrote the programs differs from the one that

@@ -122,7 +122,7 @@ impl Rollout {
     }
 }
 
-/// Of each token whether it decides about the structure of its program: what becomes of a set of
+/// For each token, whether it decides about the structure of its program: what becomes of a set of
 /// rows (kept, sorted or split), and in which layout they are. What the language does not allow
 /// decides nothing.
 #[must_use]

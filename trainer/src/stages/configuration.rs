@@ -10,7 +10,7 @@ use crate::network::{LossWeights, NetworkConfig, OptimizerConfig};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageConfig {
-    /// Of all that is drawn.
+    /// Seed of all that is drawn.
     pub seed: u64,
     /// Batches to learn from.
     pub steps: u64,
@@ -42,7 +42,8 @@ pub struct StageConfig {
     /// Doublings of speed by which a program has to lead to be imitated e times as much.
     #[serde(default = "temperature")]
     pub temperature: f64,
-    /// Of programs that are as fast, one with another token is imitated less by this share.
+    /// The share by which a program is imitated less for each token that it has more than another
+    /// that is as fast.
     #[serde(default = "shortness")]
     pub shortness: f64,
     /// What networks are not shown now and then.
@@ -69,11 +70,11 @@ pub struct StageConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shares {
-    /// Those near the best.
+    /// Share of programs near the best.
     pub best: f64,
-    /// Drawn from the grammar and legal.
+    /// Share of legal programs, drawn from the grammar.
     pub legal: f64,
-    /// Drawn from the grammar and not legal.
+    /// Share of programs that are not legal, drawn from the grammar.
     pub illegal: f64,
 }
 

@@ -16,9 +16,9 @@ pub struct Validation {
     pub cases: usize,
     /// Mean losses over batches.
     pub losses: Losses,
-    /// Of the network, by the mean of its ensemble.
+    /// Picks of the network, by the mean of its ensemble.
     pub network: Picks,
-    /// Of the cost model, on the same programs.
+    /// Picks of the cost model, on the same programs.
     pub cost_model: Picks,
 }
 

@@ -32,7 +32,8 @@ pub struct PartCost {
     pub total_steps: f64,
     /// Loop iterations of the warp with most.
     pub longest_steps: f64,
-    /// Those of the warp with most, divided by the iterations that are in flight together.
+    /// Loop iterations of the warp with most, divided by the iterations that are in flight
+    /// together.
     pub critical_steps: f64,
     /// What happens before the first entry and after the last.
     pub start_up: StartUp,

@@ -6,9 +6,9 @@ use super::{Address, AtomicOperation, AtomicType, Register};
 /// `cp.async.bulk` to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BulkCopy {
-    /// In shared memory of the cluster.
+    /// Where the bytes go, in shared memory of the cluster.
     pub destination: Address,
-    /// In global memory, or in the block's shared memory.
+    /// Where the bytes are, in global memory or in the block's shared memory.
     pub source: Address,
     /// 32-bit register: how many bytes, a multiple of 16.
     pub bytes: Register,

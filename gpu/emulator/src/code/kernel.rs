@@ -112,8 +112,8 @@ pub struct Kernel {
     pub machine_registers: Option<u32>,
     /// What some of them hold from the beginning.
     pub constants: Vec<(Register, Constant)>,
-    /// Those that may be read before they are written, each with the first instruction that reads
-    /// it: they hold nothing at first.
+    /// Registers that may be read before they are written, each with the first instruction that
+    /// reads it: they hold nothing at first.
     pub undefined: Vec<(Register, u32)>,
     /// Parameters, in the order of the signature.
     pub parameters: Vec<Parameter>,

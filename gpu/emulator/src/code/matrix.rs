@@ -61,7 +61,7 @@ impl MmaType {
 /// `ldmatrix`: loads one, two or four matrices of 8 × 8 elements of 16 bits from shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadMatrix {
-    /// Of a row: lane 8 i + j has that of row j of matrix i.
+    /// The address of a row: lane 8 i + j has that of row j of matrix i.
     pub address: Address,
     /// A 32-bit register for each matrix.
     pub destinations: Box<[Register]>,
@@ -74,7 +74,7 @@ pub struct LoadMatrix {
 /// `stmatrix`: stores as many to shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreMatrix {
-    /// Of a row: lane 8 i + j has that of row j of matrix i.
+    /// The address of a row: lane 8 i + j has that of row j of matrix i.
     pub address: Address,
     /// A 32-bit register for each matrix.
     pub sources: Box<[Register]>,

@@ -11,7 +11,7 @@ pub struct MBarrier {
     pub action: MBarrierAction,
     /// How it is ordered.
     pub order: Order,
-    /// With whom, where it says so.
+    /// The threads with which it is ordered, where it says so.
     pub scope: Option<Scope>,
 }
 

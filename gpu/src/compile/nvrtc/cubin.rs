@@ -185,7 +185,7 @@ impl Cubin {
         &self.parts.kernel
     }
 
-    /// The same machine code for another of its kernels; `None` when it has none of that name.
+    /// This machine code for another of its kernels; `None` when it has none of that name.
     #[must_use]
     pub fn with_kernel(&self, kernel: &str) -> Option<Self> {
         let resources = Resources::parse(&self.parts.log, kernel)?;

@@ -18,7 +18,7 @@ pub struct WorkspaceLayout {
 }
 
 impl WorkspaceLayout {
-    /// Of the kernel of a packed matrix.
+    /// The workspace of the kernel of a packed matrix.
     #[must_use]
     pub fn new(packed: &Packed) -> Self {
         Self::of(packed.arguments().map(|(_, array)| (array.role, array.data.bytes().len() as u64)))
