@@ -21,8 +21,8 @@ pub(crate) fn print(result: &str) {
     println!("{result}");
 }
 
-/// How far a command has come: a bar on a terminal, which goes when this is dropped, and a line each
-/// minute elsewhere, as in the log of a job.
+/// How far a command has come: a bar on a terminal, which goes when this is dropped, and a line
+/// each minute elsewhere, as in the log of a job.
 #[derive(Debug)]
 pub(crate) struct ProgressDisplay {
     bar: ProgressBar,
