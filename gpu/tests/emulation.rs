@@ -421,9 +421,8 @@ fn who_needs_more_than_a_budget_is_not_called_faulty() {
     );
     assert!(judge(&one_thread, all).unwrap().outcome.is_right());
     // Who goes round and round, or waits for what nobody does, never ends by any budget.
-    let round =
-        cuda("while (row_ptr[row] < row_ptr[row + 1] && y[row] == y[row]) { }", "y[row] = sum;");
-    let waits = cuda("while (*(volatile const float*)&x[row % 280] != 7) { }", "y[row] = sum;");
+    let round = cuda("for (int i = 0; i < 2; i = row_ptr[row] & 0) sum += i;", "y[row] = sum;");
+    let waits = foreign("wrong/waits_for_a_later_block");
     for (endless, budget) in [(waits, 2_000), (round, 2_000)] {
         let judgement = judge(&endless, budget).unwrap();
         assert!(matches!(judgement.outcome, Outcome::Faulted { .. }), "{}", judgement.outcome);

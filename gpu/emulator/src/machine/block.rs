@@ -311,6 +311,10 @@ impl<'g> Block<'g> {
         self.warps.iter().all(|warp| warp.alive == 0)
     }
 
+    pub(crate) fn has_fault(&self) -> bool {
+        self.core.findings.has_fault()
+    }
+
     pub(crate) fn is_stuck(&self) -> bool {
         self.core.is_stuck
     }

@@ -60,6 +60,11 @@ impl Findings {
         }
     }
 
+    /// Whether any is more than a remark.
+    pub(crate) fn has_fault(&self) -> bool {
+        self.first.values().any(|finding| !finding.kind.is_remark())
+    }
+
     /// All, in the order of the code.
     pub(crate) fn into_vec(self) -> Vec<Finding> {
         self.first.into_values().collect()

@@ -293,9 +293,9 @@ impl<'l> Grid<'l> {
 pub fn room(kernel: &Kernel, threads: usize, dynamic_shared: u32) -> usize {
     let warps = threads.div_ceil(WARP).max(1);
     let of_threads = MOST_RESIDENT_THREADS / (warps * WARP);
-    let registers = kernel.machine_registers.map_or(usize::MAX, |of_a_thread| {
-        blocks_by_registers(of_a_thread, warps as u32) as usize
-    });
+    let registers = kernel
+        .machine_registers
+        .map_or(usize::MAX, |of_a_thread| blocks_by_registers(of_a_thread, warps as u32) as usize);
     // The system takes 1 KB of each block's shared memory.
     let shared = kernel.shared_bytes.saturating_add(dynamic_shared) as usize + (1 << 10);
     let each = of_threads.min(RESIDENT_SHARED / shared).min(registers);

@@ -15,6 +15,9 @@ use crate::launch::Report;
 
 /// Into so many tries a budget is divided for those that wait for nothing that still comes.
 const MOST_TRIES: usize = 500;
+/// Rounds in which a launch goes on that is wrong already: what follows from its fault is found by
+/// then, and lanes that take up what nobody gave them may go on until their budget ends.
+const ROUNDS_AFTER_FAULT: u32 = 5_000;
 
 impl<'l> Grid<'l> {
     /// Runs all blocks.
@@ -28,7 +31,7 @@ impl<'l> Grid<'l> {
         let mut findings = Findings::default();
         let mut counters = Counters::default();
         let mut resident: Vec<Block<'_>> = Vec::new();
-        let mut is_over = false;
+        let (mut is_over, mut rounds_after_fault) = (false, 0);
         let most = self.most_resident();
         let mut at_once = most.min(RESIDENT).max(size);
         while !is_over {
@@ -70,6 +73,10 @@ impl<'l> Grid<'l> {
             }
             // What cannot go on would only be found again by the blocks after it.
             is_over = resident.iter().any(Block::is_stuck);
+            if findings.has_fault() || resident.iter().any(Block::has_fault) {
+                rounds_after_fault += 1;
+                is_over |= rounds_after_fault > ROUNDS_AFTER_FAULT;
+            }
             let mut ended: VecDeque<bool> = resident
                 .chunks(size)
                 .flat_map(|blocks| std::iter::repeat_n(have_ended(blocks), blocks.len()))

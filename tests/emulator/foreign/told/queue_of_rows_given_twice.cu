@@ -1,9 +1,10 @@
-// Warps take two rows at a time, but the queue goes on by one. It is set back when all have left it.
-// SAYS: whose turn it is, is decided at line 10
-// launch: spmv<<<8, 32>>>(row_offsets, columns, values, x, y, num_rows)
+// Warps take two rows at a time, but the queue goes on by one, so that rows are added to twice.
+// SAYS: whose turn it is, is decided at line 11
+// launch: spmv<<<8, 32>>>(row_offsets, columns, values, x, y, num_rows, alpha, beta)
 #include <cooperative_groups.h>
 __device__ int next;
-__global__ void spmv(const int* offsets, const int* columns, const float* values, const float* x, float* y, int rows) {
+__global__ void spmv(const int* offsets, const int* columns, const float* values, const float* x, float* y, int rows,
+                     float alpha, float beta) {
   for (;;) {
     int first = 0;
     if (threadIdx.x == 0)
@@ -14,7 +15,7 @@ __global__ void spmv(const int* offsets, const int* columns, const float* values
       float sum = 0;
       for (int i = offsets[row] + threadIdx.x; i < offsets[row + 1]; i += 32) sum += values[i] * x[columns[i]];
       for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(~0u, sum, d);
-      if (threadIdx.x == 0) y[row] = row % 2 ? sum : sum * 1;
+      if (threadIdx.x == 0) y[row] = alpha * sum + (beta == 0 ? 0 : beta * y[row]);
     }
   }
   cooperative_groups::this_grid().sync();
