@@ -4,8 +4,8 @@
 //! whose loop is over. A lane that has gone another way than those that it is named by, has stored
 //! something there and ended is one that they should have waited for, if only it came. It has gone
 //! past them where it stored by a decision that has nothing to do with whether the operation is
-//! executed (a *control dependence*, after Ferrante, Ottenstein and Warren, 1987), and which none of
-//! those that take part in it has come to since all were together last.
+//! executed (a *control dependence*, after Ferrante, Ottenstein and Warren, 1987), and which none
+//! of those that take part in it has come to since all were together last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
