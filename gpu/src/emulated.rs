@@ -40,18 +40,16 @@ use sparserl_emulator::code::Kernel as MachineKernel;
 pub use sparserl_emulator::code::SourceLocation;
 pub use sparserl_emulator::counters::Counters;
 pub use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
-use sparserl_emulator::machine::room;
 use sparserl_emulator::ptx::{Module, PtxError};
 
 use crate::candidate::Candidate;
 use crate::candidate::executable::Prepared;
-use crate::candidate::raw::{GRID_BARRIER, RawError, RawKernel};
+use crate::candidate::raw::{RawError, RawKernel};
 use crate::compile::CubinCompiler;
 use crate::compile::nvrtc::{
     CompileError, CompileOptions, Compilers, Cubin, UnsupportedByAll, Version,
 };
 use crate::compile::pool::{CompilePool, PoolCompileError};
-use crate::run::device::Geometry;
 use checks::{MOST_ELEMENTS, MOST_WARPS, Trial, is_short, named_columns, warps};
 use sample::Sampling;
 use sparserl_core::target::Architecture;
@@ -335,9 +333,6 @@ impl EmulatorEvaluator {
                 *file = name.to_owned();
             }
         }
-        if let Some(outcome) = cannot_wait_for_all(&kernel, &prepared.launch.geometry) {
-            return Ok(Judgement::unlaunched(outcome));
-        }
         let how = (&self.options, until);
         let trial = run_trial(&kernel, &prepared, matrix, (task, foreign.is_some()), how);
         let trial = trial.map(|judgement| judgement.naming_launch(foreign));
@@ -534,21 +529,6 @@ fn refused<M>(made: Result<M, PoolCompileError>) -> Result<Result<M, String>, Em
         Err(error) if error.is_refusal() => Ok(Err(error.to_string())),
         Err(error) => Err(error.into()),
     }
-}
-
-/// What becomes of a cooperative launch of more blocks than a device has room for at once.
-fn cannot_wait_for_all(kernel: &MachineKernel, geometry: &Geometry) -> Option<Outcome> {
-    let is_cooperative = kernel.variables.iter().any(|variable| variable.name == GRID_BARRIER);
-    let threads = geometry.block.iter().fold(1_usize, |n, &size| n.saturating_mul(size as usize));
-    let blocks = geometry.grid.iter().fold(1_u64, |n, &size| n.saturating_mul(size.into()));
-    let room = room(kernel, threads, geometry.dynamic_shared);
-    (is_cooperative && blocks > room as u64).then(|| {
-        let reason = format!(
-            "its grid waits for all of its {blocks} blocks, of which the largest devices have room for {room} at once: \
-             make the grid smaller"
-        );
-        Outcome::LaunchFailed { reason }
-    })
 }
 
 fn not_compiled(reason: String) -> Outcome {

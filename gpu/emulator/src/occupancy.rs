@@ -1,20 +1,20 @@
 //! Registers of a multiprocessor, as blocks take them: those of CUDA's occupancy calculator
 //! (`cuda_occupancy.h`), which are the same from `sm_70` to `sm_121`.
 
+use crate::compute::WARP;
+
 /// 32-bit registers of a multiprocessor, all of which one block may have.
 pub const REGISTERS: u32 = 1 << 16;
 /// Parts that a multiprocessor has, each with its share of the registers and of a block's warps.
 const PARTS: u32 = 4;
 /// Registers that a warp takes are a multiple of this.
 const UNIT: u32 = 256;
-/// Threads of a warp.
-const WARP: u32 = 32;
 
 /// Blocks of so many warps that a multiprocessor has registers for at once, where each thread takes
 /// that many. A driver refuses to launch blocks of which it has not for one.
 #[must_use]
 pub fn blocks_by_registers(of_a_thread: u32, warps: u32) -> u32 {
-    let of_a_warp = of_a_thread.saturating_mul(WARP).max(1).next_multiple_of(UNIT);
+    let of_a_warp = of_a_thread.saturating_mul(WARP as u32).max(1).next_multiple_of(UNIT);
     let in_a_part = REGISTERS / PARTS / of_a_warp;
     in_a_part * PARTS / warps.max(1)
 }

@@ -1,10 +1,12 @@
-//! What a block may take of a multiprocessor. The emulator would run blocks that take more; a
-//! driver refuses to launch them.
+//! What blocks may take of a multiprocessor, and those that wait for each other of a device. The
+//! emulator would run blocks that take more; a driver refuses to launch them.
 
 use sparserl_core::target::{Architecture, Target};
-use sparserl_emulator::code::Kernel;
+use sparserl_emulator::code::{Kernel, WARP};
+use sparserl_emulator::machine::room;
 use sparserl_emulator::occupancy::{REGISTERS, blocks_by_registers};
 
+use crate::candidate::raw::GRID_BARRIER;
 use crate::run::device::Geometry;
 
 /// Bytes of a multiprocessor's shared memory that the system takes for each block, since `sm_80`.
@@ -30,11 +32,21 @@ pub(super) fn refusal(
     }
     let threads = geometry.block.iter().fold(1, |n: u32, &size| n.saturating_mul(size));
     // Of more threads something else is said.
-    let registers = kernel.machine_registers.filter(|_| threads <= MOST_THREADS)?;
-    (blocks_by_registers(registers, threads.div_ceil(32)) == 0).then(|| {
-        format!(
+    if let Some(registers) = kernel.machine_registers.filter(|_| threads <= MOST_THREADS)
+        && blocks_by_registers(registers, threads.div_ceil(WARP as u32)) == 0
+    {
+        return Some(format!(
             "blocks of {threads} threads of {registers} registers: {architecture} has {REGISTERS} for a block, which \
              warps take by 256; __launch_bounds__({threads}) makes the compiler keep to that"
+        ));
+    }
+    let is_cooperative = kernel.variables.iter().any(|variable| variable.name == GRID_BARRIER);
+    let blocks = geometry.grid.iter().fold(1_u64, |n, &size| n.saturating_mul(size.into()));
+    let room = room(kernel, threads as usize, dynamic);
+    (is_cooperative && blocks > room as u64).then(|| {
+        format!(
+            "its grid waits for all of its {blocks} blocks, of which the largest devices have room for {room} at once: \
+             make the grid smaller"
         )
     })
 }
