@@ -73,6 +73,15 @@ impl Evaluation {
         medians.min_by(f64::total_cmp)
     }
 
+    /// The evaluation of all candidates, some of which nobody had to judge: `known` has what became
+    /// of those, and nothing for each that was judged, in the order of the candidates.
+    #[must_use]
+    pub fn among(self, known: impl IntoIterator<Item = Option<Outcome>>) -> Self {
+        let mut judged = self.outcomes.into_iter();
+        let outcomes = known.into_iter().filter_map(|known| known.or_else(|| judged.next()));
+        Self { outcomes: outcomes.collect(), ..self }
+    }
+
     /// Adds what was found out about further kernels for the same matrix and task. Samples of an
     /// algorithm that was measured with both are pooled.
     pub fn append(&mut self, later: Self) {

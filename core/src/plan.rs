@@ -197,7 +197,7 @@ impl From<ArgumentKind> for KindPlan {
     }
 }
 
-/// Of all the workspace arguments together.
+/// What all the workspace arguments need together.
 #[derive(Clone, Debug, Serialize)]
 struct WorkspacePlan {
     bytes: usize,

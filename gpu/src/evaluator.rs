@@ -253,11 +253,7 @@ impl Evaluator for GpuEvaluator {
             let made = made.collect::<Result<Vec<Made>, _>>()?;
             let outcomes: Vec<_> = made.iter().map(|made| made.as_ref().err().cloned()).collect();
             let executables: Vec<_> = made.into_iter().filter_map(Result::ok).collect();
-            let judged = self.judge(matrix, task, &executables)?;
-            let mut judged_outcomes = judged.outcomes.into_iter();
-            let outcomes =
-                outcomes.into_iter().filter_map(|made| made.or_else(|| judged_outcomes.next()));
-            whole.append(Evaluation { outcomes: outcomes.collect(), ..judged });
+            whole.append(self.judge(matrix, task, &executables)?.among(outcomes));
         }
         Ok(whole)
     }

@@ -133,13 +133,7 @@ fn judge_made<'m, T: Scalar, E: Evaluator<Code: 'm, Cuda: 'm>>(
 ) -> Result<Evaluation, E::Error> {
     let ready: Vec<_> = made.clone().flatten().collect();
     let judged = evaluator.judge_all(matrix, &ready)?;
-    let mut judged_outcomes = judged.outcomes.into_iter();
-    let outcome = |made: Result<_, &Outcome>| match made {
-        Ok(_) => judged_outcomes.next(),
-        Err(outcome) => Some(outcome.clone()),
-    };
-    let outcomes = made.filter_map(outcome).collect();
-    Ok(Evaluation { outcomes, ..judged })
+    Ok(judged.among(made.map(|made| made.err().cloned())))
 }
 
 impl<'a, T, K> Maker<'a, T, K>
