@@ -1,8 +1,8 @@
 //! Launches of a kernel in the emulator, each compared with the reference.
 //!
-//! The checks are those of [`Check`], from the first on, and then those that only emulators run. The
-//! workspace is carried from launch to launch, as a caller does; its counters have to be zero again
-//! after each.
+//! The checks are those of [`Check`], from the first on, and then those that only emulators run.
+//! The workspace is carried from launch to launch, as a caller does; its counters have to be zero
+//! again after each.
 
 mod retraced;
 mod strange;
