@@ -129,8 +129,8 @@ const GPU: [&str; 11] = [
 /// All modules of the emulator, likewise.
 const EMULATOR: [&str; 11] = [
     "error",
-    "occupancy",
     "compute",
+    "occupancy",
     "code",
     "ptx",
     "counters",
