@@ -26,11 +26,12 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     let has_fortran = !Compiler::all(Language::Fortran).is_empty();
-    let tests: [(&str, fn(), bool); 14] = [
+    let tests: [(&str, fn(), bool); 15] = [
         ("compilers", every_compiler_takes_the_header, true),
         ("abi", programs_of_before_are_understood, true),
         ("unloaded", it_stays_when_it_is_closed, true),
         ("examples", examples_run_as_far_as_they_go, true),
+        ("solvers", solvers_run_as_far_as_they_go, true),
         ("gpu_programs", programs_for_a_gpu_compile_and_link, true),
         ("fortran", the_example_in_fortran_runs, has_fortran),
         ("petsc", the_example_of_petsc_solves, Compiler::with_petsc().is_some()),
@@ -49,15 +50,22 @@ fn main() -> ExitCode {
         };
         Trial::test(name, run).with_ignored_flag(!is_possible)
     };
-    let sanitized = |test: &'static str, run: fn(&str)| {
-        let run = move || {
-            run(test);
-            Ok(())
+    let sanitized = |test: &'static str, run: fn(&Compiler, &str)| {
+        let of = move |compiler: Compiler| {
+            let is_possible =
+                compiler.links(&sanitizing(&sanitizer()), "int main(void) { return 0; }");
+            let name = format!("sanitized::{test}::{}", compiler.name());
+            let run = move || {
+                run(&compiler, test);
+                Ok(())
+            };
+            Trial::test(name, run).with_ignored_flag(!is_possible)
         };
-        Trial::test(format!("sanitized::{test}"), run)
+        Compiler::all(Language::C).into_iter().map(of)
     };
-    let alone = TESTS.into_iter().map(|test| sanitized(test, under_sanitizers));
-    let on_driver = DRIVER_TESTS.into_iter().map(|test| sanitized(test, on_a_driver_without_a_gpu));
+    let alone = TESTS.into_iter().flat_map(|test| sanitized(test, under_sanitizers));
+    let on_driver =
+        DRIVER_TESTS.into_iter().flat_map(|test| sanitized(test, on_a_driver_without_a_gpu));
     let trials = tests.into_iter().map(trial).chain(alone).chain(on_driver).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -74,9 +82,9 @@ fn sanitizing(sanitizers: &str) -> [String; 3] {
 }
 
 /// Runs a test in C. What the library keeps until the program ends is reachable, and so no leak.
-fn under_sanitizers(test: &str) {
+fn under_sanitizers(compiler: &Compiler, test: &str) {
     let folder = TempDir::new().unwrap();
-    let built = Build::new(&Compiler::first(Language::C), &format!("tests/c/{test}.c"))
+    let built = Build::new(compiler, &format!("tests/c/{test}.c"))
         .flags(&sanitizing(&sanitizer()))
         .into_folder(folder.path());
     run(Command::new(built).arg(folder.path()));
@@ -97,23 +105,24 @@ fn under_valgrind() {
     let compiler = Compiler::first(Language::C);
     let misuse = Build::new(&compiler, "tests/c/misuse.c").flags(&["-g"]);
     run(&mut valgrind(misuse.into_folder(folder.path())));
-    let workspace = with_driver("workspace", &["-g".to_owned()], folder.path());
-    run(valgrind(workspace).env("LD_LIBRARY_PATH", folder.path()));
+    for test in ["workspace", "on_driver"] {
+        let built = with_driver(&compiler, test, &["-g".to_owned()], folder.path());
+        run(valgrind(built).env("LD_LIBRARY_PATH", folder.path()));
+    }
 }
 
 /// Everything about execution but the kernels, on a driver that keeps account.
-fn on_a_driver_without_a_gpu(test: &str) {
+fn on_a_driver_without_a_gpu(compiler: &Compiler, test: &str) {
     let folder = TempDir::new().unwrap();
-    let built = with_driver(test, &sanitizing(&sanitizer()), folder.path());
+    let built = with_driver(compiler, test, &sanitizing(&sanitizer()), folder.path());
     // The library loads the driver by its name.
     run(Command::new(built).arg(folder.path()).env("LD_LIBRARY_PATH", folder.path()));
 }
 
 /// Builds a test and the driver that it needs.
-fn with_driver(test: &str, flags: &[String], folder: &Path) -> PathBuf {
-    let compiler = Compiler::first(Language::C);
-    let driver = Build::new(&compiler, "tests/c/driver.c").flags(flags).into_driver(folder);
-    Build::new(&compiler, &format!("tests/c/{test}.c"))
+fn with_driver(compiler: &Compiler, test: &str, flags: &[String], folder: &Path) -> PathBuf {
+    let driver = Build::new(compiler, "tests/c/driver.c").flags(flags).into_driver(folder);
+    Build::new(compiler, &format!("tests/c/{test}.c"))
         .flags(flags)
         .flags(&["-pthread", driver.to_str().unwrap()])
         .into_folder(folder)
@@ -210,6 +219,23 @@ fn examples_run_as_far_as_they_go() {
     let line =
         output.stderr.lines().find(|line| line.starts_with("sparserl: 3 x 3, 6 entries, spmv f64"));
     assert!(line.is_some_and(|line| line.contains("| 0 calls |")), "{}", output.stderr);
+}
+
+/// The solvers, with declarations of what they take of cuBLAS.
+fn solvers_run_as_far_as_they_go() {
+    let cuda = Cuda::find().unwrap_or_else(|| panic!("run tests/install-cudart.sh first"));
+    let folder = TempDir::new().unwrap();
+    let cublas = format!("-isystem{}", build::source("tests/c/cublas").display());
+    let compiler = Compiler::first(Language::Cpp);
+    for example in ["cg", "pdhg"] {
+        let built = Build::new(&compiler, &format!("examples/{example}.cpp"))
+            .flags(&[&cublas])
+            .with_cuda(&cuda)
+            .into_folder(folder.path());
+        let output = run(Command::new(built).env("CUDA_VISIBLE_DEVICES", ""));
+        assert!(output.stdout.contains("kernel: "), "{}", output.stdout);
+        assert!(output.stdout.contains("nothing is solved: there is no GPU"), "{}", output.stdout);
+    }
 }
 
 fn the_example_in_fortran_runs() {

@@ -10,6 +10,7 @@
 #![allow(dead_code, reason = "each suite uses a part")]
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,20 +54,24 @@ impl Compiler {
 
     /// The one that has a fuzzer, where it is installed: distributions pack its library apart.
     pub(crate) fn with_fuzzer() -> Option<Self> {
-        let has_fuzzer = |compiler: &Self| {
-            let folder = TempDir::new().unwrap();
-            let source = folder.path().join("target.c");
-            let target = "int LLVMFuzzerTestOneInput(void) { return 0; }";
-            fs::write(&source, target).unwrap();
-            let mut command = Command::new(&compiler.program);
-            command
-                .arg("-fsanitize=fuzzer")
-                .arg(source)
-                .arg("-o")
-                .arg(folder.path().join("target"));
-            command.output().is_ok_and(|output| output.status.success())
-        };
+        let target = "int LLVMFuzzerTestOneInput(void) { return 0; }";
+        let has_fuzzer = |compiler: &Self| compiler.links(&["-fsanitize=fuzzer"], target);
         Self::all(Language::C).into_iter().find(has_fuzzer)
+    }
+
+    /// What it is called by.
+    pub(crate) fn name(&self) -> &str {
+        &self.program
+    }
+
+    /// Whether it makes a program of some C with flags whose libraries may not be installed.
+    pub(crate) fn links(&self, flags: &[impl AsRef<OsStr>], text: &str) -> bool {
+        let folder = TempDir::new().unwrap();
+        let source = folder.path().join("program.c");
+        fs::write(&source, text).unwrap();
+        let mut command = Command::new(&self.program);
+        command.args(flags).arg(source).arg("-o").arg(folder.path().join("program"));
+        command.output().is_ok_and(|output| output.status.success())
     }
 
     /// The one that knows MPI, where it and PETSc are installed, and PETSc's flags.

@@ -3,6 +3,7 @@
 #define CALLS_H
 #include "driver.h"
 
+#include <math.h>
 #include <stdatomic.h>
 
 enum { KEPT = 24, MOST_COLUMNS = 4 };
@@ -19,7 +20,7 @@ struct shared {
    * order. */
   _Atomic(void *) handles[KEPT];
   sparserl_options *cost;
-  double *x, *z;
+  double *x, *z, *partials;
   char *memory;
 };
 
@@ -43,6 +44,7 @@ static inline void begin_calls(struct shared *shared) {
   const size_t bytes = (size_t)shared->grid->csr.nnz * sizeof(double) * MOST_COLUMNS;
   shared->x = (double *)device_memory(bytes);
   shared->z = (double *)device_memory(bytes);
+  shared->partials = (double *)device_memory(bytes);
   shared->memory = (char *)device_memory(2048);
 }
 
@@ -57,6 +59,7 @@ static inline void end_calls(struct shared *shared) {
   OK(sparserl_options_destroy(shared->cost));
   device_free(shared->x);
   device_free(shared->z);
+  device_free(shared->partials);
   device_free(shared->memory);
 }
 
@@ -66,10 +69,17 @@ static inline void *any_handle(struct shared *shared, uint32_t place) {
 
 /* Makes so many. Whatever they are, each has a status, and where one fails nothing was made. */
 static inline void make_calls(struct shared *shared, struct choice choice, int count) {
-  const double one = 1, zero = 0;
+  const double one = 1, zero = 0, deadlines[] = {0, 0.5, 1e300, -1, NAN};
+  const uint64_t limits[] = {0, 4096, UINT64_MAX};
+  const char *const epilogues[] = {"relu", "bias", "column_bias", "clamp", "axpy", "dot", "none of these", ""};
   const struct grid *g = shared->grid;
   const stream_t stream = shared->stream;
   double *x = shared->x, *z = shared->z, number;
+  /* What any of the epilogues takes: vectors, and a number that may be any. */
+  const struct {
+    const double *first;
+    double *second;
+  } user = {x, shared->partials};
   char *space = shared->memory + (256 - (uintptr_t)shared->memory % 256) % 256;
   char path[4096], text[64];
   size_t length;
@@ -88,10 +98,12 @@ static inline void make_calls(struct shared *shared, struct choice choice, int c
     void *made = NULL;
     const uint64_t expected = BELOW(3) ? 0 : 100000000, columns = BELOW(MOST_COLUMNS + 1);
     const int64_t ld = (int64_t)BELOW(MOST_COLUMNS + 1);
-    const int32_t flag = (int32_t)BELOW(2), op = (int32_t)BELOW(2), lie = (int32_t)BELOW(4);
+    const int32_t flag = (int32_t)BELOW(2), op = (int32_t)BELOW(2), lie = (int32_t)BELOW(4), measure = (int32_t)BELOW(4) - 1;
     const double *beta = BELOW(2) ? &one : &zero;
+    const void *block = BELOW(4) ? &user : NULL;
+    const char *epilogue = epilogues[BELOW(8)];
     sparserl_status status = SPARSERL_SUCCESS;
-    switch (BELOW(24)) {
+    switch (BELOW(30)) {
       case 0:
         if (BELOW(20)) break;
         place = 1 + BELOW(5);
@@ -108,9 +120,9 @@ static inline void make_calls(struct shared *shared, struct choice choice, int c
       case 9:
       case 10: place = 18 + BELOW(6); status = sparserl_plan_create(c, m, o, (sparserl_plan **)&made); break;
       case 11:
-      case 12: status = sparserl_execute_op(p, op, stream, &one, x, beta, z, z, NULL); break;
+      case 12: status = sparserl_execute_op(p, op, stream, &one, x, beta, z, z, block); break;
       case 13:
-      case 14: status = sparserl_execute_matrices(p, op, stream, &one, x, ld, beta, z, ld, z, ld, NULL); break;
+      case 14: status = sparserl_execute_matrices(p, op, stream, &one, x, ld, beta, z, ld, z, ld, block); break;
       case 15: status = sparserl_plan_update_values(p, stream, BELOW(2) ? x : g->values, (int32_t)BELOW(3)); break;
       case 16: status = sparserl_plan_save(p, path); break;
       case 17:
@@ -122,6 +134,16 @@ static inline void make_calls(struct shared *shared, struct choice choice, int c
       case 19: status = sparserl_plan_number(p, op, (int32_t)BELOW(11), &number); break;
       case 20: status = sparserl_options_set(o, SPARSERL_OPTION_DENSE, &lie, sizeof lie); break;
       case 21: status = sparserl_plan_set_workspace(p, stream, BELOW(2) ? space : NULL, BELOW(3) * 512); break;
+      case 22: status = sparserl_options_set(o, SPARSERL_OPTION_EPILOGUE, epilogue, strlen(epilogue)); break;
+      case 23:
+        status = BELOW(2) ? sparserl_options_set(o, SPARSERL_OPTION_DEADLINE, &deadlines[BELOW(5)], sizeof *deadlines)
+                          : sparserl_options_set(o, SPARSERL_OPTION_MEMORY_LIMIT, &limits[BELOW(3)], sizeof *limits);
+        break;
+      case 24: status = sparserl_options_set(o, SPARSERL_OPTION_DETERMINISTIC, &flag, sizeof flag); break;
+      case 25: status = sparserl_options_set(o, SPARSERL_OPTION_CHECK_POINTERS, &flag, sizeof flag); break;
+      case 26: status = sparserl_options_set(o, SPARSERL_OPTION_MEASURE, &measure, sizeof measure); break;
+      /* Any option, with any size. */
+      case 27: status = sparserl_options_set(o, (int32_t)(99 + BELOW(16)), &expected, BELOW(9)); break;
       default:
         switch (BELOW(5)) {
           case 0: status = BELOW(20) || c == shared->context ? 0 : sparserl_context_destroy(c); break;
