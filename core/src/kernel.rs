@@ -26,6 +26,16 @@ pub trait Compiler {
     fn compile(&self, source: &CudaSource) -> Result<Result<Self::Code, String>, Self::Error>;
 }
 
+/// A compiler that makes CUDA from anywhere ready to be judged as well; `F` is a kernel of it.
+pub trait CudaCompiler<F>: Compiler {
+    /// Compiles it. The reason within says why it is refused. A stranger's source may crash its
+    /// compiler or never let it end, so that this never happens in the caller's process.
+    ///
+    /// # Errors
+    /// When the compiler itself fails, or gives up for want of time or memory.
+    fn compile_cuda(&self, cuda: &F) -> Result<Result<Self::Code, String>, Self::Error>;
+}
+
 /// The compiler of who has none.
 #[derive(Debug)]
 pub struct NoCompiler<C>(Infallible, PhantomData<fn() -> C>);
@@ -35,6 +45,12 @@ impl<C> Compiler for NoCompiler<C> {
     type Error = Infallible;
 
     fn compile(&self, _: &CudaSource) -> Result<Result<C, String>, Infallible> {
+        match self.0 {}
+    }
+}
+
+impl<C, F> CudaCompiler<F> for NoCompiler<C> {
+    fn compile_cuda(&self, _: &F) -> Result<Result<C, String>, Infallible> {
         match self.0 {}
     }
 }
@@ -142,8 +158,15 @@ impl<C> Kernel<C> {
 pub enum Candidate<'a, C, F> {
     /// A program's kernel, which is judged as it is: to the byte what its owner may write down.
     Kernel(&'a Kernel<C>),
-    /// CUDA from anywhere, for a task.
-    Cuda(&'a F, Task),
+    /// CUDA from anywhere.
+    Cuda {
+        /// The kernel.
+        kernel: &'a F,
+        /// What it is judged for.
+        task: Task,
+        /// What it was compiled to; absent where nothing compiles.
+        code: Option<&'a C>,
+    },
 }
 
 impl<C, F> Clone for Candidate<'_, C, F> {
@@ -155,12 +178,18 @@ impl<C, F> Clone for Candidate<'_, C, F> {
 impl<C, F> Copy for Candidate<'_, C, F> {}
 
 impl<'a, C, F> Candidate<'a, C, F> {
+    /// CUDA from anywhere as it was written, for those who compile it themselves.
+    #[must_use]
+    pub fn uncompiled(kernel: &'a F, task: Task) -> Self {
+        Self::Cuda { kernel, task, code: None }
+    }
+
     /// The program; absent for CUDA from anywhere.
     #[must_use]
     pub fn program(&self) -> Option<&'a Program> {
         match *self {
             Self::Kernel(kernel) => Some(&kernel.packed.program),
-            Self::Cuda(..) => None,
+            Self::Cuda { .. } => None,
         }
     }
 
@@ -175,7 +204,7 @@ impl<'a, C, F> Candidate<'a, C, F> {
     pub fn task(&self) -> Task {
         match *self {
             Self::Kernel(kernel) => kernel.packed.program.task,
-            Self::Cuda(_, task) => task,
+            Self::Cuda { task, .. } => task,
         }
     }
 }

@@ -4,7 +4,20 @@
 pub mod executable;
 pub mod raw;
 
-use crate::compile::nvrtc::Cubin;
+use sparserl_core::kernel::CudaCompiler;
+
+use crate::compile::CubinCompiler;
+use crate::compile::nvrtc::{CompileOptions, Cubin};
+use crate::compile::pool::PoolCompileError;
 
 /// What GPU and emulator judge.
 pub type Candidate<'a> = sparserl_core::kernel::Candidate<'a, Cubin, raw::RawKernel>;
+
+impl CudaCompiler<raw::RawKernel> for CubinCompiler {
+    fn compile_cuda(
+        &self,
+        kernel: &raw::RawKernel,
+    ) -> Result<Result<Cubin, String>, PoolCompileError> {
+        self.compile_foreign(kernel.source(), kernel.kernel(), &CompileOptions::default())
+    }
+}

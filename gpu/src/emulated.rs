@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use sparserl_core::codegen::EmitError;
-use sparserl_core::kernel::{Kernel, WriteError};
+use sparserl_core::kernel::{CudaCompiler as _, Kernel, WriteError};
 use sparserl_core::language::Program;
 use sparserl_core::layout::PackError;
 use sparserl_core::matrix::{CsrError, CsrView, Scalar};
@@ -276,7 +276,7 @@ impl EmulatorEvaluator {
         let until = self.until();
         let made = match candidate {
             Candidate::Kernel(kernel) => self.generated(kernel)?,
-            Candidate::Cuda(kernel, task) => self.cuda(matrix, kernel, task)?,
+            Candidate::Cuda { kernel, task, .. } => self.cuda(matrix, kernel, task)?,
         };
         self.judge_made(matrix, made, until)
     }
@@ -427,8 +427,7 @@ impl EmulatorEvaluator {
             Err(reason) => return Ok(Err(not_compiled(reason))),
         };
         // What the assembler refuses is in the PTX, but no GPU would run it.
-        let made = compiler.compile_foreign(source, name, &CompileOptions::default())?;
-        let registers = match made {
+        let registers = match compiler.compile_cuda(kernel)? {
             Ok(cubin) => Some(cubin.resources().registers),
             Err(reason) => return Ok(Err(not_compiled(reason))),
         };

@@ -1,11 +1,11 @@
 //! From kernels to outcomes on a GPU.
 //!
 //! ```text
-//! Kernel ──────────────► Executable ─► Worker ─► Outcome
-//! CUDA ─► CompilePool ─► Executable ───┘
+//! Kernel ───────► Executable ─► Worker ─► Outcome
+//! CUDA, Cubin ──► Executable ───┘
 //! ```
 //!
-//! Kernels of programs are made by who has them judged
+//! Kernels of programs are made, and CUDA is compiled, by who has them judged
 //! ([`Maker`](sparserl_core::pipeline::Maker)), with [this compiler](GpuEvaluator::compiler).
 
 use std::num::NonZeroUsize;
@@ -245,11 +245,9 @@ impl Evaluator for GpuEvaluator {
         } else {
             first.with_precision(T::DTYPE.into())
         };
-        let compiler = self.compiler();
         let mut whole = Evaluation::default();
         for together in candidates.chunks(TOGETHER) {
-            let made =
-                together.par_iter().map(|candidate| executable(&compiler, matrix, candidate));
+            let made = together.par_iter().map(|candidate| executable(matrix, candidate));
             let made = made.collect::<Result<Vec<Made>, _>>()?;
             let outcomes: Vec<_> = made.iter().map(|made| made.as_ref().err().cloned()).collect();
             let executables: Vec<_> = made.into_iter().filter_map(Result::ok).collect();
@@ -286,25 +284,23 @@ type Made = Result<Executable, Outcome>;
 
 /// Makes what the device runs.
 fn executable<T: Scalar>(
-    compiler: &CubinCompiler,
     matrix: CsrView<'_, T>,
     candidate: &Candidate<'_>,
 ) -> Result<Made, GpuError> {
-    let failed = |reason| Ok(Err(Outcome::CompileFailed { reason }));
+    let cubin = |code: Option<&Cubin>, kernel: &str| {
+        code.cloned().ok_or_else(|| GpuError::NoCode { kernel: kernel.to_owned() })
+    };
     match *candidate {
-        Candidate::Kernel(kernel) => match &kernel.code {
-            Some(cubin) => Ok(Ok(Prepared::of_kernel(kernel).executable(cubin.clone()))),
-            None => Err(GpuError::NoCode { kernel: kernel.source.kernel.clone() }),
-        },
-        Candidate::Cuda(kernel, task) => {
-            let options = CompileOptions::default();
-            match compiler.compile_foreign(kernel.source(), kernel.kernel(), &options)? {
-                Ok(cubin) => Ok(kernel.executable(matrix, task, cubin).map_err(|error| {
-                    let reason = format!("it does not fit the matrix: {error}");
-                    Outcome::CompileFailed { reason }
-                })),
-                Err(reason) => failed(reason),
-            }
+        Candidate::Kernel(kernel) => {
+            let cubin = cubin(kernel.code.as_ref(), &kernel.source.kernel)?;
+            Ok(Ok(Prepared::of_kernel(kernel).executable(cubin)))
+        }
+        Candidate::Cuda { kernel, task, code } => {
+            let cubin = cubin(code, kernel.kernel())?;
+            Ok(kernel.executable(matrix, task, cubin).map_err(|error| {
+                let reason = format!("it does not fit the matrix: {error}");
+                Outcome::CompileFailed { reason }
+            }))
         }
     }
 }

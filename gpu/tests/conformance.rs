@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use sparserl_core::kernel::{Candidate, Kernel, WriteError};
+use sparserl_core::kernel::{Candidate, CudaCompiler as _, Kernel, WriteError};
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{Csr, generate};
 use sparserl_core::outcome::{Evaluator, Outcome, Tier};
@@ -198,11 +198,19 @@ where
             let section = sections.into_iter().find(|section| section.name == case.name);
             let section = section.ok_or("there is no such kernel")?;
             let kernel = RawKernel::parse(&section.text, section.sidecar())?;
-            judged(
-                evaluator,
-                case,
-                Candidate::Cuda(&kernel, Task::new(Operation::SpMV, Dtype::F32)),
-            )
+            let task = Task::new(Operation::SpMV, Dtype::F32);
+            match compiler.compile_cuda(&kernel)? {
+                Ok(cubin) => {
+                    let code = Some(&cubin);
+                    judged(evaluator, case, Candidate::Cuda { kernel: &kernel, task, code })
+                }
+                // It compiles for itself, and has to refuse the source as well.
+                Err(_) if evaluator.abilities().findings => {
+                    judged(evaluator, case, Candidate::uncompiled(&kernel, task))
+                }
+                Err(_) if case.tier == Tier::NotCompiled => Ok(()),
+                Err(reason) => Err(format!("it is refused: {reason}").into()),
+            }
         }
     }
 }

@@ -146,7 +146,7 @@ const SUM: &str =
     "for (int i = row_ptr[row]; i < row_ptr[row + 1]; i++) sum += values[i] * x[col_idx[i]];";
 
 fn judge(kernel: &RawKernel) -> Judgement {
-    let candidate = Candidate::Cuda(kernel, SPMV);
+    let candidate = Candidate::uncompiled(kernel, SPMV);
     emulator().judge(matrix().view(), candidate).unwrap()
 }
 
@@ -220,7 +220,7 @@ __global__ void spmv(const int* row_ptr, const int* col_idx, const {values}* val
     };
     let mixed = SPMV.with_precision(Precision::F32_IN_F64);
     let outcome = |kernel: &RawKernel, task| {
-        let candidate = Candidate::Cuda(kernel, task);
+        let candidate = Candidate::uncompiled(kernel, task);
         emulator().judge(matrix().view(), candidate).unwrap().outcome.to_string()
     };
     let right = kernel("float", "double");
@@ -288,7 +288,7 @@ __device__ f16 narrow(float value) {
     let matrix = generate::uniform(200, 300, 60, 4);
     let judged = |dtype: Dtype, half: &str, each: &str| {
         let kernel = kernel(dtype.name(), half, each);
-        let candidate = Candidate::Cuda(&kernel, SPMV.with_precision(dtype.into()));
+        let candidate = Candidate::uncompiled(&kernel, SPMV.with_precision(dtype.into()));
         let judgement = match dtype {
             Dtype::F16 => emulator().judge(matrix.cast::<f16>().unwrap().view(), candidate),
             _ => emulator().judge(matrix.cast::<bf16>().unwrap().view(), candidate),
@@ -354,7 +354,7 @@ fn what_cannot_be_told_is_an_error() {
     let kernel = cuda(SUM, "y[row] = sum;");
     let judge = |matrix: &Csr<f32>, operation| {
         let task = Task { operation, ..SPMV };
-        emulator().judge(matrix.view(), Candidate::Cuda(&kernel, task)).unwrap_err()
+        emulator().judge(matrix.view(), Candidate::uncompiled(&kernel, task)).unwrap_err()
     };
     let range = judge(&huge().unwrap(), Operation::SpMV);
     assert!(matches!(range, EmulatorError::Range { elements: 1, .. }), "{range}");
@@ -380,7 +380,7 @@ template <int N> struct Deep { static constexpr int value = Deep<N + 1>::value; 
     let compilers = sparserl_gpu::compile::nvrtc::Compilers::discover().unwrap();
     let options = EmulationOptions::default();
     let here = EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm90, options);
-    let candidate = Candidate::Cuda(&kernel, SPMV);
+    let candidate = Candidate::uncompiled(&kernel, SPMV);
     let refused = here.unwrap().judge(matrix().view(), candidate).unwrap_err();
     assert!(matches!(refused, EmulatorError::Foreign), "{refused}");
 }
@@ -408,7 +408,7 @@ fn a_check_judges_the_kernel_that_will_be_written() {
 fn who_needs_more_than_a_budget_is_not_called_faulty() {
     let judge = |kernel: &RawKernel, budget| {
         let options = EmulationOptions { budget: Some(budget), ..EmulationOptions::default() };
-        let candidate = Candidate::Cuda(kernel, SPMV);
+        let candidate = Candidate::uncompiled(kernel, SPMV);
         emulator_for(Architecture::Sm90, options).judge(matrix().view(), candidate)
     };
     // What the matrix implies if one warp does all of the work.
@@ -442,7 +442,7 @@ fn what_takes_too_long_is_not_called_wrong() {
         let deadline = Some(std::time::Duration::from_secs_f64(seconds));
         let options = EmulationOptions { budget: Some(1 << 40), deadline, ..Default::default() };
         let counts = cuda("for (unsigned i = 1; i != 0; i += 2) sum += i & row;", "y[row] = sum;");
-        let candidate = Candidate::Cuda(&counts, SPMV);
+        let candidate = Candidate::uncompiled(&counts, SPMV);
         emulator_for(Architecture::Sm90, options).judge(matrix().view(), candidate)
     };
     for seconds in [1e-9, 1.0] {
@@ -508,7 +508,7 @@ __global__ void spmv(const int* row_ptr, const int* col_idx, const float* values
     let judge = |bytes, architecture| {
         let kernel = of_bytes(bytes);
         let evaluator = emulator_for(architecture, EmulationOptions::default());
-        evaluator.judge(matrix().view(), Candidate::Cuda(&kernel, SPMV)).unwrap().outcome
+        evaluator.judge(matrix().view(), Candidate::uncompiled(&kernel, SPMV)).unwrap().outcome
     };
     let all = 99 << 10;
     assert!(judge(all, Architecture::Sm86).is_right());

@@ -95,7 +95,7 @@ fn matrix() -> Result<Csr<f32>> {
 fn judge<T: Scalar>(source: &str, emulator: &EmulatorEvaluator) -> Result<Judgement> {
     let kernel = RawKernel::parse(source, None)?;
     let task = Task::new(Operation::SpMV, T::DTYPE);
-    Ok(emulator.judge(matrix()?.cast::<T>()?.view(), Candidate::Cuda(&kernel, task))?)
+    Ok(emulator.judge(matrix()?.cast::<T>()?.view(), Candidate::uncompiled(&kernel, task))?)
 }
 
 /// Judged with elements of 16 bits, of the type whose header it includes.
@@ -162,7 +162,7 @@ fn judge_vast(
     let columns = NonZeroU32::new(128).context("more than none")?;
     let task = Task::new(Operation::SpMM { columns }, Dtype::F32);
     let kernel = RawKernel::parse(source, None)?;
-    Ok(emulator.judge(matrix.view(), Candidate::Cuda(&kernel, task)))
+    Ok(emulator.judge(matrix.view(), Candidate::uncompiled(&kernel, task)))
 }
 
 fn is_vastly_right(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {

@@ -106,7 +106,9 @@ impl<'m, T: Scalar> Grounds<'m, T> {
                 self.whole.judge_program(emulator, program)
             }
             Kernel::Program(program) => self.programs.judge_program(emulator, program),
-            Kernel::Cuda(kernel) => self.cuda.judge(emulator, Candidate::Cuda(kernel, self.task)),
+            Kernel::Cuda(kernel) => {
+                self.cuda.judge(emulator, Candidate::uncompiled(kernel, self.task))
+            }
         }
     }
 }

@@ -114,7 +114,7 @@ impl Evaluator for FakeJudge {
             Candidate::Kernel(kernel) => {
                 Ok(right(f64::from(kernel.packed.program.block.threads())))
             }
-            Candidate::Cuda(kernel, _) => outcome_of(kernel.source()),
+            Candidate::Cuda { kernel, .. } => outcome_of(kernel.source()),
         };
         let outcomes: Result<_, _> = candidates.iter().map(outcome).collect();
         Ok(self.evaluation(outcomes?))

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::{PipelineError, ahead};
 use crate::codegen::EmitError;
-use crate::kernel::{Candidate, Compiler, Kernel, Refusal};
+use crate::kernel::{Candidate, Compiler, CudaCompiler, Kernel, Refusal};
 use crate::language::Program;
 use crate::layout::{PackError, Packed, Packer, Packing};
 use crate::matrix::{CsrView, Scalar, tasks};
@@ -113,14 +113,16 @@ pub enum Asked<'a, F> {
 /// What an evaluator can be given.
 enum Ready<'a, C, F> {
     Kernel(Kernel<C>),
-    Cuda(&'a F, Task),
+    Cuda { kernel: &'a F, task: Task, code: Option<C> },
 }
 
 impl<C, F> Ready<'_, C, F> {
     fn candidate(&self) -> Candidate<'_, C, F> {
         match self {
             Self::Kernel(kernel) => Candidate::Kernel(kernel),
-            &Self::Cuda(kernel, task) => Candidate::Cuda(kernel, task),
+            &Self::Cuda { kernel, task, ref code } => {
+                Candidate::Cuda { kernel, task, code: code.as_ref() }
+            }
         }
     }
 }
@@ -211,7 +213,8 @@ where
         evaluator: &mut E,
     ) -> Result<Evaluation, JudgeError<K::Error, E::Error>>
     where
-        E: Evaluator<Code = K::Code, Cuda: Sync>,
+        E: Evaluator<Code = <K as Compiler>::Code, Cuda: Sync>,
+        K: CudaCompiler<E::Cuda>,
     {
         let asked: Vec<_> = programs.iter().map(Asked::Program).collect();
         let mut whole = Evaluation::default();
@@ -221,8 +224,9 @@ where
 
     /// Makes kernels of programs and has them judged, with CUDA from anywhere between them, in turn
     /// with each other [`TOGETHER`] at a time; `each` is told what was found out about so many, in
-    /// their order. With `std`, kernels are made on all cores while others are judged, so that the
-    /// evaluator waits for none but the first. A kernel that was judged gives its arrays up.
+    /// their order. With `std`, all of these are made and compiled on all cores while others are
+    /// judged, so that the evaluator waits for none but the first. A kernel that was judged gives
+    /// its arrays up.
     ///
     /// # Errors
     /// When the compiler or the evaluator itself fails, or a source cannot be written down.
@@ -233,13 +237,17 @@ where
         mut each: impl FnMut(Evaluation),
     ) -> Result<(), JudgeError<K::Error, E::Error>>
     where
-        E: Evaluator<Code = K::Code, Cuda: Sync + 'c>,
+        E: Evaluator<Code = <K as Compiler>::Code, Cuda: Sync + 'c>,
+        K: CudaCompiler<E::Cuda>,
     {
         let make = |asked: &Asked<'c, E::Cuda>| match *asked {
             Asked::Program(program) => {
                 Ok(self.make(program)?.map(Ready::Kernel).map_err(Outcome::from))
             }
-            Asked::Cuda(kernel, task) => Ok(Ok(Ready::Cuda(kernel, task))),
+            Asked::Cuda(kernel, task) => {
+                let code = self.compiling().compile_cuda(kernel)?;
+                Ok(code.map(|code| Ready::Cuda { kernel, task, code }))
+            }
         };
         ahead::in_order(asked, self.most_ahead(), make, |made| {
             loop {
@@ -296,6 +304,19 @@ impl<K: Compiler> Compiling<'_, K> {
             }
             _ => Ok(Ok(kernel)),
         }
+    }
+
+    /// Code of CUDA from anywhere, where there is a compiler; or what becomes of what it refuses.
+    fn compile_cuda<F>(
+        &self,
+        cuda: &F,
+    ) -> Result<Result<Option<K::Code>, Outcome>, MakeError<K::Error>>
+    where
+        K: CudaCompiler<F>,
+    {
+        let compiled = self.compiler.map(|compiler| compiler.compile_cuda(cuda)).transpose();
+        let code = compiled.map_err(MakeError::Compiler)?.transpose();
+        Ok(code.map_err(|reason| Outcome::CompileFailed { reason }))
     }
 }
 

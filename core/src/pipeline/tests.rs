@@ -5,11 +5,12 @@
 use alloc::sync::{Arc, Weak};
 use core::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex};
 
 use super::*;
 use crate::codegen::CudaSource;
 use crate::decode::CostChooser;
-use crate::kernel::Candidate;
+use crate::kernel::{Candidate, CudaCompiler};
 use crate::layout::{Packed, packings};
 use crate::matrix::generate;
 use crate::outcome::{Abilities, Measurement, Samples, Timing, Verification};
@@ -300,4 +301,84 @@ fn right_kernels_that_nobody_timed_come_out_as_the_chooser_ranks_them() {
     }
     let outcomes = generated.evaluation.unwrap().outcomes;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_right()).count(), outcomes.len() / 2);
+}
+
+/// CUDA from anywhere, of which nothing is known but its number.
+struct Numbered(usize);
+
+/// Compiles such, but for the multiples of ten, and says how many so far.
+struct Ahead(Mutex<usize>, Condvar);
+
+impl Compiler for Ahead {
+    type Code = usize;
+    type Error = Infallible;
+
+    fn compile(&self, _: &CudaSource) -> Result<Result<usize, String>, Infallible> {
+        Ok(Err("no program was asked for".into()))
+    }
+}
+
+impl CudaCompiler<Numbered> for Ahead {
+    fn compile_cuda(&self, cuda: &Numbered) -> Result<Result<usize, String>, Infallible> {
+        *self.0.lock().unwrap() += 1;
+        self.1.notify_all();
+        Ok(if cuda.0.is_multiple_of(10) { Err("a tenth".into()) } else { Ok(cuda.0) })
+    }
+}
+
+/// Judges the first of several batches only after more than these was compiled, and keeps the
+/// number and the code of all that it was given.
+struct Waiting<'a>(&'a Ahead, Vec<(usize, usize)>);
+
+impl Evaluator for Waiting<'_> {
+    type Code = usize;
+    type Cuda = Numbered;
+    type Error = &'static str;
+
+    fn abilities(&self) -> Abilities {
+        Abilities { times: false, findings: false, cuda: true, protocol: "waiting".into() }
+    }
+
+    fn judge_all<T: Scalar>(
+        &mut self,
+        _: CsrView<'_, T>,
+        candidates: &[Candidate<'_, usize, Numbered>],
+    ) -> Result<Evaluation, Self::Error> {
+        let Self(Ahead(compiled, more), given) = self;
+        let waits = |compiled: &mut usize| given.is_empty() && *compiled < 3 * TOGETHER;
+        let guard = compiled.lock().unwrap();
+        let (guard, waited) =
+            more.wait_timeout_while(guard, Duration::from_secs(20), waits).unwrap();
+        drop(guard);
+        if waited.timed_out() {
+            return Err("nothing is compiled while others are judged");
+        }
+        given.extend(candidates.iter().map(|candidate| match *candidate {
+            Candidate::Cuda { kernel, code, .. } => (kernel.0, *code.unwrap()),
+            Candidate::Kernel(_) => panic!("no program was asked for"),
+        }));
+        let verified = Outcome::Verified(Verification { checks: 1, worst_ratio: 0.0 });
+        let outcomes = alloc::vec![verified; candidates.len()];
+        Ok(Evaluation { outcomes, ..Evaluation::default() })
+    }
+}
+
+#[test]
+fn cuda_is_compiled_while_what_comes_before_it_is_judged() {
+    let matrix = generate::stencil5(20, 20);
+    let compiler = Ahead(Mutex::default(), Condvar::new());
+    let kernels: Vec<_> = (1..=4 * TOGETHER).map(Numbered).collect();
+    let task = Task::new(Operation::SpMV, Dtype::F64);
+    let asked: Vec<_> = kernels.iter().map(|kernel| Asked::Cuda(kernel, task)).collect();
+    let maker = Maker::new(matrix.view(), Some(&compiler), &|| Duration::ZERO);
+    let mut evaluator = Waiting(&compiler, Vec::new());
+    let mut batches = Vec::new();
+    maker.judge_each(&asked, &mut evaluator, |judged| batches.push(judged.outcomes)).unwrap();
+
+    assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [TOGETHER; 4]);
+    for (Numbered(number), outcome) in kernels.iter().zip(batches.iter().flatten()) {
+        assert_eq!(outcome.is_right(), !number.is_multiple_of(10), "{number}: {outcome}");
+    }
+    let right = (1..=4 * TOGETHER).filter(|number| !number.is_multiple_of(10));
+    assert_eq!(evaluator.1, right.map(|number| (number, number)).collect::<Vec<_>>());
 }
